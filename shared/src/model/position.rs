@@ -1,0 +1,149 @@
+//! Positions in the event log and in time: epochs, revisions, chain hashes, cursors, milliseconds.
+//! They are values that are compared and printed; nothing here reads a clock or makes randomness.
+
+use std::fmt;
+
+/// Milliseconds since the Unix epoch, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct UnixMillis(pub u64);
+
+/// One life of a log. Every new or restored log mints one; a later one is greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Epoch {
+    /// When it was minted. First, so that epochs are ordered by it.
+    pub created_at: UnixMillis,
+    /// Tells apart epochs of the same millisecond.
+    pub random: u64,
+}
+
+impl Epoch {
+    /// The least epoch above `self` that could have been minted at `now`.
+    pub fn next(self, now: UnixMillis, random: u64) -> Self {
+        let created_at = UnixMillis(now.0.max(self.created_at.0 + 1));
+        Self { created_at, random }
+    }
+
+    /// 16 bytes, big-endian, so that bytes sort as epochs do. Frozen: it stands in logs and cursors.
+    pub fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.created_at.0.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.random.to_be_bytes());
+        bytes
+    }
+
+    /// The inverse of [`Epoch::to_bytes`].
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        let (created_at, random) = bytes.split_at(8);
+        let number = |half: &[u8]| half.iter().fold(0u64, |n, &b| (n << 8) | u64::from(b));
+        Self {
+            created_at: UnixMillis(number(created_at)),
+            random: number(random),
+        }
+    }
+}
+
+/// The number of an event within its epoch: gapless from 1. Zero stands before the first event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    /// The revision after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// The hash chained over all events up to a revision: the first 16 bytes of a blake3 hash.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ChainHash(pub [u8; 16]);
+
+/// A place in one particular history: two cursors are equal only if everything before them is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Cursor {
+    /// The log's life.
+    pub epoch: Epoch,
+    /// The last event seen.
+    pub revision: Revision,
+    /// The chain hash at that event.
+    pub hash: ChainHash,
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:016x}", self.created_at.0, self.random)
+    }
+}
+
+impl fmt::Debug for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::str::FromStr for Epoch {
+    type Err = InvalidEpoch;
+
+    /// Reads what `Display` writes: decimal milliseconds, a dash, sixteen hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, InvalidEpoch> {
+        let (created_at, random) = text.split_once('-').ok_or(InvalidEpoch)?;
+        let created_at = created_at.parse().map_err(|_| InvalidEpoch)?;
+        let random = u64::from_str_radix(random, 16).map_err(|_| InvalidEpoch)?;
+        Ok(Self {
+            created_at: UnixMillis(created_at),
+            random,
+        })
+    }
+}
+
+/// The text is not an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an epoch is written as milliseconds, a dash and sixteen hexadecimal digits")]
+pub struct InvalidEpoch;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_survives_bytes_and_text_and_both_sort_as_it_does() {
+        let early = Epoch {
+            created_at: UnixMillis(1),
+            random: u64::MAX,
+        };
+        let late = Epoch {
+            created_at: UnixMillis(2),
+            random: 0,
+        };
+        assert!(early < late && early.to_bytes() < late.to_bytes());
+        assert_eq!(Epoch::from_bytes(early.to_bytes()), early);
+        assert_eq!(early.to_string().parse(), Ok(early));
+    }
+
+    #[test]
+    fn the_next_epoch_is_greater_even_when_the_clock_went_back() {
+        let epoch = Epoch {
+            created_at: UnixMillis(1_000),
+            random: 7,
+        };
+        assert!(epoch.next(UnixMillis(5), 0) > epoch);
+        assert!(epoch.next(UnixMillis(5_000), 0) > epoch);
+    }
+}
