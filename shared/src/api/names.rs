@@ -1,0 +1,79 @@
+//! Groups, versions, labels, annotations and object names: upstream's as their code spells them, and ours.
+//! Constants only; names that are computed stand in `model::derived_name`.
+
+/// API group of ServiceExport, ServiceImport and ClusterProfile.
+pub const MULTICLUSTER_GROUP: &str = "multicluster.x-k8s.io";
+/// API group of ClusterProperty.
+pub const ABOUT_GROUP: &str = "about.k8s.io";
+
+/// `apiVersion` in which ServiceExport and ServiceImport are read and written.
+pub const MULTICLUSTER_API_VERSION: &str = "multicluster.x-k8s.io/v1beta1";
+/// `apiVersion` in which ClusterProperty is read and written.
+pub const ABOUT_API_VERSION: &str = "about.k8s.io/v1beta1";
+
+// === Multi-Cluster Services (mcs-api) ===
+
+/// On an imported EndpointSlice: the name of the multi-cluster service. CoreDNS selects by it.
+pub const LABEL_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+/// On an imported EndpointSlice: the cluster that all its endpoints run in.
+pub const LABEL_SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
+/// On a ServiceImport: the name of its derived Service.
+pub const ANNOTATION_DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
+/// On an mcs-api CRD: the release its schema is from.
+pub const LABEL_CRD_RELEASE_VERSION: &str = "multicluster.x-k8s.io/release-version";
+/// On an mcs-api CRD: counts the changes of the schema within a release.
+pub const LABEL_CRD_SCHEMA_REVISION: &str = "multicluster.x-k8s.io/crd-schema-revision";
+
+// === Services and EndpointSlices of Kubernetes itself ===
+
+/// On an EndpointSlice: the Service in whose name kube-proxy programs it. On an imported slice this is the
+/// derived Service, never the plain name: kube-proxy would mix foreign endpoints into the local Service.
+pub const LABEL_KUBERNETES_SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// On an EndpointSlice: who writes it.
+pub const LABEL_ENDPOINT_SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// On an EndpointSlice of a headless Service; kube-proxy passes such slices over.
+pub const LABEL_HEADLESS_SERVICE: &str = "service.kubernetes.io/headless";
+/// The value of `spec.clusterIP` that makes a Service headless.
+pub const CLUSTER_IP_NONE: &str = "None";
+
+// === Cluster identity and inventory (KEP-2149, KEP-4322) ===
+
+/// ClusterProperty that holds the cluster's id.
+pub const PROPERTY_CLUSTER_ID: &str = "cluster.clusterset.k8s.io";
+/// ClusterProperty that holds the clusterset's name; exists only while the cluster is a member.
+pub const PROPERTY_CLUSTERSET: &str = "clusterset.k8s.io";
+/// On a ClusterProfile: the manager, equal to `spec.clusterManager.name`.
+pub const LABEL_CLUSTER_MANAGER: &str = "x-k8s.io/cluster-manager";
+/// On the namespace of an inventory that is a clusterset: the clusterset's name.
+pub const LABEL_CLUSTERSET: &str = "multicluster.x-k8s.io/clusterset";
+/// On a ClusterProfile: the member's id, unique and stable within the inventory namespace.
+pub const LABEL_INVENTORY_MEMBER_ID: &str = "multicluster.x-k8s.io/inventory-member-id";
+/// What lets the API server take a CRD of the protected group `about.k8s.io`.
+pub const ANNOTATION_API_APPROVED: &str = "api-approved.kubernetes.io";
+/// Longest property value that fits into `status.properties` of a ClusterProfile, in characters.
+pub const PROFILE_PROPERTY_VALUE_CHARS_MAX: usize = 1024;
+/// The namespace whose uid is a cluster's fingerprint.
+pub const KUBE_SYSTEM_NAMESPACE: &str = "kube-system";
+
+// === Tributary's own ===
+
+/// The namespace that hub and agent run in.
+pub const TRIBUTARY_NAMESPACE: &str = "tributary-system";
+/// Label that says which program owns an object.
+pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The agent's field manager, and its value of [`LABEL_MANAGED_BY`].
+pub const AGENT_MANAGER: &str = "tributary-agent";
+/// The hub's field manager, and its value of [`LABEL_MANAGED_BY`].
+pub const HUB_MANAGER: &str = "tributary-hub";
+/// The agent's value of [`LABEL_ENDPOINT_SLICE_MANAGED_BY`].
+pub const ENDPOINT_SLICE_MANAGER: &str = "tributary-agent.tributary.dev";
+/// On what the agent writes: the revision of the decision it follows from. Not content: it rides along.
+pub const ANNOTATION_REVISION: &str = "tributary.dev/revision";
+/// On the agent's Lease: the highest epoch it has known; it refuses a hub with a lower one.
+pub const ANNOTATION_EPOCH: &str = "tributary.dev/epoch";
+/// The agent's Lease in its own namespace; `leaseTransitions` grows by one at each start.
+pub const AGENT_LEASE: &str = "tributary-agent";
+/// The cluster manager named by Tributary's ClusterProfiles.
+pub const CLUSTER_MANAGER: &str = "tributary";
+/// How the default inventory namespace begins; the clusterset's name follows.
+pub const INVENTORY_NAMESPACE_PREFIX: &str = "tributary-";

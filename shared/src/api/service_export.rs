@@ -1,0 +1,49 @@
+//! ServiceExport (KEP-1645): asks that the Service of the same name be offered to the clusterset.
+//! Field for field upstream's; it never judges an export.
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::conditions::{Condition, conditions_schema};
+
+/// What is exported along with the Service.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "multicluster.x-k8s.io",
+    version = "v1beta1",
+    kind = "ServiceExport",
+    plural = "serviceexports",
+    singular = "serviceexport",
+    shortname = "svcex",
+    shortname = "svcexport",
+    category = "multicluster",
+    namespaced,
+    status = "ServiceExportStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    attr = "cfg_attr(all(), serde(default))", // spec is optional upstream; the derive refuses a plain serde here
+    doc = "Offers the Service of the same name and namespace to every cluster of the clusterset.",
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceExportSpec {
+    /// Labels that the ServiceImport carries in every cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exported_labels: Option<BTreeMap<String, String>>,
+    /// Annotations that the ServiceImport carries in every cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exported_annotations: Option<BTreeMap<String, String>>,
+}
+
+/// What became of the export.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceExportStatus {
+    /// Valid, Ready and Conflict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Vec<Condition>,
+}
