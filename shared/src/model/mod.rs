@@ -1,9 +1,24 @@
-//! The domain's vocabulary: identities, log positions, facts, derived objects and limits.
+//! The domain's vocabulary: identities, log positions, facts, derived objects, messages and limits.
 //! Pure values only; it never does IO, reads a clock, or knows protobuf, Kubernetes or serde.
 
 pub mod derived_name;
+pub mod digest;
+pub mod endpoint;
+pub mod fact;
 pub mod name;
 pub mod position;
+pub mod service;
+pub mod sync;
 
+pub use digest::{FactsDigest, facts_digest};
+pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};
+pub use fact::{
+    ClusterProperty, ControlPlane, EncodedFact, Event, Fact, FactHash, FactKey, Health, KeyFingerprint,
+    ListingGroup, PropertyValue, SessionId,
+};
 pub use name::{ClusterId, Clusterset, InvalidName, ServiceKey};
 pub use position::{ChainHash, Cursor, Epoch, Revision, UnixMillis};
+pub use service::{
+    Conflict, ConflictReason, Export, ExportStatus, IpFamily, Metadata, Protocol, ServiceImport,
+    ServicePolicies, ServicePort, ServiceType, SessionAffinity,
+};

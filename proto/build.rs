@@ -1,0 +1,29 @@
+//! Compiles the contract without protoc and keeps its descriptor for server reflection.
+
+use std::{env, fs, path::PathBuf};
+
+use prost::Message as _;
+
+const FILES: [&str; 6] = [
+    "tributary/v1/fact.proto",
+    "tributary/v1/event.proto",
+    "tributary/v1/sync.proto",
+    "tributary/v1/desired.proto",
+    "tributary/v1/state.proto",
+    "tributary/v1/membership.proto",
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for file in FILES {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    let descriptors = protox::compile(FILES, ["."])?;
+    let out = PathBuf::from(env::var("OUT_DIR")?).join("tributary_v1.bin");
+    fs::write(out, descriptors.encode_to_vec())?;
+    tonic_prost_build::configure()
+        .bytes(".tributary.v1.Desired.items")
+        .bytes(".tributary.v1.Observation.fact")
+        .bytes(".tributary.v1.StoredEvent.fact")
+        .compile_fds(descriptors)?;
+    Ok(())
+}

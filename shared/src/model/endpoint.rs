@@ -1,0 +1,101 @@
+//! EndpointSlices: as a cluster reports them, and as importing clusters hold them.
+//! Endpoint lists are shared, so that holding a slice twice costs one list.
+
+use std::{net::IpAddr, sync::Arc};
+
+use super::{ClusterId, IpFamily, Protocol, Revision, ServiceKey};
+
+/// Most endpoints in one EndpointSlice (the API server's bound).
+pub const SLICE_ENDPOINTS_MAX: usize = 1_000;
+/// Most addresses of one endpoint (the API server's bound).
+pub const ENDPOINT_ADDRESSES_MAX: usize = 100;
+/// Most ports of one EndpointSlice that is taken.
+pub const SLICE_PORTS_MAX: usize = super::service::SERVICE_PORTS_MAX;
+/// Longest zone, in bytes (a label value).
+pub const ZONE_BYTES_MAX: usize = 63;
+
+/// The key of an EndpointSlice within its cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SliceKey {
+    /// The Service it belongs to.
+    pub service: ServiceKey,
+    /// The EndpointSlice's name, a DNS subdomain.
+    pub name: Box<str>,
+}
+
+/// A port of an EndpointSlice: `port` is the target port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointPort {
+    /// The Service port's name; empty for the unnamed one.
+    pub name: Box<str>,
+    /// The transport protocol.
+    pub protocol: Protocol,
+    /// The target port; absent: every port.
+    pub port: Option<u16>,
+    /// The application protocol, if stated.
+    pub app_protocol: Option<Box<str>>,
+}
+
+/// One endpoint. Conditions are kept as they were: absent is not the same text as true.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Endpoint {
+    /// 1 to 100, all of the slice's family.
+    pub addresses: Vec<IpAddr>,
+    /// Absent counts as true.
+    pub ready: Option<bool>,
+    /// Absent counts as true.
+    pub serving: Option<bool>,
+    /// Absent counts as false.
+    pub terminating: Option<bool>,
+    /// A DNS label.
+    pub hostname: Option<Box<str>>,
+    /// The source cluster's zone.
+    pub zone: Option<Box<str>>,
+}
+
+impl Endpoint {
+    /// Whether it takes new connections, by Kubernetes' rule for an absent condition.
+    pub fn is_ready(&self) -> bool {
+        self.ready.unwrap_or(true)
+    }
+}
+
+/// One EndpointSlice of an exported Service, as its own cluster reports it. It has no node names and no
+/// target references: those mean nothing in another cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointSlice {
+    /// Where it belongs.
+    pub key: SliceKey,
+    /// Immutable in Kubernetes.
+    pub address_type: IpFamily,
+    /// Names unique.
+    pub ports: Vec<EndpointPort>,
+    /// At most [`SLICE_ENDPOINTS_MAX`].
+    pub endpoints: Arc<[Endpoint]>,
+}
+
+/// The key of an imported slice: one source slice of one source cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImportedSliceKey {
+    /// The service.
+    pub service: ServiceKey,
+    /// The cluster whose endpoints it holds.
+    pub source_cluster: ClusterId,
+    /// The EndpointSlice's own name there.
+    pub source_slice: Box<str>,
+}
+
+/// A slice as importing clusters hold it: ports narrowed to those its cluster is eligible for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedSlice {
+    /// Where it comes from.
+    pub key: ImportedSliceKey,
+    /// The family of its addresses.
+    pub address_type: IpFamily,
+    /// Only ports that are eligible in the import.
+    pub ports: Vec<EndpointPort>,
+    /// The source's endpoints, whole.
+    pub endpoints: Arc<[Endpoint]>,
+    /// Revision of the import whose ports these were narrowed by: the slice waits for that import.
+    pub import_revision: Revision,
+}

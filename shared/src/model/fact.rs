@@ -1,0 +1,282 @@
+//! Facts: the closed set of things that can happen in a clusterset, and the events that record them.
+//! A fact is built from named fields only, never from status, resourceVersion or managedFields.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+
+use super::{ClusterId, EndpointSlice, Export, Revision, ServiceKey, SliceKey, UnixMillis};
+
+/// Largest encoded fact, in bytes.
+pub const FACT_BYTES_MAX: usize = 1024 * 1024;
+/// Longest value of a ClusterProperty that travels as it is, in characters (ClusterProfile's own bound).
+pub const PROPERTY_VALUE_CHARACTERS_MAX: usize = 1_024;
+/// Most failed checks that a health names.
+pub const FAILED_CHECKS_MAX: usize = 64;
+/// Longest uid, fingerprint or version string, in bytes.
+pub const IDENTITY_STRING_BYTES_MAX: usize = 128;
+/// Most facts that one member may have at a time.
+pub const MEMBER_FACTS_MAX: usize = 200_000;
+
+/// First 16 bytes of the blake3 hash of an encoded fact, as it was sent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FactHash(pub [u8; 16]);
+
+impl FactHash {
+    /// Hashes encoded bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(super::digest::first_16(blake3::hash(bytes).as_bytes()))
+    }
+}
+
+impl fmt::Debug for FactHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// sha256 of a certificate's SubjectPublicKeyInfo.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyFingerprint(pub [u8; 32]);
+
+impl fmt::Display for KeyFingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for KeyFingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The kinds whose listings complete together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ListingGroup {
+    /// Namespace, Service, ServiceExport, EndpointSlice.
+    Exports,
+    /// ClusterProperty and health.
+    Properties,
+}
+
+/// What a fact of a member is about: at most one fact per key and member is current.
+/// The order is the order of digests: frozen within a protocol version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FactKey {
+    /// A ServiceExport with its Service.
+    Export(ServiceKey),
+    /// An EndpointSlice of an exported Service.
+    EndpointSlice(SliceKey),
+    /// A ClusterProperty, by name.
+    ClusterProperty(Box<str>),
+    /// The control plane's health.
+    Health,
+}
+
+impl FactKey {
+    /// The group whose listing it belongs to.
+    pub fn group(&self) -> ListingGroup {
+        match self {
+            Self::Export(_) | Self::EndpointSlice(_) => ListingGroup::Exports,
+            Self::ClusterProperty(_) | Self::Health => ListingGroup::Properties,
+        }
+    }
+}
+
+/// A ClusterProperty (KEP-2149).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterProperty {
+    /// The property's name, a DNS subdomain.
+    pub name: Box<str>,
+    /// Its value.
+    pub value: PropertyValue,
+}
+
+/// The value of a property. A long one is never cut: it is stated as size and digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PropertyValue {
+    /// 1 to [`PROPERTY_VALUE_CHARACTERS_MAX`] characters.
+    Text(Box<str>),
+    /// A longer one.
+    Oversize {
+        /// Its length in characters.
+        characters: u64,
+        /// First 16 bytes of its blake3 hash.
+        digest: [u8; 16],
+    },
+}
+
+/// What an agent saw of its control plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// gitVersion of the API server; empty while it has not been read.
+    pub kubernetes_version: Box<str>,
+    /// The verdict of /readyz.
+    pub control_plane: ControlPlane,
+    /// Names of failed checks, sorted; at most [`FAILED_CHECKS_MAX`].
+    pub failed_checks: Vec<Box<str>>,
+}
+
+/// The verdict of /readyz.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ControlPlane {
+    /// It answered that it is ready.
+    Ready,
+    /// It answered that it is not.
+    NotReady,
+    /// It did not answer.
+    Unreachable,
+}
+
+/// One thing that happened. The first eight kinds are reported by members, the others decided by the hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    /// An export appeared or changed.
+    ExportUpserted(Arc<Export>),
+    /// An export ended.
+    ExportRemoved(ServiceKey),
+    /// A slice appeared or changed.
+    EndpointSliceUpserted(Arc<EndpointSlice>),
+    /// A slice ended.
+    EndpointSliceRemoved(SliceKey),
+    /// A property appeared or changed.
+    ClusterPropertyUpserted(Arc<ClusterProperty>),
+    /// A property ended.
+    ClusterPropertyRemoved(Box<str>),
+    /// The control plane's health changed.
+    HealthReported(Arc<Health>),
+    /// Everything of the group has been sent.
+    ListingCompleted(ListingGroup),
+    /// A cluster became a member or began a new incarnation; the event's revision is the incarnation.
+    MemberJoined {
+        /// The admitted key.
+        key: KeyFingerprint,
+        /// UID of kube-system.
+        cluster_fingerprint: Box<str>,
+    },
+    /// A member left of its own will.
+    MemberLeft,
+    /// An operator ended the membership.
+    MemberEvicted {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// An operator admitted another key or cluster fingerprint.
+    MemberRekeyed {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// The key admitted besides the known ones.
+        key: Option<KeyFingerprint>,
+        /// The cluster fingerprint that the next Hello may state.
+        cluster_fingerprint: Option<Box<str>>,
+    },
+    /// An operator stated that nothing of this cluster is to be waited for.
+    MemberForgotten {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// Heard from (again).
+    MemberLive,
+    /// Silent for longer than the suspicion time.
+    MemberSuspect,
+    /// Silent for longer than the loss time.
+    MemberLost,
+    /// The fold's rules changed here.
+    FoldVersionChanged {
+        /// The version that folded the events before.
+        from: u32,
+        /// The version that folds this and the following.
+        to: u32,
+    },
+}
+
+impl Fact {
+    /// What the fact is about, for the kinds that members report one by one.
+    pub fn key(&self) -> Option<FactKey> {
+        match self {
+            Self::ExportUpserted(export) => Some(FactKey::Export(export.service.clone())),
+            Self::ExportRemoved(service) => Some(FactKey::Export(service.clone())),
+            Self::EndpointSliceUpserted(slice) => Some(FactKey::EndpointSlice(slice.key.clone())),
+            Self::EndpointSliceRemoved(key) => Some(FactKey::EndpointSlice(key.clone())),
+            Self::ClusterPropertyUpserted(property) => Some(FactKey::ClusterProperty(property.name.clone())),
+            Self::ClusterPropertyRemoved(name) => Some(FactKey::ClusterProperty(name.clone())),
+            Self::HealthReported(_) => Some(FactKey::Health),
+            Self::ListingCompleted(_)
+            | Self::MemberJoined { .. }
+            | Self::MemberLeft
+            | Self::MemberEvicted { .. }
+            | Self::MemberRekeyed { .. }
+            | Self::MemberForgotten { .. }
+            | Self::MemberLive
+            | Self::MemberSuspect
+            | Self::MemberLost
+            | Self::FoldVersionChanged { .. } => None,
+        }
+    }
+
+    /// True for the kinds that end what their key names.
+    pub fn is_removal(&self) -> bool {
+        matches!(
+            self,
+            Self::ExportRemoved(_) | Self::EndpointSliceRemoved(_) | Self::ClusterPropertyRemoved(_)
+        )
+    }
+
+    /// The kind in one word: the field's name in the wire contract, as filters and metrics use it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::ExportUpserted(_) => "export_upserted",
+            Self::ExportRemoved(_) => "export_removed",
+            Self::EndpointSliceUpserted(_) => "endpoint_slice_upserted",
+            Self::EndpointSliceRemoved(_) => "endpoint_slice_removed",
+            Self::ClusterPropertyUpserted(_) => "cluster_property_upserted",
+            Self::ClusterPropertyRemoved(_) => "cluster_property_removed",
+            Self::HealthReported(_) => "health_reported",
+            Self::ListingCompleted(_) => "listing_completed",
+            Self::MemberJoined { .. } => "member_joined",
+            Self::MemberLeft => "member_left",
+            Self::MemberEvicted { .. } => "member_evicted",
+            Self::MemberRekeyed { .. } => "member_rekeyed",
+            Self::MemberForgotten { .. } => "member_forgotten",
+            Self::MemberLive => "member_live",
+            Self::MemberSuspect => "member_suspect",
+            Self::MemberLost => "member_lost",
+            Self::FoldVersionChanged { .. } => "fold_version_changed",
+        }
+    }
+}
+
+/// A fact together with its encoded bytes, which are what is hashed, sent and stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedFact {
+    /// The fact.
+    pub fact: Fact,
+    /// Its bytes, as they were or will be sent.
+    pub bytes: Bytes,
+    /// Their hash.
+    pub hash: FactHash,
+}
+
+/// The number of a session, unique within an epoch. Zero: no session, the hub's own decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SessionId(pub u64);
+
+/// A recorded fact: one entry of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its number, gapless within the epoch.
+    pub revision: Revision,
+    /// max(the hub's clock, the previous event's).
+    pub recorded_at: UnixMillis,
+    /// The member it is about. For [`Fact::FoldVersionChanged`] there is none.
+    pub cluster: Option<ClusterId>,
+    /// Revision of the member's join; zero before any.
+    pub incarnation: Revision,
+    /// The session that reported it.
+    pub session: SessionId,
+    /// The member's sequence number in that session.
+    pub member_sequence: u64,
+    /// What happened.
+    pub fact: EncodedFact,
+}

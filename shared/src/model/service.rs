@@ -1,0 +1,215 @@
+//! A Service as clusters export it: type, ports, policies, labels.
+//! It says what one cluster offers; who wins among several is decided by the hub's fold.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{ServiceKey, UnixMillis};
+
+/// Most ports of one Service (the API server's own bound on EndpointSlice ports is 20,000; no Service is near).
+pub const SERVICE_PORTS_MAX: usize = 1_000;
+/// Largest sum of exported labels and annotations of one export, keys and values together.
+pub const EXPORTED_METADATA_BYTES_MAX: usize = 32 * 1024;
+/// Longest free string of a Service (appProtocol, policies), in bytes.
+pub const SERVICE_STRING_BYTES_MAX: usize = 256;
+
+/// How a service is reached in importing clusters (KEP-1645).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ServiceType {
+    /// A virtual IP in every importing cluster.
+    ClusterSetIp,
+    /// No virtual IP; DNS answers with endpoints.
+    Headless,
+}
+
+/// A transport protocol. The order is the order in which ports are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// An IP family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IpFamily {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// A port of a Service, as far as it is part of the multi-cluster contract.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServicePort {
+    /// Empty for the unnamed port.
+    pub name: Box<str>,
+    /// The transport protocol.
+    pub protocol: Protocol,
+    /// 1 to 65535.
+    pub port: u16,
+    /// The application protocol, if stated.
+    pub app_protocol: Option<Box<str>>,
+}
+
+/// Whether a client sticks to an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SessionAffinity {
+    /// No affinity.
+    None,
+    /// By client IP.
+    ClientIp,
+}
+
+/// What an export says of its Service, beyond ports and type: carried verbatim, API server defaults included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServicePolicies {
+    /// Session affinity.
+    pub session_affinity: SessionAffinity,
+    /// sessionAffinityConfig.clientIP.timeoutSeconds.
+    pub session_affinity_timeout_seconds: Option<i32>,
+    /// "Cluster" or "Local"; absent compares as Cluster.
+    pub internal_traffic_policy: Option<Box<str>>,
+    /// For example "PreferClose".
+    pub traffic_distribution: Option<Box<str>>,
+}
+
+/// Labels or annotations.
+pub type Metadata = BTreeMap<Box<str>, Box<str>>;
+
+/// A ServiceExport joined with its Service in one cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// The service.
+    pub service: ServiceKey,
+    /// creationTimestamp of the ServiceExport as its API server states it (whole seconds).
+    pub created_at: UnixMillis,
+    /// uid of the ServiceExport.
+    pub uid: Box<str>,
+    /// generation of the ServiceExport.
+    pub generation: i64,
+    /// How it is reached.
+    pub service_type: ServiceType,
+    /// In the Service's order.
+    pub ports: Vec<ServicePort>,
+    /// Affinity and traffic policies.
+    pub policies: ServicePolicies,
+    /// In the Service's order; one or two, without duplicates.
+    pub ip_families: Vec<IpFamily>,
+    /// spec.exportedLabels.
+    pub labels: Metadata,
+    /// spec.exportedAnnotations.
+    pub annotations: Metadata,
+}
+
+/// A ServiceImport as precedence decides it: the same for every member, but for its own eligible ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceImport {
+    /// The service.
+    pub service: ServiceKey,
+    /// The oldest export's.
+    pub service_type: ServiceType,
+    /// The union of all exports' ports, merged by name and then by protocol and port.
+    pub ports: Vec<ServicePort>,
+    /// Each by precedence.
+    pub policies: ServicePolicies,
+    /// The oldest export's.
+    pub ip_families: Vec<IpFamily>,
+    /// The oldest export's.
+    pub labels: Metadata,
+    /// The oldest export's.
+    pub annotations: Metadata,
+    /// The exporting clusters, and for each the indexes into `ports` of those it defines in the same way
+    /// (name, protocol and port; another appProtocol stays eligible).
+    pub clusters: BTreeMap<super::ClusterId, Vec<u16>>,
+}
+
+impl ServiceImport {
+    /// The ports that `cluster` may serve; empty when it does not export the service.
+    pub fn eligible_ports<'a>(&'a self, cluster: &super::ClusterId) -> impl Iterator<Item = &'a ServicePort> {
+        let indexes = self.clusters.get(cluster).map(Vec::as_slice).unwrap_or_default();
+        indexes
+            .iter()
+            .filter_map(|&index| self.ports.get(usize::from(index)))
+    }
+}
+
+/// One property on which exports of a service disagree (KEP-1645, condition Conflict). In the fixed order in
+/// which reasons are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConflictReason {
+    /// The sets of (name, protocol, port, appProtocol) are not identical.
+    Port,
+    /// Headless here, a clusterset IP there.
+    Type,
+    /// sessionAffinity.
+    SessionAffinity,
+    /// sessionAffinityConfig.
+    SessionAffinityConfig,
+    /// exportedLabels.
+    Labels,
+    /// exportedAnnotations.
+    Annotations,
+    /// internalTrafficPolicy.
+    InternalTrafficPolicy,
+    /// trafficDistribution.
+    TrafficDistribution,
+    /// The sets of IP families are not identical.
+    IpFamily,
+}
+
+impl ConflictReason {
+    /// All nine, in order.
+    pub const ALL: [Self; 9] = [
+        Self::Port,
+        Self::Type,
+        Self::SessionAffinity,
+        Self::SessionAffinityConfig,
+        Self::Labels,
+        Self::Annotations,
+        Self::InternalTrafficPolicy,
+        Self::TrafficDistribution,
+        Self::IpFamily,
+    ];
+
+    /// The reason as it stands in the condition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Port => "PortConflict",
+            Self::Type => "TypeConflict",
+            Self::SessionAffinity => "SessionAffinityConflict",
+            Self::SessionAffinityConfig => "SessionAffinityConfigConflict",
+            Self::Labels => "LabelsConflict",
+            Self::Annotations => "AnnotationsConflict",
+            Self::InternalTrafficPolicy => "InternalTrafficPolicyConflict",
+            Self::TrafficDistribution => "TrafficDistributionConflict",
+            Self::IpFamily => "IPFamilyConflict",
+        }
+    }
+}
+
+/// A named disagreement.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conflict {
+    /// Which property.
+    pub reason: ConflictReason,
+    /// Property, winner, its value, losers (five, then "and N more") and their values. No revision, no time.
+    pub message: Arc<str>,
+}
+
+/// What the hub says of one ServiceExport, to the cluster it stands in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportStatus {
+    /// The service.
+    pub service: ServiceKey,
+    /// The ServiceExport that was judged.
+    pub uid: Box<str>,
+    /// The generation that was judged.
+    pub generation: i64,
+    /// Sorted by reason, one for each; empty: no conflict.
+    pub conflicts: Vec<Conflict>,
+    /// How many clusters export the service.
+    pub exporters: u32,
+}

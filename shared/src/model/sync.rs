@@ -1,0 +1,332 @@
+//! The messages between agent and hub, as values. The wire module converts them; the session machine of the
+//! hub and the link machine of the agent decide about them. Nothing here sends anything.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bytes::Bytes;
+
+use super::{
+    ClusterId, Cursor, EncodedFact, Epoch, ExportStatus, FactsDigest, ImportedSlice, ImportedSliceKey,
+    ListingGroup, Revision, ServiceImport, ServiceKey, SessionId,
+};
+
+/// The protocol version that this build speaks.
+pub const PROTOCOL_VERSION: u32 = 1;
+/// Most namespaces in one interest.
+pub const INTEREST_NAMESPACES_MAX: usize = 20_000;
+/// Most source clusters that a Hello may name.
+pub const SOURCES_HELD_MAX: usize = 5_000;
+/// Largest message either side takes, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Listings and snapshots are cut into messages of about this size, in bytes.
+pub const CHUNK_BYTES: usize = 256 * 1024;
+
+/// What the agent says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentMessage {
+    /// The first message of a session.
+    Hello(Box<Hello>),
+    /// Facts in the order of their sequence numbers.
+    Observations(Vec<Observation>),
+    /// Namespaces came or went.
+    InterestChanged {
+        /// The interest's new generation.
+        generation: u64,
+        /// Namespaces that came.
+        added: BTreeSet<Box<str>>,
+        /// Namespaces that went.
+        removed: BTreeSet<Box<str>>,
+    },
+    /// A sign of life.
+    Heartbeat,
+    /// The agent shuts down on purpose.
+    Goodbye,
+    /// The answer to a ping.
+    Pong(u64),
+}
+
+/// What the hub says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HubMessage {
+    /// The first answer.
+    Welcome(Box<Welcome>),
+    /// Everything up to the sequence number is durable, unchanged or refused.
+    Acknowledged(u64),
+    /// One item was not taken; it is acknowledged too.
+    Refused(Refused),
+    /// Derived objects that changed.
+    Desired {
+        /// The interest they were computed under.
+        interest_generation: u64,
+        /// Encoded items (see `wire::desired`): encoded once for all members.
+        items: Vec<Bytes>,
+    },
+    /// A snapshot of everything within the interest begins.
+    SnapshotBegin {
+        /// The epoch it is taken in.
+        epoch: Epoch,
+        /// The interest it is computed under.
+        interest_generation: u64,
+    },
+    /// The snapshot is complete.
+    SnapshotComplete(UpTo),
+    /// Everything of these namespaces stood before this.
+    NamespaceComplete {
+        /// The interest it was computed under.
+        interest_generation: u64,
+        /// The namespaces.
+        namespaces: BTreeSet<Box<str>>,
+    },
+    /// Members whose state changed.
+    SourcesChanged(Vec<Source>),
+    /// Everything up to the cursor has been sent.
+    UpTo(UpTo),
+    /// A sign of life; with a cursor when everything up to it has been sent.
+    Heartbeat(Option<UpTo>),
+    /// Answer with a pong.
+    Ping(u64),
+}
+
+/// How an agent introduces itself. Its identity is not in it: the certificate names the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// The protocol version it speaks.
+    pub protocol_version: u32,
+    /// Feature bits.
+    pub features: u64,
+    /// Its program version, for people.
+    pub agent_version: Box<str>,
+    /// The highest epoch this cluster has known.
+    pub highest_epoch: Option<Epoch>,
+    /// UID of kube-system.
+    pub cluster_fingerprint: Box<str>,
+    /// Fresh for every start.
+    pub instance: Box<str>,
+    /// leaseTransitions of its Lease.
+    pub lease_transitions: i64,
+    /// Present while it still holds desired state.
+    pub cursor: Option<Cursor>,
+    /// Digest of the current facts of the group exports; absent until its joins are complete.
+    pub exports_digest: Option<FactsDigest>,
+    /// The same for the group properties.
+    pub properties_digest: Option<FactsDigest>,
+    /// Clusters whose objects its cluster holds.
+    pub sources_held: BTreeSet<ClusterId>,
+    /// The namespaces it wants to hear about.
+    pub interest: Interest,
+}
+
+/// The namespaces a member wants to hear about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Interest {
+    /// Grows with every change.
+    pub generation: u64,
+    /// Which ones.
+    pub namespaces: Namespaces,
+}
+
+/// A set of namespaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Namespaces {
+    /// Every one, also those that do not exist yet.
+    All,
+    /// These.
+    Only(BTreeSet<Box<str>>),
+}
+
+impl Default for Namespaces {
+    fn default() -> Self {
+        Self::Only(BTreeSet::new())
+    }
+}
+
+impl Namespaces {
+    /// Whether `namespace` is among them.
+    pub fn contains(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.contains(namespace),
+        }
+    }
+}
+
+/// One item of an agent's report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observation {
+    /// Grows by one within a session, from 1.
+    pub sequence: u64,
+    /// What is reported.
+    pub item: ObservedItem,
+}
+
+/// What an observation reports.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ObservedItem {
+    /// A fact.
+    Fact(EncodedFact),
+    /// Everything of the group stood before this in this session.
+    ListingCompleted(ListingGroup),
+    /// Bytes that are no valid fact; the hub refuses them one by one.
+    Invalid(Refused),
+}
+
+/// The hub's answer to Hello.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Welcome {
+    /// The protocol version of the session.
+    pub protocol_version: u32,
+    /// Feature bits.
+    pub features: u64,
+    /// The hub's program version, for people.
+    pub hub_version: Box<str>,
+    /// The hub's name in its certificate.
+    pub hub: Box<str>,
+    /// The log's epoch.
+    pub epoch: Epoch,
+    /// True: deltas from the agent's cursor follow; false: a snapshot.
+    pub resume: bool,
+    /// A full listing of the group exports is wanted.
+    pub list_exports: bool,
+    /// A full listing of the group properties is wanted.
+    pub list_properties: bool,
+    /// The session's number.
+    pub session: SessionId,
+    /// The member's incarnation.
+    pub incarnation: Revision,
+    /// How often each side says something, in milliseconds.
+    pub heartbeat_interval_millis: u32,
+    /// Silence after which either side gives the stream up, in milliseconds.
+    pub silence_max_millis: u32,
+    /// Observations that may be unacknowledged at a time.
+    pub unacknowledged_max: u32,
+    /// All sources.
+    pub sources: Vec<Source>,
+}
+
+/// One item was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The observation's sequence number.
+    pub sequence: u64,
+    /// The kind of reason.
+    pub reason: RefusalReason,
+    /// What is wrong and what to do.
+    pub message: Arc<str>,
+}
+
+/// Why an item was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RefusalReason {
+    /// It breaks a rule of its kind.
+    Invalid,
+    /// The hub does not know its kind.
+    UnknownKind,
+    /// The creationTimestamp of a known uid was changed.
+    TimestampChanged,
+    /// Only the hub decides facts of this kind.
+    NotAMembersFact,
+    /// A bound per member is reached.
+    TooMany,
+}
+
+impl RefusalReason {
+    /// The word that metrics and logs use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::UnknownKind => "unknown_kind",
+            Self::TimestampChanged => "timestamp_changed",
+            Self::NotAMembersFact => "not_a_members_fact",
+            Self::TooMany => "too_many",
+        }
+    }
+}
+
+/// How the hub sees a source of facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceState {
+    /// Heard from.
+    Live,
+    /// Silent for a while.
+    Suspect,
+    /// Silent for long.
+    Lost,
+    /// No member any more, by its own will.
+    Left,
+    /// No member any more, by an operator's.
+    Evicted,
+    /// Declared as not to be waited for.
+    Forgotten,
+}
+
+impl SourceState {
+    /// True when nothing of this source is to be waited for: what came from it may be deleted.
+    pub fn is_gone(self) -> bool {
+        matches!(self, Self::Left | Self::Evicted | Self::Forgotten)
+    }
+}
+
+/// A source of facts, as members need to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Its state.
+    pub state: SourceState,
+    /// Whether this hub process has its complete exports.
+    pub listed: bool,
+}
+
+/// Everything up to a cursor has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpTo {
+    /// The interest it was computed under.
+    pub interest_generation: u64,
+    /// The cursor.
+    pub cursor: Cursor,
+}
+
+/// The key of a derived object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DesiredKey {
+    /// A ServiceImport.
+    Import(ServiceKey),
+    /// An imported EndpointSlice.
+    Slice(ImportedSliceKey),
+    /// The status of one of the member's own exports.
+    ExportStatus(ServiceKey),
+}
+
+/// One derived object, or its recorded removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DesiredItem {
+    /// Revision of the event that last changed it.
+    pub revision: Revision,
+    /// What it is.
+    pub change: DesiredChange,
+}
+
+/// What a derived object became.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DesiredChange {
+    /// An import.
+    Import(Arc<ServiceImport>),
+    /// A slice.
+    Slice(Arc<ImportedSlice>),
+    /// A status.
+    ExportStatus(Arc<ExportStatus>),
+    /// It was removed, by an event.
+    Removed(DesiredKey),
+}
+
+impl DesiredChange {
+    /// The object's key.
+    pub fn key(&self) -> DesiredKey {
+        match self {
+            Self::Import(import) => DesiredKey::Import(import.service.clone()),
+            Self::Slice(slice) => DesiredKey::Slice(slice.key.clone()),
+            Self::ExportStatus(status) => DesiredKey::ExportStatus(status.service.clone()),
+            Self::Removed(key) => key.clone(),
+        }
+    }
+}
