@@ -2,8 +2,14 @@
 //!
 //! * [`api`]: the Kubernetes kinds that Tributary brings along.
 //! * [`model`]: the domain's pure vocabulary.
+//! * [`identity`]: who a certificate says somebody is.
+//! * [`tls`]: mutual TLS that reloads, acceptor and connector.
+//! * [`shell`]: what every process needs around its work: logs, readiness, admin port, shutdown.
 //!
 //! Nothing here decides a conflict, writes a log or talks to a cluster.
 
 pub mod api;
+pub mod identity;
 pub mod model;
+pub mod shell;
+pub mod tls;

@@ -1,0 +1,108 @@
+//! Structured logs to standard error, as text or JSON, and the rules for their levels.
+//!
+//! | level | meaning |
+//! |---|---|
+//! | `error` | a person must act, now or soon: the log is sick, a certificate has expired, the process ends |
+//! | `warn` | something is wrong; it heals by itself or needs a look by daylight: a hub is unreachable, an object was refused |
+//! | `info` | a state changed: started, listed, connected, a member joined, drained. Quiet when nothing changes |
+//! | `debug` | expected ends and single steps: a connection closed, a watch restarted, a handshake by a stranger failed |
+//! | `trace` | contents, for development |
+//!
+//! Whatever a stranger can cause at will is `debug` and a metric, never a higher level. Values are fields, not
+//! part of the sentence; identity (cluster, session) stands in spans.
+
+use std::io;
+
+use tracing_subscriber::{EnvFilter, fmt, util::SubscriberInitExt};
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object per line, for machines.
+    Json,
+}
+
+/// The log flags; flatten them into a program's own.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct LogArgs {
+    /// How log lines on standard error look
+    #[arg(
+        long,
+        env = "TRIBUTARY_LOG_FORMAT",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t = LogFormat::Text,
+        global = true
+    )]
+    pub log_format: LogFormat,
+    /// What is logged: a level, or levels per module, for example info,tributary_shared::tls=debug
+    #[arg(
+        long,
+        env = "TRIBUTARY_LOG_FILTER",
+        value_name = "FILTER",
+        default_value = "info",
+        global = true
+    )]
+    pub log_filter: String,
+}
+
+/// Logging cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum LogInitError {
+    /// The filter cannot be read.
+    #[error("--log-filter {filter:?} cannot be read: {problem}; write for example info or info,kube=warn")]
+    Filter {
+        /// The filter as given.
+        filter: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Something else logs already.
+    #[error("logging was started twice in one process")]
+    Twice,
+}
+
+impl LogArgs {
+    /// Starts logging for the whole process.
+    pub fn init(&self) -> Result<(), LogInitError> {
+        let filter = self.filter()?;
+        let lines = fmt::Subscriber::builder()
+            .with_env_filter(filter)
+            .with_writer(io::stderr);
+        let started = match self.log_format {
+            LogFormat::Text => lines
+                .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
+                .finish()
+                .try_init(),
+            LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),
+        };
+        started.map_err(|_| LogInitError::Twice)
+    }
+
+    fn filter(&self) -> Result<EnvFilter, LogInitError> {
+        let parsed = EnvFilter::builder().parse(&self.log_filter);
+        parsed.map_err(|error| LogInitError::Filter {
+            filter: self.log_filter.clone(),
+            problem: error.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_cannot_be_read_is_an_error_and_not_ignored() {
+        let args = |filter: &str| LogArgs {
+            log_format: LogFormat::Text,
+            log_filter: filter.to_owned(),
+        };
+        assert!(args("info,tributary_shared::tls=debug").filter().is_ok());
+        let error = args("info,hub=loud").filter().expect_err("no such level");
+        assert!(error.to_string().contains("info,hub=loud"), "{error}");
+    }
+}

@@ -1,0 +1,21 @@
+//! What every process needs around its work: logs, metrics, readiness, the admin port, shutdown and supervision.
+//!
+//! A `main` reads: `install_crypto_provider`, parse flags, [`LogArgs::init`], build the parts with a
+//! [`Readiness`] handle each, [`Supervisor::spawn`] them, [`Supervisor::run`], [`exit_code`].
+//! Nothing here knows what the process is for.
+
+mod admin;
+mod backoff;
+mod log;
+mod metrics;
+mod ready;
+mod shutdown;
+mod supervise;
+
+pub use admin::{AdminServer, router as admin_router};
+pub use backoff::Backoff;
+pub use log::{LogArgs, LogFormat, LogInitError};
+pub use metrics::{Metrics, encode as encode_metrics};
+pub use ready::{Readiness, ReadyHandle};
+pub use shutdown::{Shutdown, on_signals};
+pub use supervise::{DRAIN_TIMEOUT, Supervisor, exit_code};

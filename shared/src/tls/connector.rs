@@ -1,0 +1,216 @@
+//! The way to a hub, as tonic wants it: dials the given addresses in turn and performs the handshake.
+//! It keeps no connection and never retries by itself: when to try again is its caller's decision.
+
+use std::{
+    error::Error,
+    fmt, io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use hyper_util::rt::TokioIo;
+use rustls_pki_types::ServerName;
+use tokio::time::timeout;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower::Service;
+
+use super::{
+    accept::outcome_of,
+    address::HubAddress,
+    dial::{BoxedIo, Dial},
+    live::LiveCredentials,
+    metrics::{Handshake, TlsMetrics},
+};
+
+/// How often an idle connection is probed.
+pub const HTTP2_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+/// How long a probe may stay unanswered before the connection counts as dead.
+pub const HTTP2_KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time for dialling one address and its handshake.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The authority in HTTP/2 requests. Addresses change under a channel, so it names none. The scheme is `http`
+/// because TLS is this connector's work: tonic adds TLS of its own to `https`.
+const ORIGIN: &str = "http://hub.tributary.internal";
+
+/// An encrypted stream to a hub whose certificate was checked.
+pub type HubStream = TokioIo<TlsStream<BoxedIo>>;
+
+/// Connects to the hub of our clusterset at one of several addresses.
+#[derive(Clone)]
+pub struct HubConnector {
+    addresses: Arc<[HubAddress]>,
+    /// The address to try first.
+    first: Arc<AtomicUsize>,
+    credentials: Arc<LiveCredentials>,
+    dial: Arc<dyn Dial>,
+    metrics: TlsMetrics,
+}
+
+/// No address led to the hub: what happened at each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubUnreachable {
+    /// Address and reason, in the order they were tried.
+    pub attempts: Vec<(HubAddress, String)>,
+}
+
+impl HubConnector {
+    /// A connector for these addresses, which must not be empty.
+    pub fn new(
+        addresses: Vec<HubAddress>,
+        credentials: Arc<LiveCredentials>,
+        dial: Arc<dyn Dial>,
+        metrics: TlsMetrics,
+    ) -> Self {
+        Self {
+            addresses: addresses.into(),
+            first: Arc::default(),
+            credentials,
+            dial,
+            metrics,
+        }
+    }
+
+    /// The addresses, in the order they were given.
+    pub fn addresses(&self) -> &[HubAddress] {
+        &self.addresses
+    }
+
+    /// Makes the next dial begin with the next address: for a hub that was reached but cannot serve us.
+    pub fn try_next_address(&self) {
+        self.first.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The endpoint with our HTTP/2 settings; a caller may change them before it connects.
+    pub fn endpoint() -> Endpoint {
+        Endpoint::from_static(ORIGIN)
+            .http2_keep_alive_interval(HTTP2_KEEPALIVE_INTERVAL)
+            .keep_alive_timeout(HTTP2_KEEPALIVE_TIMEOUT)
+            .keep_alive_while_idle(true)
+    }
+
+    /// Connects now. In TLS 1.3 a hub that refuses our certificate says so only after the handshake: then the
+    /// first request fails, and [`explain`] finds the reason in its error.
+    pub async fn connect(&self) -> Result<Channel, tonic::transport::Error> {
+        Self::endpoint().connect_with_connector(self.clone()).await
+    }
+
+    async fn reach(self) -> Result<HubStream, HubUnreachable> {
+        let mut attempts = Vec::with_capacity(self.addresses.len());
+        let first = self.first.load(Ordering::Relaxed);
+        for turn in 0..self.addresses.len() {
+            let position = first.wrapping_add(turn) % self.addresses.len();
+            let address = &self.addresses[position];
+            match timeout(ATTEMPT_TIMEOUT, self.attempt(address)).await {
+                Ok(Ok(stream)) => {
+                    self.first.store(position, Ordering::Relaxed);
+                    return Ok(TokioIo::new(stream));
+                }
+                Ok(Err(error)) => attempts.push((address.clone(), reason(&error))),
+                Err(_) => {
+                    self.metrics.handshake(Handshake::TimedOut);
+                    let seconds = ATTEMPT_TIMEOUT.as_secs();
+                    attempts.push((address.clone(), format!("no TLS answer within {seconds} s")));
+                }
+            }
+        }
+        Err(HubUnreachable { attempts })
+    }
+
+    async fn attempt(&self, address: &HubAddress) -> io::Result<TlsStream<BoxedIo>> {
+        let socket = self.dial.dial(address.clone()).await?;
+        let name = ServerName::try_from(address.host.to_string()).map_err(io::Error::other)?;
+        let connector = TlsConnector::from(self.credentials.current().client().clone());
+        let stream = connector.connect(name, socket).await;
+        self.metrics.handshake(match &stream {
+            Ok(_) => Handshake::Completed,
+            Err(error) => outcome_of(error),
+        });
+        stream
+    }
+}
+
+impl Service<Uri> for HubConnector {
+    type Response = HubStream;
+    type Error = HubUnreachable;
+    type Future = BoxFuture<'static, Result<HubStream, HubUnreachable>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), HubUnreachable>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        Box::pin(self.clone().reach())
+    }
+}
+
+impl Error for HubUnreachable {}
+
+impl fmt::Display for HubUnreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no hub can be reached")?;
+        for (index, (address, reason)) in self.attempts.iter().enumerate() {
+            let separator = if index == 0 { ": " } else { "; " };
+            write!(f, "{separator}{address}: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What stands behind an error of a channel or a request, if it is one of TLS or of reaching the hub: with what
+/// to do about it.
+pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(unreachable) = error.downcast_ref::<HubUnreachable>() {
+            return Some(unreachable.to_string());
+        }
+        // An I/O error hides the error inside it from `source`.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(tls) = inner.or_else(|| error.downcast_ref::<rustls::Error>()) {
+            return Some(tls_reason(tls));
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn reason(error: &io::Error) -> String {
+    explain(error).unwrap_or_else(|| error.to_string())
+}
+
+fn tls_reason(error: &rustls::Error) -> String {
+    use rustls::{AlertDescription as Alert, CertificateError as Bad, Error as Tls};
+    let advice = match error {
+        Tls::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
+            "the hub's certificate is not of an authority in --tls-ca"
+        }
+        Tls::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
+            "the hub's certificate has expired, or this machine's clock is ahead"
+        }
+        Tls::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
+            "the hub's certificate is not valid yet, or this machine's clock is behind"
+        }
+        Tls::InvalidCertificate(Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. }) => {
+            "what answers is not a hub: its certificate is not made for servers"
+        }
+        // Ours: the text is advice already, and rustls would print it as a Rust value.
+        Tls::InvalidCertificate(Bad::Other(other)) => return other.to_string(),
+        Tls::AlertReceived(Alert::CertificateExpired) => {
+            "the hub says that our certificate has expired: renew it"
+        }
+        Tls::AlertReceived(Alert::UnknownCA | Alert::DecryptError) => {
+            "the hub does not know the authority of our certificate: issue it with the hub's CA"
+        }
+        Tls::AlertReceived(Alert::CertificateRequired) => "the hub wants a certificate and got none",
+        Tls::AlertReceived(_) => "the hub refused our certificate: its debug log says why",
+        _ => return error.to_string(),
+    };
+    format!("{advice} ({error})")
+}

@@ -1,0 +1,177 @@
+//! Certificate, key and trust roots that belong together, checked before anything uses them.
+//! Both TLS configurations are built here, so that all settings stand in one place. It reads no file.
+
+use std::{path::PathBuf, sync::Arc};
+
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig,
+    client::Resumption,
+    crypto::CryptoProvider,
+    server::{NoServerSessionStorage, WebPkiClientVerifier},
+    sign::{CertifiedKey, SingleCertAndKey},
+    version::TLS13,
+};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+
+use super::{
+    provider::provider,
+    verify::{AnyIdentity, TheHub},
+};
+use crate::identity::{CertificateFacts, IdentityError};
+
+/// The protocol both sides agree on during the handshake: HTTP/2.
+const ALPN_HTTP2: &[u8] = b"h2";
+
+/// The bytes of three PEM files, from disk or made in memory.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pem {
+    /// The certificate, its intermediates after it.
+    pub cert: Vec<u8>,
+    /// The private key.
+    pub key: Vec<u8>,
+    /// The trust roots.
+    pub ca: Vec<u8>,
+}
+
+/// Checked credentials and the configurations made from them. They never change; a reload makes new ones.
+#[derive(Clone)]
+pub struct Credentials {
+    facts: CertificateFacts,
+    server: Arc<ServerConfig>,
+    client: Arc<ClientConfig>,
+}
+
+/// Why credentials cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{file} holds no usable {what}: {problem}")]
+    Malformed {
+        /// Which flag names the file.
+        file: &'static str,
+        /// What was looked for.
+        what: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The certificate states no identity of ours.
+    #[error("--tls-cert: {0}")]
+    Identity(#[from] IdentityError),
+    /// The key does not belong to the certificate, or TLS refuses the pair.
+    #[error("--tls-cert and --tls-key do not fit together: {0}")]
+    Pair(rustls::Error),
+    /// TLS refuses the roots.
+    #[error("--tls-ca cannot be used: {0}")]
+    Roots(String),
+    /// A reload would turn the process into somebody else.
+    #[error("the new certificate is for {new}, this process is {old}: restart it to change who it is")]
+    OtherIdentity {
+        /// Who the process is.
+        old: String,
+        /// Who the new certificate is for.
+        new: String,
+    },
+}
+
+impl Credentials {
+    /// Checks that certificate, key and roots can be used together and builds the TLS configurations.
+    pub fn from_pem(pem: &Pem) -> Result<Self, CredentialsError> {
+        let chain = certificates("--tls-cert", &pem.cert)?;
+        let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|error| CredentialsError::Malformed {
+            file: "--tls-key",
+            what: "private key",
+            problem: error.to_string(),
+        })?;
+        let mut roots = RootCertStore::empty();
+        for root in certificates("--tls-ca", &pem.ca)? {
+            let added = roots.add(root);
+            added.map_err(|error| CredentialsError::Roots(error.to_string()))?;
+        }
+        let facts = CertificateFacts::read(&chain[0])?;
+        let provider = provider();
+        let pair = CertifiedKey::from_der(chain, key, &provider).map_err(CredentialsError::Pair)?;
+        let (pair, roots) = (Arc::new(SingleCertAndKey::from(pair)), Arc::new(roots));
+        Ok(Self {
+            server: Arc::new(server_config(&provider, pair.clone(), roots.clone())?),
+            client: Arc::new(client_config(&provider, pair, roots, &facts)?),
+            facts,
+        })
+    }
+
+    /// Whose certificate it is, its key and its validity.
+    pub fn facts(&self) -> &CertificateFacts {
+        &self.facts
+    }
+
+    /// The configuration for accepting connections: any peer with a certificate of our roots and an identity.
+    pub fn server(&self) -> &Arc<ServerConfig> {
+        &self.server
+    }
+
+    /// The configuration for connecting to the hub of our own clusterset.
+    pub fn client(&self) -> &Arc<ClientConfig> {
+        &self.client
+    }
+}
+
+fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
+    let malformed = |problem: String| CredentialsError::Malformed {
+        file,
+        what: "certificate",
+        problem,
+    };
+    let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let parsed = parsed.map_err(|error| malformed(error.to_string()))?;
+    if parsed.is_empty() {
+        return Err(malformed("there is no BEGIN CERTIFICATE in it".to_owned()));
+    }
+    Ok(parsed)
+}
+
+/// No session is ever resumed: a resumed one skips the certificate checks, so a root that was taken away would
+/// live on in tickets. A full handshake costs a millisecond, connections live for days.
+fn server_config(
+    provider: &Arc<CryptoProvider>,
+    pair: Arc<SingleCertAndKey>,
+    roots: Arc<RootCertStore>,
+) -> Result<ServerConfig, CredentialsError> {
+    let chain = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
+        .build()
+        .map_err(|error| CredentialsError::Roots(error.to_string()))?;
+    let mut config = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(CredentialsError::Pair)?
+        .with_client_cert_verifier(Arc::new(AnyIdentity::new(chain)))
+        .with_cert_resolver(pair);
+    config.alpn_protocols = vec![ALPN_HTTP2.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn client_config(
+    provider: &Arc<CryptoProvider>,
+    pair: Arc<SingleCertAndKey>,
+    roots: Arc<RootCertStore>,
+    facts: &CertificateFacts,
+) -> Result<ClientConfig, CredentialsError> {
+    let algorithms = provider.signature_verification_algorithms;
+    let verifier = TheHub::new(roots, algorithms, facts.identity.clusterset.clone());
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(CredentialsError::Pair)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_client_cert_resolver(pair);
+    config.alpn_protocols = vec![ALPN_HTTP2.to_vec()];
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}

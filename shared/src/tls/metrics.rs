@@ -1,0 +1,113 @@
+//! The metrics of TLS: handshakes, reloads, and the time until the certificate expires.
+//! Labels are closed sets; no metric names a peer.
+
+use std::sync::Arc;
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric},
+    metrics::{counter::Counter, family::Family, gauge::ConstGauge},
+    registry::Registry,
+};
+
+use super::{live::LiveCredentials, reload::now};
+
+/// How a handshake ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Handshake {
+    /// A connection was made.
+    Completed,
+    /// One side refused the other's certificate, or they speak different protocols.
+    Refused,
+    /// The peer went away.
+    Disconnected,
+    /// It took too long.
+    TimedOut,
+    /// There are as many connections as there may be.
+    Full,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HandshakeLabels {
+    outcome: Handshake,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReloadLabels {
+    outcome: ReloadOutcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+enum ReloadOutcome {
+    Loaded,
+    Refused,
+}
+
+/// Counters of one process's TLS; clones count together.
+#[derive(Clone, Default)]
+pub struct TlsMetrics {
+    handshakes: Family<HandshakeLabels, Counter>,
+    reloads: Family<ReloadLabels, Counter>,
+}
+
+impl TlsMetrics {
+    /// Adds them to a registry: `tls_handshakes_total{outcome}` and `tls_reloads_total{outcome}`.
+    pub fn register(&self, registry: &mut Registry) {
+        let handshakes = self.handshakes.clone();
+        registry.register(
+            "tls_handshakes",
+            "TLS handshakes accepted or dialled, by how they ended",
+            handshakes,
+        );
+        let reloads = self.reloads.clone();
+        registry.register(
+            "tls_reloads",
+            "Changed TLS files, by whether they could be used",
+            reloads,
+        );
+    }
+
+    /// Adds `tls_certificate_expires_in_seconds`, computed at each scrape; below zero once it has expired.
+    pub fn register_expiry(registry: &mut Registry, live: Arc<LiveCredentials>) {
+        registry.register_collector(Box::new(Expiry(live)));
+    }
+
+    /// Counts the end of a handshake.
+    pub(super) fn handshake(&self, outcome: Handshake) {
+        self.handshakes.get_or_create(&HandshakeLabels { outcome }).inc();
+    }
+
+    /// How many handshakes have ended so.
+    pub fn handshakes(&self, outcome: Handshake) -> u64 {
+        self.handshakes.get_or_create(&HandshakeLabels { outcome }).get()
+    }
+
+    /// Counts a change of the files.
+    pub(super) fn reloaded(&self, loaded: bool) {
+        let outcome = if loaded {
+            ReloadOutcome::Loaded
+        } else {
+            ReloadOutcome::Refused
+        };
+        self.reloads.get_or_create(&ReloadLabels { outcome }).inc();
+    }
+}
+
+struct Expiry(Arc<LiveCredentials>);
+
+impl std::fmt::Debug for Expiry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Expiry")
+    }
+}
+
+impl Collector for Expiry {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let seconds = |millis: u64| i64::try_from(millis / 1_000).unwrap_or(i64::MAX);
+        let left = seconds(self.0.facts().not_after.0).saturating_sub(seconds(now().0));
+        let gauge = ConstGauge::new(left);
+        let help = "Seconds until this process's certificate expires";
+        let name = "tls_certificate_expires_in_seconds";
+        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+    }
+}

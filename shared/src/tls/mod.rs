@@ -1,0 +1,39 @@
+//! Mutual TLS for hub, agents and tools: TLS 1.3, HTTP/2, client certificates required, identities in URI names.
+//!
+//! * [`Credentials`]: certificate, key and trust roots, checked together; [`LiveCredentials`]: the current ones.
+//! * [`accept`]: a hub's incoming connections, each with the [`PeerIdentity`] its certificate states.
+//! * [`HubConnector`]: an agent's or a tool's way to a hub, for tonic.
+//! * [`Reloader`]: takes new files while connections stay up.
+//!
+//! There is no plaintext mode and no way to skip a check. What an identity may do is decided elsewhere.
+
+mod accept;
+mod address;
+mod connection;
+mod connector;
+mod credentials;
+mod dial;
+mod files;
+mod live;
+mod metrics;
+mod provider;
+mod reload;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+pub use accept::{CONNECTIONS_MAX, HANDSHAKES_MAX, Incoming, accept, tcp_connections};
+pub use address::{HubAddress, InvalidAddress};
+pub use connection::{PeerIdentity, TlsConnection, peer};
+pub use connector::{
+    HTTP2_KEEPALIVE_INTERVAL, HTTP2_KEEPALIVE_TIMEOUT, HubConnector, HubStream, HubUnreachable, explain,
+};
+pub use credentials::{Credentials, CredentialsError, Pem};
+pub use dial::{BoxedIo, Dial, Io, TcpDial};
+pub use files::TlsFiles;
+pub use live::LiveCredentials;
+pub use metrics::{Handshake, TlsMetrics};
+pub use provider::{ProviderError, install_crypto_provider};
+pub use reload::{RELOAD_CHECK_INTERVAL, Reload, Reloader};
+pub use verify::NotTheHub;

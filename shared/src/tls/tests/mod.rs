@@ -1,0 +1,6 @@
+//! Both ends of TLS against each other: what connects, what is refused and with which words, what a reload changes.
+
+mod handshake;
+mod pki;
+mod reload;
+mod world;

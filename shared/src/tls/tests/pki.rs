@@ -1,0 +1,87 @@
+//! A certificate authority for tests, which also issues what no honest one would.
+
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    SanType,
+};
+
+use crate::tls::{Credentials, LiveCredentials, Pem};
+
+pub(super) const EAST: &str = "spiffe://example.org/clusterset/default/cluster/east";
+pub(super) const HUB: &str = "spiffe://example.org/clusterset/default/hub/hub";
+
+pub(super) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// What a certificate holds; valid now and for one day unless changed.
+pub(super) struct Wanted<'a> {
+    pub uris: &'a [&'a str],
+    pub usages: &'a [ExtendedKeyUsagePurpose],
+    pub expired: bool,
+}
+
+impl Default for Wanted<'_> {
+    fn default() -> Self {
+        Self {
+            uris: &[],
+            usages: &[
+                ExtendedKeyUsagePurpose::ClientAuth,
+                ExtendedKeyUsagePurpose::ServerAuth,
+            ],
+            expired: false,
+        }
+    }
+}
+
+impl Authority {
+    pub(super) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("key");
+        let issuer = CertifiedIssuer::self_signed(params, key).expect("self-signed");
+        Self { issuer }
+    }
+
+    pub(super) fn ca(&self) -> String {
+        self.issuer.pem()
+    }
+
+    pub(super) fn issue(&self, wanted: &Wanted<'_>) -> Pem {
+        let key = KeyPair::generate().expect("key");
+        let mut params = CertificateParams::default();
+        params.extended_key_usages = wanted.usages.to_vec();
+        for uri in wanted.uris {
+            let uri = SanType::URI((*uri).try_into().expect("ASCII"));
+            params.subject_alt_names.push(uri);
+        }
+        let day = Duration::from_secs(24 * 60 * 60);
+        let now = rcgen::date_time_ymd(1970, 1, 1) + std::time::UNIX_EPOCH.elapsed().expect("after 1970");
+        params.not_before = now - 2 * day;
+        params.not_after = if wanted.expired { now - day } else { now + day };
+        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
+        Pem {
+            cert: certificate.pem().into(),
+            key: key.serialize_pem().into(),
+            ca: self.ca().into(),
+        }
+    }
+
+    pub(super) fn issue_for(&self, uri: &str) -> Pem {
+        self.issue(&Wanted {
+            uris: &[uri],
+            ..Wanted::default()
+        })
+    }
+
+    pub(super) fn live(&self, uri: &str) -> std::sync::Arc<LiveCredentials> {
+        live(&self.issue_for(uri))
+    }
+}
+
+pub(super) fn live(pem: &Pem) -> std::sync::Arc<LiveCredentials> {
+    LiveCredentials::new(Credentials::from_pem(pem).expect("usable"))
+}

@@ -1,0 +1,123 @@
+//! A hub's end and a client's end over loopback or in memory, without gRPC.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use futures::{StreamExt, future::BoxFuture};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    net::TcpListener,
+    sync::mpsc,
+};
+use tokio_rustls::client::TlsStream;
+use tokio_stream::wrappers::ReceiverStream;
+use tower::Service;
+
+use crate::tls::{
+    BoxedIo, Dial, HubAddress, HubConnector, HubUnreachable, Incoming, LiveCredentials, TlsConnection,
+    TlsMetrics, accept::accept_within,
+};
+
+type Socket = io::Result<(DuplexStream, Option<SocketAddr>)>;
+
+/// A network of one hub in memory: dialling it makes a pipe.
+#[derive(Clone)]
+pub(super) struct Pipes(mpsc::Sender<Socket>);
+
+impl Dial for Pipes {
+    fn dial(&self, address: HubAddress) -> BoxFuture<'static, io::Result<BoxedIo>> {
+        let pipes = self.0.clone();
+        Box::pin(async move {
+            if &*address.host != "hub" {
+                return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens"));
+            }
+            let (ours, theirs) = tokio::io::duplex(64 * 1024);
+            pipes.send(Ok((theirs, None))).await.map_err(io::Error::other)?;
+            Ok(Box::new(ours) as BoxedIo)
+        })
+    }
+}
+
+/// A listening hub.
+pub(super) struct Hub {
+    pub pipes: Pipes,
+    pub incoming: Incoming<DuplexStream>,
+    pub metrics: TlsMetrics,
+}
+
+impl Hub {
+    pub(super) fn new(credentials: Arc<LiveCredentials>) -> Self {
+        Self::patient_for(Duration::from_secs(60), credentials)
+    }
+
+    pub(super) fn patient_for(longest: Duration, credentials: Arc<LiveCredentials>) -> Self {
+        let (sender, receiver) = mpsc::channel(16);
+        let metrics = TlsMetrics::default();
+        Self {
+            pipes: Pipes(sender),
+            incoming: accept_within(
+                longest,
+                ReceiverStream::new(receiver),
+                credentials,
+                metrics.clone(),
+            ),
+            metrics,
+        }
+    }
+
+    pub(super) fn connector(&self, credentials: Arc<LiveCredentials>, addresses: &[&str]) -> HubConnector {
+        let addresses = addresses.iter().map(|text| text.parse().expect("address"));
+        let dial = Arc::new(self.pipes.clone());
+        HubConnector::new(addresses.collect(), credentials, dial, self.metrics.clone())
+    }
+
+    pub(super) async fn next(&mut self) -> TlsConnection<DuplexStream> {
+        self.incoming.next().await.expect("open").expect("authenticated")
+    }
+
+    /// Connects and waits until the hub has the connection too.
+    pub(super) async fn join(&mut self, client: &Arc<LiveCredentials>) -> Pair {
+        let mut connector = self.connector(client.clone(), &["https://hub:7443"]);
+        let client = dialled(&mut connector).await.expect("connected");
+        let server = self.next().await;
+        Pair { client, server }
+    }
+}
+
+pub(super) async fn dialled(connector: &mut HubConnector) -> Result<TlsStream<BoxedIo>, HubUnreachable> {
+    let stream = connector.call("http://hub".parse().expect("URI")).await;
+    stream.map(TokioIo::into_inner)
+}
+
+/// Both ends of one connection.
+pub(super) struct Pair {
+    pub client: TlsStream<BoxedIo>,
+    pub server: TlsConnection<DuplexStream>,
+}
+
+impl Pair {
+    /// Sends a byte each way.
+    pub(super) async fn works(&mut self) {
+        self.client.write_all(b"a").await.expect("sent");
+        assert_eq!(self.server.read_u8().await.expect("received"), b'a');
+        self.server.write_all(b"b").await.expect("sent");
+        self.server.flush().await.expect("flushed");
+        assert_eq!(self.client.read_u8().await.expect("received"), b'b');
+    }
+}
+
+/// What a client whose certificate the hub refuses is told: in TLS 1.3 at its first read.
+pub(super) async fn refusal(stream: &mut TlsStream<BoxedIo>) -> String {
+    let error = stream.read_u8().await.expect_err("refused");
+    crate::tls::explain(&error).unwrap_or_else(|| panic!("no reason in {error:?}"))
+}
+
+/// A free port on loopback.
+pub(super) async fn loopback() -> (TcpListener, HubAddress) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let port = listener.local_addr().expect("address").port();
+    (
+        listener,
+        format!("https://127.0.0.1:{port}").parse().expect("address"),
+    )
+}

@@ -1,0 +1,167 @@
+//! The two certificate checks: of clients by a hub, of a hub by its clients.
+//! Both leave the chain to webpki and add the identity. A hub's DNS names are not checked: who it is stands in
+//! its URI name, and addresses change.
+
+use std::{fmt, sync::Arc};
+
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore,
+    SignatureScheme,
+    client::{
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_cert_signed_by_trust_anchor,
+    },
+    crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature},
+    server::{
+        ParsedCertificate,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use crate::{
+    identity::{Identity, Role},
+    model::Clusterset,
+};
+
+/// The peer's certificate is genuine, but it is not the hub of our clusterset.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("connected to {found}, expected the hub of clusterset {expected}: check the address given as --hub")]
+pub struct NotTheHub {
+    /// Who answered.
+    pub found: String,
+    /// The clusterset of our own certificate.
+    pub expected: String,
+}
+
+/// A hub's check: the chain leads to our roots and the certificate states one identity, of any clusterset.
+/// Which clusterset and role may do what is answered per request, so that the answer can say why.
+#[derive(Debug)]
+pub(super) struct AnyIdentity {
+    chain: Arc<dyn ClientCertVerifier>,
+}
+
+impl AnyIdentity {
+    pub(super) fn new(chain: Arc<dyn ClientCertVerifier>) -> Self {
+        Self { chain }
+    }
+}
+
+impl ClientCertVerifier for AnyIdentity {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.chain.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
+        Identity::from_certificate(end_entity).map_err(refused)?;
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(tls12_is_off())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls13_signature(message, cert, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chain.supported_verify_schemes()
+    }
+}
+
+/// A client's check: the chain leads to our roots and the certificate is the hub's of our clusterset.
+pub(super) struct TheHub {
+    roots: Arc<RootCertStore>,
+    algorithms: WebPkiSupportedAlgorithms,
+    clusterset: Clusterset,
+}
+
+impl TheHub {
+    pub(super) fn new(
+        roots: Arc<RootCertStore>,
+        algorithms: WebPkiSupportedAlgorithms,
+        clusterset: Clusterset,
+    ) -> Self {
+        Self {
+            roots,
+            algorithms,
+            clusterset,
+        }
+    }
+}
+
+impl fmt::Debug for TheHub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TheHub({})", self.clusterset)
+    }
+}
+
+impl ServerCertVerifier for TheHub {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let parsed = ParsedCertificate::try_from(end_entity)?;
+        let algorithms = self.algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms)?;
+        let identity = Identity::from_certificate(end_entity).map_err(refused)?;
+        if identity.clusterset == self.clusterset && matches!(identity.role, Role::Hub(_)) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        Err(refused(NotTheHub {
+            found: identity.to_string(),
+            expected: self.clusterset.to_string(),
+        }))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(tls12_is_off())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+fn refused(reason: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(reason))))
+}
+
+fn tls12_is_off() -> Error {
+    Error::General("TLS 1.2 is not spoken here".to_owned())
+}
