@@ -1,0 +1,93 @@
+//! Owns: the command that provides real control planes: build, install grpcurl, run clusters by hand.
+//! Never: is called by a test to build.
+
+use clap::{Parser, Subcommand};
+use std::io::Write;
+use tributary_e2e::real::module::Module;
+use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
+
+/// Real Kubernetes control planes for tests and the demo, without containers.
+#[derive(Parser)]
+#[command(name = "cargo control-plane")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the control plane into the target directory, unless that is done already; prints its path.
+    Build,
+    /// Print where the built control plane is; fails when it is absent or older than its sources.
+    Path,
+    /// Install grpcurl into the target directory, unless that is done already; prints its path.
+    Grpcurl,
+    /// Run clusters until Ctrl-C; prints the kubeconfig file of each.
+    Run {
+        /// Names of the clusters.
+        #[arg(default_values = ["east", "west", "north"])]
+        names: Vec<String>,
+        /// Give Services addresses of both families.
+        #[arg(long)]
+        dual_stack: bool,
+        /// Wait for the disk on every write.
+        #[arg(long)]
+        sync_to_disk: bool,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    let module = Module::of_this_workspace();
+    match Arguments::parse().command {
+        Command::Build => match build::assets() {
+            Some(directory) => eprintln!(
+                "KUBEBUILDER_ASSETS is set to {}: nothing to build",
+                directory.display()
+            ),
+            None => println!("{}", build::control_plane(&module)?.display()),
+        },
+        Command::Path => println!("{}", module.built()?.display()),
+        Command::Grpcurl => println!("{}", build::grpcurl(&module)?.display()),
+        Command::Run {
+            names,
+            dual_stack,
+            sync_to_disk,
+        } => {
+            let service_families = if dual_stack {
+                ServiceFamilies::DualStack
+            } else {
+                ServiceFamilies::Ipv4
+            };
+            run(
+                &names,
+                Options {
+                    service_families,
+                    sync_to_disk,
+                    ..Options::default()
+                },
+            )?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn run(names: &[String], options: Options) -> anyhow::Result<()> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let fleet = Fleet::start(&names, options).await?;
+    for cluster in fleet.clusters() {
+        let (name, version) = (cluster.name(), cluster.git_version());
+        println!(
+            "{name}\t{version}\t{}\t{}",
+            cluster.url(),
+            cluster.kubeconfig_path().display()
+        );
+    }
+    println!(
+        "ready after {:.1} s; Ctrl-C stops the clusters",
+        fleet.start_took().as_secs_f64()
+    );
+    std::io::stdout().flush()?;
+    tokio::signal::ctrl_c().await?;
+    Ok(())
+}

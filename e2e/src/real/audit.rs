@@ -1,0 +1,311 @@
+//! Owns: reading what an API server's audit log says about who asked for what.
+//! Never: judges the numbers; a test does.
+
+use super::Error;
+use super::users::HARNESS_USER;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a request may take to appear in the log after its answer.
+const SETTLE_WAIT: Duration = Duration::from_secs(10);
+/// How often the log is looked at meanwhile.
+const SETTLE_POLL: Duration = Duration::from_millis(5);
+/// The verbs that change something.
+const WRITES: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "apply"];
+
+/// The audit log of one API server.
+#[derive(Debug, Clone)]
+pub struct AuditLog {
+    path: PathBuf,
+}
+
+/// A place in the log: what comes after it was asked later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark(u64);
+
+/// One request as the API server saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// get, list, watch, create, update, patch, delete, deletecollection.
+    pub verb: String,
+    /// The authenticated user.
+    pub user: String,
+    /// What the client calls itself.
+    pub user_agent: String,
+    /// Empty for the core group.
+    pub api_group: String,
+    /// Plural name, followed by a slash and the subresource when there is one; the path when it is no resource.
+    pub resource: String,
+    /// Empty for what lies in no namespace.
+    pub namespace: String,
+    /// Empty for lists.
+    pub name: String,
+    /// The answer's code.
+    pub code: u16,
+    uri: String,
+}
+
+impl Request {
+    /// True for a request that changes something (a dry run does not).
+    pub fn is_write(&self) -> bool {
+        WRITES.contains(&self.verb.as_str()) && !self.uri.contains("dryRun=All")
+    }
+
+    /// True for a request about a Lease.
+    pub fn is_lease(&self) -> bool {
+        self.api_group == "coordination.k8s.io"
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            verb,
+            resource,
+            namespace,
+            name,
+            code,
+            user,
+            ..
+        } = self;
+        write!(out, "{user} {verb} {resource} {namespace}/{name} -> {code}")
+    }
+}
+
+impl AuditLog {
+    pub(super) fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_path_buf(),
+        }
+    }
+
+    /// The present end of the log. For a sharp edge, `settle` first.
+    pub fn mark(&self) -> Result<Mark, Error> {
+        match std::fs::metadata(&self.path) {
+            Ok(metadata) => Ok(Mark(metadata.len())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Mark(0)),
+            Err(error) => Err(Error::io("read", &self.path)(error)),
+        }
+    }
+
+    /// Waits until the log holds what was answered before this call, and returns the mark behind it. The API
+    /// server may write a line shortly after it has answered: a request of our own is followed into the log.
+    pub async fn settle(&self, client: &kube::Client) -> Result<Mark, Error> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let probe = format!("/version?settle={}-{number}", std::process::id());
+        let before = self.mark()?;
+        let request = http::Request::get(&probe)
+            .body(Vec::new())
+            .map_err(kube::Error::HttpError)?;
+        client.request_text(request).await?;
+        let deadline = Instant::now() + SETTLE_WAIT;
+        let mut poll = tokio::time::interval(SETTLE_POLL);
+        loop {
+            poll.tick().await;
+            if self.since(before)?.iter().any(|request| request.uri == probe) {
+                return self.mark();
+            }
+            if Instant::now() >= deadline {
+                let path = self.path.display();
+                return Err(Error::Usage(format!(
+                    "{path} does not show a request that was answered"
+                )));
+            }
+        }
+    }
+
+    /// Every request after `mark`, once each, in the order of the log. A watch counts when it begins.
+    pub fn since(&self, mark: Mark) -> Result<Vec<Request>, Error> {
+        let mut file = match std::fs::File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io("open", &self.path)(error)),
+        };
+        file.seek(SeekFrom::Start(mark.0))
+            .map_err(Error::io("read", &self.path))?;
+        let mut seen = BTreeSet::new();
+        let mut requests = Vec::new();
+        for line in BufReader::new(file).split(b'\n') {
+            let line = line.map_err(Error::io("read", &self.path))?;
+            // The last line may be half written: it belongs to the next reading.
+            let Ok(entry) = serde_json::from_slice::<Entry>(&line) else {
+                continue;
+            };
+            if seen.insert(entry.audit_id.clone()) {
+                requests.push(entry.into());
+            }
+        }
+        Ok(requests)
+    }
+}
+
+/// How many requests there were, by verb and resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts(BTreeMap<(String, String), u64>);
+
+impl Counts {
+    /// Counts the requests that `wanted` holds for.
+    pub fn of(requests: &[Request], wanted: impl Fn(&Request) -> bool) -> Self {
+        let mut counts = BTreeMap::new();
+        for request in requests.iter().filter(|request| wanted(request)) {
+            *counts
+                .entry((request.verb.clone(), request.resource.clone()))
+                .or_insert(0) += 1;
+        }
+        Self(counts)
+    }
+
+    /// Counts everything except what the harness and the cluster's own components asked.
+    pub fn of_the_tested(requests: &[Request]) -> Self {
+        Self::of(requests, |request| {
+            let component =
+                request.user.starts_with("system:") && !request.user.starts_with("system:serviceaccount:");
+            request.user != HARNESS_USER && !component
+        })
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Those with this verb on this resource.
+    pub fn get(&self, verb: &str, resource: &str) -> u64 {
+        self.0
+            .get(&(verb.to_owned(), resource.to_owned()))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Verb, resource and number, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, u64)> {
+        self.0
+            .iter()
+            .map(|((verb, resource), count)| (verb.as_str(), resource.as_str(), *count))
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self
+            .iter()
+            .map(|(verb, resource, count)| format!("{count} {verb} {resource}"))
+            .collect();
+        out.write_str(if parts.is_empty() { "none" } else { "" })?;
+        out.write_str(&parts.join(", "))
+    }
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "auditID")]
+    audit_id: String,
+    verb: String,
+    #[serde(rename = "requestURI")]
+    uri: String,
+    #[serde(default, rename = "userAgent")]
+    user_agent: String,
+    user: EntryUser,
+    #[serde(default, rename = "objectRef")]
+    object: EntryObject,
+    #[serde(default, rename = "responseStatus")]
+    response: EntryResponse,
+}
+
+#[derive(Deserialize)]
+struct EntryUser {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct EntryObject {
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+    api_group: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct EntryResponse {
+    code: u16,
+}
+
+impl From<Entry> for Request {
+    fn from(entry: Entry) -> Self {
+        let object = entry.object;
+        let resource = match (object.resource.is_empty(), object.subresource.is_empty()) {
+            (true, _) => entry.uri.split('?').next().unwrap_or_default().to_owned(),
+            (false, true) => object.resource,
+            (false, false) => format!("{}/{}", object.resource, object.subresource),
+        };
+        Self {
+            verb: entry.verb,
+            user: entry.user.username,
+            user_agent: entry.user_agent,
+            api_group: object.api_group,
+            resource,
+            namespace: object.namespace,
+            name: object.name,
+            code: entry.response.code,
+            uri: entry.uri,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn line(id: &str, verb: &str, user: &str, resource: &str, group: &str) -> String {
+        format!(
+            r#"{{"kind":"Event","auditID":"{id}","stage":"ResponseComplete","verb":"{verb}","requestURI":"/u","user":{{"username":"{user}"}},"userAgent":"x/1","objectRef":{{"resource":"{resource}","apiGroup":"{group}","namespace":"shop","name":"cart"}},"responseStatus":{{"code":200}}}}"#
+        )
+    }
+
+    #[test]
+    fn requests_after_a_mark_are_counted_once_by_verb_and_resource() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let log = AuditLog::at(&directory.path().join("audit.log"));
+        assert_eq!(
+            log.since(log.mark().expect("no file yet")).expect("empty"),
+            Vec::new()
+        );
+        let mut file = std::fs::File::create(directory.path().join("audit.log")).expect("a log");
+        writeln!(file, "{}", line("1", "create", "agent", "services", "")).expect("written");
+        let mark = log.mark().expect("a mark");
+        writeln!(file, "{}", line("2", "watch", "agent", "services", "")).expect("written");
+        writeln!(file, "{}", line("2", "watch", "agent", "services", "")).expect("written");
+        writeln!(
+            file,
+            "{}",
+            line("3", "patch", "agent", "leases", "coordination.k8s.io")
+        )
+        .expect("written");
+        writeln!(file, "{}", line("4", "patch", HARNESS_USER, "services", "")).expect("written");
+        writeln!(
+            file,
+            "{}",
+            line("5", "list", "system:kube-controller-manager", "pods", "")
+        )
+        .expect("written");
+        write!(file, "{{\"auditID\":\"6\",\"verb\":\"del").expect("half a line");
+        let requests = log.since(mark).expect("readable");
+        assert_eq!(requests.len(), 4);
+        let tested = Counts::of_the_tested(&requests);
+        assert_eq!(tested.to_string(), "1 patch leases, 1 watch services");
+        let writes = Counts::of(&requests, |request| request.is_write() && !request.is_lease());
+        assert_eq!((writes.total(), writes.get("patch", "services")), (1, 1));
+    }
+}

@@ -1,0 +1,289 @@
+//! Owns: building the Go module and installing Go tools, with progress that a person can watch.
+//! Never: runs inside a test.
+
+use super::module::Module;
+use super::programs::ASSETS_VARIABLE;
+use anyhow::{Context, bail};
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// The release of grpcurl that our checks use (MIT licence).
+const GRPCURL_VERSION: &str = "v1.9.3";
+const GRPCURL_MODULE: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl";
+/// How often progress is shown: in place on a terminal, as a line elsewhere.
+const PROGRESS_TERMINAL: Duration = Duration::from_secs(1);
+const PROGRESS_LINE: Duration = Duration::from_secs(10);
+/// Lines of a failed Go command that are shown.
+const ERROR_LINES_MAX: usize = 30;
+/// Lines of Go that may wait for us to count them.
+const LINES_WAITING_MAX: usize = 1024;
+/// Where the version that a server reports is written at link time.
+const VERSION_PACKAGE: &str = "k8s.io/component-base/version";
+
+/// Builds the control plane unless it is built already; the path of the binary.
+pub fn control_plane(module: &Module) -> anyhow::Result<PathBuf> {
+    if let Ok(binary) = module.built() {
+        eprintln!("the control plane is built from these sources already");
+        return Ok(binary);
+    }
+    let go = require_go(module)?;
+    eprintln!("building the control plane with {go}; the first build takes minutes, later ones seconds");
+    let hash = module
+        .hash()
+        .with_context(|| format!("cannot read {}", module.sources().display()))?;
+    let flags = build_flags(module)?;
+    let mut list = go_command(module.sources());
+    list.args(["list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"])
+        .args(&flags)
+        .arg(".");
+    let stale = run(&mut list, "listing packages", &Counted::Downloads)?;
+    let binary = module.binary();
+    let directory = binary.parent().context("the binary has a directory")?;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    // Built beside its place and moved: a build cut off never leaves half a binary where tests look.
+    let fresh = directory.join(format!("control-plane.{}", std::process::id()));
+    let mut build = go_command(module.sources());
+    build
+        .args(["build", "-v"])
+        .args(&flags)
+        .arg("-o")
+        .arg(&fresh)
+        .arg(".");
+    let total = stale.lines().filter(|line| !line.is_empty()).count();
+    run(&mut build, "compiling", &Counted::Packages { total })?;
+    std::fs::rename(&fresh, &binary).with_context(|| format!("cannot create {}", binary.display()))?;
+    module
+        .record(&hash)
+        .context("cannot record what the control plane was built from")?;
+    Ok(binary)
+}
+
+/// Installs grpcurl unless it is installed already; the path of the binary.
+pub fn grpcurl(module: &Module) -> anyhow::Result<PathBuf> {
+    let tools = module.tools();
+    let binary = tools.join("grpcurl");
+    let stamp = tools.join("grpcurl.version");
+    let installed = std::fs::read_to_string(&stamp).unwrap_or_default();
+    if binary.is_file() && installed == GRPCURL_VERSION {
+        return Ok(binary);
+    }
+    let go = require_go(module)?;
+    eprintln!("installing grpcurl {GRPCURL_VERSION} with {go}");
+    std::fs::create_dir_all(&tools).with_context(|| format!("cannot create {}", tools.display()))?;
+    let mut install = go_command(&tools);
+    install
+        .env("GOBIN", &tools)
+        .args(["install", "-v", "-trimpath", "-buildvcs=false"]);
+    install.arg(format!("{GRPCURL_MODULE}@{GRPCURL_VERSION}"));
+    run(
+        &mut install,
+        "installing grpcurl",
+        &Counted::Packages { total: 0 },
+    )?;
+    std::fs::write(&stamp, GRPCURL_VERSION).with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(binary)
+}
+
+/// The directory in `KUBEBUILDER_ASSETS`, in which case nothing needs to be built.
+pub fn assets() -> Option<PathBuf> {
+    std::env::var_os(ASSETS_VARIABLE)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+fn build_flags(module: &Module) -> anyhow::Result<[String; 4]> {
+    let version = module.kubernetes_version().with_context(|| {
+        format!(
+            "{}/go.mod requires no k8s.io/kubernetes",
+            module.sources().display()
+        )
+    })?;
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let (major, minor) = (
+        numbers.next().unwrap_or_default(),
+        numbers.next().unwrap_or_default(),
+    );
+    let stamp = format!(
+        "-s -w -X {VERSION_PACKAGE}.gitVersion={version} -X {VERSION_PACKAGE}.gitMajor={major} \
+         -X {VERSION_PACKAGE}.gitMinor={minor}"
+    );
+    Ok([
+        "-trimpath".to_owned(),
+        "-buildvcs=false".to_owned(),
+        "-ldflags".to_owned(),
+        stamp,
+    ])
+}
+
+fn go_command(directory: &Path) -> Command {
+    let mut command = Command::new("go");
+    // A workspace file above us, or a C compiler that is not there, must not change the build.
+    command
+        .current_dir(directory)
+        .env("GOWORK", "off")
+        .env("CGO_ENABLED", "0");
+    command
+}
+
+/// The version of Go, or one line that says what is missing.
+fn require_go(module: &Module) -> anyhow::Result<String> {
+    let version = Command::new("go").args(["env", "GOVERSION"]).output();
+    match version {
+        Ok(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
+        Ok(_) | Err(_) => {
+            let text = std::fs::read_to_string(module.sources().join("go.mod")).unwrap_or_default();
+            let needed = text
+                .lines()
+                .find_map(|line| line.strip_prefix("go "))
+                .unwrap_or("1.26")
+                .to_owned();
+            bail!(
+                "Go is missing: install Go {needed} or newer (https://go.dev/dl/), or set {ASSETS_VARIABLE} to a \
+                 directory with etcd and kube-apiserver"
+            )
+        }
+    }
+}
+
+/// What the lines that Go prints while it works stand for.
+enum Counted {
+    Downloads,
+    Packages { total: usize },
+}
+
+/// Runs a Go command, shows progress, and returns what it printed to its standard output.
+fn run(command: &mut Command, doing: &str, counted: &Counted) -> anyhow::Result<String> {
+    let began = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start go")?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let output = std::thread::spawn(move || stdout.map(std::io::read_to_string));
+    let (sender, lines) = mpsc::sync_channel(LINES_WAITING_MAX);
+    let reader = std::thread::spawn(move || {
+        for line in stderr
+            .map(BufReader::new)
+            .into_iter()
+            .flat_map(BufRead::lines)
+            .map_while(Result::ok)
+        {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let said = follow(&lines, began, doing, counted);
+    let status = child.wait().context("cannot wait for go")?;
+    reader.join().ok();
+    if !status.success() {
+        let shown = &said[said.len().saturating_sub(ERROR_LINES_MAX)..];
+        bail!("{doing} failed ({status}):\n{}", shown.join("\n"));
+    }
+    eprintln!("{doing}: done in {} s", began.elapsed().as_secs());
+    match output.join() {
+        Ok(Some(Ok(text))) => Ok(text),
+        _ => bail!("{doing}: the output of go could not be read"),
+    }
+}
+
+/// Counts Go's lines until it closes its output; what it said besides is returned.
+fn follow(lines: &mpsc::Receiver<String>, began: Instant, doing: &str, counted: &Counted) -> Vec<String> {
+    let terminal = std::io::stderr().is_terminal();
+    let every = if terminal {
+        PROGRESS_TERMINAL
+    } else {
+        PROGRESS_LINE
+    };
+    let (mut downloads, mut packages, mut said) = (0_usize, 0_usize, Vec::new());
+    let mut next = began + every;
+    loop {
+        match lines.recv_timeout(next.saturating_duration_since(Instant::now())) {
+            Ok(line) if line.starts_with("go: downloading ") => downloads += 1,
+            Ok(line) if is_package(&line) => packages += 1,
+            Ok(line) => said.push(line),
+            Err(RecvTimeoutError::Timeout) => {
+                let count = progress(counted, downloads, packages);
+                let elapsed = began.elapsed().as_secs();
+                let (before, after) = if terminal { ("\r\x1b[2K", "") } else { ("", "\n") };
+                eprint!("{before}{doing}: {elapsed} s, {count}{after}");
+                std::io::stderr().flush().ok();
+                next += every;
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                if terminal {
+                    eprint!("\r\x1b[2K");
+                }
+                return said;
+            }
+        }
+    }
+}
+
+fn progress(counted: &Counted, downloads: usize, packages: usize) -> String {
+    match counted {
+        Counted::Downloads => format!("{downloads} modules downloaded"),
+        Counted::Packages { .. } if packages == 0 && downloads > 0 => {
+            format!("{downloads} modules downloaded")
+        }
+        Counted::Packages { total: 0 } => format!("{packages} packages"),
+        // Go prints a package when it begins; the last ones and the linking are still to come at the end.
+        Counted::Packages { total } if packages >= *total => {
+            format!("all {total} packages begun, then linking")
+        }
+        Counted::Packages { total } => format!("{packages} of {total} packages"),
+    }
+}
+
+/// `go build -v` prints one import path per line; everything else that it says has spaces or a `#` before it.
+fn is_package(line: &str) -> bool {
+    !line.is_empty() && !line.starts_with('#') && !line.contains([' ', '\t', ':'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_told_from_errors() {
+        assert!(is_package("k8s.io/api/core/v1"));
+        for other in [
+            "",
+            "# example",
+            "main.go:3:1: syntax error",
+            "go: finding x",
+            "\tfound",
+        ] {
+            assert!(!is_package(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_failing_command_shows_what_it_said() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo net/http >&2; echo 'main.go:1:1: wrong' >&2; exit 1"]);
+        let error = run(&mut command, "compiling", &Counted::Packages { total: 1 }).expect_err("it fails");
+        let message = error.to_string();
+        assert!(
+            message.contains("main.go:1:1: wrong") && !message.contains("net/http"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn the_version_is_stamped_from_go_mod() {
+        let flags = build_flags(&Module::of_this_workspace()).expect("our go.mod");
+        assert!(
+            flags[3].contains(".gitVersion=v1.") && flags[3].contains(".gitMajor=1 "),
+            "{}",
+            flags[3]
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! Owns: registering the tests of the one e2e binary, what happens when real clusters cannot run, and the table
+//! of scenarios at the end.
+//! Never: knows what a scenario does.
+//!
+//! Rust's own harness cannot ignore a test while it runs; this one can. A test on real clusters that finds no
+//! control plane is reported as ignored with the reason, never as passed; with `CI=true` it fails.
+
+mod table;
+
+use crate::real::{self, AuditLog, Counts, Error, Fleet, Mark, Unavailable};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::future::Future;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use table::{Kind, Outcome};
+
+/// A scenario that has not ended after this long is reported as failed.
+const SCENARIO_WAIT: Duration = Duration::from_secs(180);
+
+/// A test that needs no cluster of any kind.
+pub fn plain_test<F>(name: &str, test: F) -> Trial
+where
+    F: FnOnce() -> anyhow::Result<()> + Send + 'static,
+{
+    Trial::test(name, move || test().map_err(failed))
+}
+
+/// A scenario on simulated clusters.
+pub fn sim_test<F, Run>(name: &str, scenario: F) -> Trial
+where
+    F: FnOnce() -> Run + Send + 'static,
+    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let recorded = name.to_owned();
+    let trial = Trial::test(name, move || {
+        let began = Instant::now();
+        let result = bounded(async move { scenario().await });
+        table::record(
+            &recorded,
+            Kind::Simulated,
+            Outcome::of(&result, began.elapsed(), None),
+        );
+        result.map_err(failed)
+    });
+    trial.with_kind("simulated")
+}
+
+/// A scenario on the shared real clusters. Scenarios take turns; the requests that are not the harness's own
+/// are counted from the audit logs and shown in the table. A scenario that returns `Unavailable` is ignored too.
+pub fn real_test<F, Run>(name: &str, scenario: F) -> Trial
+where
+    F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
+    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let recorded = name.to_owned();
+    let trial = Trial::ignorable_test(name, move || {
+        let ran = bounded(async move {
+            let fleet = match real::shared::fleet().await {
+                Ok(fleet) => fleet,
+                Err(error) => match &*error {
+                    Error::Unavailable(unavailable) => return Ok(Ran::Not(unavailable.clone())),
+                    other => anyhow::bail!("{other}"),
+                },
+            };
+            let _turn = real::shared::turn().await;
+            Ok(on_real_clusters(fleet, scenario).await)
+        });
+        let (outcome, completion) = match ran {
+            Ok(Ran::Yes(Err(error), ..)) if error.is::<Unavailable>() => {
+                let unavailable = Unavailable {
+                    reason: error.to_string(),
+                };
+                (Outcome::Ignored, when_unavailable(&unavailable, in_ci()))
+            }
+            Ok(Ran::Yes(result, took, counts)) => {
+                let outcome = Outcome::of(&result, took, counts);
+                (outcome, result.map(|()| Completion::Completed).map_err(failed))
+            }
+            Ok(Ran::Not(unavailable)) => (Outcome::Ignored, when_unavailable(&unavailable, in_ci())),
+            Err(error) => (Outcome::Failed, Err(failed(error))),
+        };
+        table::record(&recorded, Kind::Real, outcome);
+        completion
+    });
+    trial.with_kind("real")
+}
+
+/// Runs the registered tests with the arguments of the command line, stops the shared clusters, prints the table.
+pub fn run(trials: Vec<Trial>) -> ExitCode {
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    let version = bounded(async {
+        let version = real::shared::git_version().await;
+        real::shared::stop().await;
+        Ok(version)
+    });
+    match version {
+        Ok(version) => print!("{}", table::render(version.as_deref())),
+        Err(error) => eprintln!("the shared clusters could not be stopped: {error:#}"),
+    }
+    conclusion.exit_code()
+}
+
+/// A name that no other test of this process has: for namespaces on the shared clusters.
+pub fn unique_name(prefix: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{prefix}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+enum Ran {
+    Yes(anyhow::Result<()>, Duration, Option<Counts>),
+    Not(Unavailable),
+}
+
+async fn on_real_clusters<F, Run>(fleet: Arc<Fleet>, scenario: F) -> Ran
+where
+    F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
+    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let marks = match settled(&fleet).await {
+        Ok(marks) => marks,
+        Err(error) => return Ran::Yes(Err(error), Duration::ZERO, None),
+    };
+    let began = Instant::now();
+    // A task of its own: its panic is the scenario's failure, and the rest here still happens.
+    let running = tokio::spawn(scenario(Arc::clone(&fleet)));
+    let result = match running.await {
+        Ok(result) => result,
+        Err(error) => Err(panicked(error)),
+    };
+    let took = began.elapsed();
+    // A component that died is the better explanation of whatever the scenario saw.
+    let result = fleet.check().map_err(anyhow::Error::from).and(result);
+    let counts = match &result {
+        Ok(()) => counted(&fleet, &marks).await.ok(),
+        Err(_) => None,
+    };
+    Ran::Yes(result, took, counts)
+}
+
+async fn settled(fleet: &Fleet) -> anyhow::Result<Vec<(AuditLog, Mark)>> {
+    let mut marks = Vec::new();
+    for cluster in fleet.clusters() {
+        let log = cluster.audit_log();
+        let mark = log.settle(&cluster.client().await?).await?;
+        marks.push((log, mark));
+    }
+    Ok(marks)
+}
+
+async fn counted(fleet: &Fleet, marks: &[(AuditLog, Mark)]) -> anyhow::Result<Counts> {
+    settled(fleet).await?;
+    let mut requests = Vec::new();
+    for (log, mark) in marks {
+        requests.extend(log.since(*mark)?);
+    }
+    requests.retain(|request| !request.is_lease());
+    Ok(Counts::of_the_tested(&requests))
+}
+
+/// Runs to the end on a runtime of its own, but not for ever.
+fn bounded<T: Send + 'static>(
+    work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
+) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let limited = runtime.block_on(async { tokio::time::timeout(SCENARIO_WAIT, tokio::spawn(work)).await });
+    runtime.shutdown_background();
+    match limited {
+        Ok(Ok(result)) => result,
+        Ok(Err(error)) => Err(panicked(error)),
+        Err(_) => anyhow::bail!("has not ended after {} s", SCENARIO_WAIT.as_secs()),
+    }
+}
+
+fn panicked(error: tokio::task::JoinError) -> anyhow::Error {
+    let Ok(payload) = error.try_into_panic() else {
+        return anyhow::anyhow!("was cancelled");
+    };
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    anyhow::anyhow!("panicked: {}", text.unwrap_or("without a message"))
+}
+
+fn failed(error: anyhow::Error) -> Failed {
+    Failed::from(format!("{error:#}"))
+}
+
+fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+/// Ignored on a developer's machine; where everything must have run, a failure.
+fn when_unavailable(unavailable: &Unavailable, ci: bool) -> Result<Completion, Failed> {
+    if ci {
+        return Err(Failed::from(format!(
+            "real clusters must run when CI=true, but {unavailable}"
+        )));
+    }
+    Ok(Completion::ignored_with(unavailable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unavailable_clusters_ignore_a_test_and_fail_it_in_ci() {
+        let unavailable = Unavailable {
+            reason: "no control plane is built".to_owned(),
+        };
+        let ignored = when_unavailable(&unavailable, false);
+        assert!(
+            matches!(ignored, Ok(Completion::Ignored { reason: Some(reason) }) if reason.contains("built"))
+        );
+        let failed = when_unavailable(&unavailable, true)
+            .map(|_| ())
+            .expect_err("a failure");
+        assert!(
+            failed
+                .message()
+                .is_some_and(|message| message.contains("no control plane is built"))
+        );
+    }
+
+    #[test]
+    fn a_panic_is_a_failure_with_its_message() {
+        let result: anyhow::Result<()> = bounded(async { panic!("the reason") });
+        assert!(
+            result
+                .expect_err("it panicked")
+                .to_string()
+                .contains("the reason")
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! The one test binary that crosses crates. Every test is registered here: the harness is not Rust's own, so an
+//! attribute `#[test]` in these files would compile to nothing.
+
+mod real_clusters;
+mod registered;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut trials = registered::trials();
+    trials.extend(real_clusters::trials());
+    tributary_e2e::suite::run(trials)
+}
