@@ -1,1 +1,3 @@
 //! tributary-hub
+
+pub mod log;

@@ -1,0 +1,203 @@
+//! The event log: gapless, hash-chained, durable before it says so. It knows bytes, not facts.
+//!
+//! * `mod.rs`: the trait [`Log`] and its law. `error.rs`: what can go wrong.
+//! * `key.rs`, `record.rs`: the frozen bytes of keys and values, the chain.
+//! * `rows.rs`: what a store must do. `sled.rs`, `memory.rs`: the two stores.
+//! * `store.rs`, `history.rs`, `snapshot.rs`, `start.rs`: the log itself over any store.
+//! * `thread.rs`: the thread that owns a store; `reader.rs`: reading beside it. `verify.rs`: check everything.
+//!
+//! It never decodes a payload, reads a clock or makes randomness; epochs are given to it.
+
+mod error;
+mod history;
+mod key;
+mod memory;
+mod reader;
+mod record;
+mod rows;
+mod sled;
+mod snapshot;
+mod start;
+mod store;
+#[cfg(test)]
+mod suite;
+mod thread;
+mod verify;
+
+use std::sync::mpsc;
+
+use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision};
+
+pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenError};
+pub use memory::{Faults, MemoryDisk, MemoryLog};
+pub use reader::{Budget, History, LogReader, PAGE_BYTES_MAX, Page, READS_WAITING_MAX, ReplayItem};
+pub use record::{FORMAT_VERSION, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, chain, chain_start};
+pub use snapshot::{SNAPSHOT_ROWS_MAX, SnapshotInfo, SnapshotPage};
+pub use thread::{APPENDS_WAITING_MAX, open};
+pub use verify::{EpochReport, LogReport, Progress, Report, verify};
+
+/// Most events in one batch.
+pub const BATCH_EVENTS_MAX: usize = 16 * 1024;
+/// Most payload bytes in one batch. At least one event of the largest size fits.
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+const _: () = assert!(PAYLOAD_BYTES_MAX <= BATCH_BYTES_MAX);
+
+/// Events to be appended together: all of them become durable, or none.
+/// It is within the bounds by construction, and knows its chain hashes before it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    expected: Cursor,
+    events: Vec<(ChainHash, Vec<u8>)>,
+}
+
+impl Batch {
+    /// Takes payloads that follow `expected`: they get the revisions after it, without a gap.
+    pub fn new(expected: Cursor, payloads: Vec<Vec<u8>>) -> Result<Self, InvalidBatch> {
+        if payloads.is_empty() {
+            return Err(InvalidBatch::Empty);
+        }
+        let bytes = payloads.iter().map(Vec::len).sum();
+        for (index, payload) in payloads.iter().enumerate() {
+            let bytes = payload.len();
+            if bytes > PAYLOAD_BYTES_MAX {
+                return Err(InvalidBatch::EventTooLarge { index, bytes });
+            }
+        }
+        let events = payloads.len();
+        if events > BATCH_EVENTS_MAX || bytes > BATCH_BYTES_MAX {
+            return Err(InvalidBatch::TooLarge { events, bytes });
+        }
+        let mut previous = expected.hash;
+        let chained = payloads.into_iter().map(|payload| {
+            previous = chain(previous, &payload);
+            (previous, payload)
+        });
+        Ok(Self {
+            expected,
+            events: chained.collect(),
+        })
+    }
+
+    /// The head this batch must meet.
+    pub fn expected(&self) -> Cursor {
+        self.expected
+    }
+
+    /// The head once it is durable.
+    pub fn head_after(&self) -> Cursor {
+        let (hash, _) = self.events.last().expect("a batch is never empty");
+        Cursor {
+            epoch: self.expected.epoch,
+            revision: Revision(self.expected.revision.0 + self.events.len() as u64),
+            hash: *hash,
+        }
+    }
+
+    /// The events: chain hash at each, and payload.
+    pub fn events(&self) -> &[(ChainHash, Vec<u8>)] {
+        &self.events
+    }
+}
+
+/// One event as it was read back, its hash verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its number within the epoch.
+    pub revision: Revision,
+    /// The chain hash at it.
+    pub hash: ChainHash,
+    /// What was appended, byte for byte.
+    pub payload: Vec<u8>,
+}
+
+/// Told once, when the fate of a batch is known: the new head, or why not.
+/// It runs on the log's own thread: it hands over and returns, and never blocks.
+pub type Completion = Box<dyn FnOnce(Result<Cursor, AppendError>) + Send>;
+
+/// Told once, when a snapshot is durable or given up.
+pub type SnapshotCompletion = Box<dyn FnOnce(Result<(), LogError>) + Send>;
+
+/// The rows of a snapshot in the order they will be read back. Pulled in pieces, on the log's own thread.
+pub type SnapshotRows = Box<dyn Iterator<Item = Vec<u8>> + Send>;
+
+/// Figures for metrics. Counters count since the log was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Bytes the store takes on its volume.
+    pub bytes_on_disk: u64,
+    /// Events made durable.
+    pub events_appended: u64,
+    /// Their payload bytes.
+    pub payload_bytes_appended: u64,
+    /// How often the store was synced.
+    pub sync_count: u64,
+    /// The revision of the newest complete snapshot of the current epoch.
+    pub snapshot_revision: Option<Revision>,
+    /// Set once the log has failed.
+    pub failure: Option<Failure>,
+}
+
+/// An append-only log of one clusterset.
+///
+/// # Law
+///
+/// * **Durable before done.** A completion with `Ok` means: the batch survives the process and the machine.
+/// * **Gapless.** Within an epoch revisions count from 1; the hash at each is chained over all before it.
+/// * **Fenced.** A batch names the head it follows. If the log's head is another, nothing is written. So a
+///   log that somebody else may write too (a replicated one) fits behind this trait.
+/// * **In order.** Batches are taken in the order of the calls, completions come in that order. A batch may
+///   be appended before the one before it is done; it names that one's [`Batch::head_after`].
+/// * **Failure is a state.** After the first failed write every append answers with that first reason, and
+///   nothing is written any more. Of batches not done nothing is known; the process ends and reads.
+/// * **Readers see only what is durable**, and every byte they get has been verified.
+/// * **An epoch is never resumed.** A new one starts at revision 0 with a snapshot of the state it takes
+///   over. Events and base snapshot of earlier epochs stay, as history, until retention removes them.
+pub trait Log: Send {
+    /// The clusterset whose log this is.
+    fn clusterset(&self) -> &Clusterset;
+
+    /// The last durable position. At revision 0 of an epoch the hash is [`chain_start`].
+    fn head(&self) -> Cursor;
+
+    /// Appends a batch. It may block while [`APPENDS_WAITING_MAX`] calls are waiting, otherwise it returns
+    /// at once; `done` is called exactly once.
+    fn append(&mut self, batch: Batch, done: Completion);
+
+    /// Writes a snapshot of the state at `at`, which must be durable, in pieces between appends. Once it is
+    /// durable, older ones of this epoch are removed, but never its base at revision 0.
+    fn write_snapshot(&mut self, at: Cursor, rows: SnapshotRows, done: SnapshotCompletion);
+
+    /// Starts a new, higher epoch whose base is the state given as rows; returns its head at revision 0.
+    /// Batches that wait are done before; a snapshot that is being written is given up. The switch is one
+    /// atomic row: after a crash either the old epoch is the current one, or the new one with its base.
+    fn begin_epoch(&mut self, epoch: Epoch, rows: SnapshotRows) -> Result<Cursor, LogError>;
+
+    /// A handle for reading, beside the writer and from any thread.
+    fn reader(&self) -> LogReader;
+
+    /// Figures for metrics.
+    fn stats(&self) -> Stats;
+
+    /// Appends a batch and waits for its fate. Not for a memory log whose syncs are held back.
+    fn append_and_wait(&mut self, batch: Batch) -> Result<Cursor, AppendError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let done = move |outcome| {
+            // The receiver waits below and goes away only after it got this.
+            let _ = sender.send(outcome);
+        };
+        self.append(batch, Box::new(done));
+        let lost = || AppendError::Failed(Failure("its thread ended without an answer".into()));
+        receiver.recv().unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Writes a snapshot and waits until it is durable. Not for a memory log whose syncs are held back.
+    fn write_snapshot_and_wait(&mut self, at: Cursor, rows: SnapshotRows) -> Result<(), LogError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let done = move |outcome| {
+            let _ = sender.send(outcome);
+        };
+        self.write_snapshot(at, rows, Box::new(done));
+        receiver.recv().unwrap_or(Err(LogError::Closed))
+    }
+}

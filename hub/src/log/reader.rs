@@ -1,0 +1,291 @@
+//! Reading the log beside its writer, from any thread: bounded pages, verified, never beyond the durable head.
+//! It writes nothing. Reads run where the store says: on a thread of their own (sled), at once (memory).
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, mpsc},
+};
+
+use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision};
+
+use super::{
+    StoredEvent,
+    error::{Corruption, LogError},
+    history,
+    rows::Rows,
+    snapshot::{self, Digest, SnapshotInfo, SnapshotPage},
+    start,
+    store::Shared,
+};
+
+/// Reads that may wait at once; a further one that does not want to wait is told [`LogError::Busy`].
+pub const READS_WAITING_MAX: usize = 64;
+/// Most payload bytes of one page, whatever was asked for (a single larger event is a page of its own).
+pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How much one page may hold. It holds at least one event, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Most events.
+    pub events: usize,
+    /// Most payload bytes.
+    pub bytes: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            events: 4096,
+            bytes: 1024 * 1024,
+        }
+    }
+}
+
+/// Some events in order, and the durable head at the time they were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Events from the revision asked for; empty if there is none yet.
+    pub events: Vec<StoredEvent>,
+    /// The log's durable head.
+    pub head: Cursor,
+}
+
+/// What can be asked of a log's history.
+pub trait History {
+    /// The durable head.
+    fn head(&self) -> Cursor;
+    /// The epochs the log holds, ascending; the last is the current one.
+    fn epochs(&self) -> Result<Vec<Epoch>, LogError>;
+    /// Durable events of an epoch from a revision on.
+    fn read(&self, epoch: Epoch, from: Revision, budget: Budget) -> Result<Page, LogError>;
+    /// The chain hash at a durable revision, `None` if the log does not have it: a cursor of the current epoch
+    /// whose hash differs proves that the log was rewound.
+    fn hash_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError>;
+    /// The newest complete snapshot of an epoch at or before a revision.
+    fn snapshot(&self, epoch: Epoch, up_to: Revision) -> Result<Option<SnapshotInfo>, LogError>;
+    /// Rows of a snapshot from a number on. Pages are not verified one by one: see [`LogReader::replay`].
+    fn snapshot_page(&self, snapshot: &SnapshotInfo, from: u32) -> Result<SnapshotPage, LogError>;
+}
+
+/// A store seen by a reader.
+pub(super) struct View<R> {
+    clusterset: Clusterset,
+    rows: R,
+    shared: Arc<Shared>,
+}
+
+impl<R: Rows> View<R> {
+    pub(super) fn new(clusterset: Clusterset, rows: R, shared: Arc<Shared>) -> Self {
+        Self {
+            clusterset,
+            rows,
+            shared,
+        }
+    }
+
+    fn last_durable(&self, epoch: Epoch, head: Cursor) -> Result<Revision, LogError> {
+        if epoch == head.epoch {
+            return Ok(head.revision);
+        }
+        if epoch > head.epoch || !self.epochs()?.contains(&epoch) {
+            return Err(LogError::Refused(format!(
+                "this log has no epoch {epoch}; its current one is {}",
+                head.epoch
+            )));
+        }
+        history::last_revision(&self.rows, epoch)
+    }
+}
+
+impl<R: Rows> History for View<R> {
+    fn head(&self) -> Cursor {
+        self.shared.head()
+    }
+
+    fn epochs(&self) -> Result<Vec<Epoch>, LogError> {
+        let current = self.head().epoch;
+        let mut epochs = start::epochs(&self.rows, &self.clusterset)?;
+        epochs.retain(|&epoch| epoch <= current);
+        Ok(epochs)
+    }
+
+    fn read(&self, epoch: Epoch, from: Revision, budget: Budget) -> Result<Page, LogError> {
+        let head = self.head();
+        let last = self.last_durable(epoch, head)?;
+        let from = from.max(Revision(1));
+        let mut page = Page {
+            events: Vec::new(),
+            head,
+        };
+        if from > last {
+            return Ok(page);
+        }
+        let previous = Revision(from.0 - 1);
+        let missing = || Corruption::event(epoch, previous, "the event is missing");
+        let before = history::hash_at(&self.rows, &self.clusterset, epoch, previous)?.ok_or_else(missing)?;
+        let bytes_max = budget.bytes.min(PAGE_BYTES_MAX);
+        let mut bytes = 0;
+        history::walk(
+            &self.rows,
+            epoch,
+            from,
+            last,
+            before,
+            &mut |revision, hash, payload| {
+                let full = page.events.len() >= budget.events || bytes + payload.len() > bytes_max;
+                if full && !page.events.is_empty() {
+                    return ControlFlow::Break(());
+                }
+                bytes += payload.len();
+                let payload = payload.to_vec();
+                page.events.push(StoredEvent {
+                    revision,
+                    hash,
+                    payload,
+                });
+                ControlFlow::Continue(())
+            },
+        )?;
+        Ok(page)
+    }
+
+    fn hash_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError> {
+        let head = self.head();
+        if epoch == head.epoch && revision > head.revision {
+            return Ok(None);
+        }
+        if !self.epochs()?.contains(&epoch) {
+            return Ok(None);
+        }
+        history::hash_at(&self.rows, &self.clusterset, epoch, revision)
+    }
+
+    fn snapshot(&self, epoch: Epoch, up_to: Revision) -> Result<Option<SnapshotInfo>, LogError> {
+        snapshot::newest(&self.rows, epoch, up_to)
+    }
+
+    fn snapshot_page(&self, snapshot: &SnapshotInfo, from: u32) -> Result<SnapshotPage, LogError> {
+        snapshot::page(&self.rows, snapshot, from, Budget::default().bytes).map_err(|error| {
+            let Cursor { epoch, revision, .. } = snapshot.at;
+            match snapshot::newest(&self.rows, epoch, revision) {
+                Ok(Some(there)) if there == *snapshot => error,
+                Ok(_) => LogError::Refused("a newer snapshot has replaced this one: read again".into()),
+                Err(error) => error,
+            }
+        })
+    }
+}
+
+/// A question to a log's history, to be run where reads run.
+pub(super) type ReadJob = Box<dyn FnOnce(&dyn History) + Send>;
+
+/// Where reads run.
+pub(super) trait ReadQueue: Send + Sync {
+    /// Takes a job, or says [`LogError::Busy`].
+    fn try_submit(&self, job: ReadJob) -> Result<(), LogError>;
+    /// Takes a job, waiting while the queue is full.
+    fn submit(&self, job: ReadJob) -> Result<(), LogError>;
+}
+
+/// What [`LogReader::replay`] hands out, in this order: rows of one snapshot, then events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplayItem {
+    /// The snapshot that the rows belong to; comes once and first, if there is one.
+    Snapshot(SnapshotInfo),
+    /// A row of it.
+    Row(Vec<u8>),
+    /// An event after it.
+    Event(StoredEvent),
+}
+
+/// A handle for reading a log; clones read the same log.
+#[derive(Clone)]
+pub struct LogReader(Arc<dyn ReadQueue>);
+
+impl LogReader {
+    pub(super) fn new(queue: impl ReadQueue + 'static) -> Self {
+        Self(Arc::new(queue))
+    }
+
+    /// Asks from async code; never blocks its thread. A full queue is [`LogError::Busy`].
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn History) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.0.try_submit(Box::new(move |history| {
+            // A caller that went away does not want the answer.
+            let _ = sender.send(question(history));
+        }))?;
+        receiver.await.unwrap_or(Err(LogError::Closed))
+    }
+
+    /// Asks from a thread that may block.
+    pub fn wait<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn History) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.0.submit(Box::new(move |history| {
+            let _ = sender.send(question(history));
+        }))?;
+        receiver.recv().unwrap_or(Err(LogError::Closed))
+    }
+
+    /// Everything needed to rebuild the state at the durable head of the current epoch: the newest snapshot's
+    /// rows, then the events after it. Blocks. On an error, throw away what was built: a snapshot's digest
+    /// is known to match only after its last row.
+    pub fn replay<E: From<LogError>>(
+        &self,
+        mut take: impl FnMut(ReplayItem) -> Result<(), E>,
+    ) -> Result<Cursor, E> {
+        let head = self.wait(|history| Ok(history.head()))?;
+        self.replay_to(head.epoch, head.revision, &mut take)?;
+        Ok(head)
+    }
+
+    /// As [`LogReader::replay`], for the state at any revision of any epoch the log holds.
+    pub fn replay_to<E: From<LogError>>(
+        &self,
+        epoch: Epoch,
+        to: Revision,
+        take: &mut impl FnMut(ReplayItem) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut from = Revision(1);
+        if let Some(info) = self.wait(move |history| history.snapshot(epoch, to))? {
+            self.replay_snapshot(info, take)?;
+            from = info.at.revision.next();
+        }
+        while from <= to {
+            let page = self.wait(move |history| history.read(epoch, from, Budget::default()))?;
+            let Some(last) = page.events.last() else {
+                let refused = format!("revision {to} of epoch {epoch} is behind the log's last one");
+                return Err(LogError::Refused(refused).into());
+            };
+            from = last.revision.next();
+            for event in page.events.into_iter().filter(|event| event.revision <= to) {
+                take(ReplayItem::Event(event))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn replay_snapshot<E: From<LogError>>(
+        &self,
+        info: SnapshotInfo,
+        take: &mut impl FnMut(ReplayItem) -> Result<(), E>,
+    ) -> Result<(), E> {
+        take(ReplayItem::Snapshot(info))?;
+        let mut digest = Digest::default();
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let page = self.wait(move |history| history.snapshot_page(&info, from))?;
+            for row in page.rows {
+                digest.add(&row);
+                take(ReplayItem::Row(row))?;
+            }
+            next = page.next;
+        }
+        Ok(digest.check(&info).map_err(LogError::from)?)
+    }
+}

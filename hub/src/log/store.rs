@@ -1,0 +1,272 @@
+//! The log over any store, synchronous: stage, commit, snapshots piece by piece, new epochs.
+//! Whoever owns it (a thread, or a test's loop) decides when; it has no thread, queue or clock of its own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use shared::model::{Clusterset, Cursor, Epoch, Revision};
+
+use super::{
+    Batch, SnapshotCompletion, SnapshotRows, Stats,
+    error::{AppendError, Failure, LogError},
+    history, key,
+    reader::View,
+    record::{self, Part},
+    rows::{Op, Rows},
+    snapshot::{self, SnapshotJob, Step},
+    start::Started,
+};
+
+/// What owner and readers share: the durable head and the figures.
+#[derive(Debug)]
+pub(super) struct Shared(Mutex<(Cursor, Stats)>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, (Cursor, Stats)> {
+        // Nothing panics while it holds the lock; the values are whole in any case.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last durable position.
+    pub(super) fn head(&self) -> Cursor {
+        self.lock().0
+    }
+
+    /// The figures as of now.
+    pub(super) fn stats(&self) -> Stats {
+        self.lock().1.clone()
+    }
+}
+
+/// A snapshot's completion together with what it is to be told.
+pub(super) type Told<Completion, Outcome> = Option<(Completion, Outcome)>;
+
+/// The log itself.
+pub(super) struct Store<R> {
+    clusterset: Clusterset,
+    rows: R,
+    /// The head including staged batches; the durable one is in `shared`.
+    staged: Cursor,
+    staged_payload_bytes: u64,
+    shared: Arc<Shared>,
+    failure: Option<Failure>,
+    snapshot: Option<(SnapshotJob, Option<SnapshotCompletion>)>,
+}
+
+impl<R: Rows> Store<R> {
+    /// Takes over a store that `start.rs` has verified or made.
+    pub(super) fn new(clusterset: Clusterset, rows: R, started: Started) -> Self {
+        let stats = Stats {
+            bytes_on_disk: rows.bytes_on_disk(),
+            snapshot_revision: started.snapshot.map(|info| info.at.revision),
+            ..Stats::default()
+        };
+        Self {
+            clusterset,
+            rows,
+            staged: started.head,
+            staged_payload_bytes: 0,
+            shared: Arc::new(Shared(Mutex::new((started.head, stats)))),
+            failure: None,
+            snapshot: None,
+        }
+    }
+
+    pub(super) fn clusterset(&self) -> &Clusterset {
+        &self.clusterset
+    }
+
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// What a reader reads through.
+    pub(super) fn view(&self) -> View<R> {
+        View::new(self.clusterset.clone(), self.rows.clone(), self.shared())
+    }
+
+    fn alive(&self) -> Result<(), Failure> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Records the first failure; later ones only follow from it.
+    fn fail(&mut self, reason: impl ToString) -> Failure {
+        let first = || Failure(reason.to_string().into());
+        let failure = self.failure.get_or_insert_with(first).clone();
+        self.shared.lock().1.failure = Some(failure.clone());
+        failure
+    }
+
+    /// Writes a batch without waiting for the disk. It is durable after the next [`Store::commit`].
+    pub(super) fn stage(&mut self, batch: &Batch) -> Result<Cursor, AppendError> {
+        self.alive()?;
+        if batch.expected() != self.staged {
+            return Err(AppendError::Fenced(self.staged));
+        }
+        let mut ops = Vec::with_capacity(batch.events().len());
+        let mut at = self.staged;
+        for (hash, payload) in batch.events() {
+            // The writer has hashed these bytes; hashing them again here catches what changed in between.
+            if record::chain(at.hash, payload) != *hash {
+                return Err(self
+                    .fail("an event's bytes changed between hashing and writing")
+                    .into());
+            }
+            (at.revision, at.hash) = (at.revision.next(), *hash);
+            for part in Part::split(payload, *hash) {
+                let key = key::event(at.epoch, at.revision, part.part);
+                ops.push(Op::Put(key, part.encode()));
+            }
+            self.staged_payload_bytes += payload.len() as u64;
+        }
+        self.rows.apply(ops).map_err(|error| self.fail(error))?;
+        self.staged = at;
+        Ok(at)
+    }
+
+    /// Makes everything staged durable.
+    pub(super) fn commit(&mut self) -> Result<Cursor, Failure> {
+        self.alive()?;
+        self.rows.sync().map_err(|error| self.fail(error))?;
+        let bytes_on_disk = self.rows.bytes_on_disk();
+        let mut shared = self.shared.lock();
+        let (head, stats) = &mut *shared;
+        stats.sync_count += 1;
+        stats.bytes_on_disk = bytes_on_disk;
+        stats.events_appended += self.staged.revision.0 - head.revision.0;
+        stats.payload_bytes_appended += std::mem::take(&mut self.staged_payload_bytes);
+        *head = self.staged;
+        Ok(self.staged)
+    }
+
+    /// Begins to write a snapshot; [`Store::step_snapshot`] goes on with it. Gives the completion back if
+    /// there is nothing to write or it is refused.
+    pub(super) fn start_snapshot(
+        &mut self,
+        at: Cursor,
+        rows: SnapshotRows,
+        done: SnapshotCompletion,
+    ) -> Told<SnapshotCompletion, Result<(), LogError>> {
+        match self.check_snapshot(at) {
+            Ok(true) => {
+                self.snapshot = Some((SnapshotJob::new(at, rows), Some(done)));
+                None
+            }
+            Ok(false) => Some((done, Ok(()))),
+            Err(error) => Some((done, Err(error))),
+        }
+    }
+
+    /// False if that very snapshot is there already.
+    fn check_snapshot(&self, at: Cursor) -> Result<bool, LogError> {
+        self.alive()?;
+        let head = self.shared.head();
+        // One whose completion was told is durable; what it still had to remove, its successor removes.
+        if matches!(self.snapshot, Some((_, Some(_)))) {
+            return Err(LogError::Refused("a snapshot is being written already".into()));
+        }
+        let ours = at.epoch == head.epoch
+            && at.revision <= head.revision
+            && history::hash_at(&self.rows, &self.clusterset, at.epoch, at.revision)? == Some(at.hash);
+        if !ours {
+            return Err(LogError::Refused(format!(
+                "revision {} of epoch {} with hash {} is not a durable position of this log",
+                at.revision, at.epoch, at.hash
+            )));
+        }
+        match snapshot::newest(&self.rows, at.epoch, Revision(u64::MAX))? {
+            Some(newest) if newest.at == at => Ok(false),
+            Some(newest) if newest.at.revision > at.revision => Err(LogError::Refused(format!(
+                "a newer snapshot, at revision {}, is there already",
+                newest.at.revision
+            ))),
+            _ => Ok(true),
+        }
+    }
+
+    /// True while a snapshot wants steps.
+    pub(super) fn has_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Does one piece of the snapshot that is being written; gives its completion back when it is to be told.
+    pub(super) fn step_snapshot(&mut self) -> Told<SnapshotCompletion, Result<(), LogError>> {
+        let (mut job, mut done) = self.snapshot.take()?;
+        let step = match self.alive() {
+            Ok(()) => job.step(&self.rows),
+            Err(failure) => Err(failure.into()),
+        };
+        match step {
+            Ok(Step::Finished) => None,
+            Ok(Step::More) => {
+                self.snapshot = Some((job, done));
+                None
+            }
+            Ok(Step::Durable) => {
+                let mut shared = self.shared.lock();
+                shared.1.snapshot_revision = Some(job.at().revision);
+                shared.1.sync_count += 2;
+                drop(shared);
+                let told = done.take().map(|done| (done, Ok(())));
+                self.snapshot = Some((job, done));
+                told
+            }
+            Err(error) => {
+                if let LogError::Failed(failure) = &error {
+                    self.fail(&failure.0);
+                } else if let Err(error) = job.abandon(&self.rows) {
+                    self.fail(error);
+                }
+                done.map(|done| (done, Err(error)))
+            }
+        }
+    }
+
+    /// Gives up the snapshot that is being written, if there is one.
+    pub(super) fn abandon_snapshot(&mut self) -> Told<SnapshotCompletion, Result<(), LogError>> {
+        let (job, done) = self.snapshot.take()?;
+        if let Err(error) = job.abandon(&self.rows) {
+            self.fail(error);
+        }
+        let reason = "the snapshot was given up: a new epoch begins or the log closes";
+        done.map(|done| (done, Err(LogError::Refused(reason.into()))))
+    }
+
+    /// Switches to a new epoch whose base are the given rows. No snapshot may be in the making.
+    pub(super) fn begin_epoch(&mut self, epoch: Epoch, rows: SnapshotRows) -> Result<Cursor, LogError> {
+        assert!(self.snapshot.is_none(), "the caller has given it up");
+        self.commit()?;
+        if epoch <= self.staged.epoch {
+            return Err(LogError::Refused(format!(
+                "epoch {epoch} is not above the current one, {}",
+                self.staged.epoch
+            )));
+        }
+        let base = Cursor {
+            epoch,
+            revision: Revision(0),
+            hash: record::chain_start(&self.clusterset, epoch),
+        };
+        if let Err(error) = self.write_base(base, rows) {
+            if let LogError::Failed(failure) = &error {
+                self.fail(&failure.0);
+            }
+            return Err(error);
+        }
+        self.staged = base;
+        let mut shared = self.shared.lock();
+        shared.0 = base;
+        shared.1.snapshot_revision = Some(base.revision);
+        shared.1.sync_count += 3;
+        Ok(base)
+    }
+
+    fn write_base(&self, base: Cursor, rows: SnapshotRows) -> Result<(), LogError> {
+        // An earlier try with this epoch may have left rows.
+        snapshot::remove_from(&self.rows, base.epoch, base.revision)?;
+        let mut job = SnapshotJob::new(base, rows);
+        while job.step(&self.rows)? == Step::More {}
+        let row = Op::Put(key::epoch(base.epoch), record::encode_epoch(base.hash));
+        self.rows.apply(vec![row])?;
+        Ok(self.rows.sync()?)
+    }
+}

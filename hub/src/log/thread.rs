@@ -1,0 +1,241 @@
+//! The thread that owns a store, and the one that reads beside it. Commands come in through bounded queues;
+//! batches that wait together are synced together. No store call is ever made on a caller's thread.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, SyncSender, TryRecvError, TrySendError},
+    },
+    thread::JoinHandle,
+};
+
+use shared::model::{Clusterset, Cursor, Epoch};
+
+use super::{
+    Batch, Completion, Log, LogReader, SnapshotCompletion, SnapshotRows, Stats,
+    error::{LogError, OpenError},
+    reader::{READS_WAITING_MAX, ReadJob, ReadQueue, View},
+    rows::Rows,
+    sled,
+    start::{self, StartError},
+    store::{Shared, Store},
+};
+
+/// Calls that may wait for the log's thread; one more blocks its caller.
+pub const APPENDS_WAITING_MAX: usize = 64;
+
+/// Opens the durable log of a clusterset below a data directory, making it in `new_epoch` if there is none.
+/// Everything from the newest snapshot to the head is verified before this returns.
+pub fn open(data_dir: &Path, clusterset: &Clusterset, new_epoch: Epoch) -> Result<Box<dyn Log>, OpenError> {
+    let (dir, clusterset) = (data_dir.to_path_buf(), clusterset.clone());
+    let opened = OwnerThread::spawn(move || {
+        let rows = sled::open(&dir, &clusterset)?;
+        let started = sled::guard(|| start::start(&rows, &clusterset, new_epoch));
+        match started.unwrap_or_else(|damaged| Err(StartError::Rows(damaged))) {
+            Ok(started) => Ok(Store::new(clusterset, rows, started)),
+            Err(error) => Err(sled::open_error(&dir, &clusterset, error)),
+        }
+    })?;
+    Ok(Box::new(opened))
+}
+
+enum Command {
+    Append(Batch, Completion),
+    WriteSnapshot(Cursor, SnapshotRows, SnapshotCompletion),
+    BeginEpoch(Epoch, SnapshotRows, SyncSender<Result<Cursor, LogError>>),
+    Stop,
+}
+
+/// A log whose store lives on a thread of its own.
+pub(super) struct OwnerThread {
+    clusterset: Clusterset,
+    shared: Arc<Shared>,
+    commands: SyncSender<Command>,
+    reads: SyncSender<Read>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl OwnerThread {
+    /// Runs `open` on the new thread, and the log behind it.
+    pub(super) fn spawn<R: Rows>(
+        open: impl FnOnce() -> Result<Store<R>, OpenError> + Send + 'static,
+    ) -> Result<Self, OpenError> {
+        let (command_sender, command_receiver) = mpsc::sync_channel(APPENDS_WAITING_MAX);
+        let (read_sender, read_receiver) = mpsc::sync_channel(READS_WAITING_MAX);
+        let (opened_sender, opened_receiver) = mpsc::sync_channel(1);
+        let owner = spawn_named("log", move || {
+            let opened =
+                open().map(|store| (store.clusterset().clone(), store.shared(), store.view(), store));
+            match opened {
+                Ok((clusterset, shared, view, store)) => {
+                    if opened_sender.send(Ok((clusterset, shared, view))).is_ok() {
+                        own(store, &command_receiver);
+                    }
+                }
+                // The opener waits for exactly this.
+                Err(error) => drop(opened_sender.send(Err(error))),
+            }
+        });
+        let (clusterset, shared, view) = opened_receiver
+            .recv()
+            .expect("the owner answers once, and opening catches panics")?;
+        let reader = spawn_named("log-reader", move || read(&view, &read_receiver));
+        Ok(Self {
+            clusterset,
+            shared,
+            commands: command_sender,
+            reads: read_sender,
+            threads: vec![reader, owner],
+        })
+    }
+
+    fn send(&self, command: Command) -> Result<(), LogError> {
+        self.commands.send(command).map_err(|_| LogError::Closed)
+    }
+}
+
+fn spawn_named(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    let builder = std::thread::Builder::new().name(name.into());
+    builder.spawn(body).expect("the system starts a thread")
+}
+
+/// The owner's loop: a group of appends, one sync, a piece of a snapshot, again.
+fn own<R: Rows>(mut store: Store<R>, commands: &Receiver<Command>) {
+    let mut waiting = None;
+    loop {
+        let command = match waiting.take() {
+            Some(command) => Some(command),
+            None if store.has_snapshot() => match commands.try_recv() {
+                Ok(command) => Some(command),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => Some(Command::Stop),
+            },
+            None => Some(commands.recv().unwrap_or(Command::Stop)),
+        };
+        match command {
+            Some(Command::Append(batch, done)) => waiting = append_group(&mut store, batch, done, commands),
+            Some(Command::WriteSnapshot(at, rows, done)) => tell(store.start_snapshot(at, rows, done)),
+            Some(Command::BeginEpoch(epoch, rows, answer)) => {
+                tell(store.abandon_snapshot());
+                // The caller waits for this, or its thread is gone.
+                let _ = answer.send(store.begin_epoch(epoch, rows));
+            }
+            Some(Command::Stop) => {
+                tell(store.abandon_snapshot());
+                return;
+            }
+            None => {}
+        }
+        tell(store.step_snapshot());
+    }
+}
+
+fn tell(told: Option<(SnapshotCompletion, Result<(), LogError>)>) {
+    if let Some((done, outcome)) = told {
+        done(outcome);
+    }
+}
+
+/// Stages a batch and those that wait right behind it, syncs once, completes them in order. Gives back the
+/// first command that is not an append.
+fn append_group<R: Rows>(
+    store: &mut Store<R>,
+    batch: Batch,
+    done: Completion,
+    commands: &Receiver<Command>,
+) -> Option<Command> {
+    let mut group = vec![(store.stage(&batch), done)];
+    let mut behind = None;
+    while group.len() < APPENDS_WAITING_MAX {
+        match commands.try_recv() {
+            Ok(Command::Append(batch, done)) => group.push((store.stage(&batch), done)),
+            Ok(other) => {
+                behind = Some(other);
+                break;
+            }
+            Err(_) => break,
+        }
+    }
+    let any_staged = group.iter().any(|(staged, _)| staged.is_ok());
+    let committed = if any_staged {
+        store.commit().map(drop)
+    } else {
+        Ok(())
+    };
+    for (staged, done) in group {
+        done(staged.and_then(|head| committed.clone().map(|()| head).map_err(Into::into)));
+    }
+    behind
+}
+
+enum Read {
+    Job(ReadJob),
+    Stop,
+}
+
+fn read<R: Rows>(view: &View<R>, reads: &Receiver<Read>) {
+    while let Ok(Read::Job(job)) = reads.recv() {
+        job(view);
+    }
+}
+
+struct Reads(SyncSender<Read>);
+
+impl ReadQueue for Reads {
+    fn try_submit(&self, job: ReadJob) -> Result<(), LogError> {
+        self.0.try_send(Read::Job(job)).map_err(|error| match error {
+            TrySendError::Full(_) => LogError::Busy,
+            TrySendError::Disconnected(_) => LogError::Closed,
+        })
+    }
+
+    fn submit(&self, job: ReadJob) -> Result<(), LogError> {
+        self.0.send(Read::Job(job)).map_err(|_| LogError::Closed)
+    }
+}
+
+impl Log for OwnerThread {
+    fn clusterset(&self) -> &Clusterset {
+        &self.clusterset
+    }
+
+    fn head(&self) -> Cursor {
+        self.shared.head()
+    }
+
+    fn append(&mut self, batch: Batch, done: Completion) {
+        // The owner ends only in drop; were it gone all the same, the dropped completion says so to a waiter.
+        let _ = self.send(Command::Append(batch, done));
+    }
+
+    fn write_snapshot(&mut self, at: Cursor, rows: SnapshotRows, done: SnapshotCompletion) {
+        let _ = self.send(Command::WriteSnapshot(at, rows, done));
+    }
+
+    fn begin_epoch(&mut self, epoch: Epoch, rows: SnapshotRows) -> Result<Cursor, LogError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.send(Command::BeginEpoch(epoch, rows, sender))?;
+        receiver.recv().unwrap_or(Err(LogError::Closed))
+    }
+
+    fn reader(&self) -> LogReader {
+        LogReader::new(Reads(self.reads.clone()))
+    }
+
+    fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+}
+
+impl Drop for OwnerThread {
+    /// What was appended is written first; then both threads end and the store is closed.
+    fn drop(&mut self) {
+        let _ = self.reads.send(Read::Stop);
+        let _ = self.commands.send(Command::Stop);
+        for thread in self.threads.drain(..) {
+            // A panic of theirs has been printed where it happened.
+            let _ = thread.join();
+        }
+    }
+}
