@@ -1,4 +1,5 @@
 //! Tests across crates: simulated and real clusters, scenarios, the demo and the load generator; never shipped.
 
+pub mod deploy;
 pub mod real;
 pub mod suite;

@@ -1,6 +1,9 @@
 //! The one test binary that crosses crates. Every test is registered here: the harness is not Rust's own, so an
 //! attribute `#[test]` in these files would compile to nothing.
 
+mod crds;
+mod manifests;
+mod permissions;
 mod real_clusters;
 mod registered;
 
@@ -9,5 +12,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut trials = registered::trials();
     trials.extend(real_clusters::trials());
+    trials.extend(crds::trials());
+    trials.extend(manifests::trials());
+    trials.extend(permissions::trials());
     tributary_e2e::suite::run(trials)
 }

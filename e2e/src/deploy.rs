@@ -1,0 +1,137 @@
+//! Owns: Kubernetes manifests as objects: reading those in `deploy/` and `fixtures/`, applying them to a cluster.
+//! Never: knows what is in them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, ValidationDirective};
+use kube::core::GroupVersionKind;
+use kube::runtime::conditions::is_crd_established;
+use kube::runtime::wait::await_condition;
+use serde::Deserialize;
+
+/// The directories of `deploy/` in the order in which a member that also runs the hub installs them.
+pub const DIRECTORIES: [&str; 4] = ["crds", "hub", "agent", "coredns"];
+/// A definition that is not served after this long never will be.
+const ESTABLISHED_WAIT: Duration = Duration::from_secs(30);
+/// The field manager of whoever installs: not one of the programs under test.
+const INSTALLER: &str = "tributary-installer";
+
+/// `deploy/<directory>` of this repository.
+pub fn directory(directory: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../deploy")
+        .join(directory)
+}
+
+/// `e2e/fixtures/<path>` of this repository.
+pub fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path)
+}
+
+/// Every object in the YAML files of a directory, by file name and then by place.
+pub fn read_directory(directory: &Path) -> anyhow::Result<Vec<DynamicObject>> {
+    let mut objects = Vec::new();
+    for path in yaml_files(directory)? {
+        objects.extend(read_file(&path)?);
+    }
+    Ok(objects)
+}
+
+/// The YAML files of a directory, by name.
+pub fn yaml_files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    let entries = std::fs::read_dir(directory).with_context(|| format!("read {}", directory.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            paths.push(path);
+        }
+    }
+    ensure!(!paths.is_empty(), "{} holds no YAML file", directory.display());
+    paths.sort();
+    Ok(paths)
+}
+
+/// Every object in a YAML file.
+pub fn read_file(path: &Path) -> anyhow::Result<Vec<DynamicObject>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    let objects: Result<Vec<_>, _> = serde_norway::Deserializer::from_str(&text)
+        .map(DynamicObject::deserialize)
+        .collect();
+    objects.with_context(|| format!("{} holds something that is no object", path.display()))
+}
+
+/// Installs whole directories of `deploy/`, as `kubectl apply --server-side` would. Twice is as good as once.
+pub async fn install(client: &Client, directories: &[&str]) -> anyhow::Result<()> {
+    let mut objects = Vec::new();
+    for name in directories {
+        objects.extend(read_directory(&directory(name))?);
+    }
+    // A namespace may stand in a later file than what goes into it.
+    objects.sort_by_key(|object| match kind(object) {
+        "CustomResourceDefinition" => 0,
+        "Namespace" => 1,
+        _ => 2,
+    });
+    for object in &objects {
+        apply(client, object).await?;
+    }
+    for object in objects
+        .iter()
+        .filter(|object| kind(object) == "CustomResourceDefinition")
+    {
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let established = await_condition(definitions, name(object), is_crd_established());
+        let waiting = tokio::time::timeout(ESTABLISHED_WAIT, established);
+        waiting
+            .await
+            .with_context(|| format!("{} is never served", name(object)))??;
+    }
+    Ok(())
+}
+
+/// Applies one object, and its status where it has one. A field that the cluster does not know is an error.
+pub async fn apply(client: &Client, object: &DynamicObject) -> anyhow::Result<DynamicObject> {
+    let api = api(client, object)?;
+    let mut parameters = PatchParams::apply(INSTALLER).force();
+    parameters.field_validation = Some(ValidationDirective::Strict);
+    let shown = || format!("apply {} {}", kind(object), name(object));
+    let mut applied = api
+        .patch(name(object), &parameters, &Patch::Apply(object))
+        .await
+        .with_context(shown)?;
+    if object.data.get("status").is_some() {
+        let status = api
+            .patch_status(name(object), &parameters, &Patch::Apply(object))
+            .await;
+        applied = status.with_context(|| format!("{}'s status", shown()))?;
+    }
+    Ok(applied)
+}
+
+/// The API for objects of this one's kind, in its namespace if it has one.
+pub fn api(client: &Client, object: &DynamicObject) -> anyhow::Result<Api<DynamicObject>> {
+    let types = object
+        .types
+        .as_ref()
+        .context("an object names its apiVersion and kind")?;
+    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
+    Ok(match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    })
+}
+
+/// The object's kind; empty if it names none.
+pub fn kind(object: &DynamicObject) -> &str {
+    object.types.as_ref().map_or("", |types| types.kind.as_str())
+}
+
+/// The object's name; empty if it has none.
+pub fn name(object: &DynamicObject) -> &str {
+    object.metadata.name.as_deref().unwrap_or_default()
+}
