@@ -9,14 +9,17 @@ use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use libtest_mimic::Trial;
+use serde_json::json;
 use shared::api::names::{
-    ABOUT_GROUP, AGENT_LEASE, INVENTORY_NAMESPACE_PREFIX, MULTICLUSTER_GROUP as MCS, TRIBUTARY_NAMESPACE,
+    ABOUT_GROUP, AGENT_LEASE, AGENT_MANAGER, CLUSTER_MANAGER, INVENTORY_NAMESPACE_PREFIX,
+    LABEL_CLUSTER_MANAGER, LABEL_MANAGED_BY, MULTICLUSTER_API_VERSION, MULTICLUSTER_GROUP as MCS,
+    TRIBUTARY_NAMESPACE,
 };
 use tributary_e2e::deploy;
 use tributary_e2e::real::{Cluster, Fleet};
-use tributary_e2e::suite::real_test;
+use tributary_e2e::suite::{real_test, unique_name};
 
 /// How long the authorizer may take to see a binding: it reads them from a watch of its own.
 const BOUND_WAIT: Duration = Duration::from_secs(30);
@@ -174,6 +177,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         real_test("real::permissions::of_the_agent_are_what_it_needs", of_the_agent),
         real_test("real::permissions::of_the_hub_are_what_it_needs", of_the_hub),
+        real_test("real::permissions::let_the_agent_write", writes_of_the_agent),
+        real_test("real::permissions::let_the_hub_write", writes_of_the_hub),
     ]
 }
 
@@ -205,6 +210,77 @@ async fn of_the_hub(fleet: Arc<Fleet>) -> anyhow::Result<()> {
     );
     let hub = account(&fleet.clusters()[0], "tributary-hub").await?;
     check(&hub, HUB_MAY, HUB_MAY_NOT).await
+}
+
+/// The verbs above are enough for what is really sent: applies that create, applies of a status, deletions.
+async fn writes_of_the_agent(fleet: Arc<Fleet>) -> anyhow::Result<()> {
+    let cluster = &fleet.clusters()[0];
+    let agent = account(cluster, "tributary-agent").await?;
+    wait_until_allowed(&agent, &(&["delete"], MCS, "serviceimports", ANY, ""), "delete").await?;
+    wait_until_allowed(
+        &agent,
+        &(&["create"], LEASES, "leases", TRIBUTARY_NAMESPACE, ""),
+        "create",
+    )
+    .await?;
+    let name = unique_name("rights");
+    let marked = |kind: &str, version: &str| {
+        json!({ "apiVersion": version, "kind": kind,
+            "metadata": { "name": name, "namespace": ANY, "labels": { LABEL_MANAGED_BY: AGENT_MANAGER } } })
+    };
+    let mut import = marked("ServiceImport", MULTICLUSTER_API_VERSION);
+    import["spec"] = json!({ "type": "Headless", "ports": [] });
+    import["status"] = json!({ "clusters": [{ "cluster": "east" }] });
+    let mut service = marked("Service", "v1");
+    service["spec"] = json!({ "ports": [{ "port": 80 }] });
+    let mut slice = marked("EndpointSlice", "discovery.k8s.io/v1");
+    slice["addressType"] = json!("IPv4");
+    slice["endpoints"] = json!([{ "addresses": ["10.1.2.3"] }]);
+    for value in [import, service, slice] {
+        let object = serde_json::from_value(value)?;
+        deploy::apply(&agent, &object).await?;
+        deploy::api(&agent, &object)?
+            .delete(&name, &DeleteParams::default())
+            .await?;
+    }
+    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": AGENT_LEASE, "namespace": TRIBUTARY_NAMESPACE } });
+    let lease = serde_json::from_value(lease)?;
+    deploy::apply(&agent, &lease).await?;
+    // Its own account may not delete it, and the next test's agent counts its starts in it.
+    let harness = cluster.client().await?;
+    deploy::api(&harness, &lease)?
+        .delete(AGENT_LEASE, &DeleteParams::default())
+        .await?;
+    for path in ["/readyz?verbose", "/version", "/openapi/v3"] {
+        agent
+            .request_text(http::Request::get(path).body(Vec::new())?)
+            .await
+            .context(path)?;
+    }
+    Ok(())
+}
+
+/// The same for the hub, with a profile.
+async fn writes_of_the_hub(fleet: Arc<Fleet>) -> anyhow::Result<()> {
+    let hub = account(&fleet.clusters()[0], "tributary-hub").await?;
+    wait_until_allowed(
+        &hub,
+        &(&["delete"], MCS, "clusterprofiles", INVENTORY, ""),
+        "delete",
+    )
+    .await?;
+    let profile = json!({ "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
+        "metadata": { "name": unique_name("rights"), "namespace": INVENTORY,
+            "labels": { LABEL_CLUSTER_MANAGER: CLUSTER_MANAGER } },
+        "spec": { "clusterManager": { "name": CLUSTER_MANAGER } },
+        "status": { "version": { "kubernetes": "v1.36.3" } } });
+    let profile = serde_json::from_value(profile)?;
+    deploy::apply(&hub, &profile).await?;
+    deploy::api(&hub, &profile)?
+        .delete(deploy::name(&profile), &DeleteParams::default())
+        .await?;
+    Ok(())
 }
 
 /// A client with the rights that the manifests give to an account.
