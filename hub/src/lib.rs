@@ -1,3 +1,10 @@
-//! tributary-hub
+//! The hub: one event log per clusterset, folded into state, resolved, and pushed back to every member.
+//!
+//! * [`args`]: the command line; [`run`]: the wiring.
+//! * [`certs`]: certificates for hubs, members and operators.
+//! * [`log`]: the event log.
 
+pub mod args;
+pub mod certs;
 pub mod log;
+pub mod run;

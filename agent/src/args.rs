@@ -1,0 +1,177 @@
+//! The agent's command line. Flags and environment variables are the whole configuration.
+//! It says what was typed; what it means is for the code that is called with it.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use shared::{
+    model::{ClusterId, name},
+    shell::LogArgs,
+    tls::{HubAddress, TlsFiles},
+};
+
+/// The agent of one member cluster of a Tributary clusterset
+#[derive(Debug, Parser)]
+#[command(
+    name = "tributary-agent",
+    version,
+    long_about = "The agent of one member cluster of a Tributary clusterset.\n\n\
+        It reports the cluster's exported services to the hub and writes what the hub derives (ServiceImports, \
+        derived Services, EndpointSlices, export conditions) back into the cluster.\n\n\
+        Every flag can be given as the environment variable named beside it."
+)]
+pub struct Cli {
+    /// How to log.
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the agent
+    #[command(long_about = "Run the agent.\n\n\
+        Without a reachable hub it keeps everything it has applied and goes on trying. SIGTERM or Ctrl-C drains, \
+        a second one ends the process at once. Exit code 0 after a drain, 1 after a failure, whose reason is the \
+        last line.\n\n\
+        Example:\n  \
+        tributary-agent run --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key")]
+    Run(Box<RunArgs>),
+}
+
+/// The flags of `run`.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Address of the hub, as https://HOST:PORT; several, with commas or by repeating the flag, are tried in turn.
+    /// Names are resolved at every attempt
+    #[arg(
+        long = "hub",
+        env = "TRIBUTARY_HUB",
+        value_name = "URL",
+        value_delimiter = ',',
+        required = true
+    )]
+    pub hubs: Vec<HubAddress>,
+    /// Certificate, key and trust roots.
+    #[command(flatten)]
+    pub tls: TlsFiles,
+    /// Kubeconfig of the member cluster. In a pod the service account is used instead
+    #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Id that this cluster is expected to have. The certificate decides; when they differ the agent refuses to
+    /// start
+    #[arg(long, env = "TRIBUTARY_CLUSTER_ID", value_name = "ID", value_parser = cluster_id)]
+    pub cluster_id: Option<ClusterId>,
+    /// Address of the admin port (/livez, /readyz, /metrics): plain HTTP, no cluster state
+    #[arg(
+        long,
+        env = "TRIBUTARY_ADMIN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:9091"
+    )]
+    pub admin: SocketAddr,
+    /// Which namespaces to hold imports for. `all` also serves namespaces that appear while the hub is away, for
+    /// more memory
+    #[arg(
+        long,
+        env = "TRIBUTARY_INTEREST",
+        value_name = "INTEREST",
+        value_enum,
+        default_value_t = Interest::Namespaces
+    )]
+    pub interest: Interest,
+    /// Namespaces whose exports are refused (condition Valid=False, NamespaceDenied), besides kube-*; several with
+    /// commas
+    #[arg(
+        long,
+        env = "TRIBUTARY_DENY_NAMESPACES",
+        value_name = "NAMESPACE",
+        value_delimiter = ',',
+        value_parser = namespace
+    )]
+    pub deny_namespaces: Vec<String>,
+}
+
+/// Which namespaces' imports an agent holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Interest {
+    /// Those that exist in the cluster.
+    Namespaces,
+    /// All of the clusterset.
+    All,
+}
+
+fn cluster_id(text: &str) -> Result<ClusterId, String> {
+    ClusterId::new(text).map_err(|error| error.to_string())
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    match name::is_dns_label(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a namespace is an RFC 1123 DNS label; patterns are not supported".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<RunArgs, clap::Error> {
+        let tls = "--tls-ca ca.crt --tls-cert a.crt --tls-key a.key";
+        let line = format!("tributary-agent run {tls} {line}");
+        let Command::Run(args) = Cli::try_parse_from(line.split_whitespace())?.command;
+        Ok(*args)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn hubs_and_namespaces_are_lists() {
+        let line = "--hub https://a:1,https://b:2 --hub https://[fd00::1]:3 --deny-namespaces x,y";
+        let args = parse(line).expect("valid");
+        let hubs: Vec<_> = args.hubs.iter().map(ToString::to_string).collect();
+        assert_eq!(hubs, ["https://a:1", "https://b:2", "https://[fd00::1]:3"]);
+        assert_eq!(args.deny_namespaces, ["x", "y"]);
+        assert_eq!(args.interest, Interest::Namespaces);
+    }
+
+    #[test]
+    fn mistakes_are_refused_before_anything_starts() {
+        for (line, told) in [
+            ("", "--hub"),
+            ("--hub http://a:1", "https://HOST:PORT"),
+            ("--hub https://a:1 --cluster-id East", "RFC 1123"),
+            ("--hub https://a:1 --deny-namespaces team-*", "patterns"),
+            ("--hub https://a:1 --interest none", "possible values"),
+        ] {
+            let error = parse(line).expect_err(line).to_string();
+            assert!(error.contains(told), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_flag_has_an_environment_variable() {
+        let command = Cli::command();
+        let run = command.find_subcommand("run").expect("present");
+        for argument in run.get_arguments().chain(command.get_arguments()) {
+            let id = argument.get_id().as_str();
+            if !matches!(id, "help" | "version") {
+                let variable = argument
+                    .get_env()
+                    .and_then(|name| name.to_str())
+                    .unwrap_or_default();
+                assert!(variable.starts_with("TRIBUTARY_"), "--{id}");
+                assert!(argument.get_help().is_some(), "--{id}");
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! `tributary-agent`: flags in, exit code out. Everything else is in the library.
+
+use std::process::ExitCode;
+
+use agent::args::{Cli, Command};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let Cli { log, command } = Cli::parse();
+    shared::shell::exit_code(match command {
+        Command::Run(args) => agent::run::run(&log, *args),
+    })
+}

@@ -1,0 +1,89 @@
+//! The wiring of `run`: builds the parts, runs them under supervision, drains them.
+//! It decides nothing about objects; it only connects.
+
+use anyhow::bail;
+use shared::{
+    identity::{Identity, Role},
+    model::ClusterId,
+    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor},
+    tls::{Reloader, TlsMetrics, install_crypto_provider},
+};
+use tracing::info;
+
+use crate::args::RunArgs;
+
+/// Runs the agent until it is told to stop or a part of it fails.
+pub fn run(log: &LogArgs, args: RunArgs) -> anyhow::Result<()> {
+    log.init()?;
+    install_crypto_provider()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run_async(args))
+}
+
+async fn run_async(args: RunArgs) -> anyhow::Result<()> {
+    let shutdown = Shutdown::default();
+    let signals = shutdown.listen()?;
+    tokio::spawn(signals);
+    let mut metrics = Metrics::new("tributary_agent", env!("CARGO_PKG_VERSION"));
+    let readiness = Readiness::default();
+
+    let tls_metrics = TlsMetrics::default();
+    let (reloader, credentials) = Reloader::load(args.tls.clone(), tls_metrics.clone())?;
+    tls_metrics.register(metrics.registry());
+    TlsMetrics::register_expiry(metrics.registry(), credentials.clone());
+    let cluster = cluster_of(&credentials.identity(), args.cluster_id.as_ref())?;
+
+    let admin = AdminServer::bind(args.admin).await?;
+    let drain = shutdown.drain().clone();
+    let mut supervisor = Supervisor::new(shutdown.clone());
+    supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
+    supervisor.spawn(
+        "the admin port",
+        admin.serve(readiness.clone(), metrics.finish(), drain),
+    );
+    info!(%cluster, "running");
+    supervisor.run().await
+}
+
+/// The id of this cluster: the certificate's. One that was configured must equal it.
+pub fn cluster_of(identity: &Identity, expected: Option<&ClusterId>) -> anyhow::Result<ClusterId> {
+    let Role::Cluster(cluster) = &identity.role else {
+        bail!(
+            "--tls-cert is for {identity}, not for a member cluster: issue one with `tributary-hub certs member \
+             --cluster-id ID`"
+        );
+    };
+    match expected {
+        Some(expected) if expected != cluster => bail!(
+            "the certificate in --tls-cert is for cluster {cluster}, --cluster-id says {expected}: correct the flag, \
+             or issue a certificate for {expected}"
+        ),
+        _ => Ok(cluster.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_certificate_decides_and_a_flag_that_differs_is_refused() {
+        let identity = |role: &str| {
+            let uri = format!("spiffe://example.org/clusterset/default/{role}");
+            Identity::parse(&uri).expect("valid")
+        };
+        let (east, west) = (
+            ClusterId::new("east").expect("id"),
+            ClusterId::new("west").expect("id"),
+        );
+        let member = identity("cluster/east");
+        assert_eq!(cluster_of(&member, None).expect("allowed"), east);
+        assert_eq!(cluster_of(&member, Some(&east)).expect("allowed"), east);
+        let error = cluster_of(&member, Some(&west)).expect_err("differs").to_string();
+        assert!(error.contains("east") && error.contains("west"), "{error}");
+        let error = cluster_of(&identity("hub/hub"), None)
+            .expect_err("a hub")
+            .to_string();
+        assert!(error.contains("certs member"), "{error}");
+    }
+}

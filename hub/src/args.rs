@@ -1,0 +1,127 @@
+//! The hub's command line. Flags and environment variables are the whole configuration.
+//! It says what was typed; what it means is for the code that is called with it.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+use shared::{shell::LogArgs, tls::TlsFiles};
+
+use crate::certs::command::CertsArgs;
+
+/// The hub of a Tributary clusterset
+#[derive(Debug, Parser)]
+#[command(
+    name = "tributary-hub",
+    version,
+    long_about = "The hub of a Tributary clusterset.\n\n\
+        Members report their exported services to it; it records every fact in an event log, resolves conflicts \
+        (the oldest export wins) and pushes the derived imports back to every member.\n\n\
+        Start with certificates, then serve:\n  \
+        tributary-hub certs ca --out certs\n  \
+        tributary-hub certs hub --ca certs --dns-name hub.example.org\n  \
+        tributary-hub certs member --ca certs --cluster-id east\n  \
+        tributary-hub serve --data data --listen 0.0.0.0:8443 --admin 127.0.0.1:9090 \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key\n\n\
+        Every flag can be given as the environment variable named beside it."
+)]
+pub struct Cli {
+    /// How to log.
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the clusterset that the hub's certificate names
+    #[command(long_about = "Serve the clusterset that the hub's certificate names.\n\n\
+        One port speaks gRPC over mutual TLS to members, operators and tools such as grpcurl; a second one \
+        answers /livez, /readyz and /metrics over plain HTTP.\n\n\
+        SIGTERM or Ctrl-C drains, a second one ends the process at once. Exit code 0 after a drain, 1 after a \
+        failure, whose reason is the last line.\n\n\
+        Example:\n  \
+        tributary-hub serve --data data --listen 0.0.0.0:8443 --admin 127.0.0.1:9090 \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key\n  \
+        grpcurl -cacert certs/ca.crt -cert certs/alice.crt -key certs/alice.key localhost:8443 list")]
+    Serve(Box<ServeArgs>),
+    /// Make a certificate authority and certificates
+    #[command(long_about = "Make a certificate authority and certificates.\n\n\
+        Nothing runs without mutual TLS: each certificate names, in its URI, a clusterset and what its holder is \
+        in it. `ca` first, then `hub` once, `member` per cluster, `operator` per person or tool. Any issuer that \
+        writes the same URI into certificates (SPIFFE does) can be used instead.")]
+    Certs(CertsArgs),
+}
+
+/// The flags of `serve`.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Directory of the event log; made if missing. One process may use it at a time
+    #[arg(long, env = "TRIBUTARY_DATA", value_name = "DIR")]
+    pub data: PathBuf,
+    /// Address of the gRPC port
+    #[arg(
+        long,
+        env = "TRIBUTARY_LISTEN",
+        value_name = "ADDR",
+        default_value = "0.0.0.0:8443"
+    )]
+    pub listen: SocketAddr,
+    /// Address of the admin port: plain HTTP, no cluster state
+    #[arg(
+        long,
+        env = "TRIBUTARY_ADMIN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:9090"
+    )]
+    pub admin: SocketAddr,
+    /// Certificate, key and trust roots.
+    #[command(flatten)]
+    pub tls: TlsFiles,
+    /// Kubeconfig of the hub's own cluster, where ClusterProfiles are written. In a pod the service account is
+    /// used; without either, profiles are shown over gRPC only
+    #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// Every flag, of every sub-command, can be given by the environment.
+    #[test]
+    fn every_flag_has_an_environment_variable() {
+        let mut commands = vec![Cli::command()];
+        let mut flags = 0;
+        while let Some(command) = commands.pop() {
+            for argument in command.get_arguments().filter(|a| !a.is_positional()) {
+                let id = argument.get_id().as_str();
+                if matches!(id, "help" | "version") {
+                    continue;
+                }
+                let variable = argument
+                    .get_env()
+                    .and_then(|name| name.to_str())
+                    .unwrap_or_default();
+                assert!(
+                    variable.starts_with("TRIBUTARY_"),
+                    "{} --{id}",
+                    command.get_name()
+                );
+                assert!(argument.get_help().is_some(), "{} --{id}", command.get_name());
+                flags += 1;
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+        assert!(flags > 20, "{flags}");
+    }
+}

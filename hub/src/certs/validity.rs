@@ -1,0 +1,53 @@
+//! From when until when a certificate is valid.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shared::model::UnixMillis;
+
+/// How far back a new certificate is dated, because the clocks of two clusters differ.
+const BACKDATED: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A span of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// The first moment.
+    pub not_before: UnixMillis,
+    /// The last moment.
+    pub not_after: UnixMillis,
+}
+
+impl Validity {
+    /// Days that an authority is valid unless asked otherwise: ten years.
+    pub const AUTHORITY_DAYS: u32 = 3650;
+    /// Days that any other certificate is valid unless asked otherwise: a year.
+    pub const LEAF_DAYS: u32 = 365;
+
+    /// From an hour ago until so many days from now.
+    pub fn days_from_now(days: u32) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let millis = |time: Duration| UnixMillis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        Self {
+            not_before: millis(now.saturating_sub(BACKDATED)),
+            not_after: millis(now + DAY * days),
+        }
+    }
+
+    /// The part of `self` that lies before the end of `other`: no certificate outlives its authority.
+    pub fn ending_with(self, other: Self) -> Self {
+        Self {
+            not_after: self.not_after.min(other.not_after),
+            ..self
+        }
+    }
+
+    /// The last day, for people.
+    pub fn last_day(self) -> String {
+        let millis = i64::try_from(self.not_after.0).unwrap_or(i64::MAX);
+        let time = jiff::Timestamp::from_millisecond(millis);
+        time.map_or_else(
+            |_| "unknown".to_owned(),
+            |time| time.strftime("%Y-%m-%d").to_string(),
+        )
+    }
+}

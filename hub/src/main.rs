@@ -1,0 +1,14 @@
+//! `tributary-hub`: flags in, exit code out. Everything else is in the library.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use hub::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let Cli { log, command } = Cli::parse();
+    shared::shell::exit_code(match command {
+        Command::Serve(args) => hub::run::serve(&log, *args),
+        Command::Certs(args) => hub::certs::command::run(args).map(|said| print!("{said}")),
+    })
+}
