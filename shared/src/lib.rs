@@ -5,6 +5,7 @@
 //! * [`identity`]: who a certificate says somebody is.
 //! * [`tls`]: mutual TLS that reloads, acceptor and connector.
 //! * [`shell`]: what every process needs around its work: logs, readiness, admin port, shutdown.
+//! * [`wire`]: the model and protobuf, converted into each other.
 //!
 //! Nothing here decides a conflict, writes a log or talks to a cluster.
 
@@ -13,3 +14,4 @@ pub mod identity;
 pub mod model;
 pub mod shell;
 pub mod tls;
+pub mod wire;

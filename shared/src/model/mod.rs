@@ -9,6 +9,7 @@ pub mod name;
 pub mod position;
 pub mod service;
 pub mod sync;
+pub mod validate;
 
 pub use digest::{FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};

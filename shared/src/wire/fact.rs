@@ -1,0 +1,213 @@
+//! Facts ↔ bytes. Encoding is deterministic; bytes that came over the wire are kept as they are and never
+//! encoded again, for they are what is hashed, stored and compared.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message as _;
+use proto::v1::{self, fact::Fact as ProtoFact};
+
+use super::{
+    common::{Taken, group_from_proto, group_to_proto, service_key_from_proto, service_key_to_proto},
+    endpoint, export, member, property,
+};
+use crate::model::{
+    EncodedFact, Fact, FactHash, fact::FACT_BYTES_MAX, sync::RefusalReason, validate, validate::InvalidValue,
+};
+
+/// Bytes that are no fact to be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct InvalidFact {
+    /// The kind of reason, as the refusal states it.
+    pub reason: RefusalReason,
+    /// What is wrong, where, and what to do.
+    pub message: String,
+}
+
+/// Encodes a fact. The same fact always gives the same bytes.
+pub fn encode_fact(fact: &Fact) -> EncodedFact {
+    let bytes = Bytes::from(fact_to_proto(fact).encode_to_vec());
+    let hash = FactHash::of(&bytes);
+    EncodedFact {
+        fact: fact.clone(),
+        bytes,
+        hash,
+    }
+}
+
+/// Decodes and judges a fact that a member reports about its own cluster.
+pub fn decode_member_fact(bytes: Bytes) -> Result<EncodedFact, InvalidFact> {
+    if bytes.len() > FACT_BYTES_MAX {
+        let message = format!(
+            "the fact has {} bytes; at most {FACT_BYTES_MAX} are taken: split the object",
+            bytes.len()
+        );
+        return Err(InvalidFact {
+            reason: RefusalReason::Invalid,
+            message,
+        });
+    }
+    let fact = decode(&bytes)?;
+    if fact.key().is_none() {
+        let message = match fact {
+            Fact::ListingCompleted(_) => {
+                "a completed listing travels as an observation of its own, not as a fact"
+            }
+            _ => {
+                "only the hub decides facts of this kind; a member reports what it observes in its own cluster"
+            }
+        };
+        let message = format!("{}: {message}", fact.kind());
+        return Err(InvalidFact {
+            reason: RefusalReason::NotAMembersFact,
+            message,
+        });
+    }
+    validate::fact(&fact).map_err(|problem| invalid(&about(&fact), &problem))?;
+    Ok(EncodedFact {
+        hash: FactHash::of(&bytes),
+        fact,
+        bytes,
+    })
+}
+
+/// Decodes a fact from the log, of any kind. Bounds were judged when it was recorded, by the rules of that
+/// time; only its shape must hold.
+pub fn decode_recorded_fact(bytes: Bytes) -> Result<EncodedFact, InvalidFact> {
+    let fact = decode(&bytes)?;
+    Ok(EncodedFact {
+        hash: FactHash::of(&bytes),
+        fact,
+        bytes,
+    })
+}
+
+fn decode(bytes: &Bytes) -> Result<Fact, InvalidFact> {
+    let fact = v1::Fact::decode(bytes.clone()).map_err(|error| InvalidFact {
+        reason: RefusalReason::Invalid,
+        message: format!(
+            "the bytes are no fact of tributary.v1: {error}; update agent or hub to the same release"
+        ),
+    })?;
+    let Some(fact) = fact.fact else {
+        let message = "the fact is of a kind that this version does not know; update the hub";
+        return Err(InvalidFact {
+            reason: RefusalReason::UnknownKind,
+            message: message.into(),
+        });
+    };
+    let kind = kind(&fact);
+    fact_from_proto(fact).map_err(|problem| invalid(kind, &problem))
+}
+
+fn invalid(what: &str, problem: &InvalidValue) -> InvalidFact {
+    InvalidFact {
+        reason: RefusalReason::Invalid,
+        message: format!("{what}: {problem}"),
+    }
+}
+
+/// What a fact is about, for messages.
+fn about(fact: &Fact) -> String {
+    match fact {
+        Fact::ExportUpserted(export) => format!("export {}", export.service),
+        Fact::EndpointSliceUpserted(slice) => about_slice(&slice.key),
+        Fact::EndpointSliceRemoved(key) => about_slice(key),
+        Fact::ClusterPropertyUpserted(property) => {
+            format!("cluster property {}", validate::shown(&property.name))
+        }
+        Fact::ClusterPropertyRemoved(name) => format!("cluster property {}", validate::shown(name)),
+        _ => fact.kind().to_owned(),
+    }
+}
+
+fn about_slice(key: &crate::model::SliceKey) -> String {
+    format!("endpoint slice {} of {}", validate::shown(&key.name), key.service)
+}
+
+/// A fact as protobuf, for those who show it.
+pub fn fact_to_proto(fact: &Fact) -> v1::Fact {
+    let reported = match fact {
+        Fact::ExportUpserted(value) => ProtoFact::ExportUpserted(export::to_proto(value)),
+        Fact::ExportRemoved(key) => ProtoFact::ExportRemoved(service_key_to_proto(key)),
+        Fact::EndpointSliceUpserted(slice) => {
+            ProtoFact::EndpointSliceUpserted(endpoint::slice_to_proto(slice))
+        }
+        Fact::EndpointSliceRemoved(key) => ProtoFact::EndpointSliceRemoved(endpoint::key_to_proto(key)),
+        Fact::ClusterPropertyUpserted(value) => {
+            ProtoFact::ClusterPropertyUpserted(property::property_to_proto(value))
+        }
+        Fact::ClusterPropertyRemoved(name) => ProtoFact::ClusterPropertyRemoved(v1::ClusterPropertyKey {
+            name: name.to_string(),
+        }),
+        Fact::HealthReported(health) => ProtoFact::HealthReported(property::health_to_proto(health)),
+        Fact::ListingCompleted(group) => ProtoFact::ListingCompleted(v1::ListingCompleted {
+            group: group_to_proto(*group),
+        }),
+        decision => {
+            return v1::Fact {
+                fact: member::to_proto(decision),
+            };
+        }
+    };
+    v1::Fact { fact: Some(reported) }
+}
+
+fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
+    Ok(match fact {
+        ProtoFact::ExportUpserted(value) => Fact::ExportUpserted(Arc::new(export::from_proto(value)?)),
+        ProtoFact::ExportRemoved(key) => Fact::ExportRemoved(service_key_from_proto("service", Some(key))?),
+        ProtoFact::EndpointSliceUpserted(slice) => {
+            Fact::EndpointSliceUpserted(Arc::new(endpoint::slice_from_proto(slice)?))
+        }
+        ProtoFact::EndpointSliceRemoved(key) => Fact::EndpointSliceRemoved(endpoint::key_from_proto(key)?),
+        ProtoFact::ClusterPropertyUpserted(value) => {
+            Fact::ClusterPropertyUpserted(Arc::new(property::property_from_proto(value)?))
+        }
+        ProtoFact::ClusterPropertyRemoved(key) => Fact::ClusterPropertyRemoved(key.name.into()),
+        ProtoFact::HealthReported(health) => {
+            Fact::HealthReported(Arc::new(property::health_from_proto(health)?))
+        }
+        ProtoFact::ListingCompleted(listing) => Fact::ListingCompleted(group_from_proto(listing.group)?),
+        ProtoFact::MemberJoined(joined) => member::joined_from_proto(joined)?,
+        ProtoFact::MemberLeft(_) => Fact::MemberLeft,
+        ProtoFact::MemberEvicted(evicted) => Fact::MemberEvicted {
+            operator: evicted.operator.into(),
+        },
+        ProtoFact::MemberRekeyed(rekeyed) => member::rekeyed_from_proto(rekeyed)?,
+        ProtoFact::MemberForgotten(forgotten) => Fact::MemberForgotten {
+            operator: forgotten.operator.into(),
+        },
+        ProtoFact::MemberLive(_) => Fact::MemberLive,
+        ProtoFact::MemberSuspect(_) => Fact::MemberSuspect,
+        ProtoFact::MemberLost(_) => Fact::MemberLost,
+        ProtoFact::FoldVersionChanged(change) => Fact::FoldVersionChanged {
+            from: change.from,
+            to: change.to,
+        },
+    })
+}
+
+/// The kind in one word, before the fact has been converted.
+fn kind(fact: &ProtoFact) -> &'static str {
+    match fact {
+        ProtoFact::ExportUpserted(_) => "export_upserted",
+        ProtoFact::ExportRemoved(_) => "export_removed",
+        ProtoFact::EndpointSliceUpserted(_) => "endpoint_slice_upserted",
+        ProtoFact::EndpointSliceRemoved(_) => "endpoint_slice_removed",
+        ProtoFact::ClusterPropertyUpserted(_) => "cluster_property_upserted",
+        ProtoFact::ClusterPropertyRemoved(_) => "cluster_property_removed",
+        ProtoFact::HealthReported(_) => "health_reported",
+        ProtoFact::ListingCompleted(_) => "listing_completed",
+        ProtoFact::MemberJoined(_) => "member_joined",
+        ProtoFact::MemberLeft(_) => "member_left",
+        ProtoFact::MemberEvicted(_) => "member_evicted",
+        ProtoFact::MemberRekeyed(_) => "member_rekeyed",
+        ProtoFact::MemberForgotten(_) => "member_forgotten",
+        ProtoFact::MemberLive(_) => "member_live",
+        ProtoFact::MemberSuspect(_) => "member_suspect",
+        ProtoFact::MemberLost(_) => "member_lost",
+        ProtoFact::FoldVersionChanged(_) => "fold_version_changed",
+    }
+}

@@ -1,0 +1,71 @@
+//! The hub's decisions about members ↔ protobuf.
+
+use proto::v1::{self, fact::Fact as ProtoFact};
+
+use super::common::{Taken, fixed_bytes};
+use crate::model::{Fact, KeyFingerprint};
+
+/// A decision of the hub as protobuf; nothing for what members report.
+pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
+    let fact = match fact {
+        Fact::MemberJoined {
+            key,
+            cluster_fingerprint,
+        } => ProtoFact::MemberJoined(v1::MemberJoined {
+            key_fingerprint: key.0.to_vec(),
+            cluster_fingerprint: cluster_fingerprint.to_string(),
+        }),
+        Fact::MemberLeft => ProtoFact::MemberLeft(v1::MemberLeft {}),
+        Fact::MemberEvicted { operator } => ProtoFact::MemberEvicted(v1::MemberEvicted {
+            operator: operator.to_string(),
+        }),
+        Fact::MemberRekeyed {
+            operator,
+            key,
+            cluster_fingerprint,
+        } => ProtoFact::MemberRekeyed(v1::MemberRekeyed {
+            operator: operator.to_string(),
+            key_fingerprint: key.map(|key| key.0.to_vec()).unwrap_or_default(),
+            cluster_fingerprint: cluster_fingerprint.as_deref().unwrap_or_default().to_owned(),
+        }),
+        Fact::MemberForgotten { operator } => ProtoFact::MemberForgotten(v1::MemberForgotten {
+            operator: operator.to_string(),
+        }),
+        Fact::MemberLive => ProtoFact::MemberLive(v1::MemberLive {}),
+        Fact::MemberSuspect => ProtoFact::MemberSuspect(v1::MemberSuspect {}),
+        Fact::MemberLost => ProtoFact::MemberLost(v1::MemberLost {}),
+        Fact::FoldVersionChanged { from, to } => {
+            ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
+        }
+        Fact::ExportUpserted(_)
+        | Fact::ExportRemoved(_)
+        | Fact::EndpointSliceUpserted(_)
+        | Fact::EndpointSliceRemoved(_)
+        | Fact::ClusterPropertyUpserted(_)
+        | Fact::ClusterPropertyRemoved(_)
+        | Fact::HealthReported(_)
+        | Fact::ListingCompleted(_) => return None,
+    };
+    Some(fact)
+}
+
+pub(super) fn joined_from_proto(joined: v1::MemberJoined) -> Taken<Fact> {
+    Ok(Fact::MemberJoined {
+        key: KeyFingerprint(fixed_bytes("keyFingerprint", &joined.key_fingerprint)?),
+        cluster_fingerprint: joined.cluster_fingerprint.into(),
+    })
+}
+
+/// Empty bytes and empty text stand for "unchanged".
+pub(super) fn rekeyed_from_proto(rekeyed: v1::MemberRekeyed) -> Taken<Fact> {
+    let key = match rekeyed.key_fingerprint.as_slice() {
+        [] => None,
+        bytes => Some(KeyFingerprint(fixed_bytes("keyFingerprint", bytes)?)),
+    };
+    let cluster_fingerprint = Some(rekeyed.cluster_fingerprint).filter(|text| !text.is_empty());
+    Ok(Fact::MemberRekeyed {
+        operator: rekeyed.operator.into(),
+        key,
+        cluster_fingerprint: cluster_fingerprint.map(Box::from),
+    })
+}

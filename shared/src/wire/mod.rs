@@ -1,0 +1,30 @@
+//! The edge between the model and protobuf: the only place that names both.
+//! It converts and refuses; it decides nothing, sends nothing and reads no clock.
+//!
+//! * [`fact`]: facts, strictly as members report them and leniently as the log replays them.
+//! * [`event`]: log entries as they are stored and as people read them.
+//! * [`desired`]: derived objects, encoded once for all members.
+//! * [`sync`]: the messages of a session.
+//! * [`view`]: model values as the inspection services show them.
+
+pub mod desired;
+pub mod event;
+pub mod fact;
+pub mod sync;
+pub mod view;
+
+mod common;
+mod endpoint;
+mod export;
+mod member;
+mod property;
+mod sync_agent;
+mod sync_hub;
+
+pub use desired::{InvalidDesired, decode_desired, encode_desired};
+pub use event::{InvalidEvent, decode_event, encode_event, event_to_view};
+pub use fact::{InvalidFact, decode_member_fact, decode_recorded_fact, encode_fact};
+pub use sync::{
+    InvalidMessage, agent_message_from_proto, agent_message_to_proto, hub_message_from_proto,
+    hub_message_to_proto,
+};

@@ -1,0 +1,40 @@
+//! Model values as the inspection services show them. One way only: nothing is read back from these.
+
+use prost_types::Timestamp;
+use proto::v1;
+
+use super::{desired, export, property, sync_hub};
+use crate::model::{ClusterProperty, Conflict, Export, ServiceImport, UnixMillis, sync::SourceState};
+
+/// A time.
+pub fn timestamp(at: UnixMillis) -> Timestamp {
+    Timestamp {
+        seconds: (at.0 / 1_000) as i64,
+        nanos: (at.0 % 1_000) as i32 * 1_000_000,
+    }
+}
+
+/// An export.
+pub fn export(value: &Export) -> v1::Export {
+    export::to_proto(value)
+}
+
+/// An import.
+pub fn service_import(import: &ServiceImport) -> v1::ServiceImport {
+    desired::import_to_proto(import)
+}
+
+/// A conflict.
+pub fn conflict(value: &Conflict) -> v1::Conflict {
+    desired::conflict_to_proto(value)
+}
+
+/// A cluster property.
+pub fn cluster_property(value: &ClusterProperty) -> v1::ClusterProperty {
+    property::property_to_proto(value)
+}
+
+/// The state of a source.
+pub fn source_state(state: SourceState) -> v1::SourceState {
+    sync_hub::source_state_to_proto(state)
+}
