@@ -1,10 +1,7 @@
-//! The hub: one event log per clusterset, folded into state, resolved, and pushed back to every member.
+//! The Tributary hub.
 //!
-//! * [`args`]: the command line; [`run`]: the wiring.
-//! * [`certs`]: certificates for hubs, members and operators.
-//! * [`log`]: the event log.
+//! * [`fold`]: the pure core: decisions, state, everything derived.
+//! * [`log`]: the durable event log.
 
-pub mod args;
-pub mod certs;
+pub mod fold;
 pub mod log;
-pub mod run;

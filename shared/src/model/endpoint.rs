@@ -99,3 +99,13 @@ pub struct ImportedSlice {
     /// Revision of the import whose ports these were narrowed by: the slice waits for that import.
     pub import_revision: Revision,
 }
+
+impl ImportedSlice {
+    /// Equality of content: the import's revision is none.
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.key == other.key
+            && self.address_type == other.address_type
+            && self.ports == other.ports
+            && (Arc::ptr_eq(&self.endpoints, &other.endpoints) || self.endpoints == other.endpoints)
+    }
+}

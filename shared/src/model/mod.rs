@@ -11,7 +11,7 @@ pub mod service;
 pub mod sync;
 pub mod validate;
 
-pub use digest::{FactsDigest, facts_digest};
+pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};
 pub use fact::{
     ClusterProperty, ControlPlane, EncodedFact, Event, Fact, FactHash, FactKey, Health, KeyFingerprint,

@@ -134,6 +134,25 @@ impl ServiceImport {
             .iter()
             .filter_map(|&index| self.ports.get(usize::from(index)))
     }
+
+    /// The ports of one of `cluster`'s slices narrowed to the eligible ones, by name and protocol. None: the
+    /// slice is not imported, because the cluster does not export the service or none of its ports is left.
+    /// A slice that never had ports (a headless Service without any) stays.
+    pub fn narrow_ports(
+        &self,
+        cluster: &super::ClusterId,
+        ports: &[super::EndpointPort],
+    ) -> Option<Vec<super::EndpointPort>> {
+        if !self.clusters.contains_key(cluster) {
+            return None;
+        }
+        let is_eligible = |port: &&super::EndpointPort| {
+            self.eligible_ports(cluster)
+                .any(|eligible| eligible.name == port.name && eligible.protocol == port.protocol)
+        };
+        let kept: Vec<_> = ports.iter().filter(is_eligible).cloned().collect();
+        (ports.is_empty() || !kept.is_empty()).then_some(kept)
+    }
 }
 
 /// One property on which exports of a service disagree (KEP-1645, condition Conflict). In the fixed order in

@@ -1,0 +1,63 @@
+//! Which file folds which kind of event. Total: whatever the log holds, it gives a state.
+
+use shared::model::{ClusterId, Event, Fact};
+
+use super::{
+    Change, Connectivity, MemberStatus, State, connectivity, derived::Step, endpoint_slices, exports,
+    listing, membership, properties,
+};
+
+/// Folds the next event into the state and says which derived objects changed by it.
+/// A fact of a cluster that is no current member moves the revision and nothing else.
+pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
+    let mut step = Step {
+        revision: event.revision,
+        recorded_at: event.recorded_at,
+        changes: Vec::new(),
+    };
+    state.revision = event.revision;
+    state.recorded_at = event.recorded_at;
+    match (&event.cluster, &event.fact.fact) {
+        (_, Fact::FoldVersionChanged { to, .. }) => {
+            state.fold_version = *to;
+            // Objects may look different now at revisions that members have already passed.
+            state.derived.forget_before(event.revision);
+        }
+        (Some(cluster), fact) => apply_to_cluster(state, cluster, fact, event, &mut step),
+        (None, _) => {}
+    }
+    step.changes
+}
+
+fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: &Event, step: &mut Step) {
+    match fact {
+        Fact::MemberJoined {
+            key,
+            cluster_fingerprint,
+        } => membership::joined(state, cluster, *key, cluster_fingerprint, step),
+        Fact::MemberForgotten { .. } => membership::forgotten(state, cluster, step),
+        _ if state.current_member(cluster).is_none() => {}
+        Fact::MemberLeft => membership::ended(state, cluster, MemberStatus::Left, step),
+        Fact::MemberEvicted { .. } => membership::ended(state, cluster, MemberStatus::Evicted, step),
+        Fact::MemberRekeyed {
+            key,
+            cluster_fingerprint,
+            ..
+        } => membership::rekeyed(state, cluster, *key, cluster_fingerprint.as_deref()),
+        Fact::MemberLive => connectivity::changed(state, cluster, Connectivity::Live, step),
+        Fact::MemberSuspect => connectivity::changed(state, cluster, Connectivity::Suspect, step),
+        Fact::MemberLost => connectivity::changed(state, cluster, Connectivity::Lost, step),
+        Fact::ListingCompleted(group) => listing::completed(state, cluster, *group, step),
+        Fact::ExportUpserted(export) => exports::upserted(state, cluster, export, &event.fact, step),
+        Fact::ExportRemoved(service) => exports::removed(state, cluster, service, step),
+        Fact::EndpointSliceUpserted(slice) => {
+            endpoint_slices::upserted(state, cluster, slice, &event.fact, step);
+        }
+        Fact::EndpointSliceRemoved(key) => endpoint_slices::removed(state, cluster, key, step),
+        Fact::ClusterPropertyUpserted(_) | Fact::HealthReported(_) => {
+            properties::upserted(state, cluster, &event.fact, step);
+        }
+        Fact::ClusterPropertyRemoved(name) => properties::removed(state, cluster, name, step),
+        Fact::FoldVersionChanged { .. } => {}
+    }
+}

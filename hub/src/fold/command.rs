@@ -1,0 +1,238 @@
+//! What the fold may be asked, and what it answers: commands, drafts of events, rejections.
+//! Values only; `decide` and the files beside it say which answer belongs to which question.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use shared::model::{
+    ClusterId, EncodedFact, Event, Fact, FactKey, KeyFingerprint, ListingGroup, Revision, SessionId,
+    UnixMillis, sync::RefusalReason,
+};
+
+use super::{Connectivity, State};
+
+/// A question to the fold. Whether a session is still the admitted one is checked before.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// A Hello: may this cluster speak, and does a membership or an incarnation begin with it?
+    Admit {
+        /// The id in its certificate.
+        cluster: ClusterId,
+        /// The key in its certificate.
+        key: KeyFingerprint,
+        /// UID of its kube-system.
+        cluster_fingerprint: Box<str>,
+    },
+    /// A member reports a fact about its own cluster.
+    Observe {
+        /// The member.
+        cluster: ClusterId,
+        /// Its session.
+        session: SessionId,
+        /// The observation's number in the session.
+        sequence: u64,
+        /// The fact, as it was sent.
+        fact: EncodedFact,
+    },
+    /// A member has sent everything of a group: what was not among it is gone.
+    CompleteListing {
+        /// The member.
+        cluster: ClusterId,
+        /// Its session.
+        session: SessionId,
+        /// The observation's number in the session.
+        sequence: u64,
+        /// The group.
+        group: ListingGroup,
+        /// The keys of the listing, refused facts included: what is there but not valid is not gone.
+        seen: Arc<BTreeSet<FactKey>>,
+    },
+    /// How a member is heard from.
+    Connectivity {
+        /// The member.
+        cluster: ClusterId,
+        /// Live, suspect or lost.
+        to: Connectivity,
+    },
+    /// A member leaves of its own will.
+    Leave {
+        /// The member.
+        cluster: ClusterId,
+    },
+    /// An operator ends a membership.
+    Evict {
+        /// The member.
+        cluster: ClusterId,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// An operator admits another key, another cluster fingerprint, or both.
+    Rekey {
+        /// The member.
+        cluster: ClusterId,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// The key to admit besides the known ones.
+        key: Option<KeyFingerprint>,
+        /// The cluster fingerprint that the next Hello may state.
+        cluster_fingerprint: Option<Box<str>>,
+    },
+    /// An operator states that nothing of a cluster is to be waited for.
+    Forget {
+        /// An id that is not a current member's.
+        cluster: ClusterId,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// Another version of the fold's rules takes over a log.
+    AdoptFoldVersion {
+        /// The version that folded everything up to here.
+        from: u32,
+    },
+}
+
+/// An event that is to be appended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// The member it is about.
+    pub cluster: Option<ClusterId>,
+    /// The session that reported it; zero for decisions of the hub.
+    pub session: SessionId,
+    /// The member's number; zero for decisions of the hub.
+    pub member_sequence: u64,
+    /// What happened.
+    pub fact: DraftFact,
+}
+
+/// The fact of a draft.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DraftFact {
+    /// Reported: it is stored as it was sent.
+    Encoded(EncodedFact),
+    /// Decided by the hub: the writer encodes it.
+    Decided(Fact),
+}
+
+impl Draft {
+    /// A decision of the hub about `cluster`.
+    pub(super) fn decided(cluster: &ClusterId, fact: Fact) -> Self {
+        Self {
+            cluster: Some(cluster.clone()),
+            session: SessionId::default(),
+            member_sequence: 0,
+            fact: DraftFact::Decided(fact),
+        }
+    }
+
+    /// The event that this draft becomes when it follows `state` at `now`. `fact` is the draft's fact with
+    /// its bytes. A join is its own incarnation.
+    pub fn event(&self, state: &State, fact: EncodedFact, now: UnixMillis) -> Event {
+        let revision = state.revision().next();
+        let incarnation = match (&fact.fact, &self.cluster) {
+            (Fact::MemberJoined { .. }, _) => revision,
+            (_, Some(cluster)) => state.incarnation(cluster),
+            (_, None) => Revision::default(),
+        };
+        Event {
+            revision,
+            recorded_at: now.max(state.recorded_at()),
+            cluster: self.cluster.clone(),
+            incarnation,
+            session: self.session,
+            member_sequence: self.member_sequence,
+            fact,
+        }
+    }
+}
+
+/// Why a command was not carried out. Its `Display` says what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rejection {
+    /// One item is not taken; the session goes on.
+    Refused {
+        /// The kind of reason.
+        reason: RefusalReason,
+        /// What is wrong and what to do.
+        message: Arc<str>,
+    },
+    /// A Hello is not taken.
+    AdmissionRefused {
+        /// The kind of reason.
+        reason: AdmissionRefusal,
+        /// What is wrong and what to do.
+        message: Arc<str>,
+    },
+    /// The cluster is no current member: its facts count for nothing.
+    NotAMember {
+        /// The cluster.
+        cluster: ClusterId,
+    },
+    /// An operator's decision makes no sense as things stand.
+    OperatorRefused {
+        /// What is wrong and what to do.
+        message: Arc<str>,
+    },
+}
+
+/// Why a Hello was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AdmissionRefusal {
+    /// The id belongs to a member with another key.
+    UnknownKey,
+    /// The id belongs to a member with another kube-system UID.
+    ClusterFingerprintChanged,
+    /// The key belongs to a membership that ended.
+    KeyOfFormerMember,
+    /// The clusterset is full.
+    TooManyMembers,
+}
+
+impl AdmissionRefusal {
+    /// The word that metrics and logs use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownKey => "unknown_key",
+            Self::ClusterFingerprintChanged => "cluster_fingerprint_changed",
+            Self::KeyOfFormerMember => "key_of_former_member",
+            Self::TooManyMembers => "too_many_members",
+        }
+    }
+}
+
+impl Rejection {
+    pub(super) fn refused(reason: RefusalReason, message: String) -> Self {
+        Self::Refused {
+            reason,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn admission(reason: AdmissionRefusal, message: String) -> Self {
+        Self::AdmissionRefused {
+            reason,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn operator(message: String) -> Self {
+        Self::OperatorRefused {
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { message, .. }
+            | Self::AdmissionRefused { message, .. }
+            | Self::OperatorRefused { message } => f.write_str(message),
+            Self::NotAMember { cluster } => write!(
+                f,
+                "cluster {cluster} is not a member of this clusterset; \
+                 `tributary-hub member list` shows who is"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Rejection {}

@@ -1,0 +1,57 @@
+//! Which file answers which command. Nothing is changed here: a decision is a pure function of the state.
+
+use shared::model::Fact;
+
+use super::{
+    Command, Draft, DraftFact, FOLD_VERSION, Rejection, State, connectivity, listing, membership, observe,
+};
+
+/// The events that carry a command out, in order; none when nothing would change.
+pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection> {
+    match command {
+        Command::Admit {
+            cluster,
+            key,
+            cluster_fingerprint,
+        } => membership::admit(state, cluster, *key, cluster_fingerprint),
+        Command::Observe {
+            cluster,
+            session,
+            sequence,
+            fact,
+        } => observe::observe(state, cluster, *session, *sequence, fact),
+        Command::CompleteListing {
+            cluster,
+            session,
+            sequence,
+            group,
+            seen,
+        } => listing::complete(state, cluster, (*session, *sequence), *group, seen),
+        Command::Connectivity { cluster, to } => connectivity::decide(state, cluster, *to),
+        Command::Leave { cluster } => membership::leave(state, cluster),
+        Command::Evict { cluster, operator } => membership::evict(state, cluster, operator),
+        Command::Rekey {
+            cluster,
+            operator,
+            key,
+            cluster_fingerprint,
+        } => membership::rekey(state, cluster, operator, *key, cluster_fingerprint.as_deref()),
+        Command::Forget { cluster, operator } => membership::forget(state, cluster, operator),
+        Command::AdoptFoldVersion { from } => Ok(adopt_fold_version(*from)),
+    }
+}
+
+fn adopt_fold_version(from: u32) -> Vec<Draft> {
+    if from == FOLD_VERSION {
+        return Vec::new();
+    }
+    vec![Draft {
+        cluster: None,
+        session: Default::default(),
+        member_sequence: 0,
+        fact: DraftFact::Decided(Fact::FoldVersionChanged {
+            from,
+            to: FOLD_VERSION,
+        }),
+    }]
+}

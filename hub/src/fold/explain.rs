@@ -1,0 +1,269 @@
+//! Why an import looks as it does, or why there is none: candidates, winners, losers, recorded revisions.
+//! It reads the state and uses the very comparisons that derivation uses; nothing is decided here.
+
+use std::sync::Arc;
+
+use shared::model::{
+    ClusterId, Conflict, ConflictReason, Export, ExportStatus, Revision, ServiceImport, ServiceKey,
+    UnixMillis, sync::SourceState,
+};
+
+use super::{DerivedContent, DerivedKey, MemberStatus, State, conflict, precedence};
+use precedence::Candidate;
+
+/// Why an import looks as it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The service asked for.
+    pub service: ServiceKey,
+    /// The state's revision.
+    pub revision: Revision,
+    /// One sentence: what is imported, or why nothing is.
+    pub summary: String,
+    /// The import and the revision that last changed it.
+    pub import: Option<(Revision, Arc<ServiceImport>)>,
+    /// Oldest first.
+    pub candidates: Vec<ExplainedCandidate>,
+    /// One for each property of the import; none without an import.
+    pub decisions: Vec<PropertyDecision>,
+    /// In the order of reasons.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// One cluster's export of the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExplainedCandidate {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// 1 for the oldest.
+    pub precedence: u32,
+    /// How the cluster is heard from.
+    pub state: SourceState,
+    /// Revision of the event that recorded the export.
+    pub revision: Revision,
+    /// creationTimestamp of the ServiceExport.
+    pub created_at: UnixMillis,
+    /// The export.
+    pub export: Arc<Export>,
+    /// Its slices by name.
+    pub slices: Vec<CandidateSlice>,
+}
+
+/// One slice behind a candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CandidateSlice {
+    /// Its name in its cluster.
+    pub name: Box<str>,
+    /// Revision of the event that recorded it.
+    pub revision: Revision,
+    /// How many endpoints it has.
+    pub endpoints: u32,
+    /// How many of them take new connections.
+    pub ready_endpoints: u32,
+    /// False when none of its ports is eligible: importing clusters do not have it.
+    pub imported: bool,
+}
+
+/// How one property of the import was decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PropertyDecision {
+    /// The field, as Kubernetes names it.
+    pub property: &'static str,
+    /// The winning value, as a person would write it.
+    pub value: String,
+    /// The cluster with the oldest export.
+    pub winner: ClusterId,
+    /// Revision of the event that recorded its export.
+    pub revision: Revision,
+    /// Those that disagree, by precedence.
+    pub losers: Vec<LosingValue>,
+}
+
+/// What a cluster wanted and did not get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LosingValue {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Its value.
+    pub value: String,
+    /// Revision of the event that recorded its export.
+    pub revision: Revision,
+}
+
+impl State {
+    /// Why the import of `service` looks as it does, or why there is none.
+    pub fn explain(&self, service: &ServiceKey) -> Explanation {
+        let candidates = precedence::candidates(self, service);
+        let import = match self.derived(&DerivedKey::Import(service.clone())) {
+            Some(derived) => match &derived.content {
+                DerivedContent::Import(import) => Some((derived.revision, import.clone())),
+                _ => None,
+            },
+            None => None,
+        };
+        let conflicts = conflict::conflicts(&candidates, import.as_ref().map(|(_, import)| &**import));
+        Explanation {
+            service: service.clone(),
+            revision: self.revision(),
+            summary: match (&import, candidates.first()) {
+                (Some((_, import)), Some(oldest)) => {
+                    imported_summary(service, import, oldest, candidates.len(), conflicts.len())
+                }
+                _ => nothing_summary(self, service),
+            },
+            decisions: match &import {
+                Some((_, import)) => decisions(&candidates, import),
+                None => Vec::new(),
+            },
+            candidates: (1..)
+                .zip(&candidates)
+                .map(|(place, c)| explained(self, c, place))
+                .collect(),
+            import,
+            conflicts,
+        }
+    }
+
+    /// The recorded status of one cluster's export.
+    pub fn export_status(&self, cluster: &ClusterId, service: &ServiceKey) -> Option<&Arc<ExportStatus>> {
+        let key = DerivedKey::ExportStatus(cluster.clone(), service.clone());
+        match &self.derived(&key)?.content {
+            DerivedContent::ExportStatus(status) => Some(status),
+            _ => None,
+        }
+    }
+}
+
+fn explained(state: &State, candidate: &Candidate<'_>, precedence: u32) -> ExplainedCandidate {
+    let member = state.member(candidate.cluster);
+    let service = &candidate.export.service;
+    let slices = member.into_iter().flat_map(|member| member.slices_of(service));
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let slices = slices.map(|(revision, slice)| CandidateSlice {
+        name: slice.key.name.clone(),
+        revision,
+        endpoints: count(slice.endpoints.len()),
+        ready_endpoints: count(
+            slice
+                .endpoints
+                .iter()
+                .filter(|endpoint| endpoint.is_ready())
+                .count(),
+        ),
+        imported: state
+            .derived(&DerivedKey::slice(service, candidate.cluster, &slice.key.name))
+            .is_some(),
+    });
+    ExplainedCandidate {
+        cluster: candidate.cluster.clone(),
+        precedence,
+        state: member.map_or(SourceState::Left, |member| member.source_state()),
+        revision: candidate.revision,
+        created_at: candidate.export.created_at,
+        export: candidate.export.clone(),
+        slices: slices.collect(),
+    }
+}
+
+fn decisions(candidates: &[Candidate<'_>], import: &ServiceImport) -> Vec<PropertyDecision> {
+    let Some((oldest, others)) = candidates.split_first() else {
+        return Vec::new();
+    };
+    let decision = |reason: ConflictReason| {
+        let losers = others
+            .iter()
+            .filter(|other| !conflict::agree(reason, oldest.export, other.export));
+        PropertyDecision {
+            property: property(reason),
+            value: match reason {
+                ConflictReason::Port => conflict::ports_in_words(&import.ports),
+                _ => conflict::value(reason, oldest.export),
+            },
+            winner: oldest.cluster.clone(),
+            revision: oldest.revision,
+            losers: losers
+                .map(|loser| LosingValue {
+                    cluster: loser.cluster.clone(),
+                    value: conflict::value(reason, loser.export),
+                    revision: loser.revision,
+                })
+                .collect(),
+        }
+    };
+    ConflictReason::ALL.into_iter().map(decision).collect()
+}
+
+/// The field of ServiceImport or ServiceExport that a reason is about.
+fn property(reason: ConflictReason) -> &'static str {
+    match reason {
+        ConflictReason::Port => "ports",
+        ConflictReason::Type => "type",
+        ConflictReason::SessionAffinity => "sessionAffinity",
+        ConflictReason::SessionAffinityConfig => "sessionAffinityConfig",
+        ConflictReason::Labels => "exportedLabels",
+        ConflictReason::Annotations => "exportedAnnotations",
+        ConflictReason::InternalTrafficPolicy => "internalTrafficPolicy",
+        ConflictReason::TrafficDistribution => "trafficDistribution",
+        ConflictReason::IpFamily => "ipFamilies",
+    }
+}
+
+fn imported_summary(
+    service: &ServiceKey,
+    import: &ServiceImport,
+    oldest: &Candidate<'_>,
+    exporters: usize,
+    conflicts: usize,
+) -> String {
+    let clusters = match exporters {
+        1 => format!("exported by {} alone", oldest.cluster),
+        _ => format!(
+            "exported by {exporters} clusters, of which {} has the oldest export",
+            oldest.cluster
+        ),
+    };
+    let conflicts = match conflicts {
+        0 => "no conflict".to_owned(),
+        1 => "1 conflict".to_owned(),
+        more => format!("{more} conflicts"),
+    };
+    format!(
+        "{service} is imported as {} with ports {}: {clusters} (recorded at revision {}); {conflicts}.",
+        conflict::value(ConflictReason::Type, oldest.export),
+        conflict::ports_in_words(&import.ports),
+        oldest.revision,
+    )
+}
+
+/// Why nothing is imported: never exported, withdrawn, its exporter gone, or only slices without an export.
+fn nothing_summary(state: &State, service: &ServiceKey) -> String {
+    let removed = state.tombstone(&DerivedKey::Import(service.clone()));
+    let gone = removed.and_then(|revision| {
+        let mut members = state.members().iter();
+        members.find(|(_, member)| member.ended() == Some(revision))
+    });
+    let slices = state
+        .members()
+        .iter()
+        .filter(|(_, m)| m.slices_of(service).next().is_some());
+    let with_slices: Vec<&str> = slices.map(|(cluster, _)| cluster.as_str()).collect();
+    let why = match (removed, gone) {
+        (Some(revision), Some((cluster, member))) => {
+            let how = match member.status() {
+                MemberStatus::Evicted => "was evicted",
+                _ => "left the clusterset",
+            };
+            format!("its last exporter {cluster} {how} (revision {revision})")
+        }
+        (Some(revision), None) => format!("its last export was removed (revision {revision})"),
+        (None, _) => "no member exports it, as far as the hub remembers".to_owned(),
+    };
+    let waiting = match with_slices.is_empty() {
+        true => String::new(),
+        false => format!(
+            " {} reported slices of it, which wait for a ServiceExport.",
+            with_slices.join(", ")
+        ),
+    };
+    format!("{service} is not imported: {why}.{waiting}")
+}

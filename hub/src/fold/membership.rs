@@ -1,0 +1,290 @@
+//! Membership: who is admitted, who leaves, which keys and cluster fingerprints count.
+//! It never looks at a certificate: key and id come from one that has been verified.
+
+use shared::model::{ClusterId, Fact, FactKey, KeyFingerprint, ServiceKey};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    AdmissionRefusal, Connectivity, DerivedKey, Draft, Member, MemberStatus, Rejection, State, derived::Step,
+    exports, profile,
+};
+
+/// Most cluster ids that a clusterset knows, former and forgotten ones included.
+pub const MEMBERS_MAX: usize = shared::model::sync::SOURCES_HELD_MAX;
+/// Most keys that one member may have at a time.
+pub const MEMBER_KEYS_MAX: usize = 16;
+/// Most keys of ended memberships that are kept refused for one id.
+pub const REFUSED_KEYS_MAX: usize = 1_024;
+
+/// A Hello: nothing, a join, or a refusal that names the operator's command.
+pub(super) fn admit(
+    state: &State,
+    cluster: &ClusterId,
+    key: KeyFingerprint,
+    cluster_fingerprint: &str,
+) -> Result<Vec<Draft>, Rejection> {
+    let joined = Draft::decided(
+        cluster,
+        Fact::MemberJoined {
+            key,
+            cluster_fingerprint: cluster_fingerprint.into(),
+        },
+    );
+    let Some(member) = state.member(cluster) else {
+        return match state.members.len() < MEMBERS_MAX {
+            true => Ok(vec![joined]),
+            false => Err(too_many_members(cluster)),
+        };
+    };
+    if member.refused_keys.contains(&key) {
+        return Err(former_key(cluster, key));
+    }
+    if !member.is_current() {
+        return match member.refused_keys.len() < REFUSED_KEYS_MAX {
+            true => Ok(vec![joined]),
+            false => Err(used_too_often(cluster)),
+        };
+    }
+    let known_key = member.keys.contains(&key);
+    let same_fingerprint = *member.cluster_fingerprint == *cluster_fingerprint;
+    let admitted_fingerprint = member.next_cluster_fingerprint.as_deref() == Some(cluster_fingerprint);
+    match (known_key, same_fingerprint || admitted_fingerprint) {
+        (true, true) if same_fingerprint => Ok(Vec::new()),
+        (true, true) => Ok(vec![joined]),
+        (false, true) => Err(unknown_key(cluster, key)),
+        (known_key, false) => Err(changed_fingerprint(
+            cluster,
+            member,
+            (!known_key).then_some(key),
+            cluster_fingerprint,
+        )),
+    }
+}
+
+fn unknown_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+    Rejection::admission(
+        AdmissionRefusal::UnknownKey,
+        format!(
+            "cluster id {cluster} belongs to a member with another key. If this is the same cluster with a \
+             new certificate, an operator admits it: \
+             `tributary-hub member rekey {cluster} --key-fingerprint {key} --confirm`; \
+             else give this cluster an id of its own"
+        ),
+    )
+}
+
+fn changed_fingerprint(
+    cluster: &ClusterId,
+    member: &Member,
+    unknown_key: Option<KeyFingerprint>,
+    stated: &str,
+) -> Rejection {
+    let known = &member.cluster_fingerprint;
+    let key = unknown_key.map_or(String::new(), |key| format!("--key-fingerprint {key} "));
+    Rejection::admission(
+        AdmissionRefusal::ClusterFingerprintChanged,
+        format!(
+            "cluster id {cluster} belongs to the cluster whose kube-system UID is {known}, this one's is \
+             {stated}. If the cluster was rebuilt, an operator admits it: `tributary-hub member rekey {cluster} \
+             {key}--cluster-fingerprint {stated} --confirm`; else give this cluster an id of its own"
+        ),
+    )
+}
+
+fn former_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+    Rejection::admission(
+        AdmissionRefusal::KeyOfFormerMember,
+        format!(
+            "key {key} belongs to a membership of cluster id {cluster} that ended, and stays refused: \
+             issue a certificate with a new key (`tributary-hub certs member {cluster}`)"
+        ),
+    )
+}
+
+fn used_too_often(cluster: &ClusterId) -> Rejection {
+    Rejection::admission(
+        AdmissionRefusal::KeyOfFormerMember,
+        format!(
+            "cluster id {cluster} has {REFUSED_KEYS_MAX} keys of ended memberships and cannot be used again: \
+             choose another cluster id"
+        ),
+    )
+}
+
+fn too_many_members(cluster: &ClusterId) -> Rejection {
+    Rejection::admission(
+        AdmissionRefusal::TooManyMembers,
+        format!(
+            "cluster {cluster} would be one more than the {MEMBERS_MAX} cluster ids that a clusterset may \
+             know: re-use the id of a cluster that left, or start another clusterset"
+        ),
+    )
+}
+
+pub(super) fn leave(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
+    current(state, cluster)?;
+    Ok(vec![Draft::decided(cluster, Fact::MemberLeft)])
+}
+
+pub(super) fn evict(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {
+    current(state, cluster)?;
+    let operator = operator.into();
+    Ok(vec![Draft::decided(cluster, Fact::MemberEvicted { operator })])
+}
+
+/// Admits a key, a fingerprint or both, leaving out what is admitted already.
+pub(super) fn rekey(
+    state: &State,
+    cluster: &ClusterId,
+    operator: &str,
+    key: Option<KeyFingerprint>,
+    cluster_fingerprint: Option<&str>,
+) -> Result<Vec<Draft>, Rejection> {
+    let member = current(state, cluster)?;
+    if key.is_none() && cluster_fingerprint.is_none() {
+        return Err(Rejection::operator(format!(
+            "nothing to admit for {cluster}: name a key fingerprint, a cluster fingerprint, or both"
+        )));
+    }
+    if let Some(refused) = key.filter(|key| member.refused_keys.contains(key)) {
+        return Err(former_key(cluster, refused));
+    }
+    let key = key.filter(|key| !member.keys.contains(key));
+    if key.is_some() && member.keys.len() >= MEMBER_KEYS_MAX {
+        return Err(Rejection::operator(format!(
+            "{cluster} has {MEMBER_KEYS_MAX} admitted keys, the most a member may have: evict it and let it \
+             join again with a new key"
+        )));
+    }
+    let fingerprint = cluster_fingerprint.filter(|&fingerprint| {
+        fingerprint != &*member.cluster_fingerprint
+            && member.next_cluster_fingerprint.as_deref() != Some(fingerprint)
+    });
+    if key.is_none() && fingerprint.is_none() {
+        return Ok(Vec::new());
+    }
+    let rekeyed = Fact::MemberRekeyed {
+        operator: operator.into(),
+        key,
+        cluster_fingerprint: fingerprint.map(Into::into),
+    };
+    Ok(vec![Draft::decided(cluster, rekeyed)])
+}
+
+pub(super) fn forget(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {
+    match state.member(cluster) {
+        Some(member) if member.is_current() => Err(Rejection::operator(format!(
+            "{cluster} is a member: what it exports is not to be forgotten. End its membership instead: \
+             `tributary-hub member evict {cluster} --confirm`"
+        ))),
+        Some(member) if member.status == MemberStatus::Forgotten => Ok(Vec::new()),
+        None if state.members.len() >= MEMBERS_MAX => Err(too_many_members(cluster)),
+        _ => {
+            let operator = operator.into();
+            Ok(vec![Draft::decided(cluster, Fact::MemberForgotten { operator })])
+        }
+    }
+}
+
+/// The member, or the rejection that everything of a stranger gets.
+pub(super) fn current<'a>(state: &'a State, cluster: &ClusterId) -> Result<&'a Member, Rejection> {
+    state
+        .current_member(cluster)
+        .ok_or_else(|| Rejection::NotAMember {
+            cluster: cluster.clone(),
+        })
+}
+
+/// A membership or an incarnation begins. Facts of the incarnation before stay until its listing is complete.
+pub(super) fn joined(
+    state: &mut State,
+    cluster: &ClusterId,
+    key: KeyFingerprint,
+    fingerprint: &str,
+    step: &mut Step,
+) {
+    let member = state
+        .members
+        .entry(cluster.clone())
+        .or_insert_with(|| stranger(step));
+    member.status = MemberStatus::Joined;
+    member.incarnation = step.revision;
+    member.ended = None;
+    member.cluster_fingerprint = fingerprint.into();
+    member.next_cluster_fingerprint = None;
+    member.keys.insert(key);
+    member.connectivity = Connectivity::Live;
+    member.since = step.recorded_at;
+    member.listings.clear();
+    profile::rederive(state, cluster, step);
+}
+
+/// A membership ends: its facts go, its keys stay refused.
+pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus, step: &mut Step) {
+    let Some(member) = state.members.get_mut(cluster) else {
+        return;
+    };
+    member.status = status;
+    member.ended = Some(step.revision);
+    member.since = step.recorded_at;
+    member.next_cluster_fingerprint = None;
+    member.listings.clear();
+    member.refused_keys.append(&mut member.keys);
+    let facts = std::mem::take(&mut member.facts);
+    let exported: Vec<ServiceKey> = facts.into_keys().filter_map(exported_service).collect();
+    for service in &exported {
+        exports::withdraw(state, cluster, service, step);
+    }
+    state.derived.remove(&DerivedKey::Profile(cluster.clone()), step);
+}
+
+fn exported_service(key: FactKey) -> Option<ServiceKey> {
+    match key {
+        FactKey::Export(service) => Some(service),
+        _ => None,
+    }
+}
+
+/// Nothing of the cluster is to be waited for. A current member is never forgotten.
+pub(super) fn forgotten(state: &mut State, cluster: &ClusterId, step: &Step) {
+    let member = state
+        .members
+        .entry(cluster.clone())
+        .or_insert_with(|| stranger(step));
+    if !member.is_current() {
+        member.status = MemberStatus::Forgotten;
+        member.since = step.recorded_at;
+    }
+}
+
+pub(super) fn rekeyed(
+    state: &mut State,
+    cluster: &ClusterId,
+    key: Option<KeyFingerprint>,
+    cluster_fingerprint: Option<&str>,
+) {
+    let Some(member) = state.members.get_mut(cluster) else {
+        return;
+    };
+    member.keys.extend(key);
+    if let Some(fingerprint) = cluster_fingerprint {
+        member.next_cluster_fingerprint = Some(fingerprint.into());
+    }
+}
+
+/// What is known of a cluster that nothing is known of.
+fn stranger(step: &Step) -> Member {
+    Member {
+        status: MemberStatus::Forgotten,
+        incarnation: Default::default(),
+        ended: None,
+        cluster_fingerprint: "".into(),
+        next_cluster_fingerprint: None,
+        keys: BTreeSet::new(),
+        refused_keys: BTreeSet::new(),
+        connectivity: Connectivity::Lost,
+        since: step.recorded_at,
+        listings: BTreeMap::new(),
+        facts: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,52 @@
+//! The hub's pure core: what follows from the log, and what may be appended to it.
+//!
+//! * [`decide`]: a command against the state gives drafts of events, or a rejection.
+//! * [`apply`]: an event changes the state and says which derived objects changed.
+//! * [`State`]: a function of events 1 to n, and of nothing else.
+//!
+//! One file per kind of event (`membership`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
+//! `properties`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile`).
+//! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
+
+mod apply;
+mod canonical;
+mod command;
+mod conflict;
+mod connectivity;
+mod decide;
+mod derived;
+mod endpoint_slices;
+mod explain;
+mod exports;
+mod import;
+mod key;
+mod listing;
+mod membership;
+mod observe;
+mod ports;
+mod precedence;
+mod profile;
+mod properties;
+mod slice;
+mod snapshot;
+mod state;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use apply::apply;
+pub use command::{AdmissionRefusal, Command, Draft, DraftFact, Rejection};
+pub use decide::decide;
+pub use derived::{Derived, TOMBSTONES_MAX};
+pub use explain::{CandidateSlice, ExplainedCandidate, Explanation, LosingValue, PropertyDecision};
+pub use key::{Change, DerivedContent, DerivedKey};
+pub use membership::{MEMBER_KEYS_MAX, MEMBERS_MAX, REFUSED_KEYS_MAX};
+pub use profile::{ConditionStatus, ConditionType, Profile, ProfileCondition};
+pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
+pub use state::{Connectivity, Member, MemberStatus, RecordedFact, State};
+
+/// The version of these rules. It grows when the same events would give other derived content.
+pub const FOLD_VERSION: u32 = 1;
+
+/// The version that folds a log which never recorded another.
+pub const FIRST_FOLD_VERSION: u32 = 1;

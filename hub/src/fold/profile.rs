@@ -1,0 +1,217 @@
+//! The ClusterProfile of a member (KEP-4322): conditions, version, properties.
+//! Silence is Unknown, never False, and comes with *lost* only. Times move on status flips and are no content.
+
+use std::sync::Arc;
+
+use shared::model::{ClusterId, ClusterProperty, ControlPlane, FactKey, Health, PropertyValue, UnixMillis};
+
+use super::{Connectivity, DerivedContent, DerivedKey, Member, State, derived::Step};
+
+/// Most properties that a message about left-out properties names.
+const NAMED_PROPERTIES_MAX: usize = 5;
+
+/// What a ClusterProfile says of a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// The member; also the object's name.
+    pub cluster: ClusterId,
+    /// gitVersion of its API server; empty while unknown.
+    pub kubernetes_version: Box<str>,
+    /// One of each type, in the order of the types.
+    pub conditions: [ProfileCondition; 2],
+    /// Its ClusterProperties as they are, sorted by name. An oversize one has no value that a ClusterProfile
+    /// may carry: it is left out there, and the condition Joined names it.
+    pub properties: Vec<Arc<ClusterProperty>>,
+}
+
+/// A condition of a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileCondition {
+    /// Its type.
+    pub condition_type: ConditionType,
+    /// Its status.
+    pub status: ConditionStatus,
+    /// One word.
+    pub reason: &'static str,
+    /// For people.
+    pub message: Arc<str>,
+    /// Time of the event that last changed the status.
+    pub last_transition: UnixMillis,
+}
+
+/// The conditions that a profile has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConditionType {
+    /// Whether the member's control plane works.
+    ControlPlaneHealthy,
+    /// Whether the cluster is a member.
+    Joined,
+}
+
+/// The status of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Nobody can say.
+    Unknown,
+}
+
+impl ConditionType {
+    /// The type as it stands in the condition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ControlPlaneHealthy => "ControlPlaneHealthy",
+            Self::Joined => "Joined",
+        }
+    }
+}
+
+impl ConditionStatus {
+    /// The status as it stands in the condition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl Profile {
+    /// Equality of content: times are none.
+    pub fn same_content(&self, other: &Self) -> bool {
+        let condition = |profile: &Self, index: usize| {
+            let condition = &profile.conditions[index];
+            (condition.status, condition.reason, condition.message.clone())
+        };
+        self.cluster == other.cluster
+            && self.kubernetes_version == other.kubernetes_version
+            && self.properties == other.properties
+            && (0..self.conditions.len()).all(|index| condition(self, index) == condition(other, index))
+    }
+}
+
+/// Derives the profile of a current member anew.
+pub(super) fn rederive(state: &mut State, cluster: &ClusterId, step: &mut Step) {
+    let Some(member) = state.current_member(cluster) else {
+        return;
+    };
+    let key = DerivedKey::Profile(cluster.clone());
+    let known = match state.derived.get(&key).map(|derived| &derived.content) {
+        Some(DerivedContent::Profile(profile)) => Some(&profile.conditions),
+        _ => None,
+    };
+    let mut profile = derive(cluster, member, [step.recorded_at; 2]);
+    for (condition, known) in profile.conditions.iter_mut().zip(known.into_iter().flatten()) {
+        if condition.status == known.status {
+            condition.last_transition = known.last_transition;
+        }
+    }
+    let content = DerivedContent::Profile(Arc::new(profile));
+    state.derived.set(key, content, step);
+}
+
+/// The profile of a member whose conditions last flipped at `transitions`.
+pub(super) fn derive(cluster: &ClusterId, member: &Member, transitions: [UnixMillis; 2]) -> Profile {
+    let health = member.facts.get(&FactKey::Health).and_then(|fact| fact.health());
+    let first = FactKey::ClusterProperty("".into());
+    let properties = member.facts.range(first..).map_while(|(_, fact)| fact.property());
+    let properties: Vec<Arc<ClusterProperty>> = properties.cloned().collect();
+    Profile {
+        cluster: cluster.clone(),
+        kubernetes_version: health
+            .map(|health| health.kubernetes_version.clone())
+            .unwrap_or_default(),
+        conditions: [
+            control_plane_healthy(member.connectivity, health, transitions[0]),
+            ProfileCondition {
+                condition_type: ConditionType::Joined,
+                status: ConditionStatus::True,
+                reason: "ClusterRegistered",
+                message: joined_message(&properties).into(),
+                last_transition: transitions[1],
+            },
+        ],
+        properties,
+    }
+}
+
+fn control_plane_healthy(
+    connectivity: Connectivity,
+    health: Option<&Arc<Health>>,
+    last_transition: UnixMillis,
+) -> ProfileCondition {
+    let control_plane = health.map(|health| health.control_plane);
+    let (status, reason, message) = match (connectivity, control_plane) {
+        (Connectivity::Lost, _) => (
+            ConditionStatus::Unknown,
+            "AgentLost",
+            "The hub hears nothing of this cluster's agent.".to_owned(),
+        ),
+        (_, None) => (
+            ConditionStatus::Unknown,
+            "HealthNotReported",
+            "The agent has not reported the health of its control plane yet.".to_owned(),
+        ),
+        (_, Some(ControlPlane::Ready)) => (
+            ConditionStatus::True,
+            "Healthy",
+            "The API server says that it is ready.".to_owned(),
+        ),
+        (_, Some(ControlPlane::NotReady)) => (
+            ConditionStatus::False,
+            "APIServerNotReady",
+            not_ready_message(health.map(|health| &*health.failed_checks).unwrap_or_default()),
+        ),
+        (_, Some(ControlPlane::Unreachable)) => (
+            ConditionStatus::Unknown,
+            "APIServerUnreachable",
+            "The agent gets no answer from its API server.".to_owned(),
+        ),
+    };
+    ProfileCondition {
+        condition_type: ConditionType::ControlPlaneHealthy,
+        status,
+        reason,
+        message: message.into(),
+        last_transition,
+    }
+}
+
+fn not_ready_message(failed_checks: &[Box<str>]) -> String {
+    match failed_checks.is_empty() {
+        true => "The API server says that it is not ready.".to_owned(),
+        false => format!(
+            "The API server says that it is not ready; failed checks: {}.",
+            failed_checks.join(", ")
+        ),
+    }
+}
+
+fn joined_message(properties: &[Arc<ClusterProperty>]) -> String {
+    let oversize = properties.iter().filter_map(|property| match property.value {
+        PropertyValue::Oversize { characters, .. } => {
+            Some(format!("{} ({characters} characters)", property.name))
+        }
+        PropertyValue::Text(_) => None,
+    });
+    let oversize: Vec<String> = oversize.collect();
+    let mut message = "The cluster is a member of the clusterset.".to_owned();
+    if !oversize.is_empty() {
+        message.push_str(" Properties left out because their values are too long for a ClusterProfile: ");
+        let named: Vec<&str> = oversize
+            .iter()
+            .take(NAMED_PROPERTIES_MAX)
+            .map(String::as_str)
+            .collect();
+        message.push_str(&named.join(", "));
+        if let Some(more @ 1..) = oversize.len().checked_sub(NAMED_PROPERTIES_MAX) {
+            message.push_str(&format!(", and {more} more"));
+        }
+        message.push('.');
+    }
+    message
+}

@@ -1,0 +1,26 @@
+//! ClusterProperties and the control plane's health: kept as facts, shown in the member's profile.
+
+use shared::model::{ClusterId, EncodedFact, FactKey};
+
+use super::{RecordedFact, State, derived::Step, profile};
+
+pub(super) fn upserted(state: &mut State, cluster: &ClusterId, fact: &EncodedFact, step: &mut Step) {
+    let (Some(member), Some(key)) = (state.members.get_mut(cluster), fact.fact.key()) else {
+        return;
+    };
+    member.facts.insert(key, RecordedFact::new(fact, step.revision));
+    profile::rederive(state, cluster, step);
+}
+
+pub(super) fn removed(state: &mut State, cluster: &ClusterId, name: &str, step: &mut Step) {
+    let Some(member) = state.members.get_mut(cluster) else {
+        return;
+    };
+    if member
+        .facts
+        .remove(&FactKey::ClusterProperty(name.into()))
+        .is_some()
+    {
+        profile::rederive(state, cluster, step);
+    }
+}

@@ -1,0 +1,84 @@
+//! Imported slices: a cluster's own slice, its ports narrowed to those its cluster may serve in the import.
+//! The endpoints are the reported ones, shared and whole.
+
+use std::sync::Arc;
+
+use shared::model::{
+    ClusterId, EndpointSlice, ImportedSlice, ImportedSliceKey, Revision, ServiceImport, ServiceKey,
+};
+
+use super::{
+    DerivedContent, DerivedKey, State,
+    derived::{DerivedStore, Step},
+};
+
+/// The slice as importing clusters hold it. Nothing when its cluster does not export the service, or when
+/// none of its ports may be served: an address without the port that was asked for helps nobody.
+pub(super) fn derive(
+    import: &ServiceImport,
+    import_revision: Revision,
+    cluster: &ClusterId,
+    slice: &EndpointSlice,
+) -> Option<ImportedSlice> {
+    Some(ImportedSlice {
+        ports: import.narrow_ports(cluster, &slice.ports)?,
+        key: ImportedSliceKey {
+            service: slice.key.service.clone(),
+            source_cluster: cluster.clone(),
+            source_slice: slice.key.name.clone(),
+        },
+        address_type: slice.address_type,
+        endpoints: slice.endpoints.clone(),
+        import_revision,
+    })
+}
+
+/// True if both imports narrow the slices of `cluster` in the same way: by the same names and protocols.
+pub(super) fn same_filter(
+    before: Option<&ServiceImport>,
+    after: Option<&ServiceImport>,
+    cluster: &ClusterId,
+) -> bool {
+    let (Some(before), Some(after)) = (before, after) else {
+        return false;
+    };
+    before.clusters.contains_key(cluster)
+        && before
+            .eligible_ports(cluster)
+            .map(|port| (&port.name, port.protocol))
+            .eq(after
+                .eligible_ports(cluster)
+                .map(|port| (&port.name, port.protocol)))
+}
+
+/// Derives one slice against the import as it stands.
+pub(super) fn rederive_one(
+    derived: &mut DerivedStore,
+    cluster: &ClusterId,
+    slice: &EndpointSlice,
+    step: &mut Step,
+) {
+    let imported = derived
+        .import(&slice.key.service)
+        .and_then(|(revision, import)| derive(import, revision, cluster, slice));
+    match imported {
+        Some(imported) => {
+            let key = DerivedKey::Slice(imported.key.clone());
+            derived.set(key, DerivedContent::Slice(Arc::new(imported)), step);
+        }
+        None => {
+            let key = DerivedKey::slice(&slice.key.service, cluster, &slice.key.name);
+            derived.remove(&key, step);
+        }
+    }
+}
+
+/// Derives all slices that `cluster` has of `service`.
+pub(super) fn rederive_all(state: &mut State, service: &ServiceKey, cluster: &ClusterId, step: &mut Step) {
+    let Some(member) = state.members.get(cluster) else {
+        return;
+    };
+    for (_, slice) in member.slices_of(service) {
+        rederive_one(&mut state.derived, cluster, slice, step);
+    }
+}

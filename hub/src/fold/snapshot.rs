@@ -1,0 +1,414 @@
+//! A state as rows, and a state from rows. Derived content is recomputed, never stored: a row holds its
+//! digest and the revision that last changed it. How rows become bytes is the codec's business.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use shared::model::{
+    ClusterId, ContentDigest, EncodedFact, KeyFingerprint, ListingGroup, Revision, UnixMillis,
+};
+
+use super::{
+    Connectivity, Derived, DerivedContent, DerivedKey, FOLD_VERSION, Member, MemberStatus, RecordedFact,
+    State, canonical,
+    derived::{DerivedStore, Step},
+    exports, profile,
+};
+
+/// One row of a snapshot. The header comes first, a member before its facts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SnapshotRow {
+    /// Position and sizes.
+    Header(SnapshotHeader),
+    /// A member without its facts.
+    Member(Box<MemberRow>),
+    /// A current fact of a member.
+    Fact {
+        /// The member.
+        cluster: ClusterId,
+        /// Revision of the event that recorded it.
+        revision: Revision,
+        /// The fact with its bytes as they were sent.
+        fact: EncodedFact,
+    },
+    /// A derived object.
+    Derived(DerivedRow),
+    /// The recorded removal of a derived object.
+    Tombstone {
+        /// Which one.
+        key: DerivedKey,
+        /// Revision of the event that removed it.
+        revision: Revision,
+    },
+}
+
+/// Position and sizes of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotHeader {
+    /// The version of the rules that derived it.
+    pub fold_version: u32,
+    /// The last event folded.
+    pub revision: Revision,
+    /// Its time.
+    pub recorded_at: UnixMillis,
+    /// Cursors below it need a snapshot.
+    pub tombstone_floor: Revision,
+    /// How many rows of each kind follow.
+    pub members: u64,
+    /// Fact rows.
+    pub facts: u64,
+    /// Derived rows.
+    pub derived: u64,
+    /// Tombstone rows.
+    pub tombstones: u64,
+}
+
+/// A member without its facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberRow {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Whether it belongs to the clusterset.
+    pub status: MemberStatus,
+    /// Revision of its last join.
+    pub incarnation: Revision,
+    /// Revision of the end of its last membership.
+    pub ended: Option<Revision>,
+    /// UID of its kube-system.
+    pub cluster_fingerprint: Box<str>,
+    /// Admitted for its next Hello.
+    pub next_cluster_fingerprint: Option<Box<str>>,
+    /// Admitted keys.
+    pub keys: BTreeSet<KeyFingerprint>,
+    /// Keys of ended memberships.
+    pub refused_keys: BTreeSet<KeyFingerprint>,
+    /// How it is heard from.
+    pub connectivity: Connectivity,
+    /// When status or connectivity last changed.
+    pub since: UnixMillis,
+    /// Revisions of the completed listings of this incarnation.
+    pub listings: BTreeMap<ListingGroup, Revision>,
+}
+
+/// A derived object without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DerivedRow {
+    /// Which one.
+    pub key: DerivedKey,
+    /// Revision of the event that last changed it.
+    pub revision: Revision,
+    /// Digest of its content.
+    pub digest: ContentDigest,
+    /// Of a slice: revision of the import it waits for. Else zero.
+    pub import_revision: Revision,
+    /// Of a profile: when its conditions last flipped, in their order. Else empty.
+    pub transitions: Vec<UnixMillis>,
+}
+
+/// Why rows give no state. The log's advice is to start from an older snapshot or to replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestoreError {
+    /// The first row is no header, or a second one follows.
+    Header,
+    /// A row that does not belong where it stands.
+    Misplaced(String),
+    /// Fewer or more rows than the header says.
+    Incomplete(SnapshotHeader),
+    /// A derived object does not follow from the facts under the same rules.
+    DerivedDiffers(DerivedKey),
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header => write!(f, "a snapshot has exactly one header, as its first row"),
+            Self::Misplaced(what) => write!(f, "a snapshot row is out of place: {what}"),
+            Self::Incomplete(header) => write!(
+                f,
+                "a snapshot at revision {} lacks rows that its header counts",
+                header.revision
+            ),
+            Self::DerivedDiffers(key) => {
+                write!(f, "the snapshot's {key:?} does not follow from its facts")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+impl State {
+    /// Everything that is needed to restore this state, in the order in which it is to be restored.
+    pub fn snapshot_rows(&self) -> impl Iterator<Item = SnapshotRow> + '_ {
+        let members = self.members.iter();
+        let header = SnapshotHeader {
+            fold_version: self.fold_version,
+            revision: self.revision,
+            recorded_at: self.recorded_at,
+            tombstone_floor: self.derived.tombstone_floor(),
+            members: self.members.len() as u64,
+            facts: self
+                .members
+                .values()
+                .map(|member| member.facts.len() as u64)
+                .sum(),
+            derived: self.derived.iter().count() as u64,
+            tombstones: self.derived.tombstones().count() as u64,
+        };
+        let member_rows = members.flat_map(|(cluster, member)| {
+            let facts = member.facts.values().map(|recorded| SnapshotRow::Fact {
+                cluster: cluster.clone(),
+                revision: recorded.revision,
+                fact: recorded.fact.clone(),
+            });
+            std::iter::once(SnapshotRow::Member(Box::new(member_row(cluster, member)))).chain(facts)
+        });
+        let derived = self
+            .derived
+            .iter()
+            .map(|(key, derived)| derived_row(key, derived));
+        let tombstones = self
+            .derived
+            .tombstones()
+            .map(|(key, revision)| SnapshotRow::Tombstone {
+                key: key.clone(),
+                revision,
+            });
+        std::iter::once(SnapshotRow::Header(header))
+            .chain(member_rows)
+            .chain(derived.map(SnapshotRow::Derived))
+            .chain(tombstones)
+    }
+
+    /// The state that gave `rows`. Under the same version of the rules it is equal to the last byte; under
+    /// another, derived objects that came out differently count as changed and all cursors need a snapshot.
+    pub fn restore(rows: impl IntoIterator<Item = SnapshotRow>) -> Result<Self, RestoreError> {
+        let mut rows = rows.into_iter();
+        let Some(SnapshotRow::Header(header)) = rows.next() else {
+            return Err(RestoreError::Header);
+        };
+        let mut restoring = Restoring::default();
+        for row in rows {
+            restoring.take(row)?;
+        }
+        restoring.finish(&header)
+    }
+}
+
+fn member_row(cluster: &ClusterId, member: &Member) -> MemberRow {
+    MemberRow {
+        cluster: cluster.clone(),
+        status: member.status,
+        incarnation: member.incarnation,
+        ended: member.ended,
+        cluster_fingerprint: member.cluster_fingerprint.clone(),
+        next_cluster_fingerprint: member.next_cluster_fingerprint.clone(),
+        keys: member.keys.clone(),
+        refused_keys: member.refused_keys.clone(),
+        connectivity: member.connectivity,
+        since: member.since,
+        listings: member.listings.clone(),
+    }
+}
+
+fn derived_row(key: &DerivedKey, derived: &Derived) -> DerivedRow {
+    let (import_revision, transitions) = match &derived.content {
+        DerivedContent::Slice(slice) => (slice.import_revision, Vec::new()),
+        DerivedContent::Profile(profile) => {
+            let transitions = profile.conditions.iter().map(|c| c.last_transition);
+            (Revision::default(), transitions.collect())
+        }
+        DerivedContent::Import(_) | DerivedContent::ExportStatus(_) => (Revision::default(), Vec::new()),
+    };
+    DerivedRow {
+        key: key.clone(),
+        revision: derived.revision,
+        digest: canonical::digest(&derived.content),
+        import_revision,
+        transitions,
+    }
+}
+
+#[derive(Default)]
+struct Restoring {
+    members: BTreeMap<ClusterId, Member>,
+    facts: u64,
+    derived: BTreeMap<DerivedKey, DerivedRow>,
+    tombstones: BTreeMap<DerivedKey, Revision>,
+}
+
+impl Restoring {
+    fn take(&mut self, row: SnapshotRow) -> Result<(), RestoreError> {
+        match row {
+            SnapshotRow::Header(_) => return Err(RestoreError::Header),
+            SnapshotRow::Member(row) => {
+                self.members.insert(row.cluster.clone(), restored_member(*row));
+            }
+            SnapshotRow::Fact {
+                cluster,
+                revision,
+                fact,
+            } => {
+                let misplaced = |why| RestoreError::Misplaced(format!("a fact of {cluster} {why}"));
+                let member = self.members.get_mut(&cluster);
+                let member = member.ok_or_else(|| misplaced("before the member"))?;
+                let key = fact.fact.key().filter(|_| !fact.fact.is_removal());
+                let key = key.ok_or_else(|| misplaced("that is none of its current facts"))?;
+                member.facts.insert(key, RecordedFact::new(&fact, revision));
+                self.facts += 1;
+            }
+            SnapshotRow::Derived(row) => {
+                self.derived.insert(row.key.clone(), row);
+            }
+            SnapshotRow::Tombstone { key, revision } => {
+                self.tombstones.insert(key, revision);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, header: &SnapshotHeader) -> Result<State, RestoreError> {
+        let counts = (
+            self.members.len() as u64,
+            self.facts,
+            self.derived.len() as u64,
+            self.tombstones.len() as u64,
+        );
+        if counts != (header.members, header.facts, header.derived, header.tombstones) {
+            return Err(RestoreError::Incomplete(*header));
+        }
+        let mut state = State {
+            revision: header.revision,
+            recorded_at: header.recorded_at,
+            fold_version: header.fold_version,
+            exporters: exporters(&self.members),
+            members: self.members,
+            derived: DerivedStore::default(),
+        };
+        rederive_everything(&mut state);
+        state.derived = match header.fold_version == FOLD_VERSION {
+            true => {
+                let objects = dated(&state.derived, self.derived)?;
+                DerivedStore::restored(objects, self.tombstones, header.tombstone_floor)
+            }
+            false => {
+                let objects = redated(&state.derived, &self.derived, header.revision);
+                DerivedStore::restored(objects, BTreeMap::new(), header.revision.next())
+            }
+        };
+        Ok(state)
+    }
+}
+
+fn restored_member(row: MemberRow) -> Member {
+    Member {
+        status: row.status,
+        incarnation: row.incarnation,
+        ended: row.ended,
+        cluster_fingerprint: row.cluster_fingerprint,
+        next_cluster_fingerprint: row.next_cluster_fingerprint,
+        keys: row.keys,
+        refused_keys: row.refused_keys,
+        connectivity: row.connectivity,
+        since: row.since,
+        listings: row.listings,
+        facts: BTreeMap::new(),
+    }
+}
+
+fn exporters(
+    members: &BTreeMap<ClusterId, Member>,
+) -> BTreeMap<shared::model::ServiceKey, BTreeSet<ClusterId>> {
+    let mut exporters: BTreeMap<_, BTreeSet<ClusterId>> = BTreeMap::new();
+    for (cluster, member) in members {
+        for (_, export) in member.exports() {
+            let of_service = exporters.entry(export.service.clone()).or_default();
+            of_service.insert(cluster.clone());
+        }
+    }
+    exporters
+}
+
+/// All derived content anew from members and facts; revisions and times are still missing.
+fn rederive_everything(state: &mut State) {
+    let mut step = Step {
+        revision: state.revision,
+        recorded_at: state.recorded_at,
+        changes: Vec::new(),
+    };
+    let services: Vec<_> = state.exporters.keys().cloned().collect();
+    for service in &services {
+        exports::rederive(state, service, &mut step);
+        step.changes.clear();
+    }
+    let clusters: Vec<_> = state.members.keys().cloned().collect();
+    for cluster in &clusters {
+        profile::rederive(state, cluster, &mut step);
+        step.changes.clear();
+    }
+}
+
+/// Recomputed objects with their recorded revisions. Both sides must be the same objects.
+fn dated(
+    recomputed: &DerivedStore,
+    mut rows: BTreeMap<DerivedKey, DerivedRow>,
+) -> Result<BTreeMap<DerivedKey, Derived>, RestoreError> {
+    let mut objects = BTreeMap::new();
+    for (key, derived) in recomputed.iter() {
+        let row = rows
+            .remove(key)
+            .filter(|row| row.digest == canonical::digest(&derived.content));
+        let row = row.ok_or_else(|| RestoreError::DerivedDiffers(key.clone()))?;
+        objects.insert(key.clone(), recorded(&derived.content, &row));
+    }
+    match rows.into_keys().next() {
+        Some(key) => Err(RestoreError::DerivedDiffers(key)),
+        None => Ok(objects),
+    }
+}
+
+/// Recomputed objects under other rules: those that are the same keep their revisions.
+fn redated(
+    recomputed: &DerivedStore,
+    rows: &BTreeMap<DerivedKey, DerivedRow>,
+    changed_at: Revision,
+) -> BTreeMap<DerivedKey, Derived> {
+    let redate = |(key, derived): (&DerivedKey, &Derived)| {
+        let row = rows
+            .get(key)
+            .filter(|row| row.digest == canonical::digest(&derived.content));
+        let derived = match row {
+            Some(row) => recorded(&derived.content, row),
+            None => Derived {
+                revision: changed_at,
+                content: derived.content.clone(),
+            },
+        };
+        (key.clone(), derived)
+    };
+    recomputed.iter().map(redate).collect()
+}
+
+fn recorded(content: &DerivedContent, row: &DerivedRow) -> Derived {
+    let content = match content {
+        DerivedContent::Slice(slice) => {
+            let mut slice = (**slice).clone();
+            slice.import_revision = row.import_revision;
+            DerivedContent::Slice(slice.into())
+        }
+        DerivedContent::Profile(profile) => {
+            let mut profile = (**profile).clone();
+            for (condition, at) in profile.conditions.iter_mut().zip(&row.transitions) {
+                condition.last_transition = *at;
+            }
+            DerivedContent::Profile(profile.into())
+        }
+        DerivedContent::Import(_) | DerivedContent::ExportStatus(_) => content.clone(),
+    };
+    Derived {
+        revision: row.revision,
+        content,
+    }
+}

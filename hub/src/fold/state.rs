@@ -1,0 +1,336 @@
+//! The state that events fold into: members with their facts, indexes, derived objects.
+//! It only answers questions; `apply` and the files beside it change it, event by event.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use shared::model::{
+    ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactKey, FactsDigest, Health,
+    KeyFingerprint, ListingGroup, Revision, ServiceKey, SliceKey, UnixMillis, facts_digest,
+    sync::SourceState,
+};
+
+use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, derived::DerivedStore};
+
+/// Everything that follows from events 1 to n. Two states after the same events are equal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    pub(super) revision: Revision,
+    pub(super) recorded_at: UnixMillis,
+    pub(super) fold_version: u32,
+    pub(super) members: BTreeMap<ClusterId, Member>,
+    /// Who exports a service. No entry is empty.
+    pub(super) exporters: BTreeMap<ServiceKey, BTreeSet<ClusterId>>,
+    pub(super) derived: DerivedStore,
+}
+
+/// A cluster that is or was a member, or was declared forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    pub(super) status: MemberStatus,
+    pub(super) incarnation: Revision,
+    pub(super) ended: Option<Revision>,
+    pub(super) cluster_fingerprint: Box<str>,
+    pub(super) next_cluster_fingerprint: Option<Box<str>>,
+    pub(super) keys: BTreeSet<KeyFingerprint>,
+    pub(super) refused_keys: BTreeSet<KeyFingerprint>,
+    pub(super) connectivity: Connectivity,
+    pub(super) since: UnixMillis,
+    pub(super) listings: BTreeMap<ListingGroup, Revision>,
+    pub(super) facts: BTreeMap<FactKey, RecordedFact>,
+}
+
+/// Whether a cluster belongs to the clusterset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemberStatus {
+    /// It does.
+    Joined,
+    /// It left of its own will.
+    Left,
+    /// An operator ended the membership.
+    Evicted,
+    /// An operator declared that nothing of it is to be waited for.
+    Forgotten,
+}
+
+/// How a member is heard from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Connectivity {
+    /// Heard from.
+    Live,
+    /// Silent for a while.
+    Suspect,
+    /// Silent for long.
+    Lost,
+}
+
+/// The current fact of one key, and where it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedFact {
+    /// Revision of the event that recorded it.
+    pub revision: Revision,
+    /// The fact with the bytes that were sent. Never a removal.
+    pub fact: EncodedFact,
+}
+
+impl RecordedFact {
+    /// Keeps a copy of the bytes: what arrives is a view into a whole message that must not be held.
+    pub(super) fn new(fact: &EncodedFact, revision: Revision) -> Self {
+        let fact = EncodedFact {
+            fact: fact.fact.clone(),
+            bytes: fact.bytes.to_vec().into(),
+            hash: fact.hash,
+        };
+        Self { revision, fact }
+    }
+
+    /// Its export, if it is one.
+    pub fn export(&self) -> Option<&Arc<Export>> {
+        match &self.fact.fact {
+            Fact::ExportUpserted(export) => Some(export),
+            _ => None,
+        }
+    }
+
+    /// Its slice, if it is one.
+    pub fn endpoint_slice(&self) -> Option<&Arc<EndpointSlice>> {
+        match &self.fact.fact {
+            Fact::EndpointSliceUpserted(slice) => Some(slice),
+            _ => None,
+        }
+    }
+
+    /// Its property, if it is one.
+    pub fn property(&self) -> Option<&Arc<ClusterProperty>> {
+        match &self.fact.fact {
+            Fact::ClusterPropertyUpserted(property) => Some(property),
+            _ => None,
+        }
+    }
+
+    /// Its health, if it is one.
+    pub fn health(&self) -> Option<&Arc<Health>> {
+        match &self.fact.fact {
+            Fact::HealthReported(health) => Some(health),
+            _ => None,
+        }
+    }
+}
+
+impl Member {
+    /// Whether it belongs to the clusterset.
+    pub fn status(&self) -> MemberStatus {
+        self.status
+    }
+
+    /// True while it belongs to the clusterset.
+    pub fn is_current(&self) -> bool {
+        self.status == MemberStatus::Joined
+    }
+
+    /// Revision of its last join; zero if it never joined.
+    pub fn incarnation(&self) -> Revision {
+        self.incarnation
+    }
+
+    /// Revision of the event that ended its last membership, if it ended.
+    pub fn ended(&self) -> Option<Revision> {
+        self.ended
+    }
+
+    /// UID of its kube-system.
+    pub fn cluster_fingerprint(&self) -> &str {
+        &self.cluster_fingerprint
+    }
+
+    /// The fingerprint that an operator admitted for its next Hello.
+    pub fn next_cluster_fingerprint(&self) -> Option<&str> {
+        self.next_cluster_fingerprint.as_deref()
+    }
+
+    /// The admitted keys; none after the membership ended.
+    pub fn keys(&self) -> &BTreeSet<KeyFingerprint> {
+        &self.keys
+    }
+
+    /// Keys of memberships that ended: they are never admitted again.
+    pub fn refused_keys(&self) -> &BTreeSet<KeyFingerprint> {
+        &self.refused_keys
+    }
+
+    /// How it is heard from; says nothing once the membership ended.
+    pub fn connectivity(&self) -> Connectivity {
+        self.connectivity
+    }
+
+    /// When status or connectivity last changed.
+    pub fn since(&self) -> UnixMillis {
+        self.since
+    }
+
+    /// Revision at which its present incarnation last recorded a complete listing of `group`.
+    pub fn listing_completed(&self, group: ListingGroup) -> Option<Revision> {
+        self.listings.get(&group).copied()
+    }
+
+    /// Status and connectivity in one word, as members and people see it.
+    pub fn source_state(&self) -> SourceState {
+        match (self.status, self.connectivity) {
+            (MemberStatus::Joined, Connectivity::Live) => SourceState::Live,
+            (MemberStatus::Joined, Connectivity::Suspect) => SourceState::Suspect,
+            (MemberStatus::Joined, Connectivity::Lost) => SourceState::Lost,
+            (MemberStatus::Left, _) => SourceState::Left,
+            (MemberStatus::Evicted, _) => SourceState::Evicted,
+            (MemberStatus::Forgotten, _) => SourceState::Forgotten,
+        }
+    }
+
+    /// Its current facts in key order: exports, slices, properties, health.
+    pub fn facts(&self) -> &BTreeMap<FactKey, RecordedFact> {
+        &self.facts
+    }
+
+    /// Its exports with the revisions that recorded them.
+    pub fn exports(&self) -> impl Iterator<Item = (Revision, &Arc<Export>)> {
+        let recorded = self.facts.values();
+        recorded.map_while(|fact| Some((fact.revision, fact.export()?)))
+    }
+
+    /// Its slices of one service, exported or not.
+    pub fn slices_of<'a>(
+        &'a self,
+        service: &'a ServiceKey,
+    ) -> impl Iterator<Item = (Revision, &'a Arc<EndpointSlice>)> + 'a {
+        let first = FactKey::EndpointSlice(SliceKey {
+            service: service.clone(),
+            name: "".into(),
+        });
+        self.facts
+            .range(first..)
+            .map_while(|(_, fact)| Some((fact.revision, fact.endpoint_slice()?)))
+            .take_while(move |(_, slice)| slice.key.service == *service)
+    }
+
+    pub(super) fn export(&self, service: &ServiceKey) -> Option<(Revision, &Arc<Export>)> {
+        let recorded = self.facts.get(&FactKey::Export(service.clone()))?;
+        Some((recorded.revision, recorded.export()?))
+    }
+
+    /// Digest over its facts of `group`, as its agent computes it.
+    pub fn facts_digest(&self, group: ListingGroup) -> FactsDigest {
+        let of_group = self.facts.iter().filter(|(key, _)| key.group() == group);
+        facts_digest(of_group.map(|(key, recorded)| (key, recorded.fact.hash)))
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl State {
+    /// The state before the first event.
+    pub fn new() -> Self {
+        Self {
+            revision: Revision::default(),
+            recorded_at: UnixMillis::default(),
+            fold_version: FIRST_FOLD_VERSION,
+            members: BTreeMap::new(),
+            exporters: BTreeMap::new(),
+            derived: DerivedStore::default(),
+        }
+    }
+
+    /// Revision of the last event.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Time of the last event.
+    pub fn recorded_at(&self) -> UnixMillis {
+        self.recorded_at
+    }
+
+    /// The version of the rules that the log says folds it; adopt when it is not [`super::FOLD_VERSION`].
+    pub fn fold_version(&self) -> u32 {
+        self.fold_version
+    }
+
+    /// True while no member has any fact.
+    pub fn holds_no_facts(&self) -> bool {
+        self.members.values().all(|member| member.facts.is_empty())
+    }
+
+    /// All clusters that are or were members or are forgotten.
+    pub fn members(&self) -> &BTreeMap<ClusterId, Member> {
+        &self.members
+    }
+
+    /// One of them.
+    pub fn member(&self, cluster: &ClusterId) -> Option<&Member> {
+        self.members.get(cluster)
+    }
+
+    /// The member, while it belongs to the clusterset.
+    pub fn current_member(&self, cluster: &ClusterId) -> Option<&Member> {
+        self.member(cluster).filter(|member| member.is_current())
+    }
+
+    /// Revision of the cluster's last join; zero before any.
+    pub fn incarnation(&self, cluster: &ClusterId) -> Revision {
+        self.member(cluster).map(Member::incarnation).unwrap_or_default()
+    }
+
+    /// The clusters that export a service.
+    pub fn exporters(&self, service: &ServiceKey) -> impl Iterator<Item = &ClusterId> {
+        self.exporters.get(service).into_iter().flatten()
+    }
+
+    /// Digest over a member's facts of `group`; absent for a cluster that is no current member.
+    pub fn facts_digest(&self, cluster: &ClusterId, group: ListingGroup) -> Option<FactsDigest> {
+        Some(self.current_member(cluster)?.facts_digest(group))
+    }
+
+    /// A derived object.
+    pub fn derived(&self, key: &DerivedKey) -> Option<&Derived> {
+        self.derived.get(key)
+    }
+
+    /// All derived objects in key order.
+    pub fn all_derived(&self) -> impl Iterator<Item = (&DerivedKey, &Derived)> {
+        self.derived.iter()
+    }
+
+    /// The derived objects of a namespace, in key order.
+    pub fn derived_in_namespace<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = (&'a DerivedKey, &'a Derived)> + 'a {
+        self.derived
+            .from(DerivedKey::first_of_namespace(namespace))
+            .take_while(move |(key, _)| key.namespace() == Some(namespace))
+    }
+
+    /// Recorded removals of derived objects that do not exist, in key order.
+    pub fn tombstones(&self) -> impl Iterator<Item = (&DerivedKey, Revision)> {
+        self.derived.tombstones()
+    }
+
+    /// The revision of a recorded removal.
+    pub fn tombstone(&self, key: &DerivedKey) -> Option<Revision> {
+        self.derived.tombstone(key)
+    }
+
+    /// True if changes and tombstones after `revision` tell everything that happened since; else a
+    /// snapshot is needed.
+    pub fn can_resume_from(&self, revision: Revision) -> bool {
+        revision >= self.derived.tombstone_floor()
+    }
+
+    /// Everything derived that changed after `revision`: content, or nothing where it was removed.
+    /// Meaningful where [`State::can_resume_from`] holds.
+    pub fn changed_since(&self, revision: Revision) -> impl Iterator<Item = super::Change> + '_ {
+        self.derived.changed_since(revision)
+    }
+}
