@@ -1,7 +1,12 @@
-//! The Tributary hub.
+//! The hub: one event log per clusterset, folded into state, resolved, and pushed back to every member.
 //!
-//! * [`fold`]: the pure core: decisions, state, everything derived.
-//! * [`log`]: the durable event log.
+//! * [`args`]: the command line; [`run`]: the wiring.
+//! * [`certs`]: certificates for hubs, members and operators.
+//! * [`fold`]: the pure core: decisions, state, and everything derived from it.
+//! * [`log`]: the event log.
 
+pub mod args;
+pub mod certs;
 pub mod fold;
 pub mod log;
+pub mod run;
