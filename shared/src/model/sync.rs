@@ -199,8 +199,6 @@ pub struct Welcome {
     pub silence_max_millis: u32,
     /// Observations that may be unacknowledged at a time.
     pub unacknowledged_max: u32,
-    /// All sources.
-    pub sources: Vec<Source>,
 }
 
 /// One item was not taken.

@@ -124,7 +124,6 @@ fn welcome_to_proto(welcome: Welcome) -> v1::Welcome {
         silence_max_millis: welcome.silence_max_millis,
         message_bytes_max: MESSAGE_BYTES_MAX as u32,
         unacknowledged_max: welcome.unacknowledged_max,
-        sources: welcome.sources.iter().map(source_to_proto).collect(),
     }
 }
 
@@ -143,7 +142,6 @@ fn welcome_from_proto(welcome: v1::Welcome) -> Taken<Welcome> {
         heartbeat_interval_millis: welcome.heartbeat_interval_millis,
         silence_max_millis: welcome.silence_max_millis,
         unacknowledged_max: welcome.unacknowledged_max,
-        sources: sources_from_proto(welcome.sources)?,
     })
 }
 
