@@ -4,13 +4,14 @@ use std::{env, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "tributary/v1/fact.proto",
     "tributary/v1/event.proto",
     "tributary/v1/sync.proto",
     "tributary/v1/desired.proto",
     "tributary/v1/state.proto",
     "tributary/v1/membership.proto",
+    "tributary/v1/snapshot.proto",
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".tributary.v1.Desired.items")
         .bytes(".tributary.v1.Observation.fact")
         .bytes(".tributary.v1.StoredEvent.fact")
+        .bytes(".tributary.v1.SnapshotFact.fact")
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -4,9 +4,11 @@
 //! * [`certs`]: certificates for hubs, members and operators.
 //! * [`fold`]: the pure core: decisions, state, and everything derived from it.
 //! * [`log`]: the event log.
+//! * [`wire`]: the edge to protobuf that only the hub has.
 
 pub mod args;
 pub mod certs;
 pub mod fold;
 pub mod log;
 pub mod run;
+pub mod wire;

@@ -1,7 +1,7 @@
 //! The derived objects: content with the revision that last changed it, and tombstones of removed ones.
 //! It decides only whether content really changed; what the content is, is derived elsewhere.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use shared::model::{ClusterId, Revision, ServiceImport, ServiceKey, UnixMillis};
 
@@ -149,6 +149,21 @@ impl DerivedStore {
         let (_, &mut threshold, _) = revisions.select_nth_unstable(middle);
         self.tombstones.retain(|_, revision| *revision > threshold);
         self.floor = self.floor.max(threshold);
+    }
+
+    pub(super) fn into_parts(self) -> (BTreeMap<DerivedKey, Derived>, BTreeMap<DerivedKey, Revision>) {
+        (self.objects, self.tombstones)
+    }
+
+    /// A new epoch counts from zero: everything stood before its first event, and no removal is remembered.
+    pub(super) fn begin_epoch(&mut self) {
+        self.forget_before(Revision::default());
+        for derived in self.objects.values_mut() {
+            derived.revision = Revision::default();
+            if let DerivedContent::Slice(slice) = &mut derived.content {
+                Arc::make_mut(slice).import_revision = Revision::default();
+            }
+        }
     }
 
     /// A store as a snapshot recorded it.

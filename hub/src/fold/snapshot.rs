@@ -141,43 +141,41 @@ impl std::error::Error for RestoreError {}
 
 impl State {
     /// Everything that is needed to restore this state, in the order in which it is to be restored.
-    pub fn snapshot_rows(&self) -> impl Iterator<Item = SnapshotRow> + '_ {
-        let members = self.members.iter();
+    pub fn snapshot_rows(&self) -> impl Iterator<Item = SnapshotRow> + Send {
+        self.clone().into_snapshot_rows()
+    }
+
+    /// The same for whoever writes rows beside the state: digests are computed as the rows are taken.
+    pub fn into_snapshot_rows(self) -> impl Iterator<Item = SnapshotRow> + Send {
         let header = SnapshotHeader {
             fold_version: self.fold_version,
             revision: self.revision,
             recorded_at: self.recorded_at,
             tombstone_floor: self.derived.tombstone_floor(),
             members: self.members.len() as u64,
-            facts: self
-                .members
-                .values()
-                .map(|member| member.facts.len() as u64)
-                .sum(),
+            facts: self.fact_count() as u64,
             derived: self.derived.iter().count() as u64,
             tombstones: self.derived.tombstones().count() as u64,
         };
-        let member_rows = members.flat_map(|(cluster, member)| {
-            let facts = member.facts.values().map(|recorded| SnapshotRow::Fact {
+        let members = self.members.into_iter().flat_map(|(cluster, mut member)| {
+            let facts = std::mem::take(&mut member.facts);
+            let row = SnapshotRow::Member(Box::new(member_row(&cluster, member)));
+            let facts = facts.into_values().map(move |recorded| SnapshotRow::Fact {
                 cluster: cluster.clone(),
                 revision: recorded.revision,
-                fact: recorded.fact.clone(),
+                fact: recorded.fact,
             });
-            std::iter::once(SnapshotRow::Member(Box::new(member_row(cluster, member)))).chain(facts)
+            std::iter::once(row).chain(facts)
         });
-        let derived = self
-            .derived
-            .iter()
-            .map(|(key, derived)| derived_row(key, derived));
-        let tombstones = self
-            .derived
-            .tombstones()
-            .map(|(key, revision)| SnapshotRow::Tombstone {
-                key: key.clone(),
-                revision,
-            });
+        let (objects, tombstones) = self.derived.into_parts();
+        let derived = objects
+            .into_iter()
+            .map(|(key, derived)| derived_row(key, &derived));
+        let tombstones = tombstones
+            .into_iter()
+            .map(|(key, revision)| SnapshotRow::Tombstone { key, revision });
         std::iter::once(SnapshotRow::Header(header))
-            .chain(member_rows)
+            .chain(members)
             .chain(derived.map(SnapshotRow::Derived))
             .chain(tombstones)
     }
@@ -197,23 +195,23 @@ impl State {
     }
 }
 
-fn member_row(cluster: &ClusterId, member: &Member) -> MemberRow {
+fn member_row(cluster: &ClusterId, member: Member) -> MemberRow {
     MemberRow {
         cluster: cluster.clone(),
         status: member.status,
         incarnation: member.incarnation,
         ended: member.ended,
-        cluster_fingerprint: member.cluster_fingerprint.clone(),
-        next_cluster_fingerprint: member.next_cluster_fingerprint.clone(),
-        keys: member.keys.clone(),
-        refused_keys: member.refused_keys.clone(),
+        cluster_fingerprint: member.cluster_fingerprint,
+        next_cluster_fingerprint: member.next_cluster_fingerprint,
+        keys: member.keys,
+        refused_keys: member.refused_keys,
         connectivity: member.connectivity,
         since: member.since,
-        listings: member.listings.clone(),
+        listings: member.listings,
     }
 }
 
-fn derived_row(key: &DerivedKey, derived: &Derived) -> DerivedRow {
+fn derived_row(key: DerivedKey, derived: &Derived) -> DerivedRow {
     let (import_revision, transitions) = match &derived.content {
         DerivedContent::Slice(slice) => (slice.import_revision, Vec::new()),
         DerivedContent::Profile(profile) => {
@@ -223,7 +221,7 @@ fn derived_row(key: &DerivedKey, derived: &Derived) -> DerivedRow {
         DerivedContent::Import(_) | DerivedContent::ExportStatus(_) => (Revision::default(), Vec::new()),
     };
     DerivedRow {
-        key: key.clone(),
+        key,
         revision: derived.revision,
         digest: canonical::digest(&derived.content),
         import_revision,

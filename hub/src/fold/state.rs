@@ -262,6 +262,31 @@ impl State {
         self.members.values().all(|member| member.facts.is_empty())
     }
 
+    /// How many facts all members have together.
+    pub fn fact_count(&self) -> usize {
+        self.members.values().map(|member| member.facts.len()).sum()
+    }
+
+    /// Makes this the state at revision 0 of a new epoch: nothing of it changes but revisions, which all
+    /// become zero, for revisions of another epoch mean nothing in this one. Cursors of other epochs are
+    /// answered by a snapshot, so tombstones are not needed.
+    pub fn begin_epoch(&mut self) {
+        self.revision = Revision::default();
+        self.derived.begin_epoch();
+        for member in self.members.values_mut() {
+            member.incarnation = Revision::default();
+            member.ended = member.ended.map(|_| Revision::default());
+            member
+                .listings
+                .values_mut()
+                .for_each(|revision| *revision = Revision::default());
+            member
+                .facts
+                .values_mut()
+                .for_each(|recorded| recorded.revision = Revision::default());
+        }
+    }
+
     /// All clusters that are or were members or are forgotten.
     pub fn members(&self) -> &BTreeMap<ClusterId, Member> {
         &self.members
@@ -320,6 +345,11 @@ impl State {
     /// The revision of a recorded removal.
     pub fn tombstone(&self, key: &DerivedKey) -> Option<Revision> {
         self.derived.tombstone(key)
+    }
+
+    /// Cursors below it may have missed a removal.
+    pub fn tombstone_floor(&self) -> Revision {
+        self.derived.tombstone_floor()
     }
 
     /// True if changes and tombstones after `revision` tell everything that happened since; else a

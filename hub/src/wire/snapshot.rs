@@ -1,0 +1,251 @@
+//! Rows of a snapshot ↔ bytes. Facts keep the bytes that were sent; nothing is judged here but the shape.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use prost::Message as _;
+use proto::v1::{self, derived_key::Key as ProtoKey, snapshot_row::Row as ProtoRow};
+use shared::{
+    model::{
+        ClusterId, ContentDigest, ImportedSliceKey, KeyFingerprint, ListingGroup, Revision, ServiceKey,
+        UnixMillis,
+    },
+    wire,
+};
+
+use crate::fold::{
+    Connectivity, DerivedKey, DerivedRow, MemberRow, MemberStatus, SnapshotHeader, SnapshotRow, State,
+};
+
+/// Bytes that are no row of a snapshot of this version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a snapshot row cannot be read: {0}")]
+pub struct SnapshotDecodeError(String);
+
+type Decoded<T> = Result<T, SnapshotDecodeError>;
+
+/// The encoded rows of a state, in the order in which they are restored.
+pub fn rows(state: State) -> impl Iterator<Item = Vec<u8>> + Send {
+    state.into_snapshot_rows().map(|row| encode_row(&row))
+}
+
+/// One row as bytes. The same row always gives the same bytes.
+pub fn encode_row(row: &SnapshotRow) -> Vec<u8> {
+    let row = match row {
+        SnapshotRow::Header(header) => ProtoRow::Header(header_to_proto(header)),
+        SnapshotRow::Member(member) => ProtoRow::Member(member_to_proto(member)),
+        SnapshotRow::Fact {
+            cluster,
+            revision,
+            fact,
+        } => ProtoRow::Fact(v1::SnapshotFact {
+            cluster: cluster.to_string(),
+            revision: revision.0,
+            fact: fact.bytes.clone(),
+        }),
+        SnapshotRow::Derived(derived) => ProtoRow::Derived(v1::SnapshotDerived {
+            key: Some(key_to_proto(&derived.key)),
+            revision: derived.revision.0,
+            digest: derived.digest.0.to_vec(),
+            import_revision: derived.import_revision.0,
+            transitions_unix_millis: derived.transitions.iter().map(|at| at.0).collect(),
+        }),
+        SnapshotRow::Tombstone { key, revision } => ProtoRow::Tombstone(v1::SnapshotTombstone {
+            key: Some(key_to_proto(key)),
+            revision: revision.0,
+        }),
+    };
+    v1::SnapshotRow { row: Some(row) }.encode_to_vec()
+}
+
+/// One row from bytes.
+pub fn decode_row(bytes: &[u8]) -> Decoded<SnapshotRow> {
+    let row = v1::SnapshotRow::decode(Bytes::copy_from_slice(bytes)).map_err(wrong)?;
+    Ok(match required(row.row, "its kind is unknown")? {
+        ProtoRow::Header(header) => SnapshotRow::Header(header_from_proto(&header)),
+        ProtoRow::Member(member) => SnapshotRow::Member(Box::new(member_from_proto(member)?)),
+        ProtoRow::Fact(fact) => SnapshotRow::Fact {
+            cluster: cluster(&fact.cluster)?,
+            revision: Revision(fact.revision),
+            fact: wire::decode_recorded_fact(fact.fact).map_err(wrong)?,
+        },
+        ProtoRow::Derived(derived) => SnapshotRow::Derived(DerivedRow {
+            key: key_from_proto(derived.key)?,
+            revision: Revision(derived.revision),
+            digest: ContentDigest(fixed(&derived.digest)?),
+            import_revision: Revision(derived.import_revision),
+            transitions: derived
+                .transitions_unix_millis
+                .into_iter()
+                .map(UnixMillis)
+                .collect(),
+        }),
+        ProtoRow::Tombstone(tombstone) => SnapshotRow::Tombstone {
+            key: key_from_proto(tombstone.key)?,
+            revision: Revision(tombstone.revision),
+        },
+    })
+}
+
+fn wrong(why: impl std::fmt::Display) -> SnapshotDecodeError {
+    SnapshotDecodeError(why.to_string())
+}
+
+fn required<T>(value: Option<T>, why: &str) -> Decoded<T> {
+    value.ok_or_else(|| wrong(why))
+}
+
+fn fixed<const N: usize>(bytes: &[u8]) -> Decoded<[u8; N]> {
+    <[u8; N]>::try_from(bytes).map_err(|_| wrong(format!("{} bytes stand where {N} belong", bytes.len())))
+}
+
+fn cluster(name: &str) -> Decoded<ClusterId> {
+    ClusterId::new(name).map_err(wrong)
+}
+
+fn service_to_proto(service: &ServiceKey) -> v1::ServiceKey {
+    v1::ServiceKey {
+        namespace: service.namespace.to_string(),
+        name: service.name.to_string(),
+    }
+}
+
+fn service_from_proto(service: Option<v1::ServiceKey>) -> Decoded<ServiceKey> {
+    let service = required(service, "a service is missing")?;
+    ServiceKey::new(&service.namespace, &service.name).map_err(wrong)
+}
+
+fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
+    v1::SnapshotHeader {
+        fold_version: header.fold_version,
+        revision: header.revision.0,
+        recorded_at_unix_millis: header.recorded_at.0,
+        tombstone_floor: header.tombstone_floor.0,
+        members: header.members,
+        facts: header.facts,
+        derived: header.derived,
+        tombstones: header.tombstones,
+    }
+}
+
+fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
+    SnapshotHeader {
+        fold_version: header.fold_version,
+        revision: Revision(header.revision),
+        recorded_at: UnixMillis(header.recorded_at_unix_millis),
+        tombstone_floor: Revision(header.tombstone_floor),
+        members: header.members,
+        facts: header.facts,
+        derived: header.derived,
+        tombstones: header.tombstones,
+    }
+}
+
+fn member_to_proto(member: &MemberRow) -> v1::SnapshotMember {
+    let last_heard = connectivity_to_proto(member.connectivity);
+    let state = match member.status {
+        MemberStatus::Joined => last_heard,
+        MemberStatus::Left => v1::SourceState::SourceLeft,
+        MemberStatus::Evicted => v1::SourceState::SourceEvicted,
+        MemberStatus::Forgotten => v1::SourceState::SourceForgotten,
+    };
+    let keys = |keys: &BTreeSet<KeyFingerprint>| keys.iter().map(|key| key.0.to_vec()).collect();
+    let listed = |group| member.listings.get(&group).map(|revision| revision.0);
+    v1::SnapshotMember {
+        cluster: member.cluster.to_string(),
+        state: state.into(),
+        incarnation: member.incarnation.0,
+        ended: member.ended.map(|revision| revision.0),
+        cluster_fingerprint: member.cluster_fingerprint.to_string(),
+        next_cluster_fingerprint: member.next_cluster_fingerprint.as_deref().map(str::to_owned),
+        key_fingerprints: keys(&member.keys),
+        refused_key_fingerprints: keys(&member.refused_keys),
+        since_unix_millis: member.since.0,
+        exports_listed: listed(ListingGroup::Exports),
+        properties_listed: listed(ListingGroup::Properties),
+        last_heard: last_heard.into(),
+    }
+}
+
+fn member_from_proto(member: v1::SnapshotMember) -> Decoded<MemberRow> {
+    let keys = |keys: &[Vec<u8>]| -> Decoded<BTreeSet<KeyFingerprint>> {
+        keys.iter().map(|key| Ok(KeyFingerprint(fixed(key)?))).collect()
+    };
+    let listed = [
+        (ListingGroup::Exports, member.exports_listed),
+        (ListingGroup::Properties, member.properties_listed),
+    ];
+    let listings: BTreeMap<ListingGroup, Revision> = listed
+        .into_iter()
+        .filter_map(|(group, revision)| Some((group, Revision(revision?))))
+        .collect();
+    Ok(MemberRow {
+        cluster: cluster(&member.cluster)?,
+        status: match member.state() {
+            v1::SourceState::SourceLeft => MemberStatus::Left,
+            v1::SourceState::SourceEvicted => MemberStatus::Evicted,
+            v1::SourceState::SourceForgotten => MemberStatus::Forgotten,
+            v1::SourceState::Unspecified => return Err(wrong("a member has no state")),
+            _ => MemberStatus::Joined,
+        },
+        incarnation: Revision(member.incarnation),
+        ended: member.ended.map(Revision),
+        connectivity: connectivity_from_proto(member.last_heard())?,
+        keys: keys(&member.key_fingerprints)?,
+        refused_keys: keys(&member.refused_key_fingerprints)?,
+        since: UnixMillis(member.since_unix_millis),
+        listings,
+        cluster_fingerprint: member.cluster_fingerprint.into(),
+        next_cluster_fingerprint: member.next_cluster_fingerprint.map(Into::into),
+    })
+}
+
+fn connectivity_to_proto(connectivity: Connectivity) -> v1::SourceState {
+    match connectivity {
+        Connectivity::Live => v1::SourceState::SourceLive,
+        Connectivity::Suspect => v1::SourceState::SourceSuspect,
+        Connectivity::Lost => v1::SourceState::SourceLost,
+    }
+}
+
+fn connectivity_from_proto(state: v1::SourceState) -> Decoded<Connectivity> {
+    match state {
+        v1::SourceState::SourceLive => Ok(Connectivity::Live),
+        v1::SourceState::SourceSuspect => Ok(Connectivity::Suspect),
+        v1::SourceState::SourceLost => Ok(Connectivity::Lost),
+        _ => Err(wrong("how a member was last heard from is missing")),
+    }
+}
+
+fn key_to_proto(key: &DerivedKey) -> v1::DerivedKey {
+    let key = match key {
+        DerivedKey::Import(service) => ProtoKey::ServiceImport(service_to_proto(service)),
+        DerivedKey::Slice(slice) => ProtoKey::ImportedSlice(v1::ImportedSliceKey {
+            service: Some(service_to_proto(&slice.service)),
+            source_cluster: slice.source_cluster.to_string(),
+            source_slice: slice.source_slice.to_string(),
+        }),
+        DerivedKey::ExportStatus(cluster, service) => ProtoKey::ExportStatus(v1::ExportStatusKey {
+            cluster: cluster.to_string(),
+            service: Some(service_to_proto(service)),
+        }),
+        DerivedKey::Profile(cluster) => ProtoKey::Profile(cluster.to_string()),
+    };
+    v1::DerivedKey { key: Some(key) }
+}
+
+fn key_from_proto(key: Option<v1::DerivedKey>) -> Decoded<DerivedKey> {
+    let key = key.and_then(|key| key.key);
+    Ok(match required(key, "the key of a derived object is missing")? {
+        ProtoKey::ServiceImport(service) => DerivedKey::Import(service_from_proto(Some(service))?),
+        ProtoKey::ImportedSlice(slice) => DerivedKey::Slice(ImportedSliceKey {
+            service: service_from_proto(slice.service)?,
+            source_cluster: cluster(&slice.source_cluster)?,
+            source_slice: slice.source_slice.into(),
+        }),
+        ProtoKey::ExportStatus(status) => {
+            DerivedKey::ExportStatus(cluster(&status.cluster)?, service_from_proto(status.service)?)
+        }
+        ProtoKey::Profile(name) => DerivedKey::Profile(cluster(&name)?),
+    })
+}
