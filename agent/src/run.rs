@@ -5,7 +5,7 @@ use anyhow::bail;
 use shared::{
     identity::{Identity, Role},
     model::ClusterId,
-    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor},
+    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
     tls::{Reloader, TlsMetrics, install_crypto_provider},
 };
 use tracing::info;
@@ -16,8 +16,7 @@ use crate::args::RunArgs;
 pub fn run(log: &LogArgs, args: RunArgs) -> anyhow::Result<()> {
     log.init()?;
     install_crypto_provider()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run_async(args))
+    block_on(run_async(args))
 }
 
 async fn run_async(args: RunArgs) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use shared::{
-    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor},
+    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
     tls::{Reloader, TlsMetrics, accept, install_crypto_provider, tcp_connections},
 };
 use tokio::net::TcpListener;
@@ -15,8 +15,7 @@ use crate::args::ServeArgs;
 pub fn serve(log: &LogArgs, args: ServeArgs) -> anyhow::Result<()> {
     log.init()?;
     install_crypto_provider()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve_async(args))
+    block_on(serve_async(args))
 }
 
 async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {

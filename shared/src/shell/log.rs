@@ -35,6 +35,7 @@ pub struct LogArgs {
         value_name = "FORMAT",
         value_enum,
         default_value_t = LogFormat::Text,
+        help_heading = "Logging",
         global = true
     )]
     pub log_format: LogFormat,
@@ -44,6 +45,7 @@ pub struct LogArgs {
         env = "TRIBUTARY_LOG_FILTER",
         value_name = "FILTER",
         default_value = "info",
+        help_heading = "Logging",
         global = true
     )]
     pub log_filter: String,

@@ -1,7 +1,8 @@
 //! What every process needs around its work: logs, metrics, readiness, the admin port, shutdown and supervision.
 //!
 //! A `main` reads: `install_crypto_provider`, parse flags, [`LogArgs::init`], build the parts with a
-//! [`Readiness`] handle each, [`Supervisor::spawn`] them, [`Supervisor::run`], [`exit_code`].
+//! [`Readiness`] handle each, [`Supervisor::spawn`] them, [`Supervisor::run`], all
+//! within [`block_on`], and [`exit_code`].
 //! Nothing here knows what the process is for.
 
 mod admin;
@@ -9,6 +10,7 @@ mod backoff;
 mod log;
 mod metrics;
 mod ready;
+mod runtime;
 mod shutdown;
 mod supervise;
 
@@ -17,5 +19,6 @@ pub use backoff::Backoff;
 pub use log::{LogArgs, LogFormat, LogInitError};
 pub use metrics::{Metrics, encode as encode_metrics};
 pub use ready::{Readiness, ReadyHandle};
+pub use runtime::block_on;
 pub use shutdown::{Shutdown, on_signals};
 pub use supervise::{DRAIN_TIMEOUT, Supervisor, exit_code};

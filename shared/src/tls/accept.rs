@@ -12,7 +12,7 @@ use std::{
 
 use futures::{Stream, StreamExt};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinSet,
@@ -35,6 +35,10 @@ pub const CONNECTIONS_MAX: usize = 16_384;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections that are authenticated and not yet taken by the server.
 const READY_MAX: usize = 64;
+/// How long a refused client has for reading the alert.
+const REFUSED_TIMEOUT: Duration = Duration::from_secs(1);
+/// Bytes that are still read from a refused client.
+const REFUSED_BYTES_MAX: u64 = 64 * 1024;
 /// Pause after the listener reports an error (no file descriptors left, for example).
 const LISTENER_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
@@ -160,9 +164,12 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
     async fn greet(self, socket: IO, remote: Option<SocketAddr>) {
         // Read at each handshake, so that new files are in force for the next connection.
         let acceptor = TlsAcceptor::from(self.credentials.current().server().clone());
-        let stream = match timeout(self.longest, acceptor.accept(socket)).await {
+        let stream = match timeout(self.longest, acceptor.accept(socket).into_fallible()).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return self.failed(remote, outcome_of(&error), &cause_of(&error)),
+            Ok(Err((error, socket))) => {
+                self.failed(remote, outcome_of(&error), &cause_of(&error));
+                return close_gently(socket).await;
+            }
             Err(late) => return self.failed(remote, Handshake::TimedOut, &late),
         };
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
@@ -200,6 +207,18 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
         self.metrics.handshake(outcome);
         debug!(?remote, ?outcome, %error, "a TLS handshake failed");
     }
+}
+
+/// Lets a refused client read why. In TLS 1.3 its first request is already on the way when it is refused, and TCP
+/// answers bytes that nobody reads with a reset, which can overtake the alert.
+async fn close_gently<IO: AsyncRead + AsyncWrite + Unpin>(mut socket: IO) {
+    let farewell = async {
+        socket.shutdown().await?;
+        let mut unread = socket.take(REFUSED_BYTES_MAX);
+        tokio::io::copy(&mut unread, &mut tokio::io::sink()).await
+    };
+    // Whatever goes wrong here, the client is refused already.
+    let _ = timeout(REFUSED_TIMEOUT, farewell).await;
 }
 
 /// The reason inside a failed handshake, in our words where the check was ours.

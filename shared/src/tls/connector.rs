@@ -38,6 +38,20 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// because TLS is this connector's work: tonic adds TLS of its own to `https`.
 const ORIGIN: &str = "http://hub.tributary.internal";
 
+/// What a hub may say when it refuses a certificate.
+const REFUSALS: [rustls::AlertDescription; 10] = [
+    rustls::AlertDescription::AccessDenied,
+    rustls::AlertDescription::BadCertificate,
+    rustls::AlertDescription::CertificateExpired,
+    rustls::AlertDescription::CertificateRequired,
+    rustls::AlertDescription::CertificateRevoked,
+    rustls::AlertDescription::CertificateUnknown,
+    rustls::AlertDescription::DecryptError,
+    rustls::AlertDescription::HandshakeFailure,
+    rustls::AlertDescription::UnknownCA,
+    rustls::AlertDescription::UnsupportedCertificate,
+];
+
 /// An encrypted stream to a hub whose certificate was checked.
 pub type HubStream = TokioIo<TlsStream<BoxedIo>>;
 
@@ -172,13 +186,26 @@ pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
         }
         // An I/O error hides the error inside it from `source`.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(tls) = inner.or_else(|| error.downcast_ref::<rustls::Error>()) {
-            return Some(tls_reason(tls));
+        if let Some(reason) = inner
+            .and_then(|inner| tls_error(inner))
+            .or_else(|| tls_error(error))
+        {
+            return Some(reason);
         }
         next = error.source();
     }
     None
+}
+
+/// The reason in an error that is one of TLS, or that HTTP/2 has made a mere text.
+fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<rustls::Error>() {
+        return Some(tls_reason(error));
+    }
+    let text = error.to_string();
+    let alerts = REFUSALS.into_iter().map(rustls::Error::AlertReceived);
+    let alert = alerts.into_iter().find(|alert| alert.to_string() == text)?;
+    Some(tls_reason(&alert))
 }
 
 fn reason(error: &io::Error) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric},
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder},
     metrics::{counter::Counter, family::Family, gauge::ConstGauge},
     registry::Registry,
 };
@@ -13,7 +13,7 @@ use prometheus_client::{
 use super::{live::LiveCredentials, reload::now};
 
 /// How a handshake ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Handshake {
     /// A connection was made.
     Completed,
@@ -37,10 +37,46 @@ struct ReloadLabels {
     outcome: ReloadOutcome,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ReloadOutcome {
     Loaded,
     Refused,
+}
+
+impl Handshake {
+    const ALL: [Self; 5] = [
+        Self::Completed,
+        Self::Refused,
+        Self::Disconnected,
+        Self::TimedOut,
+        Self::Full,
+    ];
+
+    /// The value of the label `outcome`.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Refused => "refused",
+            Self::Disconnected => "disconnected",
+            Self::TimedOut => "timed_out",
+            Self::Full => "full",
+        }
+    }
+}
+
+impl EncodeLabelValue for Handshake {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        self.label().encode(encoder)
+    }
+}
+
+impl EncodeLabelValue for ReloadOutcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        match self {
+            Self::Loaded => "loaded".encode(encoder),
+            Self::Refused => "refused".encode(encoder),
+        }
+    }
 }
 
 /// Counters of one process's TLS; clones count together.
@@ -52,7 +88,14 @@ pub struct TlsMetrics {
 
 impl TlsMetrics {
     /// Adds them to a registry: `tls_handshakes_total{outcome}` and `tls_reloads_total{outcome}`.
+    /// Every outcome is there from the start, at zero, so that a first failure shows as an increase.
     pub fn register(&self, registry: &mut Registry) {
+        for outcome in Handshake::ALL {
+            drop(self.handshakes.get_or_create(&HandshakeLabels { outcome }));
+        }
+        for outcome in [ReloadOutcome::Loaded, ReloadOutcome::Refused] {
+            drop(self.reloads.get_or_create(&ReloadLabels { outcome }));
+        }
         let handshakes = self.handshakes.clone();
         registry.register(
             "tls_handshakes",

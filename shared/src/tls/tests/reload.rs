@@ -167,7 +167,7 @@ fn a_first_load_that_fails_says_which_file() {
     assert!(error.to_string().contains("ca.crt"), "{error}");
     let huge = vec![b'#'; 2 * 1024 * 1024];
     fs::write(&disk.files.ca, huge).expect("written");
-    let error = Reloader::load(disk.files.clone(), TlsMetrics::default())
+    let error = Reloader::load(disk.files, TlsMetrics::default())
         .err()
         .expect("huge");
     assert!(error.to_string().contains("larger than"), "{error}");
@@ -200,8 +200,9 @@ fn metrics_show_reloads_and_the_time_that_is_left() {
     reloader.check();
     let text = crate::shell::encode_metrics(&registry).expect("text");
     for line in [
-        "tls_reloads_total{outcome=\"Loaded\"} 1",
-        "tls_reloads_total{outcome=\"Refused\"} 1",
+        "tls_reloads_total{outcome=\"loaded\"} 1",
+        "tls_reloads_total{outcome=\"refused\"} 1",
+        "tls_handshakes_total{outcome=\"timed_out\"} 0",
     ] {
         assert!(text.contains(line), "{text}");
     }
