@@ -2,4 +2,5 @@
 
 pub mod deploy;
 pub mod real;
+pub mod sim;
 pub mod suite;

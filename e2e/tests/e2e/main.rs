@@ -1,17 +1,21 @@
 //! The one test binary that crosses crates. Every test is registered here: the harness is not Rust's own, so an
 //! attribute `#[test]` in these files would compile to nothing.
 
+mod conformance;
 mod crds;
 mod manifests;
 mod permissions;
 mod real_clusters;
 mod registered;
+mod sim_cluster;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut trials = registered::trials();
     trials.extend(real_clusters::trials());
+    trials.extend(sim_cluster::trials());
+    trials.extend(conformance::trials());
     trials.extend(crds::trials());
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());

@@ -1,0 +1,422 @@
+//! The one request handler of a simulated cluster: HTTP in, an answer or an open watch out.
+//! Synchronous and without a socket; both fronts and a synchronous simulation call it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use http::{Method, Request};
+use serde_json::{Value, json};
+
+use super::{
+    discovery,
+    faults::{Fault, Faults},
+    kinds::Kind,
+    requests::{Entry, Requests},
+    selector::Selector,
+    status::Refusal,
+    store::{Store, Watch},
+    write::{How, Write},
+};
+
+/// How long a watch lives that names no timeoutSeconds.
+const WATCH_SECONDS_DEFAULT: u64 = 1_800;
+/// The longest manager name.
+const MANAGER_LENGTH_MAX: usize = 128;
+
+/// What a request came to.
+#[derive(Debug)]
+pub enum Answer {
+    /// A whole response.
+    Whole {
+        /// HTTP status code.
+        code: u16,
+        /// JSON, or text for the health endpoints.
+        body: Value,
+    },
+    /// An open watch, to be read with `poll_watch`.
+    Watch(Box<Watch>),
+    /// The connection breaks: the request may have been performed.
+    Lost,
+}
+
+/// An answer and how long a front holds it back.
+#[derive(Debug)]
+pub struct Reply {
+    /// How late it comes.
+    pub delay_ms: u64,
+    /// What comes.
+    pub answer: Answer,
+}
+
+/// One simulated cluster: its store behind faults, with a record of every request.
+pub(crate) struct Cluster {
+    pub(crate) store: Store,
+    pub(crate) faults: Faults,
+    pub(crate) requests: Requests,
+}
+
+/// A parsed path and query.
+pub(crate) struct Target {
+    kind: Arc<Kind>,
+    version: String,
+    namespace: String,
+    name: String,
+    status: bool,
+    query: BTreeMap<String, String>,
+}
+
+impl Target {
+    fn flag(&self, name: &str) -> bool {
+        matches!(self.query.get(name).map(String::as_str), Some("true" | "1"))
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.query.get(name).map_or("", String::as_str)
+    }
+}
+
+impl Cluster {
+    /// Answers one request.
+    pub(crate) fn handle(&mut self, request: &Request<Bytes>) -> Reply {
+        let path = request.uri().path().trim_end_matches('/').to_owned();
+        if let (&Method::GET, Some(body)) = (request.method(), discovery::answer(&self.store.kinds, &path)) {
+            return Reply {
+                delay_ms: 0,
+                answer: Answer::Whole { code: 200, body },
+            };
+        }
+        let target = target(&self.store, &path, request.uri().query().unwrap_or_default());
+        let mut entry = match &target {
+            Ok(target) => entry(request, target),
+            Err(_) => Entry {
+                verb: "unknown",
+                resource: path,
+                ..Entry::default()
+            },
+        };
+        let fault = self.faults.decide(entry.verb, &entry.resource);
+        let answer = match (target, fault.as_ref().and_then(Fault::refusal)) {
+            (_, Some(refusal)) | (Err(refusal), None) => Err(refusal),
+            (Ok(target), None) => self.perform(request, target),
+        };
+        let answer = answer.unwrap_or_else(|refusal| Answer::Whole {
+            code: refusal.code,
+            body: refusal.body(),
+        });
+        entry.code = if let Answer::Whole { code, .. } = answer {
+            code
+        } else {
+            200
+        };
+        entry.at_ms = self.store.clock.now_ms();
+        self.requests.record(entry);
+        match fault {
+            Some(Fault::AnswerLost) => Reply {
+                delay_ms: 0,
+                answer: Answer::Lost,
+            },
+            Some(Fault::Slow { by_ms }) => Reply {
+                delay_ms: by_ms,
+                answer,
+            },
+            _ => Reply { delay_ms: 0, answer },
+        }
+    }
+
+    fn perform(&mut self, request: &Request<Bytes>, target: Target) -> Result<Answer, Refusal> {
+        if *request.method() == Method::GET {
+            return if target.name.is_empty() {
+                self.list(target)
+            } else {
+                self.get(&target)
+            };
+        }
+        if !target.text("dryRun").is_empty() {
+            return Err(Refusal::bad_request(
+                "the simulated API server has no dryRun: send the request without it",
+            ));
+        }
+        let mut body: Value = if request.body().is_empty() {
+            json!({})
+        } else {
+            parse(request.body())?
+        };
+        let how = match (request.method(), target.name.is_empty()) {
+            (&Method::DELETE, false) => return self.delete(&target, &body),
+            (&Method::POST, true) => How::Create,
+            (&Method::PUT, false) => How::Update,
+            (&Method::PATCH, false) => patch_kind(request, &target)?,
+            _ => {
+                return Err(Refusal::new(
+                    405,
+                    "MethodNotAllowed",
+                    "the server does not allow this method on the resource",
+                ));
+            }
+        };
+        convert_event(&mut body, &target.kind.group, true);
+        let write = Write {
+            manager: manager(request, &target),
+            strict: target.text("fieldValidation") == "Strict",
+            kind: target.kind.clone(),
+            version: target.version.clone(),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+            status: target.status,
+            how,
+            body,
+        };
+        let (created, object) = self.store.write(write)?;
+        let body = presented(&target.kind, &target.version, &object);
+        Ok(Answer::Whole {
+            code: if created { 201 } else { 200 },
+            body,
+        })
+    }
+
+    fn get(&self, target: &Target) -> Result<Answer, Refusal> {
+        let object = self
+            .store
+            .get(&target.kind.key(), &target.namespace, &target.name);
+        let object = object.ok_or_else(|| Refusal::not_found(&target.kind, &target.name))?;
+        Ok(Answer::Whole {
+            code: 200,
+            body: presented(&target.kind, &target.version, &object),
+        })
+    }
+
+    fn delete(&mut self, target: &Target, options: &Value) -> Result<Answer, Refusal> {
+        let place = (target.kind.key(), target.namespace.clone(), target.name.clone());
+        let last = self.store.remove(&target.kind, place, options)?;
+        let held = !last["metadata"]["deletionTimestamp"].is_null();
+        if held || target.kind.kind == "Service" {
+            return Ok(Answer::Whole {
+                code: 200,
+                body: presented(&target.kind, &target.version, &last),
+            });
+        }
+        let details = json!({"name": target.name, "group": target.kind.group, "kind": target.kind.plural,
+                             "uid": last["metadata"]["uid"]});
+        let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
+        Ok(Answer::Whole { code: 200, body })
+    }
+
+    fn list(&self, target: Target) -> Result<Answer, Refusal> {
+        let event = target.kind.kind == "Event";
+        let selector = Selector::parse(target.text("labelSelector"), target.text("fieldSelector"), event)?;
+        if target.flag("watch") {
+            return self.watch(target, selector);
+        }
+        let objects = self.store.list(&target.kind.key(), &target.namespace);
+        let items: Vec<Value> = objects
+            .iter()
+            .filter(|object| selector.matches(object))
+            .map(|object| presented(&target.kind, &target.version, object))
+            .collect();
+        let body = json!({
+            "kind": format!("{}List", target.kind.kind), "apiVersion": target.kind.api_version(&target.version),
+            "metadata": {"resourceVersion": self.store.revision().to_string()}, "items": items,
+        });
+        Ok(Answer::Whole { code: 200, body })
+    }
+
+    fn watch(&self, target: Target, selector: Selector) -> Result<Answer, Refusal> {
+        let asked = target.text("resourceVersion");
+        let revision = if asked.is_empty() {
+            0
+        } else {
+            asked
+                .parse()
+                .map_err(|_| Refusal::bad_request("invalid resource version"))?
+        };
+        let streaming = target.flag("sendInitialEvents");
+        if streaming && target.text("resourceVersionMatch") != "NotOlderThan" {
+            return Err(Refusal::bad_request(
+                "sendInitialEvents needs resourceVersionMatch=NotOlderThan",
+            ));
+        }
+        Ok(Answer::Watch(Box::new(Watch {
+            timeout_seconds: target
+                .text("timeoutSeconds")
+                .parse()
+                .unwrap_or(WATCH_SECONDS_DEFAULT),
+            bookmarks: target.flag("allowWatchBookmarks"),
+            initial: streaming || revision == 0,
+            initial_bookmark: streaming && target.flag("allowWatchBookmarks"),
+            opened: self.faults.watch_epoch(),
+            kind: target.kind,
+            version: target.version,
+            namespace: target.namespace,
+            selector,
+            revision,
+        })))
+    }
+
+    /// The lines of a watch that are due, and whether it ends after them.
+    pub(crate) fn poll_watch(&mut self, watch: &mut Watch) -> (Vec<Value>, bool) {
+        if self.faults.drops_watch(watch.opened, &watch.kind.plural) {
+            return (Vec::new(), true);
+        }
+        match self.store.poll(watch) {
+            Ok(events) => {
+                let line = |(event, object): &(&str, Value)| json!({"type": event, "object": presented(&watch.kind, &watch.version, object)});
+                (
+                    events.iter().map(line).collect(),
+                    self.store.kinds.by_key(&watch.kind.key()).is_none(),
+                )
+            }
+            Err(refusal) => (vec![json!({"type": "ERROR", "object": refusal.body()})], true),
+        }
+    }
+
+    /// A bookmark for an idle watch, unless it wants none or a fault skips it.
+    pub(crate) fn bookmark(&mut self, watch: &Watch) -> Option<Value> {
+        let due = watch.bookmarks && !self.faults.skips_bookmark(&watch.kind.plural);
+        due.then(|| json!({"type": "BOOKMARK", "object": self.store.bookmark(watch)}))
+    }
+}
+
+fn parse(body: &Bytes) -> Result<Value, Refusal> {
+    // kubectl sends apply patches as YAML; JSON is YAML too, but its own parser is the faster and stricter one.
+    let parsed = serde_json::from_slice(body).or_else(|_| serde_norway::from_slice(body));
+    parsed.map_err(|error| Refusal::bad_request(format!("the body is neither JSON nor YAML: {error}")))
+}
+
+fn patch_kind(request: &Request<Bytes>, target: &Target) -> Result<How, Refusal> {
+    let content_type = request
+        .headers()
+        .get(http::header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    match content_type
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+    {
+        "application/apply-patch+yaml" if target.text("fieldManager").is_empty() => {
+            Err(Refusal::bad_request(
+                "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch",
+            ))
+        }
+        "application/apply-patch+yaml" => Ok(How::Apply {
+            force: target.flag("force"),
+        }),
+        "application/merge-patch+json" => Ok(How::MergePatch),
+        "application/strategic-merge-patch+json" if !target.kind.custom => Ok(How::StrategicPatch),
+        other => {
+            let message = format!(
+                "the body of the request was in an unknown format - {other} is not served for this resource"
+            );
+            Err(Refusal::new(415, "UnsupportedMediaType", message))
+        }
+    }
+}
+
+fn manager(request: &Request<Bytes>, target: &Target) -> String {
+    let agent = user_agent(request);
+    let named = match target.text("fieldManager") {
+        "" => agent.split('/').next().unwrap_or_default(),
+        named => named,
+    };
+    let named = if named.is_empty() { "unknown" } else { named };
+    named.chars().take(MANAGER_LENGTH_MAX).collect()
+}
+
+fn user_agent(request: &Request<Bytes>) -> &str {
+    request
+        .headers()
+        .get(http::header::USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+fn entry(request: &Request<Bytes>, target: &Target) -> Entry {
+    let verb = match (request.method(), target.name.is_empty()) {
+        (&Method::GET, true) if target.flag("watch") => "watch",
+        (&Method::GET, true) => "list",
+        (&Method::GET, false) => "get",
+        (&Method::POST, _) => "create",
+        (&Method::PUT, _) => "update",
+        (&Method::PATCH, _) => "patch",
+        (&Method::DELETE, _) => "delete",
+        _ => "unknown",
+    };
+    Entry {
+        verb,
+        resource: target.kind.plural.clone(),
+        status: target.status,
+        namespace: target.namespace.clone(),
+        name: target.name.clone(),
+        user_agent: user_agent(request).to_owned(),
+        manager: manager(request, target),
+        ..Entry::default()
+    }
+}
+
+fn target(store: &Store, path: &str, query: &str) -> Result<Target, Refusal> {
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let (group, version, rest) = match parts.as_slice() {
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => return Err(Refusal::no_such_path()),
+    };
+    let (namespace, rest) = match rest {
+        ["namespaces", namespace, rest @ ..] if !matches!(rest, [] | ["status"]) => (*namespace, rest),
+        rest => ("", rest),
+    };
+    let (plural, name, status) = match rest {
+        [plural] => (*plural, "", false),
+        [plural, name] => (*plural, *name, false),
+        [plural, name, "status"] => (*plural, *name, true),
+        _ => return Err(Refusal::no_such_path()),
+    };
+    let kind = store
+        .kinds
+        .find(group, version, plural)
+        .ok_or_else(Refusal::no_such_path)?;
+    if (status && !kind.has_status) || (!name.is_empty() && kind.namespaced == namespace.is_empty()) {
+        return Err(Refusal::no_such_path());
+    }
+    let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    Ok(Target {
+        kind,
+        version: version.to_owned(),
+        namespace,
+        name,
+        status,
+        query,
+    })
+}
+
+/// The object in the requested version.
+pub(crate) fn presented(kind: &Kind, version: &str, object: &Value) -> Value {
+    let mut object = object.clone();
+    convert_event(&mut object, &kind.group, false);
+    object["apiVersion"] = json!(kind.api_version(version));
+    object
+}
+
+/// An Event's fields in events.k8s.io/v1 and in core v1, under which the store keeps it.
+const EVENT_FIELDS: &[(&str, &str)] = &[
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+];
+
+fn convert_event(object: &mut Value, group: &str, to_store: bool) {
+    if group != "events.k8s.io" {
+        return;
+    }
+    let Some(map) = object.as_object_mut() else { return };
+    for (new, core) in EVENT_FIELDS {
+        let (from, to) = if to_store { (new, core) } else { (core, new) };
+        if let Some(value) = map.remove(*from) {
+            map.insert((*to).to_owned(), value);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The kinds that a simulated cluster serves: the built-in ones as a table, the custom ones from their CRDs.
+//! Owns names, scopes and schemas; never holds an object.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Value, json};
+
+/// One served kind in one group.
+#[derive(Debug, Clone)]
+pub(crate) struct Kind {
+    pub(crate) group: String,
+    /// Served versions, the preferred one first.
+    pub(crate) versions: Vec<String>,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    pub(crate) has_status: bool,
+    pub(crate) has_generation: bool,
+    /// The schema comes from a CRD: undeclared fields are pruned or refused.
+    pub(crate) custom: bool,
+    /// OpenAPI schema per version; a built-in kind's only states its list types.
+    pub(crate) schemas: BTreeMap<String, Arc<Value>>,
+    /// What an object of this kind holds before anything was set in it (decides which maps get an owner).
+    pub(crate) blank: Value,
+}
+
+impl Kind {
+    /// `plural.group`, the name under which the store keeps the objects; both groups of Event are one.
+    pub(crate) fn key(&self) -> String {
+        if self.kind == "Event" {
+            "events".into()
+        } else {
+            self.qualified()
+        }
+    }
+
+    pub(crate) fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    pub(crate) fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() {
+            version.into()
+        } else {
+            format!("{}/{version}", self.group)
+        }
+    }
+
+    pub(crate) fn schema(&self, version: &str) -> Arc<Value> {
+        self.schemas.get(version).cloned().unwrap_or_default()
+    }
+
+    /// Reads a CustomResourceDefinition.
+    fn custom(definition: &Value) -> anyhow::Result<Self> {
+        let text = |pointer: &str| {
+            definition
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let texts = |pointer: &str| -> Vec<String> {
+            let list = definition
+                .pointer(pointer)
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            list.iter()
+                .filter_map(|item| item.as_str().map(str::to_owned))
+                .collect()
+        };
+        let need = |pointer: &str| text(pointer).ok_or_else(|| anyhow::anyhow!("the CRD has no {pointer}"));
+        let (mut versions, mut schemas, mut has_status) = (Vec::new(), BTreeMap::new(), false);
+        for version in definition
+            .pointer("/spec/versions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            if version["served"] == json!(true) {
+                let name = version["name"].as_str().unwrap_or_default().to_owned();
+                let mut schema = version["schema"]["openAPIV3Schema"].clone();
+                schema["properties"]["metadata"] = metadata_schema();
+                schemas.insert(name.clone(), Arc::new(schema));
+                has_status |= version.pointer("/subresources/status").is_some();
+                // The stored version is the preferred one, as long as it is the newest.
+                versions.insert(
+                    if version["storage"] == json!(true) {
+                        0
+                    } else {
+                        versions.len()
+                    },
+                    name,
+                );
+            }
+        }
+        Ok(Self {
+            group: need("/spec/group")?,
+            kind: need("/spec/names/kind")?,
+            plural: need("/spec/names/plural")?,
+            singular: text("/spec/names/singular").unwrap_or_default(),
+            short_names: texts("/spec/names/shortNames"),
+            categories: texts("/spec/names/categories"),
+            namespaced: need("/spec/scope")? == "Namespaced",
+            has_generation: true,
+            custom: true,
+            blank: json!({}),
+            versions,
+            schemas,
+            has_status,
+        })
+    }
+}
+
+/// Every served kind, in a fixed order.
+#[derive(Debug, Clone)]
+pub(crate) struct Kinds(Vec<Arc<Kind>>);
+
+impl Kinds {
+    pub(crate) fn new(definitions: &[Value]) -> anyhow::Result<Self> {
+        let mut kinds = Self(built_in());
+        for definition in definitions {
+            kinds.install(definition)?;
+        }
+        Ok(kinds)
+    }
+
+    /// Serves the CRD's kind from now on; one of the same name is replaced.
+    pub(crate) fn install(&mut self, definition: &Value) -> anyhow::Result<Arc<Kind>> {
+        let kind = Arc::new(Kind::custom(definition)?);
+        self.remove(&kind.qualified());
+        self.0.push(kind.clone());
+        Ok(kind)
+    }
+
+    pub(crate) fn remove(&mut self, qualified: &str) -> Option<Arc<Kind>> {
+        let at = self
+            .0
+            .iter()
+            .position(|kind| kind.custom && kind.qualified() == qualified)?;
+        Some(self.0.remove(at))
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Kind>] {
+        &self.0
+    }
+
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
+        let serves = |kind: &Kind| {
+            kind.group == group && kind.plural == plural && kind.versions.iter().any(|v| v == version)
+        };
+        self.0.iter().find(|kind| serves(kind)).cloned()
+    }
+
+    /// Finds a kind by the name people use: `ServiceImport`.
+    pub(crate) fn named(&self, kind: &str) -> Option<Arc<Kind>> {
+        self.0.iter().find(|candidate| candidate.kind == kind).cloned()
+    }
+
+    pub(crate) fn by_key(&self, key: &str) -> Option<Arc<Kind>> {
+        self.0.iter().find(|kind| kind.key() == key).cloned()
+    }
+}
+
+fn metadata_schema() -> Value {
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "ownerReferences": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
+                            "items": {"x-kubernetes-map-type": "atomic"}},
+        "finalizers": {"x-kubernetes-list-type": "set"},
+    }})
+}
+
+fn built_in() -> Vec<Arc<Kind>> {
+    let conditions = json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]});
+    let service = json!({
+        "spec": {"properties": {
+            "ports": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                      "items": {"properties": {"protocol": {"default": "TCP"}}}},
+            "selector": {"x-kubernetes-map-type": "atomic"}}},
+        "status": {"properties": {"conditions": conditions}}});
+    let event = json!({"involvedObject": {"x-kubernetes-map-type": "atomic"},
+                       "regarding": {"x-kubernetes-map-type": "atomic"}});
+    let namespace = json!({"status": {"properties": {"conditions": conditions}}});
+    let kind = |group: &str, name: &str, plural: &str, short: &[&str], properties: Value, blank: Value| {
+        let mut schema = json!({"type": "object", "properties": properties});
+        schema["properties"]["metadata"] = metadata_schema();
+        Arc::new(Kind {
+            group: group.into(),
+            versions: vec!["v1".into()],
+            kind: name.into(),
+            plural: plural.into(),
+            singular: name.to_lowercase(),
+            short_names: short.iter().map(|&name| name.into()).collect(),
+            categories: Vec::new(),
+            namespaced: name != "Namespace",
+            has_status: matches!(name, "Namespace" | "Service"),
+            has_generation: name == "EndpointSlice",
+            custom: false,
+            schemas: BTreeMap::from([("v1".into(), Arc::new(schema))]),
+            blank,
+        })
+    };
+    vec![
+        kind(
+            "",
+            "Namespace",
+            "namespaces",
+            &["ns"],
+            namespace,
+            json!({"spec": {}, "status": {}}),
+        ),
+        kind(
+            "",
+            "Service",
+            "services",
+            &["svc"],
+            service,
+            json!({"spec": {}, "status": {"loadBalancer": {}}}),
+        ),
+        kind(
+            "",
+            "Event",
+            "events",
+            &["ev"],
+            event.clone(),
+            json!({"involvedObject": {}, "source": {}}),
+        ),
+        kind(
+            "events.k8s.io",
+            "Event",
+            "events",
+            &["ev"],
+            event,
+            json!({"regarding": {}}),
+        ),
+        kind(
+            "discovery.k8s.io",
+            "EndpointSlice",
+            "endpointslices",
+            &[],
+            json!({}),
+            json!({}),
+        ),
+        kind(
+            "coordination.k8s.io",
+            "Lease",
+            "leases",
+            &[],
+            json!({}),
+            json!({"spec": {}}),
+        ),
+    ]
+}

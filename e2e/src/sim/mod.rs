@@ -1,0 +1,326 @@
+//! Simulated clusters: one in-memory store each that answers as a kube-apiserver and its controllers would.
+//! Two fronts over one handler; no socket, process or disk unless `serve` is called. Never checks credentials.
+//!
+//! ```ignore
+//! let east = SimCluster::new(SimConfig { name: "east".into(), ..SimConfig::default() })?;
+//! east.apply_yaml("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}")?;   // server-side apply, many documents
+//! let client = east.client();                         // a kube::Client without a socket
+//! let served = east.serve("127.0.0.1:0".parse()?).await?; // HTTP for kubectl until dropped; served.address
+//! east.get("ServiceImport", "shop", "cart");          // Option<Value>, straight from the store
+//! east.list("EndpointSlice");                         // every namespace
+//! east.faults().rate(Fault::Conflict, 50, "");        // 5 % of all writes; .next(fault, times, plural), .clear()
+//! east.requests().writes();                           // what was written, by whom; .clear()
+//! east.hold_controllers(true);                        // namespaces stay Terminating, garbage stays
+//! east.remove_crd("serviceexports.multicluster.x-k8s.io"); // DELETED for each, then 404; install_crd brings it back
+//! ```
+//!
+//! Not simulated: JSON patch, protobuf, RBAC, admission, CEL, Table, dryRun, deletecollection; list ignores `limit`.
+
+mod discovery;
+mod faults;
+mod fields;
+mod front;
+mod handler;
+mod kinds;
+mod managers;
+mod patch;
+mod requests;
+mod schema;
+mod selector;
+mod service;
+mod status;
+mod store;
+mod validate;
+mod world;
+mod write;
+
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use http::Request;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub use discovery::GIT_VERSION;
+pub use faults::{ALWAYS, Fault, Faults};
+pub use front::Served;
+pub use handler::{Answer, Reply};
+pub use requests::{Entry, REQUESTS_MAX, Requests};
+pub use store::{HISTORY_CHANGES_MAX, Watch};
+pub use world::{Clock, ManualClock, WallClock};
+
+use handler::Cluster;
+use kinds::Kinds;
+use service::Range;
+use store::Store;
+use write::{How, Write};
+
+/// The manager that `apply_yaml` writes as: the user with their kubectl.
+const USER_MANAGER: &str = "kubectl";
+
+/// What a simulated cluster is made from.
+#[derive(Clone)]
+pub struct SimConfig {
+    /// For logs and assertions only.
+    pub name: String,
+    /// Decides uids, generated names and faults.
+    pub seed: u64,
+    /// Where creation timestamps come from.
+    pub clock: Arc<dyn Clock>,
+    /// Ranges of cluster addresses, the primary family first: one, or one per family.
+    pub service_cidrs: Vec<String>,
+    /// CustomResourceDefinitions that are served from the start.
+    pub crds: Vec<Value>,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        Self {
+            name: "cluster".into(),
+            seed: 1,
+            clock: Arc::new(WallClock),
+            service_cidrs: vec!["10.96.0.0/16".into()],
+            crds: current_crds(),
+        }
+    }
+}
+
+/// The CRDs of this repository.
+pub fn current_crds() -> Vec<Value> {
+    let texts = [
+        include_str!("../../../deploy/crds/about.k8s.io_clusterproperties.yaml"),
+        include_str!("../../../deploy/crds/multicluster.x-k8s.io_clusterprofiles.yaml"),
+        include_str!("../../../deploy/crds/multicluster.x-k8s.io_serviceexports.yaml"),
+        include_str!("../../../deploy/crds/multicluster.x-k8s.io_serviceimports.yaml"),
+    ];
+    texts
+        .iter()
+        .filter_map(|text| serde_norway::from_str(text).ok())
+        .collect()
+}
+
+/// The same as a cluster has them that installed mcs-api v0.5.0: ServiceImport has no `status.endpointSliceObjects`.
+pub fn older_crds() -> Vec<Value> {
+    let mut definitions = current_crds();
+    for definition in &mut definitions {
+        for version in definition["spec"]["versions"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            let status = version.pointer_mut("/schema/openAPIV3Schema/properties/status/properties");
+            status
+                .and_then(Value::as_object_mut)
+                .map(|fields| fields.remove("endpointSliceObjects"));
+        }
+    }
+    definitions
+}
+
+/// A handle to a simulated cluster; clones are the same cluster.
+#[derive(Clone)]
+pub struct SimCluster {
+    cluster: Arc<Mutex<Cluster>>,
+    changes: tokio::sync::watch::Sender<u64>,
+    name: Arc<str>,
+    clock: Arc<dyn Clock>,
+    faults: Faults,
+    requests: Requests,
+}
+
+impl SimCluster {
+    /// Starts a cluster with the namespaces `default` and `kube-system`.
+    pub fn new(config: SimConfig) -> anyhow::Result<Self> {
+        let ranges = config
+            .service_cidrs
+            .iter()
+            .map(|cidr| Range::parse(cidr))
+            .collect::<anyhow::Result<_>>()?;
+        let store = Store::new(
+            Kinds::new(&config.crds)?,
+            ranges,
+            config.seed,
+            config.clock.clone(),
+        );
+        let (faults, requests) = (Faults::new(config.seed), Requests::default());
+        let cluster = Cluster {
+            store,
+            faults: faults.clone(),
+            requests: requests.clone(),
+        };
+        let simulated = Self {
+            cluster: Arc::new(Mutex::new(cluster)),
+            changes: tokio::sync::watch::Sender::new(0),
+            name: config.name.into(),
+            clock: config.clock,
+            faults,
+            requests,
+        };
+        for namespace in ["default", "kube-system"] {
+            simulated
+                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
+        }
+        Ok(simulated)
+    }
+
+    /// The name it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The clock it lives by.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+
+    /// What goes wrong in it.
+    pub fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    /// What was asked of it.
+    pub fn requests(&self) -> Requests {
+        self.requests.clone()
+    }
+
+    /// A client of this cluster.
+    pub fn client(&self) -> kube::Client {
+        self.client_named("simulated-client")
+    }
+
+    /// Answers one request, synchronously; `poll_watch` reads the watches it opens.
+    pub fn handle(&self, request: &Request<Bytes>) -> Reply {
+        self.change(|cluster| cluster.handle(request))
+    }
+
+    /// The watch events that are due and whether the watch ends after them.
+    pub fn poll_watch(&self, watch: &mut Watch) -> (Vec<Value>, bool) {
+        self.lock().poll_watch(watch)
+    }
+
+    /// An object in its storage version.
+    pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+        let cluster = self.lock();
+        let kind = cluster.store.kinds.named(kind)?;
+        cluster
+            .store
+            .get(&kind.key(), namespace, name)
+            .map(|object| Value::clone(&object))
+    }
+
+    /// All objects of a kind, ordered by namespace and name.
+    pub fn list(&self, kind: &str) -> Vec<Value> {
+        let cluster = self.lock();
+        let key = cluster
+            .store
+            .kinds
+            .named(kind)
+            .map(|kind| kind.key())
+            .unwrap_or_default();
+        cluster
+            .store
+            .list(&key, "")
+            .iter()
+            .map(|object| Value::clone(object))
+            .collect()
+    }
+
+    /// The revision of the last change.
+    pub fn revision(&self) -> u64 {
+        self.lock().store.revision()
+    }
+
+    /// Applies every document of a YAML text by forced server-side apply, as the user; namespace `default` if none.
+    pub fn apply_yaml(&self, text: &str) -> anyhow::Result<Vec<Value>> {
+        let documents = serde_norway::Deserializer::from_str(text).map(Value::deserialize);
+        let documents: Vec<Value> = documents.collect::<Result<_, _>>()?;
+        documents
+            .into_iter()
+            .filter(|document| !document.is_null())
+            .map(|document| self.apply(document))
+            .collect()
+    }
+
+    /// Applies one object by forced server-side apply, as the user.
+    pub fn apply(&self, object: Value) -> anyhow::Result<Value> {
+        let api_version = object["apiVersion"]
+            .as_str()
+            .context("the object has no apiVersion")?;
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind_name = object["kind"].as_str().context("the object has no kind")?;
+        let write = |kind: Arc<kinds::Kind>| {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            let stated = Some(text("namespace"))
+                .filter(|stated| !stated.is_empty())
+                .unwrap_or("default".into());
+            Write {
+                namespace: if kind.namespaced { stated } else { String::new() },
+                name: text("name"),
+                version: version.to_owned(),
+                status: false,
+                how: How::Apply { force: true },
+                manager: USER_MANAGER.into(),
+                strict: true,
+                body: object.clone(),
+                kind,
+            }
+        };
+        self.change(|cluster| {
+            let served = |kind: &&Arc<kinds::Kind>| kind.group == group && kind.kind == kind_name;
+            let kind = cluster.store.kinds.all().iter().find(served).cloned();
+            let kind = kind.with_context(|| format!("{api_version} {kind_name} is not served"))?;
+            let written = cluster.store.write(write(kind));
+            written
+                .map(|(_, object)| Value::clone(&object))
+                .map_err(|refusal| anyhow::anyhow!("{}", refusal.body()))
+        })
+    }
+
+    /// Deletes an object as the user would.
+    pub fn delete(&self, kind: &str, namespace: &str, name: &str) -> anyhow::Result<()> {
+        self.change(|cluster| {
+            let kind = cluster
+                .store
+                .kinds
+                .named(kind)
+                .with_context(|| format!("{kind} is not served"))?;
+            let place = (kind.key(), namespace.to_owned(), name.to_owned());
+            let removed = cluster.store.remove(&kind, place, &Value::Null);
+            removed
+                .map(drop)
+                .map_err(|refusal| anyhow::anyhow!("{}", refusal.body()))
+        })
+    }
+
+    /// Holds the namespace controller and the garbage collector, or lets them finish.
+    pub fn hold_controllers(&self, hold: bool) {
+        self.change(|cluster| {
+            cluster.store.hold_controllers = hold;
+            cluster.store.run_controllers();
+        });
+    }
+
+    /// Forgets the watch history: watches that resume from before now are answered by 410.
+    pub fn forget_history(&self) {
+        self.change(|cluster| cluster.store.forget_history(cluster.store.history_length()));
+    }
+
+    /// Deletes a CRD by its name, and every object of its kind.
+    pub fn remove_crd(&self, name: &str) -> anyhow::Result<()> {
+        let removed = self.change(|cluster| cluster.store.remove_kind(name));
+        ensure!(removed.is_some(), "{name} is not installed");
+        Ok(())
+    }
+
+    /// Installs a CRD, or replaces its schema; objects stay.
+    pub fn install_crd(&self, definition: &Value) -> anyhow::Result<()> {
+        self.change(|cluster| cluster.store.kinds.install(definition).map(drop))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Cluster) -> T) -> T {
+        let result = change(&mut self.lock());
+        self.changes.send_modify(|count| *count += 1);
+        result
+    }
+}

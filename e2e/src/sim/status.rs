@@ -1,0 +1,198 @@
+//! The errors of the simulated API server, as `metav1.Status` bodies.
+//! Owns their codes, reasons and wording; never decides when one is due.
+
+use serde_json::{Value, json};
+
+use super::kinds::Kind;
+
+/// A refused request.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    pub(crate) code: u16,
+    reason: &'static str,
+    message: String,
+    details: Value,
+}
+
+/// One thing that is wrong with one field.
+#[derive(Debug, Clone)]
+pub(crate) struct Cause {
+    reason: &'static str,
+    message: String,
+    field: String,
+}
+
+impl Cause {
+    pub(crate) fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            message: message.into(),
+            field: field.into(),
+        }
+    }
+
+    pub(crate) fn required(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason: "FieldValueRequired",
+            message: message.into(),
+            field: field.into(),
+        }
+    }
+
+    pub(crate) fn unsupported(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason: "FieldValueNotSupported",
+            message: message.into(),
+            field: field.into(),
+        }
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason: "FieldValueDuplicate",
+            message: message.into(),
+            field: field.into(),
+        }
+    }
+
+    pub(crate) fn wrong_type(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason: "FieldValueTypeInvalid",
+            message: message.into(),
+            field: field.into(),
+        }
+    }
+
+    pub(crate) fn other(reason: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            field: field.into(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({"reason": self.reason, "message": self.message, "field": self.field})
+    }
+}
+
+impl Refusal {
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Value::Null,
+        }
+    }
+
+    fn about(mut self, kind: &Kind, name: &str, causes: &[Cause]) -> Self {
+        self.details = json!({"name": name, "group": kind.group, "kind": kind.plural});
+        if !causes.is_empty() {
+            self.details["causes"] = causes.iter().map(Cause::json).collect();
+        }
+        self
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// The path names no resource that is served.
+    pub(crate) fn no_such_path() -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+    }
+
+    pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            format!("{} {name:?} not found", kind.qualified()),
+        )
+        .about(kind, name, &[])
+    }
+
+    pub(crate) fn exists(kind: &Kind, name: &str) -> Self {
+        let message = format!("{} {name:?} already exists", kind.qualified());
+        Self::new(409, "AlreadyExists", message).about(kind, name, &[])
+    }
+
+    pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            kind.qualified()
+        );
+        Self::new(409, "Conflict", message).about(kind, name, &[])
+    }
+
+    pub(crate) fn managers(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
+        let message = format!(
+            "Apply failed with {} conflict(s): {}",
+            causes.len(),
+            listed(causes)
+        );
+        Self::new(409, "Conflict", message).about(kind, name, causes)
+    }
+
+    pub(crate) fn terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
+        let message = format!(
+            "{} {name:?} is forbidden: unable to create new content in namespace {namespace} because it is being \
+             terminated",
+            kind.qualified()
+        );
+        let why = format!("namespace {namespace} is being terminated");
+        let cause = Cause::other("NamespaceTerminating", "metadata.namespace", why);
+        Self::new(403, "Forbidden", message).about(kind, name, &[cause])
+    }
+
+    pub(crate) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
+        let full = if kind.group.is_empty() {
+            kind.kind.clone()
+        } else {
+            format!("{}.{}", kind.kind, kind.group)
+        };
+        let mut refusal = Self::new(
+            422,
+            "Invalid",
+            format!("{full} {name:?} is invalid: {}", listed(causes)),
+        )
+        .about(kind, name, causes);
+        refusal.details["kind"] = json!(kind.kind);
+        refusal
+    }
+
+    /// A revision that is no longer in the watch history.
+    pub(crate) fn expired(asked: u64, oldest: u64) -> Self {
+        Self::new(
+            410,
+            "Expired",
+            format!("too old resource version: {asked} ({oldest})"),
+        )
+    }
+
+    pub(crate) fn body(&self) -> Value {
+        let mut body = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+        });
+        if !self.details.is_null() {
+            body["details"] = self.details.clone();
+        }
+        body
+    }
+}
+
+fn listed(causes: &[Cause]) -> String {
+    let texts: Vec<String> = causes
+        .iter()
+        .map(|cause| format!("{}: {}", cause.field, cause.message))
+        .collect();
+    match texts.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}

@@ -1,0 +1,311 @@
+//! The objects of one cluster: revisions, watch history, and the controllers that matter (namespaces, garbage).
+//! Never sees a request; everything that was committed is valid.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    kinds::{Kind, Kinds},
+    selector::Selector,
+    service::{self, Range},
+    status::Refusal,
+    world::{Clock, Seeded, timestamp},
+};
+
+/// How many changes the watch history holds; a watch from before them is answered by 410.
+pub const HISTORY_CHANGES_MAX: usize = 4_096;
+/// The first revision, so that 0 stays "any".
+const FIRST_REVISION: u64 = 1;
+
+/// Where an object is: kind key, namespace ("" for cluster-scoped), name.
+pub(crate) type Place = (String, String, String);
+
+struct Change {
+    revision: u64,
+    place: Place,
+    old: Option<Arc<Value>>,
+    new: Option<Arc<Value>>,
+}
+
+/// An open watch: what it wants and how far it has read.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) version: String,
+    pub(crate) namespace: String,
+    pub(crate) selector: Selector,
+    pub(crate) revision: u64,
+    pub(crate) bookmarks: bool,
+    /// Existing objects are told before changes.
+    pub(crate) initial: bool,
+    /// A bookmark tells where the existing objects end.
+    pub(crate) initial_bookmark: bool,
+    pub(crate) timeout_seconds: u64,
+    pub(crate) opened: u64,
+}
+
+/// The state of one simulated cluster.
+pub(crate) struct Store {
+    pub(crate) kinds: Kinds,
+    pub(crate) ranges: Vec<Range>,
+    pub(crate) random: Seeded,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) hold_controllers: bool,
+    objects: BTreeMap<Place, Arc<Value>>,
+    revision: u64,
+    history: VecDeque<Change>,
+    /// Watches may start at this revision or later.
+    oldest: u64,
+}
+
+impl Store {
+    pub(crate) fn new(kinds: Kinds, ranges: Vec<Range>, seed: u64, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            kinds,
+            ranges,
+            random: Seeded::new(seed),
+            clock,
+            hold_controllers: false,
+            objects: BTreeMap::new(),
+            revision: FIRST_REVISION,
+            history: VecDeque::new(),
+            oldest: FIRST_REVISION,
+        }
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn get(&self, key: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        self.objects
+            .get(&(key.to_owned(), namespace.to_owned(), name.to_owned()))
+            .cloned()
+    }
+
+    pub(crate) fn list(&self, key: &str, namespace: &str) -> Vec<Arc<Value>> {
+        let from = (key.to_owned(), namespace.to_owned(), String::new());
+        let all = self
+            .objects
+            .range(from..)
+            .take_while(|((found, ..), _)| found == key);
+        all.filter(|((_, found, _), _)| namespace.is_empty() || found == namespace)
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
+    /// Replaces or removes an object; the new one gets the next revision.
+    pub(crate) fn commit(&mut self, place: Place, new: Option<Value>) -> Arc<Value> {
+        self.revision += 1;
+        let old = self.objects.remove(&place);
+        let new = new.map(|mut object| {
+            object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+            Arc::new(object)
+        });
+        if let Some(object) = &new {
+            self.objects.insert(place.clone(), object.clone());
+        }
+        let answer = new.clone().or_else(|| old.clone()).unwrap_or_default();
+        self.history.push_back(Change {
+            revision: self.revision,
+            place,
+            old,
+            new,
+        });
+        if self.history.len() > HISTORY_CHANGES_MAX {
+            self.forget_history(1);
+        }
+        answer
+    }
+
+    /// Drops the oldest changes from the watch history.
+    pub(crate) fn forget_history(&mut self, changes: usize) {
+        for change in self.history.drain(..changes.min(self.history.len())) {
+            self.oldest = change.revision;
+        }
+    }
+
+    pub(crate) fn history_length(&self) -> usize {
+        self.history.len()
+    }
+
+    /// What a watch has not told yet, as (event type, object).
+    pub(crate) fn poll(&self, watch: &mut Watch) -> Result<Vec<(&'static str, Value)>, Refusal> {
+        let key = watch.kind.key();
+        let mut events = Vec::new();
+        if std::mem::take(&mut watch.initial) {
+            let existing = self.list(&key, &watch.namespace);
+            let wanted = existing.iter().filter(|object| watch.selector.matches(object));
+            events.extend(wanted.map(|object| ("ADDED", Value::clone(object))));
+            watch.revision = self.revision;
+        }
+        if std::mem::take(&mut watch.initial_bookmark) {
+            let mut bookmark = self.bookmark(watch);
+            bookmark["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            events.push(("BOOKMARK", bookmark));
+        }
+        if watch.revision < self.oldest {
+            return Err(Refusal::expired(watch.revision, self.oldest));
+        }
+        let from = self
+            .history
+            .partition_point(|change| change.revision <= watch.revision);
+        for change in self.history.range(from..) {
+            let (found, namespace, _) = &change.place;
+            if *found != key || !(watch.namespace.is_empty() || watch.namespace == *namespace) {
+                continue;
+            }
+            let seen = |object: &&Arc<Value>| watch.selector.matches(object);
+            match (change.old.as_ref().filter(seen), change.new.as_ref().filter(seen)) {
+                (None, Some(new)) => events.push(("ADDED", Value::clone(new))),
+                (Some(_), Some(new)) => events.push(("MODIFIED", Value::clone(new))),
+                (Some(old), None) => {
+                    let mut last = Value::clone(old);
+                    last["metadata"]["resourceVersion"] = json!(change.revision.to_string());
+                    events.push(("DELETED", last));
+                }
+                (None, None) => {}
+            }
+        }
+        watch.revision = watch.revision.max(self.revision);
+        Ok(events)
+    }
+
+    pub(crate) fn bookmark(&self, watch: &Watch) -> Value {
+        json!({"kind": watch.kind.kind, "apiVersion": watch.kind.api_version(&watch.version),
+               "metadata": {"resourceVersion": watch.revision.to_string()}})
+    }
+
+    pub(crate) fn taken_addresses(&self) -> BTreeSet<IpAddr> {
+        self.list("services", "")
+            .iter()
+            .flat_map(|service| service::addresses_of(&service["spec"]))
+            .collect()
+    }
+
+    /// Deletes an object, or marks it when finalizers hold it; a namespace turns Terminating.
+    pub(crate) fn delete(&mut self, kind: &Kind, place: Place, orphan: bool) -> Arc<Value> {
+        let Some(mut object) = self.objects.get(&place).map(|object| Value::clone(object)) else {
+            return Arc::default();
+        };
+        let held = object["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty());
+        if orphan {
+            self.release_dependents(&object["metadata"]["uid"]);
+        }
+        if kind.kind != "Namespace" && !held {
+            return self.commit(place, None);
+        }
+        if object["metadata"]["deletionTimestamp"].is_null() {
+            object["metadata"]["deletionTimestamp"] = json!(timestamp(self.clock.now_ms()));
+            if kind.kind == "Namespace" {
+                object["status"]["phase"] = json!("Terminating");
+            } else {
+                object["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+            }
+            return self.commit(place, Some(object));
+        }
+        Arc::new(object)
+    }
+
+    fn release_dependents(&mut self, uid: &Value) {
+        let owned = |object: &Value| owners(object).any(|owner| owner["uid"] == *uid);
+        let dependents: Vec<Place> = self
+            .objects
+            .iter()
+            .filter(|(_, object)| owned(object))
+            .map(|(place, _)| place.clone())
+            .collect();
+        for place in dependents {
+            let mut object = Value::clone(&self.objects[&place]);
+            if let Some(list) = object["metadata"]["ownerReferences"].as_array_mut() {
+                list.retain(|owner| owner["uid"] != *uid);
+            }
+            self.commit(place, Some(object));
+        }
+    }
+
+    /// Lets the namespace controller and the garbage collector finish what they can, unless they are held.
+    pub(crate) fn run_controllers(&mut self) {
+        while !self.hold_controllers {
+            let before = self.revision;
+            self.empty_namespaces();
+            self.collect_garbage();
+            if self.revision == before {
+                break;
+            }
+        }
+    }
+
+    fn empty_namespaces(&mut self) {
+        for namespace in self.list("namespaces", "") {
+            let name = namespace["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            if namespace["metadata"]["deletionTimestamp"].is_null() {
+                continue;
+            }
+            let inside: Vec<Place> = self
+                .objects
+                .keys()
+                .filter(|(_, found, _)| *found == name)
+                .cloned()
+                .collect();
+            if inside.is_empty() {
+                self.commit(("namespaces".into(), String::new(), name), None);
+            }
+            self.delete_all(inside);
+        }
+    }
+
+    fn collect_garbage(&mut self) {
+        let uids: BTreeSet<&str> = self
+            .objects
+            .values()
+            .filter_map(|object| object["metadata"]["uid"].as_str())
+            .collect();
+        let lives = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| uids.contains(uid));
+        let garbage: Vec<Place> = self
+            .objects
+            .iter()
+            .filter(|(_, object)| owners(object).next().is_some() && !owners(object).any(lives))
+            .map(|(place, _)| place.clone())
+            .collect();
+        self.delete_all(garbage);
+    }
+
+    fn delete_all(&mut self, places: Vec<Place>) {
+        for place in places {
+            if let Some(kind) = self.kinds.by_key(&place.0) {
+                self.delete(&kind, place, false);
+            }
+        }
+    }
+
+    /// Stops serving a custom kind: every object of it is deleted first, and watchers are told.
+    pub(crate) fn remove_kind(&mut self, qualified: &str) -> Option<Arc<Kind>> {
+        for object in self.list(qualified, "") {
+            self.commit(place_of(qualified, &object), None);
+        }
+        self.kinds.remove(qualified)
+    }
+}
+
+pub(crate) fn place_of(key: &str, object: &Value) -> Place {
+    let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
+    (key.to_owned(), text("namespace"), text("name"))
+}
+
+fn owners(object: &Value) -> impl Iterator<Item = &Value> {
+    object["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+}
