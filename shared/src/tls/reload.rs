@@ -12,13 +12,19 @@ use super::{
     live::LiveCredentials,
     metrics::TlsMetrics,
 };
-use crate::model::UnixMillis;
+use crate::{
+    identity::CertificateFacts,
+    model::{KeyFingerprint, UnixMillis},
+};
 
 /// How often the files are looked at.
 pub const RELOAD_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A certificate that is nearer than this to its end is warned about when it is loaded.
+/// A certificate that is nearer than this to its end is warned about.
 const EXPIRY_WARNING_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// A warning is repeated after this time.
+const EXPIRY_REMINDER_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
 /// What a look at the files found.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub struct Reloader {
     metrics: TlsMetrics,
     seen: Option<blake3::Hash>,
     last_problem: Option<String>,
+    /// The key whose certificate's end was last warned of, and when.
+    warned: Option<(KeyFingerprint, UnixMillis)>,
 }
 
 impl Reloader {
@@ -52,22 +60,27 @@ impl Reloader {
             let path = files.key.display();
             warn!(%path, "everybody on this machine can read the private key: chmod 600, or defaultMode 0400 in a pod");
         }
-        announce(&credentials);
+        announce(credentials.facts());
         let live = LiveCredentials::new(credentials);
-        let reloader = Self {
+        let mut reloader = Self {
             files,
             live: live.clone(),
             metrics,
             seen: Some(digest(&pem)),
             last_problem: None,
+            warned: None,
         };
+        reloader.warn_of_expiry(now());
         Ok((reloader, live))
     }
 
     /// Looks at the files once.
     pub fn check(&mut self) -> Reload {
         let outcome = match self.files.read() {
-            Ok(pem) if self.seen == Some(digest(&pem)) => return Reload::Unchanged,
+            Ok(pem) if self.seen == Some(digest(&pem)) => {
+                self.warn_of_expiry(now());
+                return Reload::Unchanged;
+            }
             Ok(pem) => {
                 self.seen = Some(digest(&pem));
                 Credentials::from_pem(&pem)
@@ -77,14 +90,13 @@ impl Reloader {
                 Err(error)
             }
         };
-        let outcome = outcome.and_then(|new| {
-            announce(&new);
-            self.live.replace(new)
-        });
+        let outcome = outcome.and_then(|new| self.live.replace(new));
         self.metrics.reloaded(outcome.is_ok());
         match outcome {
             Ok(()) => {
                 self.last_problem = None;
+                announce(&self.live.facts());
+                self.warn_of_expiry(now());
                 Reload::Loaded
             }
             Err(problem) => {
@@ -110,6 +122,26 @@ impl Reloader {
         }
     }
 
+    /// Warns of a certificate that ends soon, when it is loaded and once a day; says whether it did.
+    fn warn_of_expiry(&mut self, now: UnixMillis) -> bool {
+        let facts = self.live.facts();
+        let left = facts.not_after.0.saturating_sub(now.0);
+        let warned = self.warned.filter(|(key, at)| {
+            *key == facts.key_fingerprint && now.0.saturating_sub(at.0) < EXPIRY_REMINDER_MILLIS
+        });
+        if left >= EXPIRY_WARNING_MILLIS || warned.is_some() {
+            return false;
+        }
+        self.warned = Some((facts.key_fingerprint, now));
+        let (identity, expires_at) = (&facts.identity, timestamp(facts.not_after));
+        if left == 0 {
+            error!(%identity, %expires_at, "the certificate has expired, every peer will refuse it: replace it");
+        } else {
+            warn!(%identity, %expires_at, "the certificate expires soon: replace it");
+        }
+        true
+    }
+
     /// One line per problem, not one per look.
     fn report(&mut self, problem: &CredentialsError) {
         let problem = problem.to_string();
@@ -129,16 +161,9 @@ fn digest(pem: &Pem) -> blake3::Hash {
     hasher.finalize()
 }
 
-fn announce(credentials: &Credentials) {
-    let facts = credentials.facts();
+fn announce(facts: &CertificateFacts) {
     let (identity, key) = (&facts.identity, &facts.key_fingerprint);
     let expires_at = timestamp(facts.not_after);
-    let left = facts.not_after.0.saturating_sub(now().0);
-    if left == 0 {
-        error!(%identity, %expires_at, "the certificate has expired, every peer will refuse it: replace it");
-    } else if left < EXPIRY_WARNING_MILLIS {
-        warn!(%identity, %expires_at, "the certificate expires soon: replace it");
-    }
     info!(%identity, %key, %expires_at, "TLS files loaded");
 }
 
@@ -149,4 +174,38 @@ pub(super) fn now() -> UnixMillis {
 fn timestamp(time: UnixMillis) -> String {
     let millis = i64::try_from(time.0).unwrap_or(i64::MAX);
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| format!("{millis} ms"), |time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::tests::pki::{Authority, HUB};
+
+    #[test]
+    fn the_end_of_a_certificate_is_warned_of_once_a_day() {
+        let dir = tempfile::tempdir().expect("directory");
+        let pem = Authority::new("ca").issue_for(HUB);
+        let file = |name: &str, bytes: &[u8]| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, bytes).expect("written");
+            path
+        };
+        let files = TlsFiles {
+            cert: file("tls.crt", &pem.cert),
+            key: file("tls.key", &pem.key),
+            ca: file("ca.crt", &pem.ca),
+        };
+        let (mut reloader, live) = Reloader::load(files, TlsMetrics::default()).expect("loaded");
+        let end = live.facts().not_after.0;
+        let mut warned_at = |time: u64| reloader.warn_of_expiry(UnixMillis(time));
+        assert!(!warned_at(end - 1_000), "loading it has warned already");
+        assert!(warned_at(end + EXPIRY_REMINDER_MILLIS));
+        assert!(!warned_at(end + EXPIRY_REMINDER_MILLIS + 1));
+        reloader.warned = None;
+        assert!(
+            !reloader.warn_of_expiry(UnixMillis(end - EXPIRY_WARNING_MILLIS)),
+            "too early"
+        );
+        assert!(reloader.warn_of_expiry(UnixMillis(end - EXPIRY_WARNING_MILLIS + 1)));
+    }
 }

@@ -10,14 +10,14 @@ use rcgen::{
 use crate::tls::{Credentials, LiveCredentials, Pem};
 
 pub(super) const EAST: &str = "spiffe://example.org/clusterset/default/cluster/east";
-pub(super) const HUB: &str = "spiffe://example.org/clusterset/default/hub/hub";
+pub(in crate::tls) const HUB: &str = "spiffe://example.org/clusterset/default/hub/hub";
 
-pub(super) struct Authority {
+pub(in crate::tls) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 /// What a certificate holds; valid now and for one day unless changed.
-pub(super) struct Wanted<'a> {
+pub(in crate::tls) struct Wanted<'a> {
     pub uris: &'a [&'a str],
     pub usages: &'a [ExtendedKeyUsagePurpose],
     pub expired: bool,
@@ -37,7 +37,7 @@ impl Default for Wanted<'_> {
 }
 
 impl Authority {
-    pub(super) fn new(name: &str) -> Self {
+    pub(in crate::tls) fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -50,7 +50,7 @@ impl Authority {
         self.issuer.pem()
     }
 
-    pub(super) fn issue(&self, wanted: &Wanted<'_>) -> Pem {
+    pub(in crate::tls) fn issue(&self, wanted: &Wanted<'_>) -> Pem {
         let key = KeyPair::generate().expect("key");
         let mut params = CertificateParams::default();
         params.extended_key_usages = wanted.usages.to_vec();
@@ -70,7 +70,7 @@ impl Authority {
         }
     }
 
-    pub(super) fn issue_for(&self, uri: &str) -> Pem {
+    pub(in crate::tls) fn issue_for(&self, uri: &str) -> Pem {
         self.issue(&Wanted {
             uris: &[uri],
             ..Wanted::default()
