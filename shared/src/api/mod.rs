@@ -6,6 +6,7 @@
 pub mod cluster_profile;
 pub mod cluster_property;
 pub mod conditions;
+pub mod convert;
 pub mod crd;
 pub mod names;
 pub mod service_export;

@@ -1,0 +1,477 @@
+//! A ServiceExport and its Service → an export, or the reason why `Valid` is False.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Service, ServicePort as KubernetesPort, ServiceSpec};
+
+use crate::{
+    api::{
+        ServiceExport,
+        conditions::service_export::{
+            REASON_INVALID_EXPORT, REASON_INVALID_SERVICE_TYPE, REASON_NAMESPACE_DENIED, REASON_NO_SERVICE,
+        },
+        names::{AGENT_MANAGER, CLUSTER_IP_NONE, LABEL_MANAGED_BY},
+    },
+    model::{
+        Export, IpFamily, Metadata, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
+        UnixMillis,
+        derived_name::{DERIVED_SERVICE_HASH_CHARS, DERIVED_SERVICE_PREFIX},
+        validate::{self, InvalidValue},
+    },
+};
+
+/// How the names of namespaces begin from which nothing is ever exported: Kubernetes keeps them for itself.
+const DENIED_NAMESPACE_PREFIX: &str = "kube-";
+
+/// Why a ServiceExport is not exported. Its text is the condition's message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExportProblem {
+    /// There is no Service of that name.
+    #[error("There is no Service {0}; create it, or delete this ServiceExport.")]
+    NoService(ServiceKey),
+    /// The Service is of a kind that is not exported.
+    #[error("{0}")]
+    InvalidServiceType(String),
+    /// ServiceExport or Service break a rule.
+    #[error("{0}")]
+    InvalidExport(InvalidValue),
+    /// Nothing is exported from the namespace.
+    #[error(
+        "Nothing is exported from namespace {0}: it begins with \"kube-\" or is on the agent's deny list. \
+         Move the Service to another namespace, or take this one off the list."
+    )]
+    NamespaceDenied(Box<str>),
+}
+
+impl ExportProblem {
+    /// The reason of the condition `Valid`.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NoService(_) => REASON_NO_SERVICE,
+            Self::InvalidServiceType(_) => REASON_INVALID_SERVICE_TYPE,
+            Self::InvalidExport(_) => REASON_INVALID_EXPORT,
+            Self::NamespaceDenied(_) => REASON_NAMESPACE_DENIED,
+        }
+    }
+}
+
+impl From<InvalidValue> for ExportProblem {
+    fn from(problem: InvalidValue) -> Self {
+        Self::InvalidExport(problem)
+    }
+}
+
+/// Namespaces from which nothing is exported, besides those that begin with `kube-`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NamespaceDenyList(BTreeSet<Box<str>>);
+
+impl NamespaceDenyList {
+    /// Denies these namespaces.
+    pub fn new(namespaces: impl IntoIterator<Item = impl Into<Box<str>>>) -> Self {
+        Self(namespaces.into_iter().map(Into::into).collect())
+    }
+
+    /// Whether exports of `namespace` are denied.
+    pub fn denies(&self, namespace: &str) -> bool {
+        namespace.starts_with(DENIED_NAMESPACE_PREFIX) || self.0.contains(namespace)
+    }
+}
+
+/// Joins a ServiceExport with its Service, values verbatim. `service` is `None` only when it is known that
+/// there is none.
+pub fn export_from(
+    service_export: &ServiceExport,
+    service: Option<&Service>,
+    deny: &NamespaceDenyList,
+) -> Result<Export, ExportProblem> {
+    let meta = &service_export.metadata;
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    if deny.denies(namespace) {
+        return Err(ExportProblem::NamespaceDenied(namespace.into()));
+    }
+    let key = ServiceKey::new(namespace, meta.name.as_deref().unwrap_or_default())
+        .map_err(|error| InvalidValue::new("metadata", format!("{error}; rename the Service")))?;
+    let Some(service) = service else {
+        return Err(ExportProblem::NoService(key));
+    };
+    let service_type = service_type(service)?;
+    let spec = service.spec.as_ref().unwrap_or(&EMPTY_SPEC);
+    let export = Export {
+        service: key,
+        created_at: created_at(service_export)?,
+        uid: meta.uid.as_deref().unwrap_or_default().into(),
+        generation: meta.generation.unwrap_or_default(),
+        service_type,
+        ports: ports(spec.ports.as_deref().unwrap_or_default())?,
+        policies: policies(spec)?,
+        ip_families: ip_families(spec)?,
+        labels: metadata(service_export.spec.exported_labels.as_ref()),
+        annotations: metadata(service_export.spec.exported_annotations.as_ref()),
+    };
+    validate::export(&export)?;
+    Ok(export)
+}
+
+fn created_at(service_export: &ServiceExport) -> Result<UnixMillis, InvalidValue> {
+    let seconds = service_export
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map(|time| time.0.as_second());
+    match seconds.map(u64::try_from) {
+        Some(Ok(seconds)) => Ok(UnixMillis(seconds.saturating_mul(1_000))),
+        _ => Err(InvalidValue::new(
+            "metadata.creationTimestamp",
+            "is missing or before 1970; delete the ServiceExport and create it anew",
+        )),
+    }
+}
+
+fn service_type(service: &Service) -> Result<ServiceType, ExportProblem> {
+    if is_made_by_tributary(service) {
+        let message = "The Service is a derived one, made from a ServiceImport; export the Service it stands for, \
+                       in the cluster where that runs.";
+        return Err(ExportProblem::InvalidServiceType(message.into()));
+    }
+    let spec = service.spec.as_ref().unwrap_or(&EMPTY_SPEC);
+    match spec.type_.as_deref().unwrap_or("ClusterIP") {
+        "ClusterIP" | "NodePort" | "LoadBalancer" => Ok(match is_headless(spec) {
+            true => ServiceType::Headless,
+            false => ServiceType::ClusterSetIp,
+        }),
+        other => Err(ExportProblem::InvalidServiceType(format!(
+            "The Service is of type {}, which cannot be exported; use ClusterIP, NodePort, LoadBalancer or headless.",
+            validate::shown(other)
+        ))),
+    }
+}
+
+/// By its label; or, should someone have taken that away, by the form of its name and the lack of a selector,
+/// which also finds the derived Services of other implementations.
+fn is_made_by_tributary(service: &Service) -> bool {
+    let labels = service.metadata.labels.as_ref();
+    let labelled = labels
+        .and_then(|labels| labels.get(LABEL_MANAGED_BY))
+        .is_some_and(|by| by == AGENT_MANAGER);
+    let name = service.metadata.name.as_deref().unwrap_or_default();
+    let named = name.strip_prefix(DERIVED_SERVICE_PREFIX).is_some_and(|hash| {
+        hash.len() == DERIVED_SERVICE_HASH_CHARS
+            && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'v'))
+    });
+    let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    labelled || (named && selector.is_none_or(BTreeMap::is_empty))
+}
+
+fn is_headless(spec: &ServiceSpec) -> bool {
+    let first = spec.cluster_ips.as_ref().and_then(|ips| ips.first());
+    spec.cluster_ip
+        .as_ref()
+        .or(first)
+        .is_some_and(|ip| ip == CLUSTER_IP_NONE)
+}
+
+fn ports(ports: &[KubernetesPort]) -> Result<Vec<ServicePort>, InvalidValue> {
+    let one = |(index, port): (usize, &KubernetesPort)| {
+        Ok(ServicePort {
+            name: port.name.as_deref().unwrap_or_default().into(),
+            protocol: super::protocol(&format!("ports[{index}].protocol"), port.protocol.as_deref())?,
+            port: super::port_number(&format!("ports[{index}].port"), port.port)?,
+            app_protocol: super::text(port.app_protocol.as_ref()),
+        })
+    };
+    ports.iter().enumerate().map(one).collect()
+}
+
+fn policies(spec: &ServiceSpec) -> Result<ServicePolicies, InvalidValue> {
+    let session_affinity = match spec.session_affinity.as_deref() {
+        None | Some("" | "None") => SessionAffinity::None,
+        Some("ClientIP") => SessionAffinity::ClientIp,
+        Some(_) => {
+            return Err(InvalidValue::new(
+                "sessionAffinity",
+                "is neither None nor ClientIP; use one of them",
+            ));
+        }
+    };
+    let client_ip = spec
+        .session_affinity_config
+        .as_ref()
+        .and_then(|config| config.client_ip.as_ref());
+    Ok(ServicePolicies {
+        session_affinity,
+        session_affinity_timeout_seconds: client_ip.and_then(|config| config.timeout_seconds),
+        internal_traffic_policy: super::text(spec.internal_traffic_policy.as_ref()),
+        traffic_distribution: super::text(spec.traffic_distribution.as_ref()),
+    })
+}
+
+fn ip_families(spec: &ServiceSpec) -> Result<Vec<IpFamily>, InvalidValue> {
+    let families = spec.ip_families.as_deref().unwrap_or_default();
+    let one = |family: &String| match family.as_str() {
+        "IPv4" => Ok(IpFamily::V4),
+        "IPv6" => Ok(IpFamily::V6),
+        _ => Err(InvalidValue::new(
+            "ipFamilies",
+            "has a value that is neither IPv4 nor IPv6; remove it",
+        )),
+    };
+    families.iter().map(one).collect()
+}
+
+fn metadata(map: Option<&BTreeMap<String, String>>) -> Metadata {
+    let entries = map.into_iter().flatten();
+    entries
+        .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+        .collect()
+}
+
+/// Stands for the spec of a Service that has none.
+static EMPTY_SPEC: std::sync::LazyLock<ServiceSpec> = std::sync::LazyLock::new(ServiceSpec::default);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn service_export(extra: Value) -> ServiceExport {
+        let mut object = json!({
+            "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+            "metadata": {
+                "namespace": "shop", "name": "cart", "uid": "u-1", "generation": 3,
+                "creationTimestamp": "2026-01-02T03:04:05Z",
+            },
+        });
+        merge(&mut object, extra);
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn service(extra: Value) -> Service {
+        let mut object = json!({
+            "metadata": {"namespace": "shop", "name": "cart"},
+            "spec": {
+                "type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"],
+                "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "selector": {"app": "cart"},
+                "ports": [{"name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080, "nodePort": 30080}],
+            },
+        });
+        merge(&mut object, extra);
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn merge(into: &mut Value, from: Value) {
+        match (into, from) {
+            (Value::Object(into), Value::Object(from)) => {
+                from.into_iter()
+                    .for_each(|(key, value)| merge(into.entry(key).or_insert(Value::Null), value));
+            }
+            (into, from) => *into = from,
+        }
+    }
+
+    fn convert(service_export_extra: Value, service_extra: Value) -> Result<Export, ExportProblem> {
+        let deny = NamespaceDenyList::new(["secret"]);
+        export_from(
+            &service_export(service_export_extra),
+            Some(&service(service_extra)),
+            &deny,
+        )
+    }
+
+    #[test]
+    fn an_export_carries_what_both_objects_state() {
+        let export = convert(
+            json!({"spec": {"exportedLabels": {"tier": "web"}, "exportedAnnotations": {"example.org/note": "x y"}}}),
+            json!({"spec": {
+                "sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}},
+                "internalTrafficPolicy": "Local", "trafficDistribution": "PreferClose",
+                "ipFamilies": ["IPv6", "IPv4"],
+                "ports": [{"port": 80}, {"name": "dns", "protocol": "UDP", "port": 53, "appProtocol": "dns"}],
+            }}),
+        )
+        .unwrap();
+        assert_eq!(export.service, ServiceKey::new("shop", "cart").unwrap());
+        assert_eq!(export.created_at, UnixMillis(1_767_323_045_000));
+        assert_eq!((&*export.uid, export.generation), ("u-1", 3));
+        assert_eq!(export.service_type, ServiceType::ClusterSetIp);
+        let ports: Vec<_> = export
+            .ports
+            .iter()
+            .map(|p| (&*p.name, p.port, p.app_protocol.as_deref()))
+            .collect();
+        assert_eq!(ports, [("", 80, None), ("dns", 53, Some("dns"))]);
+        assert_eq!(export.policies.session_affinity, SessionAffinity::ClientIp);
+        assert_eq!(export.policies.session_affinity_timeout_seconds, Some(10_800));
+        assert_eq!(export.policies.internal_traffic_policy.as_deref(), Some("Local"));
+        assert_eq!(
+            export.policies.traffic_distribution.as_deref(),
+            Some("PreferClose")
+        );
+        assert_eq!(export.ip_families, [IpFamily::V6, IpFamily::V4]);
+        assert_eq!(export.labels.get("tier").map(|v| &**v), Some("web"));
+        assert_eq!(
+            export.annotations.get("example.org/note").map(|v| &**v),
+            Some("x y")
+        );
+    }
+
+    #[test]
+    fn types_of_services_become_types_of_imports() {
+        for (spec, want) in [
+            (json!({"type": "NodePort"}), ServiceType::ClusterSetIp),
+            (json!({"type": "LoadBalancer"}), ServiceType::ClusterSetIp),
+            (json!({"type": null}), ServiceType::ClusterSetIp),
+            (
+                json!({"clusterIP": "None", "clusterIPs": ["None"]}),
+                ServiceType::Headless,
+            ),
+            (
+                json!({"clusterIP": null, "clusterIPs": ["None"]}),
+                ServiceType::Headless,
+            ),
+        ] {
+            let export = convert(json!({}), json!({"spec": spec.clone()})).unwrap();
+            assert_eq!(export.service_type, want, "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_headless_service_may_have_no_ports() {
+        let spec = json!({"spec": {"clusterIP": "None", "clusterIPs": ["None"], "ports": null}});
+        assert_eq!(convert(json!({}), spec).unwrap().ports, []);
+    }
+
+    #[test]
+    fn every_problem_has_its_reason_and_says_what_it_is() {
+        let label = |key: &str, value: &str| json!({"spec": {"exportedLabels": {key: value}}});
+        let port = |port: Value| json!({"spec": {"ports": [port]}});
+        let managed = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "tributary-agent"}}});
+        let derived = json!({"metadata": {"name": "derived-ovtkn0laet"}, "spec": {"selector": null}});
+        let none = json!({});
+        for (export, service, reason, words) in [
+            (
+                none.clone(),
+                json!({"spec": {"type": "ExternalName"}}),
+                "InvalidServiceType",
+                "ExternalName",
+            ),
+            (none.clone(), managed, "InvalidServiceType", "derived"),
+            (none.clone(), derived, "InvalidServiceType", "derived"),
+            (
+                json!({"metadata": {"namespace": "kube-system"}}),
+                none.clone(),
+                "NamespaceDenied",
+                "kube-system",
+            ),
+            (
+                json!({"metadata": {"namespace": "secret"}}),
+                none.clone(),
+                "NamespaceDenied",
+                "secret",
+            ),
+            (
+                json!({"metadata": {"name": "x".repeat(64)}}),
+                none.clone(),
+                "InvalidExport",
+                "service name",
+            ),
+            (
+                json!({"metadata": {"name": "a.b"}}),
+                none.clone(),
+                "InvalidExport",
+                "DNS label",
+            ),
+            (
+                json!({"metadata": {"uid": null}}),
+                none.clone(),
+                "InvalidExport",
+                "uid",
+            ),
+            (
+                json!({"metadata": {"creationTimestamp": null}}),
+                none.clone(),
+                "InvalidExport",
+                "creationTimestamp",
+            ),
+            (
+                label("app.kubernetes.io/name", "x"),
+                none.clone(),
+                "InvalidExport",
+                "reserved",
+            ),
+            (
+                label("a", "x y"),
+                none.clone(),
+                "InvalidExport",
+                "exportedLabels[\"a\"]",
+            ),
+            (
+                none.clone(),
+                port(json!({"port": 0})),
+                "InvalidExport",
+                "ports[0].port",
+            ),
+            (
+                none.clone(),
+                port(json!({"port": 65_536})),
+                "InvalidExport",
+                "ports[0].port",
+            ),
+            (
+                none.clone(),
+                port(json!({"port": 1, "protocol": "QUIC"})),
+                "InvalidExport",
+                "ports[0].protocol",
+            ),
+            (
+                none.clone(),
+                port(json!({"port": 1, "name": "Web"})),
+                "InvalidExport",
+                "ports[0].name",
+            ),
+            (
+                none.clone(),
+                json!({"spec": {"ipFamilies": null}}),
+                "InvalidExport",
+                "ipFamilies",
+            ),
+            (
+                none.clone(),
+                json!({"spec": {"ipFamilies": ["IPv5"]}}),
+                "InvalidExport",
+                "ipFamilies",
+            ),
+            (
+                none,
+                json!({"spec": {"sessionAffinity": "Cookie"}}),
+                "InvalidExport",
+                "sessionAffinity",
+            ),
+        ] {
+            let problem = convert(export.clone(), service.clone()).expect_err(&format!("{export} {service}"));
+            assert_eq!(problem.reason(), reason, "{problem}");
+            assert!(
+                problem.to_string().contains(words),
+                "{problem} does not say {words}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_service_there_is_no_service_unless_the_namespace_is_denied() {
+        let deny = NamespaceDenyList::default();
+        let problem = export_from(&service_export(json!({})), None, &deny).unwrap_err();
+        assert_eq!(problem.reason(), "NoService");
+        let denied = service_export(json!({"metadata": {"namespace": "kube-public"}}));
+        assert_eq!(
+            export_from(&denied, None, &deny).unwrap_err().reason(),
+            "NamespaceDenied"
+        );
+    }
+
+    #[test]
+    fn a_users_service_whose_name_only_looks_derived_is_exported() {
+        let own = json!({"metadata": {"name": "derived-dashboards"}});
+        assert!(convert(own.clone(), own).is_ok());
+    }
+}
