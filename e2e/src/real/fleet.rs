@@ -8,12 +8,18 @@ use super::process::Process;
 use super::programs::Programs;
 use super::{Error, Options};
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
 
 /// Clusters in one fleet: each costs about 400 MB.
 pub const CLUSTERS_MAX: usize = 16;
+/// An etcd that does not listen after this long never will.
+const LISTEN_WAIT: Duration = Duration::from_secs(60);
+/// How often that is tried.
+const LISTEN_POLL: Duration = Duration::from_millis(10);
 
 /// Running clusters. Dropping the fleet stops every process and removes its directory.
 pub struct Fleet {
@@ -42,7 +48,9 @@ impl Fleet {
         let [client, peer] = [ReservedPort::reserve()?, ReservedPort::reserve()?];
         let flags = components::etcd(directory.path(), client.number(), peer.number(), &options);
         let log = directory.path().join("etcd.log");
-        let etcd = Process::start("etcd", &programs.program("etcd"), &flags, &log)?;
+        let mut etcd = Process::start("etcd", &programs.program("etcd"), &flags, &log)?;
+        // An API server whose first dial is refused backs off for a second.
+        wait_listening(&mut etcd, client.number()).await?;
         let mut clusters = Vec::with_capacity(names.len());
         for (index, name) in names.iter().enumerate() {
             let cluster = Cluster::launch(
@@ -113,6 +121,21 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         // All end at the same time; the fields' own drops then wait for each.
         self.clusters.iter().for_each(Cluster::close);
+    }
+}
+
+async fn wait_listening(etcd: &mut Process, port: u16) -> Result<(), Error> {
+    let deadline = Instant::now() + LISTEN_WAIT;
+    let mut poll = tokio::time::interval(LISTEN_POLL);
+    loop {
+        poll.tick().await;
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok() {
+            return Ok(());
+        }
+        etcd.check()?;
+        if Instant::now() >= deadline {
+            return Err(etcd.failure(format!("does not listen after {} s", LISTEN_WAIT.as_secs())));
+        }
     }
 }
 
