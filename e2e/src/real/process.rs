@@ -50,7 +50,9 @@ impl Process {
         let output = open.map_err(Error::io("open", log))?;
         let errors = output.try_clone().map_err(Error::io("open", log))?;
         let mut command = if program.ends_with_stdin {
-            Command::new(&program.path)
+            let mut ours = Command::new(&program.path);
+            ours.env(EXIT_WITH_STDIN.0, EXIT_WITH_STDIN.1);
+            ours
         } else {
             let mut guarded = Command::new("/bin/sh");
             guarded.args(["-c", GUARD_SCRIPT, "guard"]).arg(&program.path);
@@ -59,7 +61,6 @@ impl Process {
         command
             .args(&program.leading_arguments)
             .args(arguments)
-            .env(EXIT_WITH_STDIN.0, EXIT_WITH_STDIN.1)
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors);
