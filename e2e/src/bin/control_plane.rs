@@ -3,8 +3,13 @@
 
 use clap::{Parser, Subcommand};
 use std::io::Write;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use tributary_e2e::real::module::Module;
 use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
+
+/// How often running clusters are looked at: a component that ended ends the command with its log.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Real Kubernetes control planes for tests and the demo, without containers.
 #[derive(Parser)]
@@ -73,6 +78,19 @@ fn main() -> anyhow::Result<()> {
 
 #[tokio::main]
 async fn run(names: &[String], options: Options) -> anyhow::Result<()> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let stop = async {
+        tokio::select! { _ = terminated.recv() => {}, _ = interrupted.recv() => {} }
+    };
+    // Whatever is unfinished when the signal comes is dropped, and with it every process and file.
+    tokio::select! {
+        served = serve(names, options) => served,
+        () = stop => Ok(()),
+    }
+}
+
+async fn serve(names: &[String], options: Options) -> anyhow::Result<()> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let fleet = Fleet::start(&names, options).await?;
     for cluster in fleet.clusters() {
@@ -88,6 +106,9 @@ async fn run(names: &[String], options: Options) -> anyhow::Result<()> {
         fleet.start_took().as_secs_f64()
     );
     std::io::stdout().flush()?;
-    tokio::signal::ctrl_c().await?;
-    Ok(())
+    let mut poll = tokio::time::interval(CHECK_EVERY);
+    loop {
+        poll.tick().await;
+        fleet.check()?;
+    }
 }

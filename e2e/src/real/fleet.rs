@@ -3,6 +3,7 @@
 
 use super::cluster::Cluster;
 use super::components;
+use super::directory::FleetDirectory;
 use super::ports::ReservedPort;
 use super::process::Process;
 use super::programs::Programs;
@@ -27,7 +28,7 @@ pub struct Fleet {
     clusters: Vec<Cluster>,
     etcd: Mutex<Process>,
     _etcd_ports: [ReservedPort; 2],
-    directory: tempfile::TempDir,
+    directory: FleetDirectory,
     start_took: Duration,
 }
 
@@ -37,14 +38,7 @@ impl Fleet {
         let began = Instant::now();
         check_names(names)?;
         let programs = Programs::find()?;
-        let directory = tempfile::Builder::new()
-            .prefix("tributary-clusters-")
-            .disable_cleanup(options.keep_directory)
-            .tempdir()
-            .map_err(|source| Error::Io {
-                action: "create a temporary directory".to_owned(),
-                source,
-            })?;
+        let directory = FleetDirectory::create(options.keep_directory)?;
         let [client, peer] = [ReservedPort::reserve()?, ReservedPort::reserve()?];
         let flags = components::etcd(directory.path(), client.number(), peer.number(), &options);
         let log = directory.path().join("etcd.log");

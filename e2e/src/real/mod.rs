@@ -37,6 +37,7 @@ pub mod build;
 mod certificates;
 mod cluster;
 mod components;
+mod directory;
 mod error;
 mod fleet;
 pub mod module;
