@@ -3,4 +3,5 @@
 //! * [`args`]: the command line; [`run`]: the wiring.
 
 pub mod args;
+pub mod outbox;
 pub mod run;

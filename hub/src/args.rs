@@ -80,6 +80,10 @@ pub struct ServeArgs {
     /// Certificate, key and trust roots.
     #[command(flatten)]
     pub tls: TlsFiles,
+    /// Take over members that know a later epoch than this log's, although the log holds facts. Only for a hub
+    /// that replaces another one which is stopped for good
+    #[arg(long, env = "TRIBUTARY_ADOPT_EPOCH")]
+    pub adopt_epoch: bool,
     /// Kubeconfig of the hub's own cluster, where ClusterProfiles are written. In a pod the service account is
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]

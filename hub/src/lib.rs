@@ -2,13 +2,20 @@
 //!
 //! * [`args`]: the command line; [`run`]: the wiring.
 //! * [`certs`]: certificates for hubs, members and operators.
-//! * [`fold`]: the pure core: decisions, state, and everything derived from it.
-//! * [`log`]: the event log.
-//! * [`wire`]: the edge to protobuf that only the hub has.
+//! * [`session`] → [`writer`] { decide → [`log`] → apply, by the rules of [`fold`] } → [`view`] → [`push`].
+//! * [`hub`] puts them together; [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
 pub mod certs;
+pub mod clock;
 pub mod fold;
+pub mod hub;
 pub mod log;
+pub mod metrics;
+pub mod push;
+pub mod replay;
 pub mod run;
+pub mod session;
+pub mod view;
 pub mod wire;
+pub mod writer;

@@ -1,21 +1,32 @@
 //! The wiring of `serve`: builds the parts, runs them under supervision, drains them.
 //! It decides nothing about facts; it only connects.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use proto::v1::sync_server::SyncServer;
 use shared::{
-    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
-    tls::{Reloader, TlsMetrics, accept, install_crypto_provider, tcp_connections},
+    identity::Role,
+    model::Epoch,
+    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor},
+    tls::{HTTP2_KEEPALIVE_INTERVAL, Reloader, TlsMetrics, accept, install_crypto_provider, tcp_connections},
 };
 use tokio::net::TcpListener;
 use tracing::info;
 
-use crate::args::ServeArgs;
+use crate::{
+    args::ServeArgs,
+    clock::Clock,
+    hub::{Hub, HubMetrics},
+    log,
+    session::SyncService,
+    writer::Options,
+};
 
 /// Runs the hub until it is told to stop or a part of it fails.
 pub fn serve(log: &LogArgs, args: ServeArgs) -> anyhow::Result<()> {
     log.init()?;
     install_crypto_provider()?;
-    block_on(serve_async(args))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve_async(args))
 }
 
 async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
@@ -23,7 +34,9 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     let signals = shutdown.listen()?;
     tokio::spawn(signals);
     let mut metrics = Metrics::new("tributary_hub", env!("CARGO_PKG_VERSION"));
+    let hub_metrics = HubMetrics::register(metrics.registry());
     let readiness = Readiness::default();
+    let opening = readiness.handle("event log replayed");
     let starting = readiness.handle("gRPC port open");
 
     let tls_metrics = TlsMetrics::default();
@@ -37,6 +50,27 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let incoming = accept(tcp_connections(listener), credentials.clone(), tls_metrics);
 
+    let identity = credentials.identity();
+    let Role::Hub(name) = &identity.role else {
+        bail!(
+            "--tls-cert is a {}'s certificate ({identity}); `tributary-hub certs hub` makes one for a hub",
+            identity.role.word()
+        );
+    };
+    let options = Options {
+        hub: name.clone(),
+        hub_version: env!("CARGO_PKG_VERSION").into(),
+        adopt_epoch: args.adopt_epoch,
+    };
+    let (data, clusterset) = (args.data.clone(), identity.clusterset.clone());
+    let hub = tokio::task::spawn_blocking(move || -> anyhow::Result<Hub> {
+        let new_epoch = Epoch::default().next(Clock::start().wall(), rand::random());
+        Hub::start(log::open(&data, &clusterset, new_epoch)?, options, hub_metrics)
+    })
+    .await
+    .context("opening the event log panicked")??;
+    drop(opening);
+
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
@@ -44,8 +78,11 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         "the admin port",
         admin.serve(readiness.clone(), metrics.finish(), drain.clone()),
     );
-    let (_health, health) = tonic_health::server::health_reporter();
+    let (health_reporter, health) = tonic_health::server::health_reporter();
+    health_reporter.set_serving::<SyncServer<SyncService>>().await;
     let server = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(HTTP2_KEEPALIVE_INTERVAL))
+        .add_routes(hub.routes(&shutdown))
         .add_service(health)
         .add_service(reflected().build_v1()?)
         .add_service(reflected().build_v1alpha()?);
@@ -53,6 +90,7 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         let served = server.serve_with_incoming_shutdown(incoming, drain.cancelled_owned());
         served.await.context("the gRPC port failed")
     });
+    supervisor.spawn("the event log's writer", hub.run(shutdown));
     info!(%address, identity = %credentials.identity(), "serving");
     drop(starting);
     supervisor.run().await

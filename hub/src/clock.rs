@@ -1,0 +1,42 @@
+//! The hub's clocks: monotonic milliseconds for deadlines, the wall clock for what is recorded.
+//! The only place that reads them; everything else is given numbers.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use shared::model::UnixMillis;
+
+/// A clock that counts from its making.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    started: Instant,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self {
+            started: Instant::now(),
+        }
+    }
+
+    /// Monotonic milliseconds.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Monotonic microseconds.
+    pub fn now_micros(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The instant at a number of monotonic milliseconds.
+    pub fn instant(&self, at: u64) -> Instant {
+        self.started + std::time::Duration::from_millis(at)
+    }
+
+    /// The wall clock; before 1970 it is 1970.
+    pub fn wall(&self) -> UnixMillis {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,137 @@
+//! One running hub, as a library: the log, the writer's thread, the gRPC services. The program puts sockets
+//! and supervision around it; tests put memory and simulated networks around it.
+
+use anyhow::Context;
+use proto::v1::sync_server::SyncServer;
+use shared::{
+    model::{Clusterset, sync::MESSAGE_BYTES_MAX},
+    shell::Shutdown,
+};
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+use tonic::service::{Routes, RoutesBuilder};
+
+use crate::{
+    clock::Clock,
+    fold::FOLD_VERSION,
+    log::{Log, LogReader},
+    metrics::WriterMetrics,
+    replay,
+    session::{SyncMetrics, SyncService},
+    view::SharedView,
+    writer::{Options, Writer, WriterError, WriterHandle},
+};
+
+/// What a hub counts.
+pub struct HubMetrics {
+    /// The writer's.
+    pub writer: WriterMetrics,
+    /// The sync service's.
+    pub sync: SyncMetrics,
+}
+
+impl HubMetrics {
+    /// Makes all metrics and registers them.
+    pub fn register(registry: &mut prometheus_client::registry::Registry) -> Self {
+        Self {
+            writer: WriterMetrics::register(registry),
+            sync: SyncMetrics::register(registry),
+        }
+    }
+}
+
+/// A hub whose writer runs.
+pub struct Hub {
+    /// The clusterset that it serves.
+    pub clusterset: Clusterset,
+    /// The way to the writer.
+    pub writer: WriterHandle,
+    /// What is published.
+    pub view: SharedView,
+    /// The log's history.
+    pub reader: LogReader,
+    /// Its clock.
+    pub clock: Clock,
+    /// The sessions that run.
+    pub sessions: TaskTracker,
+    sync_metrics: SyncMetrics,
+    writer_ended: oneshot::Receiver<Result<(), WriterError>>,
+}
+
+impl Hub {
+    /// Replays the log and starts the writer. It blocks while it replays.
+    pub fn start(log: Box<dyn Log>, options: Options, metrics: HubMetrics) -> anyhow::Result<Self> {
+        let clock = Clock::start();
+        let reader = log.reader();
+        let (state, head) = replay::replay(&reader).context("the event log cannot be replayed")?;
+        tracing::info!(
+            epoch = %head.epoch,
+            revision = head.revision.0,
+            members = state.members().len(),
+            fold_version = FOLD_VERSION,
+            millis = clock.now(),
+            "replayed the event log"
+        );
+        let clusterset = log.clusterset().clone();
+        let (writer, view) = Writer::new(state, log, options, clock, metrics.writer);
+        let (writer, writer_ended) = writer.spawn().context("cannot start the writer's thread")?;
+        let sessions = TaskTracker::new();
+        Ok(Self {
+            clusterset,
+            writer,
+            view,
+            reader,
+            clock,
+            sessions,
+            sync_metrics: metrics.sync,
+            writer_ended,
+        })
+    }
+
+    /// The gRPC services that members and people use.
+    pub fn routes(&self, shutdown: &Shutdown) -> Routes {
+        let sync = SyncService {
+            clusterset: self.clusterset.clone(),
+            writer: self.writer.clone(),
+            view: self.view.clone(),
+            reader: self.reader.clone(),
+            clock: self.clock,
+            metrics: self.sync_metrics.clone(),
+            drain: shutdown.drain().clone(),
+            tasks: self.sessions.clone(),
+        };
+        let mut routes = RoutesBuilder::default();
+        routes.add_service(
+            SyncServer::new(sync)
+                .max_decoding_message_size(MESSAGE_BYTES_MAX)
+                .max_encoding_message_size(MESSAGE_BYTES_MAX),
+        );
+        routes.routes()
+    }
+
+    /// Runs the writer until the drain is over: sessions end first, then what they handed over is made durable.
+    /// An error is the writer's own end: nothing more can be acknowledged.
+    pub async fn run(self, shutdown: Shutdown) -> anyhow::Result<()> {
+        let Self {
+            writer,
+            sessions,
+            writer_ended,
+            ..
+        } = self;
+        let ticking = writer.clone();
+        let mut ended = writer_ended;
+        tokio::select! {
+            ended = &mut ended => return ended.context("the writer's thread panicked")?.map_err(Into::into),
+            _gone = ticking.tick() => {}
+            () = shutdown.drain().cancelled() => {
+                sessions.close();
+                sessions.wait().await;
+                writer.stop().await;
+            }
+        }
+        ended
+            .await
+            .context("the writer's thread panicked")?
+            .map_err(Into::into)
+    }
+}

@@ -1,0 +1,139 @@
+//! Every metric of the hub, with its meaning. Label sets are closed; no cluster or service name is a label.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, EncodeLabelValue},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
+};
+use shared::model::sync::RefusalReason;
+
+use crate::log::Stats;
+
+/// Bytes on disk from which the log's size is worth a warning, until retention keeps it in bounds.
+pub const LOG_BYTES_WARNING: u64 = 10 * 1024 * 1024 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    reason: ReasonLabel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ReasonLabel(RefusalReason);
+
+impl EncodeLabelValue for ReasonLabel {
+    fn encode(
+        &self,
+        encoder: &mut prometheus_client::encoding::LabelValueEncoder<'_>,
+    ) -> Result<(), std::fmt::Error> {
+        EncodeLabelValue::encode(&self.0.as_str(), encoder)
+    }
+}
+
+/// What the writer counts.
+#[derive(Debug, Clone)]
+pub struct WriterMetrics {
+    events: Counter,
+    batches: Counter,
+    batch_bytes: Counter,
+    append_seconds: Histogram,
+    refused: Family<RefusalLabels, Counter>,
+    sessions: Gauge,
+    log_bytes: Gauge<u64, AtomicU64>,
+    log_syncs: Gauge<u64, AtomicU64>,
+    warned: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl WriterMetrics {
+    /// Makes the metrics and registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            events: Counter::default(),
+            batches: Counter::default(),
+            batch_bytes: Counter::default(),
+            append_seconds: Histogram::new(exponential_buckets(0.000_1, 2.0, 16)),
+            refused: Family::default(),
+            sessions: Gauge::default(),
+            log_bytes: Gauge::default(),
+            log_syncs: Gauge::default(),
+            warned: Arc::default(),
+        };
+        registry.register("events_recorded", "Events made durable", metrics.events.clone());
+        registry.register(
+            "log_batches",
+            "Batches made durable, each with one sync",
+            metrics.batches.clone(),
+        );
+        registry.register_with_unit(
+            "log_appended",
+            "Payload bytes of events made durable",
+            Unit::Bytes,
+            metrics.batch_bytes.clone(),
+        );
+        registry.register_with_unit(
+            "log_append",
+            "Time from handing a batch to the log until it is durable",
+            Unit::Seconds,
+            metrics.append_seconds.clone(),
+        );
+        registry.register(
+            "facts_refused",
+            "Items of members that were not taken, by reason",
+            metrics.refused.clone(),
+        );
+        registry.register("sessions", "Open sessions of members", metrics.sessions.clone());
+        registry.register_with_unit(
+            "log_on_disk",
+            "Bytes the event log takes on its volume; a warning is logged from 10 GiB",
+            Unit::Bytes,
+            metrics.log_bytes.clone(),
+        );
+        registry.register(
+            "log_syncs",
+            "Syncs of the log since the hub started",
+            metrics.log_syncs.clone(),
+        );
+        metrics
+    }
+
+    /// A batch became durable.
+    pub fn observe_batch(&self, events: usize, bytes: usize, micros: u64) {
+        self.events.inc_by(events as u64);
+        self.batches.inc();
+        self.batch_bytes.inc_by(bytes as u64);
+        self.append_seconds.observe(micros as f64 / 1e6);
+    }
+
+    /// An item was refused.
+    pub fn refused(&self, reason: RefusalReason) {
+        self.refused
+            .get_or_create(&RefusalLabels {
+                reason: ReasonLabel(reason),
+            })
+            .inc();
+    }
+
+    /// How many sessions are open.
+    pub fn sessions(&self, open: usize) {
+        self.sessions.set(open as i64);
+    }
+
+    /// The log's figures.
+    pub fn observe_log(&self, stats: &Stats) {
+        self.log_bytes.set(stats.bytes_on_disk);
+        self.log_syncs.set(stats.sync_count);
+        let large = stats.bytes_on_disk >= LOG_BYTES_WARNING;
+        if large && !self.warned.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            tracing::warn!(
+                bytes = stats.bytes_on_disk,
+                "the event log is large: see that the volume has room; nothing is removed from it yet"
+            );
+        }
+    }
+}

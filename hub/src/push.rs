@@ -1,0 +1,345 @@
+//! One member's way through the view: a snapshot, namespaces that were added, then what changes.
+//! Pure but for looking at the view it is given: it holds positions, never content, so a slow reader costs
+//! memory in keys and gets the latest state. It never decides what a member should hold.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use shared::model::{
+    ClusterId, Cursor, Revision,
+    sync::{CHUNK_BYTES, HubMessage, Interest, Namespaces, UpTo},
+};
+
+use crate::{
+    fold::DerivedKey,
+    view::{ChangePosition, Room, View, room},
+};
+
+/// Most changes of others that are passed over in one call, so that no call is long.
+const SCAN_MAX: usize = 20_000;
+
+/// Where a member stands.
+#[derive(Debug)]
+pub struct Push {
+    member: ClusterId,
+    interest: Interest,
+    stage: Stage,
+    /// Namespaces that were added to the interest and not sent yet.
+    added: VecDeque<(Box<str>, Option<DerivedKey>)>,
+    position: ChangePosition,
+    /// The head that was last told to the member.
+    told: Option<Cursor>,
+    /// True when something for this member was sent since `told`.
+    unsettled: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// A snapshot is to begin.
+    Begin,
+    /// It is under way: the rooms still to send, and the last key sent of the first of them.
+    Snapshot {
+        at: Cursor,
+        rooms: Rooms,
+        last: Option<DerivedKey>,
+    },
+    /// The snapshot is complete; changes follow.
+    Changes,
+}
+
+#[derive(Debug)]
+enum Rooms {
+    Listed(VecDeque<Room>),
+    /// All there are, after this one.
+    All {
+        last: Option<Room>,
+        current: Option<Room>,
+    },
+}
+
+impl Push {
+    /// A member that needs everything.
+    pub fn snapshot(member: ClusterId, interest: Interest) -> Self {
+        let position = ChangePosition::Revision(Default::default());
+        Self {
+            member,
+            interest,
+            stage: Stage::Begin,
+            added: VecDeque::new(),
+            position,
+            told: None,
+            unsettled: true,
+        }
+    }
+
+    /// A member that holds everything up to `cursor`.
+    pub fn resume(member: ClusterId, interest: Interest, cursor: Cursor) -> Self {
+        let position = ChangePosition::Revision(cursor.revision);
+        Self {
+            stage: Stage::Changes,
+            position,
+            told: Some(cursor),
+            unsettled: false,
+            ..Self::snapshot(member, interest)
+        }
+    }
+
+    /// Takes a change of interest. One that is not newer than the present one is passed over.
+    pub fn change_interest(
+        &mut self,
+        generation: u64,
+        added: BTreeSet<Box<str>>,
+        removed: &BTreeSet<Box<str>>,
+    ) {
+        if generation <= self.interest.generation {
+            return;
+        }
+        self.interest.generation = generation;
+        if let Namespaces::Only(names) = &mut self.interest.namespaces {
+            names.retain(|name| !removed.contains(name));
+            names.extend(added.iter().cloned());
+        }
+        self.added
+            .retain(|(name, _)| !removed.contains(name) && !added.contains(name));
+        self.added.extend(added.into_iter().map(|name| (name, None)));
+    }
+
+    /// How many namespaces the member is interested in; `None`: all.
+    pub fn interest_size(&self) -> Option<usize> {
+        match &self.interest.namespaces {
+            Namespaces::All => None,
+            Namespaces::Only(names) => Some(names.len()),
+        }
+    }
+
+    /// The next message for this member, or `None` when it has everything.
+    pub fn next(&mut self, view: &View) -> Option<HubMessage> {
+        match self.stage {
+            Stage::Begin => Some(self.begin(view)),
+            Stage::Snapshot { .. } => Some(self.continue_snapshot(view)),
+            Stage::Changes if !self.added.is_empty() => Some(self.next_added(view)),
+            Stage::Changes => self.next_changes(view),
+        }
+    }
+
+    /// Everything up to this revision has been sent; `None` while a snapshot is under way.
+    pub fn settled(&self) -> Option<Revision> {
+        match (&self.stage, &self.position) {
+            (Stage::Changes, ChangePosition::Revision(revision)) => Some(*revision),
+            (Stage::Changes, ChangePosition::Change((revision, _))) => Some(Revision(revision.0 - 1)),
+            (Stage::Begin | Stage::Snapshot { .. }, _) => None,
+        }
+    }
+
+    /// The cursor to confirm with a heartbeat, when everything has been sent and the head moved on.
+    pub fn idle_up_to(&mut self, view: &View) -> Option<UpTo> {
+        let caught_up = matches!(self.stage, Stage::Changes) && self.added.is_empty();
+        let all_seen = self.position == ChangePosition::Revision(view.head().revision);
+        (caught_up && all_seen && self.told != Some(view.head())).then(|| self.tell(view.head()))
+    }
+
+    fn tell(&mut self, cursor: Cursor) -> UpTo {
+        self.told = Some(cursor);
+        self.unsettled = false;
+        UpTo {
+            interest_generation: self.interest.generation,
+            cursor,
+        }
+    }
+
+    fn begin(&mut self, view: &View) -> HubMessage {
+        let mut rooms = VecDeque::from([Room::Member(self.member.clone())]);
+        let rooms = match &self.interest.namespaces {
+            Namespaces::All => Rooms::All {
+                last: None,
+                current: rooms.pop_front(),
+            },
+            Namespaces::Only(names) => {
+                rooms.extend(names.iter().cloned().map(Room::Namespace));
+                Rooms::Listed(rooms)
+            }
+        };
+        self.added.clear();
+        let at = view.head();
+        self.position = ChangePosition::Revision(at.revision);
+        self.stage = Stage::Snapshot {
+            at,
+            rooms,
+            last: None,
+        };
+        HubMessage::SnapshotBegin {
+            epoch: at.epoch,
+            interest_generation: self.interest.generation,
+        }
+    }
+
+    fn continue_snapshot(&mut self, view: &View) -> HubMessage {
+        let Stage::Snapshot { at, rooms, last } = &mut self.stage else {
+            unreachable!("called for a snapshot")
+        };
+        let at = *at;
+        let mut chunk = Chunk::default();
+        while let Some(current) = rooms.current(view) {
+            if !self.interest.allows(&current) {
+                rooms.advance();
+                continue;
+            }
+            if chunk.fill(view, &current, last) {
+                rooms.advance();
+                *last = None;
+            } else {
+                return chunk.message(self.interest.generation);
+            }
+        }
+        if !chunk.items.is_empty() {
+            return chunk.message(self.interest.generation);
+        }
+        self.stage = Stage::Changes;
+        HubMessage::SnapshotComplete(self.tell(at))
+    }
+
+    fn next_added(&mut self, view: &View) -> HubMessage {
+        let mut chunk = Chunk::default();
+        let Some((namespace, last)) = self.added.front_mut() else {
+            unreachable!("called for added namespaces")
+        };
+        chunk.fill(view, &Room::Namespace(namespace.clone()), last);
+        if !chunk.items.is_empty() {
+            // The call that finds nothing after the last object completes the namespace.
+            self.unsettled = true;
+            return chunk.message(self.interest.generation);
+        }
+        let (namespace, _) = self.added.pop_front().expect("it is the one just looked at");
+        HubMessage::NamespaceComplete {
+            interest_generation: self.interest.generation,
+            namespaces: BTreeSet::from([namespace]),
+        }
+    }
+
+    fn next_changes(&mut self, view: &View) -> Option<HubMessage> {
+        let mut chunk = Chunk::default();
+        while chunk.items.is_empty() {
+            let whole = self.collect_changes(view, &mut chunk);
+            if whole {
+                break;
+            }
+        }
+        if !chunk.items.is_empty() {
+            self.unsettled = true;
+            return Some(chunk.message(self.interest.generation));
+        }
+        self.unsettled.then(|| HubMessage::UpTo(self.tell(view.head())))
+    }
+
+    /// Adds changes that concern this member and moves the position; true when the head was reached.
+    fn collect_changes(&mut self, view: &View, chunk: &mut Chunk) -> bool {
+        let mut last = None;
+        for (passed, (change, entry)) in view.changed_after(&self.position).enumerate() {
+            if chunk.bytes >= CHUNK_BYTES || passed >= SCAN_MAX {
+                break;
+            }
+            last = Some(change);
+            if self.concerns(&change.1) {
+                chunk.push(entry.item.clone());
+            }
+        }
+        let stopped = last.is_some_and(|last| {
+            view.changed_after(&ChangePosition::Change(last.clone()))
+                .next()
+                .is_some()
+        });
+        self.position = match last {
+            Some(change) if stopped => ChangePosition::Change(change.clone()),
+            _ => ChangePosition::Revision(view.head().revision),
+        };
+        !stopped
+    }
+
+    fn concerns(&self, key: &DerivedKey) -> bool {
+        match room(key) {
+            Some(Room::Namespace(name)) => self.interest.namespaces.contains(&name),
+            Some(Room::Member(member)) => member == self.member,
+            None => false,
+        }
+    }
+}
+
+/// Whether the interest still covers a room of a snapshot that was begun under an older one.
+trait Allows {
+    fn allows(&self, room: &Room) -> bool;
+}
+
+impl Allows for Interest {
+    fn allows(&self, room: &Room) -> bool {
+        match room {
+            Room::Namespace(name) => self.namespaces.contains(name),
+            Room::Member(_) => true,
+        }
+    }
+}
+
+impl Rooms {
+    fn current(&mut self, view: &View) -> Option<Room> {
+        match self {
+            Self::Listed(rooms) => rooms.front().cloned(),
+            Self::All { last, current } => {
+                if current.is_none() {
+                    let namespaces = view.rooms_after(last.as_ref());
+                    *current = namespaces
+                        .take_while(|room| matches!(room, Room::Namespace(_)))
+                        .next()
+                        .cloned();
+                }
+                current.clone()
+            }
+        }
+    }
+
+    fn advance(&mut self) {
+        match self {
+            Self::Listed(rooms) => {
+                rooms.pop_front();
+            }
+            Self::All { last, current } => {
+                // The member's own room comes first and stands after every namespace in the order of rooms.
+                if let Some(Room::Namespace(name)) = current.take() {
+                    *last = Some(Room::Namespace(name));
+                }
+            }
+        }
+    }
+}
+
+/// Items of one message.
+#[derive(Default)]
+struct Chunk {
+    items: Vec<Bytes>,
+    bytes: usize,
+}
+
+impl Chunk {
+    /// Adds the objects of a room after `last`; true when none is left.
+    fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>) -> bool {
+        let start = last.clone();
+        for (key, entry) in view.objects(room, start.as_ref()) {
+            if self.bytes >= CHUNK_BYTES {
+                return false;
+            }
+            self.push(entry.item.clone());
+            *last = Some(key.clone());
+        }
+        true
+    }
+
+    fn push(&mut self, item: Bytes) {
+        self.bytes += item.len();
+        self.items.push(item);
+    }
+
+    fn message(self, interest_generation: u64) -> HubMessage {
+        HubMessage::Desired {
+            interest_generation,
+            items: self.items,
+        }
+    }
+}

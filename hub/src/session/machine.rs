@@ -1,0 +1,355 @@
+//! One member's session as a pure machine: what its messages mean, and what to say next.
+//! It owns the protocol's order, listings under way and what is waiting to be sent. It never reads a clock,
+//! touches a socket or the log: time comes as an argument, effects go out as values.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use shared::model::{
+    ClusterId, Cursor, Fact, FactKey, ListingGroup,
+    fact::MEMBER_FACTS_MAX,
+    sync::{
+        AgentMessage, Hello, HubMessage, Observation, ObservedItem, PROTOCOL_VERSION, Refused, UpTo, Welcome,
+    },
+};
+
+use crate::{push::Push, view::View};
+
+/// How often each side says something, in milliseconds.
+pub const HEARTBEAT_INTERVAL_MILLIS: u64 = 1_000;
+/// Silence after which a stream is given up, in milliseconds.
+pub const SILENCE_MAX_MILLIS: u64 = 10_000;
+/// Observations that a member may have unacknowledged.
+pub const UNACKNOWLEDGED_MAX: u32 = 8_192;
+/// How long a member may take for its Hello, in milliseconds.
+pub const HELLO_WAIT_MILLIS: u64 = 10_000;
+
+/// What the shell is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Ask the writer for admission.
+    Admit(Box<Hello>),
+    /// Hand facts to the writer, in this order.
+    Observe(Vec<Observation>),
+    /// Hand the end of a listing to the writer: what it saw, by key.
+    CompleteListing {
+        /// The observation's sequence number.
+        sequence: u64,
+        /// What was listed.
+        group: ListingGroup,
+        /// Every key that was reported and not removed since the listing began.
+        seen: Arc<BTreeSet<FactKey>>,
+    },
+    /// The agent says that it shuts down.
+    Goodbye,
+    /// The answer to a ping arrived.
+    Pong(u64),
+}
+
+/// Why a session ends, by our doing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// The first message was not Hello, or a second Hello came.
+    #[error("the first message of a session, and only the first, is Hello")]
+    HelloOutOfPlace,
+    /// Something came before Welcome.
+    #[error("nothing may be sent between Hello and Welcome")]
+    BeforeWelcome,
+    /// The versions do not overlap.
+    #[error(
+        "protocol version {theirs} is not served here; this hub speaks {PROTOCOL_VERSION} and its neighbours: upgrade the older side"
+    )]
+    Version {
+        /// What the agent speaks.
+        theirs: u32,
+    },
+    /// A sequence number was not the next.
+    #[error("observation {got} follows {last}: sequence numbers grow by one")]
+    Sequence {
+        /// The last one.
+        last: u64,
+        /// The one that came.
+        got: u64,
+    },
+    /// Too much is unacknowledged.
+    #[error("more than {UNACKNOWLEDGED_MAX} observations are unacknowledged")]
+    TooManyUnacknowledged,
+    /// Nothing was heard for too long.
+    #[error("nothing was heard for {SILENCE_MAX_MILLIS} ms")]
+    Silent,
+    /// An interest is too large.
+    #[error(
+        "an interest has at most {} namespaces",
+        shared::model::sync::INTEREST_NAMESPACES_MAX
+    )]
+    InterestTooLarge,
+    /// A listing ended that nobody asked for: taking it as complete would remove what it never had.
+    #[error("a listing was completed that was not asked for")]
+    ListingNotWanted,
+    /// A listing is too large.
+    #[error("a listing has at most {MEMBER_FACTS_MAX} facts")]
+    ListingTooLarge,
+}
+
+/// What the writer answers to an admitted Hello.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Admission {
+    /// What to tell the agent.
+    pub welcome: Welcome,
+    /// The cursor to go on from; `None`: a snapshot.
+    pub resume: Option<Cursor>,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Session {
+    member: ClusterId,
+    phase: Phase,
+    heard_at: u64,
+    said_at: u64,
+    last_sequence: u64,
+    acknowledged: u64,
+    acknowledged_said: u64,
+    refused: VecDeque<Refused>,
+    pings: VecDeque<u64>,
+    sources_version: u64,
+    listings: Listings,
+}
+
+#[derive(Debug)]
+enum Phase {
+    AwaitingHello,
+    Admitting(Box<Hello>),
+    Open {
+        welcome: Option<Box<Welcome>>,
+        push: Box<Push>,
+    },
+}
+
+/// The keys seen by the listings under way.
+#[derive(Debug, Default)]
+struct Listings {
+    exports: Option<BTreeSet<FactKey>>,
+    properties: Option<BTreeSet<FactKey>>,
+}
+
+impl Listings {
+    fn of(&mut self, group: ListingGroup) -> &mut Option<BTreeSet<FactKey>> {
+        match group {
+            ListingGroup::Exports => &mut self.exports,
+            ListingGroup::Properties => &mut self.properties,
+        }
+    }
+
+    fn note(&mut self, fact: &Fact) -> Result<(), Violation> {
+        let Some(key) = fact.key() else { return Ok(()) };
+        if let Some(seen) = self.of(key.group()) {
+            if fact.is_removal() {
+                seen.remove(&key);
+            } else {
+                seen.insert(key);
+            }
+            if seen.len() > MEMBER_FACTS_MAX {
+                return Err(Violation::ListingTooLarge);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    /// A session with a member whose certificate has been checked.
+    pub fn new(member: ClusterId, now: u64) -> Self {
+        Self {
+            member,
+            phase: Phase::AwaitingHello,
+            heard_at: now,
+            said_at: now,
+            last_sequence: 0,
+            acknowledged: 0,
+            acknowledged_said: 0,
+            refused: VecDeque::new(),
+            pings: VecDeque::new(),
+            sources_version: 0,
+            listings: Listings::default(),
+        }
+    }
+
+    /// Takes a message of the agent.
+    pub fn on_message(&mut self, message: AgentMessage, now: u64) -> Result<Vec<Effect>, Violation> {
+        self.heard_at = now;
+        match (&mut self.phase, message) {
+            (Phase::AwaitingHello, AgentMessage::Hello(hello)) => self.on_hello(hello),
+            (Phase::AwaitingHello, _) | (_, AgentMessage::Hello(_)) => Err(Violation::HelloOutOfPlace),
+            (Phase::Admitting(_), AgentMessage::Heartbeat) => Ok(vec![]),
+            (_, AgentMessage::Goodbye) => Ok(vec![Effect::Goodbye]),
+            (_, AgentMessage::Pong(nonce)) => Ok(vec![Effect::Pong(nonce)]),
+            (Phase::Admitting(_), _) => Err(Violation::BeforeWelcome),
+            (Phase::Open { .. }, AgentMessage::Heartbeat) => Ok(vec![]),
+            (Phase::Open { .. }, AgentMessage::Observations(observations)) => {
+                self.on_observations(observations)
+            }
+            (
+                Phase::Open { push, .. },
+                AgentMessage::InterestChanged {
+                    generation,
+                    added,
+                    removed,
+                },
+            ) => {
+                push.change_interest(generation, added, &removed);
+                let bound = shared::model::sync::INTEREST_NAMESPACES_MAX;
+                let fits = push.interest_size().is_none_or(|size| size <= bound);
+                fits.then(Vec::new).ok_or(Violation::InterestTooLarge)
+            }
+        }
+    }
+
+    fn on_hello(&mut self, hello: Box<Hello>) -> Result<Vec<Effect>, Violation> {
+        if hello.protocol_version.abs_diff(PROTOCOL_VERSION) > 1 {
+            return Err(Violation::Version {
+                theirs: hello.protocol_version,
+            });
+        }
+        self.phase = Phase::Admitting(hello.clone());
+        Ok(vec![Effect::Admit(hello)])
+    }
+
+    fn on_observations(&mut self, observations: Vec<Observation>) -> Result<Vec<Effect>, Violation> {
+        let mut effects = Vec::new();
+        let mut facts = Vec::with_capacity(observations.len());
+        for observation in observations {
+            let (last, got) = (self.last_sequence, observation.sequence);
+            if got != last + 1 {
+                return Err(Violation::Sequence { last, got });
+            }
+            self.last_sequence = got;
+            match &observation.item {
+                ObservedItem::Fact(fact) => self.listings.note(&fact.fact)?,
+                ObservedItem::Invalid(_) => {}
+                &ObservedItem::ListingCompleted(group) => {
+                    if !facts.is_empty() {
+                        effects.push(Effect::Observe(std::mem::take(&mut facts)));
+                    }
+                    let seen = self
+                        .listings
+                        .of(group)
+                        .take()
+                        .ok_or(Violation::ListingNotWanted)?;
+                    let seen = Arc::new(seen);
+                    effects.push(Effect::CompleteListing {
+                        sequence: got,
+                        group,
+                        seen,
+                    });
+                    continue;
+                }
+            }
+            facts.push(observation);
+        }
+        if !facts.is_empty() {
+            effects.push(Effect::Observe(facts));
+        }
+        if self.last_sequence - self.acknowledged > u64::from(UNACKNOWLEDGED_MAX) {
+            return Err(Violation::TooManyUnacknowledged);
+        }
+        Ok(effects)
+    }
+
+    /// The writer admitted the member.
+    pub fn on_admitted(&mut self, admission: Admission) {
+        let Phase::Admitting(hello) = &self.phase else {
+            return;
+        };
+        let interest = hello.interest.clone();
+        let push = match admission.resume {
+            Some(cursor) => Push::resume(self.member.clone(), interest, cursor),
+            None => Push::snapshot(self.member.clone(), interest),
+        };
+        let wanted = |wanted: bool| wanted.then(BTreeSet::new);
+        self.listings = Listings {
+            exports: wanted(admission.welcome.list_exports),
+            properties: wanted(admission.welcome.list_properties),
+        };
+        self.phase = Phase::Open {
+            welcome: Some(Box::new(admission.welcome)),
+            push: Box::new(push),
+        };
+    }
+
+    /// The writer dealt with everything up to `sequence`, durably.
+    pub fn on_acknowledged(&mut self, sequence: u64) {
+        self.acknowledged = self.acknowledged.max(sequence);
+    }
+
+    /// The writer refused an item.
+    pub fn on_refused(&mut self, refused: Refused) {
+        self.refused.push_back(refused);
+    }
+
+    /// Another session claims this member: find out whether this one is alive.
+    pub fn ping(&mut self, nonce: u64) {
+        self.pings.push_back(nonce);
+    }
+
+    /// The next thing to say, if there is any; call it until it returns `None`.
+    /// A refusal goes out before the acknowledgement that covers it.
+    pub fn poll(&mut self, view: &View, now: u64) -> Option<HubMessage> {
+        let message = self.next_message(view, now)?;
+        self.said_at = now;
+        Some(message)
+    }
+
+    fn next_message(&mut self, view: &View, now: u64) -> Option<HubMessage> {
+        if let Some(nonce) = self.pings.pop_front() {
+            return Some(HubMessage::Ping(nonce));
+        }
+        let Phase::Open { welcome, push } = &mut self.phase else {
+            return None;
+        };
+        if let Some(welcome) = welcome.take() {
+            return Some(HubMessage::Welcome(welcome));
+        }
+        if let Some(refused) = self.refused.pop_front() {
+            return Some(HubMessage::Refused(refused));
+        }
+        if self.acknowledged > self.acknowledged_said {
+            self.acknowledged_said = self.acknowledged;
+            return Some(HubMessage::Acknowledged(self.acknowledged));
+        }
+        if let Some(settled) = push.settled() {
+            let (version, sources) = view.sources_after(self.sources_version, settled);
+            if !sources.is_empty() {
+                self.sources_version = version;
+                return Some(HubMessage::SourcesChanged(sources));
+            }
+        }
+        if let Some(message) = push.next(view) {
+            return Some(message);
+        }
+        (now >= self.said_at + HEARTBEAT_INTERVAL_MILLIS).then(|| {
+            let up_to: Option<UpTo> = push.idle_up_to(view);
+            HubMessage::Heartbeat(up_to)
+        })
+    }
+
+    /// When to look again, though nothing happens: for a heartbeat, or to give the stream up.
+    pub fn next_deadline(&self) -> u64 {
+        let wait = match self.phase {
+            Phase::AwaitingHello | Phase::Admitting(_) => return self.heard_at + HELLO_WAIT_MILLIS,
+            Phase::Open { .. } => self.said_at + HEARTBEAT_INTERVAL_MILLIS,
+        };
+        wait.min(self.heard_at + SILENCE_MAX_MILLIS)
+    }
+
+    /// Whether the stream is to be given up.
+    pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
+        if now >= self.heard_at + SILENCE_MAX_MILLIS {
+            Err(Violation::Silent)
+        } else {
+            Ok(())
+        }
+    }
+}

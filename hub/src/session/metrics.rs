@@ -1,0 +1,76 @@
+//! What sessions count. Label values are closed sets of words; no cluster name is a label.
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family},
+    registry::Registry,
+};
+use shared::model::sync::HubMessage;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Admitted {
+    from: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Rejected {
+    reason: &'static str,
+}
+
+/// Counters of the sync service.
+#[derive(Debug, Clone, Default)]
+pub struct SyncMetrics {
+    admitted: Family<Admitted, Counter>,
+    rejected: Family<Rejected, Counter>,
+    items_pushed: Counter,
+    bytes_pushed: Counter,
+}
+
+impl SyncMetrics {
+    /// Makes the metrics and registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "sessions_admitted",
+            "Sessions admitted; from `cursor` (resumed) or from `snapshot`",
+            metrics.admitted.clone(),
+        );
+        registry.register(
+            "sessions_rejected",
+            "Sessions refused or ended for a reason: other_clusterset, not_a_member, held, membership, \
+             not_serving, new_epoch, protocol",
+            metrics.rejected.clone(),
+        );
+        registry.register(
+            "items_pushed",
+            "Derived objects sent to members",
+            metrics.items_pushed.clone(),
+        );
+        registry.register(
+            "bytes_pushed",
+            "Bytes of derived objects sent",
+            metrics.bytes_pushed.clone(),
+        );
+        metrics
+    }
+
+    /// A session was admitted.
+    pub fn admitted(&self, resume: bool) {
+        let from = if resume { "cursor" } else { "snapshot" };
+        self.admitted.get_or_create(&Admitted { from }).inc();
+    }
+
+    /// A session was refused, or ended by the hub.
+    pub fn rejected(&self, reason: &'static str) {
+        self.rejected.get_or_create(&Rejected { reason }).inc();
+    }
+
+    /// A message goes out.
+    pub fn sent(&self, message: &HubMessage) {
+        if let HubMessage::Desired { items, .. } = message {
+            self.items_pushed.inc_by(items.len() as u64);
+            self.bytes_pushed
+                .inc_by(items.iter().map(|item| item.len() as u64).sum());
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What is published: the derived objects as of the last durable event, ready to be sent.
+//! It owns encoded items, an index of what changed when, and what is known of each source.
+//! It is written by the writer after a batch is durable, never before; it decides nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ops::Bound,
+    sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use bytes::Bytes;
+use shared::model::{ClusterId, Cursor, Revision, sync::Source};
+use tokio::sync::watch;
+
+use crate::fold::DerivedKey;
+
+/// Most recent heads whose hashes are kept for checking cursors without reading the log.
+const HEADS_MAX: usize = 4_096;
+
+/// One derived object as members get it, or its tombstone.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Revision of the event that last changed it.
+    pub revision: Revision,
+    /// The encoded item; for a tombstone the encoded removal.
+    pub item: Bytes,
+    /// True for a tombstone.
+    pub removed: bool,
+}
+
+/// How far a reader of changes has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangePosition {
+    /// Everything up to this revision.
+    Revision(Revision),
+    /// Everything up to this change, in the middle of a revision.
+    Change((Revision, DerivedKey)),
+}
+
+/// A source, and since when it is so.
+#[derive(Debug, Clone)]
+struct SourceEntry {
+    version: u64,
+    since: Revision,
+    source: Source,
+}
+
+/// A change to the published objects.
+#[derive(Debug, Clone)]
+pub struct Publication {
+    /// The object.
+    pub key: DerivedKey,
+    /// What it became.
+    pub entry: Entry,
+}
+
+/// Who may hear of an object: everyone with an interest in a namespace, or one member.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    /// Members interested in the namespace.
+    Namespace(Box<str>),
+    /// One member.
+    Member(ClusterId),
+}
+
+/// Where an object is heard; `None`: it is the hub's own affair.
+pub fn room(key: &DerivedKey) -> Option<Room> {
+    match key {
+        DerivedKey::Import(service) => Some(Room::Namespace(service.namespace.clone())),
+        DerivedKey::Slice(slice) => Some(Room::Namespace(slice.service.namespace.clone())),
+        DerivedKey::ExportStatus(cluster, _) => Some(Room::Member(cluster.clone())),
+        DerivedKey::Profile(_) => None,
+    }
+}
+
+/// The published state of one clusterset.
+#[derive(Debug, Default)]
+pub struct View {
+    head: Cursor,
+    heads: VecDeque<Cursor>,
+    entries: BTreeMap<DerivedKey, Entry>,
+    rooms: BTreeMap<Room, BTreeSet<DerivedKey>>,
+    changed: BTreeSet<(Revision, DerivedKey)>,
+    tombstones: BTreeSet<(Revision, DerivedKey)>,
+    tombstone_floor: Revision,
+    sources: BTreeMap<ClusterId, SourceEntry>,
+    sources_version: u64,
+}
+
+impl View {
+    /// A view that stands at `head`, with tombstones complete after `tombstone_floor`.
+    pub fn new(head: Cursor, tombstone_floor: Revision) -> Self {
+        Self {
+            head,
+            heads: VecDeque::from([head]),
+            tombstone_floor,
+            ..Self::default()
+        }
+    }
+
+    /// Puts a view of a new epoch in the place of this one. What is known of sources stays, as of now.
+    pub fn replace(&mut self, view: View) {
+        let (sources, sources_version) = (std::mem::take(&mut self.sources), self.sources_version);
+        *self = View {
+            sources_version,
+            ..view
+        };
+        self.set_sources(sources.into_values().map(|entry| entry.source));
+    }
+
+    /// The last durable position.
+    pub fn head(&self) -> Cursor {
+        self.head
+    }
+
+    /// A cursor older than this cannot be resumed: tombstones after it have been dropped.
+    pub fn tombstone_floor(&self) -> Revision {
+        self.tombstone_floor
+    }
+
+    /// The chain hash at one of the recent revisions.
+    pub fn recent_head(&self, revision: Revision) -> Option<Cursor> {
+        let index = self
+            .heads
+            .binary_search_by_key(&revision, |cursor| cursor.revision)
+            .ok()?;
+        self.heads.get(index).copied()
+    }
+
+    /// Takes what a durable batch changed.
+    pub fn publish(&mut self, head: Cursor, changes: Vec<Publication>, tombstones_max: usize) {
+        for Publication { key, entry } in changes {
+            self.put(key, entry);
+        }
+        while self.tombstones.len() > tombstones_max {
+            let Some((revision, key)) = self.tombstones.pop_first() else {
+                break;
+            };
+            self.changed.remove(&(revision, key.clone()));
+            self.entries.remove(&key);
+            self.tombstone_floor = self.tombstone_floor.max(revision);
+        }
+        if head != self.head {
+            self.head = head;
+            self.heads.push_back(head);
+            if self.heads.len() > HEADS_MAX {
+                self.heads.pop_front();
+            }
+        }
+    }
+
+    fn put(&mut self, key: DerivedKey, entry: Entry) {
+        let Some(room) = room(&key) else { return };
+        let (revision, removed) = (entry.revision, entry.removed);
+        self.place(room, &key, removed);
+        if let Some(old) = self.entries.insert(key.clone(), entry) {
+            let place = (old.revision, key.clone());
+            self.changed.remove(&place);
+            self.tombstones.remove(&place);
+        }
+        if removed {
+            self.tombstones.insert((revision, key.clone()));
+        }
+        self.changed.insert((revision, key));
+    }
+
+    fn place(&mut self, room: Room, key: &DerivedKey, removed: bool) {
+        if !removed {
+            self.rooms.entry(room).or_default().insert(key.clone());
+        } else if let Some(objects) = self.rooms.get_mut(&room) {
+            objects.remove(key);
+            if objects.is_empty() {
+                self.rooms.remove(&room);
+            }
+        }
+    }
+
+    /// States what is known of the sources; only what differs counts as a change. Call it after
+    /// [`View::publish`]: a source's state may be told only with everything up to the head.
+    pub fn set_sources(&mut self, sources: impl IntoIterator<Item = Source>) {
+        let (version, since) = (self.sources_version + 1, self.head.revision);
+        for source in sources {
+            let known = self.sources.get(&source.cluster).map(|entry| &entry.source);
+            if known != Some(&source) {
+                self.sources_version = version;
+                self.sources.insert(
+                    source.cluster.clone(),
+                    SourceEntry {
+                        version,
+                        since,
+                        source,
+                    },
+                );
+            }
+        }
+    }
+
+    /// The sources that changed after `version`, as far as a member may hear of them that has everything up
+    /// to `settled`: hearing that a source is listed before its objects arrived would delete them.
+    /// Returns the version to go on from.
+    pub fn sources_after(&self, version: u64, settled: Revision) -> (u64, Vec<Source>) {
+        let due = |entry: &&SourceEntry| entry.version > version && entry.since <= settled;
+        let due: Vec<_> = self.sources.values().filter(due).collect();
+        let version = due.iter().map(|entry| entry.version).max().unwrap_or(version);
+        (
+            version,
+            due.into_iter().map(|entry| entry.source.clone()).collect(),
+        )
+    }
+
+    /// A number that grows whenever a source changes.
+    pub fn sources_version(&self) -> u64 {
+        self.sources_version
+    }
+
+    /// What changed after `position`, oldest first, tombstones included; each with its place, which is the
+    /// position to go on from.
+    pub fn changed_after<'a>(
+        &'a self,
+        position: &'a ChangePosition,
+    ) -> impl Iterator<Item = (&'a (Revision, DerivedKey), &'a Entry)> {
+        let changed = match position {
+            ChangePosition::Revision(revision) => self.changed.range((
+                Bound::Included((revision.next(), DerivedKey::first_of_namespace(""))),
+                Bound::Unbounded,
+            )),
+            ChangePosition::Change(change) => self
+                .changed
+                .range((Bound::Excluded(change.clone()), Bound::Unbounded)),
+        };
+        changed.filter_map(|change| self.entries.get(&change.1).map(|entry| (change, entry)))
+    }
+
+    /// The objects of a room, after `last`, in key order; no tombstones.
+    pub fn objects<'a>(
+        &'a self,
+        room: &Room,
+        last: Option<&'a DerivedKey>,
+    ) -> impl Iterator<Item = (&'a DerivedKey, &'a Entry)> {
+        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let keys = self
+            .rooms
+            .get(room)
+            .map(|objects| objects.range((start, Bound::Unbounded)));
+        keys.into_iter()
+            .flatten()
+            .filter_map(|key| self.entries.get(key).map(|entry| (key, entry)))
+    }
+
+    /// The rooms there are, after `last`.
+    pub fn rooms_after(&self, last: Option<&Room>) -> impl Iterator<Item = &Room> {
+        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.rooms.range((start, Bound::Unbounded)).map(|(room, _)| room)
+    }
+
+    /// How many objects and tombstones there are.
+    pub fn len(&self) -> (usize, usize) {
+        (self.entries.len() - self.tombstones.len(), self.tombstones.len())
+    }
+}
+
+/// The view as writer and sessions share it: one writes, everyone reads, waiting costs a number.
+#[derive(Debug, Clone)]
+pub struct SharedView {
+    view: Arc<RwLock<View>>,
+    version: watch::Sender<u64>,
+}
+
+impl SharedView {
+    /// Shares a view.
+    pub fn new(view: View) -> Self {
+        Self {
+            view: Arc::new(RwLock::new(view)),
+            version: watch::Sender::new(0),
+        }
+    }
+
+    /// Looks at it. Short: the writer waits.
+    pub fn read(&self) -> RwLockReadGuard<'_, View> {
+        self.view
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Changes it and wakes everyone who waits.
+    pub fn write(&self, change: impl FnOnce(&mut View)) {
+        let mut guard: RwLockWriteGuard<'_, View> = self
+            .view
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        change(&mut guard);
+        drop(guard);
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// Tells of changes: the number grows with each.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+}

@@ -1,0 +1,515 @@
+//! The writer's mind: takes requests one by one, decides, numbers and applies, and collects what a durable
+//! batch will release. It owns the state and what is volatile about members. Pure: the thread around it
+//! appends, publishes and answers; nothing of a batch is seen before that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use shared::{
+    model::{
+        ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup, Revision, SessionId, UnixMillis,
+        sync::{
+            DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
+        },
+    },
+    wire,
+};
+
+use super::{
+    admission::{AdmitRequest, Holder},
+    connectivity::Heard,
+};
+use crate::{
+    fold::{self, Change, Command, DerivedContent, DerivedKey, Draft, DraftFact, Rejection, State},
+    log::chain,
+    session::machine::Admission,
+    view::{Entry, Publication},
+};
+
+/// Names one question of the shell, so that the answer finds its way back.
+pub type Token = u64;
+
+/// Something the writer is asked.
+#[derive(Debug)]
+pub enum Request {
+    /// A member introduced itself.
+    Admit(Token, Box<AdmitRequest>),
+    /// Facts of an admitted session, in order.
+    Observe {
+        /// The session.
+        session: SessionId,
+        /// Its cluster.
+        cluster: ClusterId,
+        /// What it observed.
+        observations: Vec<Observation>,
+    },
+    /// The end of a listing.
+    CompleteListing {
+        /// The session.
+        session: SessionId,
+        /// Its cluster.
+        cluster: ClusterId,
+        /// The observation's sequence number.
+        sequence: u64,
+        /// What was listed.
+        group: ListingGroup,
+        /// The keys that it has.
+        seen: std::sync::Arc<BTreeSet<FactKey>>,
+    },
+    /// A session ended.
+    Closed {
+        /// The session.
+        session: SessionId,
+        /// Its cluster.
+        cluster: ClusterId,
+        /// When it was last heard, in monotonic milliseconds.
+        heard_at: u64,
+    },
+    /// An operator's decision; without `confirm` it is only tried.
+    Operate {
+        /// Where the answer goes.
+        token: Token,
+        /// The decision.
+        command: Command,
+        /// False: a dry run.
+        confirm: bool,
+    },
+}
+
+/// What goes out once the batch is durable.
+#[derive(Debug)]
+pub enum Reply {
+    /// A Hello was admitted.
+    Admitted(Token, Box<Admission>),
+    /// A Hello was not admitted; what to do is in the message.
+    NotAdmitted(Token, NotAdmitted),
+    /// Everything of the session up to the sequence number has been dealt with.
+    Acknowledged(SessionId, u64),
+    /// One item was not taken.
+    Refused(SessionId, Refused),
+    /// The session is over: another took its place, or its member is none any more.
+    Close(SessionId, String),
+    /// An operator's decision was carried out or tried.
+    Operated(Token, Result<Operated, Rejection>),
+}
+
+/// Why a Hello was not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// Another session holds the member: ping it, and ask again naming it if it stays silent.
+    Held(Holder),
+    /// Come again at once: a new epoch has been minted.
+    NewEpoch,
+    /// No.
+    Refused(String),
+    /// The clusterset is not served.
+    NotServing(String),
+}
+
+/// The outcome of an operator's decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operated {
+    /// Revision of the event; `None` for a dry run or when there was nothing to do.
+    pub revision: Option<Revision>,
+    /// The kinds of facts it led or would lead to.
+    pub kinds: Vec<&'static str>,
+}
+
+/// What a batch did, to be released when it is durable.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Encoded events; may be empty.
+    pub payloads: Vec<Vec<u8>>,
+    /// The head after it.
+    pub head: Cursor,
+    /// Derived objects that changed.
+    pub publications: Vec<Publication>,
+    /// All sources, if any of them changed.
+    pub sources: Option<Vec<Source>>,
+    /// Answers.
+    pub replies: Vec<Reply>,
+}
+
+/// A member's open session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Open {
+    /// Its number.
+    pub session: SessionId,
+    /// The agent's instance.
+    pub instance: Box<str>,
+    /// The agent's leaseTransitions.
+    pub lease_transitions: i64,
+    /// What has been dealt with.
+    pub acknowledged: u64,
+}
+
+/// The writer's mind.
+#[derive(Debug)]
+pub struct Core {
+    pub(super) state: State,
+    pub(super) head: Cursor,
+    pub(super) recorded_at: UnixMillis,
+    pub(super) options: Options,
+    pub(super) sessions: BTreeMap<ClusterId, Open>,
+    pub(super) listed: BTreeSet<ClusterId>,
+    pub(super) heard: Heard,
+    pub(super) last_session: SessionId,
+    pub(super) must_mint: Option<Epoch>,
+    pub(super) not_serving: Option<String>,
+    pub(super) batch: Batch,
+    pub(super) sources_changed: bool,
+}
+
+/// What does not change while the hub runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The hub's name in its certificate.
+    pub hub: Box<str>,
+    /// The program's version.
+    pub hub_version: Box<str>,
+    /// Whether a higher epoch of members is adopted although the log holds facts.
+    pub adopt_epoch: bool,
+}
+
+impl Core {
+    /// A core over a replayed state; `now` is monotonic milliseconds.
+    pub fn new(state: State, head: Cursor, recorded_at: UnixMillis, options: Options, now: u64) -> Self {
+        Self {
+            state,
+            head,
+            recorded_at,
+            options,
+            sessions: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            heard: Heard::new(now),
+            last_session: SessionId(0),
+            must_mint: None,
+            not_serving: None,
+            batch: Batch {
+                head,
+                ..Batch::default()
+            },
+            sources_changed: true,
+        }
+    }
+
+    /// The state, which may hold more than is durable: for looking only between batches.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The clusters with an open session.
+    pub fn connected(&self) -> impl Iterator<Item = &ClusterId> {
+        self.sessions.keys()
+    }
+
+    /// The clusters that are listed in this process's life.
+    pub fn listed(&self) -> &BTreeSet<ClusterId> {
+        &self.listed
+    }
+
+    /// The position after everything that was applied.
+    pub fn head(&self) -> Cursor {
+        self.head
+    }
+
+    /// Set when the clusterset is not served, and why.
+    pub fn not_serving(&self) -> Option<&str> {
+        self.not_serving.as_deref()
+    }
+
+    /// An epoch that must be begun before anything else is answered.
+    pub fn must_mint(&self) -> Option<Epoch> {
+        self.must_mint
+    }
+
+    /// How many events wait in the batch, and their bytes.
+    pub fn pending(&self) -> (usize, usize) {
+        (
+            self.batch.payloads.len(),
+            self.batch.payloads.iter().map(Vec::len).sum(),
+        )
+    }
+
+    /// Takes one request. `clock` is the wall clock, `now` monotonic milliseconds.
+    pub fn handle(&mut self, request: Request, clock: UnixMillis, now: u64) {
+        self.recorded_at = self.recorded_at.max(clock);
+        match request {
+            Request::Admit(token, request) => self.admit(token, *request, now),
+            Request::Observe {
+                session,
+                cluster,
+                observations,
+            } => {
+                self.observe(session, &cluster, observations);
+            }
+            Request::CompleteListing {
+                session,
+                cluster,
+                sequence,
+                group,
+                seen,
+            } => {
+                self.complete_listing(session, &cluster, sequence, group, seen);
+            }
+            Request::Closed {
+                session,
+                cluster,
+                heard_at,
+            } => self.closed(session, &cluster, heard_at),
+            Request::Operate {
+                token,
+                command,
+                confirm,
+            } => self.operate(token, &command, confirm),
+        }
+    }
+
+    /// The batch as it stands; the next one begins.
+    pub fn take_batch(&mut self) -> Batch {
+        if std::mem::take(&mut self.sources_changed) {
+            let listed = &self.listed;
+            let sources = self.state.members().iter().map(|(cluster, member)| Source {
+                cluster: cluster.clone(),
+                state: member.source_state(),
+                listed: listed.contains(cluster),
+            });
+            self.batch.sources = Some(sources.collect());
+        }
+        self.batch.head = self.head;
+        std::mem::replace(
+            &mut self.batch,
+            Batch {
+                head: self.head,
+                ..Batch::default()
+            },
+        )
+    }
+
+    fn observe(&mut self, session: SessionId, cluster: &ClusterId, observations: Vec<Observation>) {
+        for Observation { sequence, item } in observations {
+            if !self.admits(session, cluster) {
+                // A stale session: its stream is being closed, and its facts may contradict the present one's.
+                return;
+            }
+            let outcome = match item {
+                ObservedItem::Fact(fact) => {
+                    let command = Command::Observe {
+                        cluster: cluster.clone(),
+                        session,
+                        sequence,
+                        fact,
+                    };
+                    self.decide_and_apply(&command)
+                }
+                ObservedItem::Invalid(refused) => {
+                    self.batch
+                        .replies
+                        .push(Reply::Refused(session, Refused { sequence, ..refused }));
+                    Ok(())
+                }
+                // The session hands listings over on their own.
+                ObservedItem::ListingCompleted(_) => Ok(()),
+            };
+            if let Err(rejection) = outcome {
+                self.batch
+                    .replies
+                    .push(Reply::Refused(session, refused(sequence, &rejection)));
+            }
+            self.acknowledge(cluster, sequence);
+        }
+    }
+
+    fn complete_listing(
+        &mut self,
+        session: SessionId,
+        cluster: &ClusterId,
+        sequence: u64,
+        group: ListingGroup,
+        seen: std::sync::Arc<BTreeSet<FactKey>>,
+    ) {
+        if !self.admits(session, cluster) {
+            return;
+        }
+        let command = Command::CompleteListing {
+            cluster: cluster.clone(),
+            session,
+            sequence,
+            group,
+            seen,
+        };
+        match self.decide_and_apply(&command) {
+            Ok(()) if group == ListingGroup::Exports => self.mark_listed(cluster),
+            Ok(()) => {}
+            Err(rejection) => {
+                self.batch
+                    .replies
+                    .push(Reply::Refused(session, refused(sequence, &rejection)));
+            }
+        }
+        self.acknowledge(cluster, sequence);
+    }
+
+    pub(super) fn mark_listed(&mut self, cluster: &ClusterId) {
+        self.sources_changed |= self.listed.insert(cluster.clone());
+    }
+
+    fn admits(&self, session: SessionId, cluster: &ClusterId) -> bool {
+        self.sessions
+            .get(cluster)
+            .is_some_and(|open| open.session == session)
+    }
+
+    fn acknowledge(&mut self, cluster: &ClusterId, sequence: u64) {
+        let Some(open) = self.sessions.get_mut(cluster) else {
+            return;
+        };
+        open.acknowledged = sequence;
+        let session = open.session;
+        // Only the last acknowledgement of a batch says anything.
+        if let Some(Reply::Acknowledged(last, known)) = self.batch.replies.last_mut()
+            && *last == session
+        {
+            *known = sequence;
+            return;
+        }
+        self.batch.replies.push(Reply::Acknowledged(session, sequence));
+    }
+
+    fn closed(&mut self, session: SessionId, cluster: &ClusterId, heard_at: u64) {
+        if self.admits(session, cluster) {
+            self.sessions.remove(cluster);
+            self.heard.left(cluster, heard_at);
+        }
+    }
+
+    fn operate(&mut self, token: Token, command: &Command, confirm: bool) {
+        let outcome = match fold::decide(&self.state, command) {
+            Err(rejection) => Err(rejection),
+            Ok(drafts) => {
+                let kinds = drafts.iter().map(kind).collect();
+                let before = self.head.revision;
+                if confirm {
+                    self.record(drafts);
+                    self.drop_former_members();
+                }
+                let revision = (self.head.revision > before).then_some(self.head.revision);
+                Ok(Operated { revision, kinds })
+            }
+        };
+        self.batch.replies.push(Reply::Operated(token, outcome));
+    }
+
+    /// Ends the sessions of clusters that are no members any more.
+    fn drop_former_members(&mut self) {
+        let former: Vec<ClusterId> = self
+            .sessions
+            .keys()
+            .filter(|cluster| self.state.current_member(cluster).is_none())
+            .cloned()
+            .collect();
+        for cluster in former {
+            if let Some(open) = self.sessions.remove(&cluster) {
+                let why = format!("{cluster} is no member of this clusterset any more");
+                self.batch.replies.push(Reply::Close(open.session, why));
+            }
+            self.listed.remove(&cluster);
+            self.heard.forget(&cluster);
+        }
+    }
+
+    pub(super) fn decide_and_apply(&mut self, command: &Command) -> Result<(), Rejection> {
+        let drafts = fold::decide(&self.state, command)?;
+        self.record(drafts);
+        Ok(())
+    }
+
+    fn record(&mut self, drafts: Vec<Draft>) {
+        for draft in drafts {
+            let fact = match &draft.fact {
+                DraftFact::Encoded(fact) => fact.clone(),
+                DraftFact::Decided(fact) => wire::encode_fact(fact),
+            };
+            let event = draft.event(&self.state, fact, self.recorded_at);
+            let payload = wire::encode_event(&event);
+            self.head = Cursor {
+                revision: event.revision,
+                hash: chain(self.head.hash, &payload),
+                ..self.head
+            };
+            self.sources_changed |= concerns_sources(&event.fact.fact);
+            let changes = fold::apply(&mut self.state, &event);
+            self.batch.payloads.push(payload);
+            self.batch
+                .publications
+                .extend(changes.into_iter().filter_map(publication));
+        }
+    }
+}
+
+fn kind(draft: &Draft) -> &'static str {
+    match &draft.fact {
+        DraftFact::Encoded(fact) => fact.fact.kind(),
+        DraftFact::Decided(fact) => fact.kind(),
+    }
+}
+
+fn refused(sequence: u64, rejection: &Rejection) -> Refused {
+    let reason = match rejection {
+        Rejection::Refused { reason, .. } => *reason,
+        _ => RefusalReason::Invalid,
+    };
+    Refused {
+        sequence,
+        reason,
+        message: rejection.to_string().into(),
+    }
+}
+
+/// Whether members must hear of it as a change of a source.
+fn concerns_sources(fact: &Fact) -> bool {
+    matches!(
+        fact,
+        Fact::MemberJoined { .. }
+            | Fact::MemberLeft
+            | Fact::MemberEvicted { .. }
+            | Fact::MemberForgotten { .. }
+            | Fact::MemberLive
+            | Fact::MemberSuspect
+            | Fact::MemberLost
+    )
+}
+
+/// A derived change in the form in which members get it; `None` for what only the hub itself uses.
+pub fn publication(change: Change) -> Option<Publication> {
+    let revision = change.revision;
+    let removed = change.content.is_none();
+    let desired = match change.content {
+        Some(DerivedContent::Import(import)) => DesiredChange::Import(import),
+        Some(DerivedContent::Slice(slice)) => DesiredChange::Slice(slice),
+        Some(DerivedContent::ExportStatus(status)) => DesiredChange::ExportStatus(status),
+        Some(DerivedContent::Profile(_)) => return None,
+        None => DesiredChange::Removed(desired_key(&change.key)?),
+    };
+    let item: Bytes = wire::encode_desired(&DesiredItem {
+        revision,
+        change: desired,
+    });
+    Some(Publication {
+        key: change.key,
+        entry: Entry {
+            revision,
+            item,
+            removed,
+        },
+    })
+}
+
+fn desired_key(key: &DerivedKey) -> Option<DesiredKey> {
+    match key {
+        DerivedKey::Import(service) => Some(DesiredKey::Import(service.clone())),
+        DerivedKey::Slice(slice) => Some(DesiredKey::Slice(slice.clone())),
+        DerivedKey::ExportStatus(_, service) => Some(DesiredKey::ExportStatus(service.clone())),
+        DerivedKey::Profile(_) => None,
+    }
+}

@@ -1,0 +1,189 @@
+//! How the rest of the hub reaches the writer: a bounded inbox, and the ways back.
+//! It carries questions and answers; it knows nothing of what they mean.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use shared::model::{ClusterId, sync::Refused};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    connectivity::TICK_MILLIS,
+    core::{Core, NotAdmitted, Operated, Request},
+};
+use crate::{
+    fold::{Command, Rejection},
+    session::machine::Admission,
+    writer::AdmitRequest,
+};
+
+/// Requests that may wait for the writer. A session that finds no room reads no more from its member.
+pub(super) const INBOX_MAX: usize = 4_096;
+
+/// The writer's thread has ended; the process is about to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the event log is closed: the hub is shutting down")]
+pub struct Gone;
+
+/// What a session hears from the writer.
+#[derive(Debug)]
+pub enum SessionEvent {
+    /// Everything up to the sequence number has been dealt with, durably.
+    Acknowledged(u64),
+    /// One item was not taken.
+    Refused(Refused),
+    /// The session is over.
+    Close(String),
+    /// Somebody else claims the member: ask the agent whether it lives.
+    Ping(oneshot::Sender<()>),
+}
+
+/// The writer's end of a session. What waits in it is bounded by what the member may have unacknowledged.
+#[derive(Debug, Clone)]
+pub struct SessionSink {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Where its events go.
+    pub events: mpsc::UnboundedSender<SessionEvent>,
+    /// When the member was last heard, in monotonic milliseconds.
+    pub heard_at: Arc<AtomicU64>,
+}
+
+impl SessionSink {
+    pub(super) fn heard_at(&self) -> u64 {
+        self.heard_at.load(Ordering::Relaxed)
+    }
+}
+
+/// A question that is answered between batches.
+pub(super) type Query = Box<dyn FnOnce(&Core) + Send>;
+
+/// What waits for the writer.
+pub(super) enum Work {
+    Request(Request),
+    Admit {
+        request: Box<AdmitRequest>,
+        sink: SessionSink,
+        reply: oneshot::Sender<Result<Box<Admission>, NotAdmitted>>,
+    },
+    /// A session asks that the holder of its member be pinged.
+    PingHolder {
+        session: shared::model::SessionId,
+        reply: oneshot::Sender<()>,
+    },
+    Operate {
+        command: Command,
+        confirm: bool,
+        reply: oneshot::Sender<Result<Operated, Rejection>>,
+    },
+    Query(Query),
+    Tick,
+    Stop,
+}
+
+/// Reaches the writer.
+#[derive(Clone)]
+pub struct WriterHandle {
+    pub(super) inbox: mpsc::Sender<Work>,
+}
+
+impl WriterHandle {
+    /// Waits for room for one request.
+    pub async fn room(&self) -> Result<Room<'_>, Gone> {
+        self.inbox.reserve().await.map(Room).map_err(|_| Gone)
+    }
+
+    /// Asks for admission.
+    pub async fn admit(
+        &self,
+        request: AdmitRequest,
+        sink: SessionSink,
+    ) -> Result<Result<Box<Admission>, NotAdmitted>, Gone> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Work::Admit {
+            request: Box::new(request),
+            sink,
+            reply,
+        })
+        .await?;
+        answer.await.map_err(|_| Gone)
+    }
+
+    /// Has a holder pinged; the answer comes when it answered, or fails when it is gone.
+    pub async fn ping_holder(
+        &self,
+        session: shared::model::SessionId,
+    ) -> Result<oneshot::Receiver<()>, Gone> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Work::PingHolder { session, reply }).await?;
+        Ok(answer)
+    }
+
+    /// Carries out an operator's decision, or tries it.
+    pub async fn operate(
+        &self,
+        command: Command,
+        confirm: bool,
+    ) -> Result<Result<Operated, Rejection>, Gone> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Work::Operate {
+            command,
+            confirm,
+            reply,
+        })
+        .await?;
+        answer.await.map_err(|_| Gone)
+    }
+
+    /// Looks at the state between batches, when everything in it is durable. Keep it short.
+    pub async fn query<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Core) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
+        let (reply, answer) = oneshot::channel();
+        let query: Query = Box::new(move |core| {
+            // Whoever went away does not want the answer.
+            let _ = reply.send(question(core));
+        });
+        self.send(Work::Query(query)).await?;
+        answer.await.map_err(|_| Gone)
+    }
+
+    /// Has the writer look at every member's silence, for ever. If the writer is behind, ticks are left out:
+    /// it gives the members the time that it lost itself.
+    pub async fn tick(&self) -> Gone {
+        let mut interval = tokio::time::interval(Duration::from_millis(TICK_MILLIS));
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            if self.send(Work::Tick).await.is_err() {
+                return Gone;
+            }
+        }
+    }
+
+    /// Tells the writer to finish what waits and to end.
+    pub async fn stop(&self) {
+        // It may have ended by itself.
+        let _ = self.send(Work::Stop).await;
+    }
+
+    async fn send(&self, work: Work) -> Result<(), Gone> {
+        self.inbox.send(work).await.map_err(|_| Gone)
+    }
+}
+
+/// Room for one request.
+pub struct Room<'a>(mpsc::Permit<'a, Work>);
+
+impl Room<'_> {
+    /// Hands the request over.
+    pub fn send(self, request: Request) {
+        self.0.send(Work::Request(request));
+    }
+}
