@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::model::{
     EncodedFact, FactHash, FactKey, FactsDigest, ListingGroup, facts_digest,
-    sync::{ObservedItem, Observation, RefusalReason, Refused},
+    sync::{Observation, ObservedItem, RefusalReason, Refused},
 };
 
 /// What a place in the queue stands for.
@@ -129,9 +129,15 @@ impl Outbox {
     pub fn digest(&self, group: ListingGroup) -> Option<FactsDigest> {
         let group = self.group(group);
         let accepted = |(key, fact): &(&FactKey, &EncodedFact)| {
-            self.refusals.get(key).is_none_or(|refusal| refusal.hash != fact.hash)
+            self.refusals
+                .get(key)
+                .is_none_or(|refusal| refusal.hash != fact.hash)
         };
-        let facts = group.facts.iter().filter(accepted).map(|(key, fact)| (key, fact.hash));
+        let facts = group
+            .facts
+            .iter()
+            .filter(accepted)
+            .map(|(key, fact)| (key, fact.hash));
         group.complete.then(|| facts_digest(facts))
     }
 
@@ -154,9 +160,10 @@ impl Outbox {
 
     /// The hub's Welcome says which groups it wants listed.
     pub fn welcome(&mut self, list_exports: bool, list_properties: bool) {
-        for (group, wanted) in
-            [(ListingGroup::Exports, list_exports), (ListingGroup::Properties, list_properties)]
-        {
+        for (group, wanted) in [
+            (ListingGroup::Exports, list_exports),
+            (ListingGroup::Properties, list_properties),
+        ] {
             if wanted {
                 self.group_mut(group).wanted = true;
                 if self.group(group).complete {
@@ -194,7 +201,9 @@ impl Outbox {
     pub fn next_batch(&mut self, bytes_max: usize, unacknowledged_max: usize) -> Vec<Observation> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while bytes < bytes_max && self.sent.len() < unacknowledged_max {
-            let Some((_, entry)) = self.waiting.pop_first() else { break };
+            let Some((_, entry)) = self.waiting.pop_first() else {
+                break;
+            };
             self.last_sequence += 1;
             let item = match entry {
                 Entry::ListingCompleted(group) => {
@@ -209,7 +218,10 @@ impl Outbox {
                     ObservedItem::Fact(fact)
                 }
             };
-            batch.push(Observation { sequence: self.last_sequence, item });
+            batch.push(Observation {
+                sequence: self.last_sequence,
+                item,
+            });
         }
         batch
     }
@@ -217,7 +229,11 @@ impl Outbox {
     /// What to say about a key: its fact, or its removal if it has none or the hub refused just this one.
     fn present(&self, key: &FactKey) -> EncodedFact {
         let fact = self.group(key.group()).facts.get(key);
-        let refused = |fact: &EncodedFact| self.refusals.get(key).is_some_and(|refusal| refusal.hash == fact.hash);
+        let refused = |fact: &EncodedFact| {
+            self.refusals
+                .get(key)
+                .is_some_and(|refusal| refusal.hash == fact.hash)
+        };
         match fact {
             Some(fact) if !refused(fact) => fact.clone(),
             _ => (self.encode_removal)(key),
@@ -238,7 +254,14 @@ impl Outbox {
             return None;
         }
         let (reason, message) = (refused.reason, refused.message.clone());
-        self.refusals.insert(key.clone(), Refusal { hash, reason, message });
+        self.refusals.insert(
+            key.clone(),
+            Refusal {
+                hash,
+                reason,
+                message,
+            },
+        );
         if key != FactKey::Health {
             self.enqueue(key.clone());
         }
@@ -248,7 +271,9 @@ impl Outbox {
     /// Why the hub does not take the present fact of a key.
     pub fn refusal(&self, key: &FactKey) -> Option<&Refusal> {
         let present = self.group(key.group()).facts.get(key)?;
-        self.refusals.get(key).filter(|refusal| refusal.hash == present.hash)
+        self.refusals
+            .get(key)
+            .filter(|refusal| refusal.hash == present.hash)
     }
 
     /// The keys that have a fact, in a group.
@@ -277,7 +302,11 @@ mod tests {
     fn fact(text: &str) -> EncodedFact {
         let bytes = Bytes::copy_from_slice(text.as_bytes());
         let hash = FactHash::of(&bytes);
-        EncodedFact { fact: Fact::MemberLive, bytes, hash }
+        EncodedFact {
+            fact: Fact::MemberLive,
+            bytes,
+            hash,
+        }
     }
 
     fn removal(_: &FactKey) -> EncodedFact {
@@ -345,7 +374,11 @@ mod tests {
         let before = outbox.digest(ListingGroup::Exports);
         outbox.welcome(true, false);
         outbox.next_batch(1_000, 10);
-        let refused = Refused { sequence: 1, reason: RefusalReason::Invalid, message: "bad".into() };
+        let refused = Refused {
+            sequence: 1,
+            reason: RefusalReason::Invalid,
+            message: "bad".into(),
+        };
         assert_eq!(outbox.refuse(&refused), Some(key("a")));
         assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["removed"]);
         assert!(outbox.refusal(&key("a")).is_some());
