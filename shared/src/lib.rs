@@ -5,6 +5,7 @@
 //! * [`identity`]: who a certificate says somebody is.
 //! * [`tls`]: mutual TLS that reloads, acceptor and connector.
 //! * [`shell`]: what every process needs around its work: logs, readiness, admin port, shutdown.
+//! * `testing`: generators of model values, for tests only (feature `testing`).
 //! * [`wire`]: the model and protobuf, converted into each other.
 //!
 //! Nothing here decides a conflict, writes a log or talks to a cluster.
@@ -13,5 +14,7 @@ pub mod api;
 pub mod identity;
 pub mod model;
 pub mod shell;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod tls;
 pub mod wire;

@@ -144,11 +144,11 @@ pub(super) fn group_from_proto(number: i32) -> Taken<ListingGroup> {
 }
 
 pub(super) fn metadata_to_proto(metadata: &Metadata) -> Vec<v1::KeyValue> {
-    let pair = |(key, value): (&Box<str>, &Box<str>)| v1::KeyValue {
+    let pairs = metadata.iter().map(|(key, value)| v1::KeyValue {
         key: key.to_string(),
         value: value.to_string(),
-    };
-    metadata.iter().map(pair).collect()
+    });
+    pairs.collect()
 }
 
 /// Keys must come sorted and once each: the same metadata then always has the same bytes.

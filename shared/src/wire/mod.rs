@@ -28,3 +28,10 @@ pub use sync::{
     InvalidMessage, agent_message_from_proto, agent_message_to_proto, hub_message_from_proto,
     hub_message_to_proto,
 };
+
+#[cfg(test)]
+mod frozen;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
+mod round_trip;

@@ -1,0 +1,111 @@
+//! Generators of facts and events, of every kind.
+
+use std::sync::Arc;
+
+use proptest::{collection::btree_set, option, prelude::*, sample::select};
+
+use super::{
+    cluster_id, dns_label, dns_subdomain, identity,
+    service::{endpoint_slice, export, slice_key},
+    service_key,
+};
+use crate::{
+    model::{
+        ClusterProperty, ControlPlane, Event, Fact, Health, KeyFingerprint, ListingGroup, PropertyValue,
+        Revision, SessionId, UnixMillis, fact::PROPERTY_VALUE_CHARACTERS_MAX,
+    },
+    wire::encode_fact,
+};
+
+/// A group of kinds.
+pub fn listing_group() -> impl Strategy<Value = ListingGroup> {
+    select(vec![ListingGroup::Exports, ListingGroup::Properties])
+}
+
+/// A cluster property, short or stated.
+pub fn cluster_property() -> impl Strategy<Value = ClusterProperty> {
+    let text = ".{1,20}".prop_map(|text| PropertyValue::Text(text.into()));
+    let oversize = (PROPERTY_VALUE_CHARACTERS_MAX as u64 + 1.., any::<[u8; 16]>())
+        .prop_map(|(characters, digest)| PropertyValue::Oversize { characters, digest });
+    (dns_subdomain(), prop_oneof![3 => text, 1 => oversize])
+        .prop_map(|(name, value)| ClusterProperty { name, value })
+}
+
+/// The health of a control plane.
+pub fn health() -> impl Strategy<Value = Health> {
+    let state = select(vec![
+        ControlPlane::Ready,
+        ControlPlane::NotReady,
+        ControlPlane::Unreachable,
+    ]);
+    let version = prop_oneof![Just(Box::from("")), identity()];
+    (version, state, btree_set(identity(), 0..4)).prop_map(|(kubernetes_version, control_plane, checks)| {
+        Health {
+            kubernetes_version,
+            control_plane,
+            failed_checks: checks.into_iter().collect(),
+        }
+    })
+}
+
+/// A fact of the seven kinds that members report one by one.
+pub fn member_fact() -> impl Strategy<Value = Fact> {
+    prop_oneof![
+        4 => export().prop_map(|value| Fact::ExportUpserted(Arc::new(value))),
+        1 => service_key().prop_map(Fact::ExportRemoved),
+        4 => endpoint_slice().prop_map(|slice| Fact::EndpointSliceUpserted(Arc::new(slice))),
+        1 => slice_key().prop_map(Fact::EndpointSliceRemoved),
+        2 => cluster_property().prop_map(|property| Fact::ClusterPropertyUpserted(Arc::new(property))),
+        1 => dns_subdomain().prop_map(Fact::ClusterPropertyRemoved),
+        2 => health().prop_map(|value| Fact::HealthReported(Arc::new(value))),
+    ]
+}
+
+/// A fact of the kinds that the hub decides, completed listings included.
+pub fn hub_fact() -> impl Strategy<Value = Fact> {
+    let key = || any::<[u8; 32]>().prop_map(KeyFingerprint);
+    prop_oneof![
+        listing_group().prop_map(Fact::ListingCompleted),
+        (key(), identity()).prop_map(|(key, cluster_fingerprint)| Fact::MemberJoined {
+            key,
+            cluster_fingerprint
+        }),
+        Just(Fact::MemberLeft),
+        dns_label().prop_map(|operator| Fact::MemberEvicted { operator }),
+        (dns_label(), option::of(key()), option::of(identity())).prop_map(
+            |(operator, key, cluster_fingerprint)| {
+                Fact::MemberRekeyed {
+                    operator,
+                    key,
+                    cluster_fingerprint,
+                }
+            }
+        ),
+        dns_label().prop_map(|operator| Fact::MemberForgotten { operator }),
+        Just(Fact::MemberLive),
+        Just(Fact::MemberSuspect),
+        Just(Fact::MemberLost),
+        any::<(u32, u32)>().prop_map(|(from, to)| Fact::FoldVersionChanged { from, to }),
+    ]
+}
+
+/// A fact of any kind.
+pub fn any_fact() -> impl Strategy<Value = Fact> {
+    prop_oneof![member_fact(), hub_fact()]
+}
+
+/// An event of any kind.
+pub fn event() -> impl Strategy<Value = Event> {
+    let place = (any::<[u64; 5]>(), option::of(cluster_id()));
+    (place, any_fact()).prop_map(
+        |(([revision, at, incarnation, session, member_sequence], cluster), fact)| Event {
+            revision: Revision(revision),
+            recorded_at: UnixMillis(at),
+            cluster,
+            incarnation: Revision(incarnation),
+            session: SessionId(session),
+            member_sequence,
+            fact: encode_fact(&fact),
+        },
+    )
+}

@@ -1,0 +1,113 @@
+//! Properties of the edge: whatever goes out comes back, and whatever comes in never panics.
+
+use std::{cell::RefCell, collections::BTreeSet};
+
+use bytes::Bytes;
+use proptest::{prelude::*, sample::Index};
+use prost::Message as _;
+use proto::v1;
+
+use super::*;
+use crate::{
+    model::{ChainHash, fact::Fact, validate},
+    testing::{
+        desired::desired_item,
+        fact::{any_fact, event, member_fact},
+        message::{agent_message, hub_message},
+    },
+};
+
+proptest! {
+    #[test]
+    fn a_members_fact_is_taken_as_it_was_sent(fact in member_fact()) {
+        let sent = encode_fact(&fact);
+        prop_assert_eq!(decode_member_fact(sent.bytes.clone()), Ok(sent));
+    }
+
+    #[test]
+    fn a_recorded_fact_of_any_kind_is_read_back(fact in any_fact()) {
+        let recorded = encode_fact(&fact);
+        prop_assert_eq!(decode_recorded_fact(recorded.bytes.clone()), Ok(recorded));
+    }
+
+    #[test]
+    fn a_member_cannot_report_what_only_the_hub_decides(fact in any_fact()) {
+        let taken = decode_member_fact(encode_fact(&fact).bytes);
+        prop_assert_eq!(taken.is_ok(), fact.key().is_some());
+    }
+
+    #[test]
+    fn an_event_is_read_back_and_shown(event in event(), hash in any::<[u8; 16]>()) {
+        let bytes = Bytes::from(encode_event(&event));
+        prop_assert_eq!(decode_event(event.revision, bytes), Ok(event.clone()));
+        let view = event_to_view(&event, ChainHash(hash));
+        prop_assert_eq!(view.hash.len(), 32);
+        prop_assert_eq!(view.fact.unwrap().encode_to_vec(), event.fact.bytes);
+    }
+
+    #[test]
+    fn a_derived_object_is_read_back(item in desired_item()) {
+        prop_assert_eq!(decode_desired(encode_desired(&item)), Ok(item));
+    }
+
+    #[test]
+    fn an_agents_message_is_read_back(message in agent_message()) {
+        let bytes = agent_message_to_proto(message.clone()).encode_to_vec();
+        let sent = v1::AgentMessage::decode(bytes.as_slice()).unwrap();
+        prop_assert_eq!(agent_message_from_proto(sent), Ok(message));
+    }
+
+    #[test]
+    fn a_hubs_message_is_read_back(message in hub_message()) {
+        let bytes = hub_message_to_proto(message.clone()).encode_to_vec();
+        let sent = v1::HubMessage::decode(bytes.as_slice()).unwrap();
+        prop_assert_eq!(hub_message_from_proto(sent), Ok(message));
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_or_still_keep_every_rule(
+        fact in member_fact(), place in any::<Index>(), flip in 1..=u8::MAX, cut in any::<Option<Index>>(),
+    ) {
+        let mut bytes = encode_fact(&fact).bytes.to_vec();
+        if !bytes.is_empty() {
+            let place = place.index(bytes.len());
+            bytes[place] ^= flip;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len() + 1));
+        }
+        let bytes = Bytes::from(bytes);
+        match decode_member_fact(bytes.clone()) {
+            Ok(taken) => {
+                prop_assert_eq!(validate::fact(&taken.fact), Ok(()));
+                prop_assert_eq!(taken.bytes, bytes);
+            }
+            Err(refused) => prop_assert!(!refused.message.is_empty()),
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let bytes = Bytes::from(bytes);
+        let _ = decode_member_fact(bytes.clone());
+        let _ = decode_recorded_fact(bytes.clone());
+        let _ = decode_desired(bytes.clone());
+        let _ = decode_event(Default::default(), bytes.clone());
+        let _ = v1::AgentMessage::decode(bytes.clone()).map(agent_message_from_proto);
+        let _ = v1::HubMessage::decode(bytes).map(hub_message_from_proto);
+    }
+}
+
+/// The properties above would be worth little if the generators left kinds out.
+#[test]
+fn the_generators_reach_every_kind() {
+    let kinds = RefCell::new(BTreeSet::new());
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    runner
+        .run(&prop::collection::vec(any_fact(), 64), |facts| {
+            kinds.borrow_mut().extend(facts.iter().map(Fact::kind));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(kinds.into_inner().len(), 17);
+}
