@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use shared::{shell::LogArgs, tls::TlsFiles};
 
-use crate::certs::command::CertsArgs;
+use crate::{certs::command::CertsArgs, log::command::EventLogArgs};
 
 /// The hub of a Tributary clusterset
 #[derive(Debug, Parser)]
@@ -53,6 +53,8 @@ pub enum Command {
         in it. `ca` first, then `hub` once, `member` per cluster, `operator` per person or tool. Any issuer that \
         writes the same URI into certificates (SPIFFE does) can be used instead.")]
     Certs(CertsArgs),
+    /// Look after an event log on disk
+    Log(EventLogArgs),
 }
 
 /// The flags of `serve`.

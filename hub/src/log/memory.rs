@@ -14,7 +14,7 @@ use super::{
     AppendError, Batch, Completion, Log, LogReader, SnapshotCompletion, SnapshotRows, Stats,
     error::LogError,
     reader::{ReadJob, ReadQueue, View},
-    rows::{Op, Rows, RowsError, Visit},
+    rows::{Op, Row, Rows, RowsError, Visit},
     start::{self, StartError},
     store::{Store, Told},
 };
@@ -30,16 +30,19 @@ pub struct Faults {
     pub lie_about_sync: bool,
 }
 
+/// A key, and the value it had before.
+type Undo = (Vec<u8>, Option<Vec<u8>>);
+
 #[derive(Debug, Clone, Default)]
 struct Disk {
     rows: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// How to take back each unsynced batch, oldest first: per op the key and the value before it.
-    unsynced: Vec<Vec<(Vec<u8>, Option<Vec<u8>>)>>,
+    /// How to take back each unsynced batch, oldest first.
+    unsynced: Vec<Vec<Undo>>,
     faults: Faults,
 }
 
 impl Disk {
-    fn take_back(&mut self, undo: Vec<(Vec<u8>, Option<Vec<u8>>)>) {
+    fn take_back(&mut self, undo: Vec<Undo>) {
         for (key, before) in undo.into_iter().rev() {
             match before {
                 Some(value) => self.rows.insert(key, value),
@@ -83,10 +86,6 @@ impl MemoryDisk {
     /// As [`MemoryDisk::crash`], but of the oldest lost batch the first `rows` changes stay: what a store
     /// without atomic batches would do. A log opened on it notices, or is whole up to an event.
     pub fn crash_torn(&self, kept: usize, rows: usize) {
-        self.crash_keeping_torn(kept, rows);
-    }
-
-    fn crash_keeping_torn(&self, kept: usize, rows: usize) {
         let mut disk = self.disk();
         while disk.unsynced.len() > kept + 1
             && let Some(undo) = disk.unsynced.pop()
@@ -136,7 +135,7 @@ impl Rows for MemoryDisk {
         Ok(self.disk().rows.get(key).cloned())
     }
 
-    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, RowsError> {
+    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, RowsError> {
         let disk = self.disk();
         let last = disk.rows.range(from.to_vec()..to.to_vec()).next_back();
         Ok(last.map(|(key, value)| (key.clone(), value.clone())))

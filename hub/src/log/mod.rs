@@ -4,10 +4,14 @@
 //! * `key.rs`, `record.rs`: the frozen bytes of keys and values, the chain.
 //! * `rows.rs`: what a store must do. `sled.rs`, `memory.rs`: the two stores.
 //! * `store.rs`, `history.rs`, `snapshot.rs`, `start.rs`: the log itself over any store.
-//! * `thread.rs`: the thread that owns a store; `reader.rs`: reading beside it. `verify.rs`: check everything.
+//! * `thread.rs`: the thread that owns a store; `reader.rs`: reading beside it. `verify.rs`,
+//!   `command.rs`: check everything.
 //!
 //! It never decodes a payload, reads a clock or makes randomness; epochs are given to it.
 
+pub mod command;
+#[cfg(test)]
+mod damage;
 mod error;
 mod history;
 mod key;

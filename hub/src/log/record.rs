@@ -29,6 +29,8 @@ pub(super) enum InvalidRow {
     Version(u8),
     #[error("its part number {0} of {1} is impossible")]
     Part(u16, u16),
+    #[error("its hash belongs to another epoch or clusterset, or its bytes have changed")]
+    Epoch,
 }
 
 /// The hash before the first event of an epoch: it binds a chain to its clusterset and epoch.
@@ -190,18 +192,33 @@ pub(super) fn decode_format(row: &[u8]) -> Result<String, InvalidRow> {
     String::from_utf8(row[1..].to_vec()).map_err(|_| InvalidRow::Length(row.len()))
 }
 
-/// The row of an epoch: version and the chain's start, which names clusterset and epoch once more.
-pub(super) fn encode_epoch(start: ChainHash) -> Vec<u8> {
-    let mut row = vec![FORMAT_VERSION];
-    row.extend_from_slice(&start.0);
-    row
+/// The row of an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EpochRow {
+    /// The chain's start, which binds the row to clusterset and epoch. Stored hashed together with the flag.
+    pub(super) start: ChainHash,
+    /// True if the epoch took over a state: then it has a base snapshot at revision 0.
+    pub(super) has_base: bool,
 }
 
-/// The chain's start as an epoch's row states it.
-pub(super) fn decode_epoch(row: &[u8]) -> Result<ChainHash, InvalidRow> {
-    check_version(row)?;
-    let hash = row[1..].try_into().map_err(|_| InvalidRow::Length(row.len()))?;
-    Ok(ChainHash(hash))
+impl EpochRow {
+    /// The row's bytes.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut row = vec![FORMAT_VERSION, u8::from(self.has_base)];
+        row.extend_from_slice(&chain(self.start, &row[1..]).0);
+        row
+    }
+
+    /// Reads the row of the epoch whose chain starts with `start`.
+    pub(super) fn decode(row: &[u8], start: ChainHash) -> Result<Self, InvalidRow> {
+        check_version(row)?;
+        let has_base = row.get(1) == Some(&1);
+        let expected = Self { start, has_base };
+        match expected.encode() == row {
+            true => Ok(expected),
+            false => Err(InvalidRow::Epoch),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +251,14 @@ mod tests {
         let expected = format!("01{}000001020000000000000304{}", "cd".repeat(16), "ef".repeat(32));
         assert_eq!(hex(&marker.encode()), expected);
         assert_eq!(Marker::decode(&marker.encode()), Ok(marker));
+        let epoch = EpochRow {
+            start: ChainHash([0x12; 16]),
+            has_base: true,
+        };
+        assert_eq!(hex(&epoch.encode()), "01018c9745202e96392b5531060006c1a3ef");
+        assert_eq!(EpochRow::decode(&epoch.encode(), epoch.start), Ok(epoch));
+        let clusterset = Clusterset::new("a", "b").unwrap();
+        assert_eq!(hex(&encode_format(&clusterset)), "01612f62");
     }
 
     #[test]

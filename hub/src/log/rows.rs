@@ -26,7 +26,10 @@ pub(super) enum RowsError {
     Io(String),
 }
 
-/// Visits one row: key, value. `Break` ends the scan.
+/// A row: key, value.
+pub(super) type Row = (Vec<u8>, Vec<u8>);
+
+/// Visits one row: key, value. `Break` ends the scan. It must not call the rows it is visiting.
 pub(super) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
 /// An ordered set of rows. A clone is another handle of the same rows.
@@ -38,7 +41,7 @@ pub(super) trait Rows: Clone + Send + 'static {
     /// One row.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RowsError>;
     /// The last row with `from <= key < to`.
-    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, RowsError>;
+    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, RowsError>;
     /// Rows with `from <= key < to` in order.
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), RowsError>;
     /// All of it or nothing.

@@ -10,6 +10,8 @@ use std::{
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
+    time::{Duration, Instant},
 };
 
 use shared::model::Clusterset;
@@ -17,7 +19,7 @@ use shared::model::Clusterset;
 use super::{
     error::{Corruption, OpenError},
     key,
-    rows::{Op, Rows, RowsError, Visit},
+    rows::{Op, Row, Rows, RowsError, Visit},
     start::StartError,
 };
 
@@ -31,6 +33,9 @@ const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 const CACHE_BYTES: u64 = 64 * 1024 * 1024;
 /// sled's background flusher is also its garbage collector, so it stays on; durability does not wait for it.
 const FLUSH_EVERY_MS: u64 = 500;
+/// How long closing waits for sled's IO threads, and how often it looks.
+const CLOSE_WAIT_MAX: Duration = Duration::from_secs(5);
+const CLOSE_POLL: Duration = Duration::from_millis(2);
 
 /// One clusterset's tree. The last clone closes the store.
 #[derive(Clone)]
@@ -40,11 +45,23 @@ pub(super) struct SledRows {
     files: Arc<Files>,
 }
 
+/// Dropped after the last tree, and then waits until sled has really let go of its file.
 struct Files {
     /// Our own handle of sled's data file, opened before the first write: an error of a write-back is
     /// reported once per handle, and this one must not miss it.
     data: File,
     _lock: File,
+}
+
+impl Drop for Files {
+    /// sled's IO threads may still write after its last handle is dropped, and keep their lock meanwhile. There
+    /// is no call that waits for it with a bound, so the lock is tried.
+    fn drop(&mut self) {
+        let until = Instant::now() + CLOSE_WAIT_MAX;
+        while self.data.try_lock().is_err() && Instant::now() < until {
+            thread::sleep(CLOSE_POLL);
+        }
+    }
 }
 
 /// Runs something that may panic inside sled, which damaged files make it do.
@@ -70,10 +87,12 @@ impl From<sled::Error> for RowsError {
         match error {
             sled::Error::Io(error) => error.into(),
             sled::Error::Corruption { at, .. } => {
-                let at = at.map_or("an unknown place (its snap.* file?)".into(), |at| {
-                    format!("{at:?}")
-                });
-                Self::Damaged(format!("the store found damage at {at}"))
+                let Some(at) = at else {
+                    return Self::Damaged(format!(
+                        "the store found damage at no particular place; if it is {STORE_DIR}/snap.*, then moving that one file aside is enough, the store makes it anew"
+                    ));
+                };
+                Self::Damaged(format!("the store found damage at {at:?} of its data file"))
             }
             other => Self::Damaged(other.to_string()),
         }
@@ -231,7 +250,7 @@ impl Rows for SledRows {
         Ok(value.map(|value| value.to_vec()))
     }
 
-    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, RowsError> {
+    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, RowsError> {
         let last = attempt(|| self.tree.range(from..to).next_back().transpose())?;
         Ok(last.map(|(key, value)| (key.to_vec(), value.to_vec())))
     }

@@ -9,7 +9,7 @@ use super::{
     error::{Corruption, LogError},
     history,
     key::{self, KeyKind},
-    record,
+    record::{self, EpochRow},
     rows::{Op, Rows, RowsError},
     snapshot::{self, SnapshotInfo},
 };
@@ -108,9 +108,13 @@ fn create(rows: &impl Rows, clusterset: &Clusterset, epoch: Epoch) -> Result<Sta
         return Err(Corruption::new("the format row", what).into());
     }
     let hash = record::chain_start(clusterset, epoch);
+    let row = EpochRow {
+        start: hash,
+        has_base: false,
+    };
     rows.apply(vec![
         Op::Put(key::format(), record::encode_format(clusterset)),
-        Op::Put(key::epoch(epoch), record::encode_epoch(hash)),
+        Op::Put(key::epoch(epoch), row.encode()),
     ])?;
     rows.sync()?;
     let revision = Revision(0);
@@ -127,36 +131,32 @@ fn create(rows: &impl Rows, clusterset: &Clusterset, epoch: Epoch) -> Result<Sta
 /// The epochs a store holds, ascending, each row checked.
 pub(super) fn epochs(rows: &impl Rows, clusterset: &Clusterset) -> Result<Vec<Epoch>, LogError> {
     let (from, to) = key::kind_range(KeyKind::Epoch);
-    let mut epochs = Ok(Vec::new());
+    let mut found = Vec::new();
     rows.scan(&from, &to, &mut |key, value| {
-        let checked = check_epoch(key, value, clusterset);
-        match (&mut epochs, checked) {
-            (Ok(list), Ok(epoch)) => {
-                list.push(epoch);
-                ControlFlow::Continue(())
-            }
-            (_, Err(corruption)) => {
-                epochs = Err(corruption.into());
-                ControlFlow::Break(())
-            }
-            (Err(_), Ok(_)) => ControlFlow::Break(()),
-        }
+        found.push((key.to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
     })?;
-    epochs
+    let checked = found
+        .iter()
+        .map(|(key, value)| check_epoch(rows, key, value, clusterset));
+    checked.collect()
 }
 
-fn check_epoch(key: &[u8], value: &[u8], clusterset: &Clusterset) -> Result<Epoch, Corruption> {
+fn check_epoch(
+    rows: &impl Rows,
+    key: &[u8],
+    value: &[u8],
+    clusterset: &Clusterset,
+) -> Result<Epoch, LogError> {
     let wrong = || Corruption::new("an epoch's row", "its key has the wrong length");
     let epoch = key::parse_epoch(key).ok_or_else(wrong)?;
-    let place = format!("the row of epoch {epoch}");
-    let start = record::decode_epoch(value).map_err(|invalid| Corruption::row(place.clone(), invalid))?;
-    match start == record::chain_start(clusterset, epoch) {
-        true => Ok(epoch),
-        false => Err(Corruption::new(
-            place,
-            "its hash belongs to another epoch or clusterset",
-        )),
+    let corrupt = |what: String| Corruption::new(format!("the row of epoch {epoch}"), what);
+    let start = record::chain_start(clusterset, epoch);
+    let row = EpochRow::decode(value, start).map_err(|invalid| corrupt(invalid.to_string()))?;
+    if row.has_base && rows.get(&key::snapshot_marker(epoch, Revision(0)))?.is_none() {
+        return Err(corrupt("the epoch's base snapshot, which it names, is missing".into()).into());
     }
+    Ok(epoch)
 }
 
 fn current_epoch(rows: &impl Rows, clusterset: &Clusterset) -> Result<Epoch, StartError> {

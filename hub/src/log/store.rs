@@ -10,7 +10,7 @@ use super::{
     error::{AppendError, Failure, LogError},
     history, key,
     reader::View,
-    record::{self, Part},
+    record::{self, EpochRow, Part},
     rows::{Op, Rows},
     snapshot::{self, SnapshotJob, Step},
     start::Started,
@@ -265,8 +265,12 @@ impl<R: Rows> Store<R> {
         snapshot::remove_from(&self.rows, base.epoch, base.revision)?;
         let mut job = SnapshotJob::new(base, rows);
         while job.step(&self.rows)? == Step::More {}
-        let row = Op::Put(key::epoch(base.epoch), record::encode_epoch(base.hash));
-        self.rows.apply(vec![row])?;
+        let row = EpochRow {
+            start: base.hash,
+            has_base: true,
+        };
+        self.rows
+            .apply(vec![Op::Put(key::epoch(base.epoch), row.encode())])?;
         Ok(self.rows.sync()?)
     }
 }

@@ -5,7 +5,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        mpsc::{self, Receiver, SyncSender, TryRecvError, TrySendError},
+        mpsc::{self, Receiver, SendError, SyncSender, TryRecvError, TrySendError},
     },
     thread::JoinHandle,
 };
@@ -14,7 +14,7 @@ use shared::model::{Clusterset, Cursor, Epoch};
 
 use super::{
     Batch, Completion, Log, LogReader, SnapshotCompletion, SnapshotRows, Stats,
-    error::{LogError, OpenError},
+    error::{AppendError, Failure, LogError, OpenError},
     reader::{READS_WAITING_MAX, ReadJob, ReadQueue, View},
     rows::Rows,
     sled,
@@ -88,10 +88,6 @@ impl OwnerThread {
             reads: read_sender,
             threads: vec![reader, owner],
         })
-    }
-
-    fn send(&self, command: Command) -> Result<(), LogError> {
-        self.commands.send(command).map_err(|_| LogError::Closed)
     }
 }
 
@@ -205,17 +201,23 @@ impl Log for OwnerThread {
     }
 
     fn append(&mut self, batch: Batch, done: Completion) {
-        // The owner ends only in drop; were it gone all the same, the dropped completion says so to a waiter.
-        let _ = self.send(Command::Append(batch, done));
+        // The owner ends only in drop, unless a bug made it panic.
+        if let Err(SendError(Command::Append(_, done))) = self.commands.send(Command::Append(batch, done)) {
+            done(Err(AppendError::Failed(Failure("its thread is gone".into()))));
+        }
     }
 
     fn write_snapshot(&mut self, at: Cursor, rows: SnapshotRows, done: SnapshotCompletion) {
-        let _ = self.send(Command::WriteSnapshot(at, rows, done));
+        let command = Command::WriteSnapshot(at, rows, done);
+        if let Err(SendError(Command::WriteSnapshot(_, _, done))) = self.commands.send(command) {
+            done(Err(LogError::Closed));
+        }
     }
 
     fn begin_epoch(&mut self, epoch: Epoch, rows: SnapshotRows) -> Result<Cursor, LogError> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.send(Command::BeginEpoch(epoch, rows, sender))?;
+        let command = Command::BeginEpoch(epoch, rows, sender);
+        self.commands.send(command).map_err(|_| LogError::Closed)?;
         receiver.recv().unwrap_or(Err(LogError::Closed))
     }
 
