@@ -18,6 +18,8 @@ use table::{Kind, Outcome};
 
 /// A scenario that has not ended after this long is reported as failed.
 const SCENARIO_WAIT: Duration = Duration::from_secs(180);
+/// How long the tasks that a scenario left running may take to end.
+const RUNTIME_END_WAIT: Duration = Duration::from_secs(5);
 
 /// A test that needs no cluster of any kind.
 pub fn plain_test<F>(name: &str, test: F) -> Trial
@@ -36,7 +38,7 @@ where
     let recorded = name.to_owned();
     let trial = Trial::test(name, move || {
         let began = Instant::now();
-        let result = bounded(async move { scenario().await });
+        let result = on_runtime(async move { Ok(bounded(scenario()).await) }).and_then(|result| result);
         table::record(
             &recorded,
             Kind::Simulated,
@@ -56,30 +58,19 @@ where
 {
     let recorded = name.to_owned();
     let trial = Trial::ignorable_test(name, move || {
-        let ran = bounded(async move {
-            let fleet = match real::shared::fleet().await {
-                Ok(fleet) => fleet,
-                Err(error) => match &*error {
-                    Error::Unavailable(unavailable) => return Ok(Ran::Not(unavailable.clone())),
-                    other => anyhow::bail!("{other}"),
-                },
-            };
-            let _turn = real::shared::turn().await;
-            Ok(on_real_clusters(fleet, scenario).await)
-        });
-        let (outcome, completion) = match ran {
-            Ok(Ran::Yes(Err(error), ..)) if error.is::<Unavailable>() => {
-                let unavailable = Unavailable {
-                    reason: error.to_string(),
-                };
-                (Outcome::Ignored, when_unavailable(&unavailable, in_ci()))
-            }
-            Ok(Ran::Yes(result, took, counts)) => {
-                let outcome = Outcome::of(&result, took, counts);
-                (outcome, result.map(|()| Completion::Completed).map_err(failed))
-            }
-            Ok(Ran::Not(unavailable)) => (Outcome::Ignored, when_unavailable(&unavailable, in_ci())),
-            Err(error) => (Outcome::Failed, Err(failed(error))),
+        let (outcome, completion) = match on_shared_clusters(scenario) {
+            Ok(Ran {
+                result: Err(error), ..
+            })
+            | Err(error) => match unavailable(&error) {
+                Some(unavailable) => (Outcome::Ignored, when_unavailable(&unavailable, in_ci())),
+                None => (Outcome::Failed, Err(failed(error))),
+            },
+            Ok(Ran {
+                result,
+                took,
+                requests,
+            }) => (Outcome::of(&result, took, requests), Ok(Completion::Completed)),
         };
         table::record(&recorded, Kind::Real, outcome);
         completion
@@ -90,7 +81,7 @@ where
 /// Runs the registered tests with the arguments of the command line, stops the shared clusters, prints the table.
 pub fn run(trials: Vec<Trial>) -> ExitCode {
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
-    let version = bounded(async {
+    let version = on_runtime(async {
         let version = real::shared::git_version().await;
         real::shared::stop().await;
         Ok(version)
@@ -108,35 +99,50 @@ pub fn unique_name(prefix: &str) -> String {
     format!("{prefix}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-enum Ran {
-    Yes(anyhow::Result<()>, Duration, Option<Counts>),
-    Not(Unavailable),
+/// How a scenario on real clusters ended.
+struct Ran {
+    result: anyhow::Result<()>,
+    took: Duration,
+    requests: Option<Counts>,
 }
 
-async fn on_real_clusters<F, Run>(fleet: Arc<Fleet>, scenario: F) -> Ran
+/// Waits for the turn and runs the scenario. An error is one of the clusters, not of the scenario.
+fn on_shared_clusters<F, Run>(scenario: F) -> anyhow::Result<Ran>
 where
     F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
     Run: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    let marks = match settled(&fleet).await {
-        Ok(marks) => marks,
-        Err(error) => return Ran::Yes(Err(error), Duration::ZERO, None),
-    };
-    let began = Instant::now();
-    // A task of its own: its panic is the scenario's failure, and the rest here still happens.
-    let running = tokio::spawn(scenario(Arc::clone(&fleet)));
-    let result = match running.await {
-        Ok(result) => result,
-        Err(error) => Err(panicked(error)),
-    };
-    let took = began.elapsed();
-    // A component that died is the better explanation of whatever the scenario saw.
-    let result = fleet.check().map_err(anyhow::Error::from).and(result);
-    let counts = match &result {
-        Ok(()) => counted(&fleet, &marks).await.ok(),
-        Err(_) => None,
-    };
-    Ran::Yes(result, took, counts)
+    let fleet = on_runtime(async { Ok(real::shared::fleet().await) })?.map_err(anyhow::Error::from)?;
+    // Kept until the runtime has ended, and with it every task that the scenario left running.
+    let _turn = real::shared::turn();
+    on_runtime(async move {
+        let marks = settled(&fleet).await?;
+        let began = Instant::now();
+        let result = bounded(scenario(Arc::clone(&fleet))).await;
+        let took = began.elapsed();
+        // A component that died is the better explanation of whatever the scenario saw.
+        fleet.check()?;
+        let requests = match &result {
+            Ok(()) => Some(counted(&fleet, &marks).await?),
+            Err(_) => None,
+        };
+        Ok(Ran {
+            result,
+            took,
+            requests,
+        })
+    })
+}
+
+/// The reason when an error says that real clusters, or something a scenario needs of them, are not there.
+fn unavailable(error: &anyhow::Error) -> Option<Unavailable> {
+    if let Some(unavailable) = error.downcast_ref::<Unavailable>() {
+        return Some(unavailable.clone());
+    }
+    match error.downcast_ref::<Arc<Error>>().map(|error| &**error) {
+        Some(Error::Unavailable(unavailable)) => Some(unavailable.clone()),
+        _ => None,
+    }
 }
 
 async fn settled(fleet: &Fleet) -> anyhow::Result<Vec<(AuditLog, Mark)>> {
@@ -159,21 +165,28 @@ async fn counted(fleet: &Fleet, marks: &[(AuditLog, Mark)]) -> anyhow::Result<Co
     Ok(Counts::of_the_tested(&requests))
 }
 
-/// Runs to the end on a runtime of its own, but not for ever.
-fn bounded<T: Send + 'static>(
-    work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
-) -> anyhow::Result<T> {
+/// Runs a scenario as a task of its own, but not for ever; its panic is an error with the panic's message.
+async fn bounded(scenario: impl Future<Output = anyhow::Result<()>> + Send + 'static) -> anyhow::Result<()> {
+    let mut running = tokio::spawn(scenario);
+    match tokio::time::timeout(SCENARIO_WAIT, &mut running).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(error)) => Err(panicked(error)),
+        Err(_) => {
+            running.abort();
+            anyhow::bail!("has not ended after {} s", SCENARIO_WAIT.as_secs())
+        }
+    }
+}
+
+/// Runs to the end on a runtime of its own, which takes the tasks that are left with it.
+fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let limited = runtime.block_on(async { tokio::time::timeout(SCENARIO_WAIT, tokio::spawn(work)).await });
-    runtime.shutdown_background();
-    match limited {
-        Ok(Ok(result)) => result,
-        Ok(Err(error)) => Err(panicked(error)),
-        Err(_) => anyhow::bail!("has not ended after {} s", SCENARIO_WAIT.as_secs()),
-    }
+    let result = runtime.block_on(work);
+    runtime.shutdown_timeout(RUNTIME_END_WAIT);
+    result
 }
 
 fn panicked(error: tokio::task::JoinError) -> anyhow::Error {
@@ -228,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_failure_with_its_message() {
-        let result: anyhow::Result<()> = bounded(async { panic!("the reason") });
+        let result: anyhow::Result<()> = on_runtime(bounded(async { panic!("the reason") }));
         assert!(
             result
                 .expect_err("it panicked")

@@ -176,6 +176,14 @@ impl Counts {
         self.0.values().sum()
     }
 
+    /// Those that change something.
+    pub fn writes(&self) -> u64 {
+        self.iter()
+            .filter(|(verb, ..)| WRITES.contains(verb))
+            .map(|(.., count)| count)
+            .sum()
+    }
+
     /// Those with this verb on this resource.
     pub fn get(&self, verb: &str, resource: &str) -> u64 {
         self.0

@@ -2,8 +2,8 @@
 //! Never: ignores or fails a test (`suite` does).
 
 use super::{Error, Fleet, Options, ServiceFamilies};
-use std::sync::{Arc, OnceLock};
-use tokio::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::Mutex;
 
 /// The clusters of the shared fleet.
 pub const CLUSTERS: [&str; 3] = ["east", "west", "north"];
@@ -15,7 +15,7 @@ enum State {
 }
 
 static STATE: Mutex<State> = Mutex::const_new(State::NotStarted);
-static TURN: Mutex<()> = Mutex::const_new(());
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 static OPTIONS: OnceLock<Options> = OnceLock::new();
 
 /// Chooses how the shared fleet will be started. Call it once, before the first test.
@@ -42,9 +42,10 @@ pub async fn fleet() -> Result<Arc<Fleet>, Arc<Error>> {
     }
 }
 
-/// Waits for the caller's turn. Agents act on whole clusters, so scenarios on the shared fleet take turns.
-pub async fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().await
+/// Waits for the caller's turn, blocking its thread: for tests, not for tasks. Agents act on whole clusters, so
+/// scenarios on the shared fleet take turns.
+pub fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The version the shared clusters report, when they run.

@@ -87,7 +87,7 @@ fn rendered(table: &Table, git_version: Option<&str>) -> String {
                 requests: Some(counts),
                 ..
             }) => {
-                format!("{} ({counts})", counts.total())
+                format!("{} ({} writes)", counts.total(), counts.writes())
             }
             _ => String::new(),
         };
@@ -120,7 +120,7 @@ mod tests {
             ),
         ]);
         let expected = "scenario  simulated   real (v1.2.3)    requests of the tested, without Leases\n\
-                        exports   ok 1.2 s    ok 1.2 s         0 (none)\n\
+                        exports   ok 1.2 s    ok 1.2 s         0 (0 writes)\n\
                         names     -           ignored\n";
         assert_eq!(rendered(&table, Some("v1.2.3")), expected);
         assert_eq!(rendered(&Table::new(), None), "");
