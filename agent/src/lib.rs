@@ -1,7 +1,9 @@
 //! The member agent: observes its cluster, reports to the hub, applies what the hub derives.
 //!
-//! * [`args`]: the command line; [`run`]: the wiring.
+//! * [`args`]: the command line; [`run`]: the wiring;
+//! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do.
 
 pub mod args;
 pub mod outbox;
+pub mod plan;
 pub mod run;

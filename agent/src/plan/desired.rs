@@ -1,0 +1,344 @@
+//! What the hub wants to stand in this cluster, in memory: fed by the link, read by the plan.
+//! A snapshot is staged and replaces everything when it is complete; one that is cut off leaves all as it was.
+//! Nothing here knows what the cluster holds.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use shared::model::{
+    ClusterId, Cursor, Epoch, ExportStatus, ImportedSlice, ImportedSliceKey, Revision, ServiceImport,
+    ServiceKey,
+    sync::{DesiredChange, DesiredItem, DesiredKey, Interest, Source, UpTo, Welcome},
+};
+
+use super::{
+    interest::{Covered, InterestState},
+    sources::Sources,
+};
+
+/// Most recorded removals that are kept for the plan. Beyond it they are dropped: what they named then waits
+/// for the completeness of its source, which is slower and never wrong.
+pub const REMOVALS_MAX: usize = 100_000;
+
+/// Which services have to be planned again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// These.
+    Services(BTreeSet<ServiceKey>),
+    /// Every one that is desired or observed.
+    All,
+}
+
+impl Touched {
+    /// Nothing.
+    pub fn none() -> Self {
+        Self::Services(BTreeSet::new())
+    }
+}
+
+/// A value and the revision of the event that last changed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revised<T> {
+    /// Where it comes from.
+    pub revision: Revision,
+    /// What it is.
+    pub value: T,
+}
+
+/// One complete set of derived objects, or one that is being received.
+#[derive(Debug, Clone, Default)]
+struct Held {
+    imports: BTreeMap<ServiceKey, Revised<Arc<ServiceImport>>>,
+    slices: BTreeMap<ImportedSliceKey, Revised<Arc<ImportedSlice>>>,
+    statuses: BTreeMap<ServiceKey, Revised<Arc<ExportStatus>>>,
+}
+
+/// A snapshot on its way.
+#[derive(Debug, Clone)]
+struct Staged {
+    epoch: Epoch,
+    held: Held,
+    /// Namespaces that came and were answered while the snapshot was under way.
+    covered: BTreeSet<Box<str>>,
+}
+
+/// The desired state with all that says how far it may be trusted.
+#[derive(Debug, Clone, Default)]
+pub struct Desired {
+    held: Held,
+    staged: Option<Staged>,
+    /// Removals that the hub stated one by one, of objects that are not desired (again).
+    removed: BTreeSet<DesiredKey>,
+    /// Present while the last snapshot was completed and nothing newer has begun to replace it.
+    complete_epoch: Option<Epoch>,
+    covered: Covered,
+    interest: InterestState,
+    sources: Sources,
+    cursor: Option<Cursor>,
+}
+
+/// What the link reports.
+impl Desired {
+    /// The interest that the next Hello states.
+    pub fn interest(&mut self, interest: &Interest) -> Touched {
+        self.interest.replace(interest);
+        let state = &self.interest;
+        let contains = |namespace: &str| state.contains(namespace);
+        self.held.retain(contains);
+        self.removed.retain(|key| contains(namespace_of(key)));
+        self.covered.namespaces.retain(|namespace| contains(namespace));
+        Touched::All
+    }
+
+    /// A namespace came; `generation` is the interest's new one.
+    pub fn namespace_added(&mut self, generation: u64, namespace: &str) {
+        self.covered.namespaces.remove(namespace);
+        self.interest.add(generation, namespace.into());
+    }
+
+    /// A namespace went: what is desired in it is forgotten. The API server deletes the objects.
+    pub fn namespace_removed(&mut self, namespace: &str) {
+        self.interest.remove(namespace);
+        if self.interest.contains(namespace) {
+            return;
+        }
+        let others = |other: &str| other != namespace;
+        self.held.retain(others);
+        self.removed.retain(|key| others(namespace_of(key)));
+        self.covered.namespaces.remove(namespace);
+        if let Some(staged) = &mut self.staged {
+            staged.held.retain(others);
+            staged.covered.remove(namespace);
+        }
+    }
+
+    /// A session began.
+    pub fn welcome(&mut self, welcome: &Welcome) {
+        self.staged = None;
+        self.sources.forget();
+        let same_epoch = self.cursor.is_some_and(|cursor| cursor.epoch == welcome.epoch);
+        self.complete_epoch = (welcome.resume && same_epoch).then_some(welcome.epoch);
+    }
+
+    /// A snapshot begins. Until it is complete nothing is deleted: what is held is of an older telling.
+    pub fn snapshot_begin(&mut self, epoch: Epoch) {
+        self.complete_epoch = None;
+        self.staged = Some(Staged {
+            epoch,
+            held: Held::default(),
+            covered: BTreeSet::new(),
+        });
+    }
+
+    /// The snapshot is complete: it replaces everything.
+    pub fn snapshot_complete(&mut self, up_to: &UpTo) -> Touched {
+        let Some(staged) = self.staged.take() else {
+            return Touched::none();
+        };
+        self.held = staged.held;
+        self.removed.clear();
+        self.covered = self.interest.covered_by(up_to.interest_generation);
+        self.covered.namespaces.extend(staged.covered);
+        self.complete_epoch = Some(staged.epoch);
+        self.cursor = Some(up_to.cursor);
+        Touched::All
+    }
+
+    /// Derived objects that changed, computed under the interest of `generation`.
+    pub fn items(&mut self, generation: u64, items: impl IntoIterator<Item = DesiredItem>) -> Touched {
+        let mut touched = BTreeSet::new();
+        for item in items {
+            let key = item.change.key();
+            if self.interest.admits(namespace_of(&key), generation) {
+                touched.insert(service_of(&key).clone());
+                self.item(key, item);
+            }
+        }
+        if self.staged.is_some() {
+            return Touched::none();
+        }
+        Touched::Services(touched)
+    }
+
+    fn item(&mut self, key: DesiredKey, item: DesiredItem) {
+        let removal = matches!(item.change, DesiredChange::Removed(_));
+        if let Some(staged) = &mut self.staged {
+            staged.held.take(item);
+            return;
+        }
+        self.held.take(item);
+        if !removal {
+            self.removed.remove(&key);
+        } else if !matches!(key, DesiredKey::ExportStatus(_)) {
+            if self.removed.len() >= REMOVALS_MAX {
+                self.removed.clear();
+            }
+            self.removed.insert(key);
+        }
+    }
+
+    /// Everything of these namespaces has been received.
+    pub fn namespace_complete(
+        &mut self,
+        generation: u64,
+        namespaces: impl IntoIterator<Item = Box<str>>,
+    ) -> Touched {
+        for namespace in namespaces {
+            if !self.interest.admits(&namespace, generation) {
+                continue;
+            }
+            match &mut self.staged {
+                Some(staged) => staged.covered.insert(namespace),
+                None => self.covered.namespaces.insert(namespace),
+            };
+        }
+        Touched::All
+    }
+
+    /// Some sources changed; the first time in a session these are all of them.
+    pub fn sources_changed(&mut self, sources: &[Source]) -> Touched {
+        match self.sources.changed(sources) {
+            true => Touched::All,
+            false => Touched::none(),
+        }
+    }
+
+    /// Everything up to the cursor has been received.
+    pub fn up_to(&mut self, up_to: &UpTo) {
+        if self.staged.is_none() {
+            self.cursor = Some(up_to.cursor);
+        }
+    }
+
+    /// The session ended: a snapshot that was under way is discarded, everything else stays.
+    pub fn session_ended(&mut self) {
+        self.staged = None;
+    }
+}
+
+/// What the next Hello needs, and the plan reads.
+impl Desired {
+    /// Where to resume: absent unless everything of the interest has been received up to there.
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.cursor.filter(|_| self.interest.is_covered(&self.covered))
+    }
+
+    /// The epoch whose snapshot is complete.
+    pub fn complete_epoch(&self) -> Option<Epoch> {
+        self.complete_epoch
+    }
+
+    /// Whether the hub has told everything of `namespace`, so that what it did not name is not there.
+    pub fn is_complete(&self, namespace: &str) -> bool {
+        self.complete_epoch.is_some() && self.covered.contains(namespace)
+    }
+
+    /// The sources.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// The import of a service.
+    pub fn import(&self, service: &ServiceKey) -> Option<&Revised<Arc<ServiceImport>>> {
+        self.held.imports.get(service)
+    }
+
+    /// The slices of a service, its own cluster's included.
+    pub fn slices(&self, service: &ServiceKey) -> impl Iterator<Item = &Revised<Arc<ImportedSlice>>> {
+        let first = first_slice_key(service);
+        self.held
+            .slices
+            .range(first..)
+            .take_while(move |(key, _)| key.service == *service)
+            .map(|(_, slice)| slice)
+    }
+
+    /// The hub's word on this cluster's own export of a service.
+    pub fn export_status(&self, service: &ServiceKey) -> Option<&Revised<Arc<ExportStatus>>> {
+        self.held.statuses.get(service)
+    }
+
+    /// The slices of a service that the hub removed one by one.
+    pub fn removed_slices(&self, service: &ServiceKey) -> impl Iterator<Item = &ImportedSliceKey> {
+        let first = DesiredKey::Slice(first_slice_key(service));
+        self.removed.range(first..).map_while(move |key| match key {
+            DesiredKey::Slice(slice) if slice.service == *service => Some(slice),
+            _ => None,
+        })
+    }
+
+    /// Every service of which anything is desired or was removed.
+    pub fn services(&self) -> BTreeSet<ServiceKey> {
+        let imports = self.held.imports.keys();
+        let slices = self.held.slices.keys().map(|key| &key.service);
+        let statuses = self.held.statuses.keys();
+        let removed = self.removed.iter().map(service_of);
+        imports
+            .chain(slices)
+            .chain(statuses)
+            .chain(removed)
+            .cloned()
+            .collect()
+    }
+
+    /// The cluster holds nothing any more that a removal of this service names: the removals have done their work.
+    pub fn removals_done(&mut self, service: &ServiceKey) {
+        let done: Vec<ImportedSliceKey> = self.removed_slices(service).cloned().collect();
+        for key in done {
+            self.removed.remove(&DesiredKey::Slice(key));
+        }
+        self.removed.remove(&DesiredKey::Import(service.clone()));
+    }
+}
+
+impl Held {
+    fn take(&mut self, item: DesiredItem) {
+        let revision = item.revision;
+        match item.change {
+            DesiredChange::Import(value) => {
+                let key = value.service.clone();
+                self.imports.insert(key, Revised { revision, value });
+            }
+            DesiredChange::Slice(value) => {
+                let key = value.key.clone();
+                self.slices.insert(key, Revised { revision, value });
+            }
+            DesiredChange::ExportStatus(value) => {
+                let key = value.service.clone();
+                self.statuses.insert(key, Revised { revision, value });
+            }
+            DesiredChange::Removed(DesiredKey::Import(key)) => drop(self.imports.remove(&key)),
+            DesiredChange::Removed(DesiredKey::Slice(key)) => drop(self.slices.remove(&key)),
+            DesiredChange::Removed(DesiredKey::ExportStatus(key)) => drop(self.statuses.remove(&key)),
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.imports.retain(|key, _| keep(&key.namespace));
+        self.slices.retain(|key, _| keep(&key.service.namespace));
+        self.statuses.retain(|key, _| keep(&key.namespace));
+    }
+}
+
+/// The service that a derived object belongs to.
+fn service_of(key: &DesiredKey) -> &ServiceKey {
+    match key {
+        DesiredKey::Import(service) | DesiredKey::ExportStatus(service) => service,
+        DesiredKey::Slice(slice) => &slice.service,
+    }
+}
+
+/// No key of a slice of the service sorts below this one.
+fn first_slice_key(service: &ServiceKey) -> ImportedSliceKey {
+    ImportedSliceKey {
+        service: service.clone(),
+        source_cluster: ClusterId::new("0").expect("a digit is a DNS label, and no label sorts below it"),
+        source_slice: "".into(),
+    }
+}
+
+fn namespace_of(key: &DesiredKey) -> &str {
+    &service_of(key).namespace
+}

@@ -1,0 +1,200 @@
+//! The conditions of this cluster's own ServiceExports. Valid is the agent's verdict and needs no hub; Ready and
+//! Conflict are the hub's, of the generation that it judged, and stay as they are while it has not spoken.
+
+use shared::model::{Conflict, ExportStatus, ServiceKey};
+
+use super::{
+    action::{Action, Plan},
+    content::{Condition, ConditionStatus, ConditionType},
+    desired::Desired,
+    view::{FoundExport, LocalConfig, Validity, View},
+};
+
+/// Longest message of a condition, in characters (the API server's bound).
+const MESSAGE_CHARACTERS_MAX: usize = 32_768;
+/// What joins conflict messages and reasons of one condition.
+const REASON_SEPARATOR: &str = ",";
+
+/// Plans the status of the export, if there is one.
+pub(super) fn plan_export(
+    desired: &Desired,
+    view: &View,
+    config: &LocalConfig,
+    service: &ServiceKey,
+    plan: &mut Plan,
+) {
+    let Some(export) = view.export.as_ref().filter(|export| !export.deleting) else {
+        return;
+    };
+    let conditions = match &export.validity {
+        Validity::Unknown => return,
+        Validity::Invalid { reason, message } => invalid(export, reason.as_str(), message),
+        Validity::Valid => valid(desired, export, config, service),
+    };
+    if same(&conditions, &export.conditions) {
+        return;
+    }
+    let event = conflict_event(export, &conditions);
+    plan.actions.push(Action::ApplyExportStatus {
+        uid: export.uid.clone(),
+        conditions,
+    });
+    plan.actions.extend(event);
+}
+
+fn invalid(export: &FoundExport, reason: &str, message: &str) -> Vec<Condition> {
+    let generation = Some(export.generation);
+    vec![
+        condition(
+            ConditionType::Valid,
+            ConditionStatus::False,
+            reason,
+            message,
+            generation,
+        ),
+        condition(
+            ConditionType::Ready,
+            ConditionStatus::False,
+            "Pending",
+            "the ServiceExport is not valid: see the condition Valid",
+            generation,
+        ),
+    ]
+}
+
+fn valid(
+    desired: &Desired,
+    export: &FoundExport,
+    config: &LocalConfig,
+    service: &ServiceKey,
+) -> Vec<Condition> {
+    let mut conditions = vec![condition(
+        ConditionType::Valid,
+        ConditionStatus::True,
+        "Valid",
+        "",
+        Some(export.generation),
+    )];
+    let judged = desired.export_status(service).map(|status| &*status.value);
+    match judged.filter(|status| status.uid == export.uid) {
+        Some(status) => conditions.extend(judged_conditions(status)),
+        None => conditions.extend(unjudged_conditions(desired, export, config, service)),
+    }
+    conditions
+}
+
+/// The hub has committed the export.
+fn judged_conditions(status: &ExportStatus) -> [Condition; 2] {
+    let generation = Some(status.generation);
+    let ready = condition(
+        ConditionType::Ready,
+        ConditionStatus::True,
+        "Exported",
+        "",
+        generation,
+    );
+    let conflict = match &status.conflicts[..] {
+        [] => condition(
+            ConditionType::Conflict,
+            ConditionStatus::False,
+            "NoConflicts",
+            "",
+            generation,
+        ),
+        conflicts => condition(
+            ConditionType::Conflict,
+            ConditionStatus::True,
+            &joined_reasons(conflicts),
+            &joined_messages(conflicts),
+            generation,
+        ),
+    };
+    [ready, conflict]
+}
+
+/// The hub has not spoken about this export. What it said before stays until it certainly does not know it.
+fn unjudged_conditions(
+    desired: &Desired,
+    export: &FoundExport,
+    config: &LocalConfig,
+    service: &ServiceKey,
+) -> Vec<Condition> {
+    let certain = desired.is_complete(&service.namespace) && desired.sources().is_settled(&config.cluster);
+    let kept: Vec<Condition> = export
+        .conditions
+        .iter()
+        .filter(|found| found.kind != ConditionType::Valid)
+        .cloned()
+        .collect();
+    let was_ready = kept
+        .iter()
+        .any(|found| found.kind == ConditionType::Ready && found.status == ConditionStatus::True);
+    if was_ready && !certain {
+        return kept;
+    }
+    vec![condition(
+        ConditionType::Ready,
+        ConditionStatus::Unknown,
+        "Pending",
+        "the hub has not committed this export yet",
+        Some(export.generation),
+    )]
+}
+
+/// Reasons in their fixed order, without a space: the reason's pattern allows none.
+fn joined_reasons(conflicts: &[Conflict]) -> String {
+    let mut reasons: Vec<_> = conflicts.iter().map(|conflict| conflict.reason).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let words: Vec<&str> = reasons.iter().map(|reason| reason.as_str()).collect();
+    words.join(REASON_SEPARATOR)
+}
+
+fn joined_messages(conflicts: &[Conflict]) -> String {
+    let mut sorted: Vec<&Conflict> = conflicts.iter().collect();
+    sorted.sort();
+    let words: Vec<&str> = sorted.iter().map(|conflict| &*conflict.message).collect();
+    words.join(" ")
+}
+
+/// Equal but for the order.
+fn same(wanted: &[Condition], found: &[Condition]) -> bool {
+    wanted.len() == found.len() && wanted.iter().all(|one| found.contains(one))
+}
+
+/// Conflicts that were not there before, or other ones, are worth an Event.
+fn conflict_event(export: &FoundExport, conditions: &[Condition]) -> Option<Action> {
+    let arising = |condition: &&Condition| {
+        condition.kind == ConditionType::Conflict && condition.status == ConditionStatus::True
+    };
+    let conflict = conditions.iter().find(arising)?;
+    let before = export.conditions.iter().find(arising);
+    if before.is_some_and(|before| before.reason == conflict.reason) {
+        return None;
+    }
+    Some(Action::ConflictEvent {
+        export_uid: export.uid.clone(),
+        reason: conflict.reason.clone(),
+        message: conflict.message.clone(),
+    })
+}
+
+fn condition(
+    kind: ConditionType,
+    status: ConditionStatus,
+    reason: &str,
+    message: &str,
+    observed_generation: Option<i64>,
+) -> Condition {
+    Condition {
+        kind,
+        status,
+        reason: reason.into(),
+        message: message
+            .chars()
+            .take(MESSAGE_CHARACTERS_MAX)
+            .collect::<String>()
+            .into(),
+        observed_generation,
+    }
+}

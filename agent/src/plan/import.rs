@@ -1,0 +1,117 @@
+//! The ServiceImport of a service: spec, status and the condition Ready.
+//! IPs and families are written together, once the derived Service has them.
+
+use shared::model::ServiceType;
+
+use super::{
+    action::Action,
+    content::{Condition, ConditionStatus, ConditionType, ImportContent, ImportStatus},
+    derived::{DerivedStep, Problem, family_of},
+    target::Standing,
+    view::{ServedFields, View},
+};
+
+/// Reason of Ready: there is no port to offer. Ours.
+const REASON_NO_PORTS: &str = "NoPorts";
+/// Reason of Ready: the families are not offered here.
+const REASON_IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
+/// Reason of Ready: not yet, or something stands in the way.
+const REASON_PENDING: &str = "Pending";
+/// Reason of Ready: it can be used.
+const REASON_READY: &str = "Ready";
+
+/// The writes that bring the import to `standing`; none while the derived Service is on its way.
+pub(super) fn plan_import(
+    standing: &Standing,
+    derived: &DerivedStep,
+    view: &View,
+    served: ServedFields,
+) -> Vec<Action> {
+    let ours = view.import.ours();
+    let on_its_way = derived.waiting && derived.problem.is_none();
+    if on_its_way || ours.is_some_and(|ours| ours.deleting) {
+        return Vec::new();
+    }
+    let content = content(standing, derived, served);
+    let status = ImportStatus {
+        clusters: standing.clusters.clone(),
+        ready: served.conditions.then(|| ready(standing, derived)),
+        endpoint_slice_objects: served.endpoint_slice_objects,
+    };
+    let uid = ours.map(|ours| ours.uid.clone());
+    let mut actions = Vec::new();
+    if !ours.is_some_and(|ours| ours.intact && ours.content.content == content) {
+        actions.push(Action::ApplyImport {
+            uid: uid.clone(),
+            content,
+            revision: standing.revision,
+        });
+    }
+    if !ours.is_some_and(|ours| ours.content.status == status) {
+        actions.push(Action::ApplyImportStatus { uid, status });
+    }
+    actions
+}
+
+fn content(standing: &Standing, derived: &DerivedStep, served: ServedFields) -> ImportContent {
+    let headless = standing.service_type == ServiceType::Headless;
+    let ip_families = match headless {
+        true => standing.families.list().to_vec(),
+        false => derived.ips.iter().map(family_of).collect(),
+    };
+    let mut policies = standing.policies.clone();
+    policies
+        .internal_traffic_policy
+        .take_if(|_| !served.internal_traffic_policy);
+    policies
+        .traffic_distribution
+        .take_if(|_| !served.traffic_distribution);
+    ImportContent {
+        service_type: Some(standing.service_type),
+        ports: standing.ports.clone(),
+        ips: derived.ips.clone(),
+        ip_families: if served.ip_families {
+            ip_families
+        } else {
+            Vec::new()
+        },
+        policies,
+        labels: standing.labels.clone(),
+        annotations: standing.annotations.clone(),
+        sources: standing.clusters.clone(),
+    }
+}
+
+fn ready(standing: &Standing, derived: &DerivedStep) -> Condition {
+    let (status, reason, message) = match &derived.problem {
+        Some(Problem::NoPorts) => (
+            ConditionStatus::False,
+            REASON_NO_PORTS,
+            "no exporting cluster offers a port: give the exported Services one".to_owned(),
+        ),
+        Some(Problem::Families(words)) => (
+            ConditionStatus::False,
+            REASON_IP_FAMILY_NOT_SUPPORTED,
+            words.clone(),
+        ),
+        Some(Problem::Pending(words)) => (ConditionStatus::False, REASON_PENDING, words.clone()),
+        None => (ConditionStatus::True, REASON_READY, left_out(standing, derived)),
+    };
+    Condition {
+        kind: ConditionType::Ready,
+        status,
+        reason: reason.into(),
+        message: message.into(),
+        observed_generation: None,
+    }
+}
+
+fn left_out(standing: &Standing, derived: &DerivedStep) -> String {
+    if derived.left_out.is_empty() || standing.service_type == ServiceType::Headless {
+        return String::new();
+    }
+    format!(
+        "left out because this cluster's API refuses it: {}",
+        derived.left_out.join(", ")
+    )
+}

@@ -1,0 +1,160 @@
+//! Plan: what the hub desires × what the cluster holds → what to do, one service at a time.
+//! Pure: it names `std`, the domain model and itself; it reads no clock and performs nothing.
+//!
+//! A plan is made anew whenever something about its service changed, and is empty when all is as it should be.
+//! Steps that need an answer of the cluster (the IPs of a derived Service) come with a later plan.
+
+pub mod action;
+pub mod content;
+mod derived;
+pub mod desired;
+mod export;
+mod import;
+mod interest;
+mod slices;
+mod sources;
+mod target;
+pub mod view;
+
+#[cfg(test)]
+mod tests;
+
+use shared::model::{ServiceKey, derived_name::derived_service_name};
+
+pub use action::{Action, Kind, Plan, Report};
+pub use desired::{Desired, Touched};
+pub use slices::slice_names;
+pub use sources::Sources;
+pub use view::{Found, InvalidReason, LocalConfig, NamespaceState, Ours, ServedFields, Validity, View};
+
+use derived::{DerivedStep, plan_derived};
+use slices::{Front, SliceSteps};
+use target::{Standing, Target};
+
+/// What to do so that `service` looks as it should. Empty when nothing is to be done, or nothing is known.
+pub fn plan(desired: &Desired, view: &View, config: &LocalConfig, service: &ServiceKey) -> Plan {
+    let mut plan = Plan::default();
+    if view.namespace != NamespaceState::Active {
+        return plan; // absent, unknown, or being emptied by the API server
+    }
+    let known = view.known;
+    if known.imports && known.services && known.slices {
+        plan_imported(desired, view, config, service, &mut plan);
+    }
+    if known.exports {
+        export::plan_export(desired, view, config, service, &mut plan);
+    }
+    plan
+}
+
+/// Import, derived Service and slices.
+fn plan_imported(
+    desired: &Desired,
+    view: &View,
+    config: &LocalConfig,
+    service: &ServiceKey,
+    plan: &mut Plan,
+) {
+    let derived_name = derived_service_name(&service.namespace, &service.name);
+    let target = target::target(desired, view, &config.cluster, service);
+    match target {
+        Target::Stand(_) if view.import == Found::Stranger => plan.reports.push(Report::Stranger {
+            kind: Kind::Import,
+            name: service.name.clone(),
+        }),
+        Target::Stand(standing) => stand(desired, view, config, service, &standing, &derived_name, plan),
+        Target::Flip => flip(view, service, &derived_name, plan),
+        Target::Remove => remove(view, service, &derived_name, plan),
+        Target::Leave => {
+            let mut steps = SliceSteps::default();
+            slices::plan_foreign(desired, view, &config.cluster, None, service, plan, &mut steps);
+            slices::plan_own(view, &config.cluster, None, None, service, plan, &mut steps);
+            steps.append_to(plan);
+        }
+    }
+}
+
+/// Brings everything to `standing`. Widening: Service, import, slices; narrowing: slices, import, Service.
+fn stand(
+    desired: &Desired,
+    view: &View,
+    config: &LocalConfig,
+    service: &ServiceKey,
+    standing: &Standing,
+    derived_name: &str,
+    plan: &mut Plan,
+) {
+    let derived = plan_derived(standing, view, derived_name);
+    if derived.stranger {
+        plan.reports.push(Report::Stranger {
+            kind: Kind::Derived,
+            name: derived_name.into(),
+        });
+    }
+    let front = Front {
+        service,
+        standing,
+        derived_name,
+        may_create: !derived.waiting || derived.problem.is_some(),
+    };
+    let mut steps = SliceSteps::default();
+    let own = &config.cluster;
+    slices::plan_foreign(desired, view, own, Some(&front), service, plan, &mut steps);
+    slices::plan_own(
+        view,
+        own,
+        Some(&front),
+        standing.revision,
+        service,
+        plan,
+        &mut steps,
+    );
+    let import = import::plan_import(standing, &derived, view, config.served);
+    let DerivedStep { before, after, .. } = derived;
+    if before.is_none() && after.is_some() {
+        steps.append_to(plan);
+        plan.actions.extend(import);
+    } else {
+        plan.actions.extend(before);
+        plan.actions.extend(import);
+        steps.append_to(plan);
+    }
+    plan.actions.extend(after);
+}
+
+/// The import is of another type: kube-proxy lets go of the slices, then Service and import go; the plan after
+/// that makes them anew.
+fn flip(view: &View, service: &ServiceKey, derived_name: &str, plan: &mut Plan) {
+    let mut steps = SliceSteps::default();
+    slices::detach_all(view, &mut steps);
+    steps.append_to(plan);
+    plan.actions.extend(delete_derived(view, derived_name));
+    plan.actions.extend(delete_import(view, service));
+}
+
+/// Slices, then the import, then the Service.
+fn remove(view: &View, service: &ServiceKey, derived_name: &str, plan: &mut Plan) {
+    let mut steps = SliceSteps::default();
+    slices::remove_all(view, &mut steps);
+    steps.append_to(plan);
+    plan.actions.extend(delete_import(view, service));
+    plan.actions.extend(delete_derived(view, derived_name));
+}
+
+fn delete_import(view: &View, service: &ServiceKey) -> Option<Action> {
+    let ours = view.import.ours().filter(|ours| !ours.deleting)?;
+    Some(Action::Delete {
+        kind: Kind::Import,
+        name: service.name.clone(),
+        uid: ours.uid.clone(),
+    })
+}
+
+fn delete_derived(view: &View, derived_name: &str) -> Option<Action> {
+    let ours = view.derived.ours().filter(|ours| !ours.deleting)?;
+    Some(Action::Delete {
+        kind: Kind::Derived,
+        name: derived_name.into(),
+        uid: ours.uid.clone(),
+    })
+}

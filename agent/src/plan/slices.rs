@@ -1,0 +1,319 @@
+//! Imported EndpointSlices: those of other clusters as the hub tells them, and the cluster's own from its own
+//! watches, hub or no hub. A slice of another cluster goes only by the law of deletion.
+
+use std::collections::BTreeSet;
+
+use shared::model::{
+    ClusterId, Endpoint, EndpointPort, ImportedSlice, ServiceKey, ServicePort, ServiceType,
+    derived_name::imported_slice_name,
+};
+
+use super::{
+    action::{Action, Kind, Plan, Report},
+    content::{SliceContent, SliceEndpoint, derived_port_name},
+    desired::Desired,
+    target::Standing,
+    view::{Found, OwnSlice, Validity, View},
+};
+
+/// The values of trafficDistribution that are served by zone hints.
+const ZONE_DISTRIBUTIONS: [&str; 2] = ["PreferClose", "PreferSameZone"];
+
+/// What slices need to know of the import in front of them.
+pub(super) struct Front<'a> {
+    pub(super) service: &'a ServiceKey,
+    pub(super) standing: &'a Standing,
+    pub(super) derived_name: &'a str,
+    /// The derived Service has its IPs, or there is to be none.
+    pub(super) may_create: bool,
+}
+
+impl Front<'_> {
+    /// The slice of `cluster` with these ports and endpoints, as it is written.
+    fn content(
+        &self,
+        cluster: &ClusterId,
+        address_type: shared::model::IpFamily,
+        ports: Vec<EndpointPort>,
+        mut endpoints: Vec<SliceEndpoint>,
+    ) -> SliceContent {
+        let distribution = self.standing.policies.traffic_distribution.as_deref();
+        let by_zone = self.standing.service_type == ServiceType::ClusterSetIp
+            && distribution.is_some_and(|value| ZONE_DISTRIBUTIONS.contains(&value));
+        // kube-proxy ignores all hints when one endpoint has none: all of them, or nothing
+        if by_zone && endpoints.iter().all(|one| one.endpoint.zone.is_some()) {
+            for one in &mut endpoints {
+                one.for_zones = one.endpoint.zone.iter().cloned().collect();
+            }
+        }
+        SliceContent {
+            service: Some(self.service.name.clone()),
+            source_cluster: Some(cluster.clone()),
+            derived: self.standing.wants_derived().then(|| self.derived_name.into()),
+            address_type: Some(address_type),
+            ports: ports.into_iter().map(|port| self.port(port)).collect(),
+            endpoints: endpoints.into(),
+        }
+    }
+
+    /// Behind a derived Service the port bears the name it has there.
+    fn port(&self, mut port: EndpointPort) -> EndpointPort {
+        let ports = &self.standing.ports;
+        let same = |merged: &&ServicePort| merged.name == port.name && merged.protocol == port.protocol;
+        if self.standing.wants_derived()
+            && let Some(merged) = ports.iter().find(same)
+        {
+            port.name = derived_port_name(ports, merged);
+        }
+        port
+    }
+}
+
+/// Slice writes and deletions of one plan.
+#[derive(Default)]
+pub(super) struct SliceSteps {
+    pub(super) writes: Vec<Action>,
+    pub(super) deletes: Vec<Action>,
+}
+
+impl SliceSteps {
+    pub(super) fn append_to(self, plan: &mut Plan) {
+        plan.actions.extend(self.writes);
+        plan.actions.extend(self.deletes);
+    }
+
+    fn delete(&mut self, name: &str, uid: &str) {
+        self.deletes.push(Action::Delete {
+            kind: Kind::Slice,
+            name: name.into(),
+            uid: uid.into(),
+        });
+    }
+}
+
+/// The slices of other clusters.
+pub(super) fn plan_foreign(
+    desired: &Desired,
+    view: &View,
+    own: &ClusterId,
+    front: Option<&Front<'_>>,
+    service: &ServiceKey,
+    plan: &mut Plan,
+    steps: &mut SliceSteps,
+) {
+    let mut wanted = BTreeSet::new();
+    for slice in desired.slices(service) {
+        let key = &slice.value.key;
+        if key.source_cluster == *own {
+            continue;
+        }
+        let name = foreign_name(slice.value.as_ref());
+        if let Some(front) =
+            front.filter(|front| front.standing.revision >= Some(slice.value.import_revision))
+        {
+            let content = foreign_content(front, &slice.value);
+            let may_update = desired.sources().is_settled(&key.source_cluster);
+            let revision = Some(slice.revision);
+            write(
+                view,
+                &name,
+                content,
+                revision,
+                front.may_create,
+                may_update,
+                plan,
+                steps,
+            );
+        }
+        wanted.insert(name);
+    }
+    let removed: BTreeSet<Box<str>> = desired
+        .removed_slices(service)
+        .map(|key| slice_name(service, &key.source_cluster, &key.source_slice))
+        .collect();
+    let complete = desired.is_complete(&service.namespace);
+    for (name, slice) in view.our_slices() {
+        let source = slice.content.source_cluster.as_ref();
+        if wanted.contains(name) || slice.deleting || source == Some(own) {
+            continue;
+        }
+        let absent = complete && source.is_some_and(|cluster| desired.sources().is_settled(cluster));
+        if absent || removed.contains(name) {
+            steps.delete(name, &slice.uid);
+        }
+    }
+}
+
+/// The cluster's own slices.
+pub(super) fn plan_own(
+    view: &View,
+    own: &ClusterId,
+    front: Option<&Front<'_>>,
+    revision: Option<shared::model::Revision>,
+    service: &ServiceKey,
+    plan: &mut Plan,
+    steps: &mut SliceSteps,
+) {
+    if !view.known.exports {
+        return;
+    }
+    let validity = view.export.as_ref().map(|export| &export.validity);
+    let mut wanted = BTreeSet::new();
+    match validity {
+        None | Some(Validity::Invalid { .. }) => {}
+        Some(Validity::Unknown) => return,
+        Some(Validity::Valid) => {
+            let filtered = front.and_then(|front| Some((front, front.standing.own_ports.as_ref()?)));
+            let Some((front, ports)) = filtered else {
+                return;
+            };
+            for slice in &view.own_slices {
+                let Some(content) = own_content(front, own, slice, ports) else {
+                    continue;
+                };
+                let name = slice_name(service, own, &slice.name);
+                write(
+                    view,
+                    &name,
+                    content,
+                    revision,
+                    front.may_create,
+                    true,
+                    plan,
+                    steps,
+                );
+                wanted.insert(name);
+            }
+        }
+    }
+    for (name, slice) in view.our_slices() {
+        let is_own = slice.content.source_cluster.as_ref() == Some(own);
+        if is_own && !slice.deleting && !wanted.contains(name) {
+            steps.delete(name, &slice.uid);
+        }
+    }
+}
+
+/// Everything of ours goes: the import is not there any more.
+pub(super) fn remove_all(view: &View, steps: &mut SliceSteps) {
+    for (name, slice) in view.our_slices() {
+        if !slice.deleting {
+            steps.delete(name, &slice.uid);
+        }
+    }
+}
+
+/// Takes the slices away from kube-proxy, before the Service they stand behind goes.
+pub(super) fn detach_all(view: &View, steps: &mut SliceSteps) {
+    for (name, slice) in view.our_slices() {
+        if slice.deleting || slice.content.derived.is_none() {
+            continue;
+        }
+        steps.writes.push(Action::ApplySlice {
+            name: name.into(),
+            uid: Some(slice.uid.clone()),
+            content: SliceContent {
+                derived: None,
+                ..slice.content.clone()
+            },
+            revision: None,
+        });
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one decision with all it depends on")]
+fn write(
+    view: &View,
+    name: &str,
+    content: SliceContent,
+    revision: Option<shared::model::Revision>,
+    may_create: bool,
+    may_update: bool,
+    plan: &mut Plan,
+    steps: &mut SliceSteps,
+) {
+    let uid = match view.slices.get(name) {
+        Some(Found::Stranger) => {
+            plan.reports.push(Report::Stranger {
+                kind: Kind::Slice,
+                name: name.into(),
+            });
+            return;
+        }
+        Some(Found::Ours(ours)) => {
+            let same = ours.intact && ours.content == content;
+            let too_early = !may_create && content.derived != ours.content.derived;
+            if same || ours.deleting || too_early || !may_update {
+                return;
+            }
+            Some(ours.uid.clone())
+        }
+        None | Some(Found::Absent) if !may_create => return,
+        None | Some(Found::Absent) => None,
+    };
+    steps.writes.push(Action::ApplySlice {
+        name: name.into(),
+        uid,
+        content,
+        revision,
+    });
+}
+
+fn foreign_content(front: &Front<'_>, slice: &ImportedSlice) -> SliceContent {
+    let bare = |endpoint: &Endpoint| SliceEndpoint {
+        endpoint: endpoint.clone(),
+        node_name: None,
+        target_ref: None,
+        for_zones: Vec::new(),
+    };
+    let endpoints = slice.endpoints.iter().map(bare).collect();
+    let cluster = &slice.key.source_cluster;
+    front.content(cluster, slice.address_type, slice.ports.clone(), endpoints)
+}
+
+/// The slice through the filter; absent when none of its ports passes.
+fn own_content(
+    front: &Front<'_>,
+    own: &ClusterId,
+    slice: &OwnSlice,
+    eligible: &[ServicePort],
+) -> Option<SliceContent> {
+    let passes = |port: &&EndpointPort| {
+        eligible
+            .iter()
+            .any(|merged| merged.name == port.name && merged.protocol == port.protocol)
+    };
+    let ports: Vec<EndpointPort> = slice.ports.iter().filter(passes).cloned().collect();
+    if ports.is_empty() && !slice.ports.is_empty() {
+        return None;
+    }
+    Some(front.content(own, slice.address_type, ports, slice.endpoints.clone()))
+}
+
+fn foreign_name(slice: &ImportedSlice) -> Box<str> {
+    let key = &slice.key;
+    slice_name(&key.service, &key.source_cluster, &key.source_slice)
+}
+
+fn slice_name(service: &ServiceKey, cluster: &ClusterId, source_slice: &str) -> Box<str> {
+    imported_slice_name(&service.namespace, &service.name, cluster.as_str(), source_slice).into()
+}
+
+/// The names under which a plan may write slices of `service`: a view has to show what stands there, whatever
+/// its labels say.
+pub fn slice_names<'a>(
+    desired: &Desired,
+    own: &ClusterId,
+    own_slices: impl Iterator<Item = &'a str>,
+    service: &ServiceKey,
+) -> BTreeSet<Box<str>> {
+    let foreign = desired
+        .slices(service)
+        .filter(|slice| slice.value.key.source_cluster != *own)
+        .map(|slice| foreign_name(&slice.value));
+    let removed = desired
+        .removed_slices(service)
+        .map(|key| slice_name(service, &key.source_cluster, &key.source_slice));
+    let own_names = own_slices.map(|name| slice_name(service, own, name));
+    foreign.chain(removed).chain(own_names).collect()
+}

@@ -1,0 +1,234 @@
+//! The law of deletion, for imports: what a service should look like here, given what may be taken away.
+//! An object's sources are its exporting clusters and those of its slices. While one of them is not listed
+//! (nor gone), or the hub's telling is incomplete, an import may gain ports and clusters and nothing else.
+
+use std::collections::BTreeSet;
+
+use shared::model::{
+    ClusterId, IpFamily, Metadata, Revision, ServiceImport, ServiceKey, ServicePort, ServiceType,
+};
+
+use super::{
+    content::{ImportContent, OWN_KEY_PREFIX, Policies},
+    desired::{Desired, Revised},
+    view::{FoundImport, View},
+};
+
+/// What is to become of a service's objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Nothing is known that permits anything: all stays.
+    Leave,
+    /// It is not imported (any more), and that is certain.
+    Remove,
+    /// The import here is of another type: it goes, and comes again.
+    Flip,
+    /// It should look like this.
+    Stand(Box<Standing>),
+}
+
+/// An import as it should stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) service_type: ServiceType,
+    pub(super) ports: Vec<ServicePort>,
+    pub(super) policies: Policies,
+    pub(super) families: Families,
+    pub(super) labels: Metadata,
+    pub(super) annotations: Metadata,
+    pub(super) clusters: BTreeSet<ClusterId>,
+    /// The ports that this cluster's own slices may serve; absent while nobody has said.
+    pub(super) own_ports: Option<Vec<ServicePort>>,
+    /// The decision behind it; absent when it is read off the object itself.
+    pub(super) revision: Option<Revision>,
+    /// Something may be taken away.
+    pub(super) may_narrow: bool,
+}
+
+/// The IP families of an import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Families {
+    /// The hub wants these.
+    Wanted(Vec<IpFamily>),
+    /// Those that are there stay; a derived Service that has to be made again asks for these.
+    Kept(Vec<IpFamily>),
+}
+
+impl Families {
+    pub(super) fn list(&self) -> &[IpFamily] {
+        match self {
+            Self::Wanted(families) | Self::Kept(families) => families,
+        }
+    }
+}
+
+impl Standing {
+    /// A derived Service belongs to it.
+    pub(super) fn wants_derived(&self) -> bool {
+        self.service_type == ServiceType::ClusterSetIp && !self.ports.is_empty()
+    }
+}
+
+/// Whether what the hub does not name of this service may be taken away.
+pub(super) fn may_narrow(desired: &Desired, view: &View, service: &ServiceKey) -> bool {
+    let sources = view.sources();
+    desired.is_complete(&service.namespace)
+        && match sources.is_empty() {
+            true => desired.sources().all_settled(),
+            false => sources
+                .iter()
+                .all(|cluster| desired.sources().is_settled(cluster)),
+        }
+}
+
+/// What is to become of the objects of `service`.
+pub(super) fn target(desired: &Desired, view: &View, own: &ClusterId, service: &ServiceKey) -> Target {
+    let may_narrow = may_narrow(desired, view, service);
+    let found = view.import.ours().map(|ours| &ours.content);
+    match (desired.import(service), found) {
+        (Some(wanted), None) => stand(from_hub(wanted, None, view, own, may_narrow)),
+        (Some(wanted), Some(found)) => {
+            let flips = found
+                .content
+                .service_type
+                .is_some_and(|service_type| service_type != wanted.value.service_type);
+            match (may_narrow, flips) {
+                (true, true) => Target::Flip,
+                (true, false) => stand(from_hub(wanted, Some(found), view, own, true)),
+                (false, true) => from_found(found, view, own).map_or(Target::Leave, stand),
+                (false, false) => stand(widened(wanted, found, view, own)),
+            }
+        }
+        (None, _) if may_narrow => Target::Remove,
+        (None, Some(found)) => from_found(found, view, own).map_or(Target::Leave, stand),
+        (None, None) => Target::Leave,
+    }
+}
+
+fn stand(standing: Standing) -> Target {
+    Target::Stand(Box::new(standing))
+}
+
+/// As the hub says.
+fn from_hub(
+    wanted: &Revised<std::sync::Arc<ServiceImport>>,
+    found: Option<&FoundImport>,
+    view: &View,
+    own: &ClusterId,
+    may_narrow: bool,
+) -> Standing {
+    let import = &*wanted.value;
+    Standing {
+        service_type: import.service_type,
+        ports: import.ports.clone(),
+        policies: Policies::from(&import.policies),
+        families: Families::Wanted(import.ip_families.clone()),
+        labels: exported(&import.labels),
+        annotations: exported(&import.annotations),
+        clusters: import.clusters.keys().cloned().collect(),
+        own_ports: own_ports(Some(import), found, &import.ports, view, own),
+        revision: Some(wanted.revision),
+        may_narrow,
+    }
+}
+
+/// As it is found, with what the hub's import adds.
+fn widened(
+    wanted: &Revised<std::sync::Arc<ServiceImport>>,
+    found: &FoundImport,
+    view: &View,
+    own: &ClusterId,
+) -> Standing {
+    let import = &*wanted.value;
+    let content = &found.content;
+    let ports = union(&content.ports, &import.ports);
+    let mut clusters = clusters_of(found);
+    clusters.extend(import.clusters.keys().cloned());
+    Standing {
+        service_type: import.service_type,
+        policies: content.policies.clone(),
+        families: kept_families(content, import),
+        labels: content.labels.clone(),
+        annotations: content.annotations.clone(),
+        clusters,
+        own_ports: own_ports(Some(import), Some(found), &ports, view, own),
+        revision: Some(wanted.revision),
+        may_narrow: false,
+        ports,
+    }
+}
+
+/// As it is found; absent when somebody took its type away.
+fn from_found(found: &FoundImport, view: &View, own: &ClusterId) -> Option<Standing> {
+    let content = &found.content;
+    Some(Standing {
+        service_type: content.service_type?,
+        ports: content.ports.clone(),
+        policies: content.policies.clone(),
+        families: Families::Kept(content.ip_families.clone()),
+        labels: content.labels.clone(),
+        annotations: content.annotations.clone(),
+        clusters: clusters_of(found),
+        own_ports: own_ports(None, Some(found), &content.ports, view, own),
+        revision: None,
+        may_narrow: false,
+    })
+}
+
+/// An import that has no families yet takes the hub's.
+fn kept_families(content: &ImportContent, import: &ServiceImport) -> Families {
+    match content.ip_families.is_empty() {
+        true => Families::Wanted(import.ip_families.clone()),
+        false => Families::Kept(content.ip_families.clone()),
+    }
+}
+
+fn clusters_of(found: &FoundImport) -> BTreeSet<ClusterId> {
+    let status = found.status.clusters.iter();
+    status.chain(&found.content.sources).cloned().collect()
+}
+
+/// The filter for this cluster's own slices: the hub's last word, else what the import found here and the local
+/// Service have in common.
+fn own_ports(
+    import: Option<&ServiceImport>,
+    found: Option<&FoundImport>,
+    ports: &[ServicePort],
+    view: &View,
+    own: &ClusterId,
+) -> Option<Vec<ServicePort>> {
+    if let Some(import) = import.filter(|import| import.clusters.contains_key(own)) {
+        return Some(import.eligible_ports(own).cloned().collect());
+    }
+    let exported_before = found.is_some_and(|found| clusters_of(found).contains(own));
+    let service_ports = view.service_ports.as_ref().filter(|_| exported_before)?;
+    let same = |one: &ServicePort, other: &ServicePort| {
+        one.name == other.name && one.protocol == other.protocol && one.port == other.port
+    };
+    let eligible = ports
+        .iter()
+        .filter(|port| service_ports.iter().any(|service_port| same(port, service_port)));
+    Some(eligible.cloned().collect())
+}
+
+/// `first`, and of `second` what collides with none of them by name or by protocol and port.
+pub(super) fn union(first: &[ServicePort], second: &[ServicePort]) -> Vec<ServicePort> {
+    let collides = |one: &ServicePort, other: &ServicePort| {
+        one.name == other.name || (one.protocol == other.protocol && one.port == other.port)
+    };
+    let mut all = first.to_vec();
+    let more = second
+        .iter()
+        .filter(|port| !first.iter().any(|one| collides(one, port)));
+    all.extend(more.cloned());
+    all
+}
+
+/// Exported labels or annotations, but for keys that are Tributary's own.
+fn exported(metadata: &Metadata) -> Metadata {
+    metadata
+        .iter()
+        .filter(|(key, _)| !key.starts_with(OWN_KEY_PREFIX))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}

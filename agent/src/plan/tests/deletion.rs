@@ -1,0 +1,271 @@
+//! The law of deletion: what came from another cluster goes only when it is certain that it is gone.
+
+use shared::model::sync::{DesiredKey, SourceState};
+
+use super::*;
+
+/// Everything that a plan takes away from a service: deletions and lost ports, clusters, types, IPs.
+#[track_caller]
+fn takes_nothing(model: &Model, desired: &Desired) {
+    let mut after = model.clone();
+    after.settle(desired);
+    let is_slice = |word: &&str| *word != "delete import" && *word != "delete service";
+    assert!(
+        words(&after.done).iter().all(is_slice),
+        "{:?}",
+        words(&after.done)
+    );
+    let (was, is) = (model.import(), after.import());
+    assert!(is.status.clusters.is_superset(&was.status.clusters));
+    assert!(
+        was.content
+            .ports
+            .iter()
+            .all(|port| is.content.ports.contains(port))
+    );
+    assert_eq!(is.content.service_type, was.content.service_type);
+    assert_eq!(is.content.policies, was.content.policies);
+    assert_eq!(is.content.ips, was.content.ips);
+    assert!(
+        after
+            .derived()
+            .content
+            .ports
+            .is_superset(&model.derived().content.ports)
+    );
+    for slice in model.slices() {
+        if desired.sources().is_settled(&cluster(&slice.0)) {
+            continue; // it is listed, and so what is not named is not there
+        }
+        assert!(after.slices().contains(&slice), "{slice:?} went");
+    }
+}
+
+#[test]
+fn a_hub_that_starts_empty_deletes_nothing() {
+    let model = Model::settled(&east_and_west());
+    for sources in [
+        vec![],
+        vec![source(OWN, true)],
+        vec![source(OWN, true), source("east", true)],
+        vec![source(OWN, true), source("east", true), source("west", false)],
+    ] {
+        takes_nothing(&model, &told(&sources, vec![]));
+    }
+}
+
+#[test]
+fn an_agent_without_a_hub_touches_nothing() {
+    let mut model = Model::settled(&east_and_west());
+    let mut desired = Desired::default();
+    desired.interest(&interest(1, &["shop"]));
+    model.settle(&desired);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+}
+
+#[test]
+fn a_snapshot_that_is_cut_off_changes_nothing() {
+    let mut desired = east_and_west();
+    let mut model = Model::settled(&desired);
+    desired.welcome(&welcome(2, false));
+    desired.snapshot_begin(epoch(2));
+    model.settle(&desired);
+    desired.session_ended();
+    model.settle(&desired);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+}
+
+#[test]
+fn while_a_source_is_not_listed_an_import_may_only_gain() {
+    let model = Model::settled(&east_and_west());
+    let sources = [source("east", true), source("west", false), source("south", true)];
+    let mut wanted = import(&[port("grpc", 90)], &["south"]);
+    wanted.policies.session_affinity = SessionAffinity::ClientIp;
+    let desired = told(&sources, both(wanted.clone(), &[slice("south", "c", "10.3.0.1")]));
+    takes_nothing(&model, &desired);
+    let mut after = model.clone();
+    after.settle(&desired);
+    assert_eq!(after.import().content.ports, [port("http", 80), port("grpc", 90)]);
+    assert_eq!(after.import().status.clusters.len(), 3);
+    // of another type: nothing at all
+    wanted.service_type = ServiceType::Headless;
+    takes_nothing(&model, &told(&sources, both(wanted, &[])));
+}
+
+#[test]
+fn slices_of_a_source_that_is_not_listed_stay_as_they_are() {
+    let model = Model::settled(&east_and_west());
+    let slices = [slice("east", "a", "10.1.0.9"), slice("west", "b", "10.2.0.9")];
+    let wanted = import(&[port("http", 80)], &["east", "west"]);
+    let desired = told(
+        &[source("east", true), source("west", false)],
+        both(wanted, &slices),
+    );
+    let mut after = model;
+    after.settle(&desired);
+    let want = [("east", "10.1.0.9"), ("west", "10.2.0.1")];
+    assert_eq!(after.slices(), want.map(|(a, b)| (a.to_owned(), b.to_owned())));
+}
+
+#[test]
+fn a_recorded_removal_of_a_slice_counts_while_its_source_is_not_listed() {
+    let mut desired = east_and_west();
+    let mut model = Model::settled(&desired);
+    desired.welcome(&welcome(1, true));
+    desired.up_to(&up_to(1, 1, 5));
+    desired.sources_changed(&[source("east", false), source("west", false)]);
+    let removed = DesiredChange::Removed(DesiredKey::Slice(slice("west", "b", "10.2.0.1").key));
+    desired.items(1, [item(6, removed)]);
+    model.settle(&desired);
+    assert_eq!(words(&model.done), ["delete slice"]);
+    assert_eq!(model.slices().len(), 1);
+    let removed = DesiredChange::Removed(DesiredKey::Import(key()));
+    desired.items(1, [item(7, removed)]);
+    model.done.clear();
+    model.settle(&desired);
+    assert!(model.done.is_empty(), "the import waits for its sources");
+    desired.removals_done(&key());
+    assert_eq!(desired.removed_slices(&key()).count(), 0);
+}
+
+#[test]
+fn what_is_gone_with_certainty_goes_slices_first() {
+    let all = Model::settled(&east_and_west());
+    for state in [SourceState::Left, SourceState::Evicted, SourceState::Forgotten] {
+        let mut west = source("west", false);
+        west.state = state;
+        let mut model = all.clone();
+        model.settle(&told(&[source("east", true), west], vec![]));
+        let order = ["delete slice", "delete slice", "delete import", "delete service"];
+        assert_eq!(words(&model.done), order, "{state:?}");
+    }
+}
+
+#[test]
+fn a_lost_source_is_not_gone() {
+    let model = Model::settled(&east_and_west());
+    let mut west = source("west", false);
+    west.state = SourceState::Lost;
+    takes_nothing(&model, &told(&[source("east", true), west], vec![]));
+}
+
+#[test]
+fn until_the_hub_has_named_the_sources_nothing_goes() {
+    let mut desired = told(&[source("east", true), source("west", true)], vec![]);
+    let mut model = Model::settled(&east_and_west());
+    desired.welcome(&welcome(1, true));
+    model.settle(&desired);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    desired.sources_changed(&[source("east", true), source("west", false)]);
+    model.settle(&desired);
+    assert_eq!(
+        words(&model.done),
+        ["delete slice"],
+        "that of east, which is listed"
+    );
+    desired.sources_changed(&[source("west", true)]);
+    model.settle(&desired);
+    assert_eq!(model.deletions(), 4);
+}
+
+#[test]
+fn sources_are_remembered_by_the_object_when_its_status_was_never_written() {
+    let mut model = Model::settled(&east_and_west());
+    model.view.slices.clear();
+    let Found::Ours(import) = &mut model.view.import else {
+        unreachable!()
+    };
+    import.content.status = Default::default();
+    model.settle(&told(&[source(OWN, true)], vec![]));
+    assert_eq!(model.deletions(), 0);
+    // and by the derived Service, when somebody deleted the import
+    model.view.import = Found::Absent;
+    model.settle(&told(&[source(OWN, true)], vec![]));
+    assert_eq!(model.deletions(), 0);
+    model.settle(&told(&[source("east", true), source("west", true)], vec![]));
+    assert_eq!(words(&model.done).last(), Some(&"delete service"));
+}
+
+#[test]
+fn a_strangers_object_is_reported_and_never_touched() {
+    let desired = east_and_west();
+    let mut model = Model::new();
+    model.view.import = Found::Stranger;
+    let plan = model.settle(&desired);
+    assert!(model.done.is_empty() && plan.reports.len() == 1, "{plan:?}");
+
+    let mut model = Model::new();
+    model.view.derived = Found::Stranger;
+    let plan = model.settle(&desired);
+    assert_eq!(plan.reports.len(), 1);
+    assert_eq!(model.view.derived, Found::Stranger);
+    let ready = model.import().status.ready.clone().unwrap();
+    assert!(ready.message.contains("not Tributary's"), "{ready:?}");
+    assert!(model.import().content.ips.is_empty());
+
+    let mut model = Model::new();
+    model.view.slices = strangers(&desired);
+    let plan = model.settle(&desired);
+    assert_eq!(plan.reports.len(), 2);
+    // nor when everything goes
+    model.view.import = Found::Stranger;
+    model.view.derived = Found::Stranger;
+    model.done.clear();
+    let plan = model.settle(&told(&[source("east", true), source("west", true)], vec![]));
+    assert!(model.done.is_empty() && plan.reports.is_empty());
+}
+
+#[test]
+fn nothing_is_planned_from_what_has_not_been_listed() {
+    let settled = Model::settled(&east_and_west());
+    let gone = told(&[source("east", true), source("west", true)], vec![]);
+    let hide: [fn(&mut View); 5] = [
+        |view| view.known.imports = false,
+        |view| view.known.services = false,
+        |view| view.known.slices = false,
+        |view| view.namespace = NamespaceState::Unknown,
+        |view| view.namespace = NamespaceState::Terminating,
+    ];
+    for hide in hide {
+        let mut model = settled.clone();
+        hide(&mut model.view);
+        model.settle(&gone);
+        assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    }
+}
+
+#[test]
+fn own_slices_follow_own_watches_without_a_hub() {
+    let wanted = import(&[port("http", 80)], &["east", OWN]);
+    let sources = [source("east", true), source(OWN, true)];
+    let changes = both(wanted, &[slice("east", "a", "10.1.0.1")]);
+    let mut model = Model::new();
+    model.export(&[port("http", 80)], "10.0.0.1");
+    model.settle(&told(&sources, changes));
+    assert_eq!(model.slices().len(), 2);
+    // restarted, no hub: through the import that is found
+    let mut alone = Desired::default();
+    alone.interest(&interest(1, &["shop"]));
+    model.done.clear();
+    model.settle(&alone);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    model.export(&[port("http", 80), port("admin", 81)], "10.0.0.2");
+    model.view.export.as_mut().unwrap().validity = Validity::Valid;
+    model.settle(&alone);
+    assert_eq!(model.slices()[1], (OWN.to_owned(), "10.0.0.2".to_owned()));
+    let own = model
+        .view
+        .our_slices()
+        .find(|(_, slice)| slice.content.source_cluster == Some(cluster(OWN)));
+    let own = &own.unwrap().1.content;
+    assert_eq!(own.ports.len(), 1, "admin is not eligible");
+    assert_eq!(own.endpoints[0].node_name.as_deref(), Some("node-1"));
+    // unknown exports: nothing; no export: gone
+    model.view.export = None;
+    model.view.known.exports = false;
+    model.settle(&alone);
+    assert_eq!(model.slices().len(), 2);
+    model.view.known.exports = true;
+    model.settle(&alone);
+    assert_eq!(model.slices(), [("east".to_owned(), "10.1.0.1".to_owned())]);
+}

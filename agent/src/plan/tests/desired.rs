@@ -1,0 +1,96 @@
+//! The desired state as the link feeds it: snapshots, interest, cursors.
+
+use shared::model::sync::DesiredKey;
+
+use super::*;
+use crate::plan::Touched;
+
+fn wanted() -> DesiredChange {
+    DesiredChange::Import(Arc::new(import(&[port("http", 80)], &["east"])))
+}
+
+#[test]
+fn a_snapshot_replaces_everything_when_it_is_complete_and_not_before() {
+    let mut desired = told(&[source("east", true)], vec![wanted()]);
+    desired.welcome(&welcome(2, false));
+    desired.snapshot_begin(epoch(2));
+    assert!(desired.import(&key()).is_some() && !desired.is_complete("shop"));
+    assert_eq!(desired.items(1, [item(1, wanted())]), Touched::none());
+    desired.items(1, [item(2, DesiredChange::Removed(DesiredKey::Import(key())))]);
+    assert!(desired.import(&key()).is_some());
+    assert_eq!(desired.snapshot_complete(&up_to(2, 1, 2)), Touched::All);
+    assert!(desired.import(&key()).is_none() && desired.is_complete("shop"));
+    assert_eq!(desired.cursor().map(|cursor| cursor.epoch), Some(epoch(2)));
+}
+
+#[test]
+fn a_session_that_resumes_makes_the_old_snapshot_complete_again() {
+    let mut desired = told(&[source("east", true)], vec![wanted()]);
+    desired.welcome(&welcome(2, false));
+    desired.snapshot_begin(epoch(2));
+    desired.session_ended();
+    assert!(!desired.is_complete("shop"));
+    desired.welcome(&welcome(1, true));
+    assert!(desired.is_complete("shop"));
+    desired.welcome(&welcome(3, true));
+    assert!(
+        !desired.is_complete("shop"),
+        "a cursor of another epoch cannot be resumed"
+    );
+}
+
+#[test]
+fn what_was_computed_before_a_namespace_went_and_came_back_is_dropped() {
+    let mut desired = told(&[source("east", true)], vec![wanted()]);
+    desired.namespace_removed("shop");
+    assert!(desired.import(&key()).is_none() && !desired.is_complete("shop"));
+    assert_eq!(
+        desired.items(1, [item(6, wanted())]),
+        Touched::Services(Default::default())
+    );
+    desired.namespace_added(3, "shop");
+    desired.items(1, [item(6, wanted())]);
+    desired.namespace_complete(1, ["shop".into()]);
+    assert!(desired.import(&key()).is_none() && !desired.is_complete("shop"));
+    assert_eq!(desired.cursor(), None, "a resume would never tell the rest");
+    desired.items(3, [item(7, wanted())]);
+    desired.namespace_complete(3, ["shop".into()]);
+    assert!(desired.import(&key()).is_some() && desired.is_complete("shop"));
+    assert!(desired.cursor().is_some());
+}
+
+#[test]
+fn a_namespace_that_came_during_a_snapshot_is_complete_only_with_its_own_marker() {
+    let mut desired = Desired::default();
+    desired.interest(&interest(1, &["shop"]));
+    desired.welcome(&welcome(1, false));
+    desired.snapshot_begin(epoch(1));
+    desired.namespace_added(2, "bank");
+    desired.snapshot_complete(&up_to(1, 1, 1));
+    assert!(desired.is_complete("shop") && !desired.is_complete("bank"));
+    desired.namespace_complete(2, ["bank".into()]);
+    assert!(desired.is_complete("bank"));
+}
+
+#[test]
+fn a_welcome_forgets_what_was_said_of_sources() {
+    let mut desired = told(&[source("east", true), source("west", true)], vec![]);
+    assert!(desired.sources().is_settled(&cluster("west")));
+    desired.welcome(&welcome(1, true));
+    assert!(!desired.sources().is_settled(&cluster("west")));
+    assert_eq!(desired.sources_changed(&[source("east", true)]), Touched::All);
+    assert!(desired.sources().is_settled(&cluster("east")));
+    assert!(!desired.sources().is_settled(&cluster("west")));
+    assert_eq!(desired.sources_changed(&[source("east", true)]), Touched::none());
+}
+
+#[test]
+fn slices_are_found_by_their_service_alone() {
+    let mut other = slice("east", "z", "10.9.0.1");
+    other.key.service = ServiceKey::new("shop", "cart-2").unwrap();
+    let changes = [slice("0", "a", "10.1.0.1"), slice("zz", "b", "10.1.0.2"), other]
+        .map(|slice| DesiredChange::Slice(Arc::new(slice)));
+    let desired = told(&[], changes.to_vec());
+    assert_eq!(desired.slices(&key()).count(), 2);
+    assert_eq!(desired.services().len(), 2);
+}

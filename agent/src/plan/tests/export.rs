@@ -1,0 +1,144 @@
+//! Conditions of this cluster's own exports.
+
+use shared::model::{Conflict, ConflictReason};
+
+use super::*;
+use crate::plan::{
+    InvalidReason,
+    content::{Condition, ConditionStatus, ConditionType},
+};
+
+fn exporting() -> Model {
+    let mut model = Model::new();
+    model.export(&[port("http", 80)], "10.0.0.1");
+    model
+}
+
+fn found(model: &Model, kind: ConditionType) -> Option<Condition> {
+    let export = model.view.export.as_ref().unwrap();
+    export.conditions.iter().find(|one| one.kind == kind).cloned()
+}
+
+fn judged(status: ExportStatus) -> Desired {
+    told(
+        &[source(OWN, true)],
+        vec![DesiredChange::ExportStatus(Arc::new(status))],
+    )
+}
+
+#[test]
+fn an_export_is_valid_at_once_and_ready_when_the_hub_has_committed_it() {
+    let mut model = exporting();
+    let mut alone = Desired::default();
+    alone.interest(&interest(1, &["shop"]));
+    model.settle(&alone);
+    assert_eq!(
+        found(&model, ConditionType::Valid).unwrap().status,
+        ConditionStatus::True
+    );
+    assert_eq!(
+        found(&model, ConditionType::Ready).unwrap().status,
+        ConditionStatus::Unknown
+    );
+    assert_eq!(found(&model, ConditionType::Conflict), None);
+    let desired = judged(status("export-1", 1));
+    model.settle(&desired);
+    assert_eq!(&*found(&model, ConditionType::Ready).unwrap().reason, "Exported");
+    assert_eq!(
+        &*found(&model, ConditionType::Conflict).unwrap().reason,
+        "NoConflicts"
+    );
+    // restarted, before the snapshot: nothing changes
+    model.done.clear();
+    model.settle(&alone);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    // the hub certainly does not know it
+    model.settle(&told(&[source(OWN, true)], vec![]));
+    assert_eq!(
+        found(&model, ConditionType::Ready).unwrap().status,
+        ConditionStatus::Unknown
+    );
+}
+
+#[test]
+fn a_word_about_another_object_of_that_name_does_not_count() {
+    let mut model = exporting();
+    model.settle(&judged(status("export-0", 1)));
+    assert_eq!(
+        found(&model, ConditionType::Ready).unwrap().status,
+        ConditionStatus::Unknown
+    );
+}
+
+#[test]
+fn an_older_judgement_stays_with_the_generation_it_judged() {
+    let mut model = exporting();
+    model.view.export.as_mut().unwrap().generation = 2;
+    model.settle(&judged(status("export-1", 1)));
+    assert_eq!(
+        found(&model, ConditionType::Valid).unwrap().observed_generation,
+        Some(2)
+    );
+    assert_eq!(
+        found(&model, ConditionType::Ready).unwrap().observed_generation,
+        Some(1)
+    );
+}
+
+#[test]
+fn an_invalid_export_is_neither_ready_nor_in_conflict() {
+    let mut model = exporting();
+    model.settle(&judged(status("export-1", 1)));
+    model.view.export.as_mut().unwrap().validity = Validity::Invalid {
+        reason: InvalidReason::NoService,
+        message: "no Service cart".into(),
+    };
+    model.settle(&judged(status("export-1", 1)));
+    let valid = found(&model, ConditionType::Valid).unwrap();
+    assert_eq!(
+        (valid.status, &*valid.reason),
+        (ConditionStatus::False, "NoService")
+    );
+    let ready = found(&model, ConditionType::Ready).unwrap();
+    assert_eq!(
+        (ready.status, &*ready.reason),
+        (ConditionStatus::False, "Pending")
+    );
+    assert_eq!(found(&model, ConditionType::Conflict), None);
+}
+
+#[test]
+fn conflicts_are_joined_in_one_order_and_told_once() {
+    let conflict = |reason, message: &str| Conflict {
+        reason,
+        message: message.into(),
+    };
+    let mut judgement = status("export-1", 1);
+    judgement.conflicts = vec![
+        conflict(ConflictReason::Type, "types differ."),
+        conflict(ConflictReason::Port, "ports differ."),
+    ];
+    let mut model = exporting();
+    let desired = judged(judgement);
+    model.settle(&desired);
+    assert_eq!(words(&model.done), ["export status", "event"]);
+    let found = found(&model, ConditionType::Conflict).unwrap();
+    assert_eq!(&*found.reason, "PortConflict,TypeConflict");
+    assert_eq!(&*found.message, "ports differ. types differ.");
+    model.done.clear();
+    model.settle(&desired);
+    assert!(model.done.is_empty());
+}
+
+#[test]
+fn an_export_that_is_not_judged_or_going_is_left_alone() {
+    for spoil in [
+        (|export| export.validity = Validity::Unknown) as fn(&mut FoundExport),
+        |export| export.deleting = true,
+    ] {
+        let mut model = exporting();
+        spoil(model.view.export.as_mut().unwrap());
+        model.settle(&judged(status("export-1", 1)));
+        assert!(model.done.is_empty());
+    }
+}
