@@ -131,14 +131,14 @@ impl SimCluster {
                         return Some((lines, (cluster, watch, changes, over)));
                     }
                     let due = ends.min(Instant::now() + BOOKMARK_PERIOD);
-                    let change = tokio::time::timeout_at(due, changes.changed()).await;
-                    if change.is_err() {
-                        let bookmark = cluster.lock().bookmark(&watch);
-                        return Some((
-                            bookmark.into_iter().collect(),
-                            (cluster, watch, changes, due == ends),
-                        ));
+                    if tokio::time::timeout_at(due, changes.changed()).await.is_ok() {
+                        continue;
                     }
+                    if due == ends {
+                        return None;
+                    }
+                    let bookmark = cluster.lock().bookmark(&watch);
+                    return Some((bookmark.into_iter().collect(), (cluster, watch, changes, false)));
                 }
             },
         );

@@ -294,9 +294,7 @@ fn patch_kind(request: &Request<Bytes>, target: &Target) -> Result<How, Refusal>
         .unwrap_or_default()
     {
         "application/apply-patch+yaml" if target.text("fieldManager").is_empty() => {
-            Err(Refusal::bad_request(
-                "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch",
-            ))
+            Err(Refusal::no_manager())
         }
         "application/apply-patch+yaml" => Ok(How::Apply {
             force: target.flag("force"),
@@ -397,7 +395,7 @@ pub(crate) fn presented(kind: &Kind, version: &str, object: &Value) -> Value {
     object
 }
 
-/// An Event's fields in events.k8s.io/v1 and in core v1, under which the store keeps it.
+/// An Event's fields in events.k8s.io/v1, under which the store keeps it, and in core v1.
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("regarding", "involvedObject"),
     ("note", "message"),
@@ -409,12 +407,12 @@ const EVENT_FIELDS: &[(&str, &str)] = &[
 ];
 
 fn convert_event(object: &mut Value, group: &str, to_store: bool) {
-    if group != "events.k8s.io" {
+    let event = |map: &&mut serde_json::Map<String, Value>| map.get("kind") == Some(&json!("Event"));
+    let Some(map) = object.as_object_mut().filter(event).filter(|_| group.is_empty()) else {
         return;
-    }
-    let Some(map) = object.as_object_mut() else { return };
+    };
     for (new, core) in EVENT_FIELDS {
-        let (from, to) = if to_store { (new, core) } else { (core, new) };
+        let (from, to) = if to_store { (core, new) } else { (new, core) };
         if let Some(value) = map.remove(*from) {
             map.insert((*to).to_owned(), value);
         }

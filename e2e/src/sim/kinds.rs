@@ -184,8 +184,7 @@ fn built_in() -> Vec<Arc<Kind>> {
                       "items": {"properties": {"protocol": {"default": "TCP"}}}},
             "selector": {"x-kubernetes-map-type": "atomic"}}},
         "status": {"properties": {"conditions": conditions}}});
-    let event = json!({"involvedObject": {"x-kubernetes-map-type": "atomic"},
-                       "regarding": {"x-kubernetes-map-type": "atomic"}});
+    let event = json!({"regarding": {"x-kubernetes-map-type": "atomic"}});
     let namespace = json!({"status": {"properties": {"conditions": conditions}}});
     let kind = |group: &str, name: &str, plural: &str, short: &[&str], properties: Value, blank: Value| {
         let mut schema = json!({"type": "object", "properties": properties});
@@ -229,7 +228,7 @@ fn built_in() -> Vec<Arc<Kind>> {
             "events",
             &["ev"],
             event.clone(),
-            json!({"involvedObject": {}, "source": {}}),
+            json!({"regarding": {}}),
         ),
         kind(
             "events.k8s.io",

@@ -38,7 +38,14 @@ impl Selector {
             if !event && !matches!(path, "metadata.name" | "metadata.namespace") {
                 return Err(Refusal::bad_request(format!("field label not supported: {path}")));
             }
-            parsed.push((format!("/{}", path.replace('.', "/")), value.to_owned(), equal));
+            parsed.push((
+                format!(
+                    "/{}",
+                    path.replace("involvedObject", "regarding").replace('.', "/")
+                ),
+                value.to_owned(),
+                equal,
+            ));
         }
         Ok(Self {
             labels,

@@ -94,6 +94,9 @@ pub(crate) fn default(service: &mut Value) {
     if spec["type"] != json!("ExternalName") {
         set_default(spec, "internalTrafficPolicy", json!("Cluster"));
     }
+    if spec["type"] == json!("NodePort") || spec["type"] == json!("LoadBalancer") {
+        set_default(spec, "externalTrafficPolicy", json!("Cluster"));
+    }
     for port in spec["ports"].as_array_mut().into_iter().flatten() {
         set_default(port, "protocol", json!("TCP"));
         let number = port["port"].clone();
@@ -124,59 +127,77 @@ pub(crate) fn allocate(
     old: Option<&Value>,
     ranges: &[Range],
     taken: &BTreeSet<IpAddr>,
-) -> Result<(), Cause> {
+) -> Vec<Cause> {
     if service["spec"]["type"] == json!("ExternalName") {
         for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             service["spec"].as_object_mut().map(|spec| spec.remove(name));
         }
-        return Ok(());
+        return Vec::new();
     }
     keep_allocated(service, old);
+    let causes = family_mismatches(&service["spec"]);
+    if causes.is_empty() {
+        assign(service, old, ranges, taken).err().into_iter().collect()
+    } else {
+        causes
+    }
+}
+
+/// Addresses that are not of the family at their place; so a primary family cannot be changed.
+fn family_mismatches(spec: &Value) -> Vec<Cause> {
+    let (addresses, families) = (spec["clusterIPs"].as_array(), spec["ipFamilies"].as_array());
+    let pairs = addresses
+        .into_iter()
+        .flatten()
+        .zip(families.into_iter().flatten())
+        .enumerate();
+    let wrong = pairs.filter_map(|(at, (address, wanted))| {
+        let ip: IpAddr = address.as_str()?.parse().ok()?;
+        let message = format!(
+            "Invalid value: {address}: expected an {wanted} value as indicated by `ipFamilies[{at}]`"
+        );
+        (family(ip) != wanted.as_str()?).then(|| Cause::invalid(format!("spec.clusterIPs[{at}]"), message))
+    });
+    wrong.collect()
+}
+
+fn assign(
+    service: &mut Value,
+    old: Option<&Value>,
+    ranges: &[Range],
+    taken: &BTreeSet<IpAddr>,
+) -> Result<(), Cause> {
     let asked = asked_addresses(&service["spec"])?;
     check_unchanged(&service["spec"], old, &asked)?;
-    let families = wanted_families(&service["spec"], &asked, ranges)?;
+    let families = settle_families(&mut service["spec"], &asked, ranges)?;
     let spec = &mut service["spec"];
-    let dual = families.len() > 1;
-    set_default(
-        spec,
-        "ipFamilyPolicy",
-        if dual {
-            json!("RequireDualStack")
-        } else {
-            json!("SingleStack")
-        },
-    );
-    let mut addresses = asked.clone();
-    if spec["clusterIP"] != json!("None") {
-        let kept: BTreeSet<IpAddr> = old.map(|old| addresses_of(&old["spec"])).unwrap_or_default();
-        addresses.truncate(families.len());
+    if spec["clusterIP"] == json!("None") {
+        spec["clusterIPs"] = json!(["None"]);
+    } else {
+        let kept = old.map(|old| addresses_of(&old["spec"])).unwrap_or_default();
+        let mut addresses = Vec::new();
         for (at, family) in families.iter().enumerate() {
-            let range = ranges.iter().find(|range| range.family() == family).copied();
+            let range = ranges.iter().find(|range| range.family() == family);
             let range = range
                 .ok_or_else(|| Cause::invalid("spec.ipFamilies", format!("{family} is not configured")))?;
-            match addresses.get(at).and_then(|text| text.parse::<IpAddr>().ok()) {
-                Some(ip) if kept.contains(&ip) => {}
+            let ip = match asked.get(at).and_then(|text| text.parse::<IpAddr>().ok()) {
+                Some(ip) if kept.contains(&ip) => ip,
                 Some(ip) if !range.holds(ip) => {
                     return Err(refused_address(ip, "the provided IP is not in the valid range"));
                 }
                 Some(ip) if taken.contains(&ip) => {
                     return Err(refused_address(ip, "provided IP is already allocated"));
                 }
-                Some(_) => {}
-                None => {
-                    let free = range.first_free(taken);
-                    let free = free.ok_or_else(|| Cause::invalid("spec.clusterIPs", "range is full"))?;
-                    addresses.push(free.to_string());
-                }
-            }
+                Some(ip) => ip,
+                None => range
+                    .first_free(taken)
+                    .ok_or_else(|| Cause::invalid("spec.clusterIPs", "range is full"))?,
+            };
+            addresses.push(ip.to_string());
         }
         spec["clusterIP"] = json!(addresses[0]);
+        spec["clusterIPs"] = json!(addresses);
     }
-    spec["clusterIPs"] = if spec["clusterIP"] == json!("None") {
-        json!(["None"])
-    } else {
-        json!(addresses)
-    };
     spec["ipFamilies"] = json!(families);
     Ok(())
 }
@@ -231,27 +252,17 @@ fn check_unchanged(spec: &Value, old: Option<&Value>, asked: &[String]) -> Resul
         let message = format!("Invalid value: {:?}: may not change once set", spec["clusterIP"]);
         return Err(Cause::invalid("spec.clusterIPs[0]", message));
     }
-    let first = |spec: &Value| spec["ipFamilies"][0].clone();
-    if let Some(old) = old.filter(|old| !first(&old["spec"]).is_null() && first(&old["spec"]) != first(spec))
-    {
-        let message = format!(
-            "Invalid value: {}: primary ipFamily can not be changed from {}",
-            first(spec),
-            first(&old["spec"])
-        );
-        return Err(Cause::invalid("spec.ipFamilies[0]", message));
-    }
     Ok(())
 }
 
-fn wanted_families(spec: &Value, asked: &[String], ranges: &[Range]) -> Result<Vec<String>, Cause> {
+/// The families that the Service will have; states the policy that follows from them when there is none.
+fn settle_families(spec: &mut Value, asked: &[String], ranges: &[Range]) -> Result<Vec<String>, Cause> {
     let served: Vec<&str> = ranges.iter().map(Range::family).collect();
     let list = spec["ipFamilies"].as_array().cloned().unwrap_or_default();
     let mut families: Vec<String> = list
         .iter()
         .filter_map(|family| family.as_str().map(str::to_owned))
         .collect();
-    let policy = spec["ipFamilyPolicy"].as_str().unwrap_or("SingleStack");
     for ip in asked
         .iter()
         .filter_map(|ip| ip.parse::<IpAddr>().ok())
@@ -259,31 +270,40 @@ fn wanted_families(spec: &Value, asked: &[String], ranges: &[Range]) -> Result<V
     {
         families.push(family(ip).to_owned());
     }
-    if let Some(other) = families.iter().find(|family| !served.contains(&family.as_str())) {
+    let headless = spec["clusterIP"] == json!("None");
+    // Nothing is known of the endpoints of such a Service: it may have both families on any cluster.
+    let boundless = headless
+        && spec["selector"]
+            .as_object()
+            .is_none_or(|selector| selector.is_empty());
+    if let Some(other) = families
+        .iter()
+        .find(|family| !boundless && !served.contains(&family.as_str()))
+    {
         let message = format!("Invalid value: {other:?}: not configured on this cluster");
         return Err(Cause::invalid("spec.ipFamilies[0]", message));
     }
     if families.is_empty() {
         families.push(served.first().copied().unwrap_or("IPv4").to_owned());
     }
-    match policy {
-        "SingleStack" if families.len() > 1 && !spec["ipFamilyPolicy"].is_null() => {
-            families.truncate(1);
-        }
-        "RequireDualStack" if served.len() < 2 => {
-            let message =
-                "Invalid value: \"RequireDualStack\": this cluster is not configured for dual-stack services";
-            return Err(Cause::invalid("spec.ipFamilyPolicy", message));
-        }
-        "PreferDualStack" | "RequireDualStack" if served.len() > 1 && families.len() < 2 => {
-            families.extend(
-                served
-                    .iter()
-                    .find(|family| **family != families[0])
-                    .map(|family| (*family).to_owned()),
-            );
-        }
-        _ => {}
+    let dual = families.len() > 1 || boundless;
+    set_default(
+        spec,
+        "ipFamilyPolicy",
+        json!(if dual { "RequireDualStack" } else { "SingleStack" }),
+    );
+    if spec["ipFamilyPolicy"] == json!("SingleStack") {
+        families.truncate(1);
+    } else if spec["ipFamilyPolicy"] == json!("RequireDualStack") && served.len() < 2 && !boundless {
+        let message =
+            "Invalid value: \"RequireDualStack\": this cluster is not configured for dual-stack services";
+        return Err(Cause::invalid("spec.ipFamilyPolicy", message));
+    } else if families.len() < 2 && (served.len() > 1 || boundless) {
+        families.push(if families[0] == "IPv4" {
+            "IPv6".into()
+        } else {
+            "IPv4".into()
+        });
     }
     Ok(families)
 }

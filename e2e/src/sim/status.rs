@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use super::kinds::Kind;
 
+/// The text that answers for paths that nothing serves.
+const NO_SUCH_PATH: &str = "404 page not found\n";
+
 /// A refused request.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
@@ -98,13 +101,9 @@ impl Refusal {
         Self::new(400, "BadRequest", message)
     }
 
-    /// The path names no resource that is served.
+    /// The path names no resource that is served; as with a real server the body is no Status.
     pub(crate) fn no_such_path() -> Self {
-        Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
+        Self::new(404, "NotFound", NO_SUCH_PATH)
     }
 
     pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
@@ -165,6 +164,18 @@ impl Refusal {
         refusal
     }
 
+    /// An apply that does not say who applies.
+    pub(crate) fn no_manager() -> Self {
+        let cause = Cause::required("fieldManager", "Required value: is required for apply patch");
+        let message = format!(
+            "PatchOptions.meta.k8s.io \"\" is invalid: {}",
+            listed(std::slice::from_ref(&cause))
+        );
+        let mut refusal = Self::new(422, "Invalid", message);
+        refusal.details = json!({"group": "meta.k8s.io", "kind": "PatchOptions", "causes": [cause.json()]});
+        refusal
+    }
+
     /// A revision that is no longer in the watch history.
     pub(crate) fn expired(asked: u64, oldest: u64) -> Self {
         Self::new(
@@ -175,10 +186,16 @@ impl Refusal {
     }
 
     pub(crate) fn body(&self) -> Value {
+        if self.message == NO_SUCH_PATH {
+            return json!(NO_SUCH_PATH);
+        }
         let mut body = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            body["reason"] = json!(self.reason);
+        }
         if !self.details.is_null() {
             body["details"] = self.details.clone();
         }

@@ -111,16 +111,11 @@ pub(crate) fn metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
         let message = format!("Too long: may not be more than {ANNOTATION_BYTES_MAX} bytes");
         causes.push(Cause::other("FieldValueTooLong", "metadata.annotations", message));
     }
-    for (at, owner) in metadata["ownerReferences"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().is_none_or(str::is_empty) {
                 causes.push(Cause::invalid(
-                    format!("metadata.ownerReferences[{at}].{field}"),
+                    format!("metadata.ownerReferences.{field}"),
                     "must not be empty",
                 ));
             }

@@ -202,7 +202,7 @@ impl Store {
                 validate::service(&object, &mut causes);
                 if causes.is_empty() && !write.status {
                     let taken = self.taken_addresses();
-                    causes.extend(service::allocate(&mut object, before, &self.ranges, &taken).err());
+                    causes.extend(service::allocate(&mut object, before, &self.ranges, &taken));
                 }
             }
             "EndpointSlice" => validate::endpoint_slice(&object, before, &mut causes),
@@ -352,7 +352,7 @@ fn applied_part(write: &Write) -> Result<Value, Refusal> {
                 write.name,
                 write.kind.api_version(&write.version)
             );
-            return Err(Refusal::new(500, "InternalError", message));
+            return Err(Refusal::new(500, "", message));
         }
     }
     Ok(applied)
