@@ -276,7 +276,15 @@ impl Cluster {
     }
 }
 
+/// How every protobuf body of Kubernetes begins.
+const PROTOBUF_MAGIC: &[u8] = b"k8s\0";
+
 fn parse(body: &Bytes) -> Result<Value, Refusal> {
+    if body.starts_with(PROTOBUF_MAGIC) {
+        let message =
+            "the simulated API server has no protobuf: use kubectl apply -f or create -f, which send JSON";
+        return Err(Refusal::new(415, "UnsupportedMediaType", message));
+    }
     // kubectl sends apply patches as YAML; JSON is YAML too, but its own parser is the faster and stricter one.
     let parsed = serde_json::from_slice(body).or_else(|_| serde_norway::from_slice(body));
     parsed.map_err(|error| Refusal::bad_request(format!("the body is neither JSON nor YAML: {error}")))
