@@ -7,3 +7,4 @@ pub mod args;
 pub mod outbox;
 pub mod plan;
 pub mod run;
+pub mod watch;
