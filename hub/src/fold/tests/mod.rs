@@ -1,1 +1,16 @@
-//! Tests of the fold.
+//! Tests of the fold: given/when/then by kind of event, tables for merging and conflicts, and laws.
+
+mod conflicts;
+mod connectivity;
+mod explanations;
+mod listings;
+mod membership;
+mod model;
+mod observations;
+mod operations;
+mod ports;
+mod profiles;
+mod properties_of_laws;
+mod slices;
+mod snapshots;
+mod world;

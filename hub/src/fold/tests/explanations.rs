@@ -1,0 +1,86 @@
+//! Explanations: candidates, winners and losers with the revisions that recorded them; and why there is none.
+
+use shared::model::{Export, Fact, Revision, ServiceType};
+
+use super::world::{cluster, export, exported, given_members, service, slice};
+use crate::fold::{Command, LosingValue};
+
+#[test]
+fn an_import_is_explained_by_recorded_revisions() {
+    let headless = Export {
+        service_type: ServiceType::Headless,
+        ..export(2)
+    };
+    let world = given_members(&["east", "west"])
+        .and("west", exported(headless))
+        .and("east", exported(export(1)))
+        .and("west", slice("one", &["http"]));
+    let explanation = world.state.explain(&service("shop/cart"));
+    assert_eq!(
+        explanation.summary,
+        "shop/cart is imported as ClusterSetIP with ports http 80/TCP: exported by 2 clusters, of which east \
+         has the oldest export (recorded at revision 4); 1 conflict."
+    );
+    assert_eq!(explanation.revision, Revision(5));
+    assert_eq!(explanation.import.as_ref().unwrap().0, Revision(4));
+    let candidates: Vec<_> = explanation
+        .candidates
+        .iter()
+        .map(|c| (c.cluster.as_str(), c.precedence, c.revision.0))
+        .collect();
+    assert_eq!(candidates, [("east", 1, 4), ("west", 2, 3)]);
+    let slices = &explanation.candidates[1].slices;
+    assert_eq!(
+        (&*slices[0].name, slices[0].revision, slices[0].ready_endpoints),
+        ("one", Revision(5), 1)
+    );
+    assert!(slices[0].imported);
+
+    assert_eq!(explanation.decisions.len(), 9);
+    let decision = explanation
+        .decisions
+        .iter()
+        .find(|d| d.property == "type")
+        .unwrap();
+    assert_eq!(
+        (&*decision.value, decision.winner.as_str()),
+        ("ClusterSetIP", "east")
+    );
+    assert_eq!(decision.revision, Revision(4));
+    let loser = LosingValue {
+        cluster: cluster("west"),
+        value: "Headless".into(),
+        revision: Revision(3),
+    };
+    assert_eq!(decision.losers, [loser]);
+    assert_eq!(explanation.conflicts.len(), 1);
+}
+
+#[test]
+fn a_missing_import_is_explained_by_what_ended_it() {
+    let never = given_members(&["east"]).and("east", slice("one", &["http"]));
+    let summary = never.state.explain(&service("shop/cart")).summary;
+    assert_eq!(
+        summary,
+        "shop/cart is not imported: no member exports it, as far as the hub remembers. east reported slices \
+         of it, which wait for a ServiceExport."
+    );
+    let exporting = given_members(&["east"]).and("east", exported(export(1)));
+    let removed = exporting
+        .clone()
+        .and("east", Fact::ExportRemoved(service("shop/cart")));
+    let summary = removed.state.explain(&service("shop/cart")).summary;
+    assert_eq!(
+        summary,
+        "shop/cart is not imported: its last export was removed (revision 3)."
+    );
+    let left = exporting.after(Command::Leave {
+        cluster: cluster("east"),
+    });
+    let explanation = left.state.explain(&service("shop/cart"));
+    assert_eq!(
+        explanation.summary,
+        "shop/cart is not imported: its last exporter east left the clusterset (revision 3)."
+    );
+    assert!(explanation.candidates.is_empty() && explanation.decisions.is_empty());
+}

@@ -1,0 +1,440 @@
+//! Generated histories: what clusters do, a strategy for it, and a driver that does it to a world and keeps
+//! its own books of what is true now.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use proptest::{collection::vec, prelude::*, sample::select};
+use shared::model::{
+    ClusterId, ClusterProperty, ControlPlane, EndpointSlice, Export, Fact, FactKey, Health, IpFamily,
+    ListingGroup, PropertyValue, Protocol, ServiceKey, ServicePort, ServiceType, SessionAffinity, SessionId,
+    SliceKey,
+};
+
+use super::world::{World, cluster, endpoint, endpoint_port, export, key, metadata, observe, port, service};
+use crate::fold::{Change, Command, Connectivity};
+
+pub(super) const SERVICES: [&str; 3] = ["shop/cart", "shop/pay", "web/cart"];
+pub(super) const CLUSTERS: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// What a Service looks like: an index into small pools, so that clusters agree and disagree often.
+#[derive(Debug, Clone)]
+pub(super) struct Shape {
+    ports: usize,
+    service_type: ServiceType,
+    policies: u8,
+    families: usize,
+    labels: bool,
+    annotations: bool,
+}
+
+/// One thing that a cluster does.
+#[derive(Debug, Clone)]
+pub(super) enum Operation {
+    /// Exports, or changes what it exports; `seconds` count for a new ServiceExport only.
+    Export {
+        service: usize,
+        seconds: u64,
+        shape: Shape,
+    },
+    Unexport {
+        service: usize,
+    },
+    /// Deletes the ServiceExport and creates another.
+    Recreate {
+        service: usize,
+        seconds: u64,
+        shape: Shape,
+    },
+    Slice {
+        service: usize,
+        slice: u8,
+        ports: usize,
+        endpoints: u8,
+    },
+    RemoveSlice {
+        service: usize,
+        slice: u8,
+    },
+    Property {
+        name: u8,
+        value: u8,
+    },
+    RemoveProperty {
+        name: u8,
+    },
+    Health {
+        control_plane: u8,
+    },
+    Heard {
+        to: Connectivity,
+    },
+    /// Is lost and comes back.
+    Lapse,
+    /// Lists everything but a part, which is therefore gone.
+    List {
+        missing: u8,
+    },
+    /// Leaves or is evicted, and joins again with a new key.
+    Rejoin {
+        evicted: bool,
+    },
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let types = prop_oneof![4 => Just(ServiceType::ClusterSetIp), 1 => Just(ServiceType::Headless)];
+    let policies = prop_oneof![3 => Just(0u8), 1 => 1..16u8];
+    let families = prop_oneof![4 => Just(0usize), 1 => 0..4usize];
+    let flag = || prop::bool::weighted(0.2);
+    (0..10usize, types, policies, families, flag(), flag()).prop_map(
+        |(ports, service_type, policies, families, labels, annotations)| Shape {
+            ports,
+            service_type,
+            policies,
+            families,
+            labels,
+            annotations,
+        },
+    )
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let service = || 0..SERVICES.len();
+    prop_oneof![
+        8 => (service(), 0..4u64, shape())
+            .prop_map(|(service, seconds, shape)| Operation::Export { service, seconds, shape }),
+        2 => service().prop_map(|service| Operation::Unexport { service }),
+        2 => (service(), 0..4u64, shape())
+            .prop_map(|(service, seconds, shape)| Operation::Recreate { service, seconds, shape }),
+        6 => (service(), 0..3u8, 0..6usize, 0..4u8)
+            .prop_map(|(service, slice, ports, endpoints)| Operation::Slice { service, slice, ports, endpoints }),
+        2 => (service(), 0..3u8).prop_map(|(service, slice)| Operation::RemoveSlice { service, slice }),
+        1 => (0..3u8, 0..3u8).prop_map(|(name, value)| Operation::Property { name, value }),
+        1 => (0..3u8).prop_map(|name| Operation::RemoveProperty { name }),
+        1 => (0..3u8).prop_map(|control_plane| Operation::Health { control_plane }),
+        2 => select(vec![Connectivity::Live, Connectivity::Suspect, Connectivity::Lost])
+            .prop_map(|to| Operation::Heard { to }),
+        1 => Just(Operation::Lapse),
+        1 => (1..5u8).prop_map(|missing| Operation::List { missing }),
+        1 => any::<bool>().prop_map(|evicted| Operation::Rejoin { evicted }),
+    ]
+}
+
+/// What each of three to five clusters does, in its own order.
+pub(super) fn histories() -> impl Strategy<Value = Vec<Vec<Operation>>> {
+    vec(vec(operation(), 4..16), 3..=CLUSTERS.len())
+}
+
+/// One order of all operations that keeps each cluster's own. `picks` says who is next.
+pub(super) fn interleaved(histories: &[Vec<Operation>], picks: &[u8]) -> Vec<(usize, Operation)> {
+    let mut left: Vec<_> = histories.iter().map(|operations| operations.iter()).collect();
+    let mut order = Vec::new();
+    let mut picks = picks.iter().cycle();
+    loop {
+        let busy: Vec<usize> = (0..left.len()).filter(|&index| left[index].len() > 0).collect();
+        let (Some(pick), false) = (picks.next(), busy.is_empty()) else {
+            return order;
+        };
+        let index = busy[usize::from(*pick) % busy.len()];
+        order.extend(left[index].next().map(|operation| (index, operation.clone())));
+    }
+}
+
+/// What the test itself knows to be true, kept without the fold.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Books {
+    pub(super) exports: BTreeMap<(ServiceKey, ClusterId), Export>,
+    pub(super) slices: BTreeMap<(ClusterId, SliceKey), EndpointSlice>,
+    pub(super) recreated: u32,
+    pub(super) lost_and_returned: u32,
+    pub(super) conflicts: u32,
+    pub(super) equal_timestamps: u32,
+}
+
+/// A world that operations are done to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Driver {
+    pub(super) world: World,
+    pub(super) books: Books,
+    pub(super) changes: Vec<Change>,
+    /// Of each cluster: how many keys and uids it has had, and whether it is lost.
+    clusters: BTreeMap<usize, (u8, u32, bool)>,
+}
+
+impl Driver {
+    /// All of `order` done to clusters that have joined in it.
+    pub(super) fn run(order: &[(usize, Operation)]) -> Self {
+        let mut driver = Self::default();
+        for (index, operation) in order {
+            driver.step(*index, operation);
+        }
+        driver
+    }
+
+    pub(super) fn step(&mut self, index: usize, operation: &Operation) {
+        if !self.clusters.contains_key(&index) {
+            self.clusters.insert(index, (0, 0, false));
+            self.join(index);
+        }
+        let name = cluster(CLUSTERS[index]);
+        match operation {
+            Operation::Export {
+                service,
+                seconds,
+                shape,
+            } => self.export(index, *service, *seconds, shape),
+            Operation::Unexport { service } => self.unexport(&name, *service),
+            Operation::Recreate {
+                service,
+                seconds,
+                shape,
+            } => {
+                let key = (self::service(SERVICES[*service]), name.clone());
+                self.books.recreated += u32::from(self.books.exports.contains_key(&key));
+                self.unexport(&name, *service);
+                self.export(index, *service, *seconds, shape);
+            }
+            Operation::Slice {
+                service,
+                slice,
+                ports,
+                endpoints,
+            } => {
+                let slice = endpoint_slice(*service, *slice, *ports, *endpoints);
+                self.books
+                    .slices
+                    .insert((name.clone(), slice.key.clone()), slice.clone());
+                self.report(&name, Fact::EndpointSliceUpserted(Arc::new(slice)));
+            }
+            Operation::RemoveSlice { service, slice } => {
+                let key = slice_key(*service, *slice);
+                self.books.slices.remove(&(name.clone(), key.clone()));
+                self.report(&name, Fact::EndpointSliceRemoved(key));
+            }
+            Operation::Property {
+                name: property,
+                value,
+            } => self.report(&name, self::property(*property, *value)),
+            Operation::RemoveProperty { name: property } => {
+                self.report(&name, Fact::ClusterPropertyRemoved(format!("p{property}").into()));
+            }
+            Operation::Health { control_plane } => self.report(&name, health(*control_plane)),
+            Operation::Heard { to } => self.heard(index, &name, *to),
+            Operation::Lapse => {
+                self.heard(index, &name, Connectivity::Lost);
+                self.heard(index, &name, Connectivity::Live);
+            }
+            Operation::List { missing } => self.list(&name, *missing),
+            Operation::Rejoin { evicted } => self.rejoin(index, &name, *evicted),
+        }
+        self.count();
+    }
+
+    fn carry_out(&mut self, command: &Command) {
+        self.changes.extend(self.world.carry_out(command).unwrap());
+    }
+
+    fn report(&mut self, name: &ClusterId, fact: Fact) {
+        self.carry_out(&observe(name.as_str(), fact));
+    }
+
+    fn join(&mut self, index: usize) {
+        let (keys, _, lost) = self.clusters.get_mut(&index).unwrap();
+        (*keys, *lost) = (*keys + 1, false);
+        let command = Command::Admit {
+            cluster: cluster(CLUSTERS[index]),
+            key: key(*keys),
+            cluster_fingerprint: "kube-system".into(),
+        };
+        self.carry_out(&command);
+    }
+
+    fn export(&mut self, index: usize, service_index: usize, seconds: u64, shape: &Shape) {
+        let name = cluster(CLUSTERS[index]);
+        let key = (service(SERVICES[service_index]), name.clone());
+        let mut new = shaped(service_index, seconds, shape);
+        match self.books.exports.get(&key) {
+            Some(known) => {
+                (new.uid, new.created_at) = (known.uid.clone(), known.created_at);
+                new.generation = known.generation + 1;
+            }
+            None => {
+                let (_, uids, _) = self.clusters.get_mut(&index).unwrap();
+                *uids += 1;
+                new.uid = format!("uid-{uids}").into();
+            }
+        }
+        self.books.exports.insert(key, new.clone());
+        self.report(&name, Fact::ExportUpserted(Arc::new(new)));
+    }
+
+    fn unexport(&mut self, name: &ClusterId, service_index: usize) {
+        let service = service(SERVICES[service_index]);
+        self.books.exports.remove(&(service.clone(), name.clone()));
+        self.report(name, Fact::ExportRemoved(service));
+    }
+
+    fn heard(&mut self, index: usize, name: &ClusterId, to: Connectivity) {
+        let (_, _, lost) = self.clusters.get_mut(&index).unwrap();
+        self.books.lost_and_returned += u32::from(*lost && to == Connectivity::Live);
+        *lost = (*lost && to != Connectivity::Live) || to == Connectivity::Lost;
+        self.carry_out(&Command::Connectivity {
+            cluster: name.clone(),
+            to,
+        });
+    }
+
+    /// Every fact whose key has a text of length divisible by `missing` is not seen.
+    fn list(&mut self, name: &ClusterId, missing: u8) {
+        let seen = |service: &ServiceKey| service.name.len() % usize::from(missing) != 0;
+        let mut keys: BTreeSet<FactKey> = BTreeSet::new();
+        self.books
+            .exports
+            .retain(|(service, exporter), _| exporter != name || seen(service));
+        self.books
+            .slices
+            .retain(|(owner, key), _| owner != name || seen(&key.service));
+        let exports = self.books.exports.keys().filter(|(_, exporter)| exporter == name);
+        keys.extend(exports.map(|(service, _)| FactKey::Export(service.clone())));
+        let slices = self.books.slices.keys().filter(|(owner, _)| owner == name);
+        keys.extend(slices.map(|(_, key)| FactKey::EndpointSlice(key.clone())));
+        self.carry_out(&Command::CompleteListing {
+            cluster: name.clone(),
+            session: SessionId(7),
+            sequence: 2,
+            group: ListingGroup::Exports,
+            seen: Arc::new(keys),
+        });
+    }
+
+    fn rejoin(&mut self, index: usize, name: &ClusterId, evicted: bool) {
+        self.books.exports.retain(|(_, exporter), _| exporter != name);
+        self.books.slices.retain(|(owner, _), _| owner != name);
+        let cluster = name.clone();
+        self.carry_out(&match evicted {
+            true => Command::Evict {
+                cluster,
+                operator: "ann".into(),
+            },
+            false => Command::Leave { cluster },
+        });
+        self.join(index);
+    }
+
+    /// Counts what a good generator must bring about.
+    fn count(&mut self) {
+        let exports: Vec<_> = self.books.exports.iter().collect();
+        for ((service, one), export) in &exports {
+            for ((_, other), rival) in exports.iter().filter(|((s, c), _)| s == service && c > one) {
+                self.books.equal_timestamps += u32::from(export.created_at == rival.created_at);
+                let status = self.world.state.export_status(other, service);
+                self.books.conflicts += u32::from(status.is_some_and(|status| !status.conflicts.is_empty()));
+            }
+        }
+    }
+}
+
+fn port_pool(index: usize) -> Vec<ServicePort> {
+    let udp = |name: &str, number| ServicePort {
+        protocol: Protocol::Udp,
+        ..port(name, number)
+    };
+    let h2c = ServicePort {
+        app_protocol: Some("h2c".into()),
+        ..port("http", 80)
+    };
+    match index {
+        0..=3 => vec![port("http", 80)],
+        4 => vec![port("http", 80), port("metrics", 9090)],
+        5 => vec![port("metrics", 9090), port("http", 80)],
+        6 => vec![port("http", 8080), udp("dns", 53)],
+        7 => vec![port("web", 80), port("http", 81), port("metrics", 9091)],
+        8 => vec![h2c, port("dns", 53)],
+        _ => vec![],
+    }
+}
+
+fn shaped(service_index: usize, seconds: u64, shape: &Shape) -> Export {
+    let families = [
+        vec![IpFamily::V4],
+        vec![IpFamily::V6],
+        vec![IpFamily::V4, IpFamily::V6],
+        vec![IpFamily::V6, IpFamily::V4],
+    ];
+    let mut export = Export {
+        service: service(SERVICES[service_index]),
+        service_type: shape.service_type,
+        ports: port_pool(shape.ports),
+        ip_families: families[shape.families].clone(),
+        labels: metadata(if shape.labels { &[("team", "web")] } else { &[] }),
+        annotations: metadata(if shape.annotations { &[("note", "x")] } else { &[] }),
+        ..export(seconds)
+    };
+    let policies = &mut export.policies;
+    if shape.policies & 1 > 0 {
+        policies.session_affinity = SessionAffinity::ClientIp;
+    }
+    policies.session_affinity_timeout_seconds = (shape.policies & 2 > 0).then_some(60);
+    policies.internal_traffic_policy = match (shape.policies >> 2) & 3 {
+        0 => Some("Cluster".into()),
+        1 => None,
+        _ => Some("Local".into()),
+    };
+    policies.traffic_distribution = (shape.policies & 8 > 0).then(|| "PreferClose".into());
+    export
+}
+
+fn slice_key(service_index: usize, slice: u8) -> SliceKey {
+    SliceKey {
+        service: service(SERVICES[service_index]),
+        name: format!("slice-{slice}").into(),
+    }
+}
+
+fn endpoint_slice(service_index: usize, slice: u8, ports: usize, endpoints: u8) -> EndpointSlice {
+    let names: [&[&str]; 6] = [
+        &["http"],
+        &["http"],
+        &["http", "metrics"],
+        &["web", "dns"],
+        &["dns"],
+        &[],
+    ];
+    EndpointSlice {
+        key: slice_key(service_index, slice),
+        address_type: IpFamily::V4,
+        ports: names[ports]
+            .iter()
+            .map(|name| endpoint_port(name, 8080))
+            .collect(),
+        endpoints: (0..endpoints).map(endpoint).collect(),
+    }
+}
+
+fn property(name: u8, value: u8) -> Fact {
+    let value = match value {
+        0 => PropertyValue::Oversize {
+            characters: 4_000,
+            digest: [1; 16],
+        },
+        text => PropertyValue::Text(format!("value-{text}").into()),
+    };
+    Fact::ClusterPropertyUpserted(Arc::new(ClusterProperty {
+        name: format!("p{name}").into(),
+        value,
+    }))
+}
+
+fn health(control_plane: u8) -> Fact {
+    Fact::HealthReported(Arc::new(Health {
+        kubernetes_version: "v1.36.3".into(),
+        control_plane: match control_plane {
+            0 => ControlPlane::Ready,
+            1 => ControlPlane::NotReady,
+            _ => ControlPlane::Unreachable,
+        },
+        failed_checks: Vec::new(),
+    }))
+}

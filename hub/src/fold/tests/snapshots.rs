@@ -1,0 +1,147 @@
+//! Snapshots beyond the laws: other versions of the rules, damage, epochs, and the bound on tombstones.
+
+use shared::model::{Fact, Revision};
+
+use super::world::{World, export, exported, given_members, observe, service, slice, slice_key};
+use crate::fold::{Command, DerivedKey, FOLD_VERSION, RestoreError, SnapshotRow, State, TOMBSTONES_MAX};
+
+fn some_world() -> World {
+    given_members(&["east", "west"])
+        .and("east", exported(export(1)))
+        .and("east", slice("one", &["http"]))
+        .and("east", slice("two", &["http"]))
+        .and("west", exported(export(2)))
+        .and("east", Fact::EndpointSliceRemoved(slice_key("two")))
+}
+
+fn rows_of_version(state: &State, fold_version: u32) -> Vec<SnapshotRow> {
+    let mut rows: Vec<SnapshotRow> = state.snapshot_rows().collect();
+    let Some(SnapshotRow::Header(header)) = rows.first_mut() else {
+        panic!("no header")
+    };
+    header.fold_version = fold_version;
+    rows
+}
+
+fn with_a_wrong_import_digest(mut rows: Vec<SnapshotRow>) -> Vec<SnapshotRow> {
+    for row in &mut rows {
+        match row {
+            SnapshotRow::Derived(derived) if matches!(derived.key, DerivedKey::Import(_)) => {
+                derived.digest.0[0] ^= 1;
+            }
+            _ => {}
+        }
+    }
+    rows
+}
+
+#[test]
+fn a_difference_under_the_same_rules_is_damage() {
+    let state = some_world().state;
+    let rows = with_a_wrong_import_digest(rows_of_version(&state, FOLD_VERSION));
+    let import = DerivedKey::Import(service("shop/cart"));
+    assert_eq!(State::restore(rows), Err(RestoreError::DerivedDiffers(import)));
+}
+
+#[test]
+fn a_difference_under_other_rules_is_a_change_and_every_cursor_needs_a_snapshot() {
+    let state = some_world().state;
+    let other = FOLD_VERSION + 1;
+    let rows = with_a_wrong_import_digest(rows_of_version(&state, other));
+    let mut world = World {
+        state: State::restore(rows).unwrap(),
+        events: some_world().events,
+    };
+    let revision_of = |state: &State, key: &DerivedKey| state.derived(key).unwrap().revision;
+    let import = DerivedKey::Import(service("shop/cart"));
+    let one = DerivedKey::slice(&service("shop/cart"), &super::world::cluster("east"), "one");
+    assert_eq!(revision_of(&world.state, &import), state.revision());
+    assert_eq!(revision_of(&world.state, &one), revision_of(&state, &one));
+    assert_eq!(world.state.fold_version(), other);
+    assert!(!world.state.can_resume_from(state.revision()));
+
+    let changes = world
+        .carry_out(&Command::AdoptFoldVersion { from: other })
+        .unwrap();
+    assert_eq!(changes, []);
+    assert_eq!(world.state.fold_version(), FOLD_VERSION);
+    assert!(world.state.can_resume_from(world.state.revision()));
+    assert!(!world.state.can_resume_from(state.revision()));
+    world
+        .when(Command::AdoptFoldVersion { from: FOLD_VERSION })
+        .then_nothing();
+}
+
+#[test]
+fn missing_repeated_and_misplaced_rows_are_refused() {
+    let rows: Vec<SnapshotRow> = some_world().state.snapshot_rows().collect();
+    assert_eq!(State::restore(rows[1..].to_vec()), Err(RestoreError::Header));
+    assert_eq!(State::restore([]), Err(RestoreError::Header));
+    let twice = [&rows[..1], &rows[..]].concat();
+    assert_eq!(State::restore(twice), Err(RestoreError::Header));
+    for missing in 1..rows.len() {
+        let mut fewer = rows.clone();
+        fewer.remove(missing);
+        assert!(
+            State::restore(fewer).is_err(),
+            "row {missing}: {:?}",
+            rows[missing]
+        );
+    }
+    let mut misplaced = rows.clone();
+    misplaced.swap(1, 2);
+    assert!(matches!(
+        State::restore(misplaced),
+        Err(RestoreError::Misplaced(_))
+    ));
+}
+
+#[test]
+fn a_new_epoch_keeps_everything_but_revisions() {
+    let before = some_world().state;
+    let mut after = before.clone();
+    after.begin_epoch();
+    assert_eq!(after.revision(), Revision(0));
+    assert_eq!(
+        (after.tombstones().count(), after.tombstone_floor()),
+        (0, Revision(0))
+    );
+    assert!(
+        after
+            .all_derived()
+            .all(|(_, derived)| derived.revision == Revision(0))
+    );
+    for ((key, old), (same, new)) in before.all_derived().zip(after.all_derived()) {
+        assert!(key == same && old.content.same_content(&new.content), "{key:?}");
+    }
+    assert_eq!(State::restore(after.snapshot_rows()).unwrap(), after);
+    let mut world = World {
+        state: after,
+        events: Vec::new(),
+    };
+    let changes = world
+        .carry_out(&observe("east", slice("one", &["http", "more"])))
+        .unwrap();
+    assert_eq!((changes.len(), world.state.revision()), (0, Revision(1)));
+}
+
+#[test]
+fn tombstones_are_bounded_and_the_floor_says_from_where_they_tell_all() {
+    let mut world = given_members(&["east"]).and("east", exported(export(1)));
+    let reported = TOMBSTONES_MAX + 2;
+    for number in 0..reported {
+        let name = format!("slice-{number}");
+        world
+            .carry_out(&observe("east", slice(&name, &["http"])))
+            .unwrap();
+        world
+            .carry_out(&observe("east", Fact::EndpointSliceRemoved(slice_key(&name))))
+            .unwrap();
+        world.events.clear();
+    }
+    let kept = world.state.tombstones().count();
+    assert!(kept <= TOMBSTONES_MAX && kept * 2 >= TOMBSTONES_MAX - 2, "{kept}");
+    let floor = world.state.tombstone_floor();
+    assert!(world.state.tombstones().all(|(_, revision)| revision > floor));
+    assert!(world.state.can_resume_from(floor) && !world.state.can_resume_from(Revision(floor.0 - 1)));
+}

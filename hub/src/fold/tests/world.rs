@@ -1,0 +1,246 @@
+//! The language of the tests: clusters, facts, and `given(..).when(..).then(..)`.
+
+use std::sync::Arc;
+
+use shared::{
+    model::{
+        ClusterId, EncodedFact, Endpoint, EndpointPort, EndpointSlice, Event, Export, Fact, IpFamily,
+        KeyFingerprint, Metadata, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType,
+        SessionAffinity, SessionId, SliceKey, UnixMillis,
+    },
+    wire::encode_fact,
+};
+
+use crate::fold::{
+    Change, Command, DerivedContent, DerivedKey, Draft, DraftFact, Profile, Rejection, State, apply, decide,
+};
+
+pub(super) fn cluster(name: &str) -> ClusterId {
+    ClusterId::new(name).unwrap()
+}
+
+/// `"shop/cart"` as a key.
+pub(super) fn service(name: &str) -> ServiceKey {
+    let (namespace, name) = name.split_once('/').unwrap();
+    ServiceKey::new(namespace, name).unwrap()
+}
+
+pub(super) fn key(number: u8) -> KeyFingerprint {
+    KeyFingerprint([number; 32])
+}
+
+pub(super) fn port(name: &str, number: u16) -> ServicePort {
+    ServicePort {
+        name: name.into(),
+        protocol: Protocol::Tcp,
+        port: number,
+        app_protocol: None,
+    }
+}
+
+pub(super) fn metadata(pairs: &[(&str, &str)]) -> Metadata {
+    pairs
+        .iter()
+        .map(|(key, value)| ((*key).into(), (*value).into()))
+        .collect()
+}
+
+/// A plain export of `shop/cart` with one port, created `seconds` after the beginning of time.
+pub(super) fn export(seconds: u64) -> Export {
+    Export {
+        service: service("shop/cart"),
+        created_at: UnixMillis(seconds * 1_000),
+        uid: format!("uid-{seconds}").into(),
+        generation: 1,
+        service_type: ServiceType::ClusterSetIp,
+        ports: vec![port("http", 80)],
+        policies: ServicePolicies {
+            session_affinity: SessionAffinity::None,
+            session_affinity_timeout_seconds: None,
+            internal_traffic_policy: Some("Cluster".into()),
+            traffic_distribution: None,
+        },
+        ip_families: vec![IpFamily::V4],
+        labels: Metadata::new(),
+        annotations: Metadata::new(),
+    }
+}
+
+pub(super) fn exported(export: Export) -> Fact {
+    Fact::ExportUpserted(Arc::new(export))
+}
+
+pub(super) fn endpoint(last_octet: u8) -> Endpoint {
+    Endpoint {
+        addresses: vec![[10, 0, 0, last_octet].into()],
+        ready: Some(true),
+        serving: None,
+        terminating: None,
+        hostname: None,
+        zone: Some("a".into()),
+    }
+}
+
+pub(super) fn endpoint_port(name: &str, target: u16) -> EndpointPort {
+    EndpointPort {
+        name: name.into(),
+        protocol: Protocol::Tcp,
+        port: Some(target),
+        app_protocol: None,
+    }
+}
+
+/// A slice of `shop/cart` with the named ports and one endpoint.
+pub(super) fn slice(name: &str, ports: &[&str]) -> Fact {
+    Fact::EndpointSliceUpserted(Arc::new(EndpointSlice {
+        key: slice_key(name),
+        address_type: IpFamily::V4,
+        ports: ports.iter().map(|port| endpoint_port(port, 8080)).collect(),
+        endpoints: [endpoint(1)].into(),
+    }))
+}
+
+pub(super) fn slice_key(name: &str) -> SliceKey {
+    SliceKey {
+        service: service("shop/cart"),
+        name: name.into(),
+    }
+}
+
+/// A log with the state it folds into.
+#[derive(Debug, Clone, Default)]
+pub(super) struct World {
+    pub(super) state: State,
+    pub(super) events: Vec<Event>,
+}
+
+/// Members that joined with keys 1, 2, 3, … in this order.
+pub(super) fn given_members(names: &[&str]) -> World {
+    let mut world = World::default();
+    for (number, name) in (1..).zip(names) {
+        world
+            .carry_out(&admit(name, number, &format!("kube-system-{name}")))
+            .unwrap();
+    }
+    world
+}
+
+impl World {
+    /// A reported fact is recorded.
+    pub(super) fn and(mut self, cluster: &str, fact: Fact) -> Self {
+        self.carry_out(&observe(cluster, fact)).unwrap();
+        self
+    }
+
+    /// A command is carried out.
+    pub(super) fn after(mut self, command: Command) -> Self {
+        self.carry_out(&command).unwrap();
+        self
+    }
+
+    pub(super) fn when(&self, command: Command) -> Outcome {
+        Outcome(decide(&self.state, &command))
+    }
+
+    /// Decides, appends and applies: what the writer does. A second passes with every event.
+    pub(super) fn carry_out(&mut self, command: &Command) -> Result<Vec<Change>, Rejection> {
+        let drafts = decide(&self.state, command)?;
+        let mut changes = Vec::new();
+        for draft in &drafts {
+            let now = UnixMillis((self.events.len() as u64 + 1) * 1_000);
+            let event = draft.event(&self.state, encoded(draft), now);
+            changes.extend(apply(&mut self.state, &event));
+            self.events.push(event);
+        }
+        Ok(changes)
+    }
+
+    pub(super) fn import(&self) -> Option<&shared::model::ServiceImport> {
+        let (_, import) = self.state.derived.import(&service("shop/cart"))?;
+        Some(import)
+    }
+
+    pub(super) fn imported_slice(
+        &self,
+        cluster_name: &str,
+        slice: &str,
+    ) -> Option<&shared::model::ImportedSlice> {
+        let key = DerivedKey::slice(&service("shop/cart"), &cluster(cluster_name), slice);
+        match &self.state.derived(&key)?.content {
+            DerivedContent::Slice(slice) => Some(slice),
+            _ => None,
+        }
+    }
+
+    pub(super) fn profile(&self, name: &str) -> Option<&Profile> {
+        match &self.state.derived(&DerivedKey::Profile(cluster(name)))?.content {
+            DerivedContent::Profile(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// The conflict messages that `cluster` is told.
+    pub(super) fn conflicts(&self, name: &str) -> Vec<String> {
+        let status = self
+            .state
+            .export_status(&cluster(name), &service("shop/cart"))
+            .unwrap();
+        status
+            .conflicts
+            .iter()
+            .map(|conflict| conflict.message.to_string())
+            .collect()
+    }
+}
+
+/// The answer to a command.
+#[derive(Debug)]
+pub(super) struct Outcome(Result<Vec<Draft>, Rejection>);
+
+impl Outcome {
+    #[track_caller]
+    pub(super) fn then(self, cluster_name: &str, facts: &[Fact]) {
+        let drafts = self.0.unwrap();
+        let decided: Vec<Fact> = drafts.iter().map(|draft| encoded(draft).fact).collect();
+        assert_eq!(decided, facts);
+        assert!(
+            drafts
+                .iter()
+                .all(|draft| draft.cluster == Some(cluster(cluster_name)))
+        );
+    }
+
+    #[track_caller]
+    pub(super) fn then_nothing(self) {
+        assert_eq!(self.0, Ok(Vec::new()));
+    }
+
+    #[track_caller]
+    pub(super) fn then_rejected(self) -> Rejection {
+        self.0.unwrap_err()
+    }
+}
+
+pub(super) fn encoded(draft: &Draft) -> EncodedFact {
+    match &draft.fact {
+        DraftFact::Encoded(fact) => fact.clone(),
+        DraftFact::Decided(fact) => encode_fact(fact),
+    }
+}
+
+pub(super) fn admit(name: &str, key_number: u8, fingerprint: &str) -> Command {
+    Command::Admit {
+        cluster: cluster(name),
+        key: key(key_number),
+        cluster_fingerprint: fingerprint.into(),
+    }
+}
+
+pub(super) fn observe(name: &str, fact: Fact) -> Command {
+    Command::Observe {
+        cluster: cluster(name),
+        session: SessionId(7),
+        sequence: 1,
+        fact: encode_fact(&fact),
+    }
+}
