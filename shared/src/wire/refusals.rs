@@ -373,9 +373,8 @@ fn a_bad_observation_is_an_item_to_refuse_and_its_neighbours_pass() {
     assert_eq!(reasons, [Some(RefusalReason::Invalid), None, unknown, unknown]);
 }
 
-#[test]
-fn a_message_that_breaks_the_protocol_ends_the_session_with_its_place() {
-    let hello = || v1::Hello {
+fn hello(change: fn(&mut v1::Hello)) -> Result<AgentMessage, InvalidMessage> {
+    let mut hello = v1::Hello {
         protocol_version: 1,
         agent_version: "1".into(),
         cluster_fingerprint: "f".into(),
@@ -383,71 +382,85 @@ fn a_message_that_breaks_the_protocol_ends_the_session_with_its_place() {
         interest: Some(v1::Interest::default()),
         ..Default::default()
     };
-    let from_hello = |change: fn(&mut v1::Hello)| {
-        let mut hello = hello();
-        change(&mut hello);
-        agent_message_from_proto(v1::AgentMessage {
-            message: Some(Message::Hello(hello)),
-        })
-    };
-    assert!(from_hello(|_| {}).is_ok());
-    let cursor = |hash: usize| {
-        Some(v1::Cursor {
-            epoch: Some(v1::Epoch::default()),
-            revision: 1,
-            hash: vec![0; hash],
-        })
-    };
-    for (message, words) in [
-        (
-            agent_message_from_proto(v1::AgentMessage { message: None }),
-            "message: is missing",
-        ),
-        (from_hello(|h| h.interest = None), "hello.interest: is missing"),
-        (
-            from_hello(|h| h.cluster_fingerprint.clear()),
-            "hello.clusterFingerprint: is empty",
-        ),
-        (from_hello(|h| h.instance = "x".repeat(129)), "hello.instance"),
-        (
-            from_hello(|h| h.exports_digest = Some(vec![0; 15])),
-            "hello.exportsDigest: has 15 bytes",
-        ),
-        (
-            from_hello(|h| h.cursor = Some(v1::Cursor::default())),
-            "cursor.epoch: is missing",
-        ),
-        (
-            from_hello(|h| h.sources_held = vec!["A".into()]),
-            "hello.sourcesHeld",
-        ),
-        (
-            from_hello(|h| h.sources_held = vec!["a".into(); 5_001]),
-            "are 5001; at most 5000",
-        ),
-        (
-            from_hello(|h| h.interest.as_mut().unwrap().namespaces = vec!["A".into()]),
-            "interest.namespaces",
-        ),
-        (
-            from_hello(|h| h.interest.as_mut().unwrap().namespaces = vec!["a".into(); 20_001]),
-            "at most 20000",
-        ),
-    ] {
-        let error = message.expect_err(words).to_string();
-        assert!(error.contains(words), "{error} does not say {words}");
-    }
+    change(&mut hello);
+    agent_message_from_proto(v1::AgentMessage {
+        message: Some(Message::Hello(hello)),
+    })
+}
+
+#[track_caller]
+fn broken(message: Result<impl std::fmt::Debug, InvalidMessage>, words: &str) {
+    let error = message.expect_err(words).to_string();
+    assert!(error.contains(words), "{error} does not say {words}");
+}
+
+#[test]
+fn a_hello_that_breaks_the_protocol_ends_the_session_with_its_place() {
+    assert!(hello(|_| {}).is_ok());
+    broken(
+        agent_message_from_proto(v1::AgentMessage { message: None }),
+        "message: is missing",
+    );
+    broken(hello(|h| h.interest = None), "hello.interest: is missing");
+    broken(
+        hello(|h| h.cluster_fingerprint.clear()),
+        "hello.clusterFingerprint: is empty",
+    );
+    broken(hello(|h| h.instance = "x".repeat(129)), "hello.instance");
+    broken(
+        hello(|h| h.exports_digest = Some(vec![0; 15])),
+        "hello.exportsDigest: has 15 bytes",
+    );
+    broken(
+        hello(|h| h.cursor = Some(v1::Cursor::default())),
+        "cursor.epoch: is missing",
+    );
+    broken(hello(|h| h.sources_held = vec!["A".into()]), "hello.sourcesHeld");
+    broken(
+        hello(|h| h.sources_held = vec!["a".into(); 5_001]),
+        "are 5001; at most 5000",
+    );
+    broken(
+        hello(|h| h.interest.as_mut().unwrap().namespaces = vec!["A".into()]),
+        "interest.namespaces",
+    );
+    broken(
+        hello(|h| h.interest.as_mut().unwrap().namespaces = vec!["a".into(); 20_001]),
+        "at most 20000",
+    );
+}
+
+#[test]
+fn a_hubs_message_that_breaks_the_protocol_ends_the_session_with_its_place() {
+    use v1::hub_message::Message;
+    let from = |message| hub_message_from_proto(v1::HubMessage { message });
+    broken(from(None), "message: is missing");
+    let cursor = Some(v1::Cursor {
+        epoch: Some(v1::Epoch::default()),
+        revision: 1,
+        hash: vec![0; 15],
+    });
     let up_to = v1::UpTo {
         interest_generation: 1,
-        cursor: cursor(15),
+        cursor,
     };
-    let message = v1::HubMessage {
-        message: Some(v1::hub_message::Message::UpTo(up_to)),
-    };
-    let error = hub_message_from_proto(message).unwrap_err().to_string();
-    assert!(
-        error.contains("cursor.hash: has 15 bytes; it must have 16"),
-        "{error}"
+    broken(
+        from(Some(Message::UpTo(up_to))),
+        "cursor.hash: has 15 bytes; it must have 16",
+    );
+    broken(
+        from(Some(Message::Welcome(v1::Welcome::default()))),
+        "welcome.epoch: is missing",
+    );
+    // A state that this agent does not know might mean "gone": it must not be guessed.
+    let sources = vec![v1::Source {
+        cluster: "east".into(),
+        state: 99,
+        listed: true,
+    }];
+    broken(
+        from(Some(Message::SourcesChanged(v1::SourcesChanged { sources }))),
+        "sources[0].state: is 99",
     );
 }
 

@@ -1,4 +1,5 @@
-//! Rules of EndpointSlices: counts, ports, hostnames, and addresses as the API server checks them.
+//! Rules of EndpointSlices: counts, ports, hostnames, and addresses as the API server checks them; beyond it,
+//! no multicast address passes, for none is an endpoint's.
 
 use std::{
     collections::BTreeSet,
@@ -85,7 +86,7 @@ fn endpoint(endpoint: &Endpoint, family: IpFamily) -> Result<(), InvalidValue> {
         .map_or(Ok(()), |zone| bounded_text("zone", zone, ZONE_BYTES_MAX))
 }
 
-/// What is wrong with an address, in the API server's terms.
+/// What is wrong with an address.
 fn address(address: &IpAddr, family: IpFamily) -> Result<(), String> {
     let special = match (address, family) {
         (IpAddr::V4(v4), IpFamily::V4) => special_v4(*v4),
