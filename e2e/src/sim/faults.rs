@@ -82,7 +82,6 @@ struct Rule {
     left: u32,
 }
 
-#[derive(Debug)]
 struct Layer {
     random: Seeded,
     rules: Vec<Rule>,
@@ -90,20 +89,28 @@ struct Layer {
 }
 
 /// The faults of one cluster; clones share them.
-#[derive(Debug, Clone)]
-pub struct Faults(Arc<Mutex<Layer>>);
+#[derive(Clone)]
+pub struct Faults {
+    layer: Arc<Mutex<Layer>>,
+    /// Makes the fronts look at their watches again.
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
 
 impl Faults {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(Layer {
+    pub(crate) fn new(seed: u64, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
+        let layer = Layer {
             random: Seeded::new(seed),
             rules: Vec::new(),
             watch_epoch: 0,
-        })))
+        };
+        Self {
+            layer: Arc::new(Mutex::new(layer)),
+            wake,
+        }
     }
 
     fn layer(&self) -> MutexGuard<'_, Layer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.layer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on `permille` of the requests that `fault` can concern suffer it, on one kind (a plural) or on all ("").
@@ -134,6 +141,7 @@ impl Faults {
     /// Ends every watch that is open now.
     pub fn drop_watches(&self) {
         self.layer().watch_epoch += 1;
+        (self.wake)();
     }
 
     pub(crate) fn watch_epoch(&self) -> u64 {

@@ -100,14 +100,10 @@ impl FieldSet {
         };
         for (name, inner) in &self.children {
             let (kind, rest) = name.split_at(2);
-            let step = match kind {
-                "f:" => format!(".{rest}"),
-                _ => format!(
-                    "[{}]",
-                    rest.trim_matches(['{', '}'])
-                        .replace("\":", "\"=")
-                        .replace('"', "\"")
-                ),
+            let step = if kind == "f:" {
+                format!(".{rest}")
+            } else {
+                format!("[{}]", keys_shown(rest))
             };
             paths.extend(inner.paths().into_iter().map(|tail| format!("{step}{tail}")));
         }
@@ -135,6 +131,17 @@ impl FieldSet {
         if !inner.is_empty() {
             self.children.insert(name, inner);
         }
+    }
+}
+
+/// `{"port":80}` as `port=80`; a value of a set as it is.
+fn keys_shown(name: &str) -> String {
+    let keys: Map<String, Value> = serde_json::from_str(name).unwrap_or_default();
+    let shown: Vec<String> = keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    if shown.is_empty() {
+        name.to_owned()
+    } else {
+        shown.join(",")
     }
 }
 

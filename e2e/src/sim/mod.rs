@@ -143,7 +143,13 @@ impl SimCluster {
             config.seed,
             config.clock.clone(),
         );
-        let (faults, requests) = (Faults::new(config.seed), Requests::default());
+        let changes = tokio::sync::watch::Sender::new(0);
+        let woken = changes.clone();
+        let faults = Faults::new(
+            config.seed,
+            Arc::new(move || woken.send_modify(|count| *count += 1)),
+        );
+        let requests = Requests::default();
         let cluster = Cluster {
             store,
             faults: faults.clone(),
@@ -151,7 +157,7 @@ impl SimCluster {
         };
         let simulated = Self {
             cluster: Arc::new(Mutex::new(cluster)),
-            changes: tokio::sync::watch::Sender::new(0),
+            changes,
             name: config.name.into(),
             clock: config.clock,
             faults,
@@ -191,7 +197,13 @@ impl SimCluster {
 
     /// Answers one request, synchronously; `poll_watch` reads the watches it opens.
     pub fn handle(&self, request: &Request<Bytes>) -> Reply {
-        self.change(|cluster| cluster.handle(request))
+        let mut cluster = self.lock();
+        let before = cluster.store.revision();
+        let reply = cluster.handle(request);
+        if cluster.store.revision() != before {
+            self.changes.send_modify(|count| *count += 1);
+        }
+        reply
     }
 
     /// The watch events that are due and whether the watch ends after them.

@@ -7,7 +7,10 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::{
     Api, ResourceExt,
     api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams},
-    runtime::watcher::{self, Event, watcher},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
 };
 use libtest_mimic::Trial;
 use serde_json::json;
@@ -47,6 +50,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "sim::the_manual_clock_dates_objects_by_the_second",
             the_manual_clock_dates_objects_by_the_second,
+        ),
+        sim_test(
+            "sim::dropped_watches_and_lost_history_are_recovered_by_kube",
+            dropped_watches_and_lost_history_are_recovered_by_kube,
+        ),
+        sim_test(
+            "sim::served_over_http_it_is_the_same_cluster",
+            served_over_http_it_is_the_same_cluster,
         ),
     ]
 }
@@ -267,5 +278,49 @@ async fn the_manual_clock_dates_objects_by_the_second() -> anyhow::Result<()> {
         cluster.get("Service", "shop", "cart").expect("there")["metadata"]["creationTimestamp"].clone();
     assert_eq!(created, "2023-11-14T22:13:21Z");
     assert_eq!(cluster.clock().now_ms(), 1_700_000_001_499);
+    Ok(())
+}
+
+async fn dropped_watches_and_lost_history_are_recovered_by_kube() -> anyhow::Result<()> {
+    let cluster = cluster();
+    cluster.apply_yaml(CART)?;
+    let services: Api<Service> = Api::all(cluster.client());
+    let mut events = std::pin::pin!(watcher(services, watcher::Config::default()).default_backoff());
+    let mut changed = false;
+    loop {
+        match events.try_next().await {
+            Ok(Some(Event::InitDone)) if !changed => {
+                // What happens now is in no history that the watcher can resume from.
+                changed = true;
+                cluster.faults().next(Fault::Gone, 1, "services");
+                cluster.delete("Service", "shop", "cart")?;
+                cluster.apply_yaml(&CART.replace("name: cart", "name: more"))?;
+                cluster.faults().drop_watches();
+                cluster.forget_history();
+            }
+            Ok(Some(Event::InitApply(object) | Event::Apply(object))) if changed => {
+                assert_eq!(object.name_any(), "more");
+                return Ok(());
+            }
+            Ok(Some(_)) | Err(_) => {}
+            Ok(None) => anyhow::bail!("a watcher never ends"),
+        }
+    }
+}
+
+async fn served_over_http_it_is_the_same_cluster() -> anyhow::Result<()> {
+    let cluster = cluster();
+    let served = cluster.serve("127.0.0.1:0".parse()?).await?;
+    let uri: http::Uri = format!("http://{}", served.address).parse()?;
+    let client = kube::Client::try_from(kube::Config::new(uri))?;
+    cluster.apply_yaml(CART)?;
+    let services: Api<Service> = Api::namespaced(client.clone(), "shop");
+    assert_eq!(services.get("cart").await?.name_any(), "cart");
+    let version = client.apiserver_version().await?;
+    assert_eq!(version.git_version, tributary_e2e::sim::GIT_VERSION);
+    drop(served);
+    while services.get("cart").await.is_ok() {
+        tokio::task::yield_now().await;
+    }
     Ok(())
 }
