@@ -249,3 +249,85 @@ fn key_from_proto(key: Option<v1::DerivedKey>) -> Decoded<DerivedKey> {
         ProtoKey::Profile(name) => DerivedKey::Profile(cluster(&name)?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use data_encoding::HEXLOWER;
+
+    use super::*;
+
+    /// In the order of [`rows`].
+    const FROZEN_ROWS: [&str; 4] = [
+        "0a12080110ac0218e80720072801300238034004",
+        "123f0a04656173741005180120002a0375696432046e65787442200909090909090909090909090909090909090909090909090909090909090909480558006002",
+        "22200a0622046561737410021a10030303030303030303030303030303032a020102",
+        "2a1a0a161a140a0465617374120c0a0473686f701204636172741004",
+    ];
+
+    fn rows() -> [SnapshotRow; 4] {
+        let east = || ClusterId::new("east").unwrap();
+        let service = ServiceKey::new("shop", "cart").unwrap();
+        let header = SnapshotHeader {
+            fold_version: 1,
+            revision: Revision(300),
+            recorded_at: UnixMillis(1_000),
+            tombstone_floor: Revision(7),
+            members: 1,
+            facts: 2,
+            derived: 3,
+            tombstones: 4,
+        };
+        let member = MemberRow {
+            cluster: east(),
+            status: MemberStatus::Evicted,
+            incarnation: Revision(1),
+            ended: Some(Revision(0)),
+            cluster_fingerprint: "uid".into(),
+            next_cluster_fingerprint: Some("next".into()),
+            keys: BTreeSet::new(),
+            refused_keys: BTreeSet::from([KeyFingerprint([9; 32])]),
+            connectivity: Connectivity::Suspect,
+            since: UnixMillis(5),
+            listings: BTreeMap::from([(ListingGroup::Properties, Revision(0))]),
+        };
+        let derived = DerivedRow {
+            key: DerivedKey::Profile(east()),
+            revision: Revision(2),
+            digest: ContentDigest([3; 16]),
+            import_revision: Revision(0),
+            transitions: vec![UnixMillis(1), UnixMillis(2)],
+        };
+        let tombstone = SnapshotRow::Tombstone {
+            key: DerivedKey::ExportStatus(east(), service),
+            revision: Revision(4),
+        };
+        [
+            SnapshotRow::Header(header),
+            SnapshotRow::Member(Box::new(member)),
+            SnapshotRow::Derived(derived),
+            tombstone,
+        ]
+    }
+
+    #[test]
+    fn the_bytes_of_rows_are_frozen_and_give_the_rows_back() {
+        let encoded = rows().map(|row| HEXLOWER.encode(&encode_row(&row)));
+        assert_eq!(encoded, FROZEN_ROWS);
+        for row in rows() {
+            assert_eq!(decode_row(&encode_row(&row)), Ok(row));
+        }
+    }
+
+    #[test]
+    fn what_is_no_row_says_why() {
+        for (bytes, why) in [
+            (&b"\xff\xff"[..], "decode"),
+            (&[], "its kind is unknown"),
+            (&[0x12, 0], "cluster id"),
+            (&[0x2a, 0], "the key of a derived object is missing"),
+        ] {
+            let error = decode_row(bytes).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //! its own books of what is true now.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::Arc,
 };
 
@@ -174,8 +174,8 @@ impl Driver {
     }
 
     pub(super) fn step(&mut self, index: usize, operation: &Operation) {
-        if !self.clusters.contains_key(&index) {
-            self.clusters.insert(index, (0, 0, false));
+        if let Entry::Vacant(unknown) = self.clusters.entry(index) {
+            unknown.insert((0, 0, false));
             self.join(index);
         }
         let name = cluster(CLUSTERS[index]);
@@ -286,9 +286,9 @@ impl Driver {
         });
     }
 
-    /// Every fact whose key has a text of length divisible by `missing` is not seen.
+    /// Services whose name's length is a multiple of `missing` are not seen.
     fn list(&mut self, name: &ClusterId, missing: u8) {
-        let seen = |service: &ServiceKey| service.name.len() % usize::from(missing) != 0;
+        let seen = |service: &ServiceKey| !service.name.len().is_multiple_of(usize::from(missing));
         let mut keys: BTreeSet<FactKey> = BTreeSet::new();
         self.books
             .exports
