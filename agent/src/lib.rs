@@ -3,7 +3,11 @@
 //! * [`args`]: the command line; [`run`]: the wiring;
 //! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do.
 
+pub mod agent;
 pub mod args;
+pub mod lease;
+pub mod link;
+pub mod observe;
 pub mod outbox;
 pub mod plan;
 pub mod run;

@@ -1,16 +1,31 @@
 //! The wiring of `run`: builds the parts, runs them under supervision, drains them.
 //! It decides nothing about objects; it only connects.
 
-use anyhow::bail;
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use shared::{
+    api::{convert::NamespaceDenyList, names},
     identity::{Identity, Role},
     model::ClusterId,
     shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
-    tls::{Reloader, TlsMetrics, install_crypto_provider},
+    tls::{HubConnector, Reloader, TcpDial, TlsMetrics, install_crypto_provider},
 };
 use tracing::info;
 
-use crate::args::RunArgs;
+use crate::{
+    agent::{self, AgentOptions},
+    args::{Interest, RunArgs},
+};
+
+/// Where a pod finds the namespace it runs in.
+const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/// Longest silence of the API server within one answer; longer than a watch's own timeout.
+const READ_TIMEOUT: Duration = Duration::from_secs(295);
 
 /// Runs the agent until it is told to stop or a part of it fails.
 pub fn run(log: &LogArgs, args: RunArgs) -> anyhow::Result<()> {
@@ -35,6 +50,15 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let admin = AdminServer::bind(args.admin).await?;
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
+    let options = AgentOptions {
+        cluster: cluster.clone(),
+        client: client(args.kubeconfig.as_deref()).await?,
+        connector: HubConnector::new(args.hubs, credentials, Arc::new(TcpDial), tls_metrics),
+        namespace: own_namespace(),
+        deny: NamespaceDenyList::new(args.deny_namespaces),
+        all_namespaces: args.interest == Interest::All,
+    };
+    agent::start(options, metrics.registry(), &readiness, &mut supervisor).await?;
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(
         "the admin port",
@@ -42,6 +66,31 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     );
     info!(%cluster, "running");
     supervisor.run().await
+}
+
+/// The member cluster's API: by kubeconfig, or as the pod's service account.
+async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let mut config = match kubeconfig {
+        None => Config::incluster().context("not in a pod, and no --kubeconfig was given")?,
+        Some(path) => {
+            let read = Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot read --kubeconfig {}", path.display()))?;
+            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("--kubeconfig {} cannot be used", path.display()))?
+        }
+    };
+    // A watch is silent for up to its own timeout; everything else answers long before.
+    config.read_timeout = Some(READ_TIMEOUT);
+    Ok(Client::try_from(config)?)
+}
+
+/// The namespace that the agent's Lease lives in: its pod's, else the one of the manifests.
+fn own_namespace() -> String {
+    let pod = std::fs::read_to_string(POD_NAMESPACE_FILE).map(|text| text.trim().to_owned());
+    pod.ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| names::TRIBUTARY_NAMESPACE.to_owned())
 }
 
 /// The id of this cluster: the certificate's. One that was configured must equal it.

@@ -13,7 +13,7 @@ use k8s_openapi::api::{
 use kube::{Resource, ResourceExt, runtime::watcher::Event};
 use shared::{
     api::{ClusterProperty, ServiceExport, ServiceImport, names},
-    model::ServiceKey,
+    model::{ClusterId, ServiceKey, sync::SOURCES_HELD_MAX},
 };
 use tokio::sync::watch;
 
@@ -64,6 +64,21 @@ impl Cache {
         let slices = self.slices_by_service.keys().cloned();
         let derived = self.derived_services.values().cloned();
         exports.chain(imports).chain(slices).chain(derived).collect()
+    }
+
+    /// The clusters whose objects stand here: named by imports of ours and by imported slices.
+    pub fn sources_held(&self) -> BTreeSet<ClusterId> {
+        let slices = self.slices.iter().filter_map(|(_, slice)| {
+            slice
+                .labels()
+                .get(names::LABEL_SOURCE_CLUSTER)
+                .and_then(|cluster| ClusterId::new(cluster).ok())
+        });
+        let imports = self.imports.iter().flat_map(|(_, import)| {
+            let clusters = import.status.iter().flat_map(|status| &status.clusters);
+            clusters.filter_map(|status| ClusterId::new(&status.cluster).ok())
+        });
+        slices.chain(imports).take(SOURCES_HELD_MAX).collect()
     }
 
     /// The namespaces that exist; a terminating one still does.

@@ -1,0 +1,451 @@
+//! Dials the hub, runs one session after the other, backs off in between. It owns the stream and the epoch that is
+//! remembered; what messages mean is the machine's. Without a hub everything that was applied stays.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use prometheus_client::{
+    metrics::{counter::Counter, gauge::Gauge},
+    registry::Registry,
+};
+use proto::v1::{self, sync_client::SyncClient};
+use shared::{
+    model::{
+        Epoch, FactKey, ServiceKey,
+        sync::{AgentMessage, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX, Namespaces},
+    },
+    shell::Backoff,
+    tls::{self, HubConnector},
+    wire,
+};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status, Streaming};
+use tracing::{debug, info, warn};
+
+use super::machine::{Introduction, Reaction, Session, Violation};
+use crate::{
+    lease::AgentLease,
+    observe::Verdicts,
+    outbox::Outbox,
+    plan::{Desired, Touched},
+    watch::{KeyQueue, SharedCache},
+};
+
+/// Waits between sessions: at first …
+const BACKOFF_FIRST: Duration = Duration::from_millis(200);
+/// … and at most.
+const BACKOFF_LONGEST: Duration = Duration::from_secs(15);
+/// A session that lasted this long was a good one: the next wait starts from the first.
+const GOOD_SESSION: Duration = Duration::from_secs(20);
+/// Messages to the hub that may wait in the stream.
+const OUTGOING_MAX: usize = 4;
+/// How long saying goodbye may take.
+const GOODBYE_WAIT: Duration = Duration::from_secs(2);
+
+/// What the link counts.
+#[derive(Debug, Clone, Default)]
+pub struct LinkMetrics {
+    connected: Gauge,
+    sessions: Counter,
+    outbox_waiting: Gauge,
+    outbox_unacknowledged: Gauge,
+}
+
+impl LinkMetrics {
+    /// Makes the metrics and registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "hub_connected",
+            "1 while a session with the hub is open",
+            metrics.connected.clone(),
+        );
+        registry.register(
+            "hub_sessions",
+            "Sessions that were opened",
+            metrics.sessions.clone(),
+        );
+        registry.register(
+            "outbox_waiting",
+            "Facts that wait to be sent",
+            metrics.outbox_waiting.clone(),
+        );
+        registry.register(
+            "outbox_unacknowledged",
+            "Facts that were sent and are not acknowledged",
+            metrics.outbox_unacknowledged.clone(),
+        );
+        metrics
+    }
+}
+
+/// The link and what it shares with the rooms beside it.
+pub struct Link {
+    /// The way to the hub.
+    pub connector: HubConnector,
+    /// What the hub is told.
+    pub introduction: Introduction,
+    /// Where the epoch is remembered.
+    pub lease: AgentLease,
+    /// The highest epoch that is known.
+    pub known_epoch: Option<Epoch>,
+    /// The facts.
+    pub outbox: Arc<Mutex<Outbox>>,
+    /// Tells that the outbox has something to send.
+    pub outbox_changed: watch::Receiver<u64>,
+    /// The desired state.
+    pub desired: Arc<Mutex<Desired>>,
+    /// The cluster.
+    pub cache: SharedCache,
+    /// Verdicts on exports.
+    pub verdicts: Verdicts,
+    /// Services to plan again.
+    pub queue: KeyQueue,
+    /// Whether everything is held, whatever namespaces exist.
+    pub all_namespaces: bool,
+    /// Counts.
+    pub metrics: LinkMetrics,
+    /// True while a session is open.
+    pub connected: watch::Sender<bool>,
+}
+
+/// How a session ended.
+enum End {
+    /// We are asked to stop.
+    Drain,
+    /// The stream broke, or one side ended it.
+    Broken(String),
+    /// Trying again soon is no use.
+    Refused(String),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    /// Runs until `drain`.
+    pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
+        let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_LONGEST);
+        let mut generation = 0;
+        if !self.namespaces_listed(&drain).await {
+            return Ok(());
+        }
+        loop {
+            let started = Instant::now();
+            generation += 1;
+            let end = self.session(&mut generation, &drain).await;
+            self.connected.send_replace(false);
+            self.metrics.connected.set(0);
+            lock(&self.outbox).end_session();
+            lock(&self.desired).session_ended();
+            match end {
+                End::Drain => return Ok(()),
+                End::Broken(why) => info!(why, "the session with the hub ended; connecting again"),
+                End::Refused(why) => {
+                    warn!(
+                        why,
+                        "the hub refuses this cluster; everything applied stays, trying again"
+                    );
+                    self.connector.try_next_address();
+                }
+            }
+            if started.elapsed() >= GOOD_SESSION {
+                backoff.succeeded();
+            }
+            let wait = backoff.failed(rand::random());
+            tokio::select! {
+                () = drain.cancelled() => return Ok(()),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Before namespaces are known there is no interest to state. False: drained.
+    async fn namespaces_listed(&self, drain: &CancellationToken) -> bool {
+        let mut changed = self.cache.subscribe();
+        while !self.cache.read().namespaces.is_listed() {
+            tokio::select! {
+                () = drain.cancelled() => return false,
+                changed = changed.changed() => if changed.is_err() { return false },
+            }
+        }
+        true
+    }
+
+    async fn session(&mut self, generation: &mut u64, drain: &CancellationToken) -> End {
+        let channel = tokio::select! {
+            () = drain.cancelled() => return End::Drain,
+            channel = self.connector.connect() => match channel {
+                Ok(channel) => channel,
+                Err(error) => return End::Broken(tls::explain(&error).unwrap_or_else(|| error.to_string())),
+            },
+        };
+        let mut client = SyncClient::new(channel)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let clock = Instant::now();
+        let interest = self.interest(*generation);
+        let (session, hello) = {
+            let (mut outbox, mut desired) = (lock(&self.outbox), lock(&self.desired));
+            let held = self.cache.read().sources_held();
+            let (known, introduction) = (self.known_epoch, &self.introduction);
+            Session::begin(introduction, known, &interest, &mut outbox, &mut desired, held, 0)
+        };
+        let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
+        let hello = wire::agent_message_to_proto(AgentMessage::Hello(Box::new(hello)));
+        // The channel is new and has room.
+        let _ = outgoing.try_send(hello);
+        let incoming = tokio::select! {
+            () = drain.cancelled() => return End::Drain,
+            stream = client.stream(ReceiverStream::new(messages)) => match stream {
+                Ok(response) => response.into_inner(),
+                Err(status) => return end_of(&status),
+            },
+        };
+        let mut stream = Stream {
+            link: self,
+            session,
+            outgoing,
+            incoming,
+            clock,
+            interest,
+            generation,
+        };
+        stream.drive(drain).await
+    }
+
+    fn interest(&self, generation: u64) -> Interest {
+        let namespaces = match self.all_namespaces {
+            true => Namespaces::All,
+            false => Namespaces::Only(self.namespaces()),
+        };
+        Interest {
+            generation,
+            namespaces,
+        }
+    }
+
+    fn namespaces(&self) -> std::collections::BTreeSet<Box<str>> {
+        let mut names = self.cache.read().namespace_names();
+        if names.len() > INTEREST_NAMESPACES_MAX {
+            warn!(
+                INTEREST_NAMESPACES_MAX,
+                "too many namespaces: the last ones by name are not served"
+            );
+            names = names.into_iter().take(INTEREST_NAMESPACES_MAX).collect();
+        }
+        names
+    }
+}
+
+/// One running session.
+struct Stream<'a> {
+    link: &'a mut Link,
+    session: Session,
+    outgoing: mpsc::Sender<v1::AgentMessage>,
+    incoming: Streaming<v1::HubMessage>,
+    clock: Instant,
+    interest: Interest,
+    generation: &'a mut u64,
+}
+
+impl Stream<'_> {
+    fn now(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    async fn drive(&mut self, drain: &CancellationToken) -> End {
+        let mut outbox_changed = self.link.outbox_changed.clone();
+        let mut cache_changed = self.link.cache.subscribe();
+        let outgoing = self.outgoing.clone();
+        let mut more_to_say = true;
+        loop {
+            let deadline = self.clock + Duration::from_millis(self.session.next_deadline());
+            tokio::select! {
+                biased;
+                () = drain.cancelled() => {
+                    self.say_goodbye().await;
+                    return End::Drain;
+                }
+                message = self.incoming.message() => match message {
+                    Ok(Some(message)) => if let Err(end) = self.on_message(message).await {
+                        return end;
+                    },
+                    Ok(None) => return End::Broken("the hub closed the stream".into()),
+                    Err(status) => return end_of(&status),
+                },
+                slot = outgoing.reserve(), if more_to_say => {
+                    let Ok(slot) = slot else { return self.why_closed().await };
+                    match self.next_message() {
+                        Some(message) => slot.send(wire::agent_message_to_proto(message)),
+                        None => more_to_say = false,
+                    }
+                    continue;
+                }
+                Ok(()) = outbox_changed.changed() => {}
+                Ok(()) = cache_changed.changed() => self.follow_namespaces(),
+                () = tokio::time::sleep_until(deadline.into()) => {
+                    if let Err(violation) = self.session.check_silence(self.now()) {
+                        return End::Broken(violation.to_string());
+                    }
+                }
+            }
+            more_to_say = true;
+        }
+    }
+
+    fn next_message(&mut self) -> Option<AgentMessage> {
+        let now = self.now();
+        let mut outbox = lock(&self.link.outbox);
+        let message = self.session.poll(&mut outbox, now);
+        let (waiting, unacknowledged) = outbox.depth();
+        self.link.metrics.outbox_waiting.set(waiting as i64);
+        self.link.metrics.outbox_unacknowledged.set(unacknowledged as i64);
+        message
+    }
+
+    async fn on_message(&mut self, message: v1::HubMessage) -> Result<(), End> {
+        let message: HubMessage =
+            wire::hub_message_from_proto(message).map_err(|error| End::Broken(error.to_string()))?;
+        let now = self.now();
+        let reaction = {
+            let (mut outbox, mut desired) = (lock(&self.link.outbox), lock(&self.link.desired));
+            self.session
+                .on_message(message, &mut outbox, &mut desired, decode, now)
+        };
+        let reaction = reaction.map_err(|violation| match violation {
+            Violation::OlderEpoch { .. } | Violation::Version { .. } => End::Refused(violation.to_string()),
+            _ => End::Broken(violation.to_string()),
+        })?;
+        self.react(reaction).await
+    }
+
+    async fn react(&mut self, reaction: Reaction) -> Result<(), End> {
+        if let Some(welcome) = &reaction.welcomed {
+            self.remember(welcome.epoch).await?;
+            info!(
+                hub = %welcome.hub,
+                epoch = %welcome.epoch,
+                session = welcome.session.0,
+                resume = welcome.resume,
+                "the hub admitted this cluster"
+            );
+            self.link.metrics.connected.set(1);
+            self.link.metrics.sessions.inc();
+            self.link.connected.send_replace(true);
+        }
+        for key in &reaction.refused {
+            self.on_refused(key);
+        }
+        if let Some(touched) = reaction.touched {
+            let services = match touched {
+                Touched::Services(services) => services,
+                Touched::All => self.link.everything(),
+            };
+            self.link.queue.push(services);
+        }
+        Ok(())
+    }
+
+    /// An epoch is remembered before anything of it is applied: a restored hub must be recognised for ever.
+    async fn remember(&mut self, epoch: Epoch) -> Result<(), End> {
+        if self.link.known_epoch.is_none_or(|known| known < epoch) {
+            let remembered = self.link.lease.remember(epoch).await;
+            remembered
+                .map_err(|error| End::Broken(format!("the hub's epoch cannot be remembered: {error:#}")))?;
+            self.link.known_epoch = Some(epoch);
+        }
+        Ok(())
+    }
+
+    fn on_refused(&mut self, key: &FactKey) {
+        let outbox = lock(&self.link.outbox);
+        let Some(refusal) = outbox.refusal(key) else {
+            return;
+        };
+        warn!(?key, why = %refusal.message, "the hub does not take this fact");
+        if let FactKey::Export(service) = key
+            && self.link.verdicts.set_refused(service, Some(&refusal.message))
+        {
+            self.link.queue.push([service.clone()]);
+        }
+    }
+
+    /// Namespaces that came or went since the interest was last stated.
+    fn follow_namespaces(&mut self) {
+        let Namespaces::Only(known) = &self.interest.namespaces else {
+            return;
+        };
+        let present = self.link.namespaces();
+        if present == *known {
+            return;
+        }
+        let changes: Vec<(Box<str>, bool)> = present
+            .difference(known)
+            .map(|name| (name.clone(), true))
+            .chain(known.difference(&present).map(|name| (name.clone(), false)))
+            .collect();
+        *self.generation += 1;
+        let mut desired = lock(&self.link.desired);
+        for (namespace, exists) in &changes {
+            match exists {
+                true => desired.namespace_added(*self.generation, namespace),
+                false => desired.namespace_removed(namespace),
+            }
+            self.session
+                .interest_changed(*self.generation, namespace, *exists);
+        }
+        self.interest = Interest {
+            generation: *self.generation,
+            namespaces: Namespaces::Only(present),
+        };
+    }
+
+    async fn say_goodbye(&mut self) {
+        let goodbye = wire::agent_message_to_proto(AgentMessage::Goodbye);
+        // A hub that does not take it in time will notice the silence.
+        let _ = tokio::time::timeout(GOODBYE_WAIT, self.outgoing.send(goodbye)).await;
+    }
+
+    /// Our half of the stream was closed: the hub's half says why.
+    async fn why_closed(&mut self) -> End {
+        match tokio::time::timeout(GOODBYE_WAIT, self.incoming.message()).await {
+            Ok(Err(status)) => end_of(&status),
+            _ => End::Broken("the stream was closed".into()),
+        }
+    }
+}
+
+impl Link {
+    fn everything(&self) -> std::collections::BTreeSet<ServiceKey> {
+        let mut services = self.cache.read().named_services();
+        services.extend(lock(&self.desired).services());
+        services
+    }
+}
+
+fn decode(item: bytes::Bytes) -> Option<shared::model::sync::DesiredItem> {
+    match wire::decode_desired(item) {
+        Ok(item) => Some(item),
+        Err(error) => {
+            // A newer hub may send kinds that this agent does not know.
+            debug!(%error, "passed over an item of the hub");
+            None
+        }
+    }
+}
+
+fn end_of(status: &Status) -> End {
+    let why = tls::explain(status).unwrap_or_else(|| status.message().to_owned());
+    match status.code() {
+        Code::PermissionDenied | Code::FailedPrecondition | Code::AlreadyExists | Code::InvalidArgument => {
+            End::Refused(why)
+        }
+        _ => End::Broken(if why.is_empty() { status.to_string() } else { why }),
+    }
+}

@@ -1,0 +1,307 @@
+//! The agent's side of a session as a pure machine: what to say, and what the hub's messages mean for the
+//! outbox and the desired state. Time is an argument; it never dials, sleeps or writes an object.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use shared::model::{
+    Epoch, FactKey, ListingGroup,
+    sync::{AgentMessage, CHUNK_BYTES, DesiredItem, Hello, HubMessage, Interest, PROTOCOL_VERSION, Welcome},
+};
+
+use crate::{
+    outbox::Outbox,
+    plan::{Desired, Touched},
+};
+
+/// Silence before the hub has said what it allows, in milliseconds.
+const WELCOME_WAIT_MILLIS: u64 = 10_000;
+/// Bytes of observations in one message: small enough that heartbeats are not held up.
+const OBSERVATIONS_BYTES: usize = CHUNK_BYTES;
+
+/// What does not change while the agent runs, and the hub is told in Hello.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introduction {
+    /// The agent's version.
+    pub agent_version: Box<str>,
+    /// UID of kube-system.
+    pub cluster_fingerprint: Box<str>,
+    /// Fresh for this start.
+    pub instance: Box<str>,
+    /// leaseTransitions of the Lease `tributary-agent`.
+    pub lease_transitions: i64,
+}
+
+/// Why the agent ends a session.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// The hub's log is older than what this cluster has seen.
+    #[error(
+        "the hub serves epoch {offered}, this cluster has known the later epoch {known}: an old hub or an old \
+         copy of its data is running. Nothing was changed here. Stop that hub, or start it with --adopt-epoch"
+    )]
+    OlderEpoch {
+        /// What the hub serves.
+        offered: Epoch,
+        /// What this cluster has known.
+        known: Epoch,
+    },
+    /// The versions do not overlap.
+    #[error("the hub speaks protocol version {theirs}, this agent {PROTOCOL_VERSION} and its neighbours")]
+    Version {
+        /// What the hub speaks.
+        theirs: u32,
+    },
+    /// A message came out of order.
+    #[error("the hub sent {what} where it has no place")]
+    OutOfPlace {
+        /// Which message.
+        what: &'static str,
+    },
+    /// Nothing was heard for too long.
+    #[error("nothing was heard from the hub for {millis} ms")]
+    Silent {
+        /// For how long.
+        millis: u64,
+    },
+}
+
+/// What a message of the hub led to.
+#[derive(Debug, Default)]
+pub struct Reaction {
+    /// What must be planned again.
+    pub touched: Option<Touched>,
+    /// Facts that the hub refused.
+    pub refused: Vec<FactKey>,
+    /// The session is open; its epoch must be remembered before anything of it is applied.
+    pub welcomed: Option<Box<Welcome>>,
+}
+
+/// A desired item as it was decoded; the decoding is wire conversion and done before.
+pub type DecodeItem = fn(bytes::Bytes) -> Option<DesiredItem>;
+
+/// The machine of one session.
+#[derive(Debug)]
+pub struct Session {
+    open: Option<Limits>,
+    heard_at: u64,
+    said_at: u64,
+    pongs: VecDeque<u64>,
+    interest: InterestChange,
+    known_epoch: Option<Epoch>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    heartbeat_interval: u64,
+    silence_max: u64,
+    unacknowledged_max: usize,
+}
+
+/// Namespaces that came or went and were not told yet.
+#[derive(Debug, Default)]
+struct InterestChange {
+    generation: u64,
+    added: BTreeSet<Box<str>>,
+    removed: BTreeSet<Box<str>>,
+}
+
+impl Session {
+    /// A session that begins with the returned Hello.
+    pub fn begin(
+        introduction: &Introduction,
+        known_epoch: Option<Epoch>,
+        interest: &Interest,
+        outbox: &mut Outbox,
+        desired: &mut Desired,
+        sources_held: BTreeSet<shared::model::ClusterId>,
+        now: u64,
+    ) -> (Self, Hello) {
+        outbox.begin_session();
+        // The desired state must know the interest before its cursor says anything about it.
+        desired.interest(interest);
+        let hello = Hello {
+            protocol_version: PROTOCOL_VERSION,
+            features: 0,
+            agent_version: introduction.agent_version.clone(),
+            highest_epoch: known_epoch,
+            cluster_fingerprint: introduction.cluster_fingerprint.clone(),
+            instance: introduction.instance.clone(),
+            lease_transitions: introduction.lease_transitions,
+            cursor: desired.cursor(),
+            exports_digest: outbox.digest(ListingGroup::Exports),
+            properties_digest: outbox.digest(ListingGroup::Properties),
+            sources_held,
+            interest: interest.clone(),
+        };
+        let session = Self {
+            open: None,
+            heard_at: now,
+            said_at: now,
+            pongs: VecDeque::new(),
+            interest: InterestChange {
+                generation: interest.generation,
+                ..InterestChange::default()
+            },
+            known_epoch,
+        };
+        (session, hello)
+    }
+
+    /// A namespace came or went; `generation` is the interest's new one.
+    pub fn interest_changed(&mut self, generation: u64, namespace: &str, exists: bool) {
+        self.interest.generation = generation;
+        let (into, out_of) = match exists {
+            true => (&mut self.interest.added, &mut self.interest.removed),
+            false => (&mut self.interest.removed, &mut self.interest.added),
+        };
+        out_of.remove(namespace);
+        into.insert(namespace.into());
+    }
+
+    /// Takes a message of the hub.
+    pub fn on_message(
+        &mut self,
+        message: HubMessage,
+        outbox: &mut Outbox,
+        desired: &mut Desired,
+        decode: DecodeItem,
+        now: u64,
+    ) -> Result<Reaction, Violation> {
+        self.heard_at = now;
+        let mut reaction = Reaction::default();
+        match message {
+            HubMessage::Welcome(welcome) => {
+                self.on_welcome(&welcome)?;
+                outbox.welcome(welcome.list_exports, welcome.list_properties);
+                desired.welcome(&welcome);
+                reaction.welcomed = Some(welcome);
+            }
+            HubMessage::Ping(nonce) => self.pongs.push_back(nonce),
+            other if self.open.is_none() => return Err(Violation::OutOfPlace { what: name(&other) }),
+            HubMessage::Acknowledged(sequence) => outbox.acknowledge(sequence),
+            HubMessage::Refused(refused) => reaction.refused.extend(outbox.refuse(&refused)),
+            HubMessage::Desired {
+                interest_generation,
+                items,
+            } => {
+                let items = items.into_iter().filter_map(decode);
+                reaction.touched = Some(desired.items(interest_generation, items));
+            }
+            HubMessage::SnapshotBegin { epoch, .. } => desired.snapshot_begin(epoch),
+            HubMessage::SnapshotComplete(up_to) => reaction.touched = Some(desired.snapshot_complete(&up_to)),
+            HubMessage::NamespaceComplete {
+                interest_generation,
+                namespaces,
+            } => {
+                reaction.touched = Some(desired.namespace_complete(interest_generation, namespaces));
+            }
+            HubMessage::SourcesChanged(sources) => {
+                reaction.touched = Some(desired.sources_changed(&sources));
+            }
+            HubMessage::UpTo(up_to) | HubMessage::Heartbeat(Some(up_to)) => {
+                desired.up_to(&up_to);
+            }
+            HubMessage::Heartbeat(None) => {}
+        }
+        Ok(reaction)
+    }
+
+    fn on_welcome(&mut self, welcome: &Welcome) -> Result<(), Violation> {
+        if self.open.is_some() {
+            return Err(Violation::OutOfPlace {
+                what: "a second Welcome",
+            });
+        }
+        if welcome.protocol_version.abs_diff(PROTOCOL_VERSION) > 1 {
+            return Err(Violation::Version {
+                theirs: welcome.protocol_version,
+            });
+        }
+        if let Some(known) = self.known_epoch.filter(|known| welcome.epoch < *known) {
+            return Err(Violation::OlderEpoch {
+                offered: welcome.epoch,
+                known,
+            });
+        }
+        self.open = Some(Limits {
+            heartbeat_interval: u64::from(welcome.heartbeat_interval_millis).max(100),
+            silence_max: u64::from(welcome.silence_max_millis).max(1_000),
+            unacknowledged_max: welcome.unacknowledged_max.max(1) as usize,
+        });
+        Ok(())
+    }
+
+    /// The next thing to say, if there is any; call it until it returns `None`.
+    pub fn poll(&mut self, outbox: &mut Outbox, now: u64) -> Option<AgentMessage> {
+        let message = self.next_message(outbox, now)?;
+        self.said_at = now;
+        Some(message)
+    }
+
+    fn next_message(&mut self, outbox: &mut Outbox, now: u64) -> Option<AgentMessage> {
+        if let Some(nonce) = self.pongs.pop_front() {
+            return Some(AgentMessage::Pong(nonce));
+        }
+        let limits = self.open?;
+        if !self.interest.added.is_empty() || !self.interest.removed.is_empty() {
+            let InterestChange {
+                generation,
+                added,
+                removed,
+            } = std::mem::take(&mut self.interest);
+            self.interest.generation = generation;
+            return Some(AgentMessage::InterestChanged {
+                generation,
+                added,
+                removed,
+            });
+        }
+        let observations = outbox.next_batch(OBSERVATIONS_BYTES, limits.unacknowledged_max);
+        if !observations.is_empty() {
+            return Some(AgentMessage::Observations(observations));
+        }
+        (now >= self.said_at + limits.heartbeat_interval).then_some(AgentMessage::Heartbeat)
+    }
+
+    /// When to look again though nothing happens.
+    pub fn next_deadline(&self) -> u64 {
+        match self.open {
+            None => self.heard_at + WELCOME_WAIT_MILLIS,
+            Some(limits) => {
+                (self.said_at + limits.heartbeat_interval).min(self.heard_at + limits.silence_max)
+            }
+        }
+    }
+
+    /// Whether the stream is to be given up.
+    pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
+        let bound = self.open.map_or(WELCOME_WAIT_MILLIS, |limits| limits.silence_max);
+        let millis = now.saturating_sub(self.heard_at);
+        if millis >= bound {
+            Err(Violation::Silent { millis })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the hub has admitted this session.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+}
+
+fn name(message: &HubMessage) -> &'static str {
+    match message {
+        HubMessage::Welcome(_) => "Welcome",
+        HubMessage::Acknowledged(_) => "Acknowledged",
+        HubMessage::Refused(_) => "Refused",
+        HubMessage::Desired { .. } => "Desired",
+        HubMessage::SnapshotBegin { .. } => "SnapshotBegin",
+        HubMessage::SnapshotComplete(_) => "SnapshotComplete",
+        HubMessage::NamespaceComplete { .. } => "NamespaceComplete",
+        HubMessage::SourcesChanged(_) => "SourcesChanged",
+        HubMessage::UpTo(_) => "UpTo",
+        HubMessage::Heartbeat(_) => "Heartbeat",
+        HubMessage::Ping(_) => "Ping",
+    }
+}

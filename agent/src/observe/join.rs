@@ -1,0 +1,68 @@
+//! One service's facts from its objects: what is exported, or why not.
+//! Pure: it is given the objects and answers with values. A bad object stops itself only.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use shared::{
+    api::{
+        ServiceExport,
+        convert::{ExportProblem, NamespaceDenyList, export_from, slice_from},
+    },
+    model::{EncodedFact, Fact, FactKey, ServiceKey},
+    wire::encode_fact,
+};
+use std::sync::Arc;
+
+/// The objects of one service in this cluster.
+pub struct Objects<'a> {
+    /// Its ServiceExport.
+    pub export: Option<&'a ServiceExport>,
+    /// The Service.
+    pub service: Option<&'a Service>,
+    /// EndpointSlices that may be its own, imported ones among them.
+    pub slices: Vec<&'a EndpointSlice>,
+}
+
+/// What is reported of one service.
+#[derive(Debug, Default)]
+pub struct Joined {
+    /// Its facts, by key.
+    pub facts: BTreeMap<FactKey, EncodedFact>,
+    /// The verdict on its ServiceExport; absent when there is none.
+    pub export: Option<Result<(), ExportProblem>>,
+    /// Slices that cannot be reported, and why.
+    pub bad_slices: Vec<(String, String)>,
+}
+
+/// Joins the objects of `key`.
+pub fn join(key: &ServiceKey, objects: &Objects<'_>, deny: &NamespaceDenyList) -> Joined {
+    let mut joined = Joined::default();
+    let Some(export) = objects
+        .export
+        .filter(|export| export.metadata.deletion_timestamp.is_none())
+    else {
+        return joined;
+    };
+    let exported = export_from(export, objects.service, deny);
+    let verdict = exported.as_ref().map(|_| ()).map_err(Clone::clone);
+    joined.export = Some(verdict);
+    let Ok(exported) = exported else { return joined };
+    let fact = encode_fact(&Fact::ExportUpserted(Arc::new(exported)));
+    joined.facts.insert(FactKey::Export(key.clone()), fact);
+    for slice in &objects.slices {
+        match slice_from(slice, key) {
+            Ok(slice) => {
+                let fact_key = FactKey::EndpointSlice(slice.key.clone());
+                let fact = encode_fact(&Fact::EndpointSliceUpserted(Arc::new(slice)));
+                joined.facts.insert(fact_key, fact);
+            }
+            Err(problem) if problem.is_foreign() => {}
+            Err(problem) => {
+                let name = slice.metadata.name.clone().unwrap_or_default();
+                joined.bad_slices.push((name, problem.to_string()));
+            }
+        }
+    }
+    joined
+}
