@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use shared::{shell::LogArgs, tls::TlsFiles};
 
-use crate::{certs::command::CertsArgs, log::command::EventLogArgs};
+use crate::{certs::command::CertsArgs, log::command::EventLogArgs, operate::MemberArgs};
 
 /// The hub of a Tributary clusterset
 #[derive(Debug, Parser)]
@@ -55,6 +55,16 @@ pub enum Command {
     Certs(CertsArgs),
     /// Look after an event log on disk
     Log(EventLogArgs),
+    /// See the members and decide about them
+    #[command(
+        long_about = "See the members and decide about them, with an operator's certificate.\n\n\
+        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
+        it is printed. Each decision is an event of the log, with the operator's name.\n\n\
+        Example:\n  \
+        tributary-hub member list --hub https://HOST:PORT --tls-ca certs/ca.crt \\\n    \
+        --tls-cert certs/alice.crt --tls-key certs/alice.key"
+    )]
+    Member(MemberArgs),
 }
 
 /// The flags of `serve`.

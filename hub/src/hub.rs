@@ -14,6 +14,7 @@ use tonic::service::{Routes, RoutesBuilder};
 use crate::{
     clock::Clock,
     fold::FOLD_VERSION,
+    inspect::{Inspection, InspectionMetrics},
     log::{Log, LogReader},
     metrics::WriterMetrics,
     replay,
@@ -28,6 +29,8 @@ pub struct HubMetrics {
     pub writer: WriterMetrics,
     /// The sync service's.
     pub sync: SyncMetrics,
+    /// The inspection services'.
+    pub inspection: InspectionMetrics,
 }
 
 impl HubMetrics {
@@ -36,6 +39,7 @@ impl HubMetrics {
         Self {
             writer: WriterMetrics::register(registry),
             sync: SyncMetrics::register(registry),
+            inspection: InspectionMetrics::register(registry),
         }
     }
 }
@@ -55,6 +59,7 @@ pub struct Hub {
     /// The sessions that run.
     pub sessions: TaskTracker,
     sync_metrics: SyncMetrics,
+    inspection_metrics: InspectionMetrics,
     writer_ended: oneshot::Receiver<Result<(), WriterError>>,
 }
 
@@ -84,6 +89,7 @@ impl Hub {
             clock,
             sessions,
             sync_metrics: metrics.sync,
+            inspection_metrics: metrics.inspection,
             writer_ended,
         })
     }
@@ -106,6 +112,17 @@ impl Hub {
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
                 .max_encoding_message_size(MESSAGE_BYTES_MAX),
         );
+        let inspection = Inspection::new(
+            self.clusterset.clone(),
+            self.writer.clone(),
+            self.view.clone(),
+            self.reader.clone(),
+            self.inspection_metrics.clone(),
+            shutdown.drain().clone(),
+        );
+        routes.add_service(inspection.event_log());
+        routes.add_service(inspection.state());
+        routes.add_service(inspection.membership());
         routes.routes()
     }
 

@@ -3,6 +3,8 @@
 //! * [`args`]: the command line; [`run`]: the wiring.
 //! * [`certs`]: certificates for hubs, members and operators.
 //! * [`session`] → [`writer`] { decide → [`log`] → apply, by the rules of [`fold`] } → [`view`] → [`push`].
+//! * [`inspect`]: what people and tools read, and operators' decisions.
+//! * [`operate`]: the operator's command line.
 //! * [`hub`] puts them together; [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
@@ -10,8 +12,10 @@ pub mod certs;
 pub mod clock;
 pub mod fold;
 pub mod hub;
+pub mod inspect;
 pub mod log;
 pub mod metrics;
+pub mod operate;
 pub mod push;
 pub mod replay;
 pub mod run;

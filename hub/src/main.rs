@@ -11,5 +11,6 @@ fn main() -> ExitCode {
         Command::Serve(args) => hub::run::serve(&log, *args),
         Command::Log(args) => hub::log::command::run(args),
         Command::Certs(args) => hub::certs::command::run(args).map(|said| print!("{said}")),
+        Command::Member(args) => hub::operate::run_member(args).map(|said| print!("{said}")),
     })
 }

@@ -1,0 +1,132 @@
+//! What inspection shows, as messages. One way only, and the only file here that knows both sides.
+//! Made to be read by people: hexadecimal hashes, times as times, numbers of endpoints instead of endpoints.
+
+use proto::v1;
+use shared::wire::view;
+
+use super::look::{Look, SeenExport, SeenImport, SeenMember};
+use crate::fold::{ExplainedCandidate, Explanation, Profile, ProfileCondition, PropertyDecision};
+
+pub(super) fn state(look: Look, clusterset: String) -> v1::GetStateResponse {
+    v1::GetStateResponse {
+        clusterset,
+        epoch: look.head.epoch.to_string(),
+        revision: look.head.revision.0,
+        members: look.members.into_iter().map(member).collect(),
+        exports: look.exports.into_iter().map(export).collect(),
+        imports: look.imports.into_iter().map(import).collect(),
+        profiles: look.profiles.iter().map(|shown| profile(shown)).collect(),
+    }
+}
+
+pub(super) fn member(seen: SeenMember) -> v1::MemberState {
+    v1::MemberState {
+        cluster: seen.cluster.to_string(),
+        incarnation: seen.incarnation.0,
+        state: view::source_state(seen.state).into(),
+        listed: seen.listed,
+        connected: seen.connected,
+        cluster_fingerprint: seen.cluster_fingerprint.into(),
+        key_fingerprints: seen.keys.iter().map(ToString::to_string).collect(),
+        exports: count(seen.exports),
+        endpoint_slices: count(seen.endpoint_slices),
+        state_since: Some(view::timestamp(seen.since)),
+    }
+}
+
+fn export(seen: SeenExport) -> v1::RecordedExport {
+    let conflicts = seen.status.iter().flat_map(|status| &status.conflicts);
+    v1::RecordedExport {
+        cluster: seen.cluster.to_string(),
+        revision: seen.revision.0,
+        export: Some(view::export(&seen.export)),
+        endpoint_slices: count(seen.endpoint_slices),
+        endpoints: count(seen.endpoints),
+        conflicts: conflicts.map(view::conflict).collect(),
+    }
+}
+
+fn import(seen: SeenImport) -> v1::RecordedImport {
+    v1::RecordedImport {
+        revision: seen.revision.0,
+        import: Some(view::service_import(&seen.import)),
+        endpoint_slices: count(seen.endpoint_slices),
+        endpoints: count(seen.endpoints),
+    }
+}
+
+fn profile(shown: &Profile) -> v1::Profile {
+    v1::Profile {
+        cluster: shown.cluster.to_string(),
+        kubernetes_version: shown.kubernetes_version.clone().into(),
+        conditions: shown.conditions.iter().map(condition).collect(),
+        properties: shown
+            .properties
+            .iter()
+            .map(|property| view::cluster_property(property))
+            .collect(),
+    }
+}
+
+fn condition(shown: &ProfileCondition) -> v1::ProfileCondition {
+    v1::ProfileCondition {
+        r#type: shown.condition_type.as_str().to_owned(),
+        status: shown.status.as_str().to_owned(),
+        reason: shown.reason.to_owned(),
+        message: shown.message.to_string(),
+        last_transition_time: Some(view::timestamp(shown.last_transition)),
+    }
+}
+
+pub(super) fn explanation(
+    epoch: String,
+    shown: Explanation,
+    imported: Option<SeenImport>,
+) -> v1::ExplainResponse {
+    v1::ExplainResponse {
+        epoch,
+        revision: shown.revision.0,
+        summary: shown.summary,
+        import: imported.map(import),
+        candidates: shown.candidates.into_iter().map(candidate).collect(),
+        decisions: shown.decisions.into_iter().map(decision).collect(),
+        conflicts: shown.conflicts.iter().map(view::conflict).collect(),
+    }
+}
+
+fn candidate(shown: ExplainedCandidate) -> v1::Candidate {
+    let slices = shown.slices.into_iter().map(|slice| v1::CandidateSlice {
+        name: slice.name.into(),
+        revision: slice.revision.0,
+        endpoints: slice.endpoints,
+        ready_endpoints: slice.ready_endpoints,
+    });
+    v1::Candidate {
+        cluster: shown.cluster.to_string(),
+        precedence: shown.precedence,
+        state: view::source_state(shown.state).into(),
+        revision: shown.revision.0,
+        created_at: Some(view::timestamp(shown.created_at)),
+        export: Some(view::export(&shown.export)),
+        slices: slices.collect(),
+    }
+}
+
+fn decision(shown: PropertyDecision) -> v1::PropertyDecision {
+    let losers = shown.losers.into_iter().map(|loser| v1::LosingValue {
+        cluster: loser.cluster.to_string(),
+        value: loser.value,
+        revision: loser.revision.0,
+    });
+    v1::PropertyDecision {
+        property: shown.property.to_owned(),
+        value: shown.value,
+        winner: shown.winner.to_string(),
+        revision: shown.revision.0,
+        losers: losers.collect(),
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,144 @@
+//! What an operator's decision does, in sentences for people, read from the state before it is done.
+//! Pure; whether the decision is allowed at all is the fold's to say.
+
+use shared::model::{ClusterId, KeyFingerprint, ServiceKey};
+
+use crate::fold::{Command, Member, State};
+
+/// Most services that a sentence names.
+const NAMED_SERVICES_MAX: usize = 5;
+
+/// What follows from a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Effects {
+    /// If it leads to an event.
+    pub expected: Vec<String>,
+    /// If there is nothing to do.
+    pub nothing: String,
+}
+
+/// The effects of a command of an operator.
+pub(super) fn of(state: &State, command: &Command) -> Effects {
+    match command {
+        Command::Evict { cluster, .. } => evict(state, cluster),
+        Command::Rekey {
+            cluster,
+            key,
+            cluster_fingerprint,
+            ..
+        } => rekey(state, cluster, *key, cluster_fingerprint.as_deref()),
+        Command::Forget { cluster, .. } => forget(state, cluster),
+        _ => Effects {
+            expected: Vec::new(),
+            nothing: String::new(),
+        },
+    }
+}
+
+fn evict(state: &State, cluster: &ClusterId) -> Effects {
+    let mut expected = Vec::new();
+    if let Some(member) = state.current_member(cluster) {
+        expected.push(format!(
+            "{cluster} is no member any more (it joined at revision {}); its session ends",
+            member.incarnation()
+        ));
+        expected.extend(withdrawn(state, cluster, member));
+        for key in member.keys() {
+            expected.push(format!(
+                "key {key} stays refused: to come back, {cluster} needs a certificate with a new key"
+            ));
+        }
+    }
+    Effects {
+        expected,
+        nothing: format!("nothing to do: {cluster} is no member"),
+    }
+}
+
+/// What becomes of the services that a member exports.
+fn withdrawn(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String> {
+    let services: Vec<&ServiceKey> = member.exports().map(|(_, export)| &export.service).collect();
+    if services.is_empty() {
+        return vec![format!("it exports nothing: no import changes")];
+    }
+    let alone = |service: &&&ServiceKey| state.exporters(service).all(|exporter| exporter == cluster);
+    let (ending, narrowed): (Vec<&ServiceKey>, Vec<&ServiceKey>) =
+        services.iter().partition(|service| alone(&service));
+    let mut effects = vec![format!(
+        "its exports are withdrawn, and its endpoints removed in every cluster: {}",
+        some(&services)
+    )];
+    if !ending.is_empty() {
+        effects.push(format!(
+            "imports that end with it, for nobody else exports them: {}",
+            some(&ending)
+        ));
+    }
+    if !narrowed.is_empty() {
+        effects.push(format!(
+            "imports that stay, served by the other exporters: {}",
+            some(&narrowed)
+        ));
+    }
+    effects
+}
+
+fn rekey(
+    state: &State,
+    cluster: &ClusterId,
+    key: Option<KeyFingerprint>,
+    cluster_fingerprint: Option<&str>,
+) -> Effects {
+    let member = state.current_member(cluster);
+    let known = |key: &KeyFingerprint| member.is_some_and(|member| member.keys().contains(key));
+    let mut expected = Vec::new();
+    if let Some(key) = key.filter(|key| !known(key)) {
+        let others = member.map_or(0, |member| member.keys().len());
+        expected.push(format!(
+            "{cluster} may connect with key {key}; its {others} other keys stay admitted"
+        ));
+    }
+    if let (Some(fingerprint), Some(member)) = (cluster_fingerprint, member)
+        && fingerprint != member.cluster_fingerprint()
+    {
+        expected.push(format!(
+            "{cluster} may be the cluster whose kube-system has the uid {fingerprint} (now {}); when that one \
+             connects, a new incarnation begins and what it does not list is withdrawn",
+            member.cluster_fingerprint()
+        ));
+    }
+    Effects {
+        expected,
+        nothing: format!("nothing to do: all of it is admitted for {cluster} already"),
+    }
+}
+
+fn forget(state: &State, cluster: &ClusterId) -> Effects {
+    let known = match state.member(cluster) {
+        Some(member) => format!(
+            "{cluster} was a member until revision {}",
+            member.ended().unwrap_or_default()
+        ),
+        None => format!("{cluster} is not known to this hub"),
+    };
+    Effects {
+        expected: vec![
+            format!("{known}; nothing of it is waited for any more"),
+            format!("objects that members still hold from {cluster} are removed there, with their endpoints"),
+            format!("the id {cluster} stays free: a cluster with a new key may join under it"),
+        ],
+        nothing: format!("nothing to do: {cluster} is forgotten already"),
+    }
+}
+
+fn some(services: &[&ServiceKey]) -> String {
+    let named: Vec<String> = services
+        .iter()
+        .take(NAMED_SERVICES_MAX)
+        .map(ToString::to_string)
+        .collect();
+    match services.len().checked_sub(NAMED_SERVICES_MAX) {
+        Some(more @ 1..) => format!("{} and {more} more", named.join(", ")),
+        _ => named.join(", "),
+    }
+}

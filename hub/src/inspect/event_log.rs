@@ -1,0 +1,150 @@
+//! `EventLog`: the history in pages, and the beginning of a watch.
+//! One call reads a bounded part of the log; a filter that matches little costs more calls, never a longer one.
+
+use std::pin::Pin;
+
+use prost::Message as _;
+use proto::v1::{self, event_log_server::EventLog};
+use shared::{
+    model::{Epoch, Event, Revision},
+    wire,
+};
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status};
+
+use super::{Inspection, access::Need, filter::Filter, log_status, watch::Watch};
+use crate::log::{Budget, Page, StoredEvent};
+
+/// Most events that one answer holds.
+pub(super) const LIST_EVENTS_MAX: usize = 1_000;
+/// Events in an answer unless another number is asked for.
+const LIST_EVENTS_DEFAULT: usize = 100;
+/// An answer that has this many bytes takes no further event.
+const LIST_BYTES: usize = 2 * 1024 * 1024;
+/// Events that one call looks at, wanted or not.
+pub(super) const LIST_SCAN_MAX: usize = 20_000;
+/// How much is read at a time.
+const READ: Budget = Budget {
+    events: 1_024,
+    bytes: 512 * 1024,
+};
+
+const _: () = assert!(
+    LIST_BYTES + 2 * shared::model::fact::FACT_BYTES_MAX <= shared::model::sync::MESSAGE_BYTES_MAX,
+    "the last event, which may be the largest, must fit too"
+);
+
+#[tonic::async_trait]
+impl EventLog for Inspection {
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<v1::WatchEventsResponse, Status>> + Send>>;
+
+    async fn list(
+        &self,
+        request: Request<v1::ListEventsRequest>,
+    ) -> Result<Response<v1::ListEventsResponse>, Status> {
+        let listed = async {
+            self.admit(&request, &request.get_ref().clusterset, Need::Read)
+                .await?;
+            self.list_events(request.into_inner()).await
+        };
+        self.counted("EventLog/List", listed).await
+    }
+
+    async fn watch(
+        &self,
+        request: Request<v1::WatchEventsRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let begun = async {
+            let caller = self
+                .admit(&request, &request.get_ref().clusterset, Need::Read)
+                .await?;
+            let watch = Watch::begin(self, caller, request.into_inner())?;
+            Ok(Box::pin(watch.into_stream()) as Self::WatchStream)
+        };
+        self.counted("EventLog/Watch", begun).await
+    }
+}
+
+impl Inspection {
+    pub(super) async fn list_events(
+        &self,
+        request: v1::ListEventsRequest,
+    ) -> Result<v1::ListEventsResponse, Status> {
+        let filter = Filter::from_proto(request.filter)?;
+        let limit = limit(request.limit)?;
+        let epoch = self.view.read().head().epoch;
+        let mut next = Revision(request.from_revision.max(1));
+        let (mut events, mut bytes, mut scanned) = (Vec::new(), 0, 0);
+        let head = loop {
+            let page = self.read_events(epoch, next, READ).await?;
+            if page.head.epoch != epoch {
+                return Err(new_epoch(page.head.epoch));
+            }
+            if page.events.is_empty() {
+                break page.head;
+            }
+            for stored in page.events {
+                (next, scanned) = (stored.revision.next(), scanned + 1);
+                let (event, hash) = decode(stored)?;
+                if filter.matches(&event) {
+                    let shown = wire::event_to_view(&event, hash);
+                    bytes += shown.encoded_len();
+                    events.push(shown);
+                }
+                if events.len() >= limit || bytes >= LIST_BYTES {
+                    break;
+                }
+            }
+            if events.len() >= limit || bytes >= LIST_BYTES || scanned >= LIST_SCAN_MAX {
+                break page.head;
+            }
+        };
+        Ok(v1::ListEventsResponse {
+            epoch: epoch.to_string(),
+            events,
+            next_revision: if next > head.revision { 0 } else { next.0 },
+            head_revision: head.revision.0,
+        })
+    }
+
+    /// Durable events from a revision on.
+    pub(super) async fn read_events(
+        &self,
+        epoch: Epoch,
+        from: Revision,
+        budget: Budget,
+    ) -> Result<Page, Status> {
+        self.reader
+            .ask(move |history| history.read(epoch, from, budget))
+            .await
+            .map_err(log_status)
+    }
+}
+
+fn limit(asked: u32) -> Result<usize, Status> {
+    match usize::try_from(asked).unwrap_or(usize::MAX) {
+        0 => Ok(LIST_EVENTS_DEFAULT),
+        limit if limit <= LIST_EVENTS_MAX => Ok(limit),
+        limit => Err(Status::invalid_argument(format!(
+            "limit {limit} is above {LIST_EVENTS_MAX}: ask for pages, passing next_revision on as from_revision"
+        ))),
+    }
+}
+
+/// A stored event as a value, with the chain hash at it.
+pub(super) fn decode(stored: StoredEvent) -> Result<(Event, shared::model::ChainHash), Status> {
+    let event = wire::decode_event(stored.revision, stored.payload.into());
+    let event = event.map_err(|error| {
+        Status::data_loss(format!(
+            "{error}; this build cannot read it: use the one that wrote it, or a newer one"
+        ))
+    })?;
+    Ok((event, stored.hash))
+}
+
+/// Revisions mean something within their epoch only.
+pub(super) fn new_epoch(epoch: Epoch) -> Status {
+    Status::aborted(format!(
+        "epoch {epoch} began, and its revisions count from 1: ask again, from revision 1"
+    ))
+}

@@ -1,0 +1,99 @@
+//! Which events a reader wants. A filter that could never match is refused, not obeyed: at night a typing error
+//! must not look like silence.
+
+use proto::v1;
+use shared::model::{ClusterId, Event, FactKey, name};
+use tonic::Status;
+
+/// Every kind of event, as [`shared::model::Fact::kind`] spells it.
+pub(super) const KINDS: [&str; 17] = [
+    "export_upserted",
+    "export_removed",
+    "endpoint_slice_upserted",
+    "endpoint_slice_removed",
+    "cluster_property_upserted",
+    "cluster_property_removed",
+    "health_reported",
+    "listing_completed",
+    "member_joined",
+    "member_left",
+    "member_evicted",
+    "member_rekeyed",
+    "member_forgotten",
+    "member_live",
+    "member_suspect",
+    "member_lost",
+    "fold_version_changed",
+];
+
+/// Narrows what is shown: every given part must match.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Filter {
+    cluster: Option<ClusterId>,
+    kind: Option<&'static str>,
+    namespace: Option<Box<str>>,
+}
+
+impl Filter {
+    /// Takes a request's filter, if it could match anything.
+    pub(super) fn from_proto(filter: Option<v1::EventFilter>) -> Result<Self, Status> {
+        let v1::EventFilter {
+            cluster,
+            kind,
+            namespace,
+        } = filter.unwrap_or_default();
+        Ok(Self {
+            cluster: cluster_from(&cluster)?,
+            kind: kind_from(&kind)?,
+            namespace: namespace_from(&namespace)?,
+        })
+    }
+
+    /// Whether an event is wanted.
+    pub(super) fn matches(&self, event: &Event) -> bool {
+        let fact = &event.fact.fact;
+        self.cluster
+            .as_ref()
+            .is_none_or(|wanted| event.cluster.as_ref() == Some(wanted))
+            && self.kind.is_none_or(|wanted| fact.kind() == wanted)
+            && self.namespace.as_ref().is_none_or(|wanted| match fact.key() {
+                Some(FactKey::Export(service)) => service.namespace == *wanted,
+                Some(FactKey::EndpointSlice(slice)) => slice.service.namespace == *wanted,
+                Some(FactKey::ClusterProperty(_) | FactKey::Health) | None => false,
+            })
+    }
+}
+
+/// A cluster id in a request; empty: none.
+pub(super) fn cluster_from(text: &str) -> Result<Option<ClusterId>, Status> {
+    match text {
+        "" => Ok(None),
+        text => ClusterId::new(text)
+            .map(Some)
+            .map_err(|error| Status::invalid_argument(error.to_string())),
+    }
+}
+
+/// A namespace in a request; empty: none.
+pub(super) fn namespace_from(text: &str) -> Result<Option<Box<str>>, Status> {
+    match text {
+        "" => Ok(None),
+        text if name::is_dns_label(text) => Ok(Some(text.into())),
+        text => Err(Status::invalid_argument(format!(
+            "namespace {text:?} is none: it is an RFC 1123 DNS label"
+        ))),
+    }
+}
+
+fn kind_from(text: &str) -> Result<Option<&'static str>, Status> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let known = KINDS.into_iter().find(|kind| *kind == text);
+    known.map(Some).ok_or_else(|| {
+        Status::invalid_argument(format!(
+            "there is no event kind {text:?}; the kinds are {}",
+            KINDS.join(", ")
+        ))
+    })
+}

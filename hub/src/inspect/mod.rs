@@ -1,0 +1,159 @@
+//! Inspection: the gRPC services that people and tools read with, and through which operators decide.
+//!
+//! * `access.rs`: who may read, who may decide.
+//! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
+//! * `state.rs`, `look.rs`: the present, and why an import looks as it does.
+//! * `membership.rs`, `effects.rs`: members, and operators' decisions about them.
+//! * `convert.rs`: the one file that knows both our values and the messages.
+//!
+//! It reads what is durable and asks the writer; it owns no state and never changes any itself.
+
+mod access;
+mod convert;
+mod effects;
+mod event_log;
+mod filter;
+mod look;
+mod membership;
+mod metrics;
+mod state;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::{future::Future, sync::Arc};
+
+use proto::v1::{
+    event_log_server::EventLogServer, membership_server::MembershipServer, state_server::StateServer,
+};
+use shared::{
+    model::{Clusterset, sync::MESSAGE_BYTES_MAX},
+    tls,
+};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use self::access::{Caller, Need};
+use crate::{
+    log::{LogError, LogReader},
+    view::SharedView,
+    writer::{Gone, WriterHandle},
+};
+
+pub(crate) use membership::parse_key_fingerprint;
+pub use metrics::InspectionMetrics;
+
+/// Watches by operators at the same time.
+pub const OPERATOR_WATCHES_MAX: usize = 32;
+/// Watches with members' certificates at the same time: bounded apart, so that they never keep operators out.
+pub const MEMBER_WATCHES_MAX: usize = 32;
+
+/// The inspection services over one hub's parts. Clones are the same services.
+#[derive(Clone)]
+pub struct Inspection {
+    clusterset: Clusterset,
+    writer: WriterHandle,
+    view: SharedView,
+    reader: LogReader,
+    metrics: InspectionMetrics,
+    drain: CancellationToken,
+    operator_watches: Arc<Semaphore>,
+    member_watches: Arc<Semaphore>,
+}
+
+impl Inspection {
+    /// Services over these parts; watches end when `drain` begins.
+    pub fn new(
+        clusterset: Clusterset,
+        writer: WriterHandle,
+        view: SharedView,
+        reader: LogReader,
+        metrics: InspectionMetrics,
+        drain: CancellationToken,
+    ) -> Self {
+        Self {
+            clusterset,
+            writer,
+            view,
+            reader,
+            metrics,
+            drain,
+            operator_watches: Arc::new(Semaphore::new(OPERATOR_WATCHES_MAX)),
+            member_watches: Arc::new(Semaphore::new(MEMBER_WATCHES_MAX)),
+        }
+    }
+
+    /// The service `EventLog`.
+    pub fn event_log(&self) -> EventLogServer<Self> {
+        EventLogServer::new(self.clone()).max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// The service `State`.
+    pub fn state(&self) -> StateServer<Self> {
+        StateServer::new(self.clone()).max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// The service `Membership`.
+    pub fn membership(&self) -> MembershipServer<Self> {
+        MembershipServer::new(self.clone()).max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// Who asks, if they may. `named` is the clusterset in the request.
+    async fn admit<T>(&self, request: &Request<T>, named: &str, need: Need) -> Result<Caller, Status> {
+        let peer = tls::peer(request)?;
+        let caller =
+            access::check(&self.clusterset, &peer, named, need).map_err(Status::permission_denied)?;
+        if let Some(cluster) = caller.cluster() {
+            self.refuse_former(cluster.clone(), peer.key_fingerprint).await?;
+        }
+        Ok(caller)
+    }
+
+    /// Whose membership ended reads no more with the key it had.
+    async fn refuse_former(
+        &self,
+        cluster: shared::model::ClusterId,
+        key: shared::model::KeyFingerprint,
+    ) -> Result<(), Status> {
+        let asked = cluster.clone();
+        let former = self.writer.query(move |core| {
+            let member = core.state().member(&asked);
+            member.is_some_and(|member| member.refused_keys().contains(&key))
+        });
+        match former.await.map_err(gone)? {
+            true => Err(Status::permission_denied(access::former_member(&cluster, key))),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs a request and counts how it ended.
+    async fn counted<T>(
+        &self,
+        method: &'static str,
+        request: impl Future<Output = Result<T, Status>>,
+    ) -> Result<Response<T>, Status> {
+        let outcome = request.await;
+        let code = outcome.as_ref().map_or_else(Status::code, |_| tonic::Code::Ok);
+        self.metrics.request(method, code);
+        outcome.map(Response::new)
+    }
+}
+
+/// The writer has ended, and the process with it.
+fn gone(gone: Gone) -> Status {
+    Status::unavailable(format!("{gone}; ask again in a moment"))
+}
+
+/// What a log that does not answer means for whoever asked.
+fn log_status(error: LogError) -> Status {
+    match error {
+        LogError::Busy => Status::resource_exhausted(format!("{error}")),
+        LogError::Closed => Status::unavailable(format!(
+            "{error}: the hub is shutting down, ask again in a moment"
+        )),
+        LogError::Refused(_) => Status::aborted(format!("{error}")),
+        LogError::Corrupt(_) | LogError::Failed(_) => Status::internal(format!("{error}")),
+    }
+}

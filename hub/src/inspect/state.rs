@@ -1,0 +1,122 @@
+//! `State`: the present, and why an import looks as it does. All of an answer is of one revision.
+
+use prost::Message as _;
+use proto::v1::{self, state_server::State};
+use shared::model::{ServiceKey, sync::MESSAGE_BYTES_MAX};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Inspection,
+    access::Need,
+    convert,
+    filter::{cluster_from, namespace_from},
+    gone,
+    look::{self, OBJECTS_MAX, Selection},
+};
+
+#[tonic::async_trait]
+impl State for Inspection {
+    async fn get(
+        &self,
+        request: Request<v1::GetStateRequest>,
+    ) -> Result<Response<v1::GetStateResponse>, Status> {
+        let got = async {
+            self.admit(&request, &request.get_ref().clusterset, Need::Read)
+                .await?;
+            self.get_state(selection(request.into_inner())?).await
+        };
+        self.counted("State/Get", got).await
+    }
+
+    async fn explain(
+        &self,
+        request: Request<v1::ExplainRequest>,
+    ) -> Result<Response<v1::ExplainResponse>, Status> {
+        let explained = async {
+            self.admit(&request, &request.get_ref().clusterset, Need::Read)
+                .await?;
+            self.explain_import(request.into_inner()).await
+        };
+        self.counted("State/Explain", explained).await
+    }
+}
+
+impl Inspection {
+    pub(super) async fn get_state(&self, selection: Selection) -> Result<v1::GetStateResponse, Status> {
+        let seen = self
+            .writer
+            .query(move |core| look::look(core, &selection))
+            .await
+            .map_err(gone)?;
+        let seen = seen.map_err(|look::TooMany| too_large(format!("more than {OBJECTS_MAX} objects")))?;
+        let response = convert::state(seen, self.clusterset.to_string());
+        match response.encoded_len() {
+            bytes if bytes <= MESSAGE_BYTES_MAX => Ok(response),
+            bytes => Err(too_large(format!(
+                "{bytes} bytes, and a message holds {MESSAGE_BYTES_MAX}"
+            ))),
+        }
+    }
+
+    async fn explain_import(&self, request: v1::ExplainRequest) -> Result<v1::ExplainResponse, Status> {
+        let service = ServiceKey::new(&request.namespace, &request.name);
+        let service = service.map_err(|error| {
+            Status::invalid_argument(format!("{error}: name the namespace and the name of a Service"))
+        })?;
+        let explained = self.writer.query(move |core| {
+            let state = core.state();
+            (
+                core.head().epoch,
+                state.explain(&service),
+                look::import(state, &service),
+            )
+        });
+        let (epoch, explanation, imported) = explained.await.map_err(gone)?;
+        let response = convert::explanation(epoch.to_string(), explanation, imported);
+        match response.encoded_len() {
+            bytes if bytes <= MESSAGE_BYTES_MAX => Ok(response),
+            bytes => Err(Status::resource_exhausted(format!(
+                "the explanation has {bytes} bytes, and a message holds {MESSAGE_BYTES_MAX}: read the exports one \
+                 cluster at a time with State/Get"
+            ))),
+        }
+    }
+}
+
+fn selection(request: v1::GetStateRequest) -> Result<Selection, Status> {
+    let mut selection = Selection {
+        cluster: cluster_from(&request.cluster)?,
+        namespace: namespace_from(&request.namespace)?,
+        ..Selection::default()
+    };
+    for &part in &request.parts {
+        let wanted = match v1::StatePart::try_from(part) {
+            Ok(v1::StatePart::Members) => &mut selection.members,
+            Ok(v1::StatePart::StateExports) => &mut selection.exports,
+            Ok(v1::StatePart::Imports) => &mut selection.imports,
+            Ok(v1::StatePart::Profiles) => &mut selection.profiles,
+            Ok(v1::StatePart::Unspecified) | Err(_) => {
+                return Err(Status::invalid_argument(format!(
+                    "there is no part {part}: the parts are MEMBERS, STATE_EXPORTS, IMPORTS, PROFILES; none means all"
+                )));
+            }
+        };
+        *wanted = true;
+    }
+    if request.parts.is_empty() {
+        selection = Selection {
+            members: true,
+            exports: true,
+            imports: true,
+            profiles: true,
+            ..selection
+        };
+    }
+    Ok(selection)
+}
+
+fn too_large(what: String) -> Status {
+    Status::resource_exhausted(format!(
+        "the answer would have {what}: name a cluster, a namespace, or fewer parts"
+    ))
+}

@@ -1,0 +1,194 @@
+//! A watch: every wanted event once, in order, only what is durable, until the client goes away.
+//! The client pulls: one that reads slowly costs one page of the log, and is never skipped over.
+
+use std::{collections::VecDeque, time::Duration};
+
+use proto::v1;
+use shared::{
+    model::{ClusterId, Epoch, Event, Fact, Revision},
+    shell::Backoff,
+    wire,
+};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_stream::Stream;
+use tonic::{Code, Status};
+
+use super::{
+    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX,
+    access::Caller,
+    event_log::{decode, new_epoch},
+    filter::Filter,
+    metrics::OpenWatch,
+};
+use crate::log::{Budget, StoredEvent};
+
+/// How much a watch holds at most.
+const READ: Budget = Budget {
+    events: 256,
+    bytes: 256 * 1024,
+};
+/// Waits between tries while too many reads of the log are waiting.
+const BUSY: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(2));
+
+/// One client's watch.
+pub(super) struct Watch {
+    inspection: Inspection,
+    filter: Filter,
+    /// The member whose certificate it is: it ends with the membership.
+    member: Option<ClusterId>,
+    epoch: Epoch,
+    /// The next revision to look at.
+    next: Revision,
+    /// What was the head when it began.
+    began_at: Revision,
+    page: VecDeque<StoredEvent>,
+    changed: watch::Receiver<u64>,
+    /// Said after what was sent last; nothing follows it.
+    last_word: Option<Status>,
+    ended: bool,
+    _place: OwnedSemaphorePermit,
+    _open: OpenWatch,
+}
+
+impl Watch {
+    /// Begins a watch, if there is a place for it.
+    pub(super) fn begin(
+        inspection: &Inspection,
+        caller: Caller,
+        request: v1::WatchEventsRequest,
+    ) -> Result<Self, Status> {
+        let filter = Filter::from_proto(request.filter)?;
+        let place = place(inspection, &caller)?;
+        // In this order: what is published after the subscription wakes it.
+        let changed = inspection.view.subscribe();
+        let head = inspection.view.read().head();
+        let after_head = head.revision.next();
+        let next = Revision(request.from_revision.unwrap_or(after_head.0).max(1));
+        if next > after_head {
+            return Err(Status::out_of_range(format!(
+                "revision {next} does not exist yet: the head of epoch {} is {}. If the revision was seen, it was \
+                 in an epoch before this one; its history has ended, watch from 0",
+                head.epoch, head.revision
+            )));
+        }
+        Ok(Self {
+            inspection: inspection.clone(),
+            filter,
+            member: caller.cluster().cloned(),
+            epoch: head.epoch,
+            next,
+            began_at: head.revision,
+            page: VecDeque::new(),
+            changed,
+            last_word: None,
+            ended: false,
+            _place: place,
+            _open: inspection.metrics.watch(),
+        })
+    }
+
+    /// The answers, made as they are read.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<v1::WatchEventsResponse, Status>> + Send {
+        futures::stream::unfold(self, |mut watch| async move {
+            if watch.ended {
+                return None;
+            }
+            let item = watch.next_wanted().await;
+            watch.ended = item.is_err();
+            Some((item, watch))
+        })
+    }
+
+    async fn next_wanted(&mut self) -> Result<v1::WatchEventsResponse, Status> {
+        loop {
+            while let Some(stored) = self.page.pop_front() {
+                self.next = stored.revision.next();
+                let (event, hash) = decode(stored)?;
+                self.end_with_membership(&event);
+                if self.filter.matches(&event) {
+                    self.inspection.metrics.event_watched();
+                    let event = Some(wire::event_to_view(&event, hash));
+                    return Ok(v1::WatchEventsResponse {
+                        epoch: self.epoch.to_string(),
+                        event,
+                    });
+                }
+            }
+            if let Some(last_word) = self.last_word.take() {
+                return Err(last_word);
+            }
+            let drain = self.inspection.drain.clone();
+            tokio::select! {
+                biased;
+                () = drain.cancelled() => return Err(self.drained()),
+                filled = self.fill() => filled?,
+            }
+        }
+    }
+
+    /// Waits for events behind the position and reads a page of them.
+    async fn fill(&mut self) -> Result<(), Status> {
+        loop {
+            self.changed.borrow_and_update();
+            let head = self.inspection.view.read().head();
+            let same_epoch = head.epoch == self.epoch;
+            if !same_epoch || head.revision >= self.next {
+                self.page = self.read().await?.into();
+                if !self.page.is_empty() {
+                    return Ok(());
+                }
+                if !same_epoch {
+                    return Err(new_epoch(head.epoch));
+                }
+            }
+            if self.changed.changed().await.is_err() {
+                return Err(self.drained());
+            }
+        }
+    }
+
+    /// Too many readers are no reason to end a watch: it tries again.
+    async fn read(&self) -> Result<Vec<StoredEvent>, Status> {
+        let mut busy = BUSY;
+        loop {
+            match self.inspection.read_events(self.epoch, self.next, READ).await {
+                Ok(page) => return Ok(page.events),
+                Err(status) if status.code() == Code::ResourceExhausted => {
+                    tokio::time::sleep(busy.failed(rand::random())).await;
+                }
+                Err(status) => return Err(status),
+            }
+        }
+    }
+
+    /// A member reads the end of its own membership, and nothing after it.
+    fn end_with_membership(&mut self, event: &Event) {
+        let ends = matches!(event.fact.fact, Fact::MemberEvicted { .. } | Fact::MemberLeft);
+        if ends && event.revision > self.began_at && self.member.is_some() && event.cluster == self.member {
+            self.page.clear();
+            self.last_word = Some(Status::permission_denied(format!(
+                "the membership whose certificate this is ended at revision {}",
+                event.revision
+            )));
+        }
+    }
+
+    fn drained(&self) -> Status {
+        Status::unavailable(format!(
+            "the hub is shutting down: watch again from revision {}",
+            self.next
+        ))
+    }
+}
+
+fn place(inspection: &Inspection, caller: &Caller) -> Result<OwnedSemaphorePermit, Status> {
+    let (places, max) = match caller {
+        Caller::Operator(_) => (&inspection.operator_watches, OPERATOR_WATCHES_MAX),
+        Caller::Member(_) => (&inspection.member_watches, MEMBER_WATCHES_MAX),
+    };
+    places.clone().try_acquire_owned().map_err(|_| {
+        Status::resource_exhausted(format!(
+            "{max} watches are open, as many as there may be: close one, or read pages with EventLog/List"
+        ))
+    })
+}

@@ -1,0 +1,186 @@
+//! `tributary-hub member`: the flags, the requests, the exact command that confirms a dry run.
+
+use clap::{Args, Subcommand};
+use proto::v1;
+use shared::model::ClusterId;
+
+use super::{
+    client::{HubArgs, connect, failed, quoted, request},
+    print,
+};
+use crate::inspect::parse_key_fingerprint;
+
+/// See the members and decide about them.
+#[derive(Debug, Args)]
+pub struct MemberArgs {
+    #[command(subcommand)]
+    command: MemberCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum MemberCommand {
+    /// Show every cluster that is or was a member
+    List(ListArgs),
+    /// Admit another key or another cluster fingerprint for a member
+    #[command(
+        long_about = "Admit another key or another cluster fingerprint for a member: after its certificate was \
+        issued anew with a new key, or its cluster was built anew. The hub's refusal of the session names both.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub member rekey east --key-fingerprint 9f86d081… --hub https://HOST:PORT …"
+    )]
+    Rekey(RekeyArgs),
+    /// End a membership
+    #[command(
+        long_about = "End a membership: what the cluster exports is withdrawn everywhere, its key stays refused. \
+        For a cluster that still lives and should leave in peace, stop its agent first.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub member evict west --hub https://HOST:PORT …"
+    )]
+    Evict(EvictArgs),
+    /// State that nothing of a cluster is to be waited for
+    #[command(
+        long_about = "State that nothing of a cluster which is not a member is to be waited for. After a hub \
+        started with an empty or an old log, members keep the objects of clusters that have not reported to it: \
+        if such a cluster will never come back, this lets them go.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub member forget gone --hub https://HOST:PORT …"
+    )]
+    Forget(ForgetArgs),
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Debug, Args)]
+struct RekeyArgs {
+    /// The member
+    #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
+    cluster: ClusterId,
+    /// sha256 of the public key to admit besides the known ones (64 hexadecimal digits)
+    #[arg(long, env = "TRIBUTARY_KEY_FINGERPRINT", value_name = "SHA256", value_parser = key_fingerprint)]
+    key_fingerprint: Option<String>,
+    /// uid of the namespace kube-system of the cluster that the member may be from now on
+    #[arg(long, env = "TRIBUTARY_CLUSTER_FINGERPRINT", value_name = "UID")]
+    cluster_fingerprint: Option<String>,
+    #[command(flatten)]
+    decision: DecisionArgs,
+}
+
+#[derive(Debug, Args)]
+struct EvictArgs {
+    /// The member
+    #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
+    cluster: ClusterId,
+    #[command(flatten)]
+    decision: DecisionArgs,
+}
+
+#[derive(Debug, Args)]
+struct ForgetArgs {
+    /// A cluster that is not a member
+    #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
+    cluster: ClusterId,
+    #[command(flatten)]
+    decision: DecisionArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+struct DecisionArgs {
+    /// Do it. Without this flag it only says what would happen
+    #[arg(long, env = "TRIBUTARY_CONFIRM")]
+    confirm: bool,
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+impl DecisionArgs {
+    /// The command that does what was tried.
+    fn confirming(&self, verb: &str, cluster: &ClusterId, flags: &str) -> String {
+        format!(
+            "tributary-hub member {verb} {cluster} {flags}{} --confirm",
+            self.hub.typed()
+        )
+    }
+}
+
+fn key_fingerprint(text: &str) -> Result<String, String> {
+    parse_key_fingerprint(text).map(|key| key.to_string())
+}
+
+/// Runs the command and returns what to print.
+pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
+    match args.command {
+        MemberCommand::List(args) => list(&args.hub).await,
+        MemberCommand::Rekey(args) => rekey(args).await,
+        MemberCommand::Evict(EvictArgs { cluster, decision }) => {
+            let evict = v1::EvictMemberRequest {
+                cluster: cluster.to_string(),
+                confirm: decision.confirm,
+                ..Default::default()
+            };
+            let mut hub = connect(&decision.hub, true).await?;
+            let answer = hub
+                .evict(request(evict))
+                .await
+                .map_err(|status| failed(&status))?;
+            let again = decision.confirming("evict", &cluster, "");
+            Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
+        }
+        MemberCommand::Forget(ForgetArgs { cluster, decision }) => {
+            let forget = v1::ForgetMemberRequest {
+                cluster: cluster.to_string(),
+                confirm: decision.confirm,
+                ..Default::default()
+            };
+            let mut hub = connect(&decision.hub, true).await?;
+            let answer = hub
+                .forget(request(forget))
+                .await
+                .map_err(|status| failed(&status))?;
+            let again = decision.confirming("forget", &cluster, "");
+            Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
+        }
+    }
+}
+
+async fn list(hub: &HubArgs) -> anyhow::Result<String> {
+    let mut membership = connect(hub, false).await?;
+    let answer = membership.list(request(v1::ListMembersRequest::default())).await;
+    let answer = answer.map_err(|status| failed(&status))?;
+    Ok(print::members(answer.get_ref(), hub.output))
+}
+
+async fn rekey(args: RekeyArgs) -> anyhow::Result<String> {
+    let RekeyArgs {
+        cluster,
+        key_fingerprint,
+        cluster_fingerprint,
+        decision,
+    } = args;
+    let mut flags = String::new();
+    for (flag, value) in [
+        ("--key-fingerprint", &key_fingerprint),
+        ("--cluster-fingerprint", &cluster_fingerprint),
+    ] {
+        if let Some(value) = value {
+            flags.push_str(&format!("{flag} {} ", quoted(value)));
+        }
+    }
+    let rekey = v1::RekeyMemberRequest {
+        cluster: cluster.to_string(),
+        key_fingerprint: key_fingerprint.unwrap_or_default(),
+        cluster_fingerprint: cluster_fingerprint.unwrap_or_default(),
+        confirm: decision.confirm,
+        ..Default::default()
+    };
+    let mut hub = connect(&decision.hub, true).await?;
+    let answer = hub
+        .rekey(request(rekey))
+        .await
+        .map_err(|status| failed(&status))?;
+    let again = decision.confirming("rekey", &cluster, &flags);
+    Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
+}
