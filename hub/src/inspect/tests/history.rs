@@ -1,0 +1,269 @@
+//! `EventLog`: pages that join without a gap, filters, and watches that see everything once and in order.
+
+use std::pin::Pin;
+
+use futures::{FutureExt, StreamExt};
+use prost::Message as _;
+use proto::v1::{self, event_log_server::EventLog, membership_server::Membership};
+use tokio_stream::Stream;
+use tonic::{Code, Status};
+
+use super::world::{World, by_alice, by_east, export, slice};
+use crate::inspect::{OPERATOR_WATCHES_MAX, event_log::LIST_EVENTS_MAX, filter::KINDS};
+
+type Events = Pin<Box<dyn Stream<Item = Result<v1::WatchEventsResponse, Status>> + Send>>;
+
+fn filter(cluster: &str, kind: &str, namespace: &str) -> Option<v1::EventFilter> {
+    Some(v1::EventFilter {
+        cluster: cluster.into(),
+        kind: kind.into(),
+        namespace: namespace.into(),
+    })
+}
+
+async fn list(
+    world: &World,
+    from: u64,
+    limit: u32,
+    filter: Option<v1::EventFilter>,
+) -> v1::ListEventsResponse {
+    let request = v1::ListEventsRequest {
+        from_revision: from,
+        limit,
+        filter,
+        ..Default::default()
+    };
+    let answer = EventLog::list(&world.inspection, by_alice(request)).await;
+    answer.expect("answered").into_inner()
+}
+
+async fn watch(world: &World, from: Option<u64>, filter: Option<v1::EventFilter>) -> Result<Events, Status> {
+    let request = v1::WatchEventsRequest {
+        from_revision: from,
+        filter,
+        ..Default::default()
+    };
+    world
+        .inspection
+        .watch(by_alice(request))
+        .await
+        .map(tonic::Response::into_inner)
+}
+
+async fn next(events: &mut Events) -> v1::Event {
+    let response = events.next().await.expect("open").expect("an event");
+    response.event.expect("set")
+}
+
+#[test]
+fn the_kinds_of_the_filter_are_the_kinds_of_the_contract() {
+    let set = prost_types::FileDescriptorSet::decode(proto::FILE_DESCRIPTOR_SET).expect("a descriptor");
+    let messages = set.file.iter().flat_map(|file| &file.message_type);
+    let fact = messages
+        .into_iter()
+        .find(|message| message.name() == "Fact")
+        .expect("there");
+    let fields: Vec<&str> = fact.field.iter().map(|field| field.name()).collect();
+    assert_eq!(fields, KINDS);
+}
+
+#[tokio::test]
+async fn pages_join_without_a_gap_and_read_as_people_read() {
+    let (world, ..) = World::with_two_members().await;
+    let all = list(&world, 0, 0, None).await;
+    let revisions: Vec<u64> = all.events.iter().map(|event| event.revision).collect();
+    assert_eq!(revisions, (1..=world.head()).collect::<Vec<_>>());
+    assert_eq!((all.next_revision, all.head_revision), (0, world.head()));
+
+    let mut paged = Vec::new();
+    let mut from = 1;
+    while from != 0 {
+        let page = list(&world, from, 2, None).await;
+        assert!(page.events.len() <= 2);
+        paged.extend(page.events);
+        from = page.next_revision;
+    }
+    assert_eq!(paged, all.events);
+
+    let joined = &all.events[0];
+    assert_eq!(
+        (joined.kind.as_str(), joined.cluster.as_str(), joined.incarnation),
+        ("member_joined", "east", 1)
+    );
+    assert_eq!(joined.hash.len(), 32);
+    assert!(joined.recorded_at.is_some() && joined.fact.is_some());
+}
+
+#[tokio::test]
+async fn a_filter_shows_what_matches_in_every_part() {
+    let (world, mut east, _) = World::with_two_members().await;
+    east.report(vec![export("stock", "list", 100, 80)]).await;
+    let shown = async |filter| {
+        let page = list(&world, 0, 0, filter).await;
+        assert_eq!(page.next_revision, 0, "the whole log was looked at");
+        page.events
+            .into_iter()
+            .map(|event| (event.cluster, event.kind))
+            .collect::<Vec<_>>()
+    };
+    let pair = |cluster: &str, kind: &str| (cluster.to_owned(), kind.to_owned());
+    let joins = shown(filter("", "member_joined", "")).await;
+    assert_eq!(
+        joins,
+        [pair("east", "member_joined"), pair("west", "member_joined")]
+    );
+    let west = shown(filter("west", "", "shop")).await;
+    assert_eq!(
+        west,
+        [
+            pair("west", "export_upserted"),
+            pair("west", "endpoint_slice_upserted")
+        ]
+    );
+    assert_eq!(
+        shown(filter("", "export_upserted", "stock")).await,
+        [pair("east", "export_upserted")]
+    );
+    assert_eq!(shown(filter("west", "", "stock")).await, []);
+}
+
+#[tokio::test]
+async fn what_could_never_match_is_refused_with_advice() {
+    let world = World::new();
+    let refused = async |request: v1::ListEventsRequest| {
+        let status = EventLog::list(&world.inspection, by_alice(request))
+            .await
+            .expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument);
+        status.message().to_owned()
+    };
+    let filtered = |filter| v1::ListEventsRequest {
+        filter,
+        ..Default::default()
+    };
+    assert!(
+        refused(filtered(filter("", "export_upsert", "")))
+            .await
+            .contains("export_upserted")
+    );
+    assert!(
+        refused(filtered(filter("East", "", "")))
+            .await
+            .contains("RFC 1123")
+    );
+    assert!(
+        refused(filtered(filter("", "", "a/b")))
+            .await
+            .contains("RFC 1123")
+    );
+    let limit = LIST_EVENTS_MAX as u32 + 1;
+    assert!(
+        refused(v1::ListEventsRequest {
+            limit,
+            ..Default::default()
+        })
+        .await
+        .contains("next_revision")
+    );
+}
+
+#[tokio::test]
+async fn a_watch_sees_history_and_what_comes_once_and_in_order() {
+    let (world, mut east, _) = World::with_two_members().await;
+    let before = world.head();
+    let mut all = watch(&world, Some(0), None).await.expect("begun");
+    let mut new = watch(&world, None, None).await.expect("begun");
+    let mut slices = watch(&world, Some(0), filter("east", "endpoint_slice_upserted", ""))
+        .await
+        .expect("begun");
+    for revision in 1..=before {
+        assert_eq!(next(&mut all).await.revision, revision);
+    }
+    assert!(all.next().now_or_never().is_none(), "nothing has happened since");
+    assert!(new.next().now_or_never().is_none());
+
+    for round in 0..300_u64 {
+        let address = format!("10.9.{}.{}", round / 200, 1 + round % 200);
+        east.report(vec![slice("shop", "cart", "cart-1", &[&address])])
+            .await;
+    }
+    for revision in before + 1..=before + 300 {
+        assert_eq!(next(&mut new).await.revision, revision);
+        assert_eq!(next(&mut all).await.revision, revision);
+    }
+    assert_eq!(next(&mut slices).await.revision, 4);
+    assert_eq!(next(&mut slices).await.revision, before + 1);
+    assert_eq!(list(&world, 0, 1_000, None).await.head_revision, before + 300);
+}
+
+#[tokio::test]
+async fn a_watch_resumes_behind_the_last_event_seen_and_not_beyond_the_head() {
+    let (world, mut east, _) = World::with_two_members().await;
+    let head = world.head();
+    let mut resumed = watch(&world, Some(head + 1), None).await.expect("begun");
+    east.report(vec![export("shop", "more", 100, 80)]).await;
+    assert_eq!(next(&mut resumed).await.revision, head + 1);
+    let status = watch(&world, Some(head + 3), None).await.err().expect("refused");
+    assert_eq!(status.code(), Code::OutOfRange);
+    assert!(status.message().contains(&format!("is {}", head + 1)), "{status}");
+}
+
+#[tokio::test]
+async fn a_drain_ends_watches_and_says_where_to_go_on() {
+    let (world, ..) = World::with_two_members().await;
+    let mut events = watch(&world, None, None).await.expect("begun");
+    assert!(events.next().now_or_never().is_none());
+    world.drain.cancel();
+    let status = events.next().await.expect("a last word").expect_err("the end");
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(
+        status
+            .message()
+            .contains(&format!("revision {}", world.head() + 1)),
+        "{status}"
+    );
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_members_watch_ends_with_its_membership() {
+    let (world, ..) = World::with_two_members().await;
+    let request = v1::WatchEventsRequest::default();
+    let mut events = world
+        .inspection
+        .watch(by_east(request))
+        .await
+        .expect("begun")
+        .into_inner();
+    let evict = v1::EvictMemberRequest {
+        cluster: "east".into(),
+        confirm: true,
+        ..Default::default()
+    };
+    world.inspection.evict(by_alice(evict)).await.expect("evicted");
+    assert_eq!(next(&mut events).await.kind, "member_evicted");
+    let status = events.next().await.expect("a last word").expect_err("the end");
+    assert_eq!(status.code(), Code::PermissionDenied);
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn watches_are_bounded_and_members_do_not_take_the_operators_places() {
+    let (world, ..) = World::with_two_members().await;
+    let mut open = Vec::new();
+    for _ in 0..OPERATOR_WATCHES_MAX {
+        open.push(watch(&world, None, None).await.expect("begun"));
+    }
+    let status = watch(&world, None, None).await.err().expect("refused");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    let member = world
+        .inspection
+        .watch(by_east(v1::WatchEventsRequest::default()))
+        .await;
+    assert!(member.is_ok());
+    open.pop();
+    assert!(
+        watch(&world, None, None).await.is_ok(),
+        "a place that became free is given again"
+    );
+}

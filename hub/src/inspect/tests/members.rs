@@ -1,0 +1,213 @@
+//! `Membership`: a dry run changes nothing and says what the decision then does; each decision is one event.
+
+use proto::v1::{self, event_log_server::EventLog, membership_server::Membership, state_server::State as _};
+use tonic::Code;
+
+use super::world::{EAST_KEY, World, by_alice};
+
+fn evict(cluster: &str, confirm: bool) -> v1::EvictMemberRequest {
+    v1::EvictMemberRequest {
+        cluster: cluster.into(),
+        confirm,
+        ..Default::default()
+    }
+}
+
+fn rekey(key: &str, fingerprint: &str, confirm: bool) -> v1::RekeyMemberRequest {
+    v1::RekeyMemberRequest {
+        cluster: "east".into(),
+        key_fingerprint: key.into(),
+        cluster_fingerprint: fingerprint.into(),
+        confirm,
+        ..Default::default()
+    }
+}
+
+fn forget(cluster: &str, confirm: bool) -> v1::ForgetMemberRequest {
+    v1::ForgetMemberRequest {
+        cluster: cluster.into(),
+        confirm,
+        ..Default::default()
+    }
+}
+
+async fn last_event(world: &World) -> v1::Event {
+    let from_revision = world.head();
+    let list = v1::ListEventsRequest {
+        from_revision,
+        ..Default::default()
+    };
+    let page = EventLog::list(&world.inspection, by_alice(list))
+        .await
+        .expect("answered");
+    page.into_inner().events.pop().expect("the last event")
+}
+
+#[tokio::test]
+async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() {
+    let (world, ..) = World::with_two_members().await;
+    let head = world.head();
+    let dry = world
+        .inspection
+        .evict(by_alice(evict("east", false)))
+        .await
+        .expect("tried")
+        .into_inner();
+    assert_eq!((dry.done, dry.revision, world.head()), (false, 0, head));
+    let text = dry.effects.join("\n");
+    for said in [
+        &EAST_KEY.to_string(),
+        "nobody else exports them: shop/web",
+        "other exporters: shop/cart",
+    ] {
+        assert!(text.contains(said), "{said} is not in:\n{text}");
+    }
+    let done = world
+        .inspection
+        .evict(by_alice(evict("east", true)))
+        .await
+        .expect("done")
+        .into_inner();
+    assert_eq!(
+        (done.done, done.revision, &done.effects),
+        (true, head + 1, &dry.effects)
+    );
+    let event = last_event(&world).await;
+    assert_eq!(
+        (event.revision, event.kind.as_str(), event.cluster.as_str()),
+        (head + 1, "member_evicted", "east")
+    );
+    let Some(v1::fact::Fact::MemberEvicted(evicted)) = event.fact.and_then(|fact| fact.fact) else {
+        panic!("another fact");
+    };
+    assert_eq!(evicted.operator, "alice");
+
+    let state = world
+        .inspection
+        .get(by_alice(v1::GetStateRequest::default()))
+        .await
+        .expect("answered")
+        .into_inner();
+    let east = state
+        .members
+        .iter()
+        .find(|member| member.cluster == "east")
+        .expect("still shown");
+    assert_eq!(
+        (east.state(), east.connected, east.exports),
+        (v1::SourceState::SourceEvicted, false, 0)
+    );
+    assert_eq!(state.imports.len(), 1, "shop/web is gone, shop/cart is west's");
+
+    let again = world
+        .inspection
+        .evict(by_alice(evict("east", true)))
+        .await
+        .expect_err("refused");
+    assert_eq!(again.code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn a_rekey_admits_a_key_in_any_spelling_once() {
+    let (world, ..) = World::with_two_members().await;
+    let head = world.head();
+    let spelled = vec!["AB"; 32].join(":");
+    let dry = world
+        .inspection
+        .rekey(by_alice(rekey(&spelled, "", false)))
+        .await
+        .expect("tried")
+        .into_inner();
+    assert!(dry.effects[0].contains(&"ab".repeat(32)), "{:?}", dry.effects);
+    assert_eq!(world.head(), head);
+    let done = world
+        .inspection
+        .rekey(by_alice(rekey(&spelled, "uid-new", true)))
+        .await
+        .expect("done")
+        .into_inner();
+    assert_eq!((done.revision, done.effects.len()), (head + 1, 2));
+    assert_eq!(last_event(&world).await.kind, "member_rekeyed");
+    let again = world
+        .inspection
+        .rekey(by_alice(rekey(&spelled, "", true)))
+        .await
+        .expect("answered")
+        .into_inner();
+    assert_eq!((again.done, again.revision), (true, 0));
+    assert!(again.effects[0].contains("nothing to do"), "{:?}", again.effects);
+    let members = Membership::list(&world.inspection, by_alice(v1::ListMembersRequest::default())).await;
+    let members = members.expect("answered").into_inner().members;
+    assert_eq!(members[0].key_fingerprints, ["ab".repeat(32), "ea".repeat(32)]);
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense_are_refused_with_advice() {
+    let (world, ..) = World::with_two_members().await;
+    let head = world.head();
+    for (request, code, said) in [
+        (
+            rekey("abc", "", true),
+            Code::InvalidArgument,
+            "64 hexadecimal digits",
+        ),
+        (rekey("", "two words", true), Code::InvalidArgument, "kube-system"),
+        (
+            rekey("", "", true),
+            Code::FailedPrecondition,
+            "name a key fingerprint",
+        ),
+    ] {
+        let status = world
+            .inspection
+            .rekey(by_alice(request))
+            .await
+            .expect_err("refused");
+        assert_eq!(status.code(), code, "{status}");
+        assert!(status.message().contains(said), "{status}");
+    }
+    let status = world
+        .inspection
+        .forget(by_alice(forget("east", true)))
+        .await
+        .expect_err("refused");
+    assert_eq!(status.code(), Code::FailedPrecondition);
+    assert!(status.message().contains("member evict east"), "{status}");
+    let status = world
+        .inspection
+        .evict(by_alice(evict("", true)))
+        .await
+        .expect_err("refused");
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(world.head(), head);
+}
+
+#[tokio::test]
+async fn a_cluster_that_never_was_can_be_forgotten_once() {
+    let world = World::new();
+    let dry = world
+        .inspection
+        .forget(by_alice(forget("gone", false)))
+        .await
+        .expect("tried")
+        .into_inner();
+    assert!(
+        dry.effects[0].contains("not known to this hub"),
+        "{:?}",
+        dry.effects
+    );
+    let done = world
+        .inspection
+        .forget(by_alice(forget("gone", true)))
+        .await
+        .expect("done")
+        .into_inner();
+    assert_eq!((done.done, done.revision), (true, 1));
+    let again = world
+        .inspection
+        .forget(by_alice(forget("gone", true)))
+        .await
+        .expect("answered")
+        .into_inner();
+    assert_eq!((again.revision, again.effects.len()), (0, 1));
+}

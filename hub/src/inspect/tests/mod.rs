@@ -1,0 +1,7 @@
+//! Tests of the inspection services against a writer that runs, on a log in memory.
+
+mod access;
+mod history;
+mod members;
+mod present;
+mod world;

@@ -1,0 +1,198 @@
+//! `State`: what is shown, filters, bounds, and explanations that name recorded events.
+
+use proto::v1::{self, StatePart, event_log_server::EventLog, state_server::State as StateService};
+use tonic::Code;
+
+use super::world::{World, by_alice, cluster};
+
+async fn get(world: &World, request: v1::GetStateRequest) -> v1::GetStateResponse {
+    world
+        .inspection
+        .get(by_alice(request))
+        .await
+        .expect("answered")
+        .into_inner()
+}
+
+#[tokio::test]
+async fn everything_is_shown_at_one_revision() {
+    let (world, ..) = World::with_two_members().await;
+    let state = get(&world, v1::GetStateRequest::default()).await;
+    assert_eq!(
+        (state.clusterset.as_str(), state.revision),
+        ("example.org/default", world.head())
+    );
+    let members: Vec<_> = state
+        .members
+        .iter()
+        .map(|m| (m.cluster.as_str(), m.exports, m.endpoint_slices))
+        .collect();
+    assert_eq!(members, [("east", 2, 1), ("west", 1, 1)]);
+    assert!(
+        state
+            .members
+            .iter()
+            .all(|m| m.connected && !m.listed && m.state() == v1::SourceState::SourceLive)
+    );
+    assert_eq!(state.members[0].key_fingerprints, ["ea".repeat(32)]);
+    let exports: Vec<_> = state
+        .exports
+        .iter()
+        .map(|e| (e.cluster.as_str(), e.endpoints, e.conflicts.len()))
+        .collect();
+    assert_eq!(exports, [("east", 2, 1), ("east", 0, 0), ("west", 1, 1)]);
+    let imports: Vec<_> = state
+        .imports
+        .iter()
+        .map(|i| (i.endpoint_slices, i.endpoints))
+        .collect();
+    assert_eq!(
+        imports,
+        [(1, 2), (0, 0)],
+        "west's port is not the merged one: its slice is not eligible"
+    );
+    let profiles: Vec<_> = state
+        .profiles
+        .iter()
+        .map(|p| (p.cluster.as_str(), p.conditions.len()))
+        .collect();
+    assert_eq!(profiles, [("east", 2), ("west", 2)]);
+}
+
+#[tokio::test]
+async fn cluster_namespace_and_parts_narrow_the_answer() {
+    let (world, ..) = World::with_two_members().await;
+    let west = get(
+        &world,
+        v1::GetStateRequest {
+            cluster: "west".into(),
+            ..Default::default()
+        },
+    )
+    .await;
+    assert_eq!(
+        (
+            west.members.len(),
+            west.exports.len(),
+            west.imports.len(),
+            west.profiles.len()
+        ),
+        (1, 1, 1, 1)
+    );
+    let other = get(
+        &world,
+        v1::GetStateRequest {
+            namespace: "other".into(),
+            ..Default::default()
+        },
+    )
+    .await;
+    assert_eq!(
+        (other.members.len(), other.exports.len(), other.imports.len()),
+        (2, 0, 0)
+    );
+    let parts = vec![StatePart::Imports.into()];
+    let imports = get(
+        &world,
+        v1::GetStateRequest {
+            parts,
+            ..Default::default()
+        },
+    )
+    .await;
+    assert_eq!(
+        (
+            imports.members.len(),
+            imports.exports.len(),
+            imports.imports.len()
+        ),
+        (0, 0, 2)
+    );
+    let unknown = v1::GetStateRequest {
+        parts: vec![99],
+        ..Default::default()
+    };
+    let status = world
+        .inspection
+        .get(by_alice(unknown))
+        .await
+        .expect_err("refused");
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("STATE_EXPORTS"), "{status}");
+}
+
+#[tokio::test]
+async fn an_explanation_names_revisions_that_the_log_lists() {
+    let (world, ..) = World::with_two_members().await;
+    let request = v1::ExplainRequest {
+        namespace: "shop".into(),
+        name: "cart".into(),
+        ..Default::default()
+    };
+    let explained = world
+        .inspection
+        .explain(by_alice(request))
+        .await
+        .expect("answered")
+        .into_inner();
+    assert_eq!(explained.revision, world.head());
+    let order: Vec<_> = explained
+        .candidates
+        .iter()
+        .map(|c| (c.cluster.as_str(), c.precedence))
+        .collect();
+    assert_eq!(order, [("east", 1), ("west", 2)]);
+    assert!(
+        explained
+            .decisions
+            .iter()
+            .all(|decision| decision.winner == "east")
+    );
+    assert_eq!(explained.conflicts.len(), 1);
+    assert_eq!(explained.import.expect("imported").endpoints, 2);
+
+    let listed = EventLog::list(&world.inspection, by_alice(v1::ListEventsRequest::default())).await;
+    let listed = listed.expect("answered").into_inner();
+    assert_eq!(listed.epoch, explained.epoch);
+    for candidate in &explained.candidates {
+        let export = &listed.events[candidate.revision as usize - 1];
+        assert_eq!(
+            (export.kind.as_str(), &export.cluster),
+            ("export_upserted", &candidate.cluster)
+        );
+        let slice = &listed.events[candidate.slices[0].revision as usize - 1];
+        assert_eq!(
+            (slice.kind.as_str(), &slice.cluster),
+            ("endpoint_slice_upserted", &candidate.cluster)
+        );
+    }
+}
+
+#[tokio::test]
+async fn why_there_is_no_import_is_answered_and_a_bad_name_refused() {
+    let (world, east, _) = World::with_two_members().await;
+    assert_eq!(east.cluster, cluster("east"));
+    let ask = |name: &str| v1::ExplainRequest {
+        namespace: "shop".into(),
+        name: name.into(),
+        ..Default::default()
+    };
+    let nothing = world
+        .inspection
+        .explain(by_alice(ask("nothing")))
+        .await
+        .expect("answered")
+        .into_inner();
+    assert!(nothing.import.is_none() && nothing.candidates.is_empty());
+    assert!(
+        nothing.summary.contains("shop/nothing is not imported"),
+        "{}",
+        nothing.summary
+    );
+    let status = world
+        .inspection
+        .explain(by_alice(ask("Bad")))
+        .await
+        .expect_err("refused");
+    assert_eq!(status.code(), Code::InvalidArgument);
+}

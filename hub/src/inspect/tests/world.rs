@@ -1,0 +1,262 @@
+//! A hub in memory: members that report, and clients with certificates that need no TLS to be believed.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use prometheus_client::registry::Registry;
+use shared::{
+    identity::Identity,
+    model::{
+        ClusterId, Clusterset, Endpoint, EndpointPort, EndpointSlice, Epoch, Export, Fact, IpFamily,
+        KeyFingerprint, Protocol, Revision, ServiceKey, ServicePolicies, ServicePort, ServiceType,
+        SessionAffinity, SessionId, SliceKey, UnixMillis,
+        sync::{Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
+    },
+    tls::PeerIdentity,
+    wire,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tonic::Request;
+
+use crate::{
+    hub::{Hub, HubMetrics},
+    inspect::Inspection,
+    log::{MemoryDisk, MemoryLog},
+    writer::{self, AdmitRequest, CursorCheck, Options, SessionEvent, SessionSink},
+};
+
+pub(super) const EAST_KEY: KeyFingerprint = KeyFingerprint([0xea; 32]);
+pub(super) const WEST_KEY: KeyFingerprint = KeyFingerprint([0x3e; 32]);
+
+pub(super) fn clusterset() -> Clusterset {
+    Clusterset::new("example.org", "default").expect("valid")
+}
+
+pub(super) fn cluster(id: &str) -> ClusterId {
+    ClusterId::new(id).expect("valid")
+}
+
+pub(super) fn peer(uri: &str, key: KeyFingerprint) -> PeerIdentity {
+    let identity = Identity::parse(uri).expect("an identity");
+    PeerIdentity {
+        identity,
+        key_fingerprint: key,
+        not_after: UnixMillis(u64::MAX),
+        remote: None,
+    }
+}
+
+/// A request that arrived over a connection of this peer.
+pub(super) fn by<T>(message: T, peer: PeerIdentity) -> Request<T> {
+    let mut request = Request::new(message);
+    request.extensions_mut().insert(Arc::new(peer));
+    request
+}
+
+/// A request of the operator alice.
+pub(super) fn by_alice<T>(message: T) -> Request<T> {
+    let uri = "spiffe://example.org/clusterset/default/operator/alice";
+    by(message, peer(uri, KeyFingerprint([0xa1; 32])))
+}
+
+/// A request of the member east.
+pub(super) fn by_east<T>(message: T) -> Request<T> {
+    by(
+        message,
+        peer("spiffe://example.org/clusterset/default/cluster/east", EAST_KEY),
+    )
+}
+
+pub(super) struct World {
+    pub hub: Hub,
+    pub inspection: Inspection,
+    pub drain: CancellationToken,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let epoch = Epoch::default().next(UnixMillis(1_000), 7);
+        let log = MemoryLog::open(&MemoryDisk::default(), &clusterset(), epoch).expect("opened");
+        let options = Options {
+            hub: "hub".into(),
+            hub_version: "test".into(),
+            adopt_epoch: false,
+        };
+        let metrics = HubMetrics::register(&mut Registry::default());
+        let counts = metrics.inspection.clone();
+        let hub = Hub::start(Box::new(log), options, metrics).expect("started");
+        let drain = CancellationToken::new();
+        let inspection = Inspection::new(
+            clusterset(),
+            hub.writer.clone(),
+            hub.view.clone(),
+            hub.reader.clone(),
+            counts,
+            drain.clone(),
+        );
+        Self {
+            hub,
+            inspection,
+            drain,
+        }
+    }
+
+    /// East and west are members; both export shop/cart with different ports, east first; east alone shop/web.
+    pub(super) async fn with_two_members() -> (Self, Member, Member) {
+        let world = Self::new();
+        let mut east = world.join("east", EAST_KEY).await;
+        let mut west = world.join("west", WEST_KEY).await;
+        east.report(vec![
+            export("shop", "cart", 100, 80),
+            slice("shop", "cart", "cart-1", &["10.0.0.1", "10.0.0.2"]),
+            export("shop", "web", 100, 80),
+        ])
+        .await;
+        west.report(vec![
+            export("shop", "cart", 200, 8080),
+            slice("shop", "cart", "cart-x", &["10.1.0.1"]),
+        ])
+        .await;
+        (world, east, west)
+    }
+
+    pub(super) async fn join(&self, id: &str, key: KeyFingerprint) -> Member {
+        let (sender, events) = mpsc::unbounded_channel();
+        let sink = SessionSink {
+            cluster: cluster(id),
+            events: sender,
+            heard_at: Arc::new(AtomicU64::new(0)),
+        };
+        let hello = Hello {
+            protocol_version: PROTOCOL_VERSION,
+            features: 0,
+            agent_version: "test".into(),
+            highest_epoch: None,
+            cluster_fingerprint: format!("uid-{id}").into(),
+            instance: format!("instance-{id}").into(),
+            lease_transitions: 1,
+            cursor: None,
+            exports_digest: None,
+            properties_digest: None,
+            sources_held: Default::default(),
+            interest: Interest::default(),
+        };
+        let request = AdmitRequest {
+            cluster: cluster(id),
+            key,
+            hello,
+            cursor: CursorCheck::Absent,
+            silent_holder: None,
+            tombstone_floor: Revision(0),
+        };
+        let admitted = self
+            .hub
+            .writer
+            .admit(request, sink)
+            .await
+            .expect("the writer runs");
+        let session = admitted.expect("admitted").welcome.session;
+        Member {
+            cluster: cluster(id),
+            session,
+            writer: self.hub.writer.clone(),
+            events,
+            sequence: 0,
+        }
+    }
+
+    pub(super) fn head(&self) -> u64 {
+        self.hub.view.read().head().revision.0
+    }
+}
+
+/// A member's open session.
+pub(super) struct Member {
+    pub cluster: ClusterId,
+    session: SessionId,
+    writer: writer::WriterHandle,
+    events: mpsc::UnboundedReceiver<SessionEvent>,
+    sequence: u64,
+}
+
+impl Member {
+    /// Reports facts and waits until they are durable.
+    pub(super) async fn report(&mut self, facts: Vec<Fact>) {
+        let observations = facts.iter().map(|fact| {
+            self.sequence += 1;
+            Observation {
+                sequence: self.sequence,
+                item: ObservedItem::Fact(wire::encode_fact(fact)),
+            }
+        });
+        let observations = observations.collect();
+        let request = writer::Request::Observe {
+            session: self.session,
+            cluster: self.cluster.clone(),
+            observations,
+        };
+        self.writer.room().await.expect("the writer runs").send(request);
+        loop {
+            match self.events.recv().await.expect("the session is open") {
+                SessionEvent::Acknowledged(sequence) if sequence == self.sequence => return,
+                SessionEvent::Acknowledged(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+pub(super) fn service(namespace: &str, name: &str) -> ServiceKey {
+    ServiceKey::new(namespace, name).expect("valid")
+}
+
+pub(super) fn export(namespace: &str, name: &str, created_at_seconds: u64, port: u16) -> Fact {
+    let port = ServicePort {
+        name: "http".into(),
+        protocol: Protocol::Tcp,
+        port,
+        app_protocol: None,
+    };
+    Fact::ExportUpserted(Arc::new(Export {
+        service: service(namespace, name),
+        created_at: UnixMillis(created_at_seconds * 1_000),
+        uid: format!("{namespace}-{name}-{created_at_seconds}").into(),
+        generation: 1,
+        service_type: ServiceType::ClusterSetIp,
+        ports: vec![port],
+        policies: ServicePolicies {
+            session_affinity: SessionAffinity::None,
+            session_affinity_timeout_seconds: None,
+            internal_traffic_policy: None,
+            traffic_distribution: None,
+        },
+        ip_families: vec![IpFamily::V4],
+        labels: Default::default(),
+        annotations: Default::default(),
+    }))
+}
+
+pub(super) fn slice(namespace: &str, name: &str, slice: &str, addresses: &[&str]) -> Fact {
+    let endpoint = |address: &&str| Endpoint {
+        addresses: vec![address.parse().expect("an address")],
+        ready: Some(true),
+        serving: None,
+        terminating: None,
+        hostname: None,
+        zone: None,
+    };
+    Fact::EndpointSliceUpserted(Arc::new(EndpointSlice {
+        key: SliceKey {
+            service: service(namespace, name),
+            name: slice.into(),
+        },
+        address_type: IpFamily::V4,
+        ports: vec![EndpointPort {
+            name: "http".into(),
+            protocol: Protocol::Tcp,
+            port: Some(8080),
+            app_protocol: None,
+        }],
+        endpoints: addresses.iter().map(endpoint).collect(),
+    }))
+}
