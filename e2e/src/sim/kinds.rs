@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// One served kind in one group.
@@ -21,7 +22,7 @@ pub(crate) struct Kind {
     pub(crate) has_generation: bool,
     /// The schema comes from a CRD: undeclared fields are pruned or refused.
     pub(crate) custom: bool,
-    /// OpenAPI schema per version; a built-in kind's only states its list types.
+    /// OpenAPI schema per version; a built-in kind's states what is checked or merged by.
     pub(crate) schemas: BTreeMap<String, Arc<Value>>,
     /// What an object of this kind holds before anything was set in it (decides which maps get an owner).
     pub(crate) blank: Value,
@@ -124,7 +125,7 @@ pub(crate) struct Kinds(Vec<Arc<Kind>>);
 
 impl Kinds {
     pub(crate) fn new(definitions: &[Value]) -> anyhow::Result<Self> {
-        let mut kinds = Self(built_in());
+        let mut kinds = Self(built_in()?);
         for definition in definitions {
             kinds.install(definition)?;
         }
@@ -176,83 +177,18 @@ fn metadata_schema() -> Value {
     }})
 }
 
-fn built_in() -> Vec<Arc<Kind>> {
-    let conditions = json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]});
-    let service = json!({
-        "spec": {"properties": {
-            "ports": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
-                      "items": {"properties": {"protocol": {"default": "TCP"}}}},
-            "selector": {"x-kubernetes-map-type": "atomic"}}},
-        "status": {"properties": {"conditions": conditions}}});
-    let event = json!({"regarding": {"x-kubernetes-map-type": "atomic"}});
-    let namespace = json!({"status": {"properties": {"conditions": conditions}}});
-    let kind = |group: &str, name: &str, plural: &str, short: &[&str], properties: Value, blank: Value| {
-        let mut schema = json!({"type": "object", "properties": properties});
-        schema["properties"]["metadata"] = metadata_schema();
-        Arc::new(Kind {
-            group: group.into(),
-            versions: vec!["v1".into()],
-            kind: name.into(),
-            plural: plural.into(),
-            singular: name.to_lowercase(),
-            short_names: short.iter().map(|&name| name.into()).collect(),
-            categories: Vec::new(),
-            namespaced: name != "Namespace",
-            has_status: matches!(name, "Namespace" | "Service"),
-            has_generation: name == "EndpointSlice",
+/// The kinds of `built_in.yaml`: read as CRDs, but undeclared fields of them are kept.
+fn built_in() -> anyhow::Result<Vec<Arc<Kind>>> {
+    let mut kinds = Vec::new();
+    for document in serde_norway::Deserializer::from_str(include_str!("built_in.yaml")) {
+        let definition = Value::deserialize(document)?;
+        let kind = Kind::custom(&definition)?;
+        kinds.push(Arc::new(Kind {
+            has_generation: kind.kind == "EndpointSlice",
             custom: false,
-            schemas: BTreeMap::from([("v1".into(), Arc::new(schema))]),
-            blank,
-        })
-    };
-    vec![
-        kind(
-            "",
-            "Namespace",
-            "namespaces",
-            &["ns"],
-            namespace,
-            json!({"spec": {}, "status": {}}),
-        ),
-        kind(
-            "",
-            "Service",
-            "services",
-            &["svc"],
-            service,
-            json!({"spec": {}, "status": {"loadBalancer": {}}}),
-        ),
-        kind(
-            "",
-            "Event",
-            "events",
-            &["ev"],
-            event.clone(),
-            json!({"regarding": {}}),
-        ),
-        kind(
-            "events.k8s.io",
-            "Event",
-            "events",
-            &["ev"],
-            event,
-            json!({"regarding": {}}),
-        ),
-        kind(
-            "discovery.k8s.io",
-            "EndpointSlice",
-            "endpointslices",
-            &[],
-            json!({}),
-            json!({}),
-        ),
-        kind(
-            "coordination.k8s.io",
-            "Lease",
-            "leases",
-            &[],
-            json!({}),
-            json!({"spec": {}}),
-        ),
-    ]
+            blank: definition["blank"].clone(),
+            ..kind
+        }));
+    }
+    Ok(kinds)
 }

@@ -228,6 +228,9 @@ fn validate_bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<C
                 schema["minimum"]
             ));
         }
+        if bound("maximum").is_some_and(|most| number > most) {
+            bad(format!("should be less than or equal to {}", schema["maximum"]));
+        }
         if schema["format"] == json!("int32") && i32::try_from(number).is_err() {
             bad("must be of type int32".into());
         }

@@ -1,4 +1,4 @@
-//! The validations of built-in kinds and of metadata that bite an agent.
+//! The validations of built-in kinds and of metadata that a schema cannot state.
 //! Pure functions from objects to causes; the allocation of addresses is `service.rs`'s.
 
 use std::{collections::BTreeSet, net::IpAddr};
@@ -13,12 +13,7 @@ const LABEL_LENGTH_MAX: usize = 63;
 const SUBDOMAIN_LENGTH_MAX: usize = 253;
 /// The most bytes in all annotations together.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
-/// The most endpoints in a slice.
-const ENDPOINTS_MAX: usize = 1_000;
-/// The most addresses of an endpoint.
-const ADDRESSES_MAX: usize = 100;
-
-pub(crate) fn is_label(text: &str) -> bool {
+fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty()
         && text.len() <= LABEL_LENGTH_MAX
@@ -126,35 +121,6 @@ pub(crate) fn metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
 /// What is wrong with a Service (its addresses apart).
 pub(crate) fn service(object: &Value, causes: &mut Vec<Cause>) {
     let spec = &object["spec"];
-    let one_of = |field: &str, allowed: &[&str], causes: &mut Vec<Cause>| {
-        if spec[field]
-            .as_str()
-            .is_some_and(|value| !allowed.contains(&value))
-        {
-            let message = format!(
-                "Unsupported value: {}: supported values: {allowed:?}",
-                spec[field]
-            );
-            causes.push(Cause::unsupported(format!("spec.{field}"), message));
-        }
-    };
-    one_of(
-        "type",
-        &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
-        causes,
-    );
-    one_of("sessionAffinity", &["ClientIP", "None"], causes);
-    one_of("internalTrafficPolicy", &["Cluster", "Local"], causes);
-    one_of(
-        "trafficDistribution",
-        &["PreferClose", "PreferSameNode", "PreferSameZone"],
-        causes,
-    );
-    one_of(
-        "ipFamilyPolicy",
-        &["PreferDualStack", "RequireDualStack", "SingleStack"],
-        causes,
-    );
     if spec["type"] == json!("ExternalName") {
         return;
     }
@@ -162,17 +128,12 @@ pub(crate) fn service(object: &Value, causes: &mut Vec<Cause>) {
     if ports.is_empty() && spec["clusterIP"] != json!("None") {
         causes.push(Cause::required("spec.ports", "Required value"));
     }
-    let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
+    let mut names = BTreeSet::new();
     for (at, port) in ports.iter().enumerate() {
         let path = format!("spec.ports[{at}]");
         match port["name"].as_str().unwrap_or_default() {
             "" if ports.len() > 1 => causes.push(Cause::required(format!("{path}.name"), "Required value")),
             "" => {}
-            name if !is_label(name) => causes.push(invalid(
-                &format!("{path}.name"),
-                &port["name"],
-                "must be a DNS label",
-            )),
             name if !names.insert(name.to_owned()) => {
                 causes.push(Cause::duplicate(
                     format!("{path}.name"),
@@ -181,45 +142,12 @@ pub(crate) fn service(object: &Value, causes: &mut Vec<Cause>) {
             }
             _ => {}
         }
-        port_number(port, &path, causes);
-        if !numbers.insert((port["protocol"].to_string(), port["port"].to_string())) {
-            let value = json!({"port": port["port"], "protocol": port["protocol"]});
-            causes.push(Cause::duplicate(path, format!("Duplicate value: {value}")));
-        }
-    }
-}
-
-fn port_number(port: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if !port["port"]
-        .as_u64()
-        .is_some_and(|number| (1..=65_535).contains(&number))
-    {
-        causes.push(invalid(
-            &format!("{path}.port"),
-            &port["port"],
-            "must be between 1 and 65535, inclusive",
-        ));
-    }
-    if !matches!(port["protocol"].as_str(), Some("TCP" | "UDP" | "SCTP")) {
-        let message = format!(
-            "Unsupported value: {}: supported values: \"SCTP\", \"TCP\", \"UDP\"",
-            port["protocol"]
-        );
-        causes.push(Cause::unsupported(format!("{path}.protocol"), message));
     }
 }
 
 /// What is wrong with an EndpointSlice.
 pub(crate) fn endpoint_slice(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let family = object["addressType"].as_str().unwrap_or_default();
-    match family {
-        "" => causes.push(Cause::required("addressType", "Required value")),
-        "IPv4" | "IPv6" | "FQDN" => {}
-        other => causes.push(Cause::unsupported(
-            "addressType",
-            format!("Unsupported value: {other:?}"),
-        )),
-    }
     if old.is_some_and(|old| old["addressType"] != object["addressType"]) {
         causes.push(invalid(
             "addressType",
@@ -228,36 +156,16 @@ pub(crate) fn endpoint_slice(object: &Value, old: Option<&Value>, causes: &mut V
         ));
     }
     let endpoints = object["endpoints"].as_array().cloned().unwrap_or_default();
-    if endpoints.len() > ENDPOINTS_MAX {
-        let message = format!(
-            "Too many: {}: must have at most {ENDPOINTS_MAX} items",
-            endpoints.len()
-        );
-        causes.push(Cause::other("FieldValueTooMany", "endpoints", message));
-    }
     for (at, endpoint) in endpoints.iter().enumerate() {
         let addresses = endpoint["addresses"].as_array().cloned().unwrap_or_default();
         let path = format!("endpoints[{at}].addresses");
         if addresses.is_empty() {
             causes.push(Cause::required(path.clone(), "must contain at least 1 address"));
-        } else if addresses.len() > ADDRESSES_MAX {
-            causes.push(Cause::other(
-                "FieldValueTooMany",
-                path.clone(),
-                "Too many: must have at most 100 items",
-            ));
         }
         for (inner, address) in addresses.iter().enumerate() {
             if let Some(why) = address_fault(address.as_str().unwrap_or_default(), family) {
                 causes.push(invalid(&format!("{path}[{inner}]"), address, why));
             }
-        }
-        if endpoint["hostname"].as_str().is_some_and(|name| !is_label(name)) {
-            causes.push(invalid(
-                &format!("endpoints[{at}].hostname"),
-                &endpoint["hostname"],
-                "must be a DNS label",
-            ));
         }
     }
     let mut names = BTreeSet::new();

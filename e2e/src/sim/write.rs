@@ -194,9 +194,7 @@ impl Store {
         let before = old.as_deref();
         let mut causes = self.system_metadata(write, before, &mut object);
         validate::metadata(kind, &object, &mut causes);
-        if kind.custom {
-            schema::validate(&object, before, &kind.schema(&write.version), "", &mut causes);
-        }
+        schema::validate(&object, before, &kind.schema(&write.version), "", &mut causes);
         match kind.kind.as_str() {
             "Service" => {
                 validate::service(&object, &mut causes);
