@@ -4,3 +4,4 @@ pub mod deploy;
 pub mod real;
 pub mod sim;
 pub mod suite;
+pub mod world;

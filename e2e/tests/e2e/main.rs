@@ -7,11 +7,15 @@ mod manifests;
 mod permissions;
 mod real_clusters;
 mod registered;
+mod scenarios;
 mod sim_cluster;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(code) = tributary_e2e::world::child::run_if_child() {
+        return code;
+    }
     let mut trials = registered::trials();
     trials.extend(real_clusters::trials());
     trials.extend(sim_cluster::trials());
@@ -19,5 +23,6 @@ fn main() -> ExitCode {
     trials.extend(crds::trials());
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());
+    trials.extend(scenarios::trials());
     tributary_e2e::suite::run(trials)
 }

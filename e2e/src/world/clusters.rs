@@ -1,0 +1,123 @@
+//! The clusters of a world: simulated ones, or real ones of a fleet, behind one face.
+//! It gives clients and kubeconfigs; it knows nothing of Tributary.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use kube::Client;
+
+use crate::{
+    deploy,
+    real::{Fleet, User},
+    sim::{Served, SimCluster, SimConfig},
+};
+
+/// The namespace and account that an agent runs as on a real cluster.
+const AGENT_ACCOUNT: (&str, &str) = ("tributary-system", "tributary-agent");
+
+/// What kind of clusters a world has.
+#[derive(Clone)]
+pub enum Backend {
+    /// In this process, over loopback HTTP.
+    Simulated,
+    /// Real kube-apiservers.
+    Real(Arc<Fleet>),
+}
+
+/// One cluster.
+pub struct MemberCluster {
+    /// Its name, which is its cluster id.
+    pub name: String,
+    /// For the user: not the agent's rights.
+    pub client: Client,
+    /// For kubectl.
+    pub kubeconfig: PathBuf,
+    /// For the agent.
+    pub agent_kubeconfig: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a cluster is.
+pub enum Kind {
+    /// A simulated one, and its front.
+    Simulated(SimCluster, Served),
+    /// The one of this name in the fleet, and the agent's account in it.
+    Real(Arc<Fleet>, User),
+}
+
+impl MemberCluster {
+    /// Starts, or takes from the fleet, the cluster `name`, and installs what Tributary's agent needs.
+    pub async fn start(backend: &Backend, name: &str, index: usize, dir: &Path) -> anyhow::Result<Self> {
+        match backend {
+            Backend::Simulated => Self::simulated(name, index, dir).await,
+            Backend::Real(fleet) => Self::real(fleet, name, index).await,
+        }
+    }
+
+    async fn simulated(name: &str, index: usize, dir: &Path) -> anyhow::Result<Self> {
+        let config = SimConfig {
+            name: name.into(),
+            seed: index as u64 + 1,
+            service_cidrs: vec![format!("10.{}.0.0/16", 96 + index)],
+            ..SimConfig::default()
+        };
+        let cluster = SimCluster::new(config)?;
+        let (namespace, _) = AGENT_ACCOUNT;
+        cluster.apply_yaml(&format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}"
+        ))?;
+        let served = cluster.serve("127.0.0.1:0".parse()?).await?;
+        let kubeconfig = dir.join(format!("{name}.kubeconfig"));
+        std::fs::write(
+            &kubeconfig,
+            kubeconfig_text(name, &format!("http://{}", served.address)),
+        )?;
+        Ok(Self {
+            name: name.into(),
+            client: cluster.client_named("e2e"),
+            agent_kubeconfig: kubeconfig.clone(),
+            kubeconfig,
+            kind: Kind::Simulated(cluster, served),
+        })
+    }
+
+    async fn real(fleet: &Arc<Fleet>, name: &str, index: usize) -> anyhow::Result<Self> {
+        // The shared fleet has names of its own: the member's name is its cluster id only.
+        let cluster = fleet
+            .clusters()
+            .get(index)
+            .with_context(|| format!("the fleet has no cluster {index}"))?;
+        let client = cluster.client().await?;
+        deploy::install(&client, &["crds", "agent"]).await?;
+        let account = cluster.service_account(AGENT_ACCOUNT.0, AGENT_ACCOUNT.1)?;
+        Ok(Self {
+            name: name.into(),
+            client,
+            kubeconfig: cluster.kubeconfig_path().to_owned(),
+            agent_kubeconfig: account.kubeconfig_path().to_owned(),
+            kind: Kind::Real(fleet.clone(), account),
+        })
+    }
+
+    /// The simulated cluster, if it is one.
+    pub fn sim(&self) -> Option<&SimCluster> {
+        match &self.kind {
+            Kind::Simulated(cluster, _) => Some(cluster),
+            Kind::Real(..) => None,
+        }
+    }
+}
+
+/// A kubeconfig for an API that asks for no credentials.
+fn kubeconfig_text(name: &str, server: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: {name}\n\
+         clusters:\n- name: {name}\n  cluster: {{server: \"{server}\"}}\n\
+         users:\n- name: {name}\n  user: {{}}\n\
+         contexts:\n- name: {name}\n  context: {{cluster: {name}, user: {name}}}\n"
+    )
+}

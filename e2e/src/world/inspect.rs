@@ -1,0 +1,47 @@
+//! The hub's inspection services, called with a certificate of the world.
+//! It asks and returns what was answered.
+
+use std::sync::Arc;
+
+use proto::v1::{
+    event_log_client::EventLogClient, membership_client::MembershipClient, state_client::StateClient,
+};
+use shared::tls::{Credentials, HubConnector, LiveCredentials, TcpDial, TlsFiles, TlsMetrics};
+use tonic::transport::Channel;
+
+use super::World;
+
+/// The services.
+pub struct Inspection {
+    /// The history.
+    pub log: EventLogClient<Channel>,
+    /// The present.
+    pub state: StateClient<Channel>,
+    /// Operators' decisions.
+    pub membership: MembershipClient<Channel>,
+}
+
+impl Inspection {
+    /// Connects with the certificate `NAME.crt`.
+    pub async fn connect(world: &World, name: &str) -> anyhow::Result<Self> {
+        let files = TlsFiles {
+            cert: world.certificate(&format!("{name}.crt")),
+            key: world.certificate(&format!("{name}.key")),
+            ca: world.certificate("ca.crt"),
+        };
+        let credentials = LiveCredentials::new(Credentials::from_pem(&files.read()?)?);
+        let address = format!("https://{}", world.hub_address).parse()?;
+        let connector = HubConnector::new(
+            vec![address],
+            credentials,
+            Arc::new(TcpDial),
+            TlsMetrics::default(),
+        );
+        let channel = connector.connect().await?;
+        Ok(Self {
+            log: EventLogClient::new(channel.clone()),
+            state: StateClient::new(channel.clone()),
+            membership: MembershipClient::new(channel),
+        })
+    }
+}

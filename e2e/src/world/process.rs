@@ -1,0 +1,187 @@
+//! One running program: its log, the addresses it serves, how it is ended.
+//! It knows nothing of what the program does.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::File,
+    io::Write,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdin, Command},
+    sync::watch,
+};
+
+use super::child::{ROLE_VARIABLE, Role};
+
+/// How long a program may take until it serves.
+const START_WAIT: Duration = Duration::from_secs(30);
+/// How long a program may take to drain.
+const STOP_WAIT: Duration = Duration::from_secs(30);
+/// Lines of the log that an error shows.
+const TAIL_LINES: usize = 20;
+
+/// A running program. Dropping it ends it at once.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    /// Kept open: the child ends when it closes.
+    _stdin: ChildStdin,
+    log: PathBuf,
+    seen: watch::Receiver<Seen>,
+}
+
+/// What the program said of itself so far.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    serving: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
+    ended: bool,
+}
+
+impl Program {
+    /// Starts a program; its log is appended to `log`.
+    pub fn start(role: Role, arguments: Vec<OsString>, log: &Path) -> anyhow::Result<Self> {
+        let mut command = Command::new(env::current_exe()?);
+        command
+            .args(["--log-format", "json"])
+            .args(arguments)
+            .env(ROLE_VARIABLE, role.as_str())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        for (name, _) in env::vars_os() {
+            let ours = name
+                .to_str()
+                .is_some_and(|name| name.starts_with("TRIBUTARY_") && name != ROLE_VARIABLE);
+            if ours {
+                command.env_remove(name);
+            }
+        }
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot start the {}", role.as_str()))?;
+        let stdin = child.stdin.take().context("no standard input")?;
+        let stderr = child.stderr.take().context("no standard error")?;
+        let file = File::options().create(true).append(true).open(log)?;
+        let (sender, seen) = watch::channel(Seen::default());
+        tokio::spawn(follow(BufReader::new(stderr), file, sender));
+        Ok(Self {
+            child,
+            _stdin: stdin,
+            log: log.to_owned(),
+            seen,
+        })
+    }
+
+    /// Waits until the program serves its gRPC port.
+    pub async fn serving(&mut self) -> anyhow::Result<SocketAddr> {
+        self.until(|seen| seen.serving).await
+    }
+
+    /// Waits until the admin port is open.
+    pub async fn admin(&mut self) -> anyhow::Result<SocketAddr> {
+        self.until(|seen| seen.admin).await
+    }
+
+    async fn until<T>(&mut self, wanted: impl Fn(&Seen) -> Option<T>) -> anyhow::Result<T> {
+        let waited = tokio::time::timeout(START_WAIT, async {
+            let seen = self
+                .seen
+                .wait_for(|seen| seen.ended || wanted(seen).is_some())
+                .await
+                .ok()?;
+            wanted(&seen)
+        });
+        match waited.await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => bail!(
+                "the program ended early; its log {} ends with\n{}",
+                self.log.display(),
+                self.tail()
+            ),
+            Err(_) => bail!(
+                "not serving after {START_WAIT:?}; its log ends with\n{}",
+                self.tail()
+            ),
+        }
+    }
+
+    /// The end of the log.
+    pub fn tail(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+
+    /// Its process id, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Whether it has not ended by itself.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills it: SIGKILL, no chance to say goodbye.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().await.context("cannot kill the program")
+    }
+
+    /// Asks it to drain (SIGTERM) and waits for that; an exit code other than 0 is an error.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let Some(id) = self.child.id() else { return Ok(()) };
+        signal(id, "TERM").await?;
+        let ended = tokio::time::timeout(STOP_WAIT, self.child.wait()).await;
+        let status = ended.with_context(|| format!("not drained after {STOP_WAIT:?}\n{}", self.tail()))??;
+        if !status.success() {
+            bail!("ended with {status}; its log ends with\n{}", self.tail());
+        }
+        Ok(())
+    }
+}
+
+/// Sends a signal by name.
+pub async fn signal(process: u32, name: &str) -> anyhow::Result<()> {
+    let sent = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(process.to_string())
+        .status()
+        .await?;
+    if !sent.success() {
+        bail!("cannot send SIG{name} to process {process}");
+    }
+    Ok(())
+}
+
+/// Copies the log to its file and notes what the program says of its ports.
+async fn follow(lines: BufReader<tokio::process::ChildStderr>, mut file: File, seen: watch::Sender<Seen>) {
+    let mut lines = lines.lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        // A log that cannot be written must not stop the program.
+        let _ = writeln!(file, "{line}");
+        let Ok(entry) = serde_json::from_str::<Value>(&line) else {
+            continue;
+        };
+        let text = |name: &str| entry["fields"][name].as_str().or_else(|| entry[name].as_str());
+        let address = text("address").and_then(|address| address.parse().ok());
+        match text("message") {
+            Some("serving") => seen.send_modify(|seen| seen.serving = address),
+            Some(message) if message.starts_with("admin port serves") => {
+                seen.send_modify(|seen| seen.admin = address);
+            }
+            _ => {}
+        }
+    }
+    seen.send_modify(|seen| seen.ended = true);
+}
