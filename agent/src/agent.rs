@@ -16,12 +16,12 @@ use shared::{
 use tokio::sync::watch;
 
 use crate::{
+    apply::{ApplyMetrics, Driver, DriverConfig},
     lease::AgentLease,
     link::{Link, LinkMetrics, machine::Introduction},
-    observe::{Observer, Observing, Verdicts, removal},
+    observe::{Observer, Observing, known, removal},
     outbox::Outbox,
-    plan::Desired,
-    watch::{KeyQueue, SharedCache},
+    watch::{Dirty, Watched, Watches, follow},
 };
 
 /// What an agent is told.
@@ -60,31 +60,39 @@ pub async fn start(
     let instance = instance();
     let (lease, taken) = AgentLease::take(client.clone(), &namespace, &instance).await?;
 
-    let (plan, changed) = (KeyQueue::default(), KeyQueue::default());
-    let cache = SharedCache::new(vec![plan.clone(), changed.clone()]);
-    let desired = Arc::new(Mutex::new(Desired::default()));
+    let watches = Watches::default();
+    let properties = Watched::<ClusterProperty>::new(|_| None);
+    let apply_metrics = ApplyMetrics::default();
+    apply_metrics.register(registry);
+    let config = DriverConfig {
+        cluster: cluster.clone(),
+        deny: deny.clone(),
+    };
+    let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, apply_metrics);
     let outbox = Arc::new(Mutex::new(Outbox::new(removal)));
     let outbox_changed = watch::Sender::new(0);
-    let verdicts = Verdicts::default();
-    let connected = watch::Sender::new(false);
 
     let drain = supervisor.shutdown().drain().clone();
-    let watching = crate::watch::run(client.clone(), cache.clone(), drain.clone());
-    supervisor.spawn("the watches", async move {
-        watching.await;
+    supervisor.spawn("the watches", watches.clone().run(client.clone(), drain.clone()));
+    let (following, api) = (properties.clone(), Api::all(client.clone()));
+    let until = drain.clone();
+    supervisor.spawn("the watch of ClusterProperties", async move {
+        follow(api, &following, &until).await;
         Ok(())
     });
     let observing = Observing {
         client: client.clone(),
-        cache: cache.clone(),
-        changed,
-        plan: plan.clone(),
-        observer: Observer::new(deny, verdicts.clone()),
+        watches: watches.clone(),
+        properties,
+        observer: Observer::new(deny),
         outbox: outbox.clone(),
         outbox_changed: outbox_changed.clone(),
     };
+    supervisor.spawn("applying", driver.run(drain.clone()));
     supervisor.spawn("observing", observing.run(drain.clone()));
     supervisor.spawn("the Lease", lease.clone().renew(drain.clone()));
+    let namespaces_changed = Dirty::default();
+    watches.namespaces.mark_changes(&namespaces_changed, |_| Some(()));
     let link = Link {
         connector,
         introduction: Introduction {
@@ -97,23 +105,18 @@ pub async fn start(
         known_epoch: taken.epoch,
         outbox,
         outbox_changed: outbox_changed.subscribe(),
-        desired,
-        cache: cache.clone(),
-        verdicts,
-        queue: plan,
+        apply,
+        namespaces: watches.namespaces.clone(),
+        namespaces_changed,
         all_namespaces,
         metrics: LinkMetrics::register(registry),
-        connected,
     };
     supervisor.spawn("the link to the hub", link.run(drain.clone()));
     let listed = readiness.handle("cluster listed");
     supervisor.spawn("readiness", async move {
-        let mut changed = cache.subscribe();
-        while !cache.read().exports_are_complete() {
-            tokio::select! {
-                () = drain.cancelled() => return Ok(()),
-                changed = changed.changed() => changed.context("the cache is gone")?,
-            }
+        tokio::select! {
+            () = drain.cancelled() => return Ok(()),
+            () = known(&watches) => {}
         }
         drop(listed);
         drain.cancelled().await;

@@ -2,10 +2,12 @@
 //! remembered; what messages mean is the machine's. Without a hub everything that was applied stays.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use k8s_openapi::api::core::v1::Namespace;
 use prometheus_client::{
     metrics::{counter::Counter, gauge::Gauge},
     registry::Registry,
@@ -13,7 +15,7 @@ use prometheus_client::{
 use proto::v1::{self, sync_client::SyncClient};
 use shared::{
     model::{
-        Epoch, FactKey, ServiceKey,
+        Epoch, FactKey,
         sync::{AgentMessage, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX, Namespaces},
     },
     shell::Backoff,
@@ -28,11 +30,11 @@ use tracing::{debug, info, warn};
 
 use super::machine::{Introduction, Reaction, Session, Violation};
 use crate::{
+    apply::Handle,
     lease::AgentLease,
-    observe::Verdicts,
     outbox::Outbox,
-    plan::{Desired, Touched},
-    watch::{KeyQueue, SharedCache},
+    plan::Touched,
+    watch::{Dirty, Watched},
 };
 
 /// Waits between sessions: at first …
@@ -97,20 +99,16 @@ pub struct Link {
     pub outbox: Arc<Mutex<Outbox>>,
     /// Tells that the outbox has something to send.
     pub outbox_changed: watch::Receiver<u64>,
-    /// The desired state.
-    pub desired: Arc<Mutex<Desired>>,
-    /// The cluster.
-    pub cache: SharedCache,
-    /// Verdicts on exports.
-    pub verdicts: Verdicts,
-    /// Services to plan again.
-    pub queue: KeyQueue,
+    /// The desired state, and who brings it about.
+    pub apply: Handle,
+    /// The namespaces of the cluster.
+    pub namespaces: Watched<Namespace>,
+    /// Marked when a namespace came or went.
+    pub namespaces_changed: Dirty<()>,
     /// Whether everything is held, whatever namespaces exist.
     pub all_namespaces: bool,
     /// Counts.
     pub metrics: LinkMetrics,
-    /// True while a session is open.
-    pub connected: watch::Sender<bool>,
 }
 
 /// How a session ended.
@@ -139,10 +137,12 @@ impl Link {
             let started = Instant::now();
             generation += 1;
             let end = self.session(&mut generation, &drain).await;
-            self.connected.send_replace(false);
             self.metrics.connected.set(0);
             lock(&self.outbox).end_session();
-            lock(&self.desired).session_ended();
+            self.apply.feed(|desired| {
+                desired.session_ended();
+                Touched::none()
+            });
             match end {
                 End::Drain => return Ok(()),
                 End::Broken(why) => info!(why, "the session with the hub ended; connecting again"),
@@ -167,14 +167,11 @@ impl Link {
 
     /// Before namespaces are known there is no interest to state. False: drained.
     async fn namespaces_listed(&self, drain: &CancellationToken) -> bool {
-        let mut changed = self.cache.subscribe();
-        while !self.cache.read().namespaces.is_listed() {
-            tokio::select! {
-                () = drain.cancelled() => return false,
-                changed = changed.changed() => if changed.is_err() { return false },
-            }
+        let mut listed = self.namespaces.listed();
+        tokio::select! {
+            () = drain.cancelled() => false,
+            listed = listed.wait_for(|listed| *listed) => listed.is_ok(),
         }
-        true
     }
 
     async fn session(&mut self, generation: &mut u64, drain: &CancellationToken) -> End {
@@ -190,11 +187,24 @@ impl Link {
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         let clock = Instant::now();
         let interest = self.interest(*generation);
-        let (session, hello) = {
-            let (mut outbox, mut desired) = (lock(&self.outbox), lock(&self.desired));
-            let held = self.cache.read().sources_held();
+        let held = self.apply.sources_held();
+        let mut begun = None;
+        self.apply.feed(|desired| {
             let (known, introduction) = (self.known_epoch, &self.introduction);
-            Session::begin(introduction, known, &interest, &mut outbox, &mut desired, held, 0)
+            let mut outbox = lock(&self.outbox);
+            begun = Some(Session::begin(
+                introduction,
+                known,
+                &interest,
+                &mut outbox,
+                desired,
+                held,
+                0,
+            ));
+            Touched::none()
+        });
+        let Some((session, hello)) = begun else {
+            return End::Broken("the desired state is gone".into());
         };
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
         let hello = wire::agent_message_to_proto(AgentMessage::Hello(Box::new(hello)));
@@ -230,16 +240,18 @@ impl Link {
         }
     }
 
-    fn namespaces(&self) -> std::collections::BTreeSet<Box<str>> {
-        let mut names = self.cache.read().namespace_names();
-        if names.len() > INTEREST_NAMESPACES_MAX {
+    fn namespaces(&self) -> BTreeSet<Box<str>> {
+        let all = self.namespaces.all();
+        let names = all
+            .iter()
+            .filter_map(|namespace| namespace.metadata.name.as_deref());
+        if all.len() > INTEREST_NAMESPACES_MAX {
             warn!(
                 INTEREST_NAMESPACES_MAX,
                 "too many namespaces: the last ones by name are not served"
             );
-            names = names.into_iter().take(INTEREST_NAMESPACES_MAX).collect();
         }
-        names
+        names.take(INTEREST_NAMESPACES_MAX).map(Into::into).collect()
     }
 }
 
@@ -261,7 +273,8 @@ impl Stream<'_> {
 
     async fn drive(&mut self, drain: &CancellationToken) -> End {
         let mut outbox_changed = self.link.outbox_changed.clone();
-        let mut cache_changed = self.link.cache.subscribe();
+        let namespaces_changed = self.link.namespaces_changed.clone();
+        self.follow_namespaces();
         let outgoing = self.outgoing.clone();
         let mut more_to_say = true;
         loop {
@@ -288,7 +301,7 @@ impl Stream<'_> {
                     continue;
                 }
                 Ok(()) = outbox_changed.changed() => {}
-                Ok(()) = cache_changed.changed() => self.follow_namespaces(),
+                _ = namespaces_changed.taken() => self.follow_namespaces(),
                 () = tokio::time::sleep_until(deadline.into()) => {
                     if let Err(violation) = self.session.check_silence(self.now()) {
                         return End::Broken(violation.to_string());
@@ -313,11 +326,16 @@ impl Stream<'_> {
         let message: HubMessage =
             wire::hub_message_from_proto(message).map_err(|error| End::Broken(error.to_string()))?;
         let now = self.now();
-        let reaction = {
-            let (mut outbox, mut desired) = (lock(&self.link.outbox), lock(&self.link.desired));
-            self.session
-                .on_message(message, &mut outbox, &mut desired, decode, now)
-        };
+        let (session, outbox) = (&mut self.session, &self.link.outbox);
+        let mut reaction = Ok(Reaction::default());
+        self.link.apply.feed(|desired| {
+            reaction = session.on_message(message, &mut lock(outbox), desired, decode, now);
+            let touched = reaction
+                .as_mut()
+                .ok()
+                .and_then(|reaction| reaction.touched.take());
+            touched.unwrap_or(Touched::none())
+        });
         let reaction = reaction.map_err(|violation| match violation {
             Violation::OlderEpoch { .. } | Violation::Version { .. } => End::Refused(violation.to_string()),
             _ => End::Broken(violation.to_string()),
@@ -337,17 +355,9 @@ impl Stream<'_> {
             );
             self.link.metrics.connected.set(1);
             self.link.metrics.sessions.inc();
-            self.link.connected.send_replace(true);
         }
         for key in &reaction.refused {
             self.on_refused(key);
-        }
-        if let Some(touched) = reaction.touched {
-            let services = match touched {
-                Touched::Services(services) => services,
-                Touched::All => self.link.everything(),
-            };
-            self.link.queue.push(services);
         }
         Ok(())
     }
@@ -369,10 +379,8 @@ impl Stream<'_> {
             return;
         };
         warn!(?key, why = %refusal.message, "the hub does not take this fact");
-        if let FactKey::Export(service) = key
-            && self.link.verdicts.set_refused(service, Some(&refusal.message))
-        {
-            self.link.queue.push([service.clone()]);
+        if let FactKey::Export(service) = key {
+            self.link.apply.export_refused(service, Some(&refusal.message));
         }
     }
 
@@ -391,14 +399,18 @@ impl Stream<'_> {
             .chain(known.difference(&present).map(|name| (name.clone(), false)))
             .collect();
         *self.generation += 1;
-        let mut desired = lock(&self.link.desired);
-        for (namespace, exists) in &changes {
-            match exists {
-                true => desired.namespace_added(*self.generation, namespace),
-                false => desired.namespace_removed(namespace),
+        let generation = *self.generation;
+        self.link.apply.feed(|desired| {
+            for (namespace, exists) in &changes {
+                match exists {
+                    true => desired.namespace_added(generation, namespace),
+                    false => desired.namespace_removed(namespace),
+                }
             }
-            self.session
-                .interest_changed(*self.generation, namespace, *exists);
+            Touched::none()
+        });
+        for (namespace, exists) in &changes {
+            self.session.interest_changed(generation, namespace, *exists);
         }
         self.interest = Interest {
             generation: *self.generation,
@@ -418,14 +430,6 @@ impl Stream<'_> {
             Ok(Err(status)) => end_of(&status),
             _ => End::Broken("the stream was closed".into()),
         }
-    }
-}
-
-impl Link {
-    fn everything(&self) -> std::collections::BTreeSet<ServiceKey> {
-        let mut services = self.cache.read().named_services();
-        services.extend(lock(&self.desired).services());
-        services
     }
 }
 

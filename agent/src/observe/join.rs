@@ -1,4 +1,4 @@
-//! One service's facts from its objects: what is exported, or why not.
+//! One service's facts from its objects: what is exported.
 //! Pure: it is given the objects and answers with values. A bad object stops itself only.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use shared::{
     api::{
         ServiceExport,
-        convert::{ExportProblem, NamespaceDenyList, export_from, slice_from},
+        convert::{NamespaceDenyList, export_from, slice_from},
     },
     model::{EncodedFact, Fact, FactKey, ServiceKey},
     wire::encode_fact,
@@ -29,8 +29,6 @@ pub struct Objects<'a> {
 pub struct Joined {
     /// Its facts, by key.
     pub facts: BTreeMap<FactKey, EncodedFact>,
-    /// The verdict on its ServiceExport; absent when there is none.
-    pub export: Option<Result<(), ExportProblem>>,
     /// Slices that cannot be reported, and why.
     pub bad_slices: Vec<(String, String)>,
 }
@@ -44,10 +42,10 @@ pub fn join(key: &ServiceKey, objects: &Objects<'_>, deny: &NamespaceDenyList) -
     else {
         return joined;
     };
-    let exported = export_from(export, objects.service, deny);
-    let verdict = exported.as_ref().map(|_| ()).map_err(Clone::clone);
-    joined.export = Some(verdict);
-    let Ok(exported) = exported else { return joined };
+    // Why an export is not valid is said in its status, by the plan.
+    let Ok(exported) = export_from(export, objects.service, deny) else {
+        return joined;
+    };
     let fact = encode_fact(&Fact::ExportUpserted(Arc::new(exported)));
     joined.facts.insert(FactKey::Export(key.clone()), fact);
     for slice in &objects.slices {

@@ -11,5 +11,5 @@ pub mod join;
 mod observer;
 mod run;
 
-pub use observer::{Observer, Verdicts, removal};
-pub use run::Observing;
+pub use observer::{Observer, removal};
+pub use run::{Observing, known};

@@ -1,4 +1,4 @@
-//! The task that observes: it follows the cache and the health probe, and keeps the outbox true.
+//! The task that observes: it follows the watches and the health probe, and keeps the outbox true.
 //! It owns the observer; nothing else states facts.
 
 use std::{
@@ -8,7 +8,8 @@ use std::{
 
 use kube::Client;
 use shared::{
-    model::{Fact, FactKey, Health, ServiceKey},
+    api::ClusterProperty,
+    model::{Fact, FactKey, Health, ListingGroup, ServiceKey},
     wire::encode_fact,
 };
 use tokio::sync::{mpsc, watch};
@@ -20,7 +21,7 @@ use super::{
 };
 use crate::{
     outbox::Outbox,
-    watch::{KeyQueue, SharedCache},
+    watch::{Dirty, Watched, Watches},
 };
 
 /// What observing needs and feeds.
@@ -28,11 +29,9 @@ pub struct Observing {
     /// The cluster's API.
     pub client: Client,
     /// The cluster.
-    pub cache: SharedCache,
-    /// Services whose objects changed.
-    pub changed: KeyQueue,
-    /// Services to plan again, because the verdict on their export changed.
-    pub plan: KeyQueue,
+    pub watches: Watches,
+    /// Its ClusterProperties.
+    pub properties: Watched<ClusterProperty>,
     /// Turns objects into facts.
     pub observer: Observer,
     /// Where the facts go.
@@ -45,35 +44,53 @@ impl Observing {
     /// Runs until `drain`.
     pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
         let (health_sender, mut health) = mpsc::channel(1);
-        let probing = probe(Probe::new(self.client.clone()), health_sender);
-        let mut probing = std::pin::pin!(probing);
-        let mut cache_changed = self.cache.subscribe();
-        let (mut exports_complete, mut health_known) = (false, false);
+        let mut probing = std::pin::pin!(probe(Probe::new(self.client.clone()), health_sender));
+        let (changed, properties_changed) = (self.changed_services(), Dirty::<()>::default());
+        self.properties.mark_changes(&properties_changed, |_| Some(()));
+        let watches = self.watches.clone();
+        let mut exports_known = std::pin::pin!(known(&watches));
+        let mut properties_listed = self.properties.listed();
+        let (mut health_known, mut exports_complete) = (false, false);
         loop {
             tokio::select! {
                 () = drain.cancelled() => return Ok(()),
                 () = &mut probing => {}
+                () = &mut exports_known, if !exports_complete => {
+                    exports_complete = true;
+                    let all = self.watches.exports.services();
+                    self.look(all);
+                    self.outbox().complete(ListingGroup::Exports);
+                }
                 Some(report) = health.recv() => {
                     health_known = true;
                     let fact = encode_fact(&Fact::HealthReported(report));
                     self.outbox().set(FactKey::Health, Some(fact));
                 }
-                services = self.changed.take(), if exports_complete => self.look(services),
-                Ok(()) = cache_changed.changed() => {
-                    if !exports_complete && self.cache.read().exports_are_complete() {
-                        exports_complete = true;
-                        let all = self.cache.read().named_services();
-                        self.look(all);
+                services = changed.taken() => {
+                    // Before everything is known, what changed is looked at with everything else.
+                    if self.watches.exports_known() {
+                        self.look(services);
                     }
-                    let (cache, mut outbox) = (self.cache.read(), lock(&self.outbox));
-                    self.observer.look_at_properties(&cache, &mut outbox);
                 }
+                _ = properties_changed.taken() => self.look_at_properties(),
+                Ok(()) = properties_listed.changed() => self.look_at_properties(),
             }
-            let (cache, mut outbox) = (self.cache.read(), lock(&self.outbox));
-            self.observer
-                .complete(&cache, exports_complete, health_known, &mut outbox);
+            let complete = self.properties.is_listed() && health_known;
+            if complete && !self.outbox().is_complete(ListingGroup::Properties) {
+                self.outbox().complete(ListingGroup::Properties);
+            }
             self.outbox_changed.send_modify(|version| *version += 1);
         }
+    }
+
+    /// Marks the services that an event concerns.
+    fn changed_services(&self) -> Dirty<ServiceKey> {
+        let changed = Dirty::default();
+        let watches = &self.watches;
+        watches.exports.mark_services(&changed);
+        watches.services.mark_services(&changed);
+        watches.slices.mark_services(&changed);
+        changed
     }
 
     fn outbox(&self) -> MutexGuard<'_, Outbox> {
@@ -81,16 +98,39 @@ impl Observing {
     }
 
     fn look(&mut self, services: impl IntoIterator<Item = ServiceKey>) {
-        let (cache, mut outbox) = (self.cache.read(), lock(&self.outbox));
-        let judged = services
-            .into_iter()
-            .filter(|service| self.observer.look(service, &cache, &mut outbox));
-        self.plan.push(judged.collect::<Vec<_>>());
+        let mut outbox = lock(&self.outbox);
+        for service in services {
+            self.observer.look(&service, &self.watches, &mut outbox);
+        }
+    }
+
+    fn look_at_properties(&mut self) {
+        if self.properties.is_listed() {
+            self.observer
+                .look_at_properties(&self.properties, &mut lock(&self.outbox));
+        }
     }
 }
 
 fn lock(outbox: &Mutex<Outbox>) -> MutexGuard<'_, Outbox> {
     outbox.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns once every kind that exports are joined from has been listed.
+pub async fn known(watches: &Watches) {
+    let mut listed = [
+        watches.namespaces.listed(),
+        watches.services.listed(),
+        watches.slices.listed(),
+        watches.exports.listed(),
+    ];
+    while !watches.exports_known() {
+        let waiting = listed.iter_mut().find(|listed| !*listed.borrow());
+        if let Some(waiting) = waiting {
+            // The sender lives as long as the watches do.
+            let _ = waiting.wait_for(|listed| *listed).await;
+        }
+    }
 }
 
 /// Asks for the control plane's health again and again; a report that is not taken yet waits.

@@ -1,236 +1,392 @@
-//! What a watch has shown of one kind: the last complete listing and everything since.
-//! Pure bookkeeping over the watcher's events. A listing that was begun again starts from nothing, and the last
-//! completed one stays until the new one is complete; what is missing in it is then gone.
+//! The objects of one kind, as last listed and watched: shared by everything in the process that reads them.
+//! A relist is the truth: it takes effect when it is done, never half. Unknown (not listed) is not empty.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
 
-use kube::{Resource, ResourceExt, runtime::watcher::Event};
+use kube::{Resource, runtime::watcher::Event};
+use shared::model::ServiceKey;
+use tokio::sync::watch;
 
-/// Namespace (empty for cluster-scoped kinds) and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectKey {
-    /// The namespace, or empty.
-    pub namespace: Box<str>,
-    /// The name.
-    pub name: Box<str>,
+use super::Dirty;
+
+/// Namespace (empty for kinds that have none) and name.
+pub type ObjectKey = (Box<str>, Box<str>);
+
+/// The service that an object belongs to, for [`Watched::of_service`].
+pub type Index<K> = fn(&K) -> Option<ServiceKey>;
+
+type Listener<K> = Box<dyn Fn(&K) + Send + Sync>;
+
+/// The objects of one kind. Clones are the same store.
+pub struct Watched<K> {
+    shared: Arc<Shared<K>>,
 }
 
-impl ObjectKey {
-    /// The key of an object.
-    pub fn of<K: Resource>(object: &K) -> Self {
-        let meta = object.meta();
-        let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
-        Self {
-            namespace: text(&meta.namespace),
-            name: text(&meta.name),
-        }
-    }
+struct Shared<K> {
+    index: Index<K>,
+    state: RwLock<State<K>>,
+    listeners: Mutex<Vec<Listener<K>>>,
+    listed: watch::Sender<bool>,
 }
 
-/// One object that came, changed or went.
-#[derive(Debug, Clone)]
-pub struct Change<K> {
-    /// Which one.
-    pub key: ObjectKey,
-    /// What it was.
-    pub old: Option<Arc<K>>,
-    /// What it is.
-    pub new: Option<Arc<K>>,
-}
-
-/// What an event led to.
-#[derive(Debug)]
-pub struct Changes<K> {
-    /// The objects that differ.
-    pub objects: Vec<Change<K>>,
-    /// True when this event completed the first listing.
-    pub became_listed: bool,
-}
-
-/// The objects of one kind.
-#[derive(Debug)]
-pub struct Store<K> {
+struct State<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
-    staged: Option<BTreeMap<ObjectKey, Arc<K>>>,
-    listed: bool,
+    by_service: BTreeMap<ServiceKey, BTreeSet<ObjectKey>>,
+    /// A listing on its way.
+    listing: Option<BTreeMap<ObjectKey, Arc<K>>>,
 }
 
-impl<K> Default for Store<K> {
-    fn default() -> Self {
+impl<K> Clone for Watched<K> {
+    fn clone(&self) -> Self {
         Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<K: Resource> Watched<K> {
+    /// An empty, unlisted store whose objects are found by service with `index`.
+    pub fn new(index: Index<K>) -> Self {
+        let state = State {
             objects: BTreeMap::new(),
-            staged: None,
-            listed: false,
-        }
-    }
-}
-
-impl<K: Resource> Store<K> {
-    /// Takes an event of the watcher.
-    pub fn take(&mut self, event: Event<K>) -> Changes<K> {
-        let mut changes = Changes {
-            objects: Vec::new(),
-            became_listed: false,
+            by_service: BTreeMap::new(),
+            listing: None,
         };
-        match event {
-            Event::Init => self.staged = Some(BTreeMap::new()),
-            Event::InitApply(object) => {
-                let staged = self.staged.get_or_insert_default();
-                staged.insert(ObjectKey::of(&object), Arc::new(object));
-            }
-            Event::InitDone => {
-                changes.became_listed = !self.listed;
-                self.listed = true;
-                self.replace(&mut changes.objects);
-            }
-            Event::Apply(object) => {
-                let (key, new) = (ObjectKey::of(&object), Arc::new(object));
-                let old = self.objects.insert(key.clone(), new.clone());
-                changes.objects.push(Change {
-                    key,
-                    old,
-                    new: Some(new),
-                });
-            }
-            Event::Delete(object) => {
-                let key = ObjectKey::of(&object);
-                if let Some(old) = self.objects.remove(&key) {
-                    changes.objects.push(Change {
-                        key,
-                        old: Some(old),
-                        new: None,
-                    });
-                }
-            }
+        Self {
+            shared: Arc::new(Shared {
+                index,
+                state: RwLock::new(state),
+                listeners: Mutex::new(Vec::new()),
+                listed: watch::Sender::new(false),
+            }),
         }
-        changes
     }
 
-    /// The complete listing takes the place of what was known; same resourceVersions are no change.
-    fn replace(&mut self, changes: &mut Vec<Change<K>>) {
-        let new = self.staged.take().unwrap_or_default();
-        let mut old = std::mem::take(&mut self.objects);
-        for (key, object) in &new {
-            let before = old.remove(key);
-            let same = before.as_ref().is_some_and(|before| {
-                before.resource_version().is_some()
-                    && before.resource_version() == object.resource_version()
-                    && before.uid() == object.uid()
-            });
-            if !same {
-                changes.push(Change {
-                    key: key.clone(),
-                    old: before,
-                    new: Some(object.clone()),
-                });
-            }
-        }
-        changes.extend(old.into_iter().map(|(key, before)| Change {
-            key,
-            old: Some(before),
-            new: None,
-        }));
-        self.objects = new;
-    }
-}
-
-impl<K> Store<K> {
-    /// Whether a listing was ever completed: before it, absence says nothing.
+    /// Whether the kind has been listed, and can be.
     pub fn is_listed(&self) -> bool {
-        self.listed
+        *self.shared.listed.borrow()
+    }
+
+    /// Follows [`Watched::is_listed`].
+    pub fn listed(&self) -> watch::Receiver<bool> {
+        self.shared.listed.subscribe()
     }
 
     /// One object.
-    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<K>> {
-        self.objects.get(key)
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        self.read().objects.get(&(namespace.into(), name.into())).cloned()
     }
 
-    /// An object by namespace and name.
-    pub fn find(&self, namespace: &str, name: &str) -> Option<&Arc<K>> {
-        let (namespace, name) = (namespace.into(), name.into());
-        self.objects.get(&ObjectKey { namespace, name })
+    /// The objects that belong to a service.
+    pub fn of_service(&self, service: &ServiceKey) -> Vec<Arc<K>> {
+        let state = self.read();
+        let keys = state.by_service.get(service).into_iter().flatten();
+        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
     }
 
-    /// All objects, by key.
-    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<K>)> {
-        self.objects.iter()
+    /// Every service that has an object.
+    pub fn services(&self) -> Vec<ServiceKey> {
+        self.read().by_service.keys().cloned().collect()
     }
 
-    /// The keys from `first` on.
-    pub fn range_from<'a>(&'a self, first: &'a ObjectKey) -> impl Iterator<Item = &'a ObjectKey> {
-        self.objects.range(first..).map(|(key, _)| key)
+    /// All objects, in the order of their keys.
+    pub fn all(&self) -> Vec<Arc<K>> {
+        self.read().objects.values().cloned().collect()
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.objects.len()
+    /// From now on marks in `dirty` what `key_of` says of each object that comes, changes or goes, both of its
+    /// old and its new state.
+    pub fn mark_changes<M: Ord + Send + 'static>(
+        &self,
+        dirty: &Dirty<M>,
+        key_of: impl Fn(&K) -> Option<M> + Send + Sync + 'static,
+    ) where
+        K: 'static,
+    {
+        let dirty = dirty.clone();
+        let listener: Listener<K> = Box::new(move |object| dirty.mark(key_of(object)));
+        let mut listeners = self
+            .shared
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners.push(listener);
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+    /// [`Watched::mark_changes`] with the service that an object belongs to.
+    pub fn mark_services(&self, dirty: &Dirty<ServiceKey>)
+    where
+        K: 'static,
+    {
+        self.mark_changes(dirty, self.shared.index);
     }
+
+    /// Takes an event of the watch.
+    pub fn handle(&self, event: Event<K>) {
+        match event {
+            Event::Init => self.write().listing = Some(BTreeMap::new()),
+            Event::InitApply(object) => {
+                if let Some(listing) = &mut self.write().listing {
+                    listing.insert(key_of(&object), Arc::new(object));
+                }
+            }
+            Event::InitDone => self.replace_all(),
+            Event::Apply(object) => self.put(object),
+            Event::Delete(object) => {
+                let key = key_of(&object);
+                let same = |found: &Arc<K>| found.meta().uid == object.meta().uid;
+                let stands = self.read().objects.get(&key).is_some_and(same);
+                if stands {
+                    self.change(key, None);
+                }
+            }
+        }
+    }
+
+    /// Takes the answer to a write of our own, so that it is seen before the watch shows it.
+    pub fn written(&self, object: K) {
+        self.put(object);
+    }
+
+    /// Takes note that an object we deleted is gone.
+    pub fn deleted(&self, namespace: &str, name: &str, uid: &str) {
+        let key = (namespace.into(), name.into());
+        let same = |found: &Arc<K>| found.meta().uid.as_deref() == Some(uid);
+        let stands = self.read().objects.get(&key).is_some_and(same);
+        if stands {
+            self.change(key, None);
+        }
+    }
+
+    /// The kind cannot be listed (any more): what is held may be outdated.
+    pub fn unlisted(&self) {
+        self.shared
+            .listed
+            .send_if_modified(|listed| std::mem::take(listed));
+    }
+
+    fn put(&self, object: K) {
+        let key = key_of(&object);
+        let outdated = self.read().objects.get(&key).is_some_and(|found| {
+            found.meta().uid == object.meta().uid && version(&**found) > version(&object)
+        });
+        if !outdated {
+            self.change(key, Some(Arc::new(object)));
+        }
+    }
+
+    /// Replaces or removes one object and tells the listeners of the old and the new one.
+    fn change(&self, key: ObjectKey, new: Option<Arc<K>>) {
+        let index = self.shared.index;
+        let old = {
+            let mut state = self.write();
+            let old = match &new {
+                Some(object) => state.objects.insert(key.clone(), object.clone()),
+                None => state.objects.remove(&key),
+            };
+            state.reindex(index, &key, old.as_deref(), new.as_deref());
+            old
+        };
+        self.tell(old.into_iter().chain(new));
+    }
+
+    /// The listing is complete. Objects that did not change in it are not told of.
+    fn replace_all(&self) {
+        let mut changed = Vec::new();
+        let index = self.shared.index;
+        {
+            let mut state = self.write();
+            let Some(listing) = state.listing.take() else {
+                return;
+            };
+            let old = std::mem::replace(&mut state.objects, listing);
+            state.by_service.clear();
+            let State {
+                objects, by_service, ..
+            } = &mut *state;
+            for (key, object) in &*objects {
+                if let Some(service) = index(object) {
+                    by_service.entry(service).or_default().insert(key.clone());
+                }
+                let before = old.get(key);
+                let same =
+                    |before: &&Arc<K>| before.meta().resource_version == object.meta().resource_version;
+                if before.filter(same).is_none() {
+                    changed.extend(before.cloned());
+                    changed.push(object.clone());
+                }
+            }
+            let gone = old.iter().filter(|(key, _)| !objects.contains_key(*key));
+            changed.extend(gone.map(|(_, object)| object.clone()));
+        }
+        self.shared
+            .listed
+            .send_if_modified(|listed| !std::mem::replace(listed, true));
+        self.tell(changed);
+    }
+
+    fn tell(&self, objects: impl IntoIterator<Item = Arc<K>>) {
+        let listeners = self
+            .shared
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for object in objects {
+            listeners.iter().for_each(|listener| listener(&object));
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<K>> {
+        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State<K>> {
+        self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> State<K> {
+    fn reindex(&mut self, index: Index<K>, key: &ObjectKey, old: Option<&K>, new: Option<&K>) {
+        let (old, new) = (old.and_then(index), new.and_then(index));
+        if old == new {
+            return;
+        }
+        if let Some(service) = old
+            && let Some(keys) = self.by_service.get_mut(&service)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_service.remove(&service);
+            }
+        }
+        if let Some(service) = new {
+            self.by_service.entry(service).or_default().insert(key.clone());
+        }
+    }
+}
+
+fn key_of<K: Resource>(object: &K) -> ObjectKey {
+    let meta = object.meta();
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    (namespace.into(), meta.name.as_deref().unwrap_or_default().into())
+}
+
+/// Resource versions of one kind grow; one that is no number counts as the oldest, so that the watch decides.
+fn version<K: Resource>(object: &K) -> u64 {
+    let version = object.meta().resource_version.as_deref();
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Namespace;
+    use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::ObjectMeta;
 
     use super::*;
 
-    fn namespace(name: &str, version: &str) -> Namespace {
-        Namespace {
+    fn object(name: &str, version: u64) -> ConfigMap {
+        ConfigMap {
             metadata: ObjectMeta {
+                namespace: Some("shop".into()),
                 name: Some(name.into()),
-                resource_version: Some(version.into()),
+                uid: Some("u".into()),
+                resource_version: Some(version.to_string()),
                 ..ObjectMeta::default()
             },
-            ..Namespace::default()
+            ..ConfigMap::default()
         }
     }
 
-    fn list(store: &mut Store<Namespace>, objects: &[(&str, &str)]) -> Vec<(String, bool)> {
-        store.take(Event::Init);
-        for (name, version) in objects {
-            store.take(Event::InitApply(namespace(name, version)));
-        }
-        changed(store.take(Event::InitDone))
+    fn store() -> Watched<ConfigMap> {
+        Watched::new(|object| {
+            let meta = &object.metadata;
+            ServiceKey::new(meta.namespace.as_deref()?, meta.name.as_deref()?).ok()
+        })
     }
 
-    fn changed(changes: Changes<Namespace>) -> Vec<(String, bool)> {
-        let one = |change: Change<Namespace>| (change.key.name.to_string(), change.new.is_some());
-        changes.objects.into_iter().map(one).collect()
+    fn names(store: &Watched<ConfigMap>) -> Vec<String> {
+        store
+            .all()
+            .iter()
+            .map(|object| object.metadata.name.clone().unwrap())
+            .collect()
     }
 
-    #[test]
-    fn a_relist_is_the_truth_and_tells_only_what_differs() {
-        let mut store = Store::default();
-        list(&mut store, &[("a", "1"), ("b", "1"), ("c", "1")]);
-        let changes = list(&mut store, &[("a", "1"), ("b", "2"), ("d", "1")]);
-        let expected = [("b", true), ("d", true), ("c", false)].map(|(name, exists)| (name.into(), exists));
-        assert_eq!(changes, expected);
-    }
-
-    #[test]
-    fn a_listing_begun_twice_keeps_the_last_completed_set_until_it_is_done() {
-        let mut store = Store::default();
-        list(&mut store, &[("a", "1"), ("b", "1")]);
-        store.take(Event::Init);
-        store.take(Event::InitApply(namespace("stale", "1")));
-        assert_eq!(store.len(), 2);
-        // The page after it failed: the watcher begins again, and what it had staged is forgotten.
-        assert_eq!(list(&mut store, &[("b", "1")]), [("a".into(), false)]);
-        assert!(store.find("", "stale").is_none());
+    fn list(store: &Watched<ConfigMap>, names: &[&str]) {
+        store.handle(Event::Init);
+        names
+            .iter()
+            .for_each(|name| store.handle(Event::InitApply(object(name, 1))));
+        store.handle(Event::InitDone);
     }
 
     #[test]
-    fn nothing_is_listed_before_the_first_listing_is_complete() {
-        let mut store = Store::default();
-        store.take(Event::Init);
-        store.take(Event::InitApply(namespace("a", "1")));
-        assert!(!store.is_listed() && store.is_empty());
-        assert!(store.take(Event::InitDone).became_listed && store.is_listed());
-        assert!(!store.take(Event::InitDone).became_listed);
+    fn a_double_init_keeps_the_last_completed_set_until_it_is_done() {
+        let store = store();
+        assert!(!store.is_listed());
+        list(&store, &["a", "b"]);
+        store.handle(Event::Init);
+        store.handle(Event::InitApply(object("c", 1)));
+        store.handle(Event::Init);
+        assert_eq!(names(&store), ["a", "b"]);
+        store.handle(Event::InitApply(object("b", 1)));
+        store.handle(Event::InitDone);
+        assert_eq!(names(&store), ["b"]);
+        assert!(store.is_listed());
+        assert_eq!(store.services().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_relist_tells_of_what_changed_and_what_went_only() {
+        let (store, dirty) = (store(), Dirty::default());
+        list(&store, &["a", "b", "c"]);
+        store.mark_changes(&dirty, |object: &ConfigMap| object.metadata.name.clone());
+        store.handle(Event::Init);
+        store.handle(Event::InitApply(object("a", 1)));
+        store.handle(Event::InitApply(object("b", 2)));
+        store.handle(Event::InitDone);
+        let told: Vec<_> = dirty.taken().await.into_iter().collect();
+        assert_eq!(told, ["b", "c"]);
+    }
+
+    #[test]
+    fn an_answer_to_a_write_is_not_undone_by_an_older_event() {
+        let store = store();
+        list(&store, &["a"]);
+        store.written(object("a", 5));
+        store.handle(Event::Apply(object("a", 3)));
+        assert_eq!(
+            store
+                .get("shop", "a")
+                .unwrap()
+                .metadata
+                .resource_version
+                .as_deref(),
+            Some("5")
+        );
+        store.handle(Event::Apply(object("a", 6)));
+        assert_eq!(
+            store
+                .get("shop", "a")
+                .unwrap()
+                .metadata
+                .resource_version
+                .as_deref(),
+            Some("6")
+        );
+    }
+
+    #[test]
+    fn a_kind_that_cannot_be_listed_any_more_is_unknown_and_not_empty() {
+        let store = store();
+        list(&store, &["a"]);
+        store.unlisted();
+        assert!(!store.is_listed());
+        assert_eq!(names(&store), ["a"]);
+        list(&store, &[]);
+        assert!(store.is_listed() && names(&store).is_empty());
     }
 }

@@ -1,0 +1,153 @@
+//! Derived Service ↔ plain values. It has no selector and no owner: see DESIGN, "What the agent writes".
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{Service, ServicePort as KubernetesPort};
+use serde_json::{Value, json};
+use shared::{
+    api::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME},
+    model::{Metadata, ServiceKey, ServicePort},
+};
+
+use super::{
+    ANNOTATION_SOURCE_CLUSTERS, add_policies, addresses_from, affinity_from, boxed, families_from,
+    family_text, metadata_json,
+    owned::{OwnedFields, found, member},
+    protocol_from, protocol_text, sources_from, sources_text,
+};
+use crate::plan::{
+    Found,
+    content::{DerivedContent, FamilyPolicy, Policies},
+    view::FoundDerived,
+};
+
+/// The derived Service of `service` as a plan sees it.
+pub(crate) fn derived_from(object: Option<&Service>, service: &ServiceKey) -> Found<FoundDerived> {
+    found(object, |object| {
+        let owned = OwnedFields::of(object);
+        let mut labels = owned.metadata("labels", object.metadata.labels.as_ref());
+        let managed_by = labels.remove(LABEL_MANAGED_BY);
+        let of = labels.remove(LABEL_SERVICE_NAME);
+        let intact = managed_by.is_some() && of.as_deref() == Some(&*service.name) && labels.is_empty();
+        (content_from(object, &owned), intact)
+    })
+}
+
+fn content_from(object: &Service, owned: &OwnedFields<'_>) -> FoundDerived {
+    let spec = object.spec.clone().unwrap_or_default();
+    let has = |field: &str| owned.has(&["spec", field]);
+    let annotations = owned.metadata("annotations", object.metadata.annotations.as_ref());
+    let client_ip = spec.session_affinity_config.and_then(|config| config.client_ip);
+    let policies = Policies {
+        session_affinity: affinity_from(spec.session_affinity.as_deref()).filter(|_| has("sessionAffinity")),
+        session_affinity_timeout_seconds: client_ip
+            .and_then(|config| config.timeout_seconds)
+            .filter(|_| has("sessionAffinityConfig")),
+        internal_traffic_policy: boxed(&spec.internal_traffic_policy)
+            .filter(|_| has("internalTrafficPolicy")),
+        traffic_distribution: boxed(&spec.traffic_distribution).filter(|_| has("trafficDistribution")),
+    };
+    let ports = spec.ports.unwrap_or_default();
+    let family_policy = match spec.ip_family_policy.as_deref() {
+        Some("SingleStack") => Some(FamilyPolicy::SingleStack),
+        Some("PreferDualStack") => Some(FamilyPolicy::PreferDualStack),
+        _ => None,
+    };
+    let cluster_ips = addresses_from(&spec.cluster_ips.unwrap_or_default());
+    FoundDerived {
+        content: DerivedContent {
+            ports: ports.iter().filter_map(|port| port_from(port, owned)).collect(),
+            policies,
+            family_policy: family_policy.filter(|_| has("ipFamilyPolicy")),
+            ip_families: families_from(spec.ip_families.as_deref()),
+            sources: sources_from(annotations.get(ANNOTATION_SOURCE_CLUSTERS).map(|text| &**text)),
+        },
+        cluster_ips,
+    }
+}
+
+/// A port that is the agent's.
+fn port_from(port: &KubernetesPort, owned: &OwnedFields<'_>) -> Option<ServicePort> {
+    let protocol = port.protocol.as_deref().unwrap_or("TCP");
+    let member = member(&json!({"port": port.port, "protocol": protocol}));
+    let has = |field: &str| owned.has(&["spec", "ports", &member, field]);
+    if !owned.has(&["spec", "ports", &member]) {
+        return None;
+    }
+    Some(ServicePort {
+        name: port
+            .name
+            .as_deref()
+            .filter(|_| has("name"))
+            .unwrap_or_default()
+            .into(),
+        protocol: protocol_from(Some(protocol))?,
+        port: u16::try_from(port.port).ok()?,
+        app_protocol: boxed(&port.app_protocol).filter(|_| has("appProtocol")),
+    })
+}
+
+/// The derived Service as it is applied. IPs that an earlier apply asked for are stated again: leaving them out
+/// would ask for their removal.
+pub(crate) fn derived_json(
+    service: &ServiceKey,
+    name: &str,
+    uid: Option<&str>,
+    content: &DerivedContent,
+    asked: &[IpAddr],
+    found: Option<&Service>,
+) -> Value {
+    let ports: Vec<Value> = content.ports.iter().map(port_json).collect();
+    let mut spec = json!({"type": "ClusterIP", "ports": ports});
+    if let Some(policy) = content.family_policy {
+        spec["ipFamilyPolicy"] = json!(match policy {
+            FamilyPolicy::SingleStack => "SingleStack",
+            FamilyPolicy::PreferDualStack => "PreferDualStack",
+        });
+    }
+    if !content.ip_families.is_empty() {
+        let families: Vec<&str> = content
+            .ip_families
+            .iter()
+            .map(|&family| family_text(family))
+            .collect();
+        spec["ipFamilies"] = json!(families);
+    }
+    let mut ips = match found {
+        Some(found) => stated_ips(found),
+        None => asked.to_vec(),
+    };
+    ips.truncate(content.ip_families.len().max(1));
+    if let Some(first) = ips.first() {
+        spec["clusterIP"] = json!(first);
+        spec["clusterIPs"] = json!(ips);
+    }
+    add_policies(&mut spec, &content.policies);
+    let labels = Metadata::from([(LABEL_SERVICE_NAME.into(), service.name.clone())]);
+    let sources = sources_text(&content.sources);
+    let annotations = Metadata::from([(ANNOTATION_SOURCE_CLUSTERS.into(), sources)]);
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": metadata_json(&service.namespace, name, uid, &labels, &annotations),
+        "spec": spec,
+    })
+}
+
+fn stated_ips(found: &Service) -> Vec<IpAddr> {
+    let stated = OwnedFields::of(found).has(&["spec", "clusterIPs"]);
+    let ips = found.spec.as_ref().and_then(|spec| spec.cluster_ips.as_ref());
+    ips.filter(|_| stated)
+        .map(|ips| addresses_from(ips))
+        .unwrap_or_default()
+}
+
+fn port_json(port: &ServicePort) -> Value {
+    let mut json = json!({"protocol": protocol_text(port.protocol), "port": port.port});
+    if !port.name.is_empty() {
+        json["name"] = json!(&*port.name);
+    }
+    if let Some(app_protocol) = &port.app_protocol {
+        json["appProtocol"] = json!(&**app_protocol);
+    }
+    json
+}

@@ -1,0 +1,111 @@
+//! Which fields of an object are the agent's, as its managedFields say; and whether the object is.
+//! Reads bookkeeping of the API server; it never decides what to do about it.
+
+use kube::Resource;
+use serde_json::{Value, json};
+use shared::{
+    api::names::{AGENT_MANAGER, LABEL_MANAGED_BY},
+    model::Metadata,
+};
+
+use crate::plan::{Found, Ours};
+
+/// The fields that the agent's last apply stated and nobody has taken over since.
+pub(crate) struct OwnedFields<'a>(Option<&'a Value>);
+
+impl<'a> OwnedFields<'a> {
+    /// Of the object, but for its status.
+    pub(crate) fn of<K: Resource>(object: &'a K) -> Self {
+        Self::of_entry(object, None)
+    }
+
+    /// Of the object's status.
+    pub(crate) fn of_status<K: Resource>(object: &'a K) -> Self {
+        Self::of_entry(object, Some("status"))
+    }
+
+    fn of_entry<K: Resource>(object: &'a K, subresource: Option<&str>) -> Self {
+        let entries = object.meta().managed_fields.iter().flatten();
+        let entry = entries
+            .filter(|entry| entry.manager.as_deref() == Some(AGENT_MANAGER))
+            .filter(|entry| entry.operation.as_deref() == Some("Apply"))
+            .find(|entry| entry.subresource.as_deref() == subresource);
+        Self(entry.and_then(|entry| Some(&entry.fields_v1.as_ref()?.0)))
+    }
+
+    /// Whether the field at this path is the agent's. Members of keyed lists are spelled `k:{…}`.
+    pub(crate) fn has(&self, path: &[&str]) -> bool {
+        self.at(path).is_some()
+    }
+
+    fn at(&self, path: &[&str]) -> Option<&'a Value> {
+        path.iter().try_fold(self.0?, |fields, part| {
+            if part.starts_with("k:") {
+                return fields.get(*part);
+            }
+            fields.get(format!("f:{part}"))
+        })
+    }
+
+    /// The entries of labels or annotations that are the agent's.
+    pub(crate) fn metadata(
+        &self,
+        which: &str,
+        map: Option<&std::collections::BTreeMap<String, String>>,
+    ) -> Metadata {
+        let entries = map.into_iter().flatten();
+        entries
+            .filter(|(key, _)| self.has(&["metadata", which, key]))
+            .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+            .collect()
+    }
+}
+
+/// How managedFields spell the member of a keyed list.
+pub(crate) fn member(key: &Value) -> String {
+    format!("k:{key}")
+}
+
+/// The member with one string as key.
+pub(crate) fn member_of(field: &str, value: &str) -> String {
+    member(&json!({ field: value }))
+}
+
+/// Whether the object is the agent's: by label and by managedFields.
+pub(crate) fn is_ours<K: Resource>(object: &K) -> bool {
+    let meta = object.meta();
+    let labels = meta.labels.as_ref();
+    let labelled = labels.and_then(|labels| labels.get(LABEL_MANAGED_BY));
+    let managers = meta.managed_fields.iter().flatten();
+    labelled.is_some_and(|by| by == AGENT_MANAGER)
+        && managers
+            .filter(|entry| entry.operation.as_deref() == Some("Apply"))
+            .any(|entry| entry.manager.as_deref() == Some(AGENT_MANAGER))
+}
+
+/// Whether anybody else wrote fields of the object.
+pub(crate) fn has_other_managers<K: Resource>(object: &K) -> bool {
+    let managers = object.meta().managed_fields.iter().flatten();
+    managers
+        .filter(|entry| entry.manager.as_deref() != Some(AGENT_MANAGER))
+        .count()
+        > 0
+}
+
+/// What stands there: `read` gives the content and whether all constant fields are intact.
+pub(crate) fn found<K: Resource, T>(object: Option<&K>, read: impl FnOnce(&K) -> (T, bool)) -> Found<T> {
+    let Some(object) = object else {
+        return Found::Absent;
+    };
+    if !is_ours(object) {
+        return Found::Stranger;
+    }
+    let (content, intact) = read(object);
+    let meta = object.meta();
+    Found::Ours(Ours {
+        uid: meta.uid.as_deref().unwrap_or_default().into(),
+        deleting: meta.deletion_timestamp.is_some(),
+        intact,
+        content,
+    })
+}

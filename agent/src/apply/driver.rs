@@ -1,0 +1,229 @@
+//! The loop: services that changed are worked on, a bounded number at a time and each by one worker at a time;
+//! what failed waits longer each time. Nothing is lost by a crash: the stores and the hub say it all again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use kube::Client;
+use shared::{model::ServiceKey, shell::Backoff};
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::{
+    handle::{DriverConfig, Handle, Shared, lock},
+    metrics::ApplyMetrics,
+    served_fields,
+    step::{Outcome, step},
+};
+use crate::watch::{Dirty, Watches};
+
+/// Services that are worked on at a time.
+pub const CONCURRENT_SERVICES_MAX: usize = 16;
+/// First wait after a failure.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+/// Longest wait after a failure.
+const RETRY_LONGEST: Duration = Duration::from_secs(30);
+/// How often the index of served schemas is read.
+const SCHEMA_INTERVAL: Duration = Duration::from_secs(60);
+/// Longest wait before the schema is asked for again after a failure.
+const SCHEMA_RETRY_LONGEST: Duration = Duration::from_secs(5);
+
+/// Applies what the hub desires to one cluster.
+pub struct Driver {
+    shared: Arc<Shared>,
+    namespaces: Dirty<Box<str>>,
+}
+
+impl Driver {
+    /// A driver that reads `watches` (which somebody has to run) and writes through `client`.
+    pub fn new(
+        client: Client,
+        watches: Watches,
+        config: DriverConfig,
+        metrics: ApplyMetrics,
+    ) -> (Self, Handle) {
+        let handle = Handle::new(client, watches.clone(), config, metrics);
+        let shared = handle.0.clone();
+        let queue = &shared.queue;
+        watches.imports.mark_changes(queue, super::view::named);
+        watches.exports.mark_changes(queue, super::view::named);
+        watches.services.mark_changes(queue, super::view::of_service);
+        watches.slices.mark_changes(queue, super::view::of_slice);
+        let namespaces = Dirty::default();
+        watches.namespaces.mark_changes(&namespaces, |namespace| {
+            namespace.metadata.name.as_deref().map(Into::into)
+        });
+        (Self { shared, namespaces }, handle)
+    }
+
+    /// Works until `drain`; what is under way is finished.
+    pub async fn run(self, drain: CancellationToken) -> anyhow::Result<()> {
+        let shared = self.shared.clone();
+        tokio::select! {
+            () = self.work(&drain) => Ok(()),
+            () = follow_schema(&shared) => Ok(()),
+            () = follow_listings(&shared) => Ok(()),
+        }
+    }
+
+    async fn work(self, drain: &CancellationToken) {
+        let mut work = Work::default();
+        loop {
+            work.start(&self.shared);
+            let next = work.next_due();
+            tokio::select! {
+                biased;
+                () = drain.cancelled() => break,
+                Some(done) = work.running.join_next(), if !work.running.is_empty() => work.done(done),
+                services = self.shared.queue.taken() => work.waiting.extend(services),
+                namespaces = self.namespaces.taken() => self.shared.mark_namespaces(&namespaces),
+                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+            }
+            work.measure(&self.shared.metrics);
+        }
+        while work.running.join_next().await.is_some() {}
+    }
+}
+
+/// A service after a step.
+type Done = (ServiceKey, Outcome);
+
+/// Who waits, who runs, who failed.
+#[derive(Default)]
+struct Work {
+    waiting: BTreeSet<ServiceKey>,
+    working: BTreeSet<ServiceKey>,
+    delayed: BTreeMap<ServiceKey, Instant>,
+    failing: BTreeMap<ServiceKey, Failing>,
+    running: JoinSet<Done>,
+}
+
+struct Failing {
+    backoff: Backoff,
+    parked: bool,
+}
+
+impl Work {
+    /// Starts what may run now: not what is being worked on, nor what has to wait after a failure.
+    fn start(&mut self, shared: &Arc<Shared>) {
+        let now = Instant::now();
+        let due: Vec<ServiceKey> = self
+            .delayed
+            .iter()
+            .filter(|&(_, &at)| at <= now)
+            .map(|(service, _)| service.clone())
+            .collect();
+        for service in due {
+            self.delayed.remove(&service);
+            self.waiting.insert(service);
+        }
+        let free = CONCURRENT_SERVICES_MAX.saturating_sub(self.running.len());
+        let may_run =
+            |service: &&ServiceKey| !self.working.contains(*service) && !self.delayed.contains_key(*service);
+        let next: Vec<ServiceKey> = self.waiting.iter().filter(may_run).take(free).cloned().collect();
+        for service in next {
+            self.waiting.remove(&service);
+            self.working.insert(service.clone());
+            let shared = shared.clone();
+            self.running.spawn(async move {
+                let outcome = step(&shared, &service).await;
+                (service, outcome)
+            });
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.delayed.values().min().copied()
+    }
+
+    fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
+        let (service, outcome) = match done {
+            Ok(done) => done,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        self.working.remove(&service);
+        match outcome {
+            Outcome::Settled => drop(self.failing.remove(&service)),
+            Outcome::Retry { after, parked } => {
+                let failing = self.failing.entry(service.clone()).or_insert_with(|| Failing {
+                    backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
+                    parked,
+                });
+                failing.parked = parked;
+                let wait = failing.backoff.failed(rand::random());
+                let wait = wait.max(after.unwrap_or_default());
+                self.delayed.insert(service, Instant::now() + wait);
+            }
+        }
+    }
+
+    fn measure(&self, metrics: &ApplyMetrics) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        metrics.queued.set(number(self.waiting.len()));
+        metrics.delayed.set(number(self.delayed.len()));
+        let parked = self.failing.values().filter(|failing| failing.parked).count();
+        metrics.parked.set(number(parked));
+    }
+}
+
+/// Reads the served schema at start, whenever its hash changes, and when a write says that it is another one.
+async fn follow_schema(shared: &Shared) {
+    let mut backoff = Backoff::new(RETRY_FIRST, SCHEMA_RETRY_LONGEST);
+    let mut known: Option<Option<String>> = None;
+    loop {
+        let wait = match read_schema(shared, known.as_ref()).await {
+            Ok(document) => {
+                backoff.succeeded();
+                known = Some(document);
+                SCHEMA_INTERVAL
+            }
+            Err(error) => {
+                warn!(%error, "cannot read /openapi/v3, and so not which fields ServiceImport has here");
+                backoff.failed(rand::random())
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = shared.schema_changed.notified() => {
+                known = None;
+                // writes keep saying so until the API server itself has noticed
+                tokio::time::sleep(backoff.failed(rand::random())).await;
+            }
+        }
+    }
+}
+
+async fn read_schema(shared: &Shared, known: Option<&Option<String>>) -> Result<Option<String>, kube::Error> {
+    let document = served_fields::document(&shared.client).await?;
+    if known == Some(&document) {
+        return Ok(document);
+    }
+    let fields = served_fields::read(&shared.client, document.as_deref()).await?;
+    let before = lock(&shared.served).replace(fields);
+    if before != Some(fields) {
+        debug!(?fields, "served fields of ServiceImport");
+        shared.mark_all();
+    }
+    Ok(document)
+}
+
+/// What was unknown and is known now, or the reverse, may change every plan.
+async fn follow_listings(shared: &Shared) {
+    let watches = &shared.watches;
+    let mut listed = [
+        watches.namespaces.listed(),
+        watches.services.listed(),
+        watches.slices.listed(),
+        watches.exports.listed(),
+        watches.imports.listed(),
+    ];
+    loop {
+        shared.mark_all();
+        let changes = listed.iter_mut().map(|listed| Box::pin(listed.changed()));
+        let _ = futures::future::select_all(changes).await; // the stores live as long as `shared`
+    }
+}

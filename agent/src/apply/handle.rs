@@ -1,0 +1,162 @@
+//! What the driver and the rest of the agent share: the desired state, the queue, and what the cluster refused.
+//! Locks are held for moments and never across a request.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use kube::Client;
+use shared::{
+    api::convert::NamespaceDenyList,
+    model::{ClusterId, IpFamily, Revision, ServiceKey},
+};
+use tokio::sync::{Notify, broadcast};
+
+use super::{
+    metrics::ApplyMetrics,
+    perform::Performer,
+    view::{self, RefusedExport},
+};
+use crate::{
+    plan::{Desired, Report, ServedFields, Touched, view::Refusals},
+    watch::{Dirty, Watches},
+};
+
+/// Most notices of applied services that a slow reader can be behind.
+const APPLIED_NOTICES_MAX: usize = 4_096;
+
+/// What the driver is told at start.
+#[derive(Debug, Clone)]
+pub struct DriverConfig {
+    /// This cluster.
+    pub cluster: ClusterId,
+    /// Namespaces from which nothing is exported.
+    pub deny: NamespaceDenyList,
+}
+
+/// A service's objects are as desired, after at least one write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// The service.
+    pub service: ServiceKey,
+    /// The greatest revision among what was desired of it.
+    pub revision: Revision,
+}
+
+/// How the link feeds the driver. Clones are the same.
+#[derive(Clone)]
+pub struct Handle(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) config: DriverConfig,
+    pub(super) client: Client,
+    pub(super) watches: Watches,
+    pub(super) performer: Performer,
+    pub(super) desired: Mutex<Desired>,
+    pub(super) queue: Dirty<ServiceKey>,
+    /// Absent until the served schema has been read.
+    pub(super) served: Mutex<Option<ServedFields>>,
+    /// A write said that the schema is another one.
+    pub(super) schema_changed: Notify,
+    pub(super) refused_exports: Mutex<BTreeMap<ServiceKey, RefusedExport>>,
+    pub(super) refusals: Mutex<BTreeMap<ServiceKey, Refusals>>,
+    /// Lists of families that this cluster does not offer to any Service.
+    pub(super) refused_families: Mutex<BTreeSet<Vec<IpFamily>>>,
+    pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
+    pub(super) applied: broadcast::Sender<Applied>,
+    pub(super) metrics: ApplyMetrics,
+}
+
+impl Handle {
+    pub(super) fn new(client: Client, watches: Watches, config: DriverConfig, metrics: ApplyMetrics) -> Self {
+        let performer = Performer::new(client.clone(), watches.clone());
+        Self(Arc::new(Shared {
+            config,
+            client,
+            watches,
+            performer,
+            desired: Mutex::default(),
+            queue: Dirty::default(),
+            served: Mutex::default(),
+            schema_changed: Notify::new(),
+            refused_exports: Mutex::default(),
+            refusals: Mutex::default(),
+            refused_families: Mutex::default(),
+            reports: Mutex::default(),
+            applied: broadcast::Sender::new(APPLIED_NOTICES_MAX),
+            metrics,
+        }))
+    }
+
+    /// Changes the desired state; whatever that touches is planned again.
+    pub fn feed(&self, change: impl FnOnce(&mut Desired) -> Touched) {
+        let touched = change(&mut lock(&self.0.desired));
+        match touched {
+            Touched::Services(services) => self.0.queue.mark(services),
+            Touched::All => self.0.mark_all(),
+        }
+    }
+
+    /// Reads the desired state, for example its cursor.
+    pub fn read<T>(&self, read: impl FnOnce(&Desired) -> T) -> T {
+        read(&lock(&self.0.desired))
+    }
+
+    /// The hub refused the fact about this cluster's export of `service`: its condition Valid says so, until the
+    /// fact is sent anew (`None`) or the ServiceExport is another object.
+    pub fn export_refused(&self, service: &ServiceKey, message: Option<&str>) {
+        let mut refused = lock(&self.0.refused_exports);
+        let object = self.0.watches.exports.get(&service.namespace, &service.name);
+        let uid = object.and_then(|object| object.metadata.uid.as_deref().map(Into::into));
+        let (before, after) = match message.zip(uid) {
+            Some((message, uid)) => {
+                let message = message.into();
+                let after = RefusedExport { uid, message };
+                (refused.insert(service.clone(), after.clone()), Some(after))
+            }
+            None => (refused.remove(service), None),
+        };
+        if before != after {
+            self.0.queue.mark([service.clone()]);
+        }
+    }
+
+    /// The clusters whose objects stand in this one: what a Hello names as held.
+    pub fn sources_held(&self) -> BTreeSet<ClusterId> {
+        view::sources_held(&self.0.watches)
+    }
+
+    /// Whether the kinds that [`Handle::sources_held`] reads have been listed.
+    pub fn sources_known(&self) -> bool {
+        let watches = &self.0.watches;
+        watches.slices.is_listed() && watches.services.is_listed() && watches.imports.is_listed()
+    }
+
+    /// Notices of services that became as desired. A slow reader misses the oldest.
+    pub fn applied(&self) -> broadcast::Receiver<Applied> {
+        self.0.applied.subscribe()
+    }
+}
+
+impl Shared {
+    /// Everything is planned again.
+    pub(super) fn mark_all(&self) {
+        let mut services = lock(&self.desired).services();
+        services.extend(view::observed_services(&self.watches));
+        self.queue.mark(services);
+    }
+
+    /// Everything in a namespace is planned again.
+    pub(super) fn mark_namespaces(&self, namespaces: &BTreeSet<Box<str>>) {
+        let mut services = lock(&self.desired).services();
+        services.extend(view::observed_services(&self.watches));
+        services.retain(|service| namespaces.contains(&service.namespace));
+        self.queue.mark(services);
+    }
+}
+
+/// A panic elsewhere does not make the value unusable: it is changed in single steps.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,70 @@
+//! What applying counts: actions by kind and result, services in trouble, strangers, the queue.
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+use crate::plan::{Action, Kind};
+
+/// The counters; clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct ApplyMetrics {
+    actions: Family<ActionLabels, Counter>,
+    /// Services that wait for another try.
+    pub(super) delayed: Gauge,
+    /// Services whose next try only another content or an operator's hand can help.
+    pub(super) parked: Gauge,
+    /// Names that something else has.
+    pub(super) strangers: Gauge,
+    /// Services that wait to be planned.
+    pub(super) queued: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ActionLabels {
+    action: &'static str,
+    result: &'static str,
+}
+
+impl ApplyMetrics {
+    /// Registers under `apply_…`.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("apply");
+        let actions = "Actions on the cluster, by kind and result (done, stale, throttled, refused, forbidden, \
+                       schema, unavailable)";
+        registry.register("actions", actions, self.actions.clone());
+        registry.register(
+            "delayed",
+            "Services that wait for another try",
+            self.delayed.clone(),
+        );
+        let parked = "Services whose next try only another content or an operator's hand can help";
+        registry.register("parked", parked, self.parked.clone());
+        let strangers = "Objects that are not Tributary's under names it needs";
+        registry.register("strangers", strangers, self.strangers.clone());
+        registry.register("queued", "Services that wait to be planned", self.queued.clone());
+    }
+
+    pub(super) fn count(&self, action: &Action, result: &'static str) {
+        let action = match action {
+            Action::ApplyImport { .. } => "apply_import",
+            Action::ApplyImportStatus { .. } => "apply_import_status",
+            Action::ApplyDerived { .. } => "apply_derived_service",
+            Action::ApplySlice { .. } => "apply_slice",
+            Action::Delete {
+                kind: Kind::Import, ..
+            } => "delete_import",
+            Action::Delete {
+                kind: Kind::Derived, ..
+            } => "delete_derived_service",
+            Action::Delete {
+                kind: Kind::Slice, ..
+            } => "delete_slice",
+            Action::ApplyExportStatus { .. } => "apply_export_status",
+            Action::ConflictEvent { .. } => "conflict_event",
+        };
+        self.actions.get_or_create(&ActionLabels { action, result }).inc();
+    }
+}

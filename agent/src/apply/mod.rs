@@ -1,0 +1,22 @@
+//! Apply: brings the cluster to what the hub desires, service by service, and touches only what is ours.
+//! The decisions are `plan`'s; here are the queue, the requests, and what to do when they fail.
+//!
+//! * [`Driver`]: the loop; [`Handle`]: how the link feeds it and the rest of the agent asks it;
+//! * `convert`: Kubernetes objects ↔ plain values; `perform`: the requests; `failure`: what an error means;
+//! * `served_fields`: which fields the cluster's ServiceImport has.
+
+mod convert;
+mod driver;
+mod event;
+mod failure;
+mod handle;
+mod metrics;
+mod perform;
+mod served_fields;
+mod step;
+mod view;
+
+pub use convert::ANNOTATION_SOURCE_CLUSTERS;
+pub use driver::{CONCURRENT_SERVICES_MAX, Driver};
+pub use handle::{Applied, DriverConfig, Handle};
+pub use metrics::ApplyMetrics;

@@ -1,0 +1,264 @@
+//! Performs the actions of a plan, one after the other, and shows their answers to the stores at once.
+//! Every write is a forced server-side apply; before an object is created, the cluster is asked whether it is
+//! there. It never decides what to write.
+
+use std::fmt::Debug;
+
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Api, Client, Resource,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use shared::{
+    api::names::{AGENT_MANAGER, MULTICLUSTER_API_VERSION},
+    model::ServiceKey,
+};
+use tracing::warn;
+
+use super::{
+    convert::{derived, export, import, owned, slice},
+    event::{self, Note},
+    failure::Failure,
+};
+use crate::{
+    plan::{Action, Kind},
+    watch::{Watched, Watches},
+};
+
+/// Writes to one cluster.
+#[derive(Clone)]
+pub(crate) struct Performer {
+    client: Client,
+    watches: Watches,
+}
+
+impl Performer {
+    pub(crate) fn new(client: Client, watches: Watches) -> Self {
+        Self { client, watches }
+    }
+
+    /// Performs one action on the objects of `service`.
+    pub(crate) async fn perform(&self, service: &ServiceKey, action: &Action) -> Result<(), Failure> {
+        let namespace = &service.namespace;
+        match action {
+            Action::ApplyImport {
+                uid,
+                content,
+                revision,
+            } => {
+                let body = import::import_json(service, uid.as_deref(), content, *revision);
+                self.apply(
+                    &self.watches.imports,
+                    &service.name,
+                    namespace,
+                    uid.as_deref(),
+                    body,
+                )
+                .await
+            }
+            Action::ApplyImportStatus { uid, status } => {
+                let found = self.watches.imports.get(namespace, &service.name);
+                let uid = uid
+                    .as_deref()
+                    .or(found.as_ref().and_then(|found| found.metadata.uid.as_deref()));
+                let now = Timestamp::now();
+                let body = import::import_status_json(service, uid, status, found.as_deref(), now);
+                self.apply_status(&self.watches.imports, &service.name, namespace, body)
+                    .await
+            }
+            Action::ApplyDerived {
+                name,
+                uid,
+                content,
+                cluster_ips,
+            } => {
+                let found = self
+                    .watches
+                    .services
+                    .get(namespace, name)
+                    .filter(|_| uid.is_some());
+                let uid = uid.as_deref();
+                let body = derived::derived_json(service, name, uid, content, cluster_ips, found.as_deref());
+                self.apply(&self.watches.services, name, namespace, uid, body)
+                    .await
+            }
+            Action::ApplySlice {
+                name,
+                uid,
+                content,
+                revision,
+            } => {
+                let body = slice::slice_json(namespace, name, uid.as_deref(), content, *revision);
+                self.apply(&self.watches.slices, name, namespace, uid.as_deref(), body)
+                    .await
+            }
+            Action::Delete { kind, name, uid } => self.delete(*kind, namespace, name, uid).await,
+            Action::ApplyExportStatus { uid, conditions } => {
+                let found = self.watches.exports.get(namespace, &service.name);
+                let now = Timestamp::now();
+                let body = export::export_status_json(service, uid, conditions, found.as_deref(), now);
+                self.apply_status(&self.watches.exports, &service.name, namespace, body)
+                    .await
+            }
+            Action::ConflictEvent {
+                export_uid,
+                reason,
+                message,
+            } => {
+                self.conflict_event(service, export_uid, reason, message).await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn apply<K>(
+        &self,
+        store: &Watched<K>,
+        name: &str,
+        namespace: &str,
+        uid: Option<&str>,
+        body: Value,
+    ) -> Result<(), Failure>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        if uid.is_none()
+            && let Some(found) = api.get_opt(name).await?
+        {
+            // ours after a lost answer, or a stranger's: the next plan sees which
+            store.written(found);
+            return Err(Failure::Stale(format!("{name} is already there")));
+        }
+        let written = api.patch(name, &force(), &Patch::Apply(&body)).await?;
+        if uid.is_none() && owned::has_other_managers(&written) {
+            return self.give_back(store, &api, name, &body, &written).await;
+        }
+        store.written(written);
+        Ok(())
+    }
+
+    /// Somebody created the object between our look and our write: an apply of nothing takes our fields back.
+    async fn give_back<K>(
+        &self,
+        store: &Watched<K>,
+        api: &Api<K>,
+        name: &str,
+        body: &Value,
+        written: &K,
+    ) -> Result<(), Failure>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let metadata = json!({
+            "namespace": body["metadata"]["namespace"], "name": name, "uid": written.meta().uid,
+        });
+        let nothing = json!({
+            "apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata,
+        });
+        warn!(kind = %K::kind(&()), name, "somebody else created the object at the same moment: taking our fields back");
+        let left = api.patch(name, &force(), &Patch::Apply(&nothing)).await?;
+        store.written(left);
+        Err(Failure::Stale(format!("{name} was created by somebody else")))
+    }
+
+    async fn apply_status<K>(
+        &self,
+        store: &Watched<K>,
+        name: &str,
+        namespace: &str,
+        body: Value,
+    ) -> Result<(), Failure>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let written = api.patch_status(name, &force(), &Patch::Apply(&body)).await?;
+        store.written(written);
+        Ok(())
+    }
+
+    async fn delete(&self, kind: Kind, namespace: &str, name: &str, uid: &str) -> Result<(), Failure> {
+        let watches = &self.watches;
+        match kind {
+            Kind::Import => self.delete_from(&watches.imports, namespace, name, uid).await,
+            Kind::Derived => self.delete_from(&watches.services, namespace, name, uid).await,
+            Kind::Slice => self.delete_from(&watches.slices, namespace, name, uid).await,
+        }
+    }
+
+    async fn delete_from<K>(
+        &self,
+        store: &Watched<K>,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), Failure>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
+        match api.delete(name, &params).await {
+            // with a finalizer of somebody else the object lives on for a while
+            Ok(either) => match either.left() {
+                Some(object) if object.meta().finalizers.iter().flatten().next().is_some() => {
+                    store.written(object);
+                }
+                _ => store.deleted(namespace, name, uid),
+            },
+            Err(kube::Error::Api(status)) if status.code == 404 => store.deleted(namespace, name, uid),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn conflict_event(&self, service: &ServiceKey, uid: &str, reason: &str, message: &str) {
+        let note = Note {
+            namespace: &service.namespace,
+            api_version: MULTICLUSTER_API_VERSION,
+            kind: "ServiceExport",
+            name: &service.name,
+            uid: Some(uid),
+            reason,
+            text: message,
+        };
+        event::write(&self.client, &note).await;
+    }
+
+    /// Tells people that an object that is not ours has a name that we need.
+    pub(crate) async fn stranger_event(&self, service: &ServiceKey, kind: Kind, name: &str) {
+        let text = format!(
+            "Tributary needs the name of this {} for the service {service} and does not touch what is not its own: \
+             delete or rename it.",
+            kind.as_str()
+        );
+        let note = Note {
+            namespace: &service.namespace,
+            api_version: match kind {
+                Kind::Import => MULTICLUSTER_API_VERSION,
+                Kind::Derived => "v1",
+                Kind::Slice => "discovery.k8s.io/v1",
+            },
+            kind: kind.as_str(),
+            name,
+            uid: None,
+            reason: "NameTaken",
+            text: &text,
+        };
+        event::write(&self.client, &note).await;
+    }
+}
+
+fn force() -> PatchParams {
+    PatchParams::apply(AGENT_MANAGER).force()
+}

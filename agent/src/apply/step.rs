@@ -1,0 +1,230 @@
+//! One service: plan, perform, look again, until nothing is left to do or something stands in the way.
+//! Learns from refusals what not to ask for again.
+
+use std::time::Duration;
+
+use shared::model::{Revision, ServiceKey};
+use tracing::{debug, info, warn};
+
+use super::{
+    failure::Failure,
+    handle::{Applied, Shared, lock},
+    view,
+};
+use crate::plan::{Action, LocalConfig, NamespaceState, Plan, Report, View, plan};
+
+/// Most plans in a row for one service; a longer fight with somebody else goes on later.
+const PLANS_MAX: usize = 12;
+
+/// How it went.
+#[derive(Debug, Clone)]
+pub(super) enum Outcome {
+    /// Everything is as it should be.
+    Settled,
+    /// Something stands in the way: try again, not before this time has passed if one is given.
+    Retry {
+        /// What the API server asked for.
+        after: Option<Duration>,
+        /// Only another content or an operator's hand helps.
+        parked: bool,
+    },
+}
+
+/// Works on `service` until it is settled or stuck.
+pub(super) async fn step(shared: &Shared, service: &ServiceKey) -> Outcome {
+    let mut wrote = false;
+    for _ in 0..PLANS_MAX {
+        let Some((view, plan)) = planned(shared, service) else {
+            return Outcome::Settled; // the served schema is not known: everything is planned once it is
+        };
+        report(shared, service, &plan).await;
+        if plan.is_settled() {
+            settled(shared, service, &view, wrote);
+            return Outcome::Settled;
+        }
+        match perform_all(shared, service, &view, plan).await {
+            Ok(()) => wrote = true,
+            Err(Stuck::Learned) => {}
+            Err(Stuck::Failed(failure)) => return stuck(shared, service, &failure),
+        }
+    }
+    Outcome::Retry {
+        after: None,
+        parked: false,
+    }
+}
+
+fn planned(shared: &Shared, service: &ServiceKey) -> Option<(View, Plan)> {
+    let served = (*lock(&shared.served))?;
+    let config = LocalConfig {
+        cluster: shared.config.cluster.clone(),
+        served,
+    };
+    let refused = lock(&shared.refused_exports).get(service).cloned();
+    let mut refusals = lock(&shared.refusals).get(service).cloned().unwrap_or_default();
+    refusals.families.clone_from(&lock(&shared.refused_families));
+    let desired = lock(&shared.desired);
+    let view = view::view(
+        &shared.watches,
+        &desired,
+        &config.cluster,
+        &shared.config.deny,
+        refused.as_ref(),
+        refusals,
+        service,
+    );
+    let plan = plan(&desired, &view, &config, service);
+    Some((view, plan))
+}
+
+/// Nothing is left to do.
+fn settled(shared: &Shared, service: &ServiceKey, view: &View, wrote: bool) {
+    let mut desired = lock(&shared.desired);
+    let known = view.known.imports && view.known.slices && view.namespace != NamespaceState::Unknown;
+    if known && view.import.ours().is_none() && view.our_slices().next().is_none() {
+        desired.removals_done(service);
+    }
+    if !wrote {
+        return;
+    }
+    let import = desired.import(service).map(|import| import.revision);
+    let slices = desired.slices(service).map(|slice| slice.revision);
+    let revision = slices.chain(import).max().unwrap_or(Revision(0));
+    drop(desired);
+    debug!(%service, %revision, "applied");
+    let notice = Applied {
+        service: service.clone(),
+        revision,
+    };
+    let _ = shared.applied.send(notice); // nobody listens: nothing is lost
+}
+
+enum Stuck {
+    /// The API server refused a value that the next plan leaves out.
+    Learned,
+    Failed(Failure),
+}
+
+async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: Plan) -> Result<(), Stuck> {
+    let mut postponed = None;
+    for action in &plan.actions {
+        let result = shared.performer.perform(service, action).await;
+        shared
+            .metrics
+            .count(action, result.as_ref().map_or_else(Failure::word, |()| "done"));
+        match result {
+            Ok(()) => learned_from_success(shared, service, action),
+            Err(failure) => {
+                let known_before = view.refusals.derived.is_some();
+                if learned(shared, service, view, action, &failure) {
+                    return Err(Stuck::Learned);
+                }
+                // the rest of the plan already reckons with a Service that cannot be written
+                let goes_on =
+                    known_before && failure.is_lasting() && matches!(action, Action::ApplyDerived { .. });
+                if !goes_on {
+                    return Err(Stuck::Failed(failure));
+                }
+                postponed = Some(failure);
+            }
+        }
+    }
+    match postponed {
+        Some(failure) => Err(Stuck::Failed(failure)),
+        None => Ok(()),
+    }
+}
+
+/// Takes note of what the cluster refuses in a derived Service. True when the next plan is another one.
+fn learned(shared: &Shared, service: &ServiceKey, view: &View, action: &Action, failure: &Failure) -> bool {
+    let Action::ApplyDerived {
+        content, cluster_ips, ..
+    } = action
+    else {
+        return false;
+    };
+    let (words, fields) = match failure {
+        Failure::Refused { message, fields } => (message, &fields[..]),
+        Failure::Forbidden(message) => (message, &[][..]),
+        _ => return false,
+    };
+    let names = |part: &str| fields.iter().any(|field| field.contains(part));
+    if names("ipFamil") {
+        return lock(&shared.refused_families).insert(content.ip_families.clone());
+    }
+    let mut all = lock(&shared.refusals);
+    let refusals = all.entry(service.clone()).or_default();
+    let before = refusals.clone();
+    let policies = &content.policies;
+    if names("clusterIP") && !cluster_ips.is_empty() {
+        refusals.cluster_ips = true;
+    } else if names("trafficDistribution") {
+        refusals
+            .traffic_distribution
+            .clone_from(&policies.traffic_distribution);
+    } else if names("internalTrafficPolicy") {
+        refusals
+            .internal_traffic_policy
+            .clone_from(&policies.internal_traffic_policy);
+    } else if names("sessionAffinityConfig") {
+        refusals.session_affinity_timeout_seconds = policies.session_affinity_timeout_seconds;
+    } else {
+        refusals.derived = Some(words.as_str().into());
+    }
+    *refusals != before && view.refusals.derived.is_none()
+}
+
+/// A Service that could be written is not refused any more.
+fn learned_from_success(shared: &Shared, service: &ServiceKey, action: &Action) {
+    if !matches!(action, Action::ApplyDerived { .. }) {
+        return;
+    }
+    let mut all = lock(&shared.refusals);
+    if let Some(refusals) = all.get_mut(service) {
+        refusals.derived = None;
+        refusals.cluster_ips = false;
+        if *refusals == Default::default() {
+            all.remove(service);
+        }
+    }
+}
+
+fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure) -> Outcome {
+    if let Failure::Schema(_) = failure {
+        shared.schema_changed.notify_one();
+    }
+    let after = match failure {
+        Failure::Throttled(after) => Some(*after),
+        _ => None,
+    };
+    let parked = failure.is_lasting();
+    if parked {
+        warn!(%service, %failure, "cannot bring the service to what is desired; trying again later");
+    } else {
+        debug!(%service, %failure, "trying again");
+    }
+    Outcome::Retry { after, parked }
+}
+
+/// Tells people about strangers, once for each.
+async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) {
+    let new: Vec<Report> = {
+        let mut reports = lock(&shared.reports);
+        let before = match plan.reports.is_empty() {
+            true => reports.remove(service),
+            false => reports.insert(service.clone(), plan.reports.clone()),
+        };
+        let before = before.unwrap_or_default();
+        let strangers = reports.values().map(Vec::len).sum::<usize>();
+        shared
+            .metrics
+            .strangers
+            .set(i64::try_from(strangers).unwrap_or(i64::MAX));
+        let new = plan.reports.iter().filter(|report| !before.contains(report));
+        new.cloned().collect()
+    };
+    for Report::Stranger { kind, name } in &new {
+        info!(%service, kind = kind.as_str(), %name, "the name is taken by an object that is not Tributary's: delete or rename it");
+        shared.performer.stranger_event(service, *kind, name).await;
+    }
+}
