@@ -100,6 +100,10 @@ pub struct ServeArgs {
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// Namespace of the ClusterProfiles in the hub's own cluster; tributary-<clusterset> unless given. It is made
+    /// if it is missing and the hub may
+    #[arg(long, env = "TRIBUTARY_INVENTORY_NAMESPACE", value_name = "NAME")]
+    pub inventory_namespace: Option<String>,
 }
 
 #[cfg(test)]

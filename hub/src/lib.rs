@@ -5,6 +5,7 @@
 //! * [`session`] → [`writer`] { decide → [`log`] → apply, by the rules of [`fold`] } → [`view`] → [`push`].
 //! * [`inspect`]: what people and tools read, and operators' decisions.
 //! * [`operate`]: the operator's command line.
+//! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
 //! * [`hub`] puts them together; [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
@@ -16,6 +17,7 @@ pub mod inspect;
 pub mod log;
 pub mod metrics;
 pub mod operate;
+pub mod profile;
 pub mod push;
 pub mod replay;
 pub mod run;

@@ -17,6 +17,7 @@ use crate::{
     clock::Clock,
     hub::{Hub, HubMetrics},
     log,
+    profile::{self, ProfileMetrics, ProfileWriter},
     session::SyncService,
     writer::Options,
 };
@@ -35,6 +36,8 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     tokio::spawn(signals);
     let mut metrics = Metrics::new("tributary_hub", env!("CARGO_PKG_VERSION"));
     let hub_metrics = HubMetrics::register(metrics.registry());
+    let profile_metrics = ProfileMetrics::register(metrics.registry());
+    let kubernetes = profile::client(args.kubeconfig.as_deref()).await?;
     let readiness = Readiness::default();
     let opening = readiness.handle("event log replayed");
     let starting = readiness.handle("gRPC port open");
@@ -78,6 +81,13 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         "the admin port",
         admin.serve(readiness.clone(), metrics.finish(), drain.clone()),
     );
+    if let Some(client) = kubernetes {
+        let default = || profile::default_namespace(&hub.clusterset);
+        let namespace = args.inventory_namespace.clone().unwrap_or_else(default);
+        info!(%namespace, "keeping ClusterProfiles in the hub's own Kubernetes cluster");
+        let profiles = ProfileWriter::new(client, namespace, &hub, profile_metrics, drain.clone());
+        supervisor.spawn("the ClusterProfile writer", profiles.run());
+    }
     let (health_reporter, health) = tonic_health::server::health_reporter();
     health_reporter.set_serving::<SyncServer<SyncService>>().await;
     let server = tonic::transport::Server::builder()

@@ -5,6 +5,7 @@ mod conformance;
 mod crds;
 mod manifests;
 mod permissions;
+mod profiles;
 mod real_clusters;
 mod registered;
 mod scenarios;
@@ -24,5 +25,6 @@ fn main() -> ExitCode {
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());
     trials.extend(scenarios::trials());
+    trials.extend(profiles::trials());
     tributary_e2e::suite::run(trials)
 }

@@ -63,7 +63,7 @@ fn withdrawn(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String>
     }
     let alone = |service: &&&ServiceKey| state.exporters(service).all(|exporter| exporter == cluster);
     let (ending, narrowed): (Vec<&ServiceKey>, Vec<&ServiceKey>) =
-        services.iter().partition(|service| alone(&service));
+        services.iter().partition(|service| alone(service));
     let mut effects = vec![format!(
         "its exports are withdrawn, and its endpoints removed in every cluster: {}",
         some(&services)

@@ -108,3 +108,21 @@ pub(super) fn failed(status: &Status) -> anyhow::Error {
         _ => anyhow!("{message}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_takes_them() {
+        for (word, typed) in [
+            ("https://hub:8443", "https://hub:8443"),
+            ("/a b/c", "'/a b/c'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+            ("$HOME", "'$HOME'"),
+        ] {
+            assert_eq!(quoted(word), typed);
+        }
+    }
+}

@@ -146,3 +146,39 @@ fn columns(rows: Vec<Vec<String>>) -> String {
     };
     rows.iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_stand_in_columns_that_align() {
+        let member = |cluster: &str, exports| v1::MemberState {
+            cluster: cluster.to_owned(),
+            incarnation: 1,
+            state: v1::SourceState::SourceLive.into(),
+            listed: true,
+            connected: exports > 0,
+            key_fingerprints: vec!["ab".repeat(32)],
+            exports,
+            state_since: Some(Timestamp {
+                seconds: 1_700_000_000,
+                nanos: 5,
+            }),
+            ..v1::MemberState::default()
+        };
+        let response = v1::ListMembersResponse {
+            epoch: "1000-07".to_owned(),
+            revision: 12,
+            members: vec![member("east", 3), member("a-long-name", 0)],
+        };
+        let text = members(&response, Output::Text);
+        let expected = "\
+CLUSTER      STATE  SINCE                 LISTED  CONNECTED  EXPORTS  SLICES  JOINED-AT  KEYS
+east         live   2023-11-14T22:13:20Z  yes     yes        3        0       1          abababababababab
+a-long-name  live   2023-11-14T22:13:20Z  yes     no         0        0       1          abababababababab
+2 members at revision 12 of epoch 1000-07
+";
+        assert_eq!(text, expected);
+    }
+}

@@ -76,8 +76,11 @@ async fn every_method_refuses_another_clusterset_and_a_connection_without_a_peer
                 .err()
                 .expect("refused");
             assert_eq!(bare.code(), Code::Unauthenticated, "{bare}");
-            let mut named = $message;
-            named.clusterset = "other".into();
+            let named = {
+                let mut message = $message;
+                message.clusterset.push_str("other");
+                message
+            };
             let status = $service::$method(inspection, by_alice(named))
                 .await
                 .err()

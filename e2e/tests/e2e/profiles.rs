@@ -1,0 +1,369 @@
+//! Owns: the life of ClusterProfiles in the hub's own cluster, on simulated and on real API servers.
+//! Never: starts agents; members are sessions that report by hand.
+
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use hub::{
+    hub::{Hub, HubMetrics},
+    inspect::Inspection,
+    log::{MemoryDisk, MemoryLog},
+    profile::{ProfileMetrics, ProfileWriter, default_namespace},
+    writer::{AdmitRequest, CursorCheck, Options, Request, SessionEvent, SessionSink},
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams},
+    runtime::wait::{await_condition, conditions::is_deleted},
+};
+use libtest_mimic::Trial;
+use prometheus_client::registry::Registry;
+use proto::v1::{EvictMemberRequest, membership_server::Membership};
+use serde_json::json;
+use shared::{
+    api::{
+        cluster_profile::ClusterProfile,
+        names::{CLUSTER_MANAGER, HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_CLUSTERSET},
+    },
+    identity::Identity,
+    model::{
+        ClusterId, ClusterProperty, Clusterset, ControlPlane, Epoch, Fact, Health, KeyFingerprint,
+        PropertyValue, Revision, SessionId, UnixMillis,
+        sync::{Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
+    },
+    tls::PeerIdentity,
+    wire,
+};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tributary_e2e::{
+    deploy,
+    real::Fleet,
+    sim::{SimCluster, SimConfig},
+    suite::{real_test, sim_test, unique_name},
+};
+
+/// How long anything may take to be seen.
+const SEEN_WAIT: Duration = Duration::from_secs(30);
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        sim_test("profiles::follow_their_members", || async {
+            let cluster = SimCluster::new(SimConfig::default())?;
+            follow_their_members(cluster.client()).await
+        }),
+        real_test("profiles::follow_their_members", |fleet: Arc<Fleet>| async move {
+            let client = fleet.clusters()[0].client().await?;
+            deploy::install(&client, &deploy::DIRECTORIES).await?;
+            follow_their_members(client).await
+        }),
+    ]
+}
+
+async fn follow_their_members(client: Client) -> anyhow::Result<()> {
+    let world = World::start(client)?;
+    let writing = world.write();
+    let mut east = world.join("east").await?;
+    let made = world.wait("east", |_| true).await?;
+    ensure!(
+        made.labels().get(LABEL_CLUSTER_MANAGER).map(String::as_str) == Some(CLUSTER_MANAGER),
+        "{made:?}"
+    );
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let label = namespaces
+        .get(&world.namespace)
+        .await?
+        .labels()
+        .get(LABEL_CLUSTERSET)
+        .cloned();
+    ensure!(
+        label.as_deref() == Some(world.clusterset.name()),
+        "the namespace's label is {label:?}"
+    );
+
+    let property = ClusterProperty {
+        name: "location".into(),
+        value: PropertyValue::Text("apac".into()),
+    };
+    let located = Fact::ClusterPropertyUpserted(Arc::new(property));
+    east.report(vec![health(ControlPlane::Ready), located]).await?;
+    world
+        .wait("east", |profile| {
+            healthy(profile) == "True" && properties(profile) == ["location=apac"]
+        })
+        .await?;
+    east.report(vec![health(ControlPlane::NotReady)]).await?;
+    world.wait("east", |profile| healthy(profile) == "False").await?;
+    east.report(vec![Fact::ClusterPropertyRemoved("location".into())])
+        .await?;
+    let settled = world
+        .wait("east", |profile| properties(profile).is_empty())
+        .await?;
+
+    let stranger = world.apply_as("somebody", "west", json!({})).await?;
+    let _west = world.join("west").await?;
+    // A restarted hub finds everything as it should be. What it does for north shows that it has looked.
+    writing.end().await?;
+    let writing = world.write();
+    let _north = world.join("north").await?;
+    world
+        .wait("north", |profile| !healthy(profile).is_empty())
+        .await?;
+    ensure!(
+        world.profiles.get("east").await?.resource_version() == settled.resource_version(),
+        "east was written"
+    );
+    ensure!(
+        world.profiles.get("west").await?.resource_version() == stranger.resource_version(),
+        "west is not ours"
+    );
+
+    world
+        .apply_as("meddler", "east", json!({ LABEL_CLUSTER_MANAGER: "meddler" }))
+        .await?;
+    let ours = |profile: &ClusterProfile| {
+        profile
+            .labels()
+            .get(LABEL_CLUSTER_MANAGER)
+            .is_some_and(|manager| manager == CLUSTER_MANAGER)
+    };
+    world.wait("east", ours).await?;
+
+    let uid = settled.uid().context("a uid")?;
+    for cluster in ["east", "west"] {
+        world.evict(cluster).await?;
+    }
+    let gone = await_condition(world.profiles.clone(), "east", is_deleted(&uid));
+    timeout(SEEN_WAIT, gone).await.context("east's profile stays")??;
+    ensure!(
+        world.profiles.get("west").await?.uid() == stranger.uid(),
+        "a stranger's profile was deleted"
+    );
+    writing.end().await
+}
+
+struct World {
+    client: Client,
+    hub: Hub,
+    clusterset: Clusterset,
+    namespace: String,
+    profiles: Api<ClusterProfile>,
+}
+
+/// A profile writer that runs.
+struct Writing {
+    drain: CancellationToken,
+    task: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Writing {
+    async fn end(self) -> anyhow::Result<()> {
+        self.drain.cancel();
+        self.task.await?
+    }
+}
+
+impl World {
+    fn start(client: Client) -> anyhow::Result<Self> {
+        let clusterset = Clusterset::new("example.org", &unique_name("inventory"))?;
+        let epoch = Epoch::default().next(UnixMillis(1_000), 7);
+        let log = MemoryLog::open(&MemoryDisk::default(), &clusterset, epoch)?;
+        let options = Options {
+            hub: "hub".into(),
+            hub_version: "test".into(),
+            adopt_epoch: false,
+        };
+        let metrics = HubMetrics::register(&mut Registry::default());
+        let hub = Hub::start(Box::new(log), options, metrics)?;
+        let namespace = default_namespace(&clusterset);
+        let profiles = Api::namespaced(client.clone(), &namespace);
+        Ok(Self {
+            client,
+            hub,
+            clusterset,
+            namespace,
+            profiles,
+        })
+    }
+
+    fn write(&self) -> Writing {
+        let drain = CancellationToken::new();
+        let metrics = ProfileMetrics::register(&mut Registry::default());
+        let namespace = self.namespace.clone();
+        let writer = ProfileWriter::new(self.client.clone(), namespace, &self.hub, metrics, drain.clone());
+        Writing {
+            drain,
+            task: tokio::spawn(writer.run()),
+        }
+    }
+
+    async fn wait(
+        &self,
+        name: &str,
+        wanted: impl Fn(&ClusterProfile) -> bool + Send,
+    ) -> anyhow::Result<ClusterProfile> {
+        let seen = |profile: Option<&ClusterProfile>| profile.is_some_and(&wanted);
+        let waited = timeout(SEEN_WAIT, await_condition(self.profiles.clone(), name, seen)).await;
+        match waited {
+            Ok(profile) => profile?.context("it is there"),
+            Err(_) => anyhow::bail!("{name} is {:#?}", self.profiles.get_opt(name).await?),
+        }
+    }
+
+    async fn apply_as(
+        &self,
+        manager: &str,
+        name: &str,
+        labels: serde_json::Value,
+    ) -> anyhow::Result<ClusterProfile> {
+        let body = json!({
+            "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+            "kind": "ClusterProfile",
+            "metadata": { "name": name, "labels": labels },
+            "spec": { "clusterManager": { "name": CLUSTER_MANAGER } },
+        });
+        ensure!(manager != HUB_MANAGER, "a stranger has a name of its own");
+        let as_manager = PatchParams::apply(manager).force();
+        Ok(self
+            .profiles
+            .patch(name, &as_manager, &Patch::Apply(body))
+            .await?)
+    }
+
+    async fn join(&self, id: &str) -> anyhow::Result<Member> {
+        let cluster = ClusterId::new(id)?;
+        let (sender, events) = mpsc::unbounded_channel();
+        let heard_at = Arc::new(AtomicU64::new(0));
+        let sink = SessionSink {
+            cluster: cluster.clone(),
+            events: sender,
+            heard_at,
+        };
+        let hello = Hello {
+            protocol_version: PROTOCOL_VERSION,
+            features: 0,
+            agent_version: "test".into(),
+            highest_epoch: None,
+            cluster_fingerprint: format!("uid-{id}").into(),
+            instance: format!("instance-{id}").into(),
+            lease_transitions: 1,
+            cursor: None,
+            exports_digest: None,
+            properties_digest: None,
+            sources_held: Default::default(),
+            interest: Interest::default(),
+        };
+        let request = AdmitRequest {
+            cluster: cluster.clone(),
+            key: KeyFingerprint([id.as_bytes()[0]; 32]),
+            hello,
+            cursor: CursorCheck::Absent,
+            silent_holder: None,
+            tombstone_floor: Revision(0),
+        };
+        let admitted = self.hub.writer.admit(request, sink).await?;
+        let session = admitted
+            .map_err(|why| anyhow::anyhow!("{why:?}"))?
+            .welcome
+            .session;
+        Ok(Member {
+            cluster,
+            session,
+            writer: self.hub.writer.clone(),
+            events,
+            sequence: 0,
+        })
+    }
+
+    async fn evict(&self, cluster: &str) -> anyhow::Result<()> {
+        let inspection = Inspection::new(
+            self.clusterset.clone(),
+            self.hub.writer.clone(),
+            self.hub.view.clone(),
+            self.hub.reader.clone(),
+            Default::default(),
+            CancellationToken::new(),
+        );
+        let set = self.clusterset.name();
+        let peer = PeerIdentity {
+            identity: Identity::parse(&format!("spiffe://example.org/clusterset/{set}/operator/alice"))?,
+            key_fingerprint: KeyFingerprint([1; 32]),
+            not_after: UnixMillis(u64::MAX),
+            remote: None,
+        };
+        let evict = EvictMemberRequest {
+            cluster: cluster.to_owned(),
+            confirm: true,
+            ..Default::default()
+        };
+        let mut request = tonic::Request::new(evict);
+        request.extensions_mut().insert(Arc::new(peer));
+        inspection.evict(request).await?;
+        Ok(())
+    }
+}
+
+struct Member {
+    cluster: ClusterId,
+    session: SessionId,
+    writer: hub::writer::WriterHandle,
+    events: mpsc::UnboundedReceiver<SessionEvent>,
+    sequence: u64,
+}
+
+impl Member {
+    /// Reports facts and waits until they are durable.
+    async fn report(&mut self, facts: Vec<Fact>) -> anyhow::Result<()> {
+        let mut observations = Vec::new();
+        for fact in &facts {
+            self.sequence += 1;
+            let item = ObservedItem::Fact(wire::encode_fact(fact));
+            observations.push(Observation {
+                sequence: self.sequence,
+                item,
+            });
+        }
+        let request = Request::Observe {
+            session: self.session,
+            cluster: self.cluster.clone(),
+            observations,
+        };
+        self.writer.room().await?.send(request);
+        loop {
+            match self.events.recv().await.context("the session is open")? {
+                SessionEvent::Acknowledged(sequence) if sequence == self.sequence => return Ok(()),
+                SessionEvent::Acknowledged(_) => {}
+                other => anyhow::bail!("{other:?}"),
+            }
+        }
+    }
+}
+
+fn health(control_plane: ControlPlane) -> Fact {
+    let kubernetes_version = "v1.33.1".into();
+    Fact::HealthReported(Arc::new(Health {
+        kubernetes_version,
+        control_plane,
+        failed_checks: Vec::new(),
+    }))
+}
+
+fn healthy(profile: &ClusterProfile) -> String {
+    let conditions = profile.status.iter().flat_map(|status| &status.conditions);
+    let mut healthy = conditions.filter(|condition| condition.type_ == "ControlPlaneHealthy");
+    healthy
+        .next()
+        .map(|condition| condition.status.clone())
+        .unwrap_or_default()
+}
+
+fn properties(profile: &ClusterProfile) -> Vec<String> {
+    let properties = profile.status.iter().flat_map(|status| &status.properties);
+    properties
+        .map(|property| format!("{}={}", property.name, property.value))
+        .collect()
+}

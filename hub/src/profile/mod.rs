@@ -1,0 +1,58 @@
+//! ClusterProfiles (KEP-4322) in the hub's own Kubernetes cluster: one per member, in the inventory namespace.
+//!
+//! * `wanted.rs`: what the state says. `object.rs`: a profile as a Kubernetes object, and how two differ.
+//! * `budget.rs`, `inventory.rs`: when which object is written or deleted; pure.
+//! * `namespace.rs`, `api.rs`: the requests. `run.rs`: the loop around them.
+//!
+//! The hub serves without Kubernetes as well as with it: nothing here ever stops it, and nothing reads back from
+//! Kubernetes into the state.
+
+mod api;
+mod budget;
+mod inventory;
+mod metrics;
+mod namespace;
+mod object;
+mod run;
+mod wanted;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use anyhow::Context;
+use kube::{Client, Config, config::KubeConfigOptions};
+use shared::{api::names::INVENTORY_NAMESPACE_PREFIX, model::Clusterset};
+use tracing::info;
+
+pub use budget::{BURST_MAX, Budget, FLIP_DEBT_MAX, MILLIS_PER_WRITE, Urgency};
+pub use metrics::ProfileMetrics;
+pub use run::ProfileWriter;
+
+/// A client for the hub's own cluster: from the kubeconfig if one is named, else from the pod's service account.
+/// `None`: there is neither, and profiles are shown over gRPC only.
+pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Option<Client>> {
+    let config = match kubeconfig {
+        Some(path) => {
+            let read = kube::config::Kubeconfig::read_from(path)
+                .with_context(|| format!("--kubeconfig {} cannot be read", path.display()))?;
+            let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+            config.with_context(|| format!("--kubeconfig {} names no cluster to use", path.display()))?
+        }
+        None => match Config::incluster() {
+            Ok(config) => config,
+            Err(_) => {
+                info!("no --kubeconfig and no service account: ClusterProfiles are shown over gRPC only");
+                return Ok(None);
+            }
+        },
+    };
+    let client = Client::try_from(config).context("no client can be made for the hub's own cluster")?;
+    Ok(Some(client))
+}
+
+/// The inventory namespace unless another is asked for.
+pub fn default_namespace(clusterset: &Clusterset) -> String {
+    format!("{INVENTORY_NAMESPACE_PREFIX}{}", clusterset.name())
+}

@@ -1,0 +1,205 @@
+//! A profile as a Kubernetes object: what is written, whose an object is, and how it differs from what is wanted.
+//! Pure; it knows the fields of managedFields, and it never looks at what others own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time},
+    jiff::Timestamp,
+};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use shared::{
+    api::{
+        cluster_profile::{ClusterProfile, ClusterProfileStatus, ClusterVersion, Property},
+        conditions::{Condition, MESSAGE_CHARS_MAX},
+        names::{
+            CLUSTER_MANAGER, HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_INVENTORY_MEMBER_ID, LABEL_MANAGED_BY,
+            MULTICLUSTER_GROUP,
+        },
+    },
+    model::{ClusterProperty, PropertyValue, UnixMillis},
+};
+
+use super::budget::Urgency;
+use crate::fold::{Profile, ProfileCondition};
+
+/// How an object that is there differs from the one wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Difference {
+    /// Not at all, as far as it is ours.
+    None,
+    /// It has to be written.
+    Write {
+        /// Labels or spec differ.
+        metadata: bool,
+        /// The status differs; how urgent that is.
+        status: Option<Urgency>,
+    },
+    /// Somebody else made it.
+    NotOurs,
+}
+
+/// The labels that our objects have.
+pub(super) fn labels(profile: &Profile) -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        (LABEL_MANAGED_BY, HUB_MANAGER.to_owned()),
+        (LABEL_CLUSTER_MANAGER, CLUSTER_MANAGER.to_owned()),
+        (LABEL_INVENTORY_MEMBER_ID, profile.cluster.to_string()),
+    ])
+}
+
+/// The body that applies labels and spec.
+pub(super) fn metadata_body(profile: &Profile, uid: Option<&str>) -> Value {
+    let mut body = empty_body(profile.cluster.as_str(), uid);
+    body["metadata"]["labels"] = json!(labels(profile));
+    body["spec"] =
+        json!({ "displayName": profile.cluster.as_str(), "clusterManager": { "name": CLUSTER_MANAGER } });
+    body
+}
+
+/// The body that applies the status.
+pub(super) fn status_body(profile: &Profile, uid: Option<&str>) -> Value {
+    let mut body = empty_body(profile.cluster.as_str(), uid);
+    body["status"] = json!(status(profile));
+    body
+}
+
+/// The body that applies nothing: whatever we own goes.
+pub(super) fn empty_body(name: &str, uid: Option<&str>) -> Value {
+    let mut metadata = json!({ "name": name });
+    if let Some(uid) = uid {
+        metadata["uid"] = uid.into();
+    }
+    json!({ "apiVersion": format!("{MULTICLUSTER_GROUP}/v1alpha1"), "kind": "ClusterProfile", "metadata": metadata })
+}
+
+/// The status that says what the profile says.
+pub(super) fn status(profile: &Profile) -> ClusterProfileStatus {
+    let version = &profile.kubernetes_version;
+    ClusterProfileStatus {
+        conditions: profile.conditions.iter().map(condition).collect(),
+        version: (!version.is_empty()).then(|| ClusterVersion {
+            kubernetes: Some(version.to_string()),
+        }),
+        properties: profile
+            .properties
+            .iter()
+            .filter_map(|listed| property(listed))
+            .collect(),
+        ..ClusterProfileStatus::default()
+    }
+}
+
+fn condition(shown: &ProfileCondition) -> Condition {
+    Condition {
+        type_: shown.condition_type.as_str().to_owned(),
+        status: shown.status.as_str().to_owned(),
+        reason: shown.reason.to_owned(),
+        message: shown.message.chars().take(MESSAGE_CHARS_MAX).collect(),
+        last_transition_time: time(shown.last_transition),
+        observed_generation: None,
+    }
+}
+
+/// Whole seconds, as the API server itself writes them.
+fn time(at: UnixMillis) -> Time {
+    let seconds = i64::try_from(at.0 / 1_000).unwrap_or(i64::MAX);
+    Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
+}
+
+/// An oversize value is left out, never cut; the condition Joined names it. When the value was last seen in the
+/// cluster is not known to the hub.
+fn property(listed: &ClusterProperty) -> Option<Property> {
+    match &listed.value {
+        PropertyValue::Text(value) => Some(Property {
+            name: listed.name.to_string(),
+            value: value.to_string(),
+            last_observed_time: None,
+        }),
+        PropertyValue::Oversize { .. } => None,
+    }
+}
+
+/// Ours: our label, and our name among the field managers.
+pub(super) fn is_ours(object: &ClusterProfile) -> bool {
+    let labelled = object
+        .labels()
+        .get(LABEL_MANAGED_BY)
+        .is_some_and(|manager| manager == HUB_MANAGER);
+    labelled && object.managed_fields().iter().any(is_our_entry)
+}
+
+/// Whether somebody else has written fields of it.
+pub(super) fn has_other_managers(object: &ClusterProfile) -> bool {
+    object.managed_fields().iter().any(|entry| !is_our_entry(entry))
+}
+
+fn is_our_entry(entry: &ManagedFieldsEntry) -> bool {
+    entry.manager.as_deref() == Some(HUB_MANAGER)
+}
+
+/// Compares an object with what is wanted. The time of a condition is no content.
+pub(super) fn difference(object: &ClusterProfile, wanted: &Profile) -> Difference {
+    if !is_ours(object) {
+        return Difference::NotOurs;
+    }
+    let labels_differ = labels(wanted)
+        .iter()
+        .any(|(label, value)| object.labels().get(*label) != Some(value));
+    let metadata = labels_differ || object.spec.display_name.as_deref() != Some(wanted.cluster.as_str());
+    let status = status_difference(object, &status(wanted));
+    match metadata || status.is_some() {
+        true => Difference::Write { metadata, status },
+        false => Difference::None,
+    }
+}
+
+fn status_difference(object: &ClusterProfile, wanted: &ClusterProfileStatus) -> Option<Urgency> {
+    let nothing = ClusterProfileStatus::default();
+    let there = object.status.as_ref().unwrap_or(&nothing);
+    let (mut flips, mut differs) = (false, there.version != wanted.version);
+    for condition in &wanted.conditions {
+        let known = there
+            .conditions
+            .iter()
+            .find(|known| known.type_ == condition.type_);
+        flips |= known.is_none_or(|known| known.status != condition.status);
+        differs |=
+            known.is_none_or(|known| known.reason != condition.reason || known.message != condition.message);
+    }
+    for property in &wanted.properties {
+        let known = there.properties.iter().find(|known| known.name == property.name);
+        differs |= known.is_none_or(|known| known.value != property.value);
+    }
+    differs |= owned(object, "f:properties", "name")
+        .iter()
+        .any(|name| wanted.properties.iter().all(|property| property.name != *name));
+    differs |= owned(object, "f:conditions", "type")
+        .iter()
+        .any(|name| wanted.conditions.iter().all(|condition| condition.type_ != *name));
+    match (flips, differs) {
+        (true, _) => Some(Urgency::Flip),
+        (false, true) => Some(Urgency::Ordinary),
+        (false, false) => None,
+    }
+}
+
+/// The items of a list in the status that we own, by the value of their key.
+fn owned(object: &ClusterProfile, list: &str, key: &str) -> BTreeSet<String> {
+    let ours = object.managed_fields().iter().filter(|entry| is_our_entry(entry));
+    let items = ours.filter_map(|entry| {
+        entry
+            .fields_v1
+            .as_ref()?
+            .0
+            .get("f:status")?
+            .get(list)?
+            .as_object()
+    });
+    let keys = items.flat_map(|items| items.keys()).filter_map(|item| {
+        let item: Value = serde_json::from_str(item.strip_prefix("k:")?).ok()?;
+        Some(item.get(key)?.as_str()?.to_owned())
+    });
+    keys.collect()
+}

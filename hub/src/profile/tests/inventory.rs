@@ -1,0 +1,282 @@
+//! What follows from what is wanted and what is there: writes, urgency, deletion, and above all nothing.
+
+use std::sync::Arc;
+
+use kube::runtime::watcher::Event;
+use serde_json::{Value, json};
+use shared::{api::cluster_profile::ClusterProfile, model::PropertyValue};
+
+use super::{cluster, lost, profile, property, written};
+use crate::{
+    fold::Profile,
+    profile::{
+        MILLIS_PER_WRITE, Urgency,
+        inventory::{ACTIONS_MAX, Action, Due, Inventory, Outcome},
+        object::{Difference, difference, status},
+        wanted::Wanted,
+    },
+};
+
+fn wanted(profiles: impl IntoIterator<Item = Profile>) -> Wanted {
+    profiles
+        .into_iter()
+        .map(|profile| (profile.cluster.clone(), Some(Arc::new(profile))))
+        .collect()
+}
+
+/// An inventory in which these objects are there.
+fn listed(objects: impl IntoIterator<Item = ClusterProfile>) -> Inventory {
+    let mut inventory = Inventory::new();
+    inventory.observe(Event::Init);
+    objects
+        .into_iter()
+        .for_each(|object| inventory.observe(Event::InitApply(object)));
+    inventory.observe(Event::InitDone);
+    inventory
+}
+
+fn differs(object: &ClusterProfile, wanted: &Profile) -> Option<(bool, Option<Urgency>)> {
+    match difference(object, wanted) {
+        Difference::Write { metadata, status } => Some((metadata, status)),
+        Difference::None => None,
+        Difference::NotOurs => panic!("ours"),
+    }
+}
+
+fn edited(more: Value) -> ClusterProfile {
+    written(&profile("east"), more)
+}
+
+#[test]
+fn nothing_is_written_when_nothing_changed() {
+    let mut inventory = listed([edited(json!({}))]);
+    inventory.want(wanted([profile("east")]));
+    assert_eq!(inventory.due(0), Due::default());
+    // A restarted hub that derives another time for the same status writes nothing either.
+    let mut later = profile("east");
+    later.conditions[0].last_transition.0 += 5_000;
+    inventory.want(wanted([later]));
+    assert_eq!(inventory.due(0), Due::default());
+}
+
+#[test]
+fn nothing_is_written_before_it_is_known_what_is_there() {
+    let mut inventory = Inventory::new();
+    inventory.want(wanted([profile("east")]));
+    inventory.observe(Event::Init);
+    inventory.observe(Event::InitApply(edited(json!({}))));
+    assert_eq!(inventory.due(0), Due::default());
+    inventory.observe(Event::InitDone);
+    assert_eq!(inventory.due(0), Due::default(), "it is as wanted");
+}
+
+#[test]
+fn a_listing_that_is_cut_off_leaves_the_last_one_in_force() {
+    let mut inventory = listed([edited(json!({}))]);
+    inventory.want(wanted([profile("east")]));
+    inventory.observe(Event::Init);
+    inventory.observe(Event::Init);
+    assert_eq!(inventory.due(0), Due::default());
+    inventory.observe(Event::InitDone);
+    assert_eq!(inventory.due(0).actions.len(), 1, "now it is known to be missing");
+}
+
+#[test]
+fn a_new_member_gets_its_profile_with_every_label_once() {
+    let mut inventory = listed([]);
+    inventory.want(wanted([profile("east")]));
+    let due = inventory.due(0);
+    let create = Action::Apply {
+        profile: Arc::new(profile("east")),
+        uid: None,
+        metadata: true,
+        status: true,
+    };
+    assert_eq!(due.actions, [create]);
+    assert_eq!(inventory.due(0), Due::default(), "it is under way");
+    inventory.done(&cluster("east"), Outcome::Written(Box::new(edited(json!({})))), 5);
+    assert_eq!(inventory.due(5), Due::default());
+    let labels = edited(json!({})).metadata.labels.expect("labels");
+    let labels: Vec<_> = labels
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(
+        labels,
+        [
+            ("app.kubernetes.io/managed-by", "tributary-hub"),
+            ("multicluster.x-k8s.io/inventory-member-id", "east"),
+            ("x-k8s.io/cluster-manager", "tributary"),
+        ]
+    );
+}
+
+#[test]
+fn only_a_status_that_flips_is_urgent() {
+    let object = edited(json!({}));
+    assert_eq!(
+        differs(&object, &lost("east")),
+        Some((false, Some(Urgency::Flip)))
+    );
+    let mut version = profile("east");
+    version.kubernetes_version = "v1.34.0".into();
+    assert_eq!(differs(&object, &version), Some((false, Some(Urgency::Ordinary))));
+    let mut message = profile("east");
+    message.conditions[1].message = "Another.".into();
+    assert_eq!(differs(&object, &message), Some((false, Some(Urgency::Ordinary))));
+    let fresh = edited(json!({ "status": null }));
+    assert_eq!(
+        differs(&fresh, &profile("east")),
+        Some((false, Some(Urgency::Flip)))
+    );
+}
+
+#[test]
+fn what_others_changed_in_our_fields_is_restored_and_their_own_fields_stay() {
+    let label = edited(json!({ "metadata": { "labels": { "x-k8s.io/cluster-manager": "other" } } }));
+    assert_eq!(differs(&label, &profile("east")), Some((true, None)));
+    let added = edited(json!({
+        "metadata": { "labels": { "team": "blue" }, "annotations": { "note": "theirs" } },
+        "status": { "properties": [{ "name": "location", "value": "apac" }, { "name": "theirs", "value": "1" }] },
+    }));
+    assert_eq!(differs(&added, &profile("east")), None);
+}
+
+#[test]
+fn a_property_that_ended_is_removed_when_we_wrote_it() {
+    let mut without = profile("east");
+    without.properties = vec![property("zone", "a")];
+    assert_eq!(
+        differs(&edited(json!({})), &without),
+        Some((false, Some(Urgency::Ordinary)))
+    );
+    without.properties.clear();
+    assert_eq!(
+        differs(&edited(json!({})), &without),
+        Some((false, Some(Urgency::Ordinary)))
+    );
+}
+
+#[test]
+fn an_oversize_property_is_left_out_and_no_time_is_invented() {
+    let mut oversize = profile("east");
+    let value = PropertyValue::Oversize {
+        characters: 5_000,
+        digest: [0; 16],
+    };
+    oversize.properties.push(Arc::new(shared::model::ClusterProperty {
+        name: "long".into(),
+        value,
+    }));
+    let status = status(&oversize);
+    assert_eq!(status.properties.len(), 1);
+    assert_eq!(status.properties[0].last_observed_time, None);
+    let time = serde_json::to_value(&status.conditions[0].last_transition_time).expect("a time");
+    assert_eq!(time, json!("2023-11-14T22:13:20Z"));
+}
+
+#[test]
+fn a_strangers_object_is_reported_and_neither_written_nor_deleted() {
+    let unlabelled =
+        edited(json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "someone" } } }));
+    let unmanaged = edited(json!({ "metadata": { "managedFields": [{ "manager": "kubectl" }] } }));
+    for stranger in [unlabelled, unmanaged] {
+        let mut inventory = listed([stranger]);
+        inventory.want(wanted([lost("east")]));
+        assert_eq!(inventory.due(0), Due::default());
+        assert!(inventory.not_ours().contains(&cluster("east")));
+        inventory.want(Wanted::from([(cluster("east"), None)]));
+        assert_eq!(inventory.due(0), Due::default());
+        assert!(inventory.not_ours().is_empty());
+    }
+}
+
+#[test]
+fn the_profile_of_a_former_member_is_deleted_and_of_an_unknown_cluster_is_not() {
+    let mut inventory = listed([edited(json!({})), written(&profile("unknown"), json!({}))]);
+    inventory.want(Wanted::from([(cluster("east"), None)]));
+    let delete = Action::Delete {
+        cluster: cluster("east"),
+        uid: "uid-1".to_owned(),
+    };
+    assert_eq!(inventory.due(0).actions, [delete]);
+    inventory.done(&cluster("east"), Outcome::Deleted, 0);
+    assert_eq!(inventory.due(0), Due::default());
+}
+
+#[test]
+fn ordinary_changes_keep_to_the_budget_and_flips_do_not_wait() {
+    let mut inventory = listed([edited(json!({}))]);
+    let mut object = edited(json!({}));
+    let mut writes = 0;
+    for round in 0..15 {
+        let mut changed = profile("east");
+        changed.kubernetes_version = format!("v1.{round}").into();
+        inventory.want(wanted([changed.clone()]));
+        let due = inventory.due(1_000);
+        if due.actions.is_empty() {
+            assert_eq!((due.waiting, due.wake_at), (1, Some(1_000 + MILLIS_PER_WRITE)));
+            continue;
+        }
+        writes += 1;
+        let version = (11 + round).to_string();
+        object = written(&changed, json!({ "metadata": { "resourceVersion": version } }));
+        inventory.done(
+            &cluster("east"),
+            Outcome::Written(Box::new(object.clone())),
+            1_000,
+        );
+    }
+    assert_eq!(writes, 10);
+    inventory.want(wanted([lost("east")]));
+    assert_eq!(inventory.due(1_000).actions.len(), 1, "a flip goes at once");
+    assert!(object.status.is_some());
+}
+
+#[test]
+fn a_failed_write_is_tried_again_later_and_not_before() {
+    let mut inventory = listed([]);
+    inventory.want(wanted([profile("east")]));
+    assert_eq!(inventory.due(0).actions.len(), 1);
+    inventory.done(&cluster("east"), Outcome::Failed { random: 0 }, 0);
+    let due = inventory.due(0);
+    assert_eq!((due.actions.len(), due.waiting, due.wake_at), (0, 1, Some(500)));
+    assert_eq!(inventory.due(500).actions.len(), 1);
+}
+
+#[test]
+fn a_watch_event_older_than_the_answer_to_a_write_changes_nothing() {
+    let mut inventory = listed([written(&lost("east"), json!({}))]);
+    inventory.want(wanted([profile("east")]));
+    assert_eq!(inventory.due(0).actions.len(), 1);
+    let newer = written(
+        &profile("east"),
+        json!({ "metadata": { "resourceVersion": "12" } }),
+    );
+    inventory.done(&cluster("east"), Outcome::Written(Box::new(newer)), 0);
+    let between = written(&lost("east"), json!({ "metadata": { "resourceVersion": "11" } }));
+    inventory.observe(Event::Apply(between));
+    assert_eq!(inventory.due(0), Due::default());
+    inventory.observe(Event::Delete(written(
+        &profile("east"),
+        json!({ "metadata": { "uid": "uid-1" } }),
+    )));
+    assert_eq!(
+        inventory.due(0).actions.len(),
+        1,
+        "what was deleted is made again"
+    );
+}
+
+#[test]
+fn many_members_are_handed_out_in_bounded_parts() {
+    let mut inventory = listed([]);
+    let members = (0..ACTIONS_MAX + 10).map(|number| profile(&format!("c{number}")));
+    inventory.want(wanted(members));
+    let first = inventory.due(0);
+    assert_eq!(
+        (first.actions.len(), first.waiting, first.wake_at),
+        (ACTIONS_MAX, 10, Some(0))
+    );
+    assert_eq!(inventory.due(0).actions.len(), 10);
+}
