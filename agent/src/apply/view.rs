@@ -85,12 +85,10 @@ pub(super) fn view(
     }
     let own_names = view.own_slices.iter().map(|slice| &*slice.name);
     for name in slice_names(desired, own, own_names, service) {
-        if !slices.contains_key(&name) {
-            let object = watches.slices.get(namespace, &name);
-            let found = slice::imported_from(object.as_deref());
-            if found != Found::Absent {
-                slices.insert(name, found);
-            }
+        let object = watches.slices.get(namespace, &name);
+        let found = slice::imported_from(object.as_deref());
+        if found != Found::Absent {
+            slices.entry(name).or_insert(found);
         }
     }
     view.slices = slices;

@@ -99,7 +99,8 @@ where
 {
     let kind = K::kind(&());
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_LONGEST);
-    let mut events = std::pin::pin!(watcher(api, watcher::Config::default()));
+    let begin = || watcher(api.clone(), watcher::Config::default()).boxed();
+    let mut events = begin();
     loop {
         let event = tokio::select! {
             biased;
@@ -114,6 +115,7 @@ where
             Some(Err(error)) => {
                 if is_not_served(&error) {
                     store.unlisted();
+                    events = begin(); // a watch would go on where it was: only a listing makes the kind known again
                     warn!(%kind, %error, "cannot list the kind: install its CRD, or let the agent read it (see deploy/)");
                 } else {
                     debug!(%kind, %error, "watch interrupted");

@@ -163,9 +163,7 @@ impl<K: Resource> Watched<K> {
 
     /// The kind cannot be listed (any more): what is held may be outdated.
     pub fn unlisted(&self) {
-        self.shared
-            .listed
-            .send_if_modified(|listed| std::mem::take(listed));
+        self.shared.listed.send_if_modified(std::mem::take);
     }
 
     fn put(&self, object: K) {

@@ -1,6 +1,7 @@
 //! The one test binary that crosses crates. Every test is registered here: the harness is not Rust's own, so an
 //! attribute `#[test]` in these files would compile to nothing.
 
+mod apply;
 mod conformance;
 mod crds;
 mod manifests;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     trials.extend(real_clusters::trials());
     trials.extend(sim_cluster::trials());
     trials.extend(conformance::trials());
+    trials.extend(apply::trials());
     trials.extend(crds::trials());
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());

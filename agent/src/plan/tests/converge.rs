@@ -54,10 +54,7 @@ fn a_port_that_comes_widens_the_service_first_and_one_that_goes_narrows_it_last(
 fn a_slice_waits_for_the_import_that_it_was_computed_under() {
     let mut late = slice("east", "a", "10.1.0.1");
     late.import_revision = Revision(9);
-    let desired = told(
-        &listed(),
-        both(import(&[port("http", 80)], &["east"]), &[late.clone()]),
-    );
+    let desired = told(&listed(), both(import(&[port("http", 80)], &["east"]), &[late]));
     let mut model = Model::settled(&desired);
     assert!(model.slices().is_empty());
     let mut desired = desired;
@@ -71,7 +68,8 @@ fn a_slice_waits_for_the_import_that_it_was_computed_under() {
 fn what_somebody_changed_is_put_back() {
     let desired = told(&listed(), http_from_east(&[port("http", 80)]));
     let settled = Model::settled(&desired);
-    let spoil: [(&str, fn(&mut View)); 5] = [
+    type Spoil = fn(&mut View);
+    let spoil: [(&str, Spoil); 5] = [
         ("import", |view| {
             let Found::Ours(import) = &mut view.import else {
                 panic!()
@@ -182,7 +180,7 @@ fn fields_that_the_served_schema_lacks_are_left_out() {
     config.served.internal_traffic_policy = false;
     let mut model = Model::new();
     while let actions @ [_, ..] = &plan(&desired, &model.view, &config, &key()).actions[..] {
-        for action in actions.to_vec() {
+        for action in actions.iter().cloned() {
             model.perform(action);
         }
     }
