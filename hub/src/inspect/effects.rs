@@ -93,10 +93,11 @@ fn rekey(
     let known = |key: &KeyFingerprint| member.is_some_and(|member| member.keys().contains(key));
     let mut expected = Vec::new();
     if let Some(key) = key.filter(|key| !known(key)) {
-        let others = member.map_or(0, |member| member.keys().len());
-        expected.push(format!(
-            "{cluster} may connect with key {key}; its {others} other keys stay admitted"
-        ));
+        let others = match member.map_or(0, |member| member.keys().len()) {
+            1 => "the key it has stays admitted".to_owned(),
+            others => format!("the {others} keys it has stay admitted"),
+        };
+        expected.push(format!("{cluster} may connect with key {key}; {others}"));
     }
     if let (Some(fingerprint), Some(member)) = (cluster_fingerprint, member)
         && fingerprint != member.cluster_fingerprint()

@@ -52,12 +52,12 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
             .chain(rows)
             .collect(),
     );
-    format!(
-        "{table}{} members at revision {} of epoch {}\n",
-        response.members.len(),
-        response.revision,
-        response.epoch
-    )
+    let members = match response.members.len() {
+        1 => "1 member".to_owned(),
+        more => format!("{more} members"),
+    };
+    let (revision, epoch) = (response.revision, &response.epoch);
+    format!("{table}{members} at revision {revision} of epoch {epoch}\n")
 }
 
 /// The outcome of a decision, or of its dry run with the command that confirms it.

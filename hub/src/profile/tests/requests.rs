@@ -127,13 +127,13 @@ async fn a_deletion_names_the_object_it_means_and_a_missing_one_is_deleted() {
     };
     let (performer, asked) = performer([failure(404, "NotFound"), failure(409, "Conflict")]);
     assert_eq!(performer.perform(&delete).await, (Outcome::Deleted, None));
+    let (outcome, reason) = performer.perform(&delete).await;
+    assert!(matches!(outcome, Outcome::Failed { .. }));
+    assert!(reason.expect("a reason").contains("tributary-default/east"));
     assert_eq!(
         asked.lock().expect("not poisoned")[0].1["preconditions"]["uid"],
         "uid-1"
     );
-    let (outcome, reason) = performer.perform(&delete).await;
-    assert!(matches!(outcome, Outcome::Failed { .. }));
-    assert!(reason.expect("a reason").contains("tributary-default/east"));
 }
 
 #[tokio::test]
@@ -141,8 +141,8 @@ async fn a_missing_namespace_is_made_with_its_label_or_the_command_is_told() {
     let made = json!({ "metadata": { "name": "tributary-default" } });
     let (performer_that_may, asked) = performer([failure(404, "NotFound"), (201, made)]);
     assert_eq!(performer_that_may.ensure_namespace().await, Ok(()));
-    let labels = &asked.lock().expect("not poisoned")[1].1["metadata"]["labels"];
-    assert_eq!(*labels, json!({ "multicluster.x-k8s.io/clusterset": "default" }));
+    let labels = asked.lock().expect("not poisoned")[1].1["metadata"]["labels"].clone();
+    assert_eq!(labels, json!({ "multicluster.x-k8s.io/clusterset": "default" }));
 
     let (may_not, _) = performer([failure(404, "NotFound"), failure(403, "Forbidden")]);
     let advice = may_not.ensure_namespace().await.expect_err("no namespace");
