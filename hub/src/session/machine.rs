@@ -100,6 +100,8 @@ pub struct Admission {
     pub welcome: Welcome,
     /// The cursor to go on from; `None`: a snapshot.
     pub resume: Option<Cursor>,
+    /// Clusters whose objects the member holds and this hub knows nothing of.
+    pub unknown_sources: Vec<ClusterId>,
 }
 
 /// The machine.

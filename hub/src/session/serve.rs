@@ -44,6 +44,8 @@ const OUTGOING_MAX: usize = 4;
 const EFFECTS_MAX: usize = 16;
 /// How long a holder may take to answer a ping before another session takes over.
 const HOLDER_ANSWER: Duration = Duration::from_secs(2);
+/// Longest life of a session, which only bounds the arithmetic of timers.
+const EXPIRY_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// The gRPC service that agents connect to.
 #[derive(Clone)]
@@ -215,6 +217,7 @@ impl SessionStream {
         let mut changed = self.service.view.subscribe();
         let (writer, outgoing) = (self.service.writer.clone(), self.outgoing.clone());
         let drain = self.service.drain.clone();
+        let expiry = self.expiry();
         let mut more_to_say = true;
         loop {
             let deadline = self.service.clock.instant(self.machine.next_deadline());
@@ -236,6 +239,9 @@ impl SessionStream {
                 },
                 message = self.incoming.message(), if self.effects.len() < EFFECTS_MAX => self.on_message(message).await,
                 Ok(()) = changed.changed() => Ok(()),
+                () = tokio::time::sleep_until(expiry) => Err(Status::unauthenticated(
+                    "the certificate that opened this session has expired: connect with a renewed one",
+                )),
                 () = tokio::time::sleep_until(deadline.into()) => {
                     self.machine.check_silence(self.service.clock.now()).map_err(|why| Status::unavailable(why.to_string()))
                 }
@@ -245,6 +251,12 @@ impl SessionStream {
             }
             more_to_say = true;
         }
+    }
+
+    /// A connection may outlive its certificate, a session may not.
+    fn expiry(&self) -> tokio::time::Instant {
+        let left = self.peer.not_after.0.saturating_sub(self.service.clock.wall().0);
+        tokio::time::Instant::now() + Duration::from_millis(left).min(EXPIRY_MAX)
     }
 
     async fn on_message(&mut self, message: Result<Option<v1::AgentMessage>, Status>) -> Result<(), Status> {
@@ -408,6 +420,13 @@ impl SessionStream {
             list_properties = welcome.list_properties,
             "admitted"
         );
+        if !admission.unknown_sources.is_empty() {
+            warn!(
+                clusters = ?admission.unknown_sources,
+                "the cluster holds objects of clusters that are no members here; they stay until those clusters \
+                 join, or `tributary-hub member forget ID` says that they are gone for good"
+            );
+        }
         self.service.metrics.admitted(welcome.resume);
         self.admitted = Some(welcome.session);
         self.machine.on_admitted(admission);

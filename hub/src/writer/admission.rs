@@ -170,7 +170,12 @@ impl Core {
             silence_max_millis: SILENCE_MAX_MILLIS as u32,
             unacknowledged_max: UNACKNOWLEDGED_MAX,
         };
-        Admission { welcome, resume }
+        let unknown = |cluster: &&ClusterId| self.state.member(cluster).is_none();
+        Admission {
+            welcome,
+            resume,
+            unknown_sources: hello.sources_held.iter().filter(unknown).cloned().collect(),
+        }
     }
 
     /// The new epoch has begun: positions start anew, sessions come again.

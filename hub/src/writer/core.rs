@@ -193,6 +193,16 @@ impl Core {
         }
     }
 
+    /// Records that these rules take over a log that others folded, if they do.
+    pub fn adopt_fold_version(&mut self, clock: UnixMillis) {
+        self.recorded_at = self.recorded_at.max(clock);
+        let from = self.state.fold_version();
+        if from != fold::FOLD_VERSION {
+            // The fold always takes the version it is of.
+            let _ = self.decide_and_apply(&Command::AdoptFoldVersion { from });
+        }
+    }
+
     /// The state, which may hold more than is durable: for looking only between batches.
     pub fn state(&self) -> &State {
         &self.state

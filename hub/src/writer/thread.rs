@@ -107,6 +107,7 @@ impl Writer {
     }
 
     fn run(mut self, mut inbox: mpsc::Receiver<Work>) -> Result<(), WriterError> {
+        self.core.adopt_fold_version(self.clock.wall());
         self.commit()?;
         while !self.stopping {
             let Some(work) = inbox.blocking_recv() else { break };
