@@ -37,9 +37,11 @@ pub struct Push {
 enum Stage {
     /// A snapshot is to begin.
     Begin,
-    /// It is under way: the rooms still to send, and the last key sent of the first of them.
+    /// It is under way: where and under which interest it began, the rooms still to send, and the last key sent
+    /// of the first of them.
     Snapshot {
         at: Cursor,
+        generation: u64,
         rooms: Rooms,
         last: Option<DerivedKey>,
     },
@@ -162,8 +164,10 @@ impl Push {
         self.added.clear();
         let at = view.head();
         self.position = ChangePosition::Revision(at.revision);
+        let generation = self.interest.generation;
         self.stage = Stage::Snapshot {
             at,
+            generation,
             rooms,
             last: None,
         };
@@ -173,14 +177,22 @@ impl Push {
         }
     }
 
+    /// Everything is sent under the interest that the snapshot began with: a namespace that was added since is
+    /// not part of it, and saying so would make the member believe that there is nothing in it.
     fn continue_snapshot(&mut self, view: &View) -> HubMessage {
-        let Stage::Snapshot { at, rooms, last } = &mut self.stage else {
+        let Stage::Snapshot {
+            at,
+            generation,
+            rooms,
+            last,
+        } = &mut self.stage
+        else {
             unreachable!("called for a snapshot")
         };
-        let at = *at;
+        let (at, generation) = (*at, *generation);
         let mut chunk = Chunk::default();
         while let Some(current) = rooms.current(view) {
-            if !self.interest.allows(&current) {
+            if !covers(&self.interest, &current) {
                 rooms.advance();
                 continue;
             }
@@ -188,14 +200,18 @@ impl Push {
                 rooms.advance();
                 *last = None;
             } else {
-                return chunk.message(self.interest.generation);
+                return chunk.message(generation);
             }
         }
         if !chunk.items.is_empty() {
-            return chunk.message(self.interest.generation);
+            return chunk.message(generation);
         }
         self.stage = Stage::Changes;
-        HubMessage::SnapshotComplete(self.tell(at))
+        let cursor = self.tell(at).cursor;
+        HubMessage::SnapshotComplete(UpTo {
+            interest_generation: generation,
+            cursor,
+        })
     }
 
     fn next_added(&mut self, view: &View) -> HubMessage {
@@ -265,16 +281,10 @@ impl Push {
 }
 
 /// Whether the interest still covers a room of a snapshot that was begun under an older one.
-trait Allows {
-    fn allows(&self, room: &Room) -> bool;
-}
-
-impl Allows for Interest {
-    fn allows(&self, room: &Room) -> bool {
-        match room {
-            Room::Namespace(name) => self.namespaces.contains(name),
-            Room::Member(_) => true,
-        }
+fn covers(interest: &Interest, room: &Room) -> bool {
+    match room {
+        Room::Namespace(name) => interest.namespaces.contains(name),
+        Room::Member(_) => true,
     }
 }
 
@@ -343,3 +353,6 @@ impl Chunk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -321,15 +321,15 @@ impl Session {
             self.acknowledged_said = self.acknowledged;
             return Some(HubMessage::Acknowledged(self.acknowledged));
         }
-        if let Some(settled) = push.settled() {
-            let (version, sources) = view.sources_after(self.sources_version, settled);
-            if !sources.is_empty() {
-                self.sources_version = version;
-                return Some(HubMessage::SourcesChanged(sources));
-            }
+        if let Some(sources) = due_sources(&mut self.sources_version, push, view) {
+            return Some(sources);
         }
         if let Some(message) = push.next(view) {
             return Some(message);
+        }
+        // Passing over what concerns others may have settled what a source waited for.
+        if let Some(sources) = due_sources(&mut self.sources_version, push, view) {
+            return Some(sources);
         }
         (now >= self.said_at + HEARTBEAT_INTERVAL_MILLIS).then(|| {
             let up_to: Option<UpTo> = push.idle_up_to(view);
@@ -355,3 +355,15 @@ impl Session {
         }
     }
 }
+
+/// The sources that changed and may be told: everything that was recorded with them has been sent.
+fn due_sources(version: &mut u64, push: &Push, view: &View) -> Option<HubMessage> {
+    let (told, sources) = view.sources_after(*version, push.settled()?);
+    (!sources.is_empty()).then(|| {
+        *version = told;
+        HubMessage::SourcesChanged(sources)
+    })
+}
+
+#[cfg(test)]
+mod tests;

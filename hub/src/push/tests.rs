@@ -1,0 +1,216 @@
+//! A member's way through the view, step by step.
+
+use shared::model::{ChainHash, Epoch, Revision, ServiceKey, UnixMillis};
+
+use super::*;
+use crate::view::{Entry, Publication};
+
+fn epoch() -> Epoch {
+    Epoch {
+        created_at: UnixMillis(1),
+        random: 1,
+    }
+}
+
+fn cursor(revision: u64) -> Cursor {
+    Cursor {
+        epoch: epoch(),
+        revision: Revision(revision),
+        hash: ChainHash([revision as u8; 16]),
+    }
+}
+
+fn import(namespace: &str, name: &str) -> DerivedKey {
+    DerivedKey::Import(ServiceKey::new(namespace, name).expect("valid"))
+}
+
+/// Publishes an object (or a tombstone) whose item is its text.
+fn publish(view: &mut View, revision: u64, key: DerivedKey, removed: bool) {
+    let text = match &key {
+        DerivedKey::Import(service) => format!("{service}@{revision}{}", if removed { " gone" } else { "" }),
+        other => format!("{other:?}"),
+    };
+    let entry = Entry {
+        revision: Revision(revision),
+        item: Bytes::from(text),
+        removed,
+    };
+    view.publish(cursor(revision), vec![Publication { key, entry }], 1_000);
+}
+
+fn interest(generation: u64, namespaces: &[&str]) -> Interest {
+    let names = namespaces.iter().map(|&name| name.into()).collect();
+    Interest {
+        generation,
+        namespaces: Namespaces::Only(names),
+    }
+}
+
+fn member() -> ClusterId {
+    ClusterId::new("east").expect("valid")
+}
+
+/// Everything that is said until there is nothing more, in short words.
+fn drain(push: &mut Push, view: &View) -> Vec<String> {
+    let mut said = Vec::new();
+    while let Some(message) = push.next(view) {
+        said.push(match message {
+            HubMessage::SnapshotBegin { .. } => "begin".into(),
+            HubMessage::SnapshotComplete(up_to) => {
+                format!(
+                    "complete {} at {}",
+                    up_to.interest_generation, up_to.cursor.revision
+                )
+            }
+            HubMessage::NamespaceComplete {
+                interest_generation,
+                namespaces,
+            } => format!("namespace {namespaces:?} under {interest_generation}"),
+            HubMessage::UpTo(up_to) => format!("up to {}", up_to.cursor.revision),
+            HubMessage::Desired { items, .. } => {
+                let texts: Vec<_> = items.iter().map(|item| String::from_utf8_lossy(item)).collect();
+                texts.join(", ")
+            }
+            other => unreachable!("push never says {other:?}"),
+        });
+        assert!(said.len() < 1_000, "push never ends: {said:?}");
+    }
+    said
+}
+
+fn world() -> View {
+    let mut view = View::new(cursor(0), Revision(0));
+    publish(&mut view, 1, import("shop", "cart"), false);
+    publish(&mut view, 2, import("bank", "till"), false);
+    publish(&mut view, 3, import("shop", "old"), false);
+    publish(&mut view, 4, import("shop", "old"), true);
+    view
+}
+
+#[test]
+fn a_snapshot_holds_what_the_interest_covers_and_no_tombstones() {
+    let view = world();
+    let mut push = Push::snapshot(member(), interest(1, &["shop"]));
+    assert_eq!(push.settled(), None);
+    assert_eq!(
+        drain(&mut push, &view),
+        ["begin", "shop/cart@1", "complete 1 at 4"]
+    );
+    assert_eq!(push.settled(), Some(Revision(4)));
+    assert_eq!(push.idle_up_to(&view), None, "the head was told");
+}
+
+#[test]
+fn all_namespaces_are_covered_by_all() {
+    let view = world();
+    let all = Interest {
+        generation: 1,
+        namespaces: Namespaces::All,
+    };
+    let mut push = Push::snapshot(member(), all);
+    let said = drain(&mut push, &view);
+    assert_eq!(said, ["begin", "bank/till@2, shop/cart@1", "complete 1 at 4"]);
+}
+
+#[test]
+fn a_resumed_member_gets_changes_and_tombstones_and_then_the_cursor() {
+    let view = world();
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(2));
+    assert_eq!(drain(&mut push, &view), ["shop/old@4 gone", "up to 4"]);
+}
+
+#[test]
+fn changes_of_others_only_ride_along_with_a_heartbeat() {
+    let mut view = world();
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
+    publish(&mut view, 5, import("bank", "till"), false);
+    assert_eq!(drain(&mut push, &view), Vec::<String>::new());
+    let up_to = push.idle_up_to(&view).expect("the head moved");
+    assert_eq!(up_to.cursor, cursor(5));
+}
+
+#[test]
+fn only_the_latest_of_several_changes_is_sent() {
+    let mut view = world();
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
+    publish(&mut view, 5, import("shop", "cart"), false);
+    publish(&mut view, 6, import("shop", "cart"), false);
+    assert_eq!(drain(&mut push, &view), ["shop/cart@6", "up to 6"]);
+}
+
+#[test]
+fn an_added_namespace_is_answered_by_its_own_snapshot() {
+    let view = world();
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
+    push.change_interest(2, ["bank".into(), "empty".into()].into(), &BTreeSet::new());
+    let expected = [
+        "bank/till@2",
+        "namespace {\"bank\"} under 2",
+        "namespace {\"empty\"} under 2",
+        "up to 4",
+    ];
+    assert_eq!(drain(&mut push, &view), expected);
+}
+
+/// The member would take the absence of what has not been sent yet for a deletion.
+#[test]
+fn a_namespace_added_during_a_snapshot_is_not_part_of_it() {
+    let view = world();
+    let mut push = Push::snapshot(member(), interest(1, &["shop"]));
+    assert!(matches!(push.next(&view), Some(HubMessage::SnapshotBegin { .. })));
+    push.change_interest(2, ["bank".into()].into(), &BTreeSet::new());
+    let expected = [
+        "shop/cart@1",
+        "complete 1 at 4",
+        "bank/till@2",
+        "namespace {\"bank\"} under 2",
+        "up to 4",
+    ];
+    assert_eq!(drain(&mut push, &view), expected);
+}
+
+#[test]
+fn a_removed_namespace_is_neither_listed_nor_followed() {
+    let mut view = world();
+    let mut push = Push::snapshot(member(), interest(1, &["shop", "bank"]));
+    push.change_interest(2, BTreeSet::new(), &["bank".into()].into());
+    assert_eq!(
+        drain(&mut push, &view),
+        ["begin", "shop/cart@1", "complete 2 at 4"]
+    );
+    publish(&mut view, 5, import("bank", "till"), false);
+    assert_eq!(drain(&mut push, &view), Vec::<String>::new());
+}
+
+#[test]
+fn what_changes_during_a_snapshot_follows_it() {
+    let mut view = world();
+    let mut push = Push::snapshot(member(), interest(1, &["shop"]));
+    push.next(&view);
+    publish(&mut view, 5, import("shop", "cart"), true);
+    assert_eq!(
+        drain(&mut push, &view),
+        ["complete 1 at 4", "shop/cart@5 gone", "up to 5"]
+    );
+}
+
+#[test]
+fn many_changes_come_in_bounded_messages() {
+    let mut view = View::new(cursor(0), Revision(0));
+    let long = "x".repeat(CHUNK_BYTES / 2);
+    for revision in 1..=5 {
+        let entry = Entry {
+            revision: Revision(revision),
+            item: Bytes::from(long.clone()),
+            removed: false,
+        };
+        let key = import("shop", &format!("s{revision}"));
+        view.publish(cursor(revision), vec![Publication { key, entry }], 1_000);
+    }
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(0));
+    let mut sizes = Vec::new();
+    while let Some(HubMessage::Desired { items, .. }) = push.next(&view) {
+        sizes.push(items.len());
+    }
+    assert_eq!(sizes, [2, 2, 1]);
+}

@@ -1,0 +1,231 @@
+//! What a session takes, what it refuses, and in which order it speaks.
+
+use shared::{
+    model::{
+        ChainHash, Epoch, Revision, ServiceKey, SessionId, UnixMillis,
+        sync::{Interest, RefusalReason, Source, SourceState},
+    },
+    wire::encode_fact,
+};
+
+use super::*;
+
+fn member() -> ClusterId {
+    ClusterId::new("east").expect("valid")
+}
+
+fn hello() -> AgentMessage {
+    AgentMessage::Hello(Box::new(Hello {
+        protocol_version: PROTOCOL_VERSION,
+        features: 0,
+        agent_version: "1".into(),
+        highest_epoch: None,
+        cluster_fingerprint: "uid".into(),
+        instance: "one".into(),
+        lease_transitions: 1,
+        cursor: None,
+        exports_digest: None,
+        properties_digest: None,
+        sources_held: BTreeSet::new(),
+        interest: Interest::default(),
+    }))
+}
+
+fn admission(list_exports: bool) -> Admission {
+    let welcome = Welcome {
+        protocol_version: PROTOCOL_VERSION,
+        features: 0,
+        hub_version: "1".into(),
+        hub: "hub".into(),
+        epoch: Epoch::default(),
+        resume: false,
+        list_exports,
+        list_properties: false,
+        session: SessionId(1),
+        incarnation: Revision(1),
+        heartbeat_interval_millis: 1_000,
+        silence_max_millis: 10_000,
+        unacknowledged_max: UNACKNOWLEDGED_MAX,
+    };
+    Admission {
+        welcome,
+        resume: None,
+        unknown_sources: Vec::new(),
+    }
+}
+
+fn open(list_exports: bool) -> Session {
+    let mut session = Session::new(member(), 0);
+    session.on_message(hello(), 0).expect("in order");
+    session.on_admitted(admission(list_exports));
+    session
+}
+
+fn key(name: &str) -> ServiceKey {
+    ServiceKey::new("shop", name).expect("valid")
+}
+
+fn removal(sequence: u64, name: &str) -> Observation {
+    Observation {
+        sequence,
+        item: ObservedItem::Fact(encode_fact(&Fact::ExportRemoved(key(name)))),
+    }
+}
+
+fn listed(sequence: u64) -> Observation {
+    Observation {
+        sequence,
+        item: ObservedItem::ListingCompleted(ListingGroup::Exports),
+    }
+}
+
+fn say_all(session: &mut Session, view: &View, now: u64) -> Vec<HubMessage> {
+    std::iter::from_fn(|| session.poll(view, now)).collect()
+}
+
+#[test]
+fn hello_comes_first_and_once() {
+    let mut session = Session::new(member(), 0);
+    let early = session.on_message(AgentMessage::Heartbeat, 0);
+    assert_eq!(early, Err(Violation::HelloOutOfPlace));
+    session.on_message(hello(), 0).expect("in order");
+    let waiting = session.on_message(AgentMessage::Observations(vec![removal(1, "a")]), 0);
+    assert_eq!(waiting, Err(Violation::BeforeWelcome));
+    assert_eq!(session.on_message(hello(), 0), Err(Violation::HelloOutOfPlace));
+}
+
+#[test]
+fn a_far_protocol_version_is_refused() {
+    let AgentMessage::Hello(mut strange) = hello() else {
+        unreachable!("made above")
+    };
+    strange.protocol_version = PROTOCOL_VERSION + 2;
+    let mut session = Session::new(member(), 0);
+    let theirs = strange.protocol_version;
+    assert_eq!(
+        session.on_message(AgentMessage::Hello(strange), 0),
+        Err(Violation::Version { theirs })
+    );
+}
+
+#[test]
+fn sequence_numbers_grow_by_one() {
+    let mut session = open(false);
+    session
+        .on_message(AgentMessage::Observations(vec![removal(1, "a")]), 0)
+        .expect("in order");
+    let gap = session.on_message(AgentMessage::Observations(vec![removal(3, "b")]), 0);
+    assert_eq!(gap, Err(Violation::Sequence { last: 1, got: 3 }));
+}
+
+/// Taken as complete, an empty listing would remove everything the member exports.
+#[test]
+fn a_listing_that_was_not_asked_for_is_refused() {
+    let mut session = open(false);
+    let unasked = session.on_message(AgentMessage::Observations(vec![listed(1)]), 0);
+    assert_eq!(unasked, Err(Violation::ListingNotWanted));
+    let mut session = open(true);
+    session
+        .on_message(AgentMessage::Observations(vec![listed(1)]), 0)
+        .expect("wanted");
+    let twice = session.on_message(AgentMessage::Observations(vec![listed(2)]), 0);
+    assert_eq!(twice, Err(Violation::ListingNotWanted));
+}
+
+#[test]
+fn a_listing_is_handed_over_between_the_facts_around_it() {
+    let mut session = open(true);
+    let facts = vec![removal(1, "a"), listed(2), removal(3, "b")];
+    let effects = session
+        .on_message(AgentMessage::Observations(facts), 0)
+        .expect("in order");
+    let kinds: Vec<_> = effects
+        .iter()
+        .map(|effect| match effect {
+            Effect::Observe(facts) => facts.len(),
+            Effect::CompleteListing { seen, .. } => 100 + seen.len(),
+            _ => 0,
+        })
+        .collect();
+    assert_eq!(kinds, [1, 100, 1]);
+}
+
+#[test]
+fn the_window_of_unacknowledged_observations_holds() {
+    let mut session = open(false);
+    let full: Vec<_> = (1..=u64::from(UNACKNOWLEDGED_MAX))
+        .map(|n| removal(n, "a"))
+        .collect();
+    session
+        .on_message(AgentMessage::Observations(full), 0)
+        .expect("within the window");
+    let next = u64::from(UNACKNOWLEDGED_MAX) + 1;
+    let over = session.on_message(AgentMessage::Observations(vec![removal(next, "a")]), 0);
+    assert_eq!(over, Err(Violation::TooManyUnacknowledged));
+}
+
+#[test]
+fn a_refusal_is_said_before_the_acknowledgement_that_covers_it() {
+    let (mut session, view) = (open(false), View::default());
+    say_all(&mut session, &view, 0);
+    session.on_acknowledged(2);
+    session.on_refused(Refused {
+        sequence: 1,
+        reason: RefusalReason::Invalid,
+        message: "bad".into(),
+    });
+    let said = say_all(&mut session, &view, 0);
+    assert!(matches!(
+        said[..],
+        [HubMessage::Refused(_), HubMessage::Acknowledged(2)]
+    ));
+}
+
+/// A source that is said to be listed before its objects arrived would have them deleted.
+#[test]
+fn sources_are_told_only_after_what_was_recorded_with_them() {
+    let head = |revision| Cursor {
+        epoch: Epoch {
+            created_at: UnixMillis(1),
+            random: 0,
+        },
+        revision: Revision(revision),
+        hash: ChainHash([revision as u8; 16]),
+    };
+    let mut view = View::new(head(5), Revision(0));
+    let source = |listed| Source {
+        cluster: ClusterId::new("west").expect("valid"),
+        state: SourceState::Live,
+        listed,
+    };
+    view.set_sources([source(false)]);
+    let mut session = open(false);
+    let first: Vec<HubMessage> = std::iter::from_fn(|| session.poll(&view, 0)).take(3).collect();
+    assert!(matches!(
+        first[..],
+        [
+            HubMessage::Welcome(_),
+            HubMessage::SnapshotBegin { .. },
+            HubMessage::SnapshotComplete(_)
+        ]
+    ));
+    assert_eq!(
+        session.poll(&view, 0),
+        Some(HubMessage::SourcesChanged(vec![source(false)]))
+    );
+    view.publish(head(6), Vec::new(), 10);
+    view.set_sources([source(true)]);
+    let said = say_all(&mut session, &view, 0);
+    assert_eq!(said.last(), Some(&HubMessage::SourcesChanged(vec![source(true)])));
+}
+
+#[test]
+fn heartbeats_fill_the_silence_and_silence_ends_the_session() {
+    let (mut session, view) = (open(false), View::default());
+    say_all(&mut session, &view, 0);
+    assert_eq!(session.next_deadline(), HEARTBEAT_INTERVAL_MILLIS);
+    let said = say_all(&mut session, &view, HEARTBEAT_INTERVAL_MILLIS);
+    assert!(matches!(said[..], [HubMessage::Heartbeat(_)]));
+    assert_eq!(session.check_silence(SILENCE_MAX_MILLIS - 1), Ok(()));
+    assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Err(Violation::Silent));
+}
