@@ -11,6 +11,7 @@ mod real_clusters;
 mod registered;
 mod scenarios;
 mod sim_cluster;
+mod tidy;
 
 use std::process::ExitCode;
 
@@ -28,5 +29,6 @@ fn main() -> ExitCode {
     trials.extend(permissions::trials());
     trials.extend(scenarios::trials());
     trials.extend(profiles::trials());
+    trials.extend(tidy::trials());
     tributary_e2e::suite::run(trials)
 }

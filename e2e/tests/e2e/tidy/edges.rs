@@ -1,0 +1,108 @@
+//! Owns: the law of edges: which files may name the wire format, the store and Kubernetes.
+//! Never: says what they do with it.
+
+use super::source;
+use anyhow::ensure;
+use libtest_mimic::Trial;
+use regex::Regex;
+use tributary_e2e::suite::plain_test;
+
+/// A name from outside, the files that may say it, and the law in one sentence.
+struct Edge {
+    name: &'static str,
+    pattern: &'static str,
+    files: &'static [&'static str],
+    law: &'static str,
+}
+
+const EDGES: &[Edge] = &[
+    Edge {
+        name: "the store",
+        pattern: r"\bsled::(Batch|CompareAndSwap|Config|Db|Error|Event|IVec|Iter|Mode|Result|Subscriber|Tree|transaction)\b|\bextern crate sled\b",
+        files: &["hub/src/log/sled.rs"],
+        law: "only hub/src/log/sled.rs names sled",
+    },
+    Edge {
+        name: "protobuf",
+        pattern: r"\bproto::|\bprost\b|\bprost_types\b",
+        files: &[
+            // The conversions.
+            "shared/src/wire/",
+            "shared/src/testing/",
+            "hub/src/wire/",
+            // The services and clients that carry whole messages, and ask the conversions for the rest.
+            "hub/src/session/serve.rs",
+            "hub/src/inspect/",
+            "hub/src/operate/",
+            "hub/src/hub.rs",
+            "hub/src/run.rs",
+            "agent/src/link/dial.rs",
+            "agent/src/link/mod.rs",
+        ],
+        law: "protobuf is converted in shared/src/wire, hub/src/wire and hub/src/inspect, and carried by the services",
+    },
+    Edge {
+        name: "Kubernetes",
+        pattern: r"\bkube::|\bk8s_openapi::",
+        files: &[
+            // The conversions.
+            "shared/src/api/",
+            "shared/src/bin/",
+            "shared/src/testing/",
+            // The agent's shells: watches, reports, writes, its Lease; and what wires them.
+            "agent/src/watch/",
+            "agent/src/observe/",
+            "agent/src/apply/",
+            "agent/src/lease.rs",
+            "agent/src/agent.rs",
+            "agent/src/run.rs",
+            // The hub writes ClusterProfiles into its own cluster.
+            "hub/src/inventory/",
+            "hub/src/profiles/",
+            "hub/src/inventory.rs",
+            "hub/src/run.rs",
+        ],
+        law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
+    },
+];
+
+pub(super) fn trials() -> Vec<Trial> {
+    vec![plain_test("tidy::edges_stay_where_they_are", edges_stay)]
+}
+
+fn edges_stay() -> anyhow::Result<()> {
+    let sources = source::files(&[".rs"])?;
+    let product = |path: &str| {
+        ["shared/src/", "hub/src/", "agent/src/"]
+            .iter()
+            .any(|room| path.starts_with(room))
+    };
+    let mut found = Vec::new();
+    for edge in EDGES {
+        let pattern = Regex::new(edge.pattern)?;
+        let mut said = 0;
+        for source in sources
+            .iter()
+            .filter(|source| product(&source.path) && !source.is_test())
+        {
+            let allowed = edge.files.iter().any(|file| source.path.starts_with(file));
+            for (number, line) in source.code() {
+                let names = !line.trim_start().starts_with("pub mod") && pattern.is_match(line);
+                said += usize::from(names && allowed);
+                if names && !allowed {
+                    found.push(format!(
+                        "{}:{number}: names {}: {}",
+                        source.path, edge.name, edge.law
+                    ));
+                }
+            }
+        }
+        ensure!(said > 0, "nobody names {}: the pattern sees nothing", edge.name);
+    }
+    ensure!(
+        found.is_empty(),
+        "names outside their edges:\n{}",
+        found.join("\n")
+    );
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! Owns: the laws of the source tree that a compiler does not check: pure rooms, edges, sizes, openings.
+//! Never: judges behaviour; it reads text only.
+
+mod edges;
+mod purity;
+mod shape;
+mod source;
+
+use libtest_mimic::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = purity::trials();
+    trials.extend(edges::trials());
+    trials.extend(shape::trials());
+    trials.extend(source::trials());
+    trials
+}

@@ -1,0 +1,236 @@
+//! Owns: the law of purity: pure rooms name only `std`, the domain model and each other; no async, clock,
+//! randomness, socket, file, log line or random iteration order.
+//! Never: says what the rooms do.
+
+use super::source::{self, Source};
+use anyhow::ensure;
+use libtest_mimic::Trial;
+use regex::Regex;
+use tributary_e2e::suite::plain_test;
+
+/// A room, and what it may name besides `std`, the domain model and itself.
+struct Room {
+    path: &'static str,
+    may_name: &'static [&'static str],
+}
+
+/// The rooms that DESIGN calls pure, and the pure halves of others. `bytes` is a value: a shared slice.
+const ROOMS: &[Room] = &[
+    Room {
+        path: "shared/src/model",
+        // Names of derived objects are a hash in base32.
+        may_name: &["crate::model", "bytes", "data_encoding", "sha2", "blake3"],
+    },
+    Room {
+        path: "hub/src/fold",
+        may_name: &["crate::fold"],
+    },
+    Room {
+        path: "hub/src/push.rs",
+        may_name: &["bytes", "crate::fold", "crate::view"],
+    },
+    Room {
+        path: "hub/src/session/machine.rs",
+        may_name: &["crate::fold", "crate::push", "crate::view"],
+    },
+    Room {
+        path: "hub/src/writer/core.rs",
+        // It numbers, encodes and chains events: encoding and hashing are functions of their input.
+        may_name: &[
+            "bytes",
+            "crate::fold",
+            "crate::log::chain",
+            "crate::session::machine",
+            "crate::view",
+            "shared::wire",
+        ],
+    },
+    Room {
+        path: "hub/src/writer/admission.rs",
+        may_name: &["crate::fold", "crate::session::machine"],
+    },
+    Room {
+        path: "hub/src/writer/connectivity.rs",
+        may_name: &["crate::fold"],
+    },
+    Room {
+        path: "agent/src/outbox.rs",
+        may_name: &["bytes"],
+    },
+    Room {
+        path: "agent/src/link/machine.rs",
+        may_name: &["crate::outbox", "crate::plan", "thiserror"],
+    },
+    Room {
+        path: "agent/src/plan",
+        may_name: &["crate::plan"],
+    },
+];
+
+/// What no pure room says, whatever it imports.
+const IMPURE: &str = r"\basync\b|\.await\b|\btokio\b|\bfutures\b|\bInstant\b|\bSystemTime\b|\brand\b|\bHashMap\b|\bHashSet\b|\bTcp\w+|\bUdp\w+|\bUnix(Stream|Listener|Datagram)\b|\bstd::(env|fs|io|process|thread|time::Instant)\b|\b(Mutex|RwLock|Condvar|OnceLock|LazyLock|Atomic\w+)\b|\bprost\b|\bproto::|\bkube\b|\bk8s_openapi\b|\btonic\b|\bsled\b|\btracing\b|\b(e?println|e?print)!|\bstatic mut\b|\bthread_local\b";
+
+pub(super) fn trials() -> Vec<Trial> {
+    vec![
+        plain_test("tidy::pure_rooms_are_pure", rooms_are_pure),
+        plain_test("tidy::the_check_of_pure_rooms_sees_what_is_forbidden", check_sees),
+    ]
+}
+
+fn rooms_are_pure() -> anyhow::Result<()> {
+    let sources = source::files(&[".rs"])?;
+    let mut found = Vec::new();
+    for room in ROOMS {
+        let inside = |path: &str| path == room.path || path.starts_with(&format!("{}/", room.path));
+        let mut files = 0;
+        for source in sources
+            .iter()
+            .filter(|source| inside(&source.path) && !source.is_test())
+        {
+            files += 1;
+            found.extend(impurities(source, room)?);
+        }
+        ensure!(
+            files > 0,
+            "{} is a room without files: correct the list",
+            room.path
+        );
+    }
+    ensure!(found.is_empty(), "pure rooms stay pure:\n{}", found.join("\n"));
+    Ok(())
+}
+
+/// What a file says that its room may not.
+fn impurities(source: &Source, room: &Room) -> anyhow::Result<Vec<String>> {
+    let impure = Regex::new(IMPURE)?;
+    let imported = Regex::new(r"^\s*(?:pub(?:\([a-z]+\))? )?use (.+)$")?;
+    let code = source.code();
+    let mut found = Vec::new();
+    for (number, line) in &code {
+        let line = without_text(line);
+        if let Some(said) = impure.find(&line) {
+            found.push(format!("{}:{number}: {}", source.path, said.as_str()));
+        }
+        if let Some(captured) = imported.captures(&line)
+            && let Some(path) = foreign(&whole_import(&code, *number, &captured[1]), room)
+        {
+            found.push(format!("{}:{number}: use {path}", source.path));
+        }
+    }
+    Ok(found)
+}
+
+/// An import may run over several lines; its end is the semicolon.
+fn whole_import(code: &[(usize, &str)], number: usize, first: &str) -> String {
+    let mut text = first.trim().to_owned();
+    let following = code.iter().filter(|(at, _)| *at > number);
+    for (_, line) in following {
+        if text.ends_with(';') {
+            break;
+        }
+        text.push_str(line.trim());
+    }
+    text
+}
+
+/// The first path of an import that the room may not name.
+fn foreign(import: &str, room: &Room) -> Option<String> {
+    let paths = expanded(import.trim_end_matches(';'));
+    paths.into_iter().find(|path| {
+        let head = path.split("::").next().unwrap_or_default();
+        // A path that begins with a module of the room itself has no crate in front of it.
+        let outside = ["crate", "shared", "hub", "agent", "proto"].contains(&head) || is_crate(head);
+        let allowed = |name: &&str| path == *name || path.starts_with(&format!("{name}::"));
+        outside && !room.may_name.iter().any(|name| allowed(name)) && !path.starts_with("shared::model")
+    })
+}
+
+/// The dependencies of the crates that have pure rooms, as far as one could slip in; `std` is not among them.
+fn is_crate(head: &str) -> bool {
+    [
+        "anyhow",
+        "axum",
+        "blake3",
+        "bytes",
+        "clap",
+        "data_encoding",
+        "hyper",
+        "hyper_util",
+        "jiff",
+        "prometheus_client",
+        "regex",
+        "rustls",
+        "schemars",
+        "serde",
+        "serde_json",
+        "sha2",
+        "thiserror",
+        "tower",
+        "x509_parser",
+    ]
+    .contains(&head)
+}
+
+/// `a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`.
+fn expanded(import: &str) -> Vec<String> {
+    let Some((prefix, group)) = import.split_once("::{") else {
+        return vec![import.trim().to_owned()];
+    };
+    let group = group.strip_suffix('}').unwrap_or(group);
+    let (mut parts, mut depth, mut part) = (Vec::new(), 0_usize, String::new());
+    for letter in group.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if letter == ',' && depth == 0 {
+            parts.push(std::mem::take(&mut part));
+        } else {
+            part.push(letter);
+        }
+    }
+    parts.push(part);
+    let parts = parts
+        .iter()
+        .map(|part| part.trim())
+        .filter(|part| !part.is_empty());
+    parts
+        .flat_map(|part| expanded(&format!("{prefix}::{part}")))
+        .collect()
+}
+
+/// The line without what stands between quotation marks and behind `//`.
+fn without_text(line: &str) -> String {
+    let code = line.split(" //").next().unwrap_or_default();
+    code.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
+}
+
+fn check_sees() -> anyhow::Result<()> {
+    let room = &Room {
+        path: "hub/src/fold",
+        may_name: &["crate::fold"],
+    };
+    let judged = |text: &str| {
+        let source = Source {
+            path: "hub/src/fold/example.rs".to_owned(),
+            text: text.to_owned(),
+        };
+        impurities(&source, room)
+    };
+    for bad in [
+        "use std::collections::HashMap;\n",
+        "use shared::{\n    model::Fact,\n    wire,\n};\n",
+        "use crate::log::Log;\n",
+        "use bytes::Bytes;\n",
+        "pub async fn f() {}\n",
+        "    let now = std::time::Instant::now();\n",
+        "    tracing::info!(\"said\");\n",
+    ] {
+        ensure!(!judged(bad)?.is_empty(), "not seen: {bad}");
+    }
+    let good = "use std::{collections::BTreeMap, net::IpAddr};\nuse shared::model::{Fact, fact::MEMBER_FACTS_MAX};\n\
+                use super::state::State;\nlet text = \"tokio\"; // no HashMap here\n";
+    ensure!(judged(good)?.is_empty(), "{:?}", judged(good)?);
+    Ok(())
+}
