@@ -56,10 +56,10 @@ const EDGES: &[Edge] = &[
             "agent/src/lease.rs",
             "agent/src/agent.rs",
             "agent/src/run.rs",
+            // The interest it sends is read from the watch of namespaces.
+            "agent/src/link/dial.rs",
             // The hub writes ClusterProfiles into its own cluster.
-            "hub/src/inventory/",
-            "hub/src/profiles/",
-            "hub/src/inventory.rs",
+            "hub/src/profile/",
             "hub/src/run.rs",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
