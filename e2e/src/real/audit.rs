@@ -18,6 +18,10 @@ const SETTLE_WAIT: Duration = Duration::from_secs(10);
 const SETTLE_POLL: Duration = Duration::from_millis(5);
 /// The verbs that change something.
 const WRITES: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "apply"];
+/// The stage at which a watch counts; its end may come much later.
+const BEGUN: &str = "ResponseStarted";
+/// The groups whose objects are questions.
+const REVIEWS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
 
 /// The audit log of one API server.
 #[derive(Debug, Clone)]
@@ -52,9 +56,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// True for a request that changes something (a dry run does not).
+    /// True for a request that changes something: neither a dry run nor a review, which is created but not kept.
     pub fn is_write(&self) -> bool {
-        WRITES.contains(&self.verb.as_str()) && !self.uri.contains("dryRun=All")
+        WRITES.contains(&self.verb.as_str())
+            && !REVIEWS.contains(&self.api_group.as_str())
+            && !self.uri.contains("dryRun=All")
     }
 
     /// True for a request about a Lease.
@@ -138,7 +144,8 @@ impl AuditLog {
             let Ok(entry) = serde_json::from_slice::<Entry>(&line) else {
                 continue;
             };
-            if seen.insert(entry.audit_id.clone()) {
+            let begun_before = entry.verb == "watch" && entry.stage != BEGUN;
+            if !begun_before && seen.insert(entry.audit_id.clone()) {
                 requests.push(entry.into());
             }
         }
@@ -148,18 +155,23 @@ impl AuditLog {
 
 /// How many requests there were, by verb and resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts(BTreeMap<(String, String), u64>);
+pub struct Counts {
+    requests: BTreeMap<(String, String), u64>,
+    writes: u64,
+}
 
 impl Counts {
     /// Counts the requests that `wanted` holds for.
     pub fn of(requests: &[Request], wanted: impl Fn(&Request) -> bool) -> Self {
-        let mut counts = BTreeMap::new();
+        let mut counts = Self::default();
         for request in requests.iter().filter(|request| wanted(request)) {
             *counts
+                .requests
                 .entry((request.verb.clone(), request.resource.clone()))
                 .or_insert(0) += 1;
+            counts.writes += u64::from(request.is_write());
         }
-        Self(counts)
+        counts
     }
 
     /// Counts everything except what the harness and the cluster's own components asked.
@@ -173,20 +185,17 @@ impl Counts {
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.0.values().sum()
+        self.requests.values().sum()
     }
 
     /// Those that change something.
     pub fn writes(&self) -> u64 {
-        self.iter()
-            .filter(|(verb, ..)| WRITES.contains(verb))
-            .map(|(.., count)| count)
-            .sum()
+        self.writes
     }
 
     /// Those with this verb on this resource.
     pub fn get(&self, verb: &str, resource: &str) -> u64 {
-        self.0
+        self.requests
             .get(&(verb.to_owned(), resource.to_owned()))
             .copied()
             .unwrap_or(0)
@@ -194,7 +203,7 @@ impl Counts {
 
     /// Verb, resource and number, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, u64)> {
-        self.0
+        self.requests
             .iter()
             .map(|((verb, resource), count)| (verb.as_str(), resource.as_str(), *count))
     }
@@ -215,6 +224,7 @@ impl fmt::Display for Counts {
 struct Entry {
     #[serde(rename = "auditID")]
     audit_id: String,
+    stage: String,
     verb: String,
     #[serde(rename = "requestURI")]
     uri: String,
@@ -276,43 +286,64 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn line(id: &str, verb: &str, user: &str, resource: &str, group: &str) -> String {
-        format!(
-            r#"{{"kind":"Event","auditID":"{id}","stage":"ResponseComplete","verb":"{verb}","requestURI":"/u","user":{{"username":"{user}"}},"userAgent":"x/1","objectRef":{{"resource":"{resource}","apiGroup":"{group}","namespace":"shop","name":"cart"}},"responseStatus":{{"code":200}}}}"#
-        )
+    fn line(id: u32, stage: &str, verb: &str, user: &str, resource: &str) -> String {
+        let (group, resource) = resource.rsplit_once('/').unwrap_or(("", resource));
+        let entry = serde_json::json!({
+            "auditID": id.to_string(), "stage": stage, "verb": verb, "requestURI": "/u", "userAgent": "x/1",
+            "user": { "username": user }, "responseStatus": { "code": 200 },
+            "objectRef": { "resource": resource, "apiGroup": group, "namespace": "shop", "name": "cart" },
+        });
+        format!("{entry}\n")
     }
 
     #[test]
     fn requests_after_a_mark_are_counted_once_by_verb_and_resource() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let log = AuditLog::at(&directory.path().join("audit.log"));
-        assert_eq!(
-            log.since(log.mark().expect("no file yet")).expect("empty"),
-            Vec::new()
-        );
-        let mut file = std::fs::File::create(directory.path().join("audit.log")).expect("a log");
-        writeln!(file, "{}", line("1", "create", "agent", "services", "")).expect("written");
+        let path = directory.path().join("audit.log");
+        let log = AuditLog::at(&path);
+        let nothing = log.mark().expect("no file is an empty log");
+        assert_eq!(log.since(nothing).expect("empty"), Vec::new());
+        let mut file = std::fs::File::create(&path).expect("a log");
+        let before = [
+            line(1, "ResponseComplete", "create", "agent", "services"),
+            line(2, "ResponseStarted", "watch", "agent", "services"),
+        ];
+        file.write_all(before.concat().as_bytes()).expect("written");
         let mark = log.mark().expect("a mark");
-        writeln!(file, "{}", line("2", "watch", "agent", "services", "")).expect("written");
-        writeln!(file, "{}", line("2", "watch", "agent", "services", "")).expect("written");
-        writeln!(
-            file,
-            "{}",
-            line("3", "patch", "agent", "leases", "coordination.k8s.io")
-        )
-        .expect("written");
-        writeln!(file, "{}", line("4", "patch", HARNESS_USER, "services", "")).expect("written");
-        writeln!(
-            file,
-            "{}",
-            line("5", "list", "system:kube-controller-manager", "pods", "")
-        )
-        .expect("written");
-        write!(file, "{{\"auditID\":\"6\",\"verb\":\"del").expect("half a line");
+        let after = [
+            line(2, "ResponseComplete", "watch", "agent", "services"),
+            line(3, "ResponseStarted", "watch", "agent", "namespaces"),
+            line(3, "ResponseComplete", "watch", "agent", "namespaces"),
+            line(
+                4,
+                "ResponseComplete",
+                "patch",
+                "agent",
+                "coordination.k8s.io/leases",
+            ),
+            line(
+                5,
+                "ResponseComplete",
+                "create",
+                "agent",
+                "authorization.k8s.io/selfsubjectaccessreviews",
+            ),
+            line(6, "ResponseComplete", "patch", HARNESS_USER, "services"),
+            line(
+                7,
+                "ResponseComplete",
+                "list",
+                "system:kube-controller-manager",
+                "pods",
+            ),
+            "{\"auditID\":\"8\",\"verb\":\"del".to_owned(),
+        ];
+        file.write_all(after.concat().as_bytes()).expect("written");
         let requests = log.since(mark).expect("readable");
-        assert_eq!(requests.len(), 4);
+        assert_eq!(requests.len(), 5, "{requests:?}");
         let tested = Counts::of_the_tested(&requests);
-        assert_eq!(tested.to_string(), "1 patch leases, 1 watch services");
+        let expected = "1 create selfsubjectaccessreviews, 1 patch leases, 1 watch namespaces";
+        assert_eq!((tested.to_string().as_str(), tested.writes()), (expected, 1));
         let writes = Counts::of(&requests, |request| request.is_write() && !request.is_lease());
         assert_eq!((writes.total(), writes.get("patch", "services")), (1, 1));
     }

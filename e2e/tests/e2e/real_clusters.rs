@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use tributary_e2e::real::{Cluster, Counts, Fleet};
+use tributary_e2e::real::{Cluster, Counts, Fleet, ResourceVersions, resource_versions};
 use tributary_e2e::suite::{real_test, unique_name};
 
 /// How long a cluster may take for anything that is asked of it here.
@@ -214,21 +214,33 @@ async fn restart(fleet: Arc<Fleet>) -> anyhow::Result<()> {
     let cluster = &fleet.clusters()[2];
     let client = cluster.client().await?;
     let namespace = create_namespace(&client, "restart").await?;
-    let namespaces: Api<Namespace> = Api::all(client);
-    let before = namespaces.get(&namespace).await?;
+    create_service(&client, &namespace, json!({ "ports": [{ "port": 80 }] })).await?;
+    let services: Api<Service> = Api::namespaced(client.clone(), &namespace);
+    let before = versions_in(&client, &namespace).await?;
+    ensure!(
+        before.keys().any(|key| key.starts_with("services.")),
+        "no Service among {before:?}"
+    );
     cluster.stop_apiserver();
-    namespaces
-        .get(&namespace)
+    services
+        .get("cart")
         .await
         .err()
         .context("a stopped API server answered")?;
     cluster.start_apiserver().await?;
-    let after = namespaces.get(&namespace).await?;
-    ensure!(
-        before.metadata.uid == after.metadata.uid,
-        "the restart lost the namespace"
-    );
+    let after = versions_in(&client, &namespace).await?;
+    ensure!(before == after, "the restart turned {before:?} into {after:?}");
+    services.delete("cart", &DeleteParams::default()).await?;
+    let without = versions_in(&client, &namespace).await?;
+    ensure!(after != without, "a deletion does not show in {without:?}");
     Ok(())
+}
+
+/// What earlier tests left in other namespaces may still be on its way out.
+async fn versions_in(client: &kube::Client, namespace: &str) -> anyhow::Result<ResourceVersions> {
+    let mut versions = resource_versions(client).await?;
+    versions.retain(|key, _| key.contains(&format!(" {namespace}/")));
+    Ok(versions)
 }
 
 /// Kills a process that runs a cluster and looks whether its children are gone.
