@@ -1,4 +1,4 @@
-//! How fast the log is: events made durable per second by batch size, and verified replay.
+//! How fast the log is: events made durable by batch size, verified opening, verified replay, bytes on disk.
 //! A plain program instead of a bench framework: every figure is one long run against a real disk, where the
 //! sync dominates; repeating microseconds would measure the wrong thing. `cargo bench -p tributary-hub --bench log`;
 //! TRIBUTARY_BENCH_EVENTS sets the events per batch size (default 500,000).
@@ -19,10 +19,6 @@ fn main() {
         .ok()
         .map(|text| text.parse().expect("a number"));
     let events = events.unwrap_or(if measured { 500_000 } else { 5_000 });
-    println!(
-        "{:>10} {:>14} {:>14} {:>12} {:>12}",
-        "batch", "appended/s", "replayed/s", "disk B/event", "open ms"
-    );
     for batch in [1, 64, 512, 4096] {
         // One event per sync is slow by nature: fewer of them.
         run(batch, if batch == 1 { events / 50 } else { events });
@@ -38,18 +34,49 @@ fn open(dir: &tempfile::TempDir) -> Box<dyn Log> {
     log::open(dir.path(), &clusterset, epoch).expect("a fresh directory opens")
 }
 
+/// Wall and CPU time of a phase. On a busy machine the CPU column is the one that means something.
+struct Phase {
+    started: Instant,
+    cpu_before: u64,
+}
+
+impl Phase {
+    fn start() -> Self {
+        Self {
+            started: Instant::now(),
+            cpu_before: cpu_micros(),
+        }
+    }
+
+    fn done(self, what: &str, batch: usize, events: usize) {
+        let per_second = events as f64 / self.started.elapsed().as_secs_f64();
+        let cpu = (cpu_micros() - self.cpu_before) as f64 / events as f64;
+        println!("{batch:>8} {what:<8} {per_second:>12.0} events/s {cpu:>8.2} CPU us/event");
+    }
+}
+
+/// User and system time of this process, all threads; 0 where there is no procfs.
+fn cpu_micros() -> u64 {
+    const MICROS_PER_TICK: u64 = 10_000;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks = fields.skip(11).take(2).map(|ticks| ticks.parse().unwrap_or(0));
+    ticks.sum::<u64>() * MICROS_PER_TICK
+}
+
 fn run(batch: usize, events: usize) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut log = open(&dir);
-    let started = Instant::now();
+    let phase = Phase::start();
     append(&mut *log, batch, events);
-    let appended = started.elapsed();
+    phase.done("append", batch, events);
     let bytes = log.stats().bytes_on_disk as usize / events;
     drop(log);
-    let started = Instant::now();
+    // Opening verifies everything, for there is no snapshot.
+    let phase = Phase::start();
     let log = open(&dir);
-    let opened = started.elapsed();
-    let started = Instant::now();
+    phase.done("open", batch, events);
+    let phase = Phase::start();
     let mut replayed = 0;
     log.reader()
         .replay(|item| {
@@ -57,12 +84,8 @@ fn run(batch: usize, events: usize) {
             Ok::<_, LogError>(())
         })
         .expect("what was appended reads back");
-    let per_second = |elapsed: std::time::Duration| (replayed as f64 / elapsed.as_secs_f64()) as u64;
-    let (appended, replayed) = (per_second(appended), per_second(started.elapsed()));
-    println!(
-        "{batch:>10} {appended:>14} {replayed:>14} {bytes:>12} {:>12}",
-        opened.as_millis()
-    );
+    phase.done("replay", batch, replayed);
+    println!("{batch:>8} {:<8} {bytes:>12} bytes/event", "disk");
 }
 
 fn append(log: &mut dyn Log, batch: usize, events: usize) {

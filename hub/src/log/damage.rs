@@ -56,7 +56,8 @@ fn one_of_everything() -> (MemoryDisk, Cursor) {
     let at = append(&mut log, b"b").unwrap();
     log.write_snapshot_and_wait(at, rows(&[b"s1", b"s2"])).unwrap();
     append(&mut log, b"c").unwrap();
-    let head = append(&mut log, b"d").unwrap();
+    let batch = Batch::new(log.head(), vec![b"d".to_vec(), b"e".to_vec()]).unwrap();
+    let head = log.append_and_wait(batch).unwrap();
     (disk, head)
 }
 
@@ -94,7 +95,7 @@ fn every_flipped_bit_is_found() {
 fn a_flipped_event_before_the_snapshot_is_found_when_it_is_read() {
     let (disk, _) = one_of_everything();
     // Rows in key order: format, two epochs, event of the old epoch, events 1 to 4.
-    assert!(disk.flip_bit(4, 8 * 25));
+    assert!(disk.flip_bit(4, 8 * 47));
     let log = reopen(&disk).unwrap();
     let budget = super::Budget::default();
     let read = log

@@ -1,4 +1,4 @@
-//! Reading events back: the one loop that joins parts, checks that nothing is missing, verifies the chain.
+//! Reading events back: the one loop that joins rows, checks that nothing is missing, verifies the chain.
 //! It reads any store and writes none; what it cannot read it reports with its place, and stops.
 
 use std::ops::ControlFlow;
@@ -7,110 +7,114 @@ use shared::model::{ChainHash, Clusterset, Epoch, Revision};
 
 use super::{
     error::{Corruption, LogError},
+    group::{Group, Joiner, Row},
     key::{self, KeyKind},
-    record::{self, Part},
+    record,
     rows::Rows,
 };
 
 /// Sees one verified event: revision, chain hash, payload.
 pub(super) type VisitEvent<'a> = dyn FnMut(Revision, ChainHash, &[u8]) -> ControlFlow<()> + 'a;
 
-/// Visits the events `from..=to` of an epoch in order, each verified against the chain hash before it.
-/// `before` is the hash at `from - 1`. Everything up to `to` must be there, unless the visitor breaks off.
+/// Visits the events `from..=to` of an epoch in order, each verified. `before` is the hash at `from - 1`, if the
+/// caller knows it. Everything up to `to` must be there, unless the visitor breaks off.
 pub(super) fn walk(
     rows: &impl Rows,
     epoch: Epoch,
     from: Revision,
     to: Revision,
-    before: ChainHash,
+    before: Option<ChainHash>,
     visit: &mut VisitEvent<'_>,
 ) -> Result<(), LogError> {
     if from > to {
         return Ok(());
     }
-    let mut joiner = Joiner {
-        epoch,
-        next: from,
-        previous: before,
-        parts_seen: 0,
-        payload: Vec::new(),
+    let missing = |revision| Corruption::event(epoch, revision, "the event, or a part of it, is missing");
+    let first = group_start(rows, epoch, from)?.ok_or_else(|| missing(from))?;
+    let mut joiner = Joiner::new(first.0);
+    let mut verifier = Verifier {
+        from,
+        to,
+        before,
+        previous: None,
+        hashes: Vec::new(),
     };
     let mut outcome = Ok(ControlFlow::Continue(()));
-    let last_key = key::event(epoch, to, u16::MAX);
-    rows.scan(
-        &key::event(epoch, from, 0),
-        &key::behind(&last_key),
-        &mut |key, value| {
-            outcome = joiner.push(key, value, visit);
-            match outcome {
-                Ok(flow) => flow,
-                Err(_) => ControlFlow::Break(()),
+    let to_key = key::behind(&key::event(epoch, to, u16::MAX));
+    rows.scan(&key::event(epoch, first, 0), &to_key, &mut |key, value| {
+        let next = Revision(joiner.next);
+        let mut take = || {
+            let (_, first, part) = key::parse_event(key).ok_or("a key has the wrong length")?;
+            match joiner.push(first.0, part, value)? {
+                Some(group) => verifier.take(&group, visit),
+                None => Ok(ControlFlow::Continue(())),
             }
-        },
-    )?;
-    if outcome? == ControlFlow::Continue(()) && joiner.next != to.next() {
-        return Err(Corruption::event(epoch, joiner.next, "the event, or a part of it, is missing").into());
+        };
+        outcome = take().map_err(|what: String| Corruption::event(epoch, next, what));
+        match outcome {
+            Ok(flow) => flow,
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    let next = Revision(joiner.next);
+    if outcome? == ControlFlow::Continue(()) && (next <= to || !joiner.is_between()) {
+        return Err(missing(next).into());
     }
     Ok(())
 }
 
-/// Joins part rows to events and holds them against what must come next.
-struct Joiner {
-    epoch: Epoch,
-    next: Revision,
-    previous: ChainHash,
-    parts_seen: u16,
-    payload: Vec<u8>,
+/// Verifies groups against each other, and hands out the events that were asked for.
+struct Verifier {
+    from: Revision,
+    to: Revision,
+    /// What the hash at `from - 1` must be.
+    before: Option<ChainHash>,
+    /// The hash at the last event of the group before.
+    previous: Option<ChainHash>,
+    hashes: Vec<ChainHash>,
 }
 
-impl Joiner {
-    fn push(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        visit: &mut VisitEvent<'_>,
-    ) -> Result<ControlFlow<()>, Corruption> {
-        let wrong = |what: &str| Corruption::event(self.epoch, self.next, what);
-        let (_, revision, part) = key::parse_event(key).ok_or_else(|| wrong("a key has the wrong length"))?;
-        if revision != self.next || part != self.parts_seen {
-            return Err(wrong(&format!(
-                "part {} of it is missing, the next row is part {part} of revision {revision}",
-                self.parts_seen
-            )));
+impl Verifier {
+    fn take(&mut self, group: &Group<'_>, visit: &mut VisitEvent<'_>) -> Result<ControlFlow<()>, String> {
+        if self.previous.is_some_and(|previous| previous != group.before) {
+            return Err("it does not follow the event before it".into());
         }
-        let row = Part::decode(value).map_err(|invalid| wrong(&invalid.to_string()))?;
-        if row.part != part {
-            return Err(wrong("a row's header names another part than its key"));
+        self.previous = Some(group.after);
+        self.hashes.clear();
+        let mut hash = group.before;
+        for (revision, payload) in (group.first..).zip(group.payloads()) {
+            if revision == self.from.0 && self.before.is_some_and(|before| before != hash) {
+                return Err("it does not follow the event before it".into());
+            }
+            hash = record::chain(hash, payload);
+            self.hashes.push(hash);
         }
-        let whole = part + 1 == row.parts;
-        if !whole || part > 0 {
-            self.payload.extend_from_slice(row.payload);
+        if hash != group.after {
+            return Err("its chain hash does not match its bytes and the events before".into());
         }
-        if !whole {
-            self.parts_seen += 1;
-            return Ok(ControlFlow::Continue(()));
+        for ((revision, payload), hash) in (group.first..).zip(group.payloads()).zip(&self.hashes) {
+            let wanted = (self.from..=self.to).contains(&Revision(revision));
+            if wanted && visit(Revision(revision), *hash, payload) == ControlFlow::Break(()) {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        let payload = if part > 0 {
-            self.payload.as_slice()
-        } else {
-            row.payload
-        };
-        let hash = record::chain(self.previous, payload);
-        if hash != row.hash {
-            return Err(wrong(
-                "its chain hash does not match its bytes and the events before",
-            ));
-        }
-        let flow = visit(revision, hash, payload);
-        self.payload.clear();
-        self.parts_seen = 0;
-        self.previous = hash;
-        self.next = revision.next();
-        Ok(flow)
+        Ok(ControlFlow::Continue(()))
     }
 }
 
-/// The chain hash at a revision, as its first row states it; `None` if the event is not there.
+/// The first revision of the group that a revision is in, if it is anywhere.
+fn group_start(rows: &impl Rows, epoch: Epoch, revision: Revision) -> Result<Option<Revision>, LogError> {
+    let (from, _) = key::epoch_range(KeyKind::Event, epoch);
+    let to = key::behind(&key::event(epoch, revision, u16::MAX));
+    let Some((key, _)) = rows.last(&from, &to)? else {
+        return Ok(None);
+    };
+    let wrong = || Corruption::event(epoch, revision, "a key before it has the wrong length");
+    let (_, first, _) = key::parse_event(&key).ok_or_else(wrong)?;
+    Ok(Some(first))
+}
+
+/// The chain hash at a revision, its group verified; `None` if the event is not there.
 pub(super) fn hash_at(
     rows: &impl Rows,
     clusterset: &Clusterset,
@@ -120,17 +124,21 @@ pub(super) fn hash_at(
     if revision == Revision(0) {
         return Ok(Some(record::chain_start(clusterset, epoch)));
     }
-    let Some(row) = rows.get(&key::event(epoch, revision, 0))? else {
+    if revision > last_revision(rows, epoch)? {
         return Ok(None);
-    };
-    let part = Part::decode(&row).map_err(|invalid| Corruption::event(epoch, revision, invalid))?;
-    Ok(Some(part.hash))
+    }
+    let mut found = None;
+    walk(rows, epoch, revision, revision, None, &mut |_, hash, _| {
+        found = Some(hash);
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
 }
 
 /// The revision of an epoch's last event, 0 if there is none.
 pub(super) fn last_revision(rows: &impl Rows, epoch: Epoch) -> Result<Revision, LogError> {
     let (from, to) = key::epoch_range(KeyKind::Event, epoch);
-    let Some((key, _)) = rows.last(&from, &to)? else {
+    let Some((key, value)) = rows.last(&from, &to)? else {
         return Ok(Revision(0));
     };
     let wrong = || {
@@ -139,6 +147,7 @@ pub(super) fn last_revision(rows: &impl Rows, epoch: Epoch) -> Result<Revision, 
             "the last event's key has the wrong length",
         )
     };
-    let (_, revision, _) = key::parse_event(&key).ok_or_else(wrong)?;
-    Ok(revision)
+    let (_, first, _) = key::parse_event(&key).ok_or_else(wrong)?;
+    let row = Row::decode(&value).map_err(|invalid| Corruption::event(epoch, first, invalid))?;
+    Ok(Revision(first.0 + u64::from(row.items) - 1))
 }

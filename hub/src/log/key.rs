@@ -14,9 +14,9 @@ pub(super) enum KeyKind {
     Format = 1,
     /// Key: epoch. Value: the epoch's first hash. The greatest epoch with such a row is the current one.
     Epoch = 2,
-    /// Key: epoch, revision, part. Value: one part of an event, see `record.rs`.
+    /// Key: epoch, first revision, part. Value: a row of a group of events, see `group.rs`.
     Event = 3,
-    /// Key: epoch, revision, row, part. Value: one part of a row of a snapshot.
+    /// Key: epoch, revision, first row, part. Value: a row of a group of a snapshot's rows.
     SnapshotRow = 4,
     /// Key: epoch, revision. Value: chain hash, counts and digest. Only with it is a snapshot complete.
     SnapshotMarker = 5,
@@ -48,7 +48,7 @@ pub(super) fn epoch(epoch: Epoch) -> Vec<u8> {
     start(KeyKind::Epoch, epoch)
 }
 
-/// The key of one part of an event.
+/// The key of a row of a group of events, by the first one's revision.
 pub(super) fn event(epoch: Epoch, revision: Revision, part: u16) -> Vec<u8> {
     let mut key = start(KeyKind::Event, epoch);
     key.extend_from_slice(&revision.0.to_be_bytes());
@@ -56,7 +56,7 @@ pub(super) fn event(epoch: Epoch, revision: Revision, part: u16) -> Vec<u8> {
     key
 }
 
-/// The key of one part of a snapshot's row.
+/// The key of a row of a group of a snapshot's rows, by the first one's number.
 pub(super) fn snapshot_row(epoch: Epoch, revision: Revision, row: u32, part: u16) -> Vec<u8> {
     let mut key = start(KeyKind::SnapshotRow, epoch);
     key.extend_from_slice(&revision.0.to_be_bytes());
@@ -96,7 +96,7 @@ pub(super) fn behind(prefix: &[u8]) -> Vec<u8> {
     unreachable!("every key starts with a kind, and no kind is 255")
 }
 
-/// Reads the key of an event's part.
+/// Reads the key of a row of events.
 pub(super) fn parse_event(key: &[u8]) -> Option<(Epoch, Revision, u16)> {
     let key: &[u8; EVENT_KEY_BYTES] = key.try_into().ok()?;
     let (epoch, rest) = parse_start(KeyKind::Event, key)?;
@@ -108,7 +108,7 @@ pub(super) fn parse_event(key: &[u8]) -> Option<(Epoch, Revision, u16)> {
     ))
 }
 
-/// Reads the key of a part of a snapshot's row.
+/// Reads the key of a row of snapshot rows.
 pub(super) fn parse_snapshot_row(key: &[u8]) -> Option<(Epoch, Revision, u32, u16)> {
     let key: &[u8; SNAPSHOT_ROW_KEY_BYTES] = key.try_into().ok()?;
     let (epoch, rest) = parse_start(KeyKind::SnapshotRow, key)?;

@@ -1,7 +1,7 @@
 //! The event log: gapless, hash-chained, durable before it says so. It knows bytes, not facts.
 //!
 //! * `mod.rs`: the trait [`Log`] and its law. `error.rs`: what can go wrong.
-//! * `key.rs`, `record.rs`: the frozen bytes of keys and values, the chain.
+//! * `key.rs`, `group.rs`, `record.rs`: the frozen bytes of keys and values, the chain.
 //! * `rows.rs`: what a store must do. `sled.rs`, `memory.rs`: the two stores.
 //! * `store.rs`, `history.rs`, `snapshot.rs`, `start.rs`: the log itself over any store.
 //! * `thread.rs`: the thread that owns a store; `reader.rs`: reading beside it. `verify.rs`,
@@ -13,6 +13,7 @@ pub mod command;
 #[cfg(test)]
 mod damage;
 mod error;
+mod group;
 mod history;
 mod key;
 mod memory;

@@ -10,8 +10,8 @@ use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision};
 
 use super::{
     StoredEvent,
-    error::{Corruption, LogError},
-    history,
+    error::LogError,
+    history, record,
     rows::Rows,
     snapshot::{self, Digest, SnapshotInfo, SnapshotPage},
     start,
@@ -120,9 +120,8 @@ impl<R: Rows> History for View<R> {
         if from > last {
             return Ok(page);
         }
-        let previous = Revision(from.0 - 1);
-        let missing = || Corruption::event(epoch, previous, "the event is missing");
-        let before = history::hash_at(&self.rows, &self.clusterset, epoch, previous)?.ok_or_else(missing)?;
+        let start = || record::chain_start(&self.clusterset, epoch);
+        let before = (from == Revision(1)).then(start);
         let bytes_max = budget.bytes.min(PAGE_BYTES_MAX);
         let mut bytes = 0;
         history::walk(

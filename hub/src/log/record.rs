@@ -1,4 +1,4 @@
-//! The bytes of every value: event rows with their header and hash chain, snapshot rows, markers.
+//! The hash chain, and the bytes of every value but events and snapshot rows (`group.rs` has those).
 //! They are frozen: values stand on disks. It knows no key and no store, and never skips what it cannot read.
 
 use shared::model::{ChainHash, Clusterset, Epoch};
@@ -10,13 +10,7 @@ pub const ROW_BYTES_MAX: usize = 16 * 1024;
 /// The largest payload of one event, and of one row of a snapshot.
 pub const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Header of an event row: version, part, parts, length, chain hash.
-const HEADER_BYTES: usize = 1 + 2 + 2 + 4 + 16;
-/// Payload bytes that one row takes.
-pub(super) const PART_BYTES_MAX: usize = ROW_BYTES_MAX - HEADER_BYTES;
 const MARKER_BYTES: usize = 1 + 16 + 4 + 8 + 32;
-
-const _: () = assert!(PAYLOAD_BYTES_MAX.div_ceil(PART_BYTES_MAX) <= u16::MAX as usize);
 
 /// What a value's bytes turned out to be instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +23,8 @@ pub(super) enum InvalidRow {
     Version(u8),
     #[error("its part number {0} of {1} is impossible")]
     Part(u16, u16),
+    #[error("it cannot hold {0} payloads in {1} rows")]
+    Items(u16, u16),
     #[error("its hash belongs to another epoch or clusterset, or its bytes have changed")]
     Epoch,
 }
@@ -55,76 +51,7 @@ fn shorten(hash: blake3::Hash) -> ChainHash {
     ChainHash(bytes)
 }
 
-/// One row: a part of an event or of a snapshot's row, with the hash that covers the whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part<'a> {
-    /// Number of this part, from 0.
-    pub(super) part: u16,
-    /// How many parts there are; all but the last are full.
-    pub(super) parts: u16,
-    /// Event: the chain hash at it. Snapshot row: the snapshot's chain hash.
-    pub(super) hash: ChainHash,
-    /// The part's own bytes.
-    pub(super) payload: &'a [u8],
-}
-
-impl<'a> Part<'a> {
-    /// Cuts a payload into parts. An empty payload is one empty part.
-    pub(super) fn split(payload: &'a [u8], hash: ChainHash) -> impl Iterator<Item = Part<'a>> {
-        assert!(payload.len() <= PAYLOAD_BYTES_MAX, "the caller checked the bound");
-        let parts = payload.len().div_ceil(PART_BYTES_MAX).max(1) as u16;
-        (0..parts).map(move |part| {
-            let from = usize::from(part) * PART_BYTES_MAX;
-            let to = payload.len().min(from + PART_BYTES_MAX);
-            Part {
-                part,
-                parts,
-                hash,
-                payload: &payload[from..to],
-            }
-        })
-    }
-
-    /// The row's bytes.
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut row = Vec::with_capacity(HEADER_BYTES + self.payload.len());
-        row.push(FORMAT_VERSION);
-        row.extend_from_slice(&self.part.to_be_bytes());
-        row.extend_from_slice(&self.parts.to_be_bytes());
-        row.extend_from_slice(&(self.payload.len() as u32).to_be_bytes());
-        row.extend_from_slice(&self.hash.0);
-        row.extend_from_slice(self.payload);
-        assert!(row.len() <= ROW_BYTES_MAX, "a row is never larger than its bound");
-        row
-    }
-
-    /// Reads a row's bytes; the hash is for the caller to check, who knows the whole.
-    pub(super) fn decode(row: &'a [u8]) -> Result<Part<'a>, InvalidRow> {
-        check_version(row)?;
-        let (header, payload) = row
-            .split_at_checked(HEADER_BYTES)
-            .ok_or(InvalidRow::Length(row.len()))?;
-        let part = u16::from_be_bytes([header[1], header[2]]);
-        let parts = u16::from_be_bytes([header[3], header[4]]);
-        let length = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
-        if length as usize != payload.len() || payload.len() > PART_BYTES_MAX {
-            return Err(InvalidRow::Length(row.len()));
-        }
-        if part >= parts || (part < parts - 1 && payload.len() != PART_BYTES_MAX) {
-            return Err(InvalidRow::Part(part, parts));
-        }
-        let mut hash = ChainHash::default();
-        hash.0.copy_from_slice(&header[9..]);
-        Ok(Part {
-            part,
-            parts,
-            hash,
-            payload,
-        })
-    }
-}
-
-fn check_version(row: &[u8]) -> Result<(), InvalidRow> {
+pub(super) fn check_version(row: &[u8]) -> Result<(), InvalidRow> {
     match row.first() {
         Some(&FORMAT_VERSION) => Ok(()),
         Some(&version) => Err(InvalidRow::Version(version)),
@@ -232,16 +159,6 @@ mod tests {
 
     #[test]
     fn row_bytes_are_frozen() {
-        let part = Part {
-            part: 1,
-            parts: 2,
-            hash: ChainHash([0xab; 16]),
-            payload: b"xyz",
-        };
-        assert_eq!(
-            hex(&part.encode()),
-            "010001000200000003abababababababababababababababab78797a"
-        );
         let marker = Marker {
             hash: ChainHash([0xcd; 16]),
             rows: 0x0102,
@@ -281,47 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn parts_join_to_the_payload_at_every_boundary() {
-        for length in [
-            0,
-            1,
-            PART_BYTES_MAX - 1,
-            PART_BYTES_MAX,
-            PART_BYTES_MAX + 1,
-            PAYLOAD_BYTES_MAX,
-        ] {
-            let payload: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
-            let rows: Vec<_> = Part::split(&payload, ChainHash([7; 16]))
-                .map(|p| p.encode())
-                .collect();
-            assert_eq!(rows.len(), length.div_ceil(PART_BYTES_MAX).max(1));
-            assert!(rows.iter().all(|row| row.len() <= ROW_BYTES_MAX));
-            let joined: Vec<u8> = rows
-                .iter()
-                .flat_map(|row| Part::decode(row).unwrap().payload)
-                .copied()
-                .collect();
-            assert_eq!(joined, payload);
-        }
-    }
-
-    #[test]
-    fn what_is_not_a_row_is_refused_with_the_reason() {
-        let row = Part::split(b"payload", ChainHash([7; 16]))
-            .next()
-            .unwrap()
-            .encode();
-        let changed = |at: usize, to: u8| {
-            let mut row = row.clone();
-            row[at] = to;
-            Part::decode(&row).map(|_| ()).unwrap_err()
-        };
-        assert_eq!(changed(0, 2), InvalidRow::Version(2));
-        assert_eq!(changed(2, 1), InvalidRow::Part(1, 1));
-        assert_eq!(changed(4, 0), InvalidRow::Part(0, 0));
-        assert_eq!(changed(8, 9), InvalidRow::Length(row.len()));
-        assert_eq!(Part::decode(&row[..10]), Err(InvalidRow::Length(10)));
-        assert_eq!(Part::decode(&[]), Err(InvalidRow::Length(0)));
-        assert_eq!(Marker::decode(&row), Err(InvalidRow::Length(row.len())));
+    fn a_value_of_another_version_or_length_is_refused() {
+        assert_eq!(Marker::decode(&[2; MARKER_BYTES]), Err(InvalidRow::Version(2)));
+        assert_eq!(Marker::decode(&[1; 5]), Err(InvalidRow::Length(5)));
+        assert_eq!(decode_format(&[]), Err(InvalidRow::Length(0)));
+        assert_eq!(
+            EpochRow::decode(&[1, 1], ChainHash::default()),
+            Err(InvalidRow::Epoch)
+        );
     }
 }

@@ -9,15 +9,18 @@ use shared::model::{Cursor, Epoch, Revision};
 use super::{
     SnapshotRows,
     error::{Corruption, LogError},
+    group::{self, Joiner},
     key::{self, KeyKind},
-    record::{Marker, PAYLOAD_BYTES_MAX, Part, digest_row},
+    record::{Marker, PAYLOAD_BYTES_MAX, digest_row},
     rows::{Op, Rows, RowsError},
 };
 
 /// Most rows of one snapshot.
 pub const SNAPSHOT_ROWS_MAX: u32 = 16 * 1024 * 1024;
-/// Changes written or removed in one piece, so that appends between pieces wait briefly.
-const PIECE_OPS_MAX: usize = 256;
+/// Snapshot rows written in one piece, so that appends between pieces wait briefly.
+const PIECE_ROWS_MAX: usize = 4096;
+/// Rows of the store removed in one piece.
+const PIECE_REMOVED_MAX: usize = 256;
 /// Row bytes after which a piece is written; the last row may pass it.
 const PIECE_BYTES_MAX: usize = 512 * 1024;
 
@@ -79,47 +82,51 @@ pub(super) fn newest(
 /// Sees one row of a snapshot: its number and bytes.
 type VisitRow<'a> = dyn FnMut(u32, &[u8]) -> ControlFlow<()> + 'a;
 
-/// Visits a snapshot's rows from a number on; a missing part or row is corruption, the digest is not checked.
+/// Visits a snapshot's rows from a number on; a missing row is corruption, the digest is not checked.
 fn walk(rows: &impl Rows, info: &SnapshotInfo, from: u32, visit: &mut VisitRow<'_>) -> Result<(), LogError> {
-    let Cursor { epoch, revision, .. } = info.at;
-    let wrong = |row: u32, what: &str| Corruption::snapshot(epoch, revision, format!("row {row}: {what}"));
-    let (mut next, mut parts_seen, mut joined) = (from, 0u16, Vec::new());
-    let mut push = |key: &[u8], value: &[u8]| -> Result<ControlFlow<()>, Corruption> {
-        let place =
-            key::parse_snapshot_row(key).ok_or_else(|| wrong(next, "its key has the wrong length"))?;
-        if (place.2, place.3) != (next, parts_seen) {
-            return Err(wrong(next, &format!("part {parts_seen} of it is missing")));
-        }
-        let part = Part::decode(value).map_err(|invalid| wrong(next, &invalid.to_string()))?;
-        if part.part != parts_seen || part.hash != info.at.hash {
-            return Err(wrong(next, "its header belongs to another row or snapshot"));
-        }
-        joined.extend_from_slice(part.payload);
-        parts_seen += 1;
-        if parts_seen < part.parts {
+    let Cursor {
+        epoch,
+        revision,
+        hash,
+    } = info.at;
+    let wrong = |row: u64, what: String| Corruption::snapshot(epoch, revision, format!("row {row}: {what}"));
+    let key_of = |row| key::snapshot_row(epoch, revision, row, 0);
+    let group_end = key::behind(&key::snapshot_row(epoch, revision, from, u16::MAX));
+    let place = |key: &[u8]| key::parse_snapshot_row(key).ok_or("its key has the wrong length".to_owned());
+    let first = match rows.last(&key_of(0), &group_end)? {
+        Some((key, _)) => place(&key).map_err(|what| wrong(from.into(), what))?.2,
+        None => from,
+    };
+    let mut joiner = Joiner::new(first.into());
+    let mut push = |joiner: &mut Joiner, key: &[u8], value: &[u8]| -> Result<ControlFlow<()>, String> {
+        let (_, _, first, part) = place(key)?;
+        let Some(group) = joiner.push(first.into(), part, value)? else {
             return Ok(ControlFlow::Continue(()));
+        };
+        if (group.before, group.after) != (hash, hash) {
+            return Err("its header belongs to another snapshot".into());
         }
-        let flow = visit(next, &joined);
-        joined.clear();
-        (next, parts_seen) = (next + 1, 0);
-        Ok(flow)
+        for (number, row) in (first..).zip(group.payloads()) {
+            if number >= from && visit(number, row) == ControlFlow::Break(()) {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     };
     let mut outcome = Ok(ControlFlow::Continue(()));
-    let from_key = key::snapshot_row(epoch, revision, from, 0);
     let to_key = key::snapshot_row(epoch, revision.next(), 0, 0);
-    rows.scan(&from_key, &to_key, &mut |key, value| {
-        outcome = push(key, value);
+    rows.scan(&key_of(first), &to_key, &mut |key, value| {
+        let next = joiner.next;
+        outcome = push(&mut joiner, key, value).map_err(|what| wrong(next, what));
         match outcome {
             Ok(flow) => flow,
             Err(_) => ControlFlow::Break(()),
         }
     })?;
-    if outcome? == ControlFlow::Continue(()) && (next != info.rows || parts_seen != 0) {
-        return Err(wrong(
-            next,
-            &format!("it is missing, the snapshot has {} rows", info.rows),
-        )
-        .into());
+    let whole = joiner.next == u64::from(info.rows) && joiner.is_between();
+    if outcome? == ControlFlow::Continue(()) && !whole {
+        let what = format!("it is missing, the snapshot has {} rows", info.rows);
+        return Err(wrong(joiner.next, what).into());
     }
     Ok(())
 }
@@ -198,12 +205,12 @@ fn remove_piece(rows: &impl Rows, from: &[u8], to: &[u8]) -> Result<bool, RowsEr
     let mut ops = Vec::new();
     rows.scan(from, to, &mut |key, _| {
         ops.push(Op::Remove(key.to_vec()));
-        match ops.len() < PIECE_OPS_MAX {
+        match ops.len() < PIECE_REMOVED_MAX {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
     })?;
-    let more = ops.len() == PIECE_OPS_MAX;
+    let more = ops.len() == PIECE_REMOVED_MAX;
     if !ops.is_empty() {
         rows.apply(ops)?;
     }
@@ -262,10 +269,12 @@ impl SnapshotJob {
             revision,
             hash,
         } = self.at;
-        let (mut ops, mut bytes) = (Vec::new(), 0);
-        while ops.len() < PIECE_OPS_MAX && bytes < PIECE_BYTES_MAX {
+        let first = self.digest.rows;
+        let (mut piece, mut bytes, mut more) = (Vec::new(), 0, true);
+        while piece.len() < PIECE_ROWS_MAX && bytes < PIECE_BYTES_MAX {
             let Some(row) = self.rows.next() else {
-                return self.complete(rows, ops);
+                more = false;
+                break;
             };
             if row.len() > PAYLOAD_BYTES_MAX || self.digest.rows == SNAPSHOT_ROWS_MAX {
                 return Err(LogError::Refused(format!(
@@ -274,27 +283,32 @@ impl SnapshotJob {
                     row.len()
                 )));
             }
-            for part in Part::split(&row, hash) {
-                let key = key::snapshot_row(epoch, revision, self.digest.rows, part.part);
-                ops.push(Op::Put(key, part.encode()));
-            }
             bytes += row.len();
             self.digest.add(&row);
+            piece.push(row);
         }
-        rows.apply(ops)?;
-        Ok(Step::More)
+        let packed = group::pack(first.into(), hash, piece.iter().map(|row| (hash, row.as_slice())));
+        let ops = packed.into_iter().map(|row| {
+            let first = u32::try_from(row.first).expect("SNAPSHOT_ROWS_MAX is below");
+            Op::Put(key::snapshot_row(epoch, revision, first, row.part), row.bytes)
+        });
+        let ops: Vec<_> = ops.collect();
+        if !ops.is_empty() {
+            rows.apply(ops)?;
+        }
+        match more {
+            true => Ok(Step::More),
+            false => self.complete(rows),
+        }
     }
 
     /// Rows first and durable, the marker only then: a marker on disk proves its rows.
-    fn complete(&mut self, rows: &impl Rows, last_piece: Vec<Op>) -> Result<Step, LogError> {
+    fn complete(&mut self, rows: &impl Rows) -> Result<Step, LogError> {
         let Cursor {
             epoch,
             revision,
             hash,
         } = self.at;
-        if !last_piece.is_empty() {
-            rows.apply(last_piece)?;
-        }
         rows.sync()?;
         let marker = Marker {
             hash,

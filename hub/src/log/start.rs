@@ -82,7 +82,7 @@ pub(super) fn start(
         }
         head = info.at;
     }
-    let (from, before) = (head.revision.next(), head.hash);
+    let (from, before) = (head.revision.next(), Some(head.hash));
     history::walk(rows, epoch, from, last, before, &mut |revision, hash, _| {
         (head.revision, head.hash) = (revision, hash);
         ControlFlow::Continue(())

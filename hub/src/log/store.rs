@@ -8,9 +8,9 @@ use shared::model::{Clusterset, Cursor, Epoch, Revision};
 use super::{
     Batch, SnapshotCompletion, SnapshotRows, Stats,
     error::{AppendError, Failure, LogError},
-    history, key,
+    group, history, key,
     reader::View,
-    record::{self, EpochRow, Part},
+    record::{self, EpochRow},
     rows::{Op, Rows},
     snapshot::{self, SnapshotJob, Step},
     start::Started,
@@ -102,7 +102,6 @@ impl<R: Rows> Store<R> {
         if batch.expected() != self.staged {
             return Err(AppendError::Fenced(self.staged));
         }
-        let mut ops = Vec::with_capacity(batch.events().len());
         let mut at = self.staged;
         for (hash, payload) in batch.events() {
             // The writer has hashed these bytes; hashing them again here catches what changed in between.
@@ -112,12 +111,18 @@ impl<R: Rows> Store<R> {
                     .into());
             }
             (at.revision, at.hash) = (at.revision.next(), *hash);
-            for part in Part::split(payload, *hash) {
-                let key = key::event(at.epoch, at.revision, part.part);
-                ops.push(Op::Put(key, part.encode()));
-            }
             self.staged_payload_bytes += payload.len() as u64;
         }
+        let events = batch
+            .events()
+            .iter()
+            .map(|(hash, payload)| (*hash, payload.as_slice()));
+        let packed = group::pack(self.staged.revision.next().0, self.staged.hash, events);
+        let ops = packed.into_iter().map(|row| {
+            let key = key::event(at.epoch, Revision(row.first), row.part);
+            Op::Put(key, row.bytes)
+        });
+        let ops = ops.collect();
         self.rows.apply(ops).map_err(|error| self.fail(error))?;
         self.staged = at;
         Ok(at)

@@ -158,7 +158,7 @@ fn verify_events(
 ) -> Result<(), LogError> {
     let epoch = found.epoch;
     let last = history::last_revision(rows, epoch)?;
-    let before = record::chain_start(clusterset, epoch);
+    let before = Some(record::chain_start(clusterset, epoch));
     history::walk(
         rows,
         epoch,
