@@ -62,7 +62,11 @@ impl MemberCluster {
         let config = SimConfig {
             name: name.into(),
             seed: index as u64 + 1,
-            service_cidrs: vec![format!("10.{}.0.0/16", 96 + index)],
+            // Dual stack, as the shared real fleet.
+            service_cidrs: vec![
+                format!("10.{}.0.0/16", 96 + index),
+                format!("fd00:{}::/112", 96 + index),
+            ],
             ..SimConfig::default()
         };
         let cluster = SimCluster::new(config)?;

@@ -1,58 +1,181 @@
 //! A service exported in one cluster arrives in the others, and goes again.
 
-use anyhow::Context;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-    runtime::wait::await_condition,
-};
-use serde_json::json;
-use shared::api::{ServiceExport, ServiceImport};
-use std::time::Duration;
-use tributary_e2e::world::{Backend, World};
+use anyhow::ensure;
+use serde_json::{Value, json};
 
-/// One export: from a cluster through the hub and its log to every cluster that has the namespace.
-pub(super) async fn arrives_everywhere(backend: Backend) -> anyhow::Result<()> {
-    let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &backend, &["east", "west", "north"]).await?;
-    let namespace = tributary_e2e::suite::unique_name("arrives");
-    for cluster in world.clusters.values() {
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(cluster.client.clone());
-        let user = PatchParams::apply("user").force();
-        api.patch(&namespace, &user, &Patch::Apply(&object)).await?;
+use super::story::{
+    Kind, Story,
+    expect::{self, backends_are, complete, exported, from_clusters, gone, spec_is},
+    objects::{self, address, export, export_with, plain, service, with},
+};
+
+/// One export arrives in every cluster, the exporter included, and in one step with its IPs.
+pub(super) async fn arrives_everywhere(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    let west = story.record("west", &[Kind::ServiceImport]).await?;
+    story.export("east", "cart", &plain()).await?;
+    let wanted = json!({
+        "type": "ClusterSetIP",
+        "ports": [{"name": "http", "protocol": "TCP", "port": 80}],
+        "ipFamilies": ["IPv4"],
+        "sessionAffinity": "None",
+        "internalTrafficPolicy": "Cluster",
+    });
+    story
+        .everywhere(|seen| {
+            let import = complete(seen, "cart")?;
+            spec_is(import, &wanted)?;
+            from_clusters(import, &["east"])?;
+            backends_are(seen, "cart", &[("east", &address("east", 1))])
+        })
+        .await?;
+    story.until("east", |seen| exported(seen, "cart", "")).await?;
+    // Nobody ever saw IPs without their families.
+    let settled = story.get("west", Kind::ServiceImport, "cart").await?;
+    let last = settled["metadata"]["resourceVersion"].clone();
+    let versions = west
+        .versions(|seen| {
+            seen.iter()
+                .any(|one| one.object["metadata"]["resourceVersion"] == last)
+        })
+        .await?;
+    for version in versions.iter().filter(|version| version.name == "cart") {
+        let spec = &version.object["spec"];
+        ensure!(
+            spec["ips"].is_null() == spec["ipFamilies"].is_null(),
+            "IPs and families came apart: {spec}"
+        );
     }
-    let east = world.cluster("east")?.client.clone();
-    let service = json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "cart"},
-        "spec": {"ports": [{"name": "http", "port": 80}]}
+    // The Service itself is nobody's to change.
+    let own = story.get("east", Kind::Service, "cart").await?;
+    ensure!(
+        own["metadata"]["managedFields"]
+            .as_array()
+            .is_some_and(|entries| { entries.iter().all(|entry| entry["manager"] != "tributary-agent") }),
+        "the agent wrote the user's Service: {own}"
+    );
+    Ok(())
+}
+
+/// Every property of Service and export that the import has, as it stands there.
+pub(super) async fn carries_every_property(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    let ports = json!([
+        {"name": "http", "port": 80, "appProtocol": "kubernetes.io/h2c"},
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+        {"name": "tunnel", "port": 9000, "protocol": "SCTP"},
+    ]);
+    let spec = with(
+        objects::ports(ports),
+        json!({
+            "sessionAffinity": "ClientIP",
+            "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 77}},
+            "internalTrafficPolicy": "Local",
+            "trafficDistribution": "PreferClose",
+        }),
+    );
+    let mut labelled = service("cart", &spec);
+    labelled["metadata"]["labels"] = json!({"team": "shop"});
+    story.apply("east", labelled).await?;
+    let exported_metadata = json!({
+        "exportedLabels": {"example.org/tier": "gold"},
+        "exportedAnnotations": {"example.org/contact": "Anna & Bob <shop>"},
     });
-    let user = PatchParams::apply("user").force();
-    let services: Api<k8s_openapi::api::core::v1::Service> = Api::namespaced(east.clone(), &namespace);
-    services.patch("cart", &user, &Patch::Apply(&service)).await?;
-    let slice = json!({
-        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-        "metadata": {"name": "cart-1", "labels": {"kubernetes.io/service-name": "cart"}},
-        "addressType": "IPv4", "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
-        "endpoints": [{"addresses": ["10.0.0.1"]}]
+    story
+        .apply("east", export_with("cart", exported_metadata))
+        .await?;
+    let wanted = json!({
+        "type": "ClusterSetIP",
+        "ports": [
+            {"name": "http", "protocol": "TCP", "port": 80, "appProtocol": "kubernetes.io/h2c"},
+            {"name": "dns", "protocol": "UDP", "port": 53},
+            {"name": "tunnel", "protocol": "SCTP", "port": 9000},
+        ],
+        "ipFamilies": ["IPv4"],
+        "sessionAffinity": "ClientIP",
+        "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 77}},
+        "internalTrafficPolicy": "Local",
+        "trafficDistribution": "PreferClose",
     });
-    let slices: Api<k8s_openapi::api::discovery::v1::EndpointSlice> =
-        Api::namespaced(east.clone(), &namespace);
-    slices.patch("cart-1", &user, &Patch::Apply(&slice)).await?;
-    let export = json!({
-        "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport", "metadata": {"name": "cart"}
-    });
-    let exports: Api<ServiceExport> = Api::namespaced(east.clone(), &namespace);
-    exports.patch("cart", &user, &Patch::Apply(&export)).await?;
-    for (name, cluster) in &world.clusters {
-        let imports: Api<ServiceImport> = Api::namespaced(cluster.client.clone(), &namespace);
-        let has_ips =
-            |import: Option<&ServiceImport>| import.is_some_and(|import| !import.spec.ips.is_empty());
-        let arrived = await_condition(imports, "cart", has_ips);
-        tokio::time::timeout(Duration::from_secs(20), arrived)
-            .await
-            .with_context(|| format!("no import with IPs in {name}"))??;
+    story
+        .everywhere(|seen| {
+            let import = complete(seen, "cart")?;
+            spec_is(import, &wanted)?;
+            let metadata = &import["metadata"];
+            ensure!(
+                metadata["labels"]["example.org/tier"] == "gold",
+                "no exported label"
+            );
+            ensure!(
+                metadata["labels"]["team"].is_null(),
+                "a label of the Service was carried over"
+            );
+            ensure!(
+                metadata["annotations"]["example.org/contact"] == "Anna & Bob <shop>",
+                "no exported annotation"
+            );
+            // Traffic is served by the derived Service, so it has to have all of this too.
+            let derived = &seen.derived("cart")?["spec"];
+            for field in [
+                "sessionAffinity",
+                "sessionAffinityConfig",
+                "internalTrafficPolicy",
+                "trafficDistribution",
+            ] {
+                expect::same(&derived[field], &wanted[field], field)?;
+            }
+            let numbers = |spec: &Value| {
+                let ports = spec["ports"].as_array().cloned().unwrap_or_default();
+                let mut numbers: Vec<Option<u64>> = ports.iter().map(|port| port["port"].as_u64()).collect();
+                numbers.sort_unstable();
+                numbers
+            };
+            ensure!(
+                numbers(derived) == numbers(&wanted),
+                "the derived Service has other ports: {derived}"
+            );
+            Ok(())
+        })
+        .await?;
+    Ok(())
+}
+
+/// The import lives exactly as long as one export does; what comes after it is a new one.
+pub(super) async fn goes_with_the_last_export(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story.export_in_order(&["east", "west"], "cart", &plain()).await?;
+    let both = [("east", &*address("east", 1)), ("west", &*address("west", 1))];
+    story
+        .everywhere(|seen| {
+            from_clusters(complete(seen, "cart")?, &["east", "west"])?;
+            backends_are(seen, "cart", &both)
+        })
+        .await?;
+    story.delete("east", Kind::ServiceExport, "cart").await?;
+    story
+        .everywhere(|seen| {
+            from_clusters(complete(seen, "cart")?, &["west"])?;
+            backends_are(seen, "cart", &both[1..])
+        })
+        .await?;
+    story.delete("west", Kind::ServiceExport, "cart").await?;
+    story.everywhere(|seen| gone(seen, "cart")).await?;
+    for cluster in ["east", "west"] {
+        story.get(cluster, Kind::Service, "cart").await?;
     }
-    let _ = &mut world;
-    world.end().await
+    // Exported again: another uid, the same name.
+    story.apply("west", export("cart")).await?;
+    story
+        .everywhere(|seen| {
+            from_clusters(complete(seen, "cart")?, &["west"])?;
+            backends_are(seen, "cart", &both[1..])
+        })
+        .await?;
+    // A Service that goes takes its export out of the clusterset, though the ServiceExport stays.
+    story.delete("west", Kind::Service, "cart").await?;
+    story.everywhere(|seen| gone(seen, "cart")).await?;
+    story
+        .until("west", |seen| expect::refused(seen, "cart", "NoService"))
+        .await?;
+    Ok(())
 }

@@ -1,6 +1,11 @@
 //! Stories that users live: each runs on simulated clusters and on real ones, with the same code.
 
+mod conflicts;
 mod export;
+mod headless;
+mod ports;
+mod refused;
+mod story;
 
 use std::sync::Arc;
 
@@ -10,13 +15,17 @@ use tributary_e2e::{
     world::Backend,
 };
 
+use story::tell;
+
 /// One story on both kinds of clusters.
 macro_rules! story {
     ($trials:ident, $story:path) => {
         let name = stringify!($story).replace("::", "_");
-        $trials.push(sim_test(&format!("sim::{name}"), || $story(Backend::Simulated)));
+        $trials.push(sim_test(&format!("sim::{name}"), || {
+            tell(Backend::Simulated, |stage| Box::pin($story(stage)))
+        }));
         $trials.push(real_test(&format!("real::{name}"), |fleet: Arc<_>| {
-            $story(Backend::Real(fleet))
+            tell(Backend::Real(fleet), |stage| Box::pin($story(stage)))
         }));
     };
 }
@@ -25,5 +34,20 @@ macro_rules! story {
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     story!(trials, export::arrives_everywhere);
+    story!(trials, export::carries_every_property);
+    story!(trials, export::goes_with_the_last_export);
+    story!(trials, conflicts::every_reason_on_every_export);
+    story!(trials, conflicts::the_next_oldest_inherits);
+    story!(trials, conflicts::equal_timestamps_are_told_apart_by_cluster_id);
+    story!(trials, headless::hostnames_arrive_and_ips_never);
+    story!(trials, headless::a_type_can_change);
+    story!(trials, refused::a_missing_service_may_come_later);
+    story!(trials, refused::each_bad_export_is_refused_and_repaired);
+    story!(trials, refused::an_export_that_turns_bad_withdraws);
+    story!(trials, refused::derived_services_are_not_exported);
+    story!(trials, refused::namespaces_of_kubernetes_export_nothing);
+    story!(trials, ports::merge_by_name_then_by_number);
+    story!(trials, ports::an_application_protocol_keeps_traffic);
+    story!(trials, ports::an_unnamed_port_gets_a_name_where_it_needs_one);
     trials
 }

@@ -1,0 +1,205 @@
+//! Exports that cannot be: each says why, makes no import, takes no place in the order, and can be repaired.
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+use tributary_e2e::suite::unique_name;
+
+use super::story::{
+    Kind, Story, act,
+    expect::{self, complete, exported, from_clusters, gone, refused, same},
+    objects::{self, address, export, export_with, plain, service, slice, with},
+};
+
+/// An export without a Service waits for it; its place in the order is its own age.
+pub(super) async fn a_missing_service_may_come_later(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story.apply("east", export("cart")).await?;
+    story
+        .until("east", |seen| refused(seen, "cart", "NoService"))
+        .await?;
+    act::next_second().await;
+    let local = with(plain(), json!({"internalTrafficPolicy": "Local"}));
+    story.export("west", "cart", &local).await?;
+    let policy_is = |import: &Value, policy: &str| {
+        same(
+            &import["spec"]["internalTrafficPolicy"],
+            &json!(policy),
+            "the internal traffic policy",
+        )
+    };
+    story
+        .everywhere(|seen| {
+            let import = complete(seen, "cart")?;
+            from_clusters(import, &["west"])?;
+            policy_is(import, "Local")
+        })
+        .await?;
+    story.until("west", |seen| exported(seen, "cart", "")).await?;
+    story
+        .stays(|seen| from_clusters(seen.import("cart")?, &["west"]))
+        .await?;
+    story.back("east", "cart", &plain()).await?;
+    story
+        .everywhere(|seen| {
+            let import = complete(seen, "cart")?;
+            from_clusters(import, &["east", "west"])?;
+            policy_is(import, "Cluster")
+        })
+        .await?;
+    for cluster in ["east", "west"] {
+        let told = |seen: &_| exported(seen, "cart", "InternalTrafficPolicyConflict");
+        story.until(cluster, told).await?;
+    }
+    Ok(())
+}
+
+/// What is wrong with an export, and what puts it right.
+struct Case {
+    name: String,
+    wrong: Vec<Value>,
+    reason: &'static str,
+    right: Vec<Value>,
+    /// The Service has to be made anew, or changed.
+    anew: bool,
+}
+
+/// A Service of a type that is none, exported metadata that no import can bear.
+pub(super) async fn each_bad_export_is_refused_and_repaired(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    let external = json!({"type": "ExternalName", "externalName": "shop.example.org"});
+    let bad_exports = [
+        json!({"exportedLabels": {"kubernetes.io/hostname": "x"}}),
+        json!({"exportedLabels": {"node.k8s.io/zone": "x"}}),
+        json!({"exportedLabels": {"not a key": "x"}}),
+        json!({"exportedLabels": {"example.org/tier": "not a value!"}}),
+        json!({"exportedAnnotations": {"sub.kubernetes.io/x": "x"}}),
+        json!({"exportedAnnotations": {"example.org/big": "x".repeat(33 * 1024)}}),
+    ];
+    let mut cases = vec![Case {
+        name: "external".to_owned(),
+        wrong: vec![service("external", &external), export("external")],
+        reason: "InvalidServiceType",
+        right: vec![service("external", &plain())],
+        anew: true,
+    }];
+    for (number, spec) in bad_exports.into_iter().enumerate() {
+        let name = format!("metadata-{number}");
+        cases.push(Case {
+            wrong: vec![service(&name, &plain()), export_with(&name, spec)],
+            reason: "InvalidExport",
+            right: vec![export_with(
+                &name,
+                json!({"exportedLabels": {"example.org/tier": "gold"}}),
+            )],
+            anew: false,
+            name,
+        });
+    }
+    for object in cases.iter().flat_map(|case| &case.wrong) {
+        story.apply("east", object.clone()).await?;
+    }
+    for case in &cases {
+        story
+            .until("east", |seen| refused(seen, &case.name, case.reason))
+            .await?;
+    }
+    story
+        .stays(|seen| cases.iter().try_for_each(|case| gone(seen, &case.name)))
+        .await?;
+    for case in &cases {
+        if case.anew {
+            story.delete("east", Kind::Service, &case.name).await?;
+        }
+        for object in &case.right {
+            story.apply("east", object.clone()).await?;
+        }
+    }
+    for case in &cases {
+        story
+            .everywhere(|seen| complete(seen, &case.name).map(drop))
+            .await?;
+        story.until("east", |seen| exported(seen, &case.name, "")).await?;
+    }
+    Ok(())
+}
+
+/// An export that was good and turns bad takes its import with it.
+pub(super) async fn an_export_that_turns_bad_withdraws(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story.export_in_order(&["east", "west"], "cart", &plain()).await?;
+    story
+        .everywhere(|seen| from_clusters(complete(seen, "cart")?, &["east", "west"]))
+        .await?;
+    let reserved = json!({"exportedLabels": {"kubernetes.io/forged": "x"}});
+    story.apply("east", export_with("cart", reserved)).await?;
+    story
+        .everywhere(|seen| {
+            from_clusters(complete(seen, "cart")?, &["west"])?;
+            expect::backends_are(seen, "cart", &[("west", &address("west", 1))])
+        })
+        .await?;
+    story
+        .until("east", |seen| refused(seen, "cart", "InvalidExport"))
+        .await?;
+    story.until("west", |seen| exported(seen, "cart", "")).await
+}
+
+/// What Tributary made itself is not exported again, under any name that makes it look like a user's.
+pub(super) async fn derived_services_are_not_exported(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story.export("east", "cart", &plain()).await?;
+    let derived = story
+        .until("west", |seen| {
+            complete(seen, "cart")?;
+            Ok(seen.derived_name("cart"))
+        })
+        .await?;
+    story.apply("west", export(&derived)).await?;
+    story
+        .until("west", |seen| refused(seen, &derived, "InvalidServiceType"))
+        .await?;
+    // Made by another implementation of the same contract: its name and the lack of a selector tell.
+    let foreign = "derived-0123456789";
+    story.apply("north", service(foreign, &plain())).await?;
+    story.apply("north", export(foreign)).await?;
+    story
+        .until("north", |seen| refused(seen, foreign, "InvalidServiceType"))
+        .await?;
+    // A slice that was imported is not the Service's own, whatever it says.
+    let ports = objects::slice_ports(&plain());
+    let mut imported = slice("cart", "foreign", ports, json!([{"addresses": ["198.51.100.7"]}]));
+    imported["metadata"]["labels"]["multicluster.kubernetes.io/source-cluster"] = json!("mars");
+    story.apply("east", imported).await?;
+    story
+        .stays(|seen| {
+            gone(seen, &derived)?;
+            gone(seen, foreign)?;
+            let backends = seen.backends("cart");
+            ensure!(
+                !backends.iter().any(|(_, address)| address == "198.51.100.7"),
+                "a foreign slice was exported again: {backends:?}"
+            );
+            Ok(())
+        })
+        .await
+}
+
+/// Nothing leaves the namespaces that Kubernetes keeps for itself.
+pub(super) async fn namespaces_of_kubernetes_export_nothing(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    let namespace = unique_name("kube-story");
+    for cluster in ["east", "west"] {
+        story.create_namespace(cluster, &namespace).await?;
+    }
+    for mut object in [service("cart", &plain()), export("cart")] {
+        object["metadata"]["namespace"] = json!(namespace);
+        story.apply("east", object).await?;
+    }
+    story
+        .until_in("east", &namespace, |seen| {
+            refused(seen, "cart", "NamespaceDenied")
+        })
+        .await?;
+    story.pass("east").await?;
+    gone(&story.look_into("west", &namespace).await?, "cart")
+}

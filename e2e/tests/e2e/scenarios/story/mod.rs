@@ -1,0 +1,139 @@
+//! The stage of every story: a clusterset of three clusters, a namespace of the story's own, and what a user does.
+//!
+//! * here: start and end, and leaving nothing behind on shared clusters;
+//! * `act`: what users do to objects; `objects`: objects in a few words;
+//! * `seen`: what one cluster's API shows, and waiting until it shows the right thing;
+//! * `expect`: what has to hold of every import; `record`: every version of objects, in order.
+//!
+//! It knows what Tributary promises, never how it does it: everything is asserted through the clusters' APIs.
+
+pub(super) mod act;
+pub(super) mod expect;
+pub(super) mod objects;
+mod record;
+pub(super) mod seen;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use futures::future::BoxFuture;
+use kube::{
+    Client,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+use tempfile::TempDir;
+use tributary_e2e::{
+    suite::unique_name,
+    world::{Backend, World},
+};
+
+pub(super) use act::Kind;
+
+/// The clusters of every story, which are their cluster ids too.
+pub(super) const CLUSTERS: [&str; 3] = ["east", "west", "north"];
+/// How long anything may take to become true.
+pub(super) const EVENTUALLY_WAIT: Duration = Duration::from_secs(30);
+/// How often it is looked at meanwhile.
+const EVENTUALLY_POLL: Duration = Duration::from_millis(50);
+/// Marks the namespaces of stories, so that a later story finds what a killed one left.
+const LABEL_STORY: &str = "e2e.tributary.dev/story";
+/// Its value while the namespace holds something.
+const RUNNING: &str = "running";
+/// What is exported or imported, exports first.
+const CONTENTS: [Kind; 4] = [
+    Kind::ServiceExport,
+    Kind::ServiceImport,
+    Kind::EndpointSlice,
+    Kind::Service,
+];
+
+/// A story being told.
+pub(super) struct Story {
+    /// Hub, clusters and agents.
+    pub(super) world: World,
+    /// Where it plays.
+    pub(super) namespace: String,
+}
+
+/// Tells a story on clusters of this kind. On shared clusters nothing of it is left behind, however it ends.
+pub(super) async fn tell<F>(backend: Backend, story: F) -> anyhow::Result<()>
+where
+    F: for<'a> FnOnce(&'a mut Story) -> BoxFuture<'a, anyhow::Result<()>>,
+{
+    let dir = tempfile::tempdir()?;
+    let shared = matches!(backend, Backend::Real(_));
+    let world = World::without_agents(dir.path(), &backend, &CLUSTERS).await?;
+    let mut clients = Vec::new();
+    // Simulated clusters end with their story.
+    for cluster in world.clusters.values().filter(|_| shared) {
+        clients.push(cluster.client.clone());
+    }
+    empty_namespaces(&clients).await?;
+    let mut stage = Story {
+        world,
+        namespace: unique_name("story"),
+    };
+    let result = story(&mut stage).await;
+    let ended = stage.world.end().await;
+    let emptied = empty_namespaces(&clients).await;
+    keep_logs(result.and(ended).and(emptied), dir)
+}
+
+/// Empties the namespaces of stories in shared clusters: what is left there would be exported by the agents of
+/// the next story too.
+async fn empty_namespaces(clients: &[Client]) -> anyhow::Result<()> {
+    let of_stories = ListParams::default().labels(&format!("{LABEL_STORY}={RUNNING}"));
+    for client in clients {
+        let namespaces = Kind::Namespace.api(client, "");
+        for namespace in namespaces.list(&of_stories).await?.items {
+            let namespace = namespace.metadata.name.context("a namespace has a name")?;
+            for kind in CONTENTS {
+                let api = kind.api(client, &namespace);
+                let gone = api
+                    .delete_collection(&DeleteParams::default(), &ListParams::default())
+                    .await;
+                gone.with_context(|| format!("cannot empty {namespace}"))?;
+            }
+            let ended = Patch::Merge(json!({"metadata": {"labels": {LABEL_STORY: "ended"}}}));
+            namespaces
+                .patch(&namespace, &PatchParams::default(), &ended)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// A story that failed is better understood with the logs of its programs.
+fn keep_logs(result: anyhow::Result<()>, dir: TempDir) -> anyhow::Result<()> {
+    result.map_err(|error| {
+        let kept = dir.keep();
+        error.context(format!("the logs are in {}", kept.display()))
+    })
+}
+
+impl Story {
+    /// Makes the namespace in every cluster and starts every agent.
+    pub(super) async fn start(&mut self) -> anyhow::Result<()> {
+        for cluster in CLUSTERS {
+            self.create_namespace(cluster, &self.namespace).await?;
+        }
+        self.start_agents().await
+    }
+
+    /// Starts every agent.
+    pub(super) async fn start_agents(&mut self) -> anyhow::Result<()> {
+        for cluster in CLUSTERS {
+            self.world.start_agent(cluster).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates a namespace that is the story's.
+    pub(super) async fn create_namespace(&self, cluster: &str, name: &str) -> anyhow::Result<()> {
+        let labels = json!({ LABEL_STORY: RUNNING });
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        self.apply(cluster, namespace).await.map(drop)
+    }
+}

@@ -1,0 +1,210 @@
+//! What one cluster's API shows of the story's namespace, and waiting until it shows the right thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, anyhow};
+use kube::api::ListParams;
+use serde_json::Value;
+use shared::model::derived_name::derived_service_name;
+use tokio::time::Instant;
+
+use super::{CLUSTERS, EVENTUALLY_POLL, EVENTUALLY_WAIT, Kind, Story};
+
+/// Everything in one namespace of one cluster, by name.
+pub(crate) struct Seen {
+    pub(crate) cluster: String,
+    pub(crate) namespace: String,
+    pub(crate) services: BTreeMap<String, Value>,
+    pub(crate) slices: BTreeMap<String, Value>,
+    pub(crate) exports: BTreeMap<String, Value>,
+    pub(crate) imports: BTreeMap<String, Value>,
+}
+
+impl Story {
+    /// What a cluster shows now. A kind that is not served shows nothing.
+    pub(crate) async fn look(&self, cluster: &str) -> anyhow::Result<Seen> {
+        self.look_into(cluster, &self.namespace).await
+    }
+
+    /// The same for another namespace of the story.
+    pub(crate) async fn look_into(&self, cluster: &str, namespace: &str) -> anyhow::Result<Seen> {
+        let client = &self.world.cluster(cluster)?.client;
+        let list = async |kind: Kind| -> anyhow::Result<BTreeMap<String, Value>> {
+            let listed = match kind.api(client, namespace).list(&ListParams::default()).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeMap::new()),
+                listed => listed.with_context(|| format!("cannot list {kind:?} in {cluster}"))?,
+            };
+            let named = listed.items.into_iter().map(|object| {
+                let name = object.metadata.name.clone().unwrap_or_default();
+                Ok((name, serde_json::to_value(object)?))
+            });
+            named.collect()
+        };
+        Ok(Seen {
+            cluster: cluster.to_owned(),
+            namespace: namespace.to_owned(),
+            // Imports first: what they promise has to be there afterwards.
+            imports: list(Kind::ServiceImport).await?,
+            exports: list(Kind::ServiceExport).await?,
+            services: list(Kind::Service).await?,
+            slices: list(Kind::EndpointSlice).await?,
+        })
+    }
+
+    /// Waits until `holds` of what a cluster shows; the last reason why it did not is the error.
+    pub(crate) async fn until<T>(
+        &self,
+        cluster: &str,
+        holds: impl Fn(&Seen) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        self.until_in(cluster, &self.namespace, holds).await
+    }
+
+    /// The same for another namespace of the story.
+    pub(crate) async fn until_in<T>(
+        &self,
+        cluster: &str,
+        namespace: &str,
+        holds: impl Fn(&Seen) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let deadline = Instant::now() + EVENTUALLY_WAIT;
+        let mut poll = tokio::time::interval(EVENTUALLY_POLL);
+        loop {
+            poll.tick().await;
+            let seen = self.look_into(cluster, namespace).await?;
+            let error = match holds(&seen) {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline {
+                let wait = EVENTUALLY_WAIT.as_secs();
+                return Err(error.context(format!(
+                    "after {wait} s in {cluster}, which shows {}",
+                    seen.summary()
+                )));
+            }
+        }
+    }
+
+    /// Waits for it in every cluster.
+    pub(crate) async fn everywhere<T>(
+        &self,
+        holds: impl Fn(&Seen) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<T>> {
+        let mut found = Vec::new();
+        for cluster in CLUSTERS {
+            found.push(self.until(cluster, &holds).await?);
+        }
+        Ok(found)
+    }
+
+    /// It holds in every cluster now, and still does after something later went all the way.
+    pub(crate) async fn stays(&self, holds: impl Fn(&Seen) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        for fence in CLUSTERS {
+            for cluster in CLUSTERS {
+                holds(&self.look(cluster).await?).context(cluster)?;
+            }
+            self.pass(fence).await?;
+        }
+        for cluster in CLUSTERS {
+            holds(&self.look(cluster).await?).context(cluster)?;
+        }
+        Ok(())
+    }
+}
+
+impl Seen {
+    /// The import of a service.
+    pub(crate) fn import(&self, name: &str) -> anyhow::Result<&Value> {
+        let found = self.imports.get(name);
+        found.with_context(|| format!("{} has no import {name}", self.cluster))
+    }
+
+    /// The export of a service.
+    pub(crate) fn export(&self, name: &str) -> anyhow::Result<&Value> {
+        let found = self.exports.get(name);
+        found.with_context(|| format!("{} has no export {name}", self.cluster))
+    }
+
+    /// The name of a service's derived Service.
+    pub(crate) fn derived_name(&self, service: &str) -> String {
+        derived_service_name(&self.namespace, service)
+    }
+
+    /// The derived Service of a service.
+    pub(crate) fn derived(&self, service: &str) -> anyhow::Result<&Value> {
+        let found = self.services.get(&self.derived_name(service));
+        found.with_context(|| format!("{} has no derived Service of {service}", self.cluster))
+    }
+
+    /// The imported slices of a service.
+    pub(crate) fn imported<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Value> {
+        let of_service =
+            move |slice: &&Value| label(slice, "multicluster.kubernetes.io/service-name") == service;
+        self.slices.values().filter(of_service)
+    }
+
+    /// The imported slices of a service whose endpoints run in `source`.
+    pub(crate) fn imported_from<'a>(&'a self, service: &'a str, source: &str) -> Vec<&'a Value> {
+        let from = |slice: &&Value| label(slice, "multicluster.kubernetes.io/source-cluster") == source;
+        self.imported(service).filter(from).collect()
+    }
+
+    /// Every address behind an import, with the cluster that it is in.
+    pub(crate) fn backends(&self, service: &str) -> BTreeSet<(String, String)> {
+        let mut backends = BTreeSet::new();
+        for slice in self.imported(service) {
+            let source = label(slice, "multicluster.kubernetes.io/source-cluster");
+            for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
+                for address in endpoint["addresses"].as_array().into_iter().flatten() {
+                    let address = address.as_str().unwrap_or_default();
+                    backends.insert((source.to_owned(), address.to_owned()));
+                }
+            }
+        }
+        backends
+    }
+
+    /// For people who read why a test failed.
+    fn summary(&self) -> String {
+        let shown = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
+        let mut words = vec![String::new()];
+        for (name, import) in &self.imports {
+            words.push(format!(
+                "import {name} {} {}",
+                import["spec"],
+                shown(import.get("status"))
+            ));
+        }
+        for (name, export) in &self.exports {
+            words.push(format!(
+                "export {name} {} {}",
+                export["spec"],
+                shown(export.get("status"))
+            ));
+        }
+        for (name, service) in &self.services {
+            words.push(format!("service {name} {}", service["spec"]));
+        }
+        for (name, slice) in &self.slices {
+            let labels = &slice["metadata"]["labels"];
+            words.push(format!(
+                "slice {name} {labels} {} {}",
+                slice["ports"], slice["endpoints"]
+            ));
+        }
+        words.join("\n  ")
+    }
+}
+
+/// A label, empty when it is not there.
+pub(crate) fn label<'a>(object: &'a Value, name: &str) -> &'a str {
+    object["metadata"]["labels"][name].as_str().unwrap_or_default()
+}
+
+/// A condition of an object.
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> anyhow::Result<&'a Value> {
+    let conditions = object["status"]["conditions"].as_array();
+    let found = conditions.into_iter().flatten().find(|one| one["type"] == kind);
+    found.ok_or_else(|| anyhow!("{} has no condition {kind}", object["metadata"]["name"]))
+}
