@@ -1,6 +1,7 @@
 //! Tests across crates: simulated and real clusters, scenarios, the demo and the load generator; never shipped.
 
 pub mod deploy;
+pub mod load;
 pub mod real;
 pub mod sim;
 pub mod suite;

@@ -1,0 +1,136 @@
+//! Owns: the command line of `cargo load`.
+//! Never: decides how a shape is played.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Facts of 400 bytes have about 6 endpoints, those of 6 KB about 100.
+const FACT_BYTES: [usize; 2] = [400, 6_000];
+/// Slices of shape churn-8.
+const CHURN_SLICES: [usize; 2] = [1_500, 10_000];
+/// Updates a second of shape churn-8.
+const CHURN_RATES: [u32; 3] = [10, 50, 325];
+/// Most members that one process plays.
+pub const MEMBERS_MAX: usize = 1_000;
+
+/// What `cargo load` was asked for.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "cargo load",
+    about = "Measure a hub: members played over mutual TLS against a real hub process",
+    long_about = "Measure a hub: members played over mutual TLS against a real hub process.\n\n\
+        The hub is the release build of `tributary-hub serve`; it is built first when it is absent or stale. Hub \
+        and generator are processes of their own on different cores (with `taskset`), the event log lies on a \
+        real disk and is synced. Rates are open loop: an update that is sent late counts its lateness as \
+        latency. Latencies are read at the receiving members, on the generator's clock.\n\n\
+        A table is printed, and everything that was measured is written to a JSON file beside the logs.",
+    after_long_help = "Examples:\n  \
+        cargo load                               every shape, some minutes\n  \
+        cargo load ingest --fact-bytes 400       facts a second that become durable, etcd beside it\n  \
+        cargo load churn-8 --rates 325 --seconds 60\n  \
+        cargo load replay --events 2000000\n  \
+        cargo load mesh-250                      250 members, 250,000 endpoints\n\n\
+        etcd beside ingest comes from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either that \
+        comparison is left out, and the table says so.\n\n\
+        Figures of a machine that does other work at the same time are worth little: the table shows the load \
+        average before each shape."
+)]
+pub struct Arguments {
+    /// What to measure; none: ingest, churn-8 and replay
+    #[arg(value_enum)]
+    pub shapes: Vec<Shape>,
+    /// Directory for event logs, hub logs and the JSON file; it must lie on a real disk
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Measure although the directory lies in memory; nothing is durable then, and the table says so
+    #[arg(long)]
+    pub allow_memory_disk: bool,
+    /// Keep the event logs and the hub's log lines
+    #[arg(long)]
+    pub keep: bool,
+    /// Use the programs as they are, without asking cargo whether they are current
+    #[arg(long)]
+    pub no_build: bool,
+    /// Cores of the hub, as taskset writes them ("0" or "0-3"); default: the first half of those we may use
+    #[arg(long, value_name = "LIST")]
+    pub hub_cores: Option<String>,
+    /// Cores of the generator; default: the other half
+    #[arg(long, value_name = "LIST")]
+    pub generator_cores: Option<String>,
+    /// How long each step of ingest, churn and idle lasts
+    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
+    pub seconds: u64,
+    /// ingest: bytes of a fact
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = FACT_BYTES)]
+    pub fact_bytes: Vec<usize>,
+    /// ingest: members that report at the same time
+    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = members)]
+    pub ingest_members: usize,
+    /// churn-8: EndpointSlices in the clusterset
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = CHURN_SLICES)]
+    pub slices: Vec<usize>,
+    /// churn-8: updates a second
+    #[arg(long, value_name = "PER SECOND", value_delimiter = ',', default_values_t = CHURN_RATES)]
+    pub rates: Vec<u32>,
+    /// churn-8: endpoints of a slice
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub endpoints: usize,
+    /// replay: events in the log
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub events: usize,
+}
+
+/// A load shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shape {
+    /// Facts a second that become durable, many in flight, beside etcd's puts on the same disk
+    Ingest,
+    /// 8 members, EndpointSlices that change at several rates, every member receives every change
+    #[value(name = "churn-8")]
+    Churn8,
+    /// Start a hub over a long log
+    Replay,
+    /// 250 members, 250,000 endpoints, 325 updates a second, each namespace in 10 members
+    #[value(name = "mesh-250")]
+    Mesh250,
+    /// mesh-250 with every namespace in every member: 81,000 pushes a second
+    #[value(name = "mesh-250-all")]
+    Mesh250All,
+    /// 1,000 members of 20 exports with 10 endpoints each: idle, then 100 updates a second
+    #[value(name = "fleet-1000")]
+    Fleet1000,
+}
+
+impl Shape {
+    /// What is measured when nothing is named.
+    pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
+}
+
+fn members(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=MEMBERS_MAX).contains(&count) => Ok(count),
+        _ => Err(format!("one process plays 1 to {MEMBERS_MAX} members")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_are_given_with_commas() {
+        let line = ["load", "churn-8", "--rates", "10,20", "--slices", "5"];
+        let arguments = Arguments::try_parse_from(line).expect("valid");
+        assert_eq!(arguments.rates, [10, 20]);
+        assert_eq!(arguments.slices, [5]);
+        assert_eq!(arguments.shapes, [Shape::Churn8]);
+        Arguments::try_parse_from(["load", "--ingest-members", "5000"]).expect_err("too many");
+    }
+}

@@ -1,0 +1,239 @@
+//! Owns: shapes in which members change slices at a rate and others receive them: churn-8, mesh-250, fleet-1000.
+//! Never: sends faster or slower than the rate that is stated.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    args::Arguments,
+    cores::Place,
+    crowd::{Crowd, Outcome},
+    hub::{HubProcess, Setup},
+    report::{Aim, Section},
+    world::{Measures, World},
+};
+
+/// Milliseconds below which 99 of 100 updates are to reach a member.
+const LATENCY_P99_AIM_MILLIS: f64 = 50.0;
+/// The rate of mesh-250, and what it may cost.
+const MESH_RATE: u32 = 325;
+const MESH_CORES_AIM: f64 = 1.0;
+const MESH_BYTES_PER_ENDPOINT_AIM: f64 = 600.0;
+/// The rate of fleet-1000 once it is not idle any more.
+const FLEET_RATE: u32 = 100;
+const IDLE_CORES_AIM: f64 = 0.05;
+const IDLE_MEGABYTES_AIM: f64 = 150.0;
+/// Bytes on the wire per update and member: so many per endpoint, and so many besides.
+const WIRE_BYTES_PER_ENDPOINT: usize = 60;
+const WIRE_BYTES_BESIDES: usize = 100;
+
+/// Shape churn-8 with so many slices, at each rate.
+pub(super) async fn churn_8(
+    setup: &Setup,
+    arguments: &Arguments,
+    slices: usize,
+    sections: &mut Vec<Section>,
+) -> anyhow::Result<()> {
+    let measures = Measures {
+        members: 8,
+        namespaces: 8,
+        members_per_namespace: 8,
+        slices,
+        endpoints: arguments.endpoints,
+        shared: false,
+        all: false,
+    };
+    let name = format!("churn-8, {slices} slices of {} endpoints", measures.endpoints);
+    let mut stage = Stage::set(setup, measures, &name, sections).await?;
+    for &rate in &arguments.rates {
+        let section = Section::begin(format!("{name}, {rate} updates/s"));
+        sections.push(stage.wave(section, rate, arguments.seconds).await?);
+    }
+    stage.hub.kill().await
+}
+
+/// Shape mesh-250, or mesh-250-all.
+pub(super) async fn mesh_250(
+    setup: &Setup,
+    arguments: &Arguments,
+    all: bool,
+    sections: &mut Vec<Section>,
+) -> anyhow::Result<()> {
+    let measures = Measures {
+        members: 250,
+        namespaces: 250,
+        members_per_namespace: 10,
+        slices: 2_500,
+        endpoints: 100,
+        shared: true,
+        all,
+    };
+    let name = if all { "mesh-250-all" } else { "mesh-250" };
+    let mut stage = Stage::set(setup, measures, name, sections).await?;
+    let section = Section::begin(format!("{name}, {MESH_RATE} updates/s"));
+    sections.push(stage.wave(section, MESH_RATE, arguments.seconds).await?);
+    stage.hub.kill().await
+}
+
+/// Shape fleet-1000: idle, then with updates.
+pub(super) async fn fleet_1000(
+    setup: &Setup,
+    arguments: &Arguments,
+    sections: &mut Vec<Section>,
+) -> anyhow::Result<()> {
+    let measures = Measures {
+        members: 1_000,
+        namespaces: 1_000,
+        members_per_namespace: 10,
+        slices: 20_000,
+        endpoints: 10,
+        shared: false,
+        all: false,
+    };
+    let mut stage = Stage::set(setup, measures, "fleet-1000", sections).await?;
+    sections.push(
+        stage
+            .idle(Section::begin("fleet-1000, idle"), arguments.seconds)
+            .await?,
+    );
+    let section = Section::begin(format!("fleet-1000, {FLEET_RATE} updates/s"));
+    sections.push(stage.wave(section, FLEET_RATE, arguments.seconds).await?);
+    stage.hub.kill().await
+}
+
+/// A hub with all members of a shape connected.
+struct Stage {
+    hub: HubProcess,
+    crowd: Crowd,
+    name: String,
+}
+
+impl Stage {
+    async fn set(
+        setup: &Setup,
+        measures: Measures,
+        name: &str,
+        sections: &mut Vec<Section>,
+    ) -> anyhow::Result<Self> {
+        let mut section = Section::begin(format!("{name}: everybody connects and lists"));
+        let directory = name.replace([' ', ','], "-");
+        let hub = HubProcess::start(setup, &setup.data(&directory)?, Place::OwnCores).await?;
+        let empty = hub.usage()?;
+        let crowd = Crowd::gather(setup, &hub, World::new(measures)?).await?;
+        let (usage, counters) = (hub.usage()?, hub.counters().await?);
+        let endpoints = crowd.world().endpoints() as f64;
+        section.figure("until all had everything", crowd.settled_after.as_secs_f64(), "s");
+        section.figure("hub processor time", usage.cpu_seconds - empty.cpu_seconds, "s");
+        section.figure("hub memory", usage.resident as f64 / 1e6, "MB");
+        section.figure("hub memory at its peak", usage.resident_peak as f64 / 1e6, "MB");
+        let per_endpoint = usage.resident as f64 / endpoints;
+        match measures_mesh(&crowd) {
+            true => section.aimed(
+                "hub memory, everything included",
+                per_endpoint,
+                "bytes/endpoint",
+                Aim::Below(MESH_BYTES_PER_ENDPOINT_AIM),
+            ),
+            false => section.figure("hub memory, everything included", per_endpoint, "bytes/endpoint"),
+        }
+        section.figure("events", counters.events, "");
+        sections.push(section);
+        Ok(Self {
+            hub,
+            crowd,
+            name: name.to_owned(),
+        })
+    }
+
+    async fn idle(&self, mut section: Section, seconds: u64) -> anyhow::Result<Section> {
+        let (before, began) = (self.hub.usage()?, Instant::now());
+        let wire = self.crowd.wire_bytes();
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let (after, elapsed) = (self.hub.usage()?, began.elapsed().as_secs_f64());
+        let cores = (after.cpu_seconds - before.cpu_seconds) / elapsed;
+        section.aimed("hub processor time", cores, "cores", Aim::Below(IDLE_CORES_AIM));
+        section.aimed(
+            "hub memory",
+            after.resident as f64 / 1e6,
+            "MB",
+            Aim::Below(IDLE_MEGABYTES_AIM),
+        );
+        let wire =
+            (self.crowd.wire_bytes() - wire) as f64 / elapsed / self.crowd.world().measures.members as f64;
+        section.figure("wire, to one member", wire, "bytes/s");
+        Ok(section)
+    }
+
+    async fn wave(&mut self, mut section: Section, rate: u32, seconds: u64) -> anyhow::Result<Section> {
+        let (counters, before) = (self.hub.counters().await?, self.hub.usage()?);
+        let Outcome {
+            tally,
+            sent,
+            expected,
+            wire_bytes,
+            elapsed,
+        } = self.crowd.wave(rate, Duration::from_secs(seconds)).await?;
+        let after = self.hub.usage()?;
+        let end = self
+            .hub
+            .settled_counters(counters.events + f64::from(sent))
+            .await?;
+        let millis = |quantile| tally.latency.value_at_quantile(quantile) as f64 / 1e3;
+        section.figure("due to received by members p50", millis(0.5), "ms");
+        let p99 = millis(0.99);
+        section.aimed(
+            "due to received by members p99",
+            p99,
+            "ms",
+            Aim::Below(LATENCY_P99_AIM_MILLIS),
+        );
+        section.figure(
+            "due to received by members max",
+            tally.latency.max() as f64 / 1e3,
+            "ms",
+        );
+        section.figure("updates sent", f64::from(sent), "");
+        section.figure("updates received", tally.received as f64, "");
+        section.figure(
+            "superseded before they were pushed",
+            expected.saturating_sub(tally.received) as f64,
+            "",
+        );
+        let seconds = elapsed.as_secs_f64();
+        let cores = (after.cpu_seconds - before.cpu_seconds) / seconds;
+        match self.name.starts_with("mesh-250") {
+            true => section.aimed("hub processor time", cores, "cores", Aim::Below(MESH_CORES_AIM)),
+            false => section.figure("hub processor time", cores, "cores"),
+        }
+        section.figure("hub memory", after.resident as f64 / 1e6, "MB");
+        let endpoints = self.crowd.world().measures.endpoints;
+        let received = tally.received.max(1) as f64;
+        let wire = wire_bytes as f64 / received;
+        let bound = (WIRE_BYTES_PER_ENDPOINT * endpoints + WIRE_BYTES_BESIDES) as f64;
+        section.aimed(
+            "wire, an update to a member, all included",
+            wire,
+            "bytes",
+            Aim::Below(bound),
+        );
+        section.figure("wire, an endpoint", wire / endpoints as f64, "bytes");
+        section.figure(
+            "encoded object, an update",
+            tally.item_bytes as f64 / received,
+            "bytes",
+        );
+        let events = end.events - counters.events;
+        section.figure(
+            "log payload",
+            (end.payload_bytes - counters.payload_bytes) / events.max(1.0),
+            "bytes/event",
+        );
+        let per_day = (end.payload_bytes - counters.payload_bytes) / seconds * 86_400.0 / 1e9;
+        section.figure("log payload at this rate", per_day, "GB/day");
+        section.figure("syncs", end.syncs - counters.syncs, "");
+        Ok(section)
+    }
+}
+
+fn measures_mesh(crowd: &Crowd) -> bool {
+    crowd.world().measures.shared
+}

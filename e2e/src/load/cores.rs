@@ -1,0 +1,135 @@
+//! Owns: which cores the process under test and the generator run on.
+//! Never: pins anything by itself: `taskset` does, and where it is missing the report says so.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, ensure};
+
+use super::args::Arguments;
+
+/// The two sets of cores.
+#[derive(Debug, Clone)]
+pub(super) struct Cores {
+    pinned: Option<Pinned>,
+    /// For the report.
+    pub(super) note: String,
+}
+
+#[derive(Debug, Clone)]
+struct Pinned {
+    hub: String,
+    generator: String,
+}
+
+/// Where a process under test runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Beside the generator, on other cores.
+    OwnCores,
+    /// On all cores: the generator waits meanwhile.
+    AllCores,
+}
+
+impl Cores {
+    /// Chooses, and pins the generator. Call it before any thread is started: threads inherit.
+    pub(super) fn pin(arguments: &Arguments) -> anyhow::Result<Self> {
+        let allowed = allowed()?;
+        if allowed.len() < 2 && (arguments.hub_cores.is_none() || arguments.generator_cores.is_none()) {
+            return Ok(Self::unpinned("hub and generator share the only core"));
+        }
+        let found = Command::new("taskset")
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status();
+        if !found.is_ok_and(|status| status.success()) {
+            return Ok(Self::unpinned(
+                "hub and generator are not pinned: taskset is missing (util-linux)",
+            ));
+        }
+        let (first, second) = allowed.split_at(allowed.len() / 2);
+        let pinned = Pinned {
+            hub: arguments.hub_cores.clone().unwrap_or_else(|| list(first)),
+            generator: arguments.generator_cores.clone().unwrap_or_else(|| list(second)),
+        };
+        let pid = std::process::id().to_string();
+        let mut command = Command::new("taskset");
+        command
+            .args(["-a", "-c", "-p", &pinned.generator, &pid])
+            .stdout(Stdio::null());
+        let status = command.status().context("cannot run taskset")?;
+        ensure!(
+            status.success(),
+            "taskset does not take the cores {:?}",
+            pinned.generator
+        );
+        Ok(Self {
+            note: format!(
+                "hub on core {}, generator on core {}",
+                pinned.hub, pinned.generator
+            ),
+            pinned: Some(pinned),
+        })
+    }
+
+    fn unpinned(note: &str) -> Self {
+        Self {
+            pinned: None,
+            note: note.to_owned(),
+        }
+    }
+
+    /// A command that runs `program` at its place, under its own process id.
+    pub(super) fn under_test(&self, program: &Path, place: Place) -> tokio::process::Command {
+        let Some(pinned) = &self.pinned else {
+            return tokio::process::Command::new(program);
+        };
+        let cores = match place {
+            Place::OwnCores => pinned.hub.clone(),
+            Place::AllCores => format!("{},{}", pinned.hub, pinned.generator),
+        };
+        let mut command = tokio::process::Command::new("taskset");
+        command.args(["-c", &cores]).arg(program);
+        command
+    }
+}
+
+/// The cores that this process may use.
+fn allowed() -> anyhow::Result<Vec<usize>> {
+    let status = std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    parse(line.context("the kernel does not say which cores we may use")?)
+}
+
+fn parse(list: &str) -> anyhow::Result<Vec<usize>> {
+    let mut cores = Vec::new();
+    for part in list.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cores.extend(first.parse::<usize>()?..=last.parse::<usize>()?);
+    }
+    Ok(cores)
+}
+
+fn list(cores: &[usize]) -> String {
+    cores
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_list_is_read() {
+        assert_eq!(parse("\t0-2,5\n").expect("valid"), [0, 1, 2, 5]);
+        assert_eq!(list(&[1, 2]), "1,2");
+        parse("x").expect_err("no number");
+    }
+}

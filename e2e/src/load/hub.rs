@@ -1,0 +1,295 @@
+//! Owns: one hub process under test: its certificates, its start, what it says about itself, its end.
+//! Never: outlives this process knowingly: the child is killed when it is dropped.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use hub::certs::{CertificateAuthority, Subject, Validity};
+use shared::{
+    model::{ClusterId, Clusterset},
+    tls::{Credentials, HubAddress, LiveCredentials, Pem},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStderr},
+    sync::watch,
+};
+
+use super::{
+    cores::{Cores, Place},
+    probe::{Counters, Usage},
+    programs::Programs,
+};
+
+/// Days that the certificates of a run are valid.
+const CERTIFICATE_DAYS: u32 = 2;
+/// A hub that does not serve after this long never will, however long its log is.
+const SERVING_WAIT: Duration = Duration::from_secs(600);
+/// How long counters may take until they include the last event, and how often they are read.
+const COUNTERS_WAIT: Duration = Duration::from_secs(5);
+const COUNTERS_POLL: Duration = Duration::from_millis(600);
+/// Lines of a failed hub that are shown.
+const TAIL_LINES_MAX: usize = 20;
+
+/// What all hubs of one invocation have in common.
+pub(super) struct Setup {
+    /// The programs under test.
+    pub(super) programs: Programs,
+    /// Where they run.
+    pub(super) cores: Cores,
+    /// Where everything of this invocation lies.
+    pub(super) directory: PathBuf,
+    /// Issues every certificate.
+    authority: CertificateAuthority,
+}
+
+impl Setup {
+    /// Makes an authority for this invocation and writes the hub's files.
+    pub(super) fn new(programs: Programs, cores: Cores, directory: PathBuf) -> anyhow::Result<Self> {
+        let clusterset = Clusterset::new("load.tributary.internal", "load")?;
+        let authority =
+            CertificateAuthority::generate(&clusterset, Validity::days_from_now(CERTIFICATE_DAYS))?;
+        let subject = Subject::Hub {
+            name: "hub".to_owned(),
+            dns_names: vec!["localhost".to_owned()],
+            ips: Vec::new(),
+        };
+        let setup = Self {
+            programs,
+            cores,
+            directory,
+            authority,
+        };
+        let pem = setup.issue(&subject)?;
+        for (name, bytes) in [("hub.crt", pem.cert), ("hub.key", pem.key), ("ca.crt", pem.ca)] {
+            let path = setup.directory.join(name);
+            std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(setup)
+    }
+
+    fn issue(&self, subject: &Subject) -> anyhow::Result<Pem> {
+        let issued = self
+            .authority
+            .issue(subject, Validity::days_from_now(CERTIFICATE_DAYS))?;
+        Ok(self.authority.tls(&issued))
+    }
+
+    /// The clusterset that is played.
+    pub(super) fn clusterset(&self) -> &Clusterset {
+        self.authority.clusterset()
+    }
+
+    /// A member's certificate.
+    pub(super) fn member(&self, cluster: &ClusterId) -> anyhow::Result<Arc<LiveCredentials>> {
+        let pem = self.issue(&Subject::Member(cluster.clone()))?;
+        Ok(LiveCredentials::new(Credentials::from_pem(&pem)?))
+    }
+
+    /// A data directory for one hub.
+    pub(super) fn data(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let path = self.directory.join(name);
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// What a hub has said since it started.
+#[derive(Debug, Clone, Default)]
+struct Said {
+    listen: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
+    replayed: Option<Replayed>,
+    serving_after: Option<Duration>,
+    tail: Vec<String>,
+    ended: bool,
+}
+
+/// What the hub says of its replay.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Replayed {
+    /// The head.
+    pub(super) revision: u64,
+    /// How long it took, as the hub measured it.
+    pub(super) millis: u64,
+}
+
+/// A hub that serves.
+pub(super) struct HubProcess {
+    child: Child,
+    pid: u32,
+    said: Said,
+    admin: SocketAddr,
+    /// Where members connect.
+    pub(super) address: HubAddress,
+}
+
+impl HubProcess {
+    /// Starts a hub over `data` and waits until it serves.
+    pub(super) async fn start(setup: &Setup, data: &Path, place: Place) -> anyhow::Result<Self> {
+        let file = |name: &str| setup.directory.join(name);
+        let mut command = setup.cores.under_test(&setup.programs.hub, place);
+        command.arg("serve").arg("--data").arg(data);
+        command.args([
+            "--listen",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+            "--log-format",
+            "json",
+        ]);
+        command
+            .arg("--tls-cert")
+            .arg(file("hub.crt"))
+            .arg("--tls-key")
+            .arg(file("hub.key"));
+        command.arg("--tls-ca").arg(file("ca.crt"));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let began = Instant::now();
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot start {}", setup.programs.hub.display()))?;
+        let pid = child.id().context("the hub ended at once")?;
+        let stderr = child.stderr.take().context("the hub's log cannot be read")?;
+        let log = data.with_extension("log");
+        let log = tokio::fs::File::create(&log)
+            .await
+            .with_context(|| format!("cannot write {}", log.display()))?;
+        let (sender, mut receiver) = watch::channel(Said::default());
+        tokio::spawn(follow(stderr, log, began, sender));
+        let waiting = receiver.wait_for(|said| said.ended || said.serving_after.is_some());
+        let waited = tokio::time::timeout(SERVING_WAIT, waiting).await;
+        let said = waited
+            .context("the hub does not serve: is the machine overloaded?")??
+            .clone();
+        let (Some(listen), Some(admin), false) = (said.listen, said.admin, said.ended) else {
+            bail!("the hub ended before it served:\n{}", said.tail.join("\n"));
+        };
+        let address = format!("https://{listen}").parse()?;
+        Ok(Self {
+            child,
+            pid,
+            said,
+            admin,
+            address,
+        })
+    }
+
+    /// From its start until it served.
+    pub(super) fn serving_after(&self) -> Duration {
+        self.said.serving_after.unwrap_or_default()
+    }
+
+    /// What it replayed.
+    pub(super) fn replayed(&self) -> anyhow::Result<Replayed> {
+        self.said
+            .replayed
+            .context("the hub did not say how long its replay took")
+    }
+
+    /// Processor time and memory.
+    pub(super) fn usage(&self) -> anyhow::Result<Usage> {
+        Usage::of(self.pid)
+    }
+
+    /// Its counters.
+    pub(super) async fn counters(&self) -> anyhow::Result<Counters> {
+        Counters::scrape(self.admin).await
+    }
+
+    /// Its counters, once they include so many events: the log's own are read by the hub from time to time.
+    pub(super) async fn settled_counters(&self, events: f64) -> anyhow::Result<Counters> {
+        let deadline = Instant::now() + COUNTERS_WAIT;
+        let mut poll = tokio::time::interval(COUNTERS_POLL);
+        let mut before = self.counters().await?;
+        loop {
+            poll.tick().await;
+            let now = self.counters().await?;
+            let settled = now.events >= events && now.syncs == before.syncs;
+            if settled || Instant::now() >= deadline {
+                return Ok(now);
+            }
+            before = now;
+        }
+    }
+
+    /// Ends it as a crash would: nothing is written any more.
+    pub(super) async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().await.context("the hub cannot be ended")
+    }
+}
+
+/// Copies the log lines to a file and picks out what we wait for.
+async fn follow(stderr: ChildStderr, mut log: tokio::fs::File, began: Instant, said: watch::Sender<Said>) {
+    let mut lines = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let kept = log.write_all(format!("{line}\n").as_bytes()).await;
+        if kept.is_err() {
+            // A full disk shows itself in the hub; here only the copy is lost.
+            break;
+        }
+        said.send_modify(|said| said.hear(line, began));
+    }
+    said.send_modify(|said| said.ended = true);
+}
+
+impl Said {
+    fn hear(&mut self, line: String, began: Instant) {
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let fields = value.get("fields").unwrap_or(&value);
+        let text = |name: &str| fields.get(name).and_then(|value| value.as_str());
+        let number = |name: &str| fields.get(name).and_then(|value| value.as_u64());
+        let address = || text("address").and_then(|address| address.parse().ok());
+        match text("message") {
+            Some("serving") => {
+                self.listen = address();
+                self.serving_after = Some(began.elapsed());
+            }
+            Some("replayed the event log") => {
+                let replayed = number("revision").zip(number("millis"));
+                self.replayed = replayed.map(|(revision, millis)| Replayed { revision, millis });
+            }
+            Some(message) if message.starts_with("admin port serves") => self.admin = address(),
+            _ => {}
+        }
+        if self.tail.len() == TAIL_LINES_MAX {
+            self.tail.remove(0);
+        }
+        self.tail.push(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hub_is_understood() {
+        let mut said = Said::default();
+        for line in [
+            r#"{"level":"INFO","fields":{"message":"admin port serves /livez","address":"127.0.0.1:2"}}"#,
+            r#"{"fields":{"message":"replayed the event log","revision":7,"millis":3}}"#,
+            "not json",
+            r#"{"fields":{"message":"serving","address":"127.0.0.1:1"}}"#,
+        ] {
+            said.hear(line.to_owned(), Instant::now());
+        }
+        assert_eq!(said.listen.map(|address| address.port()), Some(1));
+        assert_eq!(said.admin.map(|address| address.port()), Some(2));
+        assert_eq!(
+            said.replayed.map(|replayed| (replayed.revision, replayed.millis)),
+            Some((7, 3))
+        );
+        assert!(said.serving_after.is_some());
+    }
+}

@@ -1,0 +1,29 @@
+//! Owns: the load generator: members played over real mTLS against a real hub process, and what is measured.
+//! Never: is part of a product; never judges correctness (tests do), never invents a figure it did not measure.
+//!
+//! * `args`: the command line. `run`: one invocation, shape by shape.
+//! * `world`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
+//! * `player`: one member's session. `crowd`: all members of a shape, paced updates, latencies.
+//! * `hub`, `programs`, `cores`, `disk`, `probe`: the process under test and the machine below it.
+//! * `ingest`, `churn`, `replay`: the shapes. `etcd`: the peer that ingest is compared with.
+//! * `report`: the table and the JSON file.
+
+pub mod args;
+
+mod churn;
+mod cores;
+mod crowd;
+mod disk;
+mod etcd;
+mod facts;
+mod hub;
+mod ingest;
+mod player;
+mod probe;
+mod programs;
+mod replay;
+mod report;
+mod run;
+mod world;
+
+pub use run::run;

@@ -1,0 +1,122 @@
+//! Owns: one invocation: prepares the machine's part, plays the shapes one after the other, prints and writes
+//! what came out, also when a shape failed.
+//! Never: measures by itself.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use shared::tls::install_crypto_provider;
+
+use super::{
+    args::{Arguments, Shape},
+    churn,
+    cores::Cores,
+    disk::Disk,
+    hub::Setup,
+    ingest,
+    programs::Programs,
+    replay,
+    report::{Report, Section},
+};
+
+/// Runs what was asked for.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let programs = Programs::find(!arguments.no_build)?;
+    // Before any thread is started, so that all of them are on the generator's cores.
+    let cores = Cores::pin(arguments)?;
+    install_crypto_provider()?;
+    let directory = directory(arguments)?;
+    let disk = Disk::of(&directory)?;
+    ensure!(
+        !disk.in_memory || arguments.allow_memory_disk,
+        "{} lies in memory ({}): nothing would be durable there. Give --directory on a real disk, or measure all \
+         the same with --allow-memory-disk",
+        directory.display(),
+        disk.filesystem
+    );
+    let mut report = Report::new(disk, &cores.note, &programs.profile);
+    let setup = Setup::new(programs, cores, directory.clone())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let played = runtime.block_on(async {
+        tokio::select! {
+            played = play(&setup, arguments, &mut report.sections) => played,
+            stopped = tokio::signal::ctrl_c() => stopped.context("cannot wait for Ctrl-C"),
+        }
+    });
+    drop(runtime);
+    print!("{}", report.table());
+    let file = directory.join("load.json");
+    report
+        .write(&file)
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    println!("\nwritten to {}", file.display());
+    if !arguments.keep {
+        remove_data(&directory)?;
+    }
+    played
+}
+
+async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>) -> anyhow::Result<()> {
+    let shapes = match &arguments.shapes[..] {
+        [] => &Shape::DEFAULT[..],
+        shapes => shapes,
+    };
+    for shape in shapes {
+        match shape {
+            Shape::Ingest => {
+                for &bytes in &arguments.fact_bytes {
+                    sections.push(ingest::measure(setup, arguments, bytes).await?);
+                }
+            }
+            Shape::Churn8 => {
+                for &slices in &arguments.slices {
+                    churn::churn_8(setup, arguments, slices, sections).await?;
+                }
+            }
+            Shape::Replay => sections.push(replay::measure(setup, arguments.events).await?),
+            Shape::Mesh250 => churn::mesh_250(setup, arguments, false, sections).await?,
+            Shape::Mesh250All => churn::mesh_250(setup, arguments, true, sections).await?,
+            Shape::Fleet1000 => churn::fleet_1000(setup, arguments, sections).await?,
+        }
+    }
+    Ok(())
+}
+
+/// A directory of this invocation's own.
+fn directory(arguments: &Arguments) -> anyhow::Result<PathBuf> {
+    let parent = match &arguments.directory {
+        Some(directory) => directory.clone(),
+        None => {
+            let running = std::env::current_exe().context("this program cannot be found")?;
+            let target = running
+                .parent()
+                .and_then(Path::parent)
+                .context("this program lies in no target directory")?;
+            target.join("load")
+        }
+    };
+    let name = format!(
+        "{}-{}",
+        jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"),
+        std::process::id()
+    );
+    let directory = parent.join(name);
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    Ok(directory)
+}
+
+/// Leaves the JSON file alone.
+fn remove_data(directory: &Path) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let gone = if path.is_dir() {
+            std::fs::remove_dir_all(&path)
+        } else if path.extension().is_some_and(|extension| extension == "json") {
+            Ok(())
+        } else {
+            std::fs::remove_file(&path)
+        };
+        gone.with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    Ok(())
+}
