@@ -1,9 +1,23 @@
-//! Owns: the command `cargo load`.
+//! Owns: the command `cargo load`. The hub and the agents that it measures are this binary again.
 //! Never: measures anything itself (`tributary_e2e::load` does).
 
-use clap::Parser;
-use tributary_e2e::load::{self, args::Arguments};
+use std::process::ExitCode;
 
-fn main() -> anyhow::Result<()> {
-    load::run(&Arguments::parse())
+use clap::Parser;
+use tributary_e2e::{
+    load::{self, args::Arguments},
+    world::child::run_if_child,
+};
+
+fn main() -> ExitCode {
+    if let Some(code) = run_if_child() {
+        return code;
+    }
+    match load::run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

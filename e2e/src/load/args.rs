@@ -11,6 +11,8 @@ const FACT_BYTES: [usize; 2] = [400, 6_000];
 const CHURN_SLICES: [usize; 2] = [1_500, 10_000];
 /// Updates a second of shape churn-8.
 const CHURN_RATES: [u32; 3] = [10, 50, 325];
+/// Updates a second on real clusters.
+const REAL_RATES: [u32; 4] = [10, 50, 200, 325];
 /// Most members that one process plays.
 pub const MEMBERS_MAX: usize = 1_000;
 
@@ -20,7 +22,7 @@ pub const MEMBERS_MAX: usize = 1_000;
     name = "cargo load",
     about = "Measure a hub: members played over mutual TLS against a real hub process",
     long_about = "Measure a hub: members played over mutual TLS against a real hub process.\n\n\
-        The hub is the release build of `tributary-hub serve`; it is built first when it is absent or stale. Hub \
+        The hub is `tributary-hub serve` as a process of its own, of the same build as this program. Hub \
         and generator are processes of their own on different cores (with `taskset`), the event log lies on a \
         real disk and is synced. Rates are open loop: an update that is sent late counts its lateness as \
         latency. Latencies are read at the receiving members, on the generator's clock.\n\n\
@@ -30,9 +32,10 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load ingest --fact-bytes 400       facts a second that become durable, etcd beside it\n  \
         cargo load churn-8 --rates 325 --seconds 60\n  \
         cargo load replay --events 2000000\n  \
-        cargo load mesh-250                      250 members, 250,000 endpoints\n\n\
-        etcd beside ingest comes from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either that \
-        comparison is left out, and the table says so.\n\n\
+        cargo load mesh-250                      250 members, 250,000 endpoints\n  \
+        cargo load real                          two real clusters, the bare relay beside them\n\n\
+        Real clusters, and etcd beside ingest, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
+        is refused and the comparison left out, and the table says so.\n\n\
         Figures of a machine that does other work at the same time are worth little: the table shows the load \
         average before each shape."
 )]
@@ -49,9 +52,6 @@ pub struct Arguments {
     /// Keep the event logs and the hub's log lines
     #[arg(long)]
     pub keep: bool,
-    /// Use the programs as they are, without asking cargo whether they are current
-    #[arg(long)]
-    pub no_build: bool,
     /// Cores of the hub, as taskset writes them ("0" or "0-3"); default: the first half of those we may use
     #[arg(long, value_name = "LIST")]
     pub hub_cores: Option<String>,
@@ -76,6 +76,9 @@ pub struct Arguments {
     /// churn-8: endpoints of a slice
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub endpoints: usize,
+    /// real: updates a second
+    #[arg(long, value_name = "PER SECOND", value_delimiter = ',', default_values_t = REAL_RATES)]
+    pub real_rates: Vec<u32>,
     /// replay: events in the log
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub events: usize,
@@ -100,6 +103,8 @@ pub enum Shape {
     /// 1,000 members of 20 exports with 10 endpoints each: idle, then 100 updates a second
     #[value(name = "fleet-1000")]
     Fleet1000,
+    /// Two real clusters with an agent each: an EndpointSlice changed in one, applied in the other
+    Real,
 }
 
 impl Shape {

@@ -24,18 +24,24 @@ struct Pinned {
     generator: String,
 }
 
-/// Where a process under test runs.
+impl Pinned {
+    fn all(&self) -> String {
+        format!("{},{}", self.hub, self.generator)
+    }
+}
+
+/// Where a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Beside the generator, on other cores.
+    /// Hub or generator: on its own cores, beside the other.
     OwnCores,
-    /// On all cores: the generator waits meanwhile.
+    /// On all cores: the other waits meanwhile, or there are many processes.
     AllCores,
 }
 
 impl Cores {
-    /// Chooses, and pins the generator. Call it before any thread is started: threads inherit.
-    pub(super) fn pin(arguments: &Arguments) -> anyhow::Result<Self> {
+    /// Chooses.
+    pub(super) fn choose(arguments: &Arguments) -> anyhow::Result<Self> {
         let allowed = allowed()?;
         if allowed.len() < 2 && (arguments.hub_cores.is_none() || arguments.generator_cores.is_none()) {
             return Ok(Self::unpinned("hub and generator share the only core"));
@@ -54,17 +60,6 @@ impl Cores {
             hub: arguments.hub_cores.clone().unwrap_or_else(|| list(first)),
             generator: arguments.generator_cores.clone().unwrap_or_else(|| list(second)),
         };
-        let pid = std::process::id().to_string();
-        let mut command = Command::new("taskset");
-        command
-            .args(["-a", "-c", "-p", &pinned.generator, &pid])
-            .stdout(Stdio::null());
-        let status = command.status().context("cannot run taskset")?;
-        ensure!(
-            status.success(),
-            "taskset does not take the cores {:?}",
-            pinned.generator
-        );
         Ok(Self {
             note: format!(
                 "hub on core {}, generator on core {}",
@@ -72,6 +67,22 @@ impl Cores {
             ),
             pinned: Some(pinned),
         })
+    }
+
+    /// Puts this process, all its threads and what it starts from now on at a place.
+    pub(super) fn place_generator(&self, place: Place) -> anyhow::Result<()> {
+        let Some(pinned) = &self.pinned else { return Ok(()) };
+        let cores = match place {
+            Place::OwnCores => pinned.generator.clone(),
+            Place::AllCores => pinned.all(),
+        };
+        let mut command = Command::new("taskset");
+        command
+            .args(["-a", "-c", "-p", &cores, &std::process::id().to_string()])
+            .stdout(Stdio::null());
+        let status = command.status().context("cannot run taskset")?;
+        ensure!(status.success(), "taskset does not take the cores {cores:?}");
+        Ok(())
     }
 
     fn unpinned(note: &str) -> Self {
@@ -88,7 +99,7 @@ impl Cores {
         };
         let cores = match place {
             Place::OwnCores => pinned.hub.clone(),
-            Place::AllCores => format!("{},{}", pinned.hub, pinned.generator),
+            Place::AllCores => pinned.all(),
         };
         let mut command = tokio::process::Command::new("taskset");
         command.args(["-c", &cores]).arg(program);

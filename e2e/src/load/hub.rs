@@ -1,5 +1,5 @@
 //! Owns: one hub process under test: its certificates, its start, what it says about itself, its end.
-//! Never: outlives this process knowingly: the child is killed when it is dropped.
+//! Never: outlives this process: the child is this binary again, which ends when its standard input closes.
 
 use std::{
     net::SocketAddr,
@@ -21,10 +21,11 @@ use tokio::{
     sync::watch,
 };
 
+use crate::world::child::{ROLE_VARIABLE, Role};
+
 use super::{
     cores::{Cores, Place},
     probe::{Counters, Usage},
-    programs::Programs,
 };
 
 /// Days that the certificates of a run are valid.
@@ -39,8 +40,6 @@ const TAIL_LINES_MAX: usize = 20;
 
 /// What all hubs of one invocation have in common.
 pub(super) struct Setup {
-    /// The programs under test.
-    pub(super) programs: Programs,
     /// Where they run.
     pub(super) cores: Cores,
     /// Where everything of this invocation lies.
@@ -51,7 +50,7 @@ pub(super) struct Setup {
 
 impl Setup {
     /// Makes an authority for this invocation and writes the hub's files.
-    pub(super) fn new(programs: Programs, cores: Cores, directory: PathBuf) -> anyhow::Result<Self> {
+    pub(super) fn new(cores: Cores, directory: PathBuf) -> anyhow::Result<Self> {
         let clusterset = Clusterset::new("load.tributary.internal", "load")?;
         let authority =
             CertificateAuthority::generate(&clusterset, Validity::days_from_now(CERTIFICATE_DAYS))?;
@@ -61,7 +60,6 @@ impl Setup {
             ips: Vec::new(),
         };
         let setup = Self {
-            programs,
             cores,
             directory,
             authority,
@@ -134,7 +132,13 @@ impl HubProcess {
     /// Starts a hub over `data` and waits until it serves.
     pub(super) async fn start(setup: &Setup, data: &Path, place: Place) -> anyhow::Result<Self> {
         let file = |name: &str| setup.directory.join(name);
-        let mut command = setup.cores.under_test(&setup.programs.hub, place);
+        let running = std::env::current_exe().context("this program cannot be found")?;
+        let mut command = setup.cores.under_test(&running, place);
+        let ours = |name: &str| name.starts_with("TRIBUTARY_");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
+            command.env_remove(name);
+        }
+        command.env(ROLE_VARIABLE, Role::Hub.as_str());
         command.arg("serve").arg("--data").arg(data);
         command.args([
             "--listen",
@@ -151,14 +155,12 @@ impl HubProcess {
             .arg(file("hub.key"));
         command.arg("--tls-ca").arg(file("ca.crt"));
         command
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         let began = Instant::now();
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot start {}", setup.programs.hub.display()))?;
+        let mut child = command.spawn().context("cannot start the hub")?;
         let pid = child.id().context("the hub ended at once")?;
         let stderr = child.stderr.take().context("the hub's log cannot be read")?;
         let log = data.with_extension("log");

@@ -4,8 +4,9 @@
 //! * `args`: the command line. `run`: one invocation, shape by shape.
 //! * `world`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
 //! * `player`: one member's session. `crowd`: all members of a shape, paced updates, latencies.
-//! * `hub`, `programs`, `cores`, `disk`, `probe`: the process under test and the machine below it.
+//! * `hub`, `cores`, `disk`, `probe`: the process under test and the machine below it.
 //! * `ingest`, `churn`, `replay`: the shapes. `etcd`: the peer that ingest is compared with.
+//! * `real`, `relay`: two real clusters with agents, and the bare relay beside them.
 //! * `report`: the table and the JSON file.
 
 pub mod args;
@@ -20,7 +21,8 @@ mod hub;
 mod ingest;
 mod player;
 mod probe;
-mod programs;
+mod real;
+mod relay;
 mod replay;
 mod report;
 mod run;

@@ -26,7 +26,7 @@ struct Machine {
     kernel: String,
     disk: Disk,
     cores_note: String,
-    profile: String,
+    profile: &'static str,
 }
 
 /// One shape, or one step of it.
@@ -110,7 +110,7 @@ impl Section {
 
 impl Report {
     /// An empty report about this machine and this invocation.
-    pub(super) fn new(disk: Disk, cores_note: &str, profile: &str) -> Self {
+    pub(super) fn new(disk: Disk, cores_note: &str) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let (cpuinfo, meminfo) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
         let after = |text: &str, name: &str| {
@@ -143,7 +143,11 @@ impl Report {
                 kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
                 disk,
                 cores_note: cores_note.to_owned(),
-                profile: profile.to_owned(),
+                profile: if cfg!(debug_assertions) {
+                    "DEBUG"
+                } else {
+                    "release"
+                },
             },
             sections: Vec::new(),
         }

@@ -10,20 +10,16 @@ use shared::tls::install_crypto_provider;
 use super::{
     args::{Arguments, Shape},
     churn,
-    cores::Cores,
+    cores::{Cores, Place},
     disk::Disk,
     hub::Setup,
-    ingest,
-    programs::Programs,
-    replay,
+    ingest, real, replay,
     report::{Report, Section},
 };
 
 /// Runs what was asked for.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let programs = Programs::find(!arguments.no_build)?;
-    // Before any thread is started, so that all of them are on the generator's cores.
-    let cores = Cores::pin(arguments)?;
+    let cores = Cores::choose(arguments)?;
     install_crypto_provider()?;
     let directory = directory(arguments)?;
     let disk = Disk::of(&directory)?;
@@ -34,8 +30,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         directory.display(),
         disk.filesystem
     );
-    let mut report = Report::new(disk, &cores.note, &programs.profile);
-    let setup = Setup::new(programs, cores, directory.clone())?;
+    let mut report = Report::new(disk, &cores.note);
+    let setup = Setup::new(cores, directory.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let played = runtime.block_on(async {
         tokio::select! {
@@ -62,6 +58,10 @@ async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>)
         shapes => shapes,
     };
     for shape in shapes {
+        setup.cores.place_generator(match shape {
+            Shape::Real => Place::AllCores,
+            _ => Place::OwnCores,
+        })?;
         match shape {
             Shape::Ingest => {
                 for &bytes in &arguments.fact_bytes {
@@ -76,6 +76,7 @@ async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>)
             Shape::Replay => sections.push(replay::measure(setup, arguments.events).await?),
             Shape::Mesh250 => churn::mesh_250(setup, arguments, false, sections).await?,
             Shape::Mesh250All => churn::mesh_250(setup, arguments, true, sections).await?,
+            Shape::Real => real::measure(setup, arguments, sections).await?,
             Shape::Fleet1000 => churn::fleet_1000(setup, arguments, sections).await?,
         }
     }
