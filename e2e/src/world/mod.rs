@@ -3,13 +3,20 @@
 //! * `child.rs`, `process.rs`: the two programs, as children of this binary.
 //! * `clusters.rs`: simulated or real clusters behind one face.
 //! * `inspect.rs`: the hub's inspection services with an operator's certificate.
+//! * `variants.rs`: programs that are not started as usual: a second agent, a hub that is to fail.
+//! * `player.rs`: a member that speaks the sync protocol by itself. `admin.rs`: the programs' admin ports.
+//! * `eventually.rs`: waiting for conditions.
 //!
 //! Scenarios, the demo and crash tests are written against it. It asserts nothing.
 
+pub mod admin;
 pub mod child;
 mod clusters;
+pub mod eventually;
 mod inspect;
+pub mod player;
 mod process;
+mod variants;
 
 use std::{
     collections::BTreeMap,
@@ -28,6 +35,7 @@ pub use self::{
     clusters::{Backend, Kind, MemberCluster},
     inspect::Inspection,
     process::{Program, signal},
+    variants::AgentVariant,
 };
 
 /// A running clusterset.
@@ -143,11 +151,7 @@ impl World {
 
     /// The same with further flags.
     pub async fn start_hub_with(&mut self, flags: &[&str]) -> anyhow::Result<()> {
-        let mut arguments: Vec<OsString> = vec!["serve".into(), "--data".into(), self.data().into()];
-        arguments.extend(["--listen".into(), self.hub_address.to_string().into()]);
-        arguments.extend(["--admin".into(), "127.0.0.1:0".into()]);
-        arguments.extend(self.tls("hub"));
-        arguments.extend(flags.iter().map(Into::into));
+        let arguments = self.hub_arguments(self.data(), flags);
         let mut hub = Program::start(Role::Hub, arguments, &self.log("hub"))?;
         self.hub_address = hub.serving().await.context("the hub does not start")?;
         self.hub = Some(hub);

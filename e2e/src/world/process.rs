@@ -8,7 +8,7 @@ use std::{
     io::Write,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -50,7 +50,26 @@ struct Seen {
 impl Program {
     /// Starts a program; its log is appended to `log`.
     pub fn start(role: Role, arguments: Vec<OsString>, log: &Path) -> anyhow::Result<Self> {
-        let mut command = Command::new(env::current_exe()?);
+        Self::start_under(&[], role, arguments, log)
+    }
+
+    /// The same as the child of other programs: `wrapper` is put before the command line and must become the
+    /// program (or trace it) with standard input and output as they are.
+    pub fn start_under(
+        wrapper: &[OsString],
+        role: Role,
+        arguments: Vec<OsString>,
+        log: &Path,
+    ) -> anyhow::Result<Self> {
+        let this = env::current_exe()?;
+        let mut command = match wrapper {
+            [] => Command::new(this),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(this);
+                command
+            }
+        };
         command
             .args(["--log-format", "json"])
             .args(arguments)
@@ -131,6 +150,16 @@ impl Program {
     /// Whether it has not ended by itself.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits until it ends by itself, and says how and what its log ends with.
+    pub async fn ended(mut self) -> anyhow::Result<(ExitStatus, String)> {
+        let status = tokio::time::timeout(START_WAIT, self.child.wait()).await;
+        let status =
+            status.with_context(|| format!("still running after {START_WAIT:?}\n{}", self.tail()))??;
+        // The last lines may still be on their way into the file; a reader that is gone has read them all.
+        let _ = tokio::time::timeout(START_WAIT, self.seen.wait_for(|seen| seen.ended)).await;
+        Ok((status, self.tail()))
     }
 
     /// Kills it: SIGKILL, no chance to say goodbye.

@@ -4,6 +4,7 @@
 mod apply;
 mod conformance;
 mod crds;
+mod failures;
 mod manifests;
 mod permissions;
 mod profiles;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());
     trials.extend(scenarios::trials());
+    trials.extend(failures::trials());
     trials.extend(profiles::trials());
     trials.extend(tidy::trials());
     tributary_e2e::suite::run(trials)

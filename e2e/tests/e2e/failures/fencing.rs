@@ -1,0 +1,82 @@
+//! Fencing (DESIGN section 6): one session per cluster id, and the right one.
+
+use anyhow::ensure;
+use tributary_e2e::world::{AgentVariant, Backend, World, admin, eventually::eventually};
+
+use super::hub::{events, listed, said, state};
+
+/// A second agent has east's certificate and watches another cluster.
+pub(super) async fn another_cluster_with_the_same_certificate_is_refused() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    world.start_agent("east").await?;
+    listed(&world, &["east"]).await?;
+    let before = state(&world).await?.members;
+    let copycat = AgentVariant {
+        certificate: "east",
+        cluster: "west",
+        log: "copycat",
+        flags: &[],
+    };
+    // Its Lease is as old as the holder's: the holder answers a ping, and is named.
+    let first = world.spawn_agent(&copycat)?;
+    let line = said(&world.log("copycat"), "the hub refuses this cluster").await?;
+    ensure!(
+        line.contains("held by session") && line.contains("agent instance"),
+        "{line}"
+    );
+    first.kill().await?;
+    // Its Lease has moved on further than the holder's: the cluster is another one all the same.
+    let second = world.spawn_agent(&copycat)?;
+    let line = said(&world.log("copycat"), "kube-system UID").await?;
+    ensure!(line.contains("member rekey east"), "{line}");
+    second.kill().await?;
+    let after = state(&world).await?.members;
+    ensure!(after.len() == 1 && after[0].connected, "{after:?}");
+    ensure!(
+        after[0].cluster_fingerprint == before[0].cluster_fingerprint
+            && after[0].incarnation == before[0].incarnation,
+        "{after:?}"
+    );
+    let sessions = admin::metric(world.agent("east")?, "tributary_agent_hub_sessions_total", "").await?;
+    ensure!(sessions == 1.0, "the holder was disturbed: {sessions} sessions");
+    let rejected = admin::metric(world.hub()?, "tributary_hub_sessions_rejected_total", "held").await?;
+    ensure!(rejected >= 1.0, "it is counted");
+    world.end().await
+}
+
+/// A second agent of the same cluster has the newer Lease: the old one is told and ends.
+pub(super) async fn a_newer_agent_of_the_same_cluster_takes_over() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut world = World::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&world, &["east"]).await?;
+    let old = world.take_running_agent("east")?;
+    let sessions = |events: &[proto::v1::Event]| events.iter().map(|event| event.session).max();
+    let before = sessions(&events(&world).await?);
+    let mut new = world.spawn_agent(&AgentVariant {
+        certificate: "east",
+        cluster: "east",
+        log: "newer",
+        flags: &[],
+    })?;
+    said(&world.log("newer"), "the hub admitted this cluster").await?;
+    let (status, tail) = old.ended().await?;
+    ensure!(
+        !status.success(),
+        "the old agent must not look as if all was well: {status}"
+    );
+    ensure!(
+        tail.contains("the Lease tributary-agent is held by another agent"),
+        "it says who holds the Lease: {tail}"
+    );
+    eventually("the new agent holds the cluster", async || {
+        let members = state(&world).await?.members;
+        Ok((members[0].connected && members[0].listed).then_some(()))
+    })
+    .await?;
+    ensure!(new.is_running(), "{}", new.tail());
+    let after = sessions(&events(&world).await?);
+    ensure!(after >= before, "sessions only grow");
+    new.stop().await?;
+    world.end().await
+}

@@ -1,0 +1,198 @@
+//! Identity (DESIGN section 3): who may do what follows from the certificate, and nothing else.
+
+use anyhow::{Context, ensure};
+use hub::certs::{CertificateAuthority, Issued, Subject, Validity};
+use proto::v1::{self, membership_client::MembershipClient, state_client::StateClient};
+use serde_json::json;
+use shared::{
+    api::names,
+    model::{ClusterId, Clusterset},
+};
+use std::fs;
+use tonic::Code;
+use tributary_e2e::world::{
+    AgentVariant, Backend, World, admin,
+    player::{self, Player, hello},
+};
+
+use super::hub::{listed, said, state};
+
+/// Writes a certificate where the world keeps them.
+pub(super) fn write(world: &World, name: &str, issued: &Issued) -> anyhow::Result<()> {
+    fs::write(world.certificate(&format!("{name}.crt")), &issued.certificate_pem)?;
+    fs::write(world.certificate(&format!("{name}.key")), &issued.key_pem)?;
+    Ok(())
+}
+
+/// Certificates beside the usual ones: of another clusterset of the same authority, and of a foreign authority.
+pub(super) fn write_strangers(world: &World) -> anyhow::Result<()> {
+    let subject = Subject::Operator("stranger".into());
+    let other = Clusterset::new("e2e.tributary.test", "other")?;
+    let validity = Validity::days_from_now(30);
+    write(
+        world,
+        "other",
+        &world.authority.issue_in(&other, &subject, validity)?,
+    )?;
+    let member = Subject::Member(ClusterId::new("east")?);
+    write(
+        world,
+        "other-member",
+        &world.authority.issue_in(&other, &member, validity)?,
+    )?;
+    let clusterset = Clusterset::new("e2e.tributary.test", "default")?;
+    let foreign = CertificateAuthority::generate(&clusterset, Validity::days_from_now(30))?;
+    write(world, "foreign", &foreign.issue(&subject, validity)?)
+}
+
+/// Another clusterset: PERMISSION_DENIED. A foreign authority or no certificate: no handshake.
+pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    write_strangers(&world)?;
+
+    let mut session = Player::silent(&world, "other-member").await;
+    let refusal = match &mut session {
+        Ok(session) => session.refusal().await?,
+        Err(error) => player::status(std::mem::replace(error, anyhow::anyhow!("taken")))?,
+    };
+    ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
+    ensure!(refusal.message().contains("clusterset"), "{refusal}");
+
+    let mut state = StateClient::new(player::connect(&world, "other").await?);
+    let refusal = state
+        .get(v1::GetStateRequest::default())
+        .await
+        .err()
+        .context("an answer")?;
+    ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
+    let mut state = StateClient::new(player::connect(&world, "operator").await?);
+    let named = v1::GetStateRequest {
+        clusterset: "other".into(),
+        ..Default::default()
+    };
+    let refusal = state.get(named).await.err().context("an answer")?;
+    ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
+
+    let accepted = player::try_handshake(&world, Some("operator")).await?;
+    ensure!(accepted.is_ok(), "{accepted:?}");
+    for certificate in [Some("foreign"), None] {
+        let refused = player::try_handshake(&world, certificate).await?;
+        ensure!(refused.is_err(), "{certificate:?} got through the handshake");
+    }
+    let accepted = admin::metric(world.hub()?, "tributary_hub_tls_handshakes_total", "").await?;
+    ensure!(
+        accepted >= 5.0,
+        "handshakes are counted, also those that failed: {accepted}"
+    );
+    world.end().await
+}
+
+/// A member reads and reports; it decides nothing. An operator decides; it reports nothing.
+pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let member = player::connect(&world, "east").await?;
+    StateClient::new(member.clone())
+        .get(v1::GetStateRequest::default())
+        .await?;
+    let evict = v1::EvictMemberRequest {
+        cluster: "east".into(),
+        ..Default::default()
+    };
+    let refusal = MembershipClient::new(member)
+        .evict(evict)
+        .await
+        .err()
+        .context("an answer")?;
+    ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
+    ensure!(
+        refusal.message().contains("operator"),
+        "it says what is needed: {refusal}"
+    );
+
+    let refusal = match Player::open(&world, "operator", hello("uid-of-nobody")).await {
+        Ok(_) => anyhow::bail!("an operator opened a session"),
+        Err(error) => player::status(error)?,
+    };
+    ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
+    ensure!(refusal.message().contains("member's certificate"), "{refusal}");
+    ensure!(state(&world).await?.members.is_empty(), "nobody joined");
+    world.end().await
+}
+
+/// The certificate's id is the id: a flag or a property that differs stops the agent at its start.
+pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let flagged = world.spawn_agent(&AgentVariant {
+        certificate: "east",
+        cluster: "east",
+        log: "flagged",
+        flags: &["--cluster-id", "west"],
+    })?;
+    let (status, tail) = flagged.ended().await?;
+    ensure!(!status.success(), "{status}");
+    let told = tail.contains("--tls-cert is for cluster east") && tail.contains("--cluster-id says west");
+    ensure!(told, "{tail}");
+
+    let property = json!({
+        "apiVersion": names::ABOUT_API_VERSION, "kind": "ClusterProperty",
+        "metadata": {"name": names::PROPERTY_CLUSTER_ID}, "spec": {"value": "south"}
+    });
+    let cluster = world.cluster("east")?;
+    cluster.sim().context("a simulated cluster")?.apply(property)?;
+    let named = world.spawn_agent(&AgentVariant {
+        certificate: "east",
+        cluster: "east",
+        log: "named",
+        flags: &[],
+    })?;
+    let (status, tail) = named.ended().await?;
+    ensure!(!status.success(), "{status}");
+    let told = tail.contains("is for cluster east") && tail.contains("cluster.clusterset.k8s.io says south");
+    ensure!(told, "{tail}");
+    ensure!(state(&world).await?.members.is_empty(), "neither reached the hub");
+    world.end().await
+}
+
+/// A new key of a known member is refused with the command that admits it, and admitted after it.
+pub(super) async fn a_changed_key_waits_for_the_operator() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut world = World::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&world, &["east"]).await?;
+    let before = state(&world).await?.members;
+    world.stop_agent("east").await?;
+    world.issue("east", &Subject::Member(ClusterId::new("east")?))?;
+    world.start_agent("east").await?;
+    let line = said(&world.log("east"), "tributary-hub member rekey east").await?;
+    let key = line
+        .split("--key-fingerprint ")
+        .nth(1)
+        .context("the command names the key")?;
+    let key = key.split_whitespace().next().unwrap_or_default();
+    ensure!(
+        !state(&world).await?.members[0].connected,
+        "not before the operator said so"
+    );
+
+    let rekey = v1::RekeyMemberRequest {
+        cluster: "east".into(),
+        key_fingerprint: key.into(),
+        confirm: true,
+        ..Default::default()
+    };
+    let answer = world.inspect().await?.membership.rekey(rekey).await?.into_inner();
+    ensure!(answer.done && answer.revision > 0, "{answer:?}");
+    listed(&world, &["east"]).await?;
+    let after = state(&world).await?.members;
+    ensure!(
+        after[0].key_fingerprints.iter().any(|known| known == key),
+        "{after:?}"
+    );
+    ensure!(
+        after[0].incarnation == before[0].incarnation,
+        "the cluster is the same: {after:?}"
+    );
+    world.end().await
+}

@@ -1,0 +1,125 @@
+//! Any process is killed at any point: the outcome is what the exports say, as if nobody had been killed.
+//!
+//! TRIBUTARY_E2E_ROUNDS sets how many rounds there are (default 6), TRIBUTARY_E2E_SEED repeats them.
+
+use std::env;
+
+use anyhow::Context;
+use kube::{Api, api::ListParams};
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use shared::api::ServiceImport;
+use tributary_e2e::world::{Backend, World, eventually::eventually};
+
+use super::{guard::Guard, hub::listed, shop::Shop};
+
+const CLUSTERS: [&str; 3] = ["east", "west", "north"];
+/// Services that come and go.
+const SERVICES: [&str; 4] = ["cart", "basket", "lamp", "chair"];
+/// How often somebody is killed, unless the environment says.
+const ROUNDS: u64 = 6;
+/// Services that are exported at once, so that an agent is killed between two of them.
+const MANY: usize = 40;
+
+/// A number from the environment.
+pub(super) fn number(variable: &str) -> anyhow::Result<Option<u64>> {
+    match env::var(variable) {
+        Ok(text) => Ok(Some(
+            text.parse().with_context(|| format!("{variable} is no number"))?,
+        )),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The seed of this run, printed so that it can be repeated.
+pub(super) fn seed() -> anyhow::Result<u64> {
+    let seed = number("TRIBUTARY_E2E_SEED")?.unwrap_or_else(rand::random);
+    println!("TRIBUTARY_E2E_SEED={seed}");
+    Ok(seed)
+}
+
+/// Hub, agents or both are killed while exports change.
+pub(super) async fn any_process_at_any_point(backend: Backend) -> anyhow::Result<()> {
+    let mut random = StdRng::seed_from_u64(seed()?);
+    let dir = tempfile::tempdir()?;
+    let mut world = World::start(dir.path(), &backend, &CLUSTERS).await?;
+    let mut shop = Shop::open(&world).await?;
+    shop.export(&world, "east", "steady", &["10.1.0.1"]).await?;
+    shop.arrived(&world).await?;
+    let guard = Guard::set(&world, &shop.namespace).await?;
+    for _ in 0..number("TRIBUTARY_E2E_ROUNDS")?.unwrap_or(ROUNDS) {
+        let victims = victims(&mut random);
+        change(&world, &mut shop, &mut random).await?;
+        for &victim in &victims {
+            match victim {
+                "hub" => world.kill_hub().await?,
+                agent => world.kill_agent(agent).await?,
+            }
+            change(&world, &mut shop, &mut random).await?;
+        }
+        for &victim in &victims {
+            match victim {
+                "hub" => world.start_hub().await?,
+                agent => world.start_agent(agent).await?,
+            }
+            change(&world, &mut shop, &mut random).await?;
+        }
+    }
+    listed(&world, &CLUSTERS).await?;
+    shop.arrived(&world).await?;
+    guard.nothing_lost_of(&["steady"])?;
+    shop.close(&world).await?;
+    world.end().await
+}
+
+/// The hub, an agent, or both.
+fn victims(random: &mut StdRng) -> Vec<&'static str> {
+    let agent = CLUSTERS.choose(random).copied().unwrap_or("east");
+    match random.random_range(0..3) {
+        0 => vec!["hub"],
+        1 => vec![agent],
+        _ => vec![agent, "hub"],
+    }
+}
+
+/// One export comes, changes or goes.
+async fn change(world: &World, shop: &mut Shop, random: &mut StdRng) -> anyhow::Result<()> {
+    let cluster = CLUSTERS.choose(random).copied().unwrap_or("east");
+    let service = SERVICES.choose(random).copied().unwrap_or("cart");
+    if shop.exports(cluster, service) && random.random_bool(0.4) {
+        return shop.withdraw(world, cluster, service).await;
+    }
+    let address = format!(
+        "10.9.{}.{}",
+        random.random_range(0..250),
+        random.random_range(1..250)
+    );
+    shop.export(world, cluster, service, &[&address]).await
+}
+
+/// An agent is killed when it has written a part of what it is to write.
+pub(super) async fn an_agent_in_the_middle_of_applying() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut world = World::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
+    let mut shop = Shop::open(&world).await?;
+    world.kill_agent("west").await?;
+    for index in 0..MANY {
+        shop.export(&world, "east", &format!("many-{index}"), &["10.1.0.1"])
+            .await?;
+    }
+    shop.arrived_in(&world, "north").await?;
+    let imports: Api<ServiceImport> = Api::namespaced(world.cluster("west")?.client.clone(), &shop.namespace);
+    let mut written = 0;
+    for _ in 0..3 {
+        world.start_agent("west").await?;
+        written = eventually("west's agent has begun to write", async || {
+            let now = imports.list(&ListParams::default()).await?.items.len();
+            Ok((now > written || now == MANY).then_some(now))
+        })
+        .await?;
+        world.kill_agent("west").await?;
+    }
+    world.start_agent("west").await?;
+    shop.arrived(&world).await?;
+    shop.close(&world).await?;
+    world.end().await
+}

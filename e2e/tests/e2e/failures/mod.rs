@@ -1,0 +1,87 @@
+//! Stories of what goes wrong: lost data, killed programs, silence, strangers, bad input, sick disks.
+
+mod connectivity;
+mod deletion;
+mod disk;
+mod epochs;
+mod facts;
+mod fail_static;
+mod fencing;
+mod grpcurl;
+mod guard;
+mod hub;
+mod identity;
+mod input;
+mod kills;
+mod load;
+mod shop;
+
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+use tributary_e2e::{
+    suite::{needing_test, real_test, sim_test},
+    world::Backend,
+};
+
+/// One story on both kinds of clusters.
+macro_rules! story {
+    ($trials:ident, $story:path) => {
+        let name = concat!("failures::", stringify!($story));
+        $trials.push(sim_test(&format!("sim::{name}"), || $story(Backend::Simulated)));
+        $trials.push(real_test(&format!("real::{name}"), |fleet: Arc<_>| {
+            $story(Backend::Real(fleet))
+        }));
+    };
+}
+
+/// One story for which the kind of clusters does not matter.
+macro_rules! sim_story {
+    ($trials:ident, $story:path) => {
+        let name = concat!("failures::", stringify!($story));
+        $trials.push(sim_test(&format!("sim::{name}"), $story));
+    };
+}
+
+/// One story that needs a program which this machine may lack.
+macro_rules! needing_story {
+    ($trials:ident, $story:path) => {
+        $trials.push(needing_test(concat!("failures::", stringify!($story)), $story));
+    };
+}
+
+/// Every story.
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    story!(trials, deletion::an_empty_directory_deletes_nothing_that_lives);
+    story!(trials, deletion::an_old_copy_deletes_nothing_that_lives);
+    story!(
+        trials,
+        deletion::an_absent_member_keeps_its_objects_until_it_is_forgotten
+    );
+    story!(trials, kills::any_process_at_any_point);
+    sim_story!(trials, kills::an_agent_in_the_middle_of_applying);
+    story!(trials, fail_static::a_hub_that_is_away_changes_nothing);
+    sim_story!(
+        trials,
+        fencing::another_cluster_with_the_same_certificate_is_refused
+    );
+    sim_story!(trials, fencing::a_newer_agent_of_the_same_cluster_takes_over);
+    sim_story!(trials, identity::strangers_are_refused);
+    sim_story!(trials, identity::each_role_has_its_own_calls);
+    sim_story!(trials, identity::an_agent_that_is_told_another_id_does_not_start);
+    sim_story!(trials, identity::a_changed_key_waits_for_the_operator);
+    sim_story!(trials, epochs::an_older_log_stops_serving_until_it_is_adopted);
+    sim_story!(trials, epochs::a_hub_of_an_older_epoch_is_refused);
+    sim_story!(trials, connectivity::silence_is_seen_and_forgiven);
+    sim_story!(trials, connectivity::a_stopped_hub_blames_nobody);
+    sim_story!(trials, input::a_bad_item_is_refused_alone);
+    sim_story!(trials, input::a_broken_session_ends_alone);
+    sim_story!(trials, disk::a_corrupt_log_is_refused_at_start);
+    sim_story!(trials, disk::a_log_that_was_cut_shows_in_the_cursors);
+    sim_story!(trials, disk::a_disk_that_refuses_to_grow_ends_the_hub);
+    sim_story!(trials, load::killed_under_load);
+    needing_story!(trials, load::every_batch_is_synced);
+    needing_story!(trials, grpcurl::a_person_reads_with_grpcurl);
+    trials
+}
