@@ -185,7 +185,7 @@ mod tests {
                 [IpAddr::V4(Ipv4Addr::new(10, a, b, c))]
             );
             let endpoint = v1::Endpoint {
-                addresses: vec![vec![10, a, b, c].into()],
+                addresses: vec![vec![10, a, b, c]],
                 ..Default::default()
             };
             let back = v1::ImportedSlice {

@@ -175,9 +175,11 @@ impl Reporter {
                 .hear()
                 .await
                 .context("while it waited for acknowledgements")?;
-            while let Some((_, sent)) = waiting.pop_front_if(|(last, _)| *last <= self.session.acknowledged())
+            while let Some((last, sent)) = waiting.front()
+                && *last <= self.session.acknowledged()
             {
                 latency.saturating_record(sent.elapsed().as_micros() as u64);
+                waiting.pop_front();
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Never: is what fails when the clusters are too slow: late writes count, and the relay shows the floor.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -138,7 +138,7 @@ impl Arrivals {
     }
 
     /// What has arrived, once all of `awaited` has.
-    async fn all(&self, awaited: &HashSet<u32>) -> anyhow::Result<BTreeMap<u32, Instant>> {
+    async fn all(&self, awaited: &BTreeSet<u32>) -> anyhow::Result<BTreeMap<u32, Instant>> {
         let deadline = Instant::now() + ARRIVAL_WAIT;
         loop {
             let changed = self.changed.notified();
@@ -183,7 +183,7 @@ impl Way {
             }
             create(east, Some(namespace), slice(namespace, &name, index as u32)).await?;
         }
-        let first: HashSet<u32> = (0..SLICES as u32).collect();
+        let first: BTreeSet<u32> = (0..SLICES as u32).collect();
         arrivals
             .all(&first)
             .await
@@ -219,7 +219,7 @@ impl Way {
             written??;
         }
         let last = (first + count).saturating_sub(SLICES as u32).max(first);
-        let awaited: HashSet<u32> = (last..first + count).collect();
+        let awaited: BTreeSet<u32> = (last..first + count).collect();
         let seen = tokio::select! {
             seen = self.arrivals.all(&awaited) => seen?,
             Some(ended) = self.watching.join_next() => {
