@@ -53,6 +53,14 @@ impl Driver {
         watches.exports.mark_changes(queue, super::view::named);
         watches.services.mark_changes(queue, super::view::of_service);
         watches.slices.mark_changes(queue, super::view::of_slice);
+        let names = shared.taken_names.clone();
+        watches
+            .services
+            .mark_changes(queue, move |object| names.waiting_for(object));
+        let names = shared.taken_names.clone();
+        watches
+            .slices
+            .mark_changes(queue, move |object| names.waiting_for(object));
         let namespaces = Dirty::default();
         watches.namespaces.mark_changes(&namespaces, |namespace| {
             namespace.metadata.name.as_deref().map(Into::into)

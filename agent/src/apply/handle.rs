@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     plan::{Desired, Report, ServedFields, Touched, view::Refusals},
-    watch::{Dirty, Watches},
+    watch::{Dirty, ObjectKey, Watches},
 };
 
 /// Most notices of applied services that a slow reader can be behind.
@@ -44,6 +44,32 @@ pub struct Applied {
     pub revision: Revision,
 }
 
+/// The services that wait until a stranger's object gives a name free, by namespace and name of the object. Its
+/// own labels say nothing of them.
+#[derive(Debug, Default)]
+pub(super) struct TakenNames(Mutex<BTreeMap<ObjectKey, ServiceKey>>);
+
+impl TakenNames {
+    /// The strangers in the way of `service` are these, and no others.
+    pub(super) fn replace(&self, service: &ServiceKey, before: &[Report], now: &[Report]) {
+        let key = |Report::Stranger { name, .. }: &Report| (service.namespace.clone(), name.clone());
+        let mut names = lock(&self.0);
+        before.iter().for_each(|report| drop(names.remove(&key(report))));
+        names.extend(now.iter().map(|report| (key(report), service.clone())));
+    }
+
+    /// Who waits for the name of this object.
+    pub(super) fn waiting_for<K: kube::Resource>(&self, object: &K) -> Option<ServiceKey> {
+        let names = lock(&self.0);
+        if names.is_empty() {
+            return None;
+        }
+        let meta = object.meta();
+        let namespace = meta.namespace.as_deref()?.into();
+        names.get(&(namespace, meta.name.as_deref()?.into())).cloned()
+    }
+}
+
 /// How the link feeds the driver. Clones are the same.
 #[derive(Clone)]
 pub struct Handle(pub(super) Arc<Shared>);
@@ -64,6 +90,8 @@ pub(super) struct Shared {
     /// Lists of families that this cluster does not offer to any Service.
     pub(super) refused_families: Mutex<BTreeSet<Vec<IpFamily>>>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
+    /// Names that strangers have, and the services that wait for them.
+    pub(super) taken_names: Arc<TakenNames>,
     pub(super) applied: broadcast::Sender<Applied>,
     pub(super) metrics: ApplyMetrics,
 }
@@ -84,6 +112,7 @@ impl Handle {
             refusals: Mutex::default(),
             refused_families: Mutex::default(),
             reports: Mutex::default(),
+            taken_names: Arc::default(),
             applied: broadcast::Sender::new(APPLIED_NOTICES_MAX),
             metrics,
         }))

@@ -24,7 +24,7 @@ use super::{
     failure::Failure,
 };
 use crate::{
-    plan::{Action, Kind},
+    plan::{Action, Kind, content::ImportStatus},
     watch::{Watched, Watches},
 };
 
@@ -60,14 +60,7 @@ impl Performer {
                 .await
             }
             Action::ApplyImportStatus { uid, status } => {
-                let found = self.watches.imports.get(namespace, &service.name);
-                let uid = uid
-                    .as_deref()
-                    .or(found.as_ref().and_then(|found| found.metadata.uid.as_deref()));
-                let now = Timestamp::now();
-                let body = import::import_status_json(service, uid, status, found.as_deref(), now);
-                self.apply_status(&self.watches.imports, &service.name, namespace, body)
-                    .await
+                self.apply_import_status(service, uid.as_deref(), status).await
             }
             Action::ApplyDerived {
                 name,
@@ -114,6 +107,22 @@ impl Performer {
         }
     }
 
+    /// The uid of an import that this very plan created stands in the store by now.
+    async fn apply_import_status(
+        &self,
+        service: &ServiceKey,
+        uid: Option<&str>,
+        status: &ImportStatus,
+    ) -> Result<(), Failure> {
+        let imports = &self.watches.imports;
+        let found = imports.get(&service.namespace, &service.name);
+        let created = found.as_ref().and_then(|found| found.metadata.uid.as_deref());
+        let now = Timestamp::now();
+        let body = import::import_status_json(service, uid.or(created), status, found.as_deref(), now);
+        self.apply_status(imports, &service.name, &service.namespace, body)
+            .await
+    }
+
     async fn apply<K>(
         &self,
         store: &Watched<K>,
@@ -126,18 +135,19 @@ impl Performer {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let ticket = store.begin_write();
         if uid.is_none()
             && let Some(found) = api.get_opt(name).await?
         {
             // ours after a lost answer, or a stranger's: the next plan sees which
-            store.written(found);
+            store.written(ticket, found);
             return Err(Failure::Stale(format!("{name} is already there")));
         }
         let written = api.patch(name, &force(), &Patch::Apply(&body)).await?;
         if uid.is_none() && owned::has_other_managers(&written) {
             return self.give_back(store, &api, name, &body, &written).await;
         }
-        store.written(written);
+        store.written(ticket, written);
         Ok(())
     }
 
@@ -160,8 +170,9 @@ impl Performer {
             "apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata,
         });
         warn!(kind = %K::kind(&()), name, "somebody else created the object at the same moment: taking our fields back");
+        let ticket = store.begin_write();
         let left = api.patch(name, &force(), &Patch::Apply(&nothing)).await?;
-        store.written(left);
+        store.written(ticket, left);
         Err(Failure::Stale(format!("{name} was created by somebody else")))
     }
 
@@ -176,8 +187,9 @@ impl Performer {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let ticket = store.begin_write();
         let written = api.patch_status(name, &force(), &Patch::Apply(&body)).await?;
-        store.written(written);
+        store.written(ticket, written);
         Ok(())
     }
 
@@ -201,6 +213,7 @@ impl Performer {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let ticket = store.begin_write();
         let params = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
@@ -212,7 +225,7 @@ impl Performer {
             // with a finalizer of somebody else the object lives on for a while
             Ok(either) => match either.left() {
                 Some(object) if object.meta().finalizers.iter().flatten().next().is_some() => {
-                    store.written(object);
+                    store.written(ticket, object);
                 }
                 _ => store.deleted(namespace, name, uid),
             },

@@ -215,6 +215,7 @@ async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) {
             false => reports.insert(service.clone(), plan.reports.clone()),
         };
         let before = before.unwrap_or_default();
+        shared.taken_names.replace(service, &before, &plan.reports);
         let strangers = reports.values().map(Vec::len).sum::<usize>();
         shared
             .metrics
@@ -223,6 +224,9 @@ async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) {
         let new = plan.reports.iter().filter(|report| !before.contains(report));
         new.cloned().collect()
     };
+    if !new.is_empty() {
+        shared.queue.mark([service.clone()]); // it may have gone before anybody waited for it
+    }
     for Report::Stranger { kind, name } in &new {
         info!(%service, kind = kind.as_str(), %name, "the name is taken by an object that is not Tributary's: delete or rename it");
         shared.performer.stranger_event(service, *kind, name).await;

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 pub use dirty::Dirty;
-pub use store::{Index, ObjectKey, Watched};
+pub use store::{Index, ObjectKey, Watched, WriteTicket};
 
 /// First wait after a watch failed.
 const RETRY_FIRST: Duration = Duration::from_millis(100);

@@ -37,7 +37,15 @@ struct State<K> {
     by_service: BTreeMap<ServiceKey, BTreeSet<ObjectKey>>,
     /// A listing on its way.
     listing: Option<BTreeMap<ObjectKey, Arc<K>>>,
+    /// How many listings were completed.
+    listings: u64,
+    /// The greatest resource version that the watch has shown: it tells all changes of a kind in their order.
+    seen: u64,
 }
+
+/// A write that began while the store was as it was then.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteTicket(u64);
 
 impl<K> Clone for Watched<K> {
     fn clone(&self) -> Self {
@@ -54,6 +62,8 @@ impl<K: Resource> Watched<K> {
             objects: BTreeMap::new(),
             by_service: BTreeMap::new(),
             listing: None,
+            listings: 0,
+            seen: 0,
         };
         Self {
             shared: Arc::new(Shared {
@@ -134,31 +144,33 @@ impl<K: Resource> Watched<K> {
                 }
             }
             Event::InitDone => self.replace_all(),
-            Event::Apply(object) => self.put(object),
+            Event::Apply(object) => {
+                self.write().saw(&object);
+                self.put(object, |_| true);
+            }
             Event::Delete(object) => {
-                let key = key_of(&object);
-                let same = |found: &Arc<K>| found.meta().uid == object.meta().uid;
-                let stands = self.read().objects.get(&key).is_some_and(same);
-                if stands {
-                    self.change(key, None);
-                }
+                self.write().saw(&object);
+                let uid = object.meta().uid.as_deref().unwrap_or_default();
+                self.remove(key_of(&object), uid);
             }
         }
     }
 
-    /// Takes the answer to a write of our own, so that it is seen before the watch shows it.
-    pub fn written(&self, object: K) {
-        self.put(object);
+    /// Says that a write begins, before it is sent.
+    pub fn begin_write(&self) -> WriteTicket {
+        WriteTicket(self.read().listings)
+    }
+
+    /// Takes the answer to that write, so that it is seen before the watch shows it. An answer that comes later
+    /// than the watch, or than a listing, has nothing to tell: the object may be gone again.
+    pub fn written(&self, ticket: WriteTicket, object: K) {
+        let version = version(&object);
+        self.put(object, |state| state.listings == ticket.0 && state.seen < version);
     }
 
     /// Takes note that an object we deleted is gone.
     pub fn deleted(&self, namespace: &str, name: &str, uid: &str) {
-        let key = (namespace.into(), name.into());
-        let same = |found: &Arc<K>| found.meta().uid.as_deref() == Some(uid);
-        let stands = self.read().objects.get(&key).is_some_and(same);
-        if stands {
-            self.change(key, None);
-        }
+        self.remove((namespace.into(), name.into()), uid);
     }
 
     /// The kind cannot be listed (any more): what is held may be outdated.
@@ -166,29 +178,37 @@ impl<K: Resource> Watched<K> {
         self.shared.listed.send_if_modified(std::mem::take);
     }
 
-    fn put(&self, object: K) {
-        let key = key_of(&object);
-        let outdated = self.read().objects.get(&key).is_some_and(|found| {
-            found.meta().uid == object.meta().uid && version(&**found) > version(&object)
-        });
-        if !outdated {
-            self.change(key, Some(Arc::new(object)));
-        }
-    }
-
-    /// Replaces or removes one object and tells the listeners of the old and the new one.
-    fn change(&self, key: ObjectKey, new: Option<Arc<K>>) {
-        let index = self.shared.index;
+    /// Takes a newer state of an object, if `when` holds of the store, and tells of the old and the new one.
+    fn put(&self, object: K, when: impl FnOnce(&State<K>) -> bool) {
+        let (key, object) = (key_of(&object), Arc::new(object));
         let old = {
             let mut state = self.write();
-            let old = match &new {
-                Some(object) => state.objects.insert(key.clone(), object.clone()),
-                None => state.objects.remove(&key),
-            };
-            state.reindex(index, &key, old.as_deref(), new.as_deref());
+            let outdated = state.objects.get(&key).is_some_and(|found| {
+                found.meta().uid == object.meta().uid && version(&**found) > version(&*object)
+            });
+            if outdated || !when(&state) {
+                return;
+            }
+            let old = state.objects.insert(key.clone(), object.clone());
+            state.reindex(self.shared.index, &key, old.as_deref(), Some(&object));
             old
         };
-        self.tell(old.into_iter().chain(new));
+        self.tell(old.into_iter().chain([object]));
+    }
+
+    /// Removes the object of this uid, and no later one of its name, and tells of it.
+    fn remove(&self, key: ObjectKey, uid: &str) {
+        let old = {
+            let mut state = self.write();
+            let same = |found: &&Arc<K>| found.meta().uid.as_deref().unwrap_or_default() == uid;
+            if state.objects.get(&key).filter(same).is_none() {
+                return;
+            }
+            let old = state.objects.remove(&key);
+            state.reindex(self.shared.index, &key, old.as_deref(), None);
+            old
+        };
+        self.tell(old);
     }
 
     /// The listing is complete. Objects that did not change in it are not told of.
@@ -200,6 +220,8 @@ impl<K: Resource> Watched<K> {
             let Some(listing) = state.listing.take() else {
                 return;
             };
+            state.listings += 1;
+            listing.values().for_each(|object| state.saw(&**object));
             let old = std::mem::replace(&mut state.objects, listing);
             state.by_service.clear();
             let State {
@@ -247,6 +269,13 @@ impl<K: Resource> Watched<K> {
 }
 
 impl<K> State<K> {
+    fn saw(&mut self, object: &K)
+    where
+        K: Resource,
+    {
+        self.seen = self.seen.max(version(object));
+    }
+
     fn reindex(&mut self, index: Index<K>, key: &ObjectKey, old: Option<&K>, new: Option<&K>) {
         let (old, new) = (old.and_then(index), new.and_then(index));
         if old == new {
@@ -354,7 +383,7 @@ mod tests {
     fn an_answer_to_a_write_is_not_undone_by_an_older_event() {
         let store = store();
         list(&store, &["a"]);
-        store.written(object("a", 5));
+        store.written(store.begin_write(), object("a", 5));
         store.handle(Event::Apply(object("a", 3)));
         assert_eq!(
             store
@@ -375,6 +404,23 @@ mod tests {
                 .as_deref(),
             Some("6")
         );
+    }
+
+    #[test]
+    fn a_late_answer_does_not_bring_back_what_is_gone() {
+        let store = store();
+        list(&store, &["a"]);
+        let ticket = store.begin_write();
+        store.handle(Event::Apply(object("a", 5)));
+        store.handle(Event::Delete(object("a", 6)));
+        store.written(ticket, object("a", 5));
+        assert!(names(&store).is_empty(), "the watch has told of its end");
+        let ticket = store.begin_write();
+        list(&store, &[]);
+        store.written(ticket, object("b", 9));
+        assert!(names(&store).is_empty(), "it was not among what was listed since");
+        store.written(store.begin_write(), object("b", 9));
+        assert_eq!(names(&store), ["b"]);
     }
 
     #[test]

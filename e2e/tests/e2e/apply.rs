@@ -94,7 +94,7 @@ fn derived() -> String {
     derived_service_name("shop", "cart")
 }
 
-fn port(name: &str, number: u16) -> ServicePort {
+pub(crate) fn port(name: &str, number: u16) -> ServicePort {
     ServicePort {
         name: name.into(),
         protocol: Protocol::Tcp,
@@ -103,7 +103,7 @@ fn port(name: &str, number: u16) -> ServicePort {
     }
 }
 
-fn import(ports: &[ServicePort], clusters: &[&str]) -> ServiceImport {
+pub(crate) fn import(ports: &[ServicePort], clusters: &[&str]) -> ServiceImport {
     let all: Vec<u16> = (0..).take(ports.len()).collect();
     ServiceImport {
         service: key(),
@@ -157,7 +157,7 @@ fn source(name: &str, listed: bool) -> Source {
 }
 
 /// Two clusters that export http, one slice each.
-fn wishes() -> Vec<DesiredChange> {
+pub(crate) fn wishes() -> Vec<DesiredChange> {
     let mut all = vec![DesiredChange::Import(Arc::new(import(
         &[port("http", 80)],
         &["east", "west"],
@@ -168,7 +168,7 @@ fn wishes() -> Vec<DesiredChange> {
     all
 }
 
-fn all_listed() -> [Source; 3] {
+pub(crate) fn all_listed() -> [Source; 3] {
     [source("east", true), source("west", true), source("north", true)]
 }
 
@@ -191,8 +191,8 @@ fn welcome(epoch: Epoch) -> Welcome {
 }
 
 /// The driver of one agent.
-struct Agent {
-    handle: Handle,
+pub(crate) struct Agent {
+    pub(crate) handle: Handle,
     drain: CancellationToken,
     tasks: Vec<tokio::task::JoinHandle<anyhow::Result<()>>>,
 }
@@ -203,7 +203,7 @@ impl Agent {
     }
 
     /// An agent that is interested in one namespace.
-    fn start_on(client: kube::Client, namespace: &str) -> Self {
+    pub(crate) fn start_on(client: kube::Client, namespace: &str) -> Self {
         let (watches, drain) = (Watches::default(), CancellationToken::new());
         let config = DriverConfig {
             cluster: id("north"),
@@ -224,7 +224,7 @@ impl Agent {
     }
 
     /// A whole session: snapshot, then the sources.
-    fn told(&self, created_at: u64, sources: &[Source], changes: Vec<DesiredChange>) {
+    pub(crate) fn told(&self, created_at: u64, sources: &[Source], changes: Vec<DesiredChange>) {
         let epoch = Epoch {
             created_at: UnixMillis(created_at),
             random: 1,
@@ -250,7 +250,7 @@ impl Agent {
         self.handle.feed(|desired| desired.sources_changed(sources));
     }
 
-    async fn stop(self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
         self.drain.cancel();
         for task in self.tasks {
             task.await??;
@@ -409,7 +409,8 @@ async fn a_strangers_object_is_never_touched() -> anyhow::Result<()> {
     assert!(!ready(&cluster));
     until("an Event", || !cluster.list("Event").is_empty()).await?;
     assert_eq!(cluster.get("Service", "shop", &derived()), Some(before));
-    // the stranger goes: the name is free
+    // the stranger goes while nothing else happens: the name is free
+    looked_at_everything(&cluster, &agent, 1).await?;
     cluster.delete("Service", "shop", &derived())?;
     arrived(&cluster, 2).await?;
     agent.stop().await

@@ -2,6 +2,7 @@
 //! attribute `#[test]` in these files would compile to nothing.
 
 mod apply;
+mod apply_real;
 mod conformance;
 mod crds;
 mod failures;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     trials.extend(sim_cluster::trials());
     trials.extend(conformance::trials());
     trials.extend(apply::trials());
+    trials.extend(apply_real::trials());
     trials.extend(crds::trials());
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());

@@ -21,8 +21,12 @@ use crate::plan::{
     view::FoundDerived,
 };
 
-/// The derived Service of `service` as a plan sees it.
+/// The derived Service of `service` as a plan sees it. One that is derived for another service (fifty bits of a
+/// name can collide) is as strange as anybody's.
 pub(crate) fn derived_from(object: Option<&Service>, service: &ServiceKey) -> Found<FoundDerived> {
+    if object.is_some_and(|object| is_of_another(object, service)) {
+        return Found::Stranger;
+    }
     found(object, |object| {
         let owned = OwnedFields::of(object);
         let mut labels = owned.metadata("labels", object.metadata.labels.as_ref());
@@ -31,6 +35,12 @@ pub(crate) fn derived_from(object: Option<&Service>, service: &ServiceKey) -> Fo
         let intact = managed_by.is_some() && of.as_deref() == Some(&*service.name) && labels.is_empty();
         (content_from(object, &owned), intact)
     })
+}
+
+fn is_of_another(object: &Service, service: &ServiceKey) -> bool {
+    let labels = OwnedFields::of(object).metadata("labels", object.metadata.labels.as_ref());
+    let of = labels.get(LABEL_SERVICE_NAME);
+    of.is_some_and(|of| *of != service.name)
 }
 
 fn content_from(object: &Service, owned: &OwnedFields<'_>) -> FoundDerived {
@@ -150,4 +160,44 @@ fn port_json(port: &ServicePort) -> Value {
         json["appProtocol"] = json!(&**app_protocol);
     }
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(label: &str) -> Service {
+        let fields = json!({"f:metadata": {"f:labels": {
+            format!("f:{LABEL_MANAGED_BY}"): {}, format!("f:{LABEL_SERVICE_NAME}"): {},
+        }}});
+        let object = json!({
+            "metadata": {
+                "namespace": "shop", "name": "derived-x", "uid": "u",
+                "labels": {LABEL_MANAGED_BY: "tributary-agent", LABEL_SERVICE_NAME: label},
+                "managedFields": [{"manager": "tributary-agent", "operation": "Apply", "fieldsV1": fields}],
+            },
+            "spec": {"clusterIPs": ["10.0.0.1"]},
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_service_derived_for_another_is_a_strangers() {
+        let cart = ServiceKey::new("shop", "cart").unwrap();
+        assert!(derived_from(Some(&service("cart")), &cart).ours().is_some());
+        assert_eq!(derived_from(Some(&service("till")), &cart), Found::Stranger);
+    }
+
+    #[test]
+    fn ips_that_were_not_asked_for_are_not_stated() {
+        let cart = ServiceKey::new("shop", "cart").unwrap();
+        let object = service("cart");
+        let found = derived_from(Some(&object), &cart);
+        let content = &found.ours().unwrap().content.content;
+        let json = derived_json(&cart, "derived-x", Some("u"), content, &[], Some(&object));
+        assert!(json["spec"]["clusterIP"].is_null());
+        let asked = ["10.0.0.1".parse().unwrap()];
+        let json = derived_json(&cart, "derived-x", None, content, &asked, None);
+        assert_eq!(json["spec"]["clusterIPs"], json!(["10.0.0.1"]));
+    }
 }

@@ -71,11 +71,12 @@ fn content_from(object: &ServiceImport) -> (ImportContent, bool) {
         annotations,
         sources: sources_from(sources.as_deref()),
     };
-    let wanted = derived_of(
+    let name = derived_of(
         object.metadata.namespace.as_deref(),
         object.metadata.name.as_deref(),
     );
-    let intact = managed_by.is_some() && derived.as_deref() == Some(wanted.as_str());
+    let wanted = (service_type == ServiceType::ClusterSetIp).then_some(name);
+    let intact = managed_by.is_some() && derived.as_deref() == wanted.as_deref();
     (content, intact)
 }
 
@@ -152,8 +153,10 @@ pub(crate) fn import_json(
     }
     add_policies(&mut spec, &content.policies);
     let mut annotations = content.annotations.clone();
-    let derived = derived_of(Some(&key.namespace), Some(&key.name));
-    annotations.insert(ANNOTATION_DERIVED_SERVICE.into(), derived.into());
+    if content.service_type != Some(ServiceType::Headless) {
+        let derived = derived_of(Some(&key.namespace), Some(&key.name));
+        annotations.insert(ANNOTATION_DERIVED_SERVICE.into(), derived.into());
+    }
     annotations.insert(ANNOTATION_SOURCE_CLUSTERS.into(), sources_text(&content.sources));
     if let Some(revision) = revision {
         annotations.insert(ANNOTATION_REVISION.into(), revision_text(revision));
