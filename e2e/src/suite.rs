@@ -29,22 +29,27 @@ where
     Trial::test(name, move || test().map_err(failed))
 }
 
-/// A scenario on simulated clusters.
+/// A scenario on simulated clusters. One that returns `Unavailable`, because a program that it needs is not
+/// installed, is ignored with the reason; with `CI=true` it fails.
 pub fn sim_test<F, Run>(name: &str, scenario: F) -> Trial
 where
     F: FnOnce() -> Run + Send + 'static,
     Run: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     let recorded = name.to_owned();
-    let trial = Trial::test(name, move || {
+    let trial = Trial::ignorable_test(name, move || {
         let began = Instant::now();
         let result = on_runtime(async move { Ok(bounded(scenario()).await) }).and_then(|result| result);
-        table::record(
-            &recorded,
-            Kind::Simulated,
-            Outcome::of(&result, began.elapsed(), None),
-        );
-        result.map_err(failed)
+        let missing = result.as_ref().err().and_then(unavailable);
+        let outcome = match &missing {
+            Some(_) => Outcome::Ignored,
+            None => Outcome::of(&result, began.elapsed(), None),
+        };
+        table::record(&recorded, Kind::Simulated, outcome);
+        match missing {
+            Some(missing) => when_unavailable(&missing, in_ci()),
+            None => result.map(|()| Completion::Completed).map_err(failed),
+        }
     });
     trial.with_kind("simulated")
 }

@@ -6,6 +6,9 @@ mod apply_real;
 mod conformance;
 mod crds;
 mod failures;
+mod documents;
+mod durability;
+mod grpcurl;
 mod manifests;
 mod permissions;
 mod profiles;
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
     trials.extend(scenarios::trials());
     trials.extend(failures::trials());
     trials.extend(profiles::trials());
+    trials.extend(durability::trials());
+    trials.extend(grpcurl::trials());
+    trials.extend(documents::trials());
     trials.extend(tidy::trials());
     tributary_e2e::suite::run(trials)
 }

@@ -141,7 +141,7 @@ fn foreign(import: &str, room: &Room) -> Option<String> {
         // A path that begins with a module of the room itself has no crate in front of it.
         let outside = ["crate", "shared", "hub", "agent", "proto"].contains(&head) || is_crate(head);
         let allowed = |name: &&str| path == *name || path.starts_with(&format!("{name}::"));
-        outside && !room.may_name.iter().any(|name| allowed(name)) && !path.starts_with("shared::model")
+        outside && !room.may_name.iter().any(allowed) && !path.starts_with("shared::model")
     })
 }
 

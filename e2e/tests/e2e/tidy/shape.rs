@@ -175,7 +175,7 @@ fn sentences() -> anyhow::Result<()> {
             .text
             .lines()
             .enumerate()
-            .filter(|(_, line)| !line.starts_with(['|', '#', '>', ' ']));
+            .filter(|(_, line)| !line.starts_with(['|', '#', '>', ' ', '*']));
         for (index, line) in prose {
             if several.is_match(line) {
                 eprintln!("{}:{}: more than one sentence in a line", source.path, index + 1);

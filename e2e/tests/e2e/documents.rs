@@ -1,0 +1,183 @@
+//! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
+//! and that no document points at a file that is not there.
+//! Never: judges prose.
+
+use anyhow::{Context, ensure};
+use clap::CommandFactory;
+use libtest_mimic::Trial;
+use regex::Regex;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use tributary_e2e::suite::plain_test;
+
+/// Where metrics are registered, and what stands before their names in whose output.
+const REGISTERED: &[(&str, &[&str])] = &[
+    ("hub/src", &["tributary_hub_"]),
+    ("agent/src", &["tributary_agent_"]),
+    ("shared/src", &["tributary_hub_", "tributary_agent_"]),
+];
+/// What the format adds to a name: counters, units, infos.
+const SUFFIXES: [&str; 6] = ["", "_total", "_info", "_bytes", "_seconds", "_bytes_total"];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        plain_test("documents::every_metric_is_documented_and_no_other", metrics),
+        plain_test("documents::every_flag_of_the_programs_is_documented", flags),
+        plain_test("documents::links_lead_to_files", links),
+    ]
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn operations() -> anyhow::Result<String> {
+    std::fs::read_to_string(root().join("docs/operations.md")).context("docs/operations.md")
+}
+
+fn metrics() -> anyhow::Result<()> {
+    let mut registered = BTreeSet::new();
+    for (directory, prefixes) in REGISTERED {
+        for name in names_in(&root().join(directory))? {
+            registered.extend(prefixes.iter().map(|prefix| format!("{prefix}{name}")));
+        }
+    }
+    ensure!(registered.len() > 20, "the sources were not read: {registered:?}");
+    let text = operations()?;
+    let documented = Regex::new(r"`(tributary_(?:hub|agent)_[a-z_]+)`")?;
+    // The list of metrics ends where the advice on alerts begins.
+    let list = text.split("### Worth an alert").next().unwrap_or_default();
+    let documented: BTreeSet<String> = documented
+        .captures_iter(list)
+        .map(|captured| captured[1].to_owned())
+        .collect();
+    let is = |name: &str, documented: &str| {
+        SUFFIXES
+            .iter()
+            .any(|suffix| *documented == format!("{name}{suffix}"))
+    };
+    let missing: Vec<_> = registered
+        .iter()
+        .filter(|name| !documented.iter().any(|other| is(name, other)))
+        .collect();
+    ensure!(missing.is_empty(), "not in docs/operations.md: {missing:?}");
+    let invented: Vec<_> = documented
+        .iter()
+        .filter(|other| !registered.iter().any(|name| is(name, other)))
+        .collect();
+    ensure!(
+        invented.is_empty(),
+        "in docs/operations.md, but nowhere registered: {invented:?}"
+    );
+    Ok(())
+}
+
+/// Every name that the sources below a directory register, with the prefix of their sub-registry.
+fn names_in(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let register = Regex::new(r#"\.register(?:_with_unit)?\(\s*"([a-z_]+)""#)?;
+    let collected =
+        Regex::new(r#"let name = "([a-z_]+)";\s*\n\s*\w+\.encode\(encoder\.encode_descriptor\(name"#)?;
+    let prefix = Regex::new(r#"sub_registry_with_prefix\("([a-z_]+)"\)"#)?;
+    let mut names = BTreeSet::new();
+    for path in sources(directory)? {
+        let text = std::fs::read_to_string(&path)?;
+        let prefix = prefix
+            .captures(&text)
+            .map_or(String::new(), |captured| format!("{}_", &captured[1]));
+        for pattern in [&register, &collected] {
+            names.extend(
+                pattern
+                    .captures_iter(&text)
+                    .map(|captured| format!("{prefix}{}", &captured[1])),
+            );
+        }
+    }
+    Ok(names)
+}
+
+fn sources(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).with_context(|| directory.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn flags() -> anyhow::Result<()> {
+    let text = operations()?;
+    let mut missing = Vec::new();
+    for (command, name) in [
+        (hub::args::Cli::command(), "serve"),
+        (agent::args::Cli::command(), "run"),
+    ] {
+        let program = command
+            .find_subcommand(name)
+            .context("the programs' main commands")?;
+        let arguments = program.get_arguments().chain(command.get_arguments());
+        for argument in arguments {
+            let Some(flag) = argument
+                .get_long()
+                .filter(|flag| !["help", "version"].contains(flag))
+            else {
+                continue;
+            };
+            let variable = argument
+                .get_env()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let documented = text.contains(&format!("`--{flag}")) && text.contains(&format!("`{variable}`"));
+            if !documented {
+                missing.push(format!("--{flag} ({variable})"));
+            }
+        }
+    }
+    ensure!(missing.is_empty(), "not in docs/operations.md: {missing:?}");
+    Ok(())
+}
+
+fn links() -> anyhow::Result<()> {
+    let link = Regex::new(r"\]\(([^)#:]+)(?:#[^)]*)?\)")?;
+    let mut broken = Vec::new();
+    let mut seen = 0;
+    for path in documents()? {
+        let text = std::fs::read_to_string(&path)?;
+        for captured in link.captures_iter(&text) {
+            let target = path
+                .parent()
+                .context("a file lies in a folder")?
+                .join(&captured[1]);
+            seen += 1;
+            if !target.exists() {
+                broken.push(format!("{}: {}", path.display(), &captured[1]));
+            }
+        }
+    }
+    ensure!(seen > 5, "only {seen} links were found");
+    ensure!(
+        broken.is_empty(),
+        "links that lead nowhere:\n{}",
+        broken.join("\n")
+    );
+    Ok(())
+}
+
+/// README and its like, and everything below docs and deploy.
+fn documents() -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for directory in ["", "docs", "docs/adr", "deploy"] {
+        for entry in std::fs::read_dir(root().join(directory))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}

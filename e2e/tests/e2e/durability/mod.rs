@@ -1,0 +1,24 @@
+//! Owns: durable before ack, tried from outside on a hub that is a process of its own: it is killed under load,
+//! and its system calls are counted.
+//! Never: looks into the hub.
+
+mod kills;
+mod member;
+mod syncs;
+
+use libtest_mimic::Trial;
+use tributary_e2e::suite::{plain_test, sim_test};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        // Not a scenario: how long it takes is for whoever says how often, and each round has its own bound.
+        plain_test("durability::nothing_acknowledged_is_lost", || {
+            let runtime = tokio::runtime::Runtime::new()?;
+            runtime.block_on(kills::nothing_acknowledged_is_lost())
+        }),
+        sim_test(
+            "sim::durability_every_acknowledgement_waits_for_a_sync",
+            syncs::every_acknowledgement_waits_for_a_sync,
+        ),
+    ]
+}
