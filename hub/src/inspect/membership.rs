@@ -158,10 +158,9 @@ fn key_fingerprint(text: &str) -> Result<Option<KeyFingerprint>, Status> {
 
 /// Reads a key fingerprint as openssl or we print it.
 pub(crate) fn parse_key_fingerprint(text: &str) -> Result<KeyFingerprint, String> {
-    let digits: String = text.chars().filter(|character| *character != ':').collect();
-    let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok();
-    let bytes: Option<[u8; 32]> = bytes.and_then(|bytes| bytes.try_into().ok());
-    bytes.map(KeyFingerprint).ok_or_else(|| {
+    let digits = text.chars().filter(|character| *character != ':');
+    let digits: String = digits.map(|digit| digit.to_ascii_lowercase()).collect();
+    digits.parse().map_err(|_| {
         "a key fingerprint is the sha256 of the public key (SubjectPublicKeyInfo), 64 hexadecimal digits; the \
          hub's refusal of the session names it"
             .to_owned()

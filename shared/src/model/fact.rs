@@ -1,7 +1,7 @@
 //! Facts: the closed set of things that can happen in a clusterset, and the events that record them.
 //! A fact is built from named fields only, never from status, resourceVersion or managedFields.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use bytes::Bytes;
 
@@ -42,6 +42,22 @@ pub struct KeyFingerprint(pub [u8; 32]);
 impl fmt::Display for KeyFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// A text that is no key fingerprint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is no key fingerprint; write the sha256 of the public key as 64 lower-case hexadecimal digits")]
+pub struct InvalidKeyFingerprint;
+
+impl FromStr for KeyFingerprint {
+    type Err = InvalidKeyFingerprint;
+
+    /// Reads what is printed, and nothing else.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        super::digest::from_hex(text)
+            .map(Self)
+            .ok_or(InvalidKeyFingerprint)
     }
 }
 

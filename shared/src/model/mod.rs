@@ -14,8 +14,8 @@ pub mod validate;
 pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};
 pub use fact::{
-    ClusterProperty, ControlPlane, EncodedFact, Event, Fact, FactHash, FactKey, Health, KeyFingerprint,
-    ListingGroup, PropertyValue, SessionId,
+    ClusterProperty, ControlPlane, EncodedFact, Event, Fact, FactHash, FactKey, Health,
+    InvalidKeyFingerprint, KeyFingerprint, ListingGroup, PropertyValue, SessionId,
 };
 pub use name::{ClusterId, Clusterset, InvalidName, ServiceKey};
 pub use position::{ChainHash, Cursor, Epoch, Revision, UnixMillis};

@@ -6,7 +6,10 @@ use proto::v1;
 
 use crate::model::{
     ChainHash, ClusterId, Cursor, Epoch, IpFamily, ListingGroup, Metadata, Protocol, Revision, ServiceKey,
-    ServicePort, ServiceType, SessionAffinity, UnixMillis, name::is_dns_label, validate::InvalidValue,
+    ServicePort, ServiceType, SessionAffinity, UnixMillis,
+    digest::from_hex,
+    name::is_dns_label,
+    validate::{InvalidValue, shown},
 };
 
 /// The result of taking a value from the wire: what is wrong names its field.
@@ -26,6 +29,15 @@ pub(super) fn narrow<T: TryFrom<u32>>(field: &str, value: u32, rule: &str) -> Ta
 pub(super) fn fixed_bytes<const N: usize>(field: &str, bytes: &[u8]) -> Taken<[u8; N]> {
     <[u8; N]>::try_from(bytes)
         .map_err(|_| InvalidValue::new(field, format!("has {} bytes; it must have {N}", bytes.len())))
+}
+
+/// Bytes of a fixed length, written as lower-case hexadecimal digits.
+pub(super) fn fixed_hex<const N: usize>(field: &str, text: &str) -> Taken<[u8; N]> {
+    from_hex(text).ok_or_else(|| {
+        let digits = 2 * N;
+        let problem = format!("is {}; write {digits} lower-case hexadecimal digits", shown(text));
+        InvalidValue::new(field, problem)
+    })
 }
 
 /// What a number that is no value of its enum gives.
@@ -224,7 +236,7 @@ pub(super) fn namespaces_from_proto(
         if is_dns_label(&name) {
             return Ok(name.into_boxed_str());
         }
-        let shown = crate::model::validate::shown(&name);
+        let shown = shown(&name);
         Err(InvalidValue::new(
             field,
             format!("{shown} is no name of a namespace"),

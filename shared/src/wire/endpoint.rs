@@ -1,6 +1,9 @@
 //! EndpointSlices, as reported and as imported ↔ protobuf.
 
-use std::net::IpAddr;
+use std::{
+    fmt::{self, Write as _},
+    net::IpAddr,
+};
 
 use proto::v1;
 
@@ -10,8 +13,13 @@ use super::common::{
 };
 use crate::model::{
     Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, Revision, SliceKey,
-    validate::InvalidValue,
+    validate::{InvalidValue, shown},
 };
+
+/// Longest text of an IPv4 address, in bytes.
+const IPV4_TEXT_BYTES_MAX: usize = 15;
+/// Longest canonical text of any address, in bytes: eight groups of four digits.
+const ADDRESS_TEXT_BYTES_MAX: usize = 39;
 
 pub(super) fn slice_to_proto(slice: &EndpointSlice) -> v1::EndpointSlice {
     v1::EndpointSlice {
@@ -103,12 +111,8 @@ fn port_from_proto(port: v1::EndpointPort) -> Taken<EndpointPort> {
 }
 
 fn endpoint_to_proto(endpoint: &Endpoint) -> v1::Endpoint {
-    let octets = |address: &IpAddr| match address {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
-    };
     v1::Endpoint {
-        addresses: endpoint.addresses.iter().map(octets).collect(),
+        addresses: endpoint.addresses.iter().map(address_to_proto).collect(),
         ready: endpoint.ready,
         serving: endpoint.serving,
         terminating: endpoint.terminating,
@@ -122,7 +126,7 @@ fn endpoint_from_proto(endpoint: v1::Endpoint) -> Taken<Endpoint> {
         .addresses
         .iter()
         .enumerate()
-        .map(|(index, octets)| address_from_proto(index, octets));
+        .map(|(index, text)| address_from_proto(index, text));
     Ok(Endpoint {
         addresses: addresses.collect::<Taken<_>>()?,
         ready: endpoint.ready,
@@ -133,13 +137,123 @@ fn endpoint_from_proto(endpoint: v1::Endpoint) -> Taken<Endpoint> {
     })
 }
 
-fn address_from_proto(index: usize, octets: &[u8]) -> Taken<IpAddr> {
-    if let Ok(v4) = <[u8; 4]>::try_from(octets) {
-        return Ok(IpAddr::from(v4));
+/// The canonical text, in one allocation.
+fn address_to_proto(address: &IpAddr) -> String {
+    let bytes = match address {
+        IpAddr::V4(_) => IPV4_TEXT_BYTES_MAX,
+        IpAddr::V6(_) => ADDRESS_TEXT_BYTES_MAX,
+    };
+    let mut text = String::with_capacity(bytes);
+    // Writing into a String cannot fail.
+    let _ = write!(text, "{address}");
+    text
+}
+
+fn address_from_proto(index: usize, text: &str) -> Taken<IpAddr> {
+    address(text).map_err(|problem| InvalidValue::new(format!("addresses[{index}]"), problem))
+}
+
+/// Only the canonical text is taken: the same endpoints then always have the same bytes.
+fn address(text: &str) -> Result<IpAddr, String> {
+    if text.len() > ADDRESS_TEXT_BYTES_MAX {
+        return Err(format!(
+            "has {} bytes; no address has more than {ADDRESS_TEXT_BYTES_MAX}: send an IPv4 or IPv6 address",
+            text.len()
+        ));
     }
-    if let Ok(v6) = <[u8; 16]>::try_from(octets) {
-        return Ok(IpAddr::from(v6));
+    let address: IpAddr = text.parse().map_err(|_| {
+        let shown = shown(text);
+        format!("{shown} is no address; send IPv4 without leading zeros, or IPv6 without a zone")
+    })?;
+    let mut left = Printed(text.as_bytes());
+    match write!(left, "{address}") {
+        Ok(()) if left.0.is_empty() => Ok(address),
+        _ => Err(format!(
+            "{} is not its canonical text; send {address}",
+            shown(text)
+        )),
     }
-    let problem = format!("has {} bytes; send 4 for IPv4 or 16 for IPv6", octets.len());
-    Err(InvalidValue::new(format!("addresses[{index}]"), problem))
+}
+
+/// What is left of a text after the parts that were printed: compares without a copy.
+struct Printed<'a>(&'a [u8]);
+
+impl fmt::Write for Printed<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(part.as_bytes()).ok_or(fmt::Error)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_address_is_taken_as_it_is_printed(one in any::<IpAddr>()) {
+            let text = address_to_proto(&one);
+            prop_assert_eq!(&text, &one.to_string());
+            prop_assert!(text.len() <= ADDRESS_TEXT_BYTES_MAX);
+            prop_assert_eq!(address(&text), Ok(one));
+        }
+    }
+
+    #[test]
+    fn the_longest_texts_fill_their_bounds() {
+        for (text, bytes) in [
+            ("255.255.255.255", IPV4_TEXT_BYTES_MAX),
+            ("1000:1000:1000:1000:1000:1000:1000:1000", ADDRESS_TEXT_BYTES_MAX),
+        ] {
+            assert_eq!(text.len(), bytes);
+            assert_eq!(address_to_proto(&address(text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_not_canonical_is_refused_with_the_one_that_is() {
+        for (text, canonical) in [
+            ("FD00::7", "fd00::7"),
+            ("fd00:0::7", "fd00::7"),
+            ("fd00::0007", "fd00::7"),
+            ("0:0:0:0:0:0:0:1", "::1"),
+            ("1::2:0:0:0:3", "1:0:0:2::3"),
+            ("::ffff:a00:1", "::ffff:10.0.0.1"),
+        ] {
+            let problem = address(text).unwrap_err();
+            assert_eq!(
+                problem,
+                format!("{text:?} is not its canonical text; send {canonical}")
+            );
+            assert!(address(canonical).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_address_is_refused() {
+        for text in [
+            "",
+            "10.1.0",
+            "10.1.0.07",
+            "10.1.0.256",
+            " 10.1.0.7",
+            "10.1.0.7 ",
+            "10.1.0.7/32",
+            "10.1.0.7:80",
+            "fe80::1%eth0",
+            "[fd00::7]",
+            "fd00::7::1",
+            "cart.example",
+        ] {
+            let problem = address(text).unwrap_err();
+            assert!(problem.contains("is no address; send"), "{text:?}: {problem}");
+        }
+        let problem = address(&"1".repeat(40)).unwrap_err();
+        assert!(
+            problem.starts_with("has 40 bytes; no address has more than 39"),
+            "{problem}"
+        );
+    }
 }

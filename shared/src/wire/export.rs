@@ -1,10 +1,11 @@
 //! Exports ↔ protobuf.
 
+use prost_types::Timestamp;
 use proto::v1;
 
 use super::common::{
     Taken, affinity_from_proto, affinity_to_proto, boxed, families_from_proto, family_to_proto,
-    metadata_from_proto, metadata_to_proto, owned, service_key_from_proto, service_key_to_proto,
+    metadata_from_proto, metadata_to_proto, owned, required, service_key_from_proto, service_key_to_proto,
     service_port_to_proto, service_ports_from_proto, service_type_from_proto, service_type_to_proto,
 };
 use crate::model::{
@@ -16,7 +17,7 @@ pub(super) fn to_proto(export: &Export) -> v1::Export {
     let policies = &export.policies;
     v1::Export {
         service: Some(service_key_to_proto(&export.service)),
-        created_at_seconds: (export.created_at.0 / 1_000) as i64,
+        created_at: Some(created_at_to_proto(export.created_at)),
         uid: export.uid.to_string(),
         generation: export.generation,
         r#type: service_type_to_proto(export.service_type),
@@ -34,7 +35,7 @@ pub(super) fn to_proto(export: &Export) -> v1::Export {
 pub(super) fn from_proto(export: v1::Export) -> Taken<Export> {
     Ok(Export {
         service: service_key_from_proto("service", export.service)?,
-        created_at: created_at(export.created_at_seconds)?,
+        created_at: created_at_from_proto(export.created_at)?,
         uid: export.uid.into(),
         generation: export.generation,
         service_type: service_type_from_proto(export.r#type)?,
@@ -51,7 +52,20 @@ pub(super) fn from_proto(export: v1::Export) -> Taken<Export> {
     })
 }
 
-fn created_at(seconds: i64) -> Taken<UnixMillis> {
+fn created_at_to_proto(at: UnixMillis) -> Timestamp {
+    Timestamp {
+        seconds: (at.0 / 1_000) as i64,
+        nanos: 0,
+    }
+}
+
+fn created_at_from_proto(at: Option<Timestamp>) -> Taken<UnixMillis> {
+    let Timestamp { seconds, nanos } = required("creationTimestamp", at)?;
+    if nanos != 0 {
+        let problem =
+            format!("has {nanos} nanoseconds; send whole seconds, which is all that the API server states");
+        return Err(InvalidValue::new("creationTimestamp", problem));
+    }
     if (0..=CREATED_AT_SECONDS_MAX).contains(&seconds) {
         return Ok(UnixMillis(seconds as u64 * 1_000));
     }

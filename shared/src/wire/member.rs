@@ -2,8 +2,8 @@
 
 use proto::v1::{self, fact::Fact as ProtoFact};
 
-use super::common::{Taken, fixed_bytes};
-use crate::model::{Fact, KeyFingerprint};
+use super::common::Taken;
+use crate::model::{Fact, InvalidKeyFingerprint, KeyFingerprint, validate::InvalidValue};
 
 /// A decision of the hub as protobuf; nothing for what members report.
 pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
@@ -12,7 +12,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             key,
             cluster_fingerprint,
         } => ProtoFact::MemberJoined(v1::MemberJoined {
-            key_fingerprint: key.0.to_vec(),
+            key_fingerprint: key.to_string(),
             cluster_fingerprint: cluster_fingerprint.to_string(),
         }),
         Fact::MemberLeft => ProtoFact::MemberLeft(v1::MemberLeft {}),
@@ -25,7 +25,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             cluster_fingerprint,
         } => ProtoFact::MemberRekeyed(v1::MemberRekeyed {
             operator: operator.to_string(),
-            key_fingerprint: key.map(|key| key.0.to_vec()).unwrap_or_default(),
+            key_fingerprint: key.map(|key| key.to_string()).unwrap_or_default(),
             cluster_fingerprint: cluster_fingerprint.as_deref().unwrap_or_default().to_owned(),
         }),
         Fact::MemberForgotten { operator } => ProtoFact::MemberForgotten(v1::MemberForgotten {
@@ -51,16 +51,16 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
 
 pub(super) fn joined_from_proto(joined: v1::MemberJoined) -> Taken<Fact> {
     Ok(Fact::MemberJoined {
-        key: KeyFingerprint(fixed_bytes("keyFingerprint", &joined.key_fingerprint)?),
+        key: key_fingerprint(&joined.key_fingerprint)?,
         cluster_fingerprint: joined.cluster_fingerprint.into(),
     })
 }
 
-/// Empty bytes and empty text stand for "unchanged".
+/// Empty texts stand for "unchanged".
 pub(super) fn rekeyed_from_proto(rekeyed: v1::MemberRekeyed) -> Taken<Fact> {
-    let key = match rekeyed.key_fingerprint.as_slice() {
-        [] => None,
-        bytes => Some(KeyFingerprint(fixed_bytes("keyFingerprint", bytes)?)),
+    let key = match rekeyed.key_fingerprint.as_str() {
+        "" => None,
+        text => Some(key_fingerprint(text)?),
     };
     let cluster_fingerprint = Some(rekeyed.cluster_fingerprint).filter(|text| !text.is_empty());
     Ok(Fact::MemberRekeyed {
@@ -68,4 +68,9 @@ pub(super) fn rekeyed_from_proto(rekeyed: v1::MemberRekeyed) -> Taken<Fact> {
         key,
         cluster_fingerprint: cluster_fingerprint.map(Box::from),
     })
+}
+
+fn key_fingerprint(text: &str) -> Taken<KeyFingerprint> {
+    text.parse()
+        .map_err(|error: InvalidKeyFingerprint| InvalidValue::new("keyFingerprint", error.to_string()))
 }

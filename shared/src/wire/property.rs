@@ -1,8 +1,9 @@
 //! Cluster properties and the control plane's health ↔ protobuf.
 
+use data_encoding::HEXLOWER;
 use proto::v1;
 
-use super::common::{Taken, fixed_bytes, required, unknown_value};
+use super::common::{Taken, fixed_hex, required, unknown_value};
 use crate::model::{ClusterProperty, ControlPlane, Health, PropertyValue};
 
 pub(super) fn property_to_proto(property: &ClusterProperty) -> v1::ClusterProperty {
@@ -11,7 +12,7 @@ pub(super) fn property_to_proto(property: &ClusterProperty) -> v1::ClusterProper
         PropertyValue::Oversize { characters, digest } => {
             let oversize = v1::OversizeValue {
                 characters: *characters,
-                digest: digest.to_vec(),
+                digest: HEXLOWER.encode(digest),
             };
             v1::cluster_property::Content::Oversize(oversize)
         }
@@ -27,7 +28,7 @@ pub(super) fn property_from_proto(property: v1::ClusterProperty) -> Taken<Cluste
         v1::cluster_property::Content::Value(value) => PropertyValue::Text(value.into()),
         v1::cluster_property::Content::Oversize(oversize) => PropertyValue::Oversize {
             characters: oversize.characters,
-            digest: fixed_bytes("oversize.digest", &oversize.digest)?,
+            digest: fixed_hex("oversize.digest", &oversize.digest)?,
         },
     };
     Ok(ClusterProperty {

@@ -263,10 +263,25 @@ fn a_broken_shape_is_refused_from_members_and_from_the_log() {
         "service name",
     );
     misshapen(
-        export(|e| e.created_at_seconds = -1),
+        export(|e| e.created_at = None),
+        "creationTimestamp: is missing; the sender must set it",
+    );
+    misshapen(
+        export(|e| e.created_at.as_mut().unwrap().seconds = -1),
         "creationTimestamp: is -1 seconds",
     );
-    misshapen(export(|e| e.created_at_seconds = 253_402_300_800), "1970 to 9999");
+    misshapen(
+        export(|e| e.created_at.as_mut().unwrap().seconds = 253_402_300_800),
+        "1970 to 9999",
+    );
+    for nanos in [1, -1] {
+        let mut precise = view::export(&frozen::export());
+        precise.created_at.as_mut().unwrap().nanos = nanos;
+        misshapen(
+            ProtoFact::ExportUpserted(precise),
+            &format!("creationTimestamp: has {nanos} nanoseconds; send whole seconds"),
+        );
+    }
     misshapen(export(|e| e.r#type = 0), "type: is 0");
     misshapen(export(|e| e.r#type = 99), "type: is 99");
     misshapen(export(|e| e.ports[0].protocol = 0), "ports[0].protocol: is 0");
@@ -283,10 +298,6 @@ fn a_broken_shape_is_refused_from_members_and_from_the_log() {
         export(|e| e.exported_labels.reverse()),
         "exportedLabels: are not sorted",
     );
-    let bad_address = v1::Endpoint {
-        addresses: vec![vec![1; 5]],
-        ..Default::default()
-    };
     let key = v1::EndpointSliceKey {
         service: Some(v1::ServiceKey {
             namespace: "a".into(),
@@ -294,25 +305,76 @@ fn a_broken_shape_is_refused_from_members_and_from_the_log() {
         }),
         name: "c".into(),
     };
-    let slice = v1::EndpointSlice {
-        key: Some(key),
-        address_type: 1,
-        ports: vec![],
-        endpoints: vec![bad_address],
-    };
-    misshapen(
-        ProtoFact::EndpointSliceUpserted(slice),
-        "endpoints[0].addresses[0]: has 5 bytes",
-    );
+    for (text, words) in [
+        (
+            "10.1.0.07",
+            "endpoints[0].addresses[1]: \"10.1.0.07\" is no address",
+        ),
+        ("FD00::7", "\"FD00::7\" is not its canonical text; send fd00::7"),
+    ] {
+        let bad_address = v1::Endpoint {
+            addresses: vec!["10.1.0.6".into(), text.into()],
+            ..Default::default()
+        };
+        let slice = v1::EndpointSlice {
+            key: Some(key.clone()),
+            address_type: 1,
+            ports: vec![],
+            endpoints: vec![bad_address],
+        };
+        misshapen(ProtoFact::EndpointSliceUpserted(slice), words);
+    }
     let nothing = v1::ClusterProperty {
         name: "a".into(),
         content: None,
     };
     misshapen(ProtoFact::ClusterPropertyUpserted(nothing), "content: is missing");
+    let oversize = v1::ClusterProperty {
+        name: "a".into(),
+        content: Some(v1::cluster_property::Content::Oversize(v1::OversizeValue {
+            characters: 2_000,
+            digest: "AB".repeat(16),
+        })),
+    };
+    misshapen(
+        ProtoFact::ClusterPropertyUpserted(oversize),
+        "write 32 lower-case hexadecimal digits",
+    );
     misshapen(
         ProtoFact::HealthReported(v1::Health::default()),
         "controlPlane: is 0",
     );
+}
+
+#[test]
+fn a_decision_with_a_broken_fingerprint_is_not_read_back() {
+    for text in ["", "ab", &"AB".repeat(32), &"g".repeat(64), &"ab".repeat(33)] {
+        let joined = v1::MemberJoined {
+            key_fingerprint: text.into(),
+            cluster_fingerprint: "uid".into(),
+        };
+        misshapen(
+            ProtoFact::MemberJoined(joined),
+            "member_joined: keyFingerprint: is no key fingerprint; write the sha256",
+        );
+        let rekeyed = v1::MemberRekeyed {
+            operator: "ada".into(),
+            key_fingerprint: text.into(),
+            cluster_fingerprint: "uid".into(),
+        };
+        if text.is_empty() {
+            // Empty stands for "unchanged" here.
+            let bytes = v1::Fact {
+                fact: Some(ProtoFact::MemberRekeyed(rekeyed)),
+            };
+            assert!(decode_recorded_fact(bytes.encode_to_vec().into()).is_ok());
+        } else {
+            misshapen(
+                ProtoFact::MemberRekeyed(rekeyed),
+                "member_rekeyed: keyFingerprint",
+            );
+        }
+    }
 }
 
 #[test]
