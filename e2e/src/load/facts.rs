@@ -15,8 +15,12 @@ use shared::{
     wire,
 };
 
-/// Numbers that fit into 10.0.0.0/8.
-pub(super) const NUMBERS_MAX: u32 = 1 << 24;
+/// Octets of three digits, from 100 to 255: all addresses made of them have texts of one length.
+const OCTETS: u32 = 156;
+/// The first of them.
+const FIRST_OCTET: u8 = 100;
+/// Numbers that fit into three such octets, behind a first one of 10.
+pub(super) const NUMBERS_MAX: u32 = OCTETS * OCTETS * OCTETS;
 /// When the first export was created; later ones are younger by a second each.
 const FIRST_CREATED_SECONDS: u64 = 1_700_000_000;
 
@@ -24,7 +28,7 @@ const FIRST_CREATED_SECONDS: u64 = 1_700_000_000;
 #[derive(Debug, Clone)]
 pub(super) struct SliceTemplate {
     bytes: Vec<u8>,
-    /// Where the last three bytes of the first address stand.
+    /// Where the last three octets of the first address stand, in text.
     at: usize,
 }
 
@@ -46,8 +50,13 @@ impl SliceTemplate {
     /// The fact with this number in it.
     pub(super) fn numbered(&self, number: u32) -> Bytes {
         let mut bytes = self.bytes.clone();
-        let [_, number @ ..] = number.to_be_bytes();
-        bytes[self.at..self.at + number.len()].copy_from_slice(&number);
+        let [_, octets @ ..] = address_of(number).octets();
+        for (index, octet) in octets.into_iter().enumerate() {
+            // Three digits and a dot each.
+            let at = self.at + 4 * index;
+            bytes[at..at + 3]
+                .copy_from_slice(&[octet / 100, octet / 10 % 10, octet % 10].map(|digit| b'0' + digit));
+        }
         bytes.into()
     }
 
@@ -88,16 +97,23 @@ impl Size {
 /// The number in a slice that came back.
 pub(super) fn number_of(slice: &v1::ImportedSlice) -> Option<u32> {
     let address = slice.endpoints.first()?.addresses.first()?;
-    match address[..] {
-        [10, a, b, c] => Some(u32::from_be_bytes([0, a, b, c])),
-        _ => None,
-    }
+    let [10, octets @ ..] = address.parse::<Ipv4Addr>().ok()?.octets() else {
+        return None;
+    };
+    octets.into_iter().try_fold(0, |number, octet| {
+        Some(number * OCTETS + u32::from(octet.checked_sub(FIRST_OCTET)?))
+    })
+}
+
+/// The address that stands for a number.
+fn address_of(number: u32) -> Ipv4Addr {
+    let octet = |place: u32| FIRST_OCTET + (number / place % OCTETS) as u8;
+    Ipv4Addr::new(10, octet(OCTETS * OCTETS), octet(OCTETS), octet(1))
 }
 
 fn slice(service: &ServiceKey, name: &str, endpoints: usize, number: u32) -> EndpointSlice {
-    let [_, a, b, c] = number.to_be_bytes();
     let address = |index: usize| match index {
-        0 => Ipv4Addr::new(10, a, b, c),
+        0 => address_of(number),
         _ => Ipv4Addr::new(172, 16 + (index >> 16) as u8, (index >> 8) as u8, index as u8),
     };
     let endpoint = |index: usize| Endpoint {
@@ -179,13 +195,9 @@ mod tests {
             let Fact::EndpointSliceUpserted(slice) = fact.fact else {
                 panic!("no slice")
             };
-            let [_, a, b, c] = number.to_be_bytes();
-            assert_eq!(
-                slice.endpoints[0].addresses,
-                [IpAddr::V4(Ipv4Addr::new(10, a, b, c))]
-            );
+            assert_eq!(slice.endpoints[0].addresses, [IpAddr::V4(address_of(number))]);
             let endpoint = v1::Endpoint {
-                addresses: vec![vec![10, a, b, c]],
+                addresses: vec![address_of(number).to_string()],
                 ..Default::default()
             };
             let back = v1::ImportedSlice {

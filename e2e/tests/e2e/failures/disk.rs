@@ -182,7 +182,7 @@ fn large(number: u32) -> Vec<u8> {
         .map(|index| {
             let [_, high, middle, low] = (number.wrapping_mul(1_000) + index as u32).to_be_bytes();
             v1::Endpoint {
-                addresses: vec![vec![10, high, middle, low].into()],
+                addresses: vec![format!("10.{high}.{middle}.{low}")],
                 zone: Some(format!("zone-{index}")),
                 ..value.endpoints[0].clone()
             }

@@ -2,6 +2,7 @@
 
 use prost::Message;
 use proto::v1;
+use shared::{model::UnixMillis, wire};
 
 /// Encodes a fact as it travels.
 pub(super) fn encoded(fact: v1::fact::Fact) -> Vec<u8> {
@@ -19,7 +20,7 @@ fn key(namespace: &str, name: &str) -> v1::ServiceKey {
 pub(super) fn export(namespace: &str, name: &str) -> v1::Export {
     v1::Export {
         service: Some(key(namespace, name)),
-        created_at_seconds: 1_700_000_000,
+        created_at: Some(wire::view::timestamp(UnixMillis(1_700_000_000_000))),
         uid: format!("uid-of-{namespace}-{name}"),
         generation: 1,
         r#type: v1::ServiceType::ClusterSetIp.into(),
@@ -41,12 +42,8 @@ pub(super) fn export(namespace: &str, name: &str) -> v1::Export {
 
 /// A good slice of the service, called NAME-1.
 pub(super) fn slice(namespace: &str, name: &str, addresses: &[&str]) -> v1::EndpointSlice {
-    let octets = |address: &&str| {
-        let octets = address.split('.').filter_map(|octet| octet.parse().ok());
-        octets.collect::<Vec<u8>>()
-    };
     let endpoint = |address: &&str| v1::Endpoint {
-        addresses: vec![octets(address).into()],
+        addresses: vec![(*address).into()],
         ready: Some(true),
         serving: Some(true),
         terminating: None,

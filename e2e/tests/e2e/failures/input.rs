@@ -85,10 +85,13 @@ fn bad_facts() -> Vec<Bad> {
                 .collect();
         }),
         with_slice("short-address", "address", |slice| {
-            slice.endpoints[0].addresses = vec![vec![10, 0, 0].into()];
+            slice.endpoints[0].addresses = vec!["10.0.0".into()];
+        }),
+        with_slice("other-text", "send fd00::7", |slice| {
+            slice.endpoints[0].addresses = vec!["FD00::7".into()];
         }),
         with_slice("loopback", "127.0.0.1", |slice| {
-            slice.endpoints[0].addresses = vec![vec![127, 0, 0, 1].into()];
+            slice.endpoints[0].addresses = vec!["127.0.0.1".into()];
         }),
         with_slice("too-many-endpoints", "1000", |slice| {
             slice.endpoints = vec![slice.endpoints[0].clone(); 1_001];
@@ -121,7 +124,9 @@ pub(super) async fn a_bad_item_is_refused_alone() -> anyhow::Result<()> {
     }
     // The changed timestamp of a uid that is known is a refusal too.
     let mut moved = export("good", "cart");
-    moved.created_at_seconds += 1;
+    if let Some(at) = &mut moved.created_at {
+        at.seconds += 1;
+    }
     let also_good = encoded(v1::fact::Fact::EndpointSliceUpserted(slice(
         "good",
         "cart",
