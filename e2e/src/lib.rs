@@ -1,5 +1,6 @@
 //! Tests across crates: simulated and real clusters, scenarios, the demo and the load generator; never shipped.
 
+pub mod demo;
 pub mod deploy;
 pub mod load;
 pub mod real;

@@ -41,6 +41,11 @@ impl Module {
         self.target.join("control-plane").join("control-plane")
     }
 
+    /// Cargo's target directory.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// Where tools installed beside it belong.
     pub fn tools(&self) -> PathBuf {
         self.target.join("tools")

@@ -5,6 +5,7 @@ use super::Error;
 use super::programs::Program;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -61,6 +62,8 @@ impl Process {
         command
             .args(&program.leading_arguments)
             .args(arguments)
+            // A Ctrl-C in the terminal is for whoever started it: clusters end last.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors);

@@ -29,8 +29,13 @@ impl Inspection {
             key: world.certificate(&format!("{name}.key")),
             ca: world.certificate("ca.crt"),
         };
+        Self::at(&world.hub_address.to_string(), &files).await
+    }
+
+    /// Connects to `HOST:PORT` with the certificate in these files.
+    pub async fn at(address: &str, files: &TlsFiles) -> anyhow::Result<Self> {
         let credentials = LiveCredentials::new(Credentials::from_pem(&files.read()?)?);
-        let address = format!("https://{}", world.hub_address).parse()?;
+        let address = format!("https://{address}").parse()?;
         let connector = HubConnector::new(
             vec![address],
             credentials,

@@ -77,6 +77,8 @@ impl Program {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
+            // A Ctrl-C in the terminal is for whoever started it, who then lets it drain.
+            .process_group(0)
             .kill_on_drop(true);
         for (name, _) in env::vars_os() {
             let ours = name

@@ -1,0 +1,70 @@
+//! The commands that act on a running demo: as a user of its clusters and its hub, or over its control channel.
+//! Each is a process of its own; none shares memory with the demo.
+
+use std::{collections::BTreeMap, io::Write};
+
+use anyhow::Context;
+use kube::Client;
+
+use super::{
+    args::Command,
+    control::{self, Order},
+    directory::Place,
+    get, kubeconfig, objects,
+};
+
+/// Runs one command.
+pub(super) async fn run(place: &Place, command: Command) -> anyhow::Result<()> {
+    // Said once, in the same words for every command.
+    drop(control::require_running(place).await?);
+    match command {
+        Command::Apply { cluster, file } => {
+            let applied = objects::apply(&client(place, &cluster).await?, &objects::read(&file)?).await;
+            let applied = applied.with_context(|| format!("{} in {cluster}", file.display()))?;
+            print(
+                applied
+                    .iter()
+                    .map(|object| format!("{object} applied in {cluster}")),
+            )
+        }
+        Command::Export { cluster, service } => {
+            objects::export(&client(place, &cluster).await?, &service).await?;
+            print([format!(
+                "{service} is exported by {cluster}; `cargo demo get exports` shows its conditions"
+            )])
+        }
+        Command::Unexport { cluster, service } => {
+            objects::unexport(&client(place, &cluster).await?, &service).await?;
+            print([format!("{service} is no longer exported by {cluster}")])
+        }
+        Command::Get { kind, cluster } => {
+            let mut clients = clients(place).await?;
+            clients.retain(|name, _| cluster.as_ref().is_none_or(|only| only == name));
+            print(get::get(&clients, kind).await?)
+        }
+        Command::Events { follow } => get::events(place, follow).await,
+        Command::Kill { program } => print([control::ask(place, &Order::Kill(program)).await?]),
+        Command::Start { program } => print([control::ask(place, &Order::Start(program)).await?]),
+    }
+}
+
+/// Prints lines; a reader that stops reading (`| head`) is no failure.
+fn print(lines: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    for line in lines {
+        match writeln!(output, "{line}") {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written?,
+        }
+    }
+    Ok(())
+}
+
+async fn clients(place: &Place) -> anyhow::Result<BTreeMap<String, Client>> {
+    kubeconfig::clients(&place.kubeconfig()).await
+}
+
+async fn client(place: &Place, cluster: &str) -> anyhow::Result<Client> {
+    let client = clients(place).await?.remove(cluster);
+    client.with_context(|| format!("the demo has no cluster {cluster}"))
+}

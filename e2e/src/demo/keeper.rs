@@ -1,0 +1,54 @@
+//! Owns the running world: performs orders to kill and start programs, and ends everything in good order.
+//! It looks at no cluster.
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::control::{HUB, Order, Request};
+use crate::world::World;
+
+/// Performs orders until told to stop; then agents and hub drain. `said` hears what was done.
+pub(super) async fn keep(
+    mut world: World,
+    mut orders: mpsc::Receiver<Request>,
+    said: mpsc::Sender<String>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    while let Some(Some(Request { order, outcome })) = stop.run_until_cancelled(orders.recv()).await {
+        let done = perform(&mut world, &order).await;
+        if let Ok(done) = &done {
+            // Nobody listens any more only when the demo is about to stop.
+            let _ = said.send(done.clone()).await;
+        }
+        // A caller that went away has no use for the outcome.
+        let _ = outcome.send(done);
+    }
+    world.end().await
+}
+
+async fn perform(world: &mut World, order: &Order) -> anyhow::Result<String> {
+    match order {
+        Order::Kill(name) if name == HUB => {
+            world.kill_hub().await?;
+            Ok("the hub was killed: everything imported stays, and news wait until it is started".to_owned())
+        }
+        Order::Kill(name) => {
+            world.cluster(name)?;
+            world.kill_agent(name).await?;
+            Ok(format!(
+                "the agent of {name} was killed: what {name} imports and exports stays"
+            ))
+        }
+        Order::Start(name) if name == HUB => {
+            anyhow::ensure!(world.hub().is_err(), "the hub runs already");
+            world.start_hub().await?;
+            Ok("the hub was started".to_owned())
+        }
+        Order::Start(name) => {
+            world.cluster(name)?;
+            anyhow::ensure!(world.agent(name).is_err(), "the agent of {name} runs already");
+            world.start_agent(name).await?;
+            Ok(format!("the agent of {name} was started"))
+        }
+    }
+}

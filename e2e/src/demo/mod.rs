@@ -1,0 +1,73 @@
+//! `cargo demo`: a hub and three clusters on this machine, a live table of what crosses between them, and the same
+//! played unattended as a check.
+//!
+//! * `args.rs`, `command.rs`: the command line, and the commands that act on a running demo.
+//! * `play.rs`: the demo; `check.rs`: the check; `story.rs`: what both do with the clusters.
+//! * `observe.rs` → `kept.rs` → `picture.rs` → `table.rs`, `news.rs` → `screen.rs`: watches of the clusters' APIs
+//!   become the table. `stage.rs` holds them together.
+//! * `directory.rs`, `kubeconfig.rs`, `control.rs`, `keeper.rs`: the files, the control channel, the programs.
+//!
+//! The table and the check know what the clusters' APIs say and nothing else.
+
+mod args;
+mod check;
+mod command;
+mod control;
+mod directory;
+mod get;
+mod hints;
+mod keeper;
+mod kept;
+mod kubeconfig;
+mod news;
+mod objects;
+mod observe;
+mod picture;
+mod play;
+mod screen;
+mod setting;
+mod stage;
+mod story;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use shared::{
+    shell::{Shutdown, block_on, exit_code},
+    tls::install_crypto_provider,
+};
+
+use self::{args::Arguments, directory::Place, setting::Setting};
+
+/// Runs what the command line says.
+pub fn main() -> ExitCode {
+    exit_code(run(Arguments::parse()))
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<()> {
+    install_crypto_provider()?;
+    let Arguments {
+        real,
+        check,
+        directory,
+        command,
+    } = arguments;
+    let place = Place::new(match directory {
+        Some(directory) => std::path::absolute(directory)?,
+        None => args::default_directory(),
+    });
+    if let Some(command) = command {
+        return block_on(command::run(&place, command));
+    }
+    let setting = Setting::new(real)?;
+    block_on(async move {
+        let shutdown = Shutdown::default();
+        tokio::spawn(shutdown.listen()?);
+        if check {
+            check::run(setting, &shutdown).await
+        } else {
+            play::run(setting, place, &shutdown).await
+        }
+    })
+}

@@ -1,0 +1,70 @@
+//! What the demo is played on: simulated clusters or real ones, with a hub and agents, and the files for users.
+//! It starts things; it shows nothing of what happens in them.
+
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use kube::Client;
+
+use super::{args::CLUSTERS, directory::Place, kubeconfig, table::duration};
+use crate::{
+    real::{Fleet, Options, build, module::Module},
+    world::{Backend, World},
+};
+
+/// Which kind of clusters, and that they can be had.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting {
+    real: bool,
+}
+
+/// Everything that runs.
+pub(super) struct Running {
+    pub(super) world: World,
+    /// As a user, from the kubeconfig that was written.
+    pub(super) clients: BTreeMap<String, Client>,
+    /// What the clusters are, in words.
+    pub(super) kind: String,
+    /// Kept until the world has ended.
+    pub(super) backend: Backend,
+}
+
+impl Setting {
+    /// For real clusters the control plane is built here, if it is not there yet; an error is one line.
+    pub(super) fn new(real: bool) -> anyhow::Result<Self> {
+        let module = Module::of_this_workspace();
+        if real && build::assets().is_none() && module.built().is_err() {
+            eprintln!(
+                "--real needs a Kubernetes control plane, built from source once: about four minutes on two cores"
+            );
+            build::control_plane(&module)?;
+        }
+        Ok(Self { real })
+    }
+
+    /// Starts clusters, hub and agents, and writes the files for users.
+    pub(super) async fn start(self, place: &Place) -> anyhow::Result<Running> {
+        let began = Instant::now();
+        let (backend, kind) = if self.real {
+            let fleet = Arc::new(Fleet::start(&CLUSTERS, Options::default()).await?);
+            let version = fleet.clusters()[0].git_version().to_owned();
+            (Backend::Real(fleet), format!("real (kube-apiserver {version})"))
+        } else {
+            (Backend::Simulated, "simulated".to_owned())
+        };
+        let world = World::start(&place.world(), &backend, &CLUSTERS).await?;
+        for name in ["ca.crt", "operator.crt", "operator.key"] {
+            let content = std::fs::read(world.certificate(name))?;
+            kubeconfig::private_file(&place.file(name), &content)?;
+        }
+        let address = format!("{}\n", world.hub_address);
+        kubeconfig::private_file(&place.file("hub.addr"), address.as_bytes())?;
+        kubeconfig::write(&kubeconfig::join(world.clusters.values())?, &place.kubeconfig())?;
+        let clients = kubeconfig::clients(&place.kubeconfig()).await?;
+        Ok(Running {
+            world,
+            clients,
+            kind: format!("{kind}, started in {}", duration(began.elapsed())),
+            backend,
+        })
+    }
+}
