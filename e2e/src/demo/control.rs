@@ -89,7 +89,7 @@ pub(super) async fn serve(listener: UnixListener, orders: mpsc::Sender<Request>)
         };
         let text = match answer {
             Ok(done) => format!("ok {done}\n"),
-            Err(error) => format!("error {error:#}\n").replace('\n', "; ") + "\n",
+            Err(error) => format!("error {}\n", format!("{error:#}").replace('\n', "; ")),
         };
         // A caller that does not wait for its answer has no use for it.
         let _ = socket.get_mut().write_all(text.as_bytes()).await;
@@ -176,7 +176,7 @@ mod tests {
         let killed = ask(&place, &Order::Kill("west".into())).await;
         assert_eq!(killed.expect("performed"), "west is dead");
         let refused = ask(&place, &Order::Start(HUB.into())).await.expect_err("refused");
-        assert_eq!(refused.to_string(), "hub; runs;");
+        assert_eq!(refused.to_string(), "hub; runs");
         // A caller that says nothing, or nonsense, does not end the channel.
         drop(require_running(&place).await.expect("connects"));
         let mut caller = require_running(&place).await.expect("connects");

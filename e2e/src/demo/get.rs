@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use proto::v1::{Event, EventFilter, ListEventsRequest, WatchEventsRequest, fact::Fact};
 use shared::{
-    api::{ServiceExport, ServiceImport, conditions, names},
+    api::{ServiceExport, ServiceImport, ServiceImportType, conditions, names},
     tls::TlsFiles,
 };
 
@@ -71,7 +71,10 @@ async fn imports(client: &Client) -> anyhow::Result<Vec<Vec<String>>> {
         let ready = ready.filter(|condition| condition.type_ == conditions::service_import::READY);
         vec![
             full_name(import),
-            format!("{:?}", import.spec.type_),
+            match import.spec.type_ {
+                ServiceImportType::ClusterSetIp => "ClusterSetIP".to_owned(),
+                ServiceImportType::Headless => "Headless".to_owned(),
+            },
             import.spec.ips.join(","),
             ports.collect::<Vec<_>>().join(", "),
             clusters
@@ -134,7 +137,10 @@ async fn hub(place: &Place) -> anyhow::Result<Inspection> {
         ca: place.file("ca.crt"),
     };
     let connected = Inspection::at(address.trim(), &files).await;
-    connected.context("the hub does not answer; was it killed? `cargo demo start hub` starts it")
+    connected.map_err(|error| {
+        let reason = error.root_cause();
+        anyhow!("the hub does not answer ({reason}); was it killed? `cargo demo start hub` starts it")
+    })
 }
 
 /// Prints the hub's log, and goes on with what is added to it if asked to.
@@ -158,7 +164,7 @@ pub(super) async fn events(place: &Place, follow: bool) -> anyhow::Result<()> {
             .log
             .list(request)
             .await
-            .map_err(|status| anyhow::anyhow!("{}", status.message()))?;
+            .map_err(|status| anyhow!("{}", status.message()))?;
         let page = page.into_inner();
         rows.extend(page.events.iter().map(event));
         (from_revision, head) = (page.next_revision, page.head_revision);
@@ -177,7 +183,7 @@ pub(super) async fn events(place: &Place, follow: bool) -> anyhow::Result<()> {
         .log
         .watch(request)
         .await
-        .map_err(|status| anyhow::anyhow!("{}", status.message()))?;
+        .map_err(|status| anyhow!("{}", status.message()))?;
     let mut watch = watch.into_inner();
     while let Some(response) = watch.message().await? {
         if let Some(recorded) = response.event {

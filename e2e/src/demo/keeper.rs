@@ -29,11 +29,15 @@ pub(super) async fn keep(
 async fn perform(world: &mut World, order: &Order) -> anyhow::Result<String> {
     match order {
         Order::Kill(name) if name == HUB => {
+            let hint = "the hub does not run; `cargo demo start hub` starts it";
+            anyhow::ensure!(world.hub().is_ok(), hint);
             world.kill_hub().await?;
             Ok("the hub was killed: everything imported stays, and news wait until it is started".to_owned())
         }
         Order::Kill(name) => {
             world.cluster(name)?;
+            let hint = format!("the agent of {name} does not run; `cargo demo start {name}` starts it");
+            anyhow::ensure!(world.agent(name).is_ok(), hint);
             world.kill_agent(name).await?;
             Ok(format!(
                 "the agent of {name} was killed: what {name} imports and exports stays"

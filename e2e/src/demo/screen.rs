@@ -15,7 +15,7 @@ use super::{
 
 /// Lines of news that stay below the table on a terminal.
 const NEWS_SHOWN: usize = 6;
-/// Cursor to the start of the line, lines up to the given count, everything below erased.
+/// Erases from the cursor to the end of the screen.
 const ERASE_BELOW: &str = "\x1b[J";
 /// A line longer than the terminal is wide is cut, so that a line is a line.
 const WRAP_OFF: &str = "\x1b[?7l";
