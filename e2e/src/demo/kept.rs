@@ -61,8 +61,8 @@ impl<T> Default for Kept<T> {
 impl<T: Resource<DynamicType = ()>> Kept<T> {
     pub(super) fn take(&mut self, delta: Delta<T>, at: Instant) {
         match delta {
-            Delta::Applied(object) => self.put(object, at),
-            Delta::Deleted(object) => self.remove(&Name::of(&object)),
+            Delta::Applied(object) => self.put(*object, at),
+            Delta::Deleted(object) => self.remove(&Name::of(&*object)),
             Delta::Listed(objects) => {
                 let mut gone: Vec<Name> = self.objects.keys().cloned().collect();
                 gone.retain(|name| !objects.iter().any(|object| Name::of(object) == *name));
@@ -147,7 +147,7 @@ mod tests {
             *kept.removals(),
             [(name("b"), 1), (name("c"), 1)].into_iter().collect()
         );
-        kept.take(Delta::Deleted(namespace("a", "1")), second);
+        kept.take(Delta::Deleted(Box::new(namespace("a", "1"))), second);
         assert_eq!(kept.removals().len(), 3);
     }
 }

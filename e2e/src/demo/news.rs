@@ -62,11 +62,8 @@ fn arrivals(old: Option<&Row>, row: &Row, lines: &mut Vec<String>) {
                 }),
                 Cell::Arrived { endpoints, .. },
             ) => {
-                if before != endpoints {
-                    lines.push(format!(
-                        "{service} of {source} has {endpoints} endpoints in {cluster}"
-                    ));
-                }
+                let line = format!("{service} of {source} has {endpoints} endpoints in {cluster}");
+                lines.extend((before != endpoints).then_some(line));
             }
             (_, Cell::Arrived { after, endpoints }) => lines.push(format!(
                 "{service} of {source} is in {cluster} after {}, endpoints: {endpoints}",

@@ -46,9 +46,9 @@ pub(super) enum Change {
 #[derive(Debug)]
 pub(super) enum Delta<T> {
     /// One is new or different.
-    Applied(T),
+    Applied(Box<T>),
     /// One is gone.
-    Deleted(T),
+    Deleted(Box<T>),
     /// These are all there are.
     Listed(Vec<T>),
 }
@@ -124,8 +124,8 @@ async fn follow<K>(
     let mut listing = Vec::new();
     while let Some(event) = events.next().await {
         let delta = match event {
-            Ok(watcher::Event::Apply(object)) => Delta::Applied(object),
-            Ok(watcher::Event::Delete(object)) => Delta::Deleted(object),
+            Ok(watcher::Event::Apply(object)) => Delta::Applied(Box::new(object)),
+            Ok(watcher::Event::Delete(object)) => Delta::Deleted(Box::new(object)),
             Ok(watcher::Event::Init) => {
                 listing.clear();
                 continue;
