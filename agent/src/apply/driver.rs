@@ -19,7 +19,10 @@ use super::{
     served_fields,
     step::{Outcome, step},
 };
-use crate::watch::{Dirty, Watches};
+use crate::{
+    plan::ServedFields,
+    watch::{Dirty, Watches},
+};
 
 /// Services that are worked on at a time.
 pub const CONCURRENT_SERVICES_MAX: usize = 16;
@@ -29,6 +32,8 @@ const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LONGEST: Duration = Duration::from_secs(30);
 /// How often the index of served schemas is read.
 const SCHEMA_INTERVAL: Duration = Duration::from_secs(60);
+/// First wait while the schema lacks a field: the definition may have been installed just now.
+const SCHEMA_YOUNG: Duration = Duration::from_secs(1);
 /// Longest wait before the schema is asked for again after a failure.
 const SCHEMA_RETRY_LONGEST: Duration = Duration::from_secs(5);
 
@@ -181,13 +186,18 @@ impl Work {
 /// Reads the served schema at start, whenever its hash changes, and when a write says that it is another one.
 async fn follow_schema(shared: &Shared) {
     let mut backoff = Backoff::new(RETRY_FIRST, SCHEMA_RETRY_LONGEST);
+    let mut lacking = Backoff::new(SCHEMA_YOUNG, SCHEMA_INTERVAL);
     let mut known: Option<Option<String>> = None;
     loop {
         let wait = match read_schema(shared, known.as_ref()).await {
             Ok(document) => {
                 backoff.succeeded();
                 known = Some(document);
-                SCHEMA_INTERVAL
+                match *lock(&shared.served) == Some(ServedFields::ALL) {
+                    true => SCHEMA_INTERVAL,
+                    // an API server describes a definition some time after it serves it
+                    false => lacking.failed(rand::random()),
+                }
             }
             Err(error) => {
                 warn!(%error, "cannot read /openapi/v3, and so not which fields ServiceImport has here");

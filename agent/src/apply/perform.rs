@@ -5,7 +5,7 @@
 use std::fmt::Debug;
 
 use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::Service};
 use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
@@ -74,9 +74,9 @@ impl Performer {
                     .get(namespace, name)
                     .filter(|_| uid.is_some());
                 let uid = uid.as_deref();
-                let body = derived::derived_json(service, name, uid, content, cluster_ips, found.as_deref());
-                self.apply(&self.watches.services, name, namespace, uid, body)
-                    .await
+                let found = found.as_deref();
+                let body = derived::derived_json(service, name, uid, content, cluster_ips, found);
+                self.apply_derived(name, namespace, uid, body, found).await
             }
             Action::ApplySlice {
                 name,
@@ -121,6 +121,42 @@ impl Performer {
         let body = import::import_status_json(service, uid.or(created), status, found.as_deref(), now);
         self.apply_status(imports, &service.name, &service.namespace, body)
             .await
+    }
+
+    /// Ports that somebody else put into a derived Service stay in it when ours are applied, and may collide with
+    /// them: then the API server takes neither, and theirs have to go first.
+    async fn apply_derived(
+        &self,
+        name: &str,
+        namespace: &str,
+        uid: Option<&str>,
+        body: Value,
+        found: Option<&Service>,
+    ) -> Result<(), Failure> {
+        let services = &self.watches.services;
+        let refused = match self.apply(services, name, namespace, uid, body.clone()).await {
+            Err(refused @ Failure::Refused { .. }) => refused,
+            done => return done,
+        };
+        let Some(aside) = found.and_then(|found| derived::with_others_set_aside(&body, found)) else {
+            return Err(refused);
+        };
+        let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
+        let ticket = services.begin_write();
+        let both = api.patch(name, &force(), &Patch::Apply(&aside)).await?;
+        let removal = derived::removal_of_others(&body, &both);
+        // A removal leaves no fields of its own: the apply stays the only entry of ours.
+        let plainly = PatchParams {
+            field_manager: Some(AGENT_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let left = api.patch(name, &plainly, &Patch::Merge(&removal)).await?;
+        warn!(
+            name,
+            "removed ports that somebody else had put into a derived Service"
+        );
+        services.written(ticket, left);
+        Ok(())
     }
 
     async fn apply<K>(

@@ -11,7 +11,7 @@ use super::{
     handle::{Applied, Shared, lock},
     view,
 };
-use crate::plan::{Action, LocalConfig, NamespaceState, Plan, Report, View, plan};
+use crate::plan::{Action, Kind, LocalConfig, NamespaceState, Plan, Report, View, plan};
 
 /// Most plans in a row for one service; a longer fight with somebody else goes on later.
 const PLANS_MAX: usize = 12;
@@ -230,5 +230,17 @@ async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) {
     for Report::Stranger { kind, name } in &new {
         info!(%service, kind = kind.as_str(), %name, "the name is taken by an object that is not Tributary's: delete or rename it");
         shared.performer.stranger_event(service, *kind, name).await;
+        if !stands(shared, service, *kind, name) {
+            shared.queue.mark([service.clone()]); // it went before anybody waited for its name
+        }
+    }
+}
+
+fn stands(shared: &Shared, service: &ServiceKey, kind: Kind, name: &str) -> bool {
+    let (watches, namespace) = (&shared.watches, &service.namespace);
+    match kind {
+        Kind::Import => watches.imports.get(namespace, name).is_some(),
+        Kind::Derived => watches.services.get(namespace, name).is_some(),
+        Kind::Slice => watches.slices.get(namespace, name).is_some(),
     }
 }

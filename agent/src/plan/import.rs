@@ -33,10 +33,12 @@ pub(super) fn plan_import(
         return Vec::new();
     }
     let content = content(standing, derived, served);
+    // A field that stands there is served, though a schema that was read too early may not say so.
+    let stands = ours.is_some_and(|ours| ours.content.status.endpoint_slice_objects);
     let status = ImportStatus {
         clusters: standing.clusters.clone(),
         ready: served.conditions.then(|| ready(standing, derived)),
-        endpoint_slice_objects: served.endpoint_slice_objects,
+        endpoint_slice_objects: served.endpoint_slice_objects || stands,
     };
     let uid = ours.map(|ours| ours.uid.clone());
     let mut actions = Vec::new();

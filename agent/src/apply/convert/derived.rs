@@ -162,6 +162,42 @@ fn port_json(port: &ServicePort) -> Value {
     json
 }
 
+/// Name of a port that is about to go, followed by protocol and number: nothing else is called so.
+const SET_ASIDE_PREFIX: &str = "set-aside-";
+
+/// `body` with the ports of `found` that it does not have, under names that collide with none; absent when there
+/// are no such ports.
+pub(crate) fn with_others_set_aside(body: &Value, found: &Service) -> Option<Value> {
+    let ports = found.spec.as_ref()?.ports.as_ref()?;
+    let mut aside = body.clone();
+    let wanted = aside["spec"]["ports"].as_array_mut()?;
+    let before = wanted.len();
+    for port in ports.iter().filter(|port| !has_port(body, port)) {
+        let protocol = port.protocol.as_deref().unwrap_or("TCP");
+        let name = format!("{SET_ASIDE_PREFIX}{}-{}", protocol.to_lowercase(), port.port);
+        wanted.push(json!({"name": name, "protocol": protocol, "port": port.port}));
+    }
+    (wanted.len() > before).then_some(aside)
+}
+
+/// A merge patch that leaves of `written` only the ports that `body` has.
+pub(crate) fn removal_of_others(body: &Value, written: &Service) -> Value {
+    let ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    let left: Vec<&KubernetesPort> = ports.filter(|port| has_port(body, port)).collect();
+    let metadata = &written.metadata;
+    json!({
+        "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
+        "spec": {"ports": left},
+    })
+}
+
+fn has_port(body: &Value, port: &KubernetesPort) -> bool {
+    let protocol = port.protocol.as_deref().unwrap_or("TCP");
+    let ports = body["spec"]["ports"].as_array();
+    let mut ports = ports.into_iter().flatten();
+    ports.any(|one| one["port"] == port.port && one["protocol"] == protocol)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +235,30 @@ mod tests {
         let asked = ["10.0.0.1".parse().unwrap()];
         let json = derived_json(&cart, "derived-x", None, content, &asked, None);
         assert_eq!(json["spec"]["clusterIPs"], json!(["10.0.0.1"]));
+    }
+
+    #[test]
+    fn ports_of_others_are_set_aside_and_then_removed() {
+        let body = json!({"spec": {"ports": [{"name": "http", "protocol": "TCP", "port": 80}]}});
+        let service = |ports: Value| -> Service {
+            let metadata = json!({"uid": "u", "resourceVersion": "7"});
+            serde_json::from_value(json!({"metadata": metadata, "spec": {"ports": ports}})).unwrap()
+        };
+        let found =
+            service(json!([{"name": "http", "port": 81}, {"name": "dns", "protocol": "UDP", "port": 80}]));
+        let aside = with_others_set_aside(&body, &found).unwrap();
+        let wanted = json!([
+            {"name": "http", "protocol": "TCP", "port": 80},
+            {"name": "set-aside-tcp-81", "protocol": "TCP", "port": 81},
+            {"name": "set-aside-udp-80", "protocol": "UDP", "port": 80},
+        ]);
+        assert_eq!(aside["spec"]["ports"], wanted);
+        let mut both = wanted.clone();
+        both[0]["targetPort"] = json!(80); // as the API server fills it in
+        let removal = removal_of_others(&body, &service(both.clone()));
+        let kept = json!([both[0]]);
+        assert_eq!(removal["spec"]["ports"], kept);
+        assert_eq!(removal["metadata"], json!({"uid": "u", "resourceVersion": "7"}));
+        assert_eq!(with_others_set_aside(&body, &service(kept)), None);
     }
 }

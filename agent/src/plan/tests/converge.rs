@@ -190,6 +190,15 @@ fn fields_that_the_served_schema_lacks_are_left_out() {
 }
 
 #[test]
+fn a_schema_that_was_read_too_early_takes_no_field_away() {
+    let desired = told(&listed(), http_from_east(&[port("http", 80)]));
+    let model = Model::settled(&desired);
+    let mut config = config();
+    config.served.endpoint_slice_objects = false;
+    assert!(plan(&desired, &model.view, &config, &key()).is_settled());
+}
+
+#[test]
 fn a_failing_service_shows_in_ready_and_existing_slices_stay_current() {
     let desired = told(&listed(), http_from_east(&[port("http", 80)]));
     let mut model = Model::new();
