@@ -18,6 +18,9 @@ use crate::{
 /// The namespace and account that an agent runs as on a real cluster.
 const AGENT_ACCOUNT: (&str, &str) = ("tributary-system", "tributary-agent");
 
+/// What the harness calls itself in requests to a simulated cluster.
+pub const USER_AGENT: &str = "e2e";
+
 /// What kind of clusters a world has.
 #[derive(Clone)]
 pub enum Backend {
@@ -82,7 +85,7 @@ impl MemberCluster {
         )?;
         Ok(Self {
             name: name.into(),
-            client: cluster.client_named("e2e"),
+            client: cluster.client_named(USER_AGENT),
             agent_kubeconfig: kubeconfig.clone(),
             kubeconfig,
             kind: Kind::Simulated(cluster, served),

@@ -32,7 +32,7 @@ use shared::model::{ClusterId, Clusterset};
 
 pub use self::{
     child::Role,
-    clusters::{Backend, Kind, MemberCluster},
+    clusters::{Backend, Kind, MemberCluster, USER_AGENT},
     inspect::Inspection,
     process::{Program, signal},
     variants::AgentVariant,

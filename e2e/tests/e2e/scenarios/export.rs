@@ -1,12 +1,13 @@
 //! A service exported in one cluster arrives in the others, and goes again.
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::story::{
     Kind, Story,
     expect::{self, backends_are, complete, exported, from_clusters, gone, spec_is},
     objects::{self, address, export, export_with, plain, service, with},
+    record::Version,
 };
 
 /// One export arrives in every cluster, the exporter included, and in one step with its IPs.
@@ -178,4 +179,98 @@ pub(super) async fn goes_with_the_last_export(story: &mut Story) -> anyhow::Resu
         .until("west", |seen| expect::refused(seen, "cart", "NoService"))
         .await?;
     Ok(())
+}
+
+/// Widening: the derived Service, the import with its IPs, then slices. Removal: slices, the import, then the
+/// Service. So traffic never meets half of a service.
+pub(super) async fn comes_and_goes_in_order(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    let kinds = [Kind::Service, Kind::ServiceImport, Kind::EndpointSlice];
+    let west = story.record("west", &kinds).await?;
+    story.export("east", "cart", &plain()).await?;
+    story
+        .until("west", |seen| {
+            complete(seen, "cart")?;
+            backends_are(seen, "cart", &[("east", &address("east", 1))])
+        })
+        .await?;
+    story.delete("east", Kind::ServiceExport, "cart").await?;
+    story.everywhere(|seen| gone(seen, "cart")).await?;
+    let all_deleted = |seen: &[Version]| seen.iter().filter(|one| one.deleted).count() == kinds.len();
+    let versions = west.versions(all_deleted).await?;
+    let first = |kind: Kind, wanted: &dyn Fn(&Version) -> bool| {
+        let found = versions.iter().find(|one| one.kind == kind && wanted(one));
+        found
+            .map(|one| one.revision)
+            .with_context(|| format!("no such {kind:?} in {versions:?}"))
+    };
+    let has_ips = |one: &Version| !one.object["spec"]["ips"].is_null();
+    let widening = [
+        first(Kind::Service, &|_| true)?,
+        first(Kind::ServiceImport, &has_ips)?,
+        first(Kind::EndpointSlice, &|_| true)?,
+    ];
+    ensure!(
+        widening.is_sorted(),
+        "Service, import with IPs, slice came as {widening:?}"
+    );
+    let deleted = |one: &Version| one.deleted;
+    let removal = [
+        first(Kind::EndpointSlice, &deleted)?,
+        first(Kind::ServiceImport, &deleted)?,
+        first(Kind::Service, &deleted)?,
+    ];
+    ensure!(removal.is_sorted(), "slice, import, Service went as {removal:?}");
+    Ok(())
+}
+
+/// What has an address inside its cluster is imported alike; node ports and load balancers stay at home.
+pub(super) async fn every_type_of_service(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    let types = ["ClusterIP", "NodePort", "LoadBalancer"];
+    for service_type in types {
+        let spec = with(plain(), json!({ "type": service_type }));
+        story.export("east", &service_type.to_lowercase(), &spec).await?;
+    }
+    let wanted = json!([{"name": "http", "protocol": "TCP", "port": 80}]);
+    story
+        .everywhere(|seen| {
+            for name in types.map(str::to_lowercase) {
+                let import = complete(seen, &name)?;
+                expect::same(&import["spec"]["type"], &json!("ClusterSetIP"), "the type")?;
+                expect::same(&import["spec"]["ports"], &wanted, "ports")?;
+                let derived = &seen.derived(&name)?["spec"];
+                expect::same(
+                    &derived["type"],
+                    &json!("ClusterIP"),
+                    "the derived Service's type",
+                )?;
+                backends_are(seen, &name, &[("east", &address("east", 1))])?;
+            }
+            Ok(())
+        })
+        .await?;
+    Ok(())
+}
+
+/// A Service without a ServiceExport of its own cluster serves nobody else, whoever exports that name.
+pub(super) async fn a_service_alone_is_not_exported(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story.back("west", "cart", &plain()).await?;
+    story.export("east", "cart", &plain()).await?;
+    let of_east = [("east", &*address("east", 1))];
+    story
+        .everywhere(|seen| {
+            from_clusters(complete(seen, "cart")?, &["east"])?;
+            backends_are(seen, "cart", &of_east)
+        })
+        .await?;
+    story.back("north", "till", &plain()).await?;
+    story
+        .stays(|seen| {
+            from_clusters(seen.import("cart")?, &["east"])?;
+            backends_are(seen, "cart", &of_east)?;
+            gone(seen, "till")
+        })
+        .await
 }

@@ -7,6 +7,7 @@ use super::story::{
     Kind, Story,
     expect::{backends_are, complete, exported, from_clusters, gone, same, spec_is},
     objects::{export, headless, plain, service, slice},
+    seen::Seen,
 };
 
 fn pods(network: u8) -> Value {
@@ -119,4 +120,33 @@ pub(super) async fn a_type_can_change(story: &mut Story) -> anyhow::Result<()> {
     story.delete("east", Kind::ServiceExport, "cart").await?;
     story.everywhere(|seen| gone(seen, "cart")).await?;
     Ok(())
+}
+
+/// Types that differ: the oldest export's is the import's, and when that one goes, the next one's.
+pub(super) async fn the_type_is_the_oldest_exports(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story.export("west", "cart", &plain()).await?;
+    super::story::act::next_second().await;
+    story.export("east", "cart", &headless()).await?;
+    let of_type = |seen: &Seen, wanted: &str, clusters: &[&str]| {
+        let import = complete(seen, "cart")?;
+        same(&import["spec"]["type"], &json!(wanted), "the type")?;
+        from_clusters(import, clusters)?;
+        let slices = seen.imported("cart").count();
+        ensure!(slices == clusters.len(), "{slices} slices from {clusters:?}");
+        Ok(())
+    };
+    story
+        .everywhere(|seen| of_type(seen, "ClusterSetIP", &["east", "west"]))
+        .await?;
+    for cluster in ["east", "west"] {
+        story
+            .until(cluster, |seen| exported(seen, "cart", "TypeConflict"))
+            .await?;
+    }
+    story.delete("west", Kind::ServiceExport, "cart").await?;
+    story
+        .everywhere(|seen| of_type(seen, "Headless", &["east"]))
+        .await?;
+    story.until("east", |seen| exported(seen, "cart", "")).await
 }

@@ -1,10 +1,15 @@
 //! Stories that users live: each runs on simulated clusters and on real ones, with the same code.
 
 mod conflicts;
+mod definitions;
+mod endpoints;
 mod export;
 mod headless;
+mod namespaces;
+mod ownership;
 mod ports;
 mod refused;
+mod restart;
 mod story;
 
 use std::sync::Arc;
@@ -36,10 +41,14 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, export::arrives_everywhere);
     story!(trials, export::carries_every_property);
     story!(trials, export::goes_with_the_last_export);
+    story!(trials, export::every_type_of_service);
+    story!(trials, export::a_service_alone_is_not_exported);
+    story!(trials, export::comes_and_goes_in_order);
     story!(trials, conflicts::every_reason_on_every_export);
     story!(trials, conflicts::the_next_oldest_inherits);
     story!(trials, conflicts::equal_timestamps_are_told_apart_by_cluster_id);
     story!(trials, headless::hostnames_arrive_and_ips_never);
+    story!(trials, headless::the_type_is_the_oldest_exports);
     story!(trials, headless::a_type_can_change);
     story!(trials, refused::a_missing_service_may_come_later);
     story!(trials, refused::each_bad_export_is_refused_and_repaired);
@@ -49,5 +58,21 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, ports::merge_by_name_then_by_number);
     story!(trials, ports::an_application_protocol_keeps_traffic);
     story!(trials, ports::an_unnamed_port_gets_a_name_where_it_needs_one);
+    story!(trials, namespaces::an_import_follows_its_namespace);
+    story!(trials, namespaces::an_exporter_loses_its_namespace);
+    story!(trials, namespaces::a_terminating_namespace_holds_nothing_up);
+    story!(trials, endpoints::every_detail_travels);
+    story!(trials, endpoints::slices_follow_one_for_one);
+    story!(trials, endpoints::zones_become_hints);
+    story!(trials, endpoints::families_stay_apart);
+    story!(trials, ownership::strangers_are_left_alone);
+    story!(trials, ownership::events_tell_of_conflicts);
+    story!(trials, ownership::drift_is_restored);
+    story!(trials, ownership::deleted_objects_come_back);
+    story!(trials, restart::writes_nothing);
+    story!(trials, restart::an_absent_agent_catches_up);
+    story!(trials, definitions::an_older_schema_is_enough);
+    story!(trials, definitions::imports_survive_their_definition);
+    story!(trials, definitions::exports_go_with_their_definition);
     trials
 }

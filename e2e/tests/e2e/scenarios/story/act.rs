@@ -10,8 +10,9 @@ use kube::{
     core::GroupVersionKind,
 };
 use serde_json::{Value, json};
+use tributary_e2e::suite::unique_name;
 
-use super::{EVENTUALLY_POLL, Story, objects};
+use super::{CLUSTERS, EVENTUALLY_POLL, Story, expect, objects};
 
 /// The field manager of users.
 const USER: &str = "user";
@@ -35,7 +36,8 @@ pub(crate) enum Kind {
 impl Kind {
     fn resource(self) -> ApiResource {
         let (group, version) = match self {
-            Self::Namespace | Self::Service | Self::Event => ("", "v1"),
+            Self::Namespace | Self::Service => ("", "v1"),
+            Self::Event => ("events.k8s.io", "v1"),
             Self::EndpointSlice => ("discovery.k8s.io", "v1"),
             Self::ServiceExport | Self::ServiceImport => ("multicluster.x-k8s.io", "v1beta1"),
             Self::CustomResourceDefinition => ("apiextensions.k8s.io", "v1"),
@@ -89,14 +91,6 @@ impl Story {
             .await
             .with_context(|| format!("cannot apply {kind:?} {name} in {cluster}"))?;
         Ok(serde_json::to_value(applied)?)
-    }
-
-    /// Applies the same object in several clusters.
-    pub(crate) async fn apply_in(&self, clusters: &[&str], object: &Value) -> anyhow::Result<()> {
-        for cluster in clusters {
-            self.apply(cluster, object.clone()).await?;
-        }
-        Ok(())
     }
 
     /// Changes an object by a merge patch.
@@ -205,14 +199,17 @@ impl Story {
     }
 
     /// Something exported after everything before, and imported everywhere: by then the programs have had every
-    /// occasion to act on what came earlier. The fence for what must not happen.
+    /// occasion to act on what came earlier. The fence for what must not happen; it stands in a namespace apart.
     pub(crate) async fn pass(&self, from: &str) -> anyhow::Result<()> {
-        let name = tributary_e2e::suite::unique_name("fence");
-        self.export(from, &name, &objects::plain()).await?;
-        self.everywhere(|seen| super::expect::complete(seen, &name).map(drop))
-            .await?;
-        self.delete(from, Kind::ServiceExport, &name).await?;
-        self.everywhere(|seen| super::expect::gone(seen, &name)).await?;
+        let name = unique_name("fence");
+        for mut object in [objects::service(&name, &objects::plain()), objects::export(&name)] {
+            object["metadata"]["namespace"] = json!(self.fence);
+            self.apply(from, object).await?;
+        }
+        for cluster in CLUSTERS {
+            let arrived = |seen: &_| expect::complete(seen, &name).map(drop);
+            self.until_in(cluster, &self.fence, arrived).await?;
+        }
         Ok(())
     }
 }

@@ -17,11 +17,14 @@ pub(crate) fn complete<'a>(seen: &'a Seen, name: &str) -> anyhow::Result<&'a Val
         &json!("Present"),
         "endpointSliceObjects",
     )?;
-    let derived_name = seen.derived_name(name);
+    let derived_name = match spec["type"] == "Headless" {
+        true => Value::Null,
+        false => json!(seen.derived_name(name)),
+    };
     let annotation = "multicluster.kubernetes.io/derived-service";
     same(
         &import["metadata"]["annotations"][annotation],
-        &json!(derived_name),
+        &derived_name,
         annotation,
     )?;
     if spec["type"] == "Headless" {

@@ -3,14 +3,16 @@
 //! * here: start and end, and leaving nothing behind on shared clusters;
 //! * `act`: what users do to objects; `objects`: objects in a few words;
 //! * `seen`: what one cluster's API shows, and waiting until it shows the right thing;
-//! * `expect`: what has to hold of every import; `record`: every version of objects, in order.
+//! * `expect`: what has to hold of every import; `record`: every version of objects, in order;
+//! * `quiet`: whether anything is written at all.
 //!
 //! It knows what Tributary promises, never how it does it: everything is asserted through the clusters' APIs.
 
 pub(super) mod act;
 pub(super) mod expect;
 pub(super) mod objects;
-mod record;
+mod quiet;
+pub(super) mod record;
 pub(super) mod seen;
 
 use std::time::Duration;
@@ -54,6 +56,8 @@ pub(super) struct Story {
     pub(super) world: World,
     /// Where it plays.
     pub(super) namespace: String,
+    /// A namespace of every cluster, for what only shows that everything before has had its time.
+    fence: String,
 }
 
 /// Tells a story on clusters of this kind. On shared clusters nothing of it is left behind, however it ends.
@@ -73,6 +77,7 @@ where
     let mut stage = Story {
         world,
         namespace: unique_name("story"),
+        fence: unique_name("fence"),
     };
     let result = story(&mut stage).await;
     let ended = stage.world.end().await;
@@ -124,6 +129,7 @@ impl Story {
     /// Starts every agent.
     pub(super) async fn start_agents(&mut self) -> anyhow::Result<()> {
         for cluster in CLUSTERS {
+            self.create_namespace(cluster, &self.fence).await?;
             self.world.start_agent(cluster).await?;
         }
         Ok(())
