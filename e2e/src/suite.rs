@@ -54,24 +54,6 @@ where
     trial.with_kind("simulated")
 }
 
-/// A scenario that needs no clusters but something that this machine may lack, and then ends with
-/// [`Unavailable`]: ignored with the reason; with `CI=true` it fails.
-pub fn needing_test<F, Run>(name: &str, scenario: F) -> Trial
-where
-    F: FnOnce() -> Run + Send + 'static,
-    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
-{
-    Trial::ignorable_test(name, move || {
-        match on_runtime(async move { Ok(bounded(scenario()).await) }).and_then(|result| result) {
-            Ok(()) => Ok(Completion::Completed),
-            Err(error) => match unavailable(&error) {
-                Some(unavailable) => when_unavailable(&unavailable, in_ci()),
-                None => Err(failed(error)),
-            },
-        }
-    })
-}
-
 /// A scenario on the shared real clusters. Scenarios take turns; the requests that are not the harness's own
 /// are counted from the audit logs and shown in the table. A scenario that returns `Unavailable` is ignored too.
 pub fn real_test<F, Run>(name: &str, scenario: F) -> Trial

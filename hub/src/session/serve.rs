@@ -16,7 +16,7 @@ use shared::{
     identity::Role,
     model::{
         ClusterId, Clusterset, Cursor, SessionId,
-        sync::{AgentMessage, Hello},
+        sync::{AgentMessage, Hello, MESSAGE_BYTES_MAX},
     },
     tls::{self, PeerIdentity},
     wire,
@@ -263,6 +263,12 @@ impl SessionStream {
         let message = match message {
             Ok(Some(message)) => message,
             Ok(None) => return Err(Status::ok("")),
+            Err(status) if status.code() == tonic::Code::OutOfRange => {
+                return Err(self.violation(format!(
+                    "a message may have {MESSAGE_BYTES_MAX} bytes: send facts in several ({})",
+                    status.message()
+                )));
+            }
             Err(status) => {
                 debug!(%status, "the stream broke");
                 return Err(Status::cancelled("the stream broke"));

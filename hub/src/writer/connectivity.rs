@@ -76,6 +76,10 @@ impl Core {
     pub fn tick(&mut self, clock: UnixMillis, now: u64, heard: impl IntoIterator<Item = (ClusterId, u64)>) {
         self.recorded_at = self.recorded_at.max(clock);
         self.heard.tick(now);
+        if self.not_serving.is_some() {
+            // Everybody was sent away: their silence says nothing of them.
+            return;
+        }
         for (cluster, at) in heard {
             self.heard.heard(&cluster, at);
         }

@@ -7,6 +7,7 @@ use proto::v1;
 use shared::model::Epoch;
 use tributary_e2e::world::{
     Backend, World, admin,
+    eventually::eventually,
     player::{Player, hello},
 };
 
@@ -150,10 +151,11 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
         player.acknowledged < u64::from(SLICES_MAX),
         "the limit was never met"
     );
-    // A hub that fails is not ready any more, or gone.
-    if let Ok((status, _)) = admin::get(admin_port, "/readyz").await {
-        ensure!(status != 200, "the hub is ready though its log failed");
-    }
+    eventually("a hub that fails is not ready any more, or gone", async || {
+        let ready = matches!(admin::get(admin_port, "/readyz").await, Ok((200, _)));
+        Ok((!ready).then_some(()))
+    })
+    .await?;
     let Some(hub) = world.take_hub() else {
         bail!("the hub was lost")
     };

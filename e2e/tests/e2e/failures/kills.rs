@@ -21,7 +21,7 @@ const ROUNDS: u64 = 6;
 const MANY: usize = 40;
 
 /// A number from the environment.
-pub(super) fn number(variable: &str) -> anyhow::Result<Option<u64>> {
+fn number(variable: &str) -> anyhow::Result<Option<u64>> {
     match env::var(variable) {
         Ok(text) => Ok(Some(
             text.parse().with_context(|| format!("{variable} is no number"))?,
@@ -31,7 +31,7 @@ pub(super) fn number(variable: &str) -> anyhow::Result<Option<u64>> {
 }
 
 /// The seed of this run, printed so that it can be repeated.
-pub(super) fn seed() -> anyhow::Result<u64> {
+fn seed() -> anyhow::Result<u64> {
     let seed = number("TRIBUTARY_E2E_SEED")?.unwrap_or_else(rand::random);
     println!("TRIBUTARY_E2E_SEED={seed}");
     Ok(seed)

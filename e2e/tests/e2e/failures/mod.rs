@@ -7,20 +7,18 @@ mod epochs;
 mod facts;
 mod fail_static;
 mod fencing;
-mod grpcurl;
 mod guard;
 mod hub;
 mod identity;
 mod input;
 mod kills;
-mod load;
 mod shop;
 
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use tributary_e2e::{
-    suite::{needing_test, real_test, sim_test},
+    suite::{real_test, sim_test},
     world::Backend,
 };
 
@@ -40,13 +38,6 @@ macro_rules! sim_story {
     ($trials:ident, $story:path) => {
         let name = concat!("failures::", stringify!($story));
         $trials.push(sim_test(&format!("sim::{name}"), $story));
-    };
-}
-
-/// One story that needs a program which this machine may lack.
-macro_rules! needing_story {
-    ($trials:ident, $story:path) => {
-        $trials.push(needing_test(concat!("failures::", stringify!($story)), $story));
     };
 }
 
@@ -80,8 +71,5 @@ pub(crate) fn trials() -> Vec<Trial> {
     sim_story!(trials, disk::a_corrupt_log_is_refused_at_start);
     sim_story!(trials, disk::a_log_that_was_cut_shows_in_the_cursors);
     sim_story!(trials, disk::a_disk_that_refuses_to_grow_ends_the_hub);
-    sim_story!(trials, load::killed_under_load);
-    needing_story!(trials, load::every_batch_is_synced);
-    needing_story!(trials, grpcurl::a_person_reads_with_grpcurl);
     trials
 }
