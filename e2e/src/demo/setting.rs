@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
+use anyhow::anyhow;
 use kube::Client;
 
 use super::{args::CLUSTERS, directory::Place, kubeconfig, table::duration};
@@ -33,9 +34,6 @@ impl Setting {
     pub(super) fn new(real: bool) -> anyhow::Result<Self> {
         let module = Module::of_this_workspace();
         if real && build::assets().is_none() && module.built().is_err() {
-            eprintln!(
-                "--real needs a Kubernetes control plane, built from source once: about four minutes on two cores"
-            );
             build::control_plane(&module)?;
         }
         Ok(Self { real })
@@ -45,7 +43,9 @@ impl Setting {
     pub(super) async fn start(self, place: &Place) -> anyhow::Result<Running> {
         let began = Instant::now();
         let (backend, kind) = if self.real {
-            let fleet = Arc::new(Fleet::start(&CLUSTERS, Options::default()).await?);
+            // The first line of such an error says all; its causes repeat it.
+            let fleet = Fleet::start(&CLUSTERS, Options::default()).await;
+            let fleet = Arc::new(fleet.map_err(|error| anyhow!("{error}"))?);
             let version = fleet.clusters()[0].git_version().to_owned();
             (Backend::Real(fleet), format!("real (kube-apiserver {version})"))
         } else {

@@ -30,7 +30,9 @@ pub fn control_plane(module: &Module) -> anyhow::Result<PathBuf> {
         return Ok(binary);
     }
     let go = require_go(module)?;
-    eprintln!("building the control plane with {go}; the first build takes minutes, later ones seconds");
+    eprintln!(
+        "building the control plane with {go}: about four minutes on two cores the first time, later seconds"
+    );
     let hash = module
         .hash()
         .with_context(|| format!("cannot read {}", module.sources().display()))?;
