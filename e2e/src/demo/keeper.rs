@@ -14,16 +14,36 @@ pub(super) async fn keep(
     said: mpsc::Sender<String>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    while let Some(Some(Request { order, outcome })) = stop.run_until_cancelled(orders.recv()).await {
-        let done = perform(&mut world, &order).await;
-        if let Ok(done) = &done {
-            // Nobody listens any more only when the demo is about to stop.
-            let _ = said.send(done.clone()).await;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(Request { order, outcome }) = orders.recv() => {
+                let done = perform(&mut world, &order).await;
+                if let Ok(done) = &done {
+                    // Nobody listens any more only when the demo is about to stop.
+                    let _ = said.send(done.clone()).await;
+                }
+                // A caller that went away has no use for the outcome.
+                let _ = outcome.send(done);
+            }
+            (cluster, tail) = world.fallen() => {
+                let _ = said.send(fallen(cluster.as_deref(), &tail)).await;
+            }
         }
-        // A caller that went away has no use for the outcome.
-        let _ = outcome.send(done);
     }
     world.end().await
+}
+
+/// What is said of a program that ended by itself.
+fn fallen(cluster: Option<&str>, tail: &str) -> String {
+    let last = tail.lines().last().unwrap_or_default();
+    match cluster {
+        None => format!("the hub ended by itself (`cargo demo start hub` starts it): {last}"),
+        Some(name) => {
+            format!("the agent of {name} ended by itself (`cargo demo start {name}` starts it): {last}")
+        }
+    }
 }
 
 async fn perform(world: &mut World, order: &Order) -> anyhow::Result<String> {

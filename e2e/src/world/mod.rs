@@ -222,6 +222,33 @@ impl World {
             .with_context(|| format!("the agent of {name} does not run"))
     }
 
+    /// Waits until a program ends that nobody stopped: the hub (`None`) or the agent of a cluster. It counts as
+    /// not running from then on; the text is the end of its log.
+    pub async fn fallen(&mut self) -> (Option<String>, String) {
+        let hub = self.hub.iter().map(|hub| (None, hub));
+        let agents = self
+            .agents
+            .iter()
+            .map(|(name, agent)| (Some(name.clone()), agent));
+        let ends = hub.chain(agents).map(|(name, program)| {
+            let gone = program.gone();
+            Box::pin(async move {
+                gone.await;
+                name
+            })
+        });
+        let ends: Vec<_> = ends.collect();
+        if ends.is_empty() {
+            return std::future::pending().await;
+        }
+        let (name, ..) = futures::future::select_all(ends).await;
+        let program = match &name {
+            None => self.hub.take(),
+            Some(cluster) => self.agents.remove(cluster),
+        };
+        (name, program.map(|program| program.tail()).unwrap_or_default())
+    }
+
     /// The hub's inspection services, as an operator.
     pub async fn inspect(&self) -> anyhow::Result<Inspection> {
         Inspection::connect(self, "operator").await

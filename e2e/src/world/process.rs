@@ -164,6 +164,13 @@ impl Program {
         Ok((status, self.tail()))
     }
 
+    /// Resolves when it has ended; it borrows nothing, so that many can be awaited at once.
+    pub fn gone(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut seen = self.seen.clone();
+        // Whoever follows the log is gone only with the log.
+        async move { drop(seen.wait_for(|seen| seen.ended).await) }
+    }
+
     /// Kills it: SIGKILL, no chance to say goodbye.
     pub async fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("cannot kill the program")
