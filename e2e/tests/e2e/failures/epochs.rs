@@ -110,9 +110,9 @@ impl Sync for OldHub {
     ) -> Result<Response<Self::StreamStream>, Status> {
         *self.welcomed.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         let cursor = v1::Cursor {
-            epoch: Some(self.epoch.clone()),
+            epoch: Some(self.epoch),
             revision: 9,
-            hash: vec![7; 16].into(),
+            hash: vec![7; 16],
         };
         let sources = CLUSTERS.map(|cluster| v1::Source {
             cluster: cluster.into(),
@@ -123,7 +123,7 @@ impl Sync for OldHub {
             Message::Welcome(v1::Welcome {
                 protocol_version: PROTOCOL_VERSION,
                 hub: "old".into(),
-                epoch: Some(self.epoch.clone()),
+                epoch: Some(self.epoch),
                 session: 1,
                 incarnation: 1,
                 heartbeat_interval_millis: 1_000,
@@ -133,7 +133,7 @@ impl Sync for OldHub {
                 ..Default::default()
             }),
             Message::SnapshotBegin(v1::SnapshotBegin {
-                epoch: Some(self.epoch.clone()),
+                epoch: Some(self.epoch),
                 interest_generation: 1,
             }),
             Message::SnapshotComplete(v1::SnapshotComplete {
