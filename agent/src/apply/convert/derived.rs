@@ -253,7 +253,7 @@ mod tests {
             {"name": "set-aside-udp-80", "protocol": "UDP", "port": 80},
         ]);
         assert_eq!(aside["spec"]["ports"], wanted);
-        let mut both = wanted.clone();
+        let mut both = wanted;
         both[0]["targetPort"] = json!(80); // as the API server fills it in
         let removal = removal_of_others(&body, &service(both.clone()));
         let kept = json!([both[0]]);

@@ -1,6 +1,7 @@
 //! A service exported in one cluster arrives in the others, and goes again.
 
 use anyhow::{Context, ensure};
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use super::story::{
@@ -273,4 +274,35 @@ pub(super) async fn a_service_alone_is_not_exported(story: &mut Story) -> anyhow
             gone(seen, "till")
         })
         .await
+}
+
+/// Exports of the older version of the API count, and imports can be read in it, as CoreDNS does.
+pub(super) async fn both_versions_are_served(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story.back("east", "cart", &plain()).await?;
+    let mut old = export("cart");
+    old["apiVersion"] = json!("multicluster.x-k8s.io/v1alpha1");
+    let client = &story.world.cluster("east")?.client;
+    Kind::ServiceExport
+        .old_api(client, &story.namespace)
+        .create(&PostParams::default(), &serde_json::from_value(old)?)
+        .await?;
+    story
+        .everywhere(|seen| from_clusters(complete(seen, "cart")?, &["east"]))
+        .await?;
+    story.until("east", |seen| exported(seen, "cart", "")).await?;
+    for cluster in super::story::CLUSTERS {
+        let client = &story.world.cluster(cluster)?.client;
+        let imports = Kind::ServiceImport.old_api(client, &story.namespace);
+        let old = serde_json::to_value(imports.get("cart").await?)?;
+        let new = story.get(cluster, Kind::ServiceImport, "cart").await?;
+        ensure!(
+            old["apiVersion"] == "multicluster.x-k8s.io/v1alpha1",
+            "another version was answered"
+        );
+        for part in ["spec", "status"] {
+            expect::same(&old[part], &new[part], part)?;
+        }
+    }
+    Ok(())
 }

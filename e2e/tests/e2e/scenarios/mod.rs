@@ -41,6 +41,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, export::arrives_everywhere);
     story!(trials, export::carries_every_property);
     story!(trials, export::goes_with_the_last_export);
+    story!(trials, export::both_versions_are_served);
     story!(trials, export::every_type_of_service);
     story!(trials, export::a_service_alone_is_not_exported);
     story!(trials, export::comes_and_goes_in_order);

@@ -55,6 +55,14 @@ impl Kind {
         }
     }
 
+    /// The same for a kind of the multi-cluster group, in the version that CoreDNS reads.
+    pub(crate) fn old_api(self, client: &Client, namespace: &str) -> Api<DynamicObject> {
+        let mut resource = self.resource();
+        resource.version = "v1alpha1".to_owned();
+        resource.api_version = format!("{}/v1alpha1", resource.group);
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    }
+
     fn of(object: &Value) -> anyhow::Result<Self> {
         Ok(match object["kind"].as_str().unwrap_or_default() {
             "Namespace" => Self::Namespace,
