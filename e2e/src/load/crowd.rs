@@ -22,6 +22,7 @@ use super::{
     facts::{NUMBERS_MAX, number_of},
     hub::{HubProcess, Setup},
     player::{Heard, Player, Session, Traffic},
+    report::latencies,
     world::{SliceAt, World},
 };
 
@@ -33,8 +34,6 @@ const ORDERS_MAX: usize = 4_096;
 const ARRIVAL_WAIT: Duration = Duration::from_secs(120);
 /// From the decision to send a wave until its first update is due: every member looks out by then.
 const WAVE_LEAD: Duration = Duration::from_millis(200);
-/// Digits of a latency that are kept.
-const HISTOGRAM_DIGITS: u8 = 3;
 
 /// What a wave brought to members.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ pub(super) struct Tally {
 impl Tally {
     fn new() -> anyhow::Result<Self> {
         Ok(Self {
-            latency: Histogram::new(HISTOGRAM_DIGITS)?,
+            latency: latencies()?,
             received: 0,
             item_bytes: 0,
         })

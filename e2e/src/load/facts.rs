@@ -33,10 +33,15 @@ pub(super) struct SliceTemplate {
 }
 
 impl SliceTemplate {
-    /// A slice with so many endpoints.
+    /// A slice of a Deployment's Service with so many endpoints: address, conditions and zone.
     pub(super) fn new(service: &ServiceKey, name: &str, endpoints: usize) -> Self {
+        Self::of(service, name, endpoints, false)
+    }
+
+    /// With `hostnames`, a slice of a StatefulSet's Service: the largest endpoints there usually are.
+    fn of(service: &ServiceKey, name: &str, endpoints: usize, hostnames: bool) -> Self {
         let encode = |number| {
-            let fact = Fact::EndpointSliceUpserted(slice(service, name, endpoints, number).into());
+            let fact = Fact::EndpointSliceUpserted(slice(service, name, endpoints, number, hostnames).into());
             wire::encode_fact(&fact).bytes
         };
         let (zeros, ones) = (encode(0), encode(NUMBERS_MAX - 1));
@@ -77,7 +82,7 @@ pub(super) struct Size {
 impl Size {
     /// The size of a fact of so many bytes. A length that needs one byte more can skip a size.
     pub(super) fn of(service: &ServiceKey, name: &str, bytes: usize) -> anyhow::Result<Self> {
-        let size = |name: &str, endpoints| SliceTemplate::new(service, name, endpoints).bytes.len();
+        let size = |name: &str, endpoints| SliceTemplate::of(service, name, endpoints, true).bytes.len();
         let endpoints = (1..).take_while(|&count| size(name, count) <= bytes).last();
         let endpoints = endpoints.with_context(|| format!("a slice does not fit into {bytes} bytes"))?;
         let padded = |padding: &usize| size(&format!("{name}{}", "x".repeat(*padding)), endpoints) <= bytes;
@@ -90,7 +95,7 @@ impl Size {
 
     /// A slice of this size.
     pub(super) fn slice(&self, service: &ServiceKey, name: &str) -> SliceTemplate {
-        SliceTemplate::new(service, &format!("{name}{}", self.padding), self.endpoints)
+        SliceTemplate::of(service, &format!("{name}{}", self.padding), self.endpoints, true)
     }
 }
 
@@ -111,7 +116,7 @@ fn address_of(number: u32) -> Ipv4Addr {
     Ipv4Addr::new(10, octet(OCTETS * OCTETS), octet(OCTETS), octet(1))
 }
 
-fn slice(service: &ServiceKey, name: &str, endpoints: usize, number: u32) -> EndpointSlice {
+fn slice(service: &ServiceKey, name: &str, endpoints: usize, number: u32, hostnames: bool) -> EndpointSlice {
     let address = |index: usize| match index {
         0 => address_of(number),
         _ => Ipv4Addr::new(172, 16 + (index >> 16) as u8, (index >> 8) as u8, index as u8),
@@ -121,7 +126,7 @@ fn slice(service: &ServiceKey, name: &str, endpoints: usize, number: u32) -> End
         ready: Some(true),
         serving: Some(true),
         terminating: Some(false),
-        hostname: Some(format!("{}-7d9f8b6c5d-{index:05}", service.name).into()),
+        hostname: hostnames.then(|| format!("{}-7d9f8b6c5d-{index:05}", service.name).into()),
         zone: Some("eu-central-1a".into()),
     };
     EndpointSlice {

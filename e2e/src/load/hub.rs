@@ -2,6 +2,7 @@
 //! Never: outlives this process: the child is this binary again, which ends when its standard input closes.
 
 use std::{
+    io::Write,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
@@ -67,7 +68,7 @@ impl Setup {
         let pem = setup.issue(&subject)?;
         for (name, bytes) in [("hub.crt", pem.cert), ("hub.key", pem.key), ("ca.crt", pem.ca)] {
             let path = setup.directory.join(name);
-            std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+            write_private(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(setup)
     }
@@ -96,6 +97,18 @@ impl Setup {
         std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(path)
     }
+}
+
+/// Writes a file that only we may read.
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::OpenOptions::new();
+    options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(bytes)
 }
 
 /// What a hub has said since it started.
@@ -169,7 +182,7 @@ impl HubProcess {
             .with_context(|| format!("cannot write {}", log.display()))?;
         let (sender, mut receiver) = watch::channel(Said::default());
         tokio::spawn(follow(stderr, log, began, sender));
-        let waiting = receiver.wait_for(|said| said.ended || said.serving_after.is_some());
+        let waiting = receiver.wait_for(|said| said.ended || said.serves());
         let waited = tokio::time::timeout(SERVING_WAIT, waiting).await;
         let said = waited
             .context("the hub does not serve: is the machine overloaded?")??
@@ -246,6 +259,11 @@ async fn follow(stderr: ChildStderr, mut log: tokio::fs::File, began: Instant, s
 }
 
 impl Said {
+    /// Both ports answer; which of them is told first is not defined.
+    fn serves(&self) -> bool {
+        self.listen.is_some() && self.admin.is_some()
+    }
+
     fn hear(&mut self, line: String, began: Instant) {
         let value: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
         let fields = value.get("fields").unwrap_or(&value);

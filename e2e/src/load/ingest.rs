@@ -19,7 +19,7 @@ use super::{
     facts::{self, NUMBERS_MAX, Size, SliceTemplate},
     hub::{HubProcess, Setup},
     player::{Player, Session},
-    report::{Aim, Section},
+    report::{Aim, Section, latencies},
 };
 
 /// Slices of one member, updated in turn.
@@ -51,7 +51,7 @@ pub(super) async fn measure(setup: &Setup, arguments: &Arguments, bytes: usize) 
     sessions
         .into_iter()
         .for_each(|reporter| drop(tasks.spawn(reporter.report(began + lasting))));
-    let (mut facts, mut latency) = (0, Histogram::<u64>::new(3)?);
+    let (mut facts, mut latency) = (0, latencies()?);
     while let Some(done) = tasks.join_next().await {
         let (count, one) = done??;
         facts += count;
@@ -159,7 +159,7 @@ impl Reporter {
     async fn report(mut self, until: Instant) -> anyhow::Result<(u64, Histogram<u64>)> {
         let (first, mut number) = (self.session.sent(), 0);
         let mut waiting: VecDeque<(u64, Instant)> = VecDeque::new();
-        let mut latency = Histogram::new(3)?;
+        let mut latency = latencies()?;
         loop {
             let over = Instant::now() >= until;
             if over && self.session.acknowledged() == self.session.sent() {

@@ -29,7 +29,7 @@ use super::{
     args::Arguments,
     hub::Setup,
     relay,
-    report::{Aim, Section},
+    report::{Aim, Section, latencies},
 };
 use crate::{
     real::{Fleet, Options},
@@ -50,7 +50,6 @@ const WRITES_MAX: usize = 64;
 const ARRIVAL_WAIT: Duration = Duration::from_secs(120);
 /// Times the floor that Tributary may take, p50 and p99.
 const RATIO_AIM: f64 = 2.0;
-const HISTOGRAM_DIGITS: u8 = 3;
 
 /// Measures at every rate.
 pub(super) async fn measure(
@@ -227,7 +226,7 @@ impl Way {
                 bail!("the watch in the second cluster ended")
             }
         };
-        let mut latency = Histogram::new(HISTOGRAM_DIGITS)?;
+        let mut latency = latencies()?;
         for (number, at) in seen.into_iter().filter(|(number, _)| *number >= first) {
             latency.saturating_record(at.saturating_duration_since(due(number)).as_micros() as u64);
         }

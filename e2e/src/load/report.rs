@@ -3,6 +3,7 @@
 
 use std::{fmt::Write as _, path::Path, process::Command};
 
+use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::disk::Disk;
@@ -40,6 +41,15 @@ pub(super) struct Section {
     pub(super) notes: Vec<String>,
     /// What was measured.
     pub(super) figures: Vec<Figure>,
+}
+
+/// The longest latency that is told from longer ones, in microseconds, and the digits of each that are kept.
+const LATENCY_MICROS_MAX: u64 = 600_000_000;
+const LATENCY_DIGITS: u8 = 3;
+
+/// A histogram for latencies in microseconds.
+pub(super) fn latencies() -> anyhow::Result<Histogram<u64>> {
+    Ok(Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, LATENCY_DIGITS)?)
 }
 
 /// One measured value.
@@ -289,6 +299,16 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
+    }
+
+    #[test]
+    fn a_latency_keeps_three_digits() {
+        let mut histogram = latencies().expect("valid");
+        for micros in [7, 1_500, 123_456, 10_000_000, u64::MAX] {
+            histogram.saturating_record(micros);
+        }
+        assert_eq!(histogram.value_at_quantile(0.5), 123_519);
+        assert!(histogram.max() >= LATENCY_MICROS_MAX);
     }
 
     #[test]
