@@ -32,6 +32,9 @@ const KEYS: u64 = 8_000;
 const READY_WAIT: Duration = Duration::from_secs(30);
 const READY_POLL: Duration = Duration::from_millis(50);
 
+/// Tells our own etcd to end when its standard input closes, that is, when we are gone.
+const EXIT_WITH_STDIN: &str = "CONTROL_PLANE_EXIT_WITH_STDIN";
+
 /// etcd's PutRequest, as far as we use it.
 #[derive(Clone, PartialEq, prost::Message)]
 struct PutRequest {
@@ -117,7 +120,8 @@ fn start(setup: &Setup, bytes: usize) -> anyhow::Result<(Child, String)> {
     }
     command.arg(format!("--initial-cluster=peer={peer}"));
     command
-        .stdin(Stdio::null())
+        .env(EXIT_WITH_STDIN, "1")
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(log)
         .kill_on_drop(true);

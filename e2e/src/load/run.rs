@@ -4,8 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use shared::tls::install_crypto_provider;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     args::{Arguments, Shape},
@@ -36,7 +37,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let played = runtime.block_on(async {
         tokio::select! {
             played = play(&setup, arguments, &mut report.sections) => played,
-            stopped = tokio::signal::ctrl_c() => stopped.context("cannot wait for Ctrl-C"),
+            stopped = stopped() => stopped,
         }
     });
     drop(runtime);
@@ -50,6 +51,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         remove_data(&directory)?;
     }
     played
+}
+
+/// Ctrl-C or SIGTERM: what has been measured is printed, and what was written is removed.
+async fn stopped() -> anyhow::Result<()> {
+    let mut terminated = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    tokio::select! {
+        _ = terminated.recv() => {}
+        pressed = tokio::signal::ctrl_c() => pressed.context("cannot wait for Ctrl-C")?,
+    }
+    bail!("stopped before everything was measured")
 }
 
 async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>) -> anyhow::Result<()> {
