@@ -12,7 +12,7 @@ use shared::model::{
 
 use crate::{
     fold::DerivedKey,
-    view::{ChangePosition, Room, View, room},
+    view::{ChangePosition, Room, View},
 };
 
 /// Most changes of others that are passed over in one call, so that no call is long.
@@ -250,12 +250,14 @@ impl Push {
     /// Adds changes that concern this member and moves the position; true when the head was reached.
     fn collect_changes(&mut self, view: &View, chunk: &mut Chunk) -> bool {
         let mut last = None;
-        for (passed, (change, entry)) in view.changed_after(&self.position).enumerate() {
+        for (passed, change) in view.changed_after(&self.position).enumerate() {
             if chunk.bytes >= CHUNK_BYTES || passed >= SCAN_MAX {
                 break;
             }
             last = Some(change);
-            if self.concerns(&change.1) {
+            if self.concerns(&change.1)
+                && let Some(entry) = view.entry(&change.1)
+            {
                 chunk.push(entry.item.clone());
             }
         }
@@ -271,11 +273,13 @@ impl Push {
         !stopped
     }
 
+    /// The same as asking [`crate::view::room`], without a copy: every member asks this of every change.
     fn concerns(&self, key: &DerivedKey) -> bool {
-        match room(key) {
-            Some(Room::Namespace(name)) => self.interest.namespaces.contains(&name),
-            Some(Room::Member(member)) => member == self.member,
-            None => false,
+        match key {
+            DerivedKey::Import(service) => self.interest.namespaces.contains(&service.namespace),
+            DerivedKey::Slice(slice) => self.interest.namespaces.contains(&slice.service.namespace),
+            DerivedKey::ExportStatus(member, _) => *member == self.member,
+            DerivedKey::Profile(_) => false,
         }
     }
 }

@@ -150,18 +150,39 @@ impl View {
     }
 
     fn put(&mut self, key: DerivedKey, entry: Entry) {
-        let Some(room) = room(&key) else { return };
+        let Some(known) = self.entries.get_mut(&key) else {
+            self.put_new(key, entry);
+            return;
+        };
         let (revision, removed) = (entry.revision, entry.removed);
-        self.place(room, &key, removed);
-        if let Some(old) = self.entries.insert(key.clone(), entry) {
-            let place = (old.revision, key.clone());
-            self.changed.remove(&place);
+        let old = std::mem::replace(known, entry);
+        // The usual case, new content of an object that stays where it is, makes no copy of the key.
+        let mut place = (old.revision, key);
+        self.changed.remove(&place);
+        if old.removed {
             self.tombstones.remove(&place);
         }
-        if removed {
-            self.tombstones.insert((revision, key.clone()));
+        if old.removed != removed
+            && let Some(room) = room(&place.1)
+        {
+            self.place(room, &place.1, removed);
         }
-        self.changed.insert((revision, key));
+        place.0 = revision;
+        if removed {
+            self.tombstones.insert(place.clone());
+        }
+        self.changed.insert(place);
+    }
+
+    fn put_new(&mut self, key: DerivedKey, entry: Entry) {
+        let Some(room) = room(&key) else { return };
+        let place = (entry.revision, key.clone());
+        self.place(room, &key, entry.removed);
+        if entry.removed {
+            self.tombstones.insert(place.clone());
+        }
+        self.entries.insert(key, entry);
+        self.changed.insert(place);
     }
 
     fn place(&mut self, room: Room, key: &DerivedKey, removed: bool) {
@@ -213,13 +234,13 @@ impl View {
         self.sources_version
     }
 
-    /// What changed after `position`, oldest first, tombstones included; each with its place, which is the
-    /// position to go on from.
+    /// What changed after `position`, oldest first, removals included: the places, each of which is a position to
+    /// go on from. Readers look up the entry ([`View::entry`]) of what concerns them, and of nothing else.
     pub fn changed_after<'a>(
         &'a self,
         position: &'a ChangePosition,
-    ) -> impl Iterator<Item = (&'a (Revision, DerivedKey), &'a Entry)> {
-        let changed = match position {
+    ) -> impl Iterator<Item = &'a (Revision, DerivedKey)> {
+        match position {
             ChangePosition::Revision(revision) => self.changed.range((
                 Bound::Included((revision.next(), DerivedKey::first_of_namespace(""))),
                 Bound::Unbounded,
@@ -227,8 +248,12 @@ impl View {
             ChangePosition::Change(change) => self
                 .changed
                 .range((Bound::Excluded(change.clone()), Bound::Unbounded)),
-        };
-        changed.filter_map(|change| self.entries.get(&change.1).map(|entry| (change, entry)))
+        }
+    }
+
+    /// An object or its tombstone.
+    pub fn entry(&self, key: &DerivedKey) -> Option<&Entry> {
+        self.entries.get(key)
     }
 
     /// The objects of a room, after `last`, in key order; no tombstones.

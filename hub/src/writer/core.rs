@@ -120,6 +120,8 @@ pub struct Operated {
 pub struct Batch {
     /// Encoded events; may be empty.
     pub payloads: Vec<Vec<u8>>,
+    /// Their bytes.
+    pub payload_bytes: usize,
     /// The head after it.
     pub head: Cursor,
     /// Derived objects that changed.
@@ -235,10 +237,7 @@ impl Core {
 
     /// How many events wait in the batch, and their bytes.
     pub fn pending(&self) -> (usize, usize) {
-        (
-            self.batch.payloads.len(),
-            self.batch.payloads.iter().map(Vec::len).sum(),
-        )
+        (self.batch.payloads.len(), self.batch.payload_bytes)
     }
 
     /// Takes one request. `clock` is the wall clock, `now` monotonic milliseconds.
@@ -449,6 +448,7 @@ impl Core {
             };
             self.sources_changed |= concerns_sources(&event.fact.fact);
             let changes = fold::apply(&mut self.state, &event);
+            self.batch.payload_bytes += payload.len();
             self.batch.payloads.push(payload);
             self.batch
                 .publications
