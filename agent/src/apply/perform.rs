@@ -123,8 +123,8 @@ impl Performer {
             .await
     }
 
-    /// Ports that somebody else put into a derived Service stay in it when ours are applied, and may collide with
-    /// them: then the API server takes neither, and theirs have to go first.
+    /// Ports that somebody else put into a derived Service, and names that they gave to ours, stay in it when ours
+    /// are applied. Such ports may collide with ours: then the API server takes neither, and theirs go first.
     async fn apply_derived(
         &self,
         name: &str,
@@ -134,26 +134,48 @@ impl Performer {
         found: Option<&Service>,
     ) -> Result<(), Failure> {
         let services = &self.watches.services;
-        let refused = match self.apply(services, name, namespace, uid, body.clone()).await {
-            Err(refused @ Failure::Refused { .. }) => refused,
-            done => return done,
-        };
-        let Some(aside) = found.and_then(|found| derived::with_others_set_aside(&body, found)) else {
-            return Err(refused);
-        };
+        match self.apply(services, name, namespace, uid, body.clone()).await {
+            Ok(()) => {
+                let written = services.get(namespace, name);
+                let mixed = written.filter(|written| derived::has_fields_of_others(&body, written));
+                match mixed {
+                    Some(mixed) => self.remove_others(name, namespace, &body, &mixed).await,
+                    None => Ok(()),
+                }
+            }
+            Err(refused @ Failure::Refused { .. }) => {
+                let Some(aside) = found.and_then(|found| derived::with_others_set_aside(&body, found)) else {
+                    return Err(refused);
+                };
+                let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
+                let both = api.patch(name, &force(), &Patch::Apply(&aside)).await?;
+                self.remove_others(name, namespace, &body, &both).await
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Leaves of the ports of a derived Service what `body` says of them.
+    async fn remove_others(
+        &self,
+        name: &str,
+        namespace: &str,
+        body: &Value,
+        both: &Service,
+    ) -> Result<(), Failure> {
+        let services = &self.watches.services;
         let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
-        let ticket = services.begin_write();
-        let both = api.patch(name, &force(), &Patch::Apply(&aside)).await?;
-        let removal = derived::removal_of_others(&body, &both);
+        let removal = derived::removal_of_others(body, both);
         // A removal leaves no fields of its own: the apply stays the only entry of ours.
         let plainly = PatchParams {
             field_manager: Some(AGENT_MANAGER.to_owned()),
             ..PatchParams::default()
         };
+        let ticket = services.begin_write();
         let left = api.patch(name, &plainly, &Patch::Merge(&removal)).await?;
         warn!(
             name,
-            "removed ports that somebody else had put into a derived Service"
+            "removed what somebody else had put into the ports of a derived Service"
         );
         services.written(ticket, left);
         Ok(())

@@ -76,24 +76,19 @@ fn content_from(object: &Service, owned: &OwnedFields<'_>) -> FoundDerived {
     }
 }
 
-/// A port that is the agent's.
+/// A port that is the agent's. Its name and appProtocol are read as they are, whoever gave them: kube-proxy joins a
+/// port with its endpoints by that name, so that one given to an unnamed port cuts them off.
 fn port_from(port: &KubernetesPort, owned: &OwnedFields<'_>) -> Option<ServicePort> {
     let protocol = port.protocol.as_deref().unwrap_or("TCP");
     let member = member(&json!({"port": port.port, "protocol": protocol}));
-    let has = |field: &str| owned.has(&["spec", "ports", &member, field]);
     if !owned.has(&["spec", "ports", &member]) {
         return None;
     }
     Some(ServicePort {
-        name: port
-            .name
-            .as_deref()
-            .filter(|_| has("name"))
-            .unwrap_or_default()
-            .into(),
+        name: port.name.as_deref().unwrap_or_default().into(),
         protocol: protocol_from(Some(protocol))?,
         port: u16::try_from(port.port).ok()?,
-        app_protocol: boxed(&port.app_protocol).filter(|_| has("appProtocol")),
+        app_protocol: boxed(&port.app_protocol),
     })
 }
 
@@ -180,22 +175,45 @@ pub(crate) fn with_others_set_aside(body: &Value, found: &Service) -> Option<Val
     (wanted.len() > before).then_some(aside)
 }
 
-/// A merge patch that leaves of `written` only the ports that `body` has.
+/// Fields of a port that others can add beside ours, and that are not theirs to decide.
+const PORT_FIELDS: [&str; 2] = ["name", "appProtocol"];
+
+/// A merge patch that leaves of `written` only the ports that `body` has, called as there.
 pub(crate) fn removal_of_others(body: &Value, written: &Service) -> Value {
     let ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
-    let left: Vec<&KubernetesPort> = ports.filter(|port| has_port(body, port)).collect();
+    let left = ports.filter_map(|port| Some(as_in_body(wanted_port(body, port)?, port)));
     let metadata = &written.metadata;
     json!({
         "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
-        "spec": {"ports": left},
+        "spec": {"ports": left.collect::<Vec<Value>>()},
     })
 }
 
+/// Whether a port of ours in `written` has what `body` does not say: an apply leaves fields of others in place.
+pub(crate) fn has_fields_of_others(body: &Value, written: &Service) -> bool {
+    let ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    let mut wanted = ports.filter_map(|port| Some((wanted_port(body, port)?, json!(port))));
+    wanted.any(|(wanted, port)| PORT_FIELDS.iter().any(|field| wanted[*field] != port[*field]))
+}
+
+fn as_in_body(wanted: &Value, port: &KubernetesPort) -> Value {
+    let mut port = json!(port);
+    if let Some(fields) = port.as_object_mut() {
+        fields.retain(|field, _| !PORT_FIELDS.contains(&&**field) || !wanted[field].is_null());
+    }
+    port
+}
+
 fn has_port(body: &Value, port: &KubernetesPort) -> bool {
+    wanted_port(body, port).is_some()
+}
+
+fn wanted_port<'a>(body: &'a Value, port: &KubernetesPort) -> Option<&'a Value> {
     let protocol = port.protocol.as_deref().unwrap_or("TCP");
-    let ports = body["spec"]["ports"].as_array();
-    let mut ports = ports.into_iter().flatten();
-    ports.any(|one| one["port"] == port.port && one["protocol"] == protocol)
+    let ports = body["spec"]["ports"].as_array()?;
+    ports
+        .iter()
+        .find(|one| one["port"] == port.port && one["protocol"] == protocol)
 }
 
 #[cfg(test)]
@@ -260,5 +278,27 @@ mod tests {
         assert_eq!(removal["spec"]["ports"], kept);
         assert_eq!(removal["metadata"], json!({"uid": "u", "resourceVersion": "7"}));
         assert_eq!(with_others_set_aside(&body, &service(kept)), None);
+    }
+    #[test]
+    fn a_name_that_somebody_gave_to_an_unnamed_port_is_seen_and_removed() {
+        let cart = ServiceKey::new("shop", "cart").unwrap();
+        let mut object = service("cart");
+        let entries = object.metadata.managed_fields.as_mut().unwrap();
+        let fields = entries[0].fields_v1.as_mut().unwrap();
+        fields.0["f:spec"] = json!({"f:ports": {r#"k:{"port":80,"protocol":"TCP"}"#: {"f:port": {}}}});
+        let port = json!([{"name": "web", "protocol": "TCP", "port": 80, "targetPort": 80}]);
+        object.spec.as_mut().unwrap().ports = serde_json::from_value(port).unwrap();
+        let found = derived_from(Some(&object), &cart);
+        let ports = &found.ours().unwrap().content.content.ports;
+        assert_eq!(&*ports.first().unwrap().name, "web");
+        let unnamed = json!({"spec": {"ports": [{"protocol": "TCP", "port": 80}]}});
+        assert!(has_fields_of_others(&unnamed, &object));
+        let removal = removal_of_others(&unnamed, &object);
+        assert_eq!(
+            removal["spec"]["ports"],
+            json!([{"protocol": "TCP", "port": 80, "targetPort": 80}])
+        );
+        let named = json!({"spec": {"ports": [{"name": "web", "protocol": "TCP", "port": 80}]}});
+        assert!(!has_fields_of_others(&named, &object));
     }
 }

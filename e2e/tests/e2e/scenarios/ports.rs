@@ -6,7 +6,7 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 
 use super::story::{
-    Story,
+    Kind, Story,
     expect::{backends_are, complete, exported, same},
     objects::{address, ports},
     seen::Seen,
@@ -174,9 +174,7 @@ pub(super) async fn an_unnamed_port_gets_a_name_where_it_needs_one(story: &mut S
         })
         .await?;
     // And back.
-    story
-        .delete("west", super::story::Kind::ServiceExport, "cart")
-        .await?;
+    story.delete("west", Kind::ServiceExport, "cart").await?;
     story
         .everywhere(|seen| {
             complete(seen, "cart")?;
@@ -189,4 +187,51 @@ pub(super) async fn an_unnamed_port_gets_a_name_where_it_needs_one(story: &mut S
         })
         .await?;
     Ok(())
+}
+
+/// The one port of a derived Service needs no name, and one that a user gives it would part it from its endpoints:
+/// it is taken back, whoever gave it and however, and what came with it goes too.
+pub(super) async fn a_name_given_to_an_unnamed_port_is_taken_back(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story
+        .export("east", "cart", &ports(json!([{"port": 80}])))
+        .await?;
+    let unnamed = |seen: &Seen| {
+        complete(seen, "cart")?;
+        let derived = seen.derived("cart")?;
+        let ports = derived["spec"]["ports"].as_array().cloned().unwrap_or_default();
+        ensure!(
+            ports.len() == 1 && ports[0]["name"].is_null() && ports[0]["appProtocol"].is_null(),
+            "the derived Service has {ports:?}"
+        );
+        let managers = derived["metadata"]["managedFields"].as_array();
+        let updated = managers
+            .into_iter()
+            .flatten()
+            .any(|entry| entry["manager"] == "tributary-agent" && entry["operation"] != "Apply");
+        ensure!(
+            !updated,
+            "the agent has another entry than its apply: {managers:?}"
+        );
+        serves(seen, "cart", "east", &[("", 8080)])
+    };
+    story.until("west", unnamed).await?;
+    let name = story.look("west").await?.derived_name("cart");
+    let one = json!([{"name": "web", "appProtocol": "http", "port": 80, "protocol": "TCP"}]);
+    let applied =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": one}});
+    story.apply("west", applied).await?;
+    story.until("west", unnamed).await?;
+    let two = json!([{"name": "web", "port": 80}, {"name": "more", "port": 81}]);
+    for edited in [one, two] {
+        let edit = json!({"spec": {"ports": edited}});
+        story.patch("west", Kind::Service, &name, edit).await?;
+        story.until("west", unnamed).await?;
+    }
+    // And it was no fight: nothing is written any more.
+    let version = |object: Value| object["metadata"]["resourceVersion"].clone();
+    let before = version(story.get("west", Kind::Service, &name).await?);
+    story.pass("east").await?;
+    let after = version(story.get("west", Kind::Service, &name).await?);
+    same(&after, &before, "the version of the derived Service")
 }
