@@ -1,11 +1,7 @@
 //! The loop: services that changed are worked on, a bounded number at a time and each by one worker at a time;
 //! what failed waits longer each time. Nothing is lost by a crash: the stores and the hub say it all again.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use kube::Client;
 use shared::{model::ServiceKey, shell::Backoff};
@@ -17,7 +13,8 @@ use super::{
     handle::{DriverConfig, Handle, Shared, lock},
     metrics::ApplyMetrics,
     served_fields,
-    step::{Outcome, step},
+    step::{Outcome, step, what_to_do},
+    work::{RETRY_FIRST, Work},
 };
 use crate::{
     plan::ServedFields,
@@ -26,10 +23,6 @@ use crate::{
 
 /// Services that are worked on at a time.
 pub const CONCURRENT_SERVICES_MAX: usize = 16;
-/// First wait after a failure.
-const RETRY_FIRST: Duration = Duration::from_millis(50);
-/// Longest wait after a failure.
-const RETRY_LONGEST: Duration = Duration::from_secs(30);
 /// How often the index of served schemas is read.
 const SCHEMA_INTERVAL: Duration = Duration::from_secs(60);
 /// First wait while the schema lacks a field: the definition may have been installed just now.
@@ -84,103 +77,45 @@ impl Driver {
     }
 
     async fn work(self, drain: &CancellationToken) {
-        let mut work = Work::default();
+        let (mut work, mut running) = (Work::default(), JoinSet::new());
+        let planned = |service: &ServiceKey| what_to_do(&self.shared, service);
         loop {
-            work.start(&self.shared);
+            start(&self.shared, &mut work, &mut running);
             let next = work.next_due();
             tokio::select! {
                 biased;
                 () = drain.cancelled() => break,
-                Some(done) = work.running.join_next(), if !work.running.is_empty() => work.done(done),
-                services = self.shared.queue.taken() => work.waiting.extend(services),
+                Some(joined) = running.join_next(), if !running.is_empty() => {
+                    let (service, outcome) = done(joined);
+                    work.done(service, outcome, planned, Instant::now(), rand::random());
+                }
+                services = self.shared.queue.taken() => work.marked(services, planned),
                 namespaces = self.namespaces.taken() => self.shared.mark_namespaces(&namespaces),
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
             work.measure(&self.shared.metrics);
         }
-        while work.running.join_next().await.is_some() {}
+        while running.join_next().await.is_some() {}
     }
 }
 
 /// A service after a step.
 type Done = (ServiceKey, Outcome);
 
-/// Who waits, who runs, who failed.
-#[derive(Default)]
-struct Work {
-    waiting: BTreeSet<ServiceKey>,
-    working: BTreeSet<ServiceKey>,
-    delayed: BTreeMap<ServiceKey, Instant>,
-    failing: BTreeMap<ServiceKey, Failing>,
-    running: JoinSet<Done>,
+/// Starts as many services as may be worked on at a time.
+fn start(shared: &Arc<Shared>, work: &mut Work, running: &mut JoinSet<Done>) {
+    let free = CONCURRENT_SERVICES_MAX.saturating_sub(running.len());
+    for service in work.take(free, Instant::now()) {
+        let shared = shared.clone();
+        running.spawn(async move {
+            let outcome = step(&shared, &service).await;
+            (service, outcome)
+        });
+    }
 }
 
-struct Failing {
-    backoff: Backoff,
-    parked: bool,
-}
-
-impl Work {
-    /// Starts what may run now: not what is being worked on, nor what has to wait after a failure.
-    fn start(&mut self, shared: &Arc<Shared>) {
-        let now = Instant::now();
-        let due: Vec<ServiceKey> = self
-            .delayed
-            .iter()
-            .filter(|&(_, &at)| at <= now)
-            .map(|(service, _)| service.clone())
-            .collect();
-        for service in due {
-            self.delayed.remove(&service);
-            self.waiting.insert(service);
-        }
-        let free = CONCURRENT_SERVICES_MAX.saturating_sub(self.running.len());
-        let may_run =
-            |service: &&ServiceKey| !self.working.contains(*service) && !self.delayed.contains_key(*service);
-        let next: Vec<ServiceKey> = self.waiting.iter().filter(may_run).take(free).cloned().collect();
-        for service in next {
-            self.waiting.remove(&service);
-            self.working.insert(service.clone());
-            let shared = shared.clone();
-            self.running.spawn(async move {
-                let outcome = step(&shared, &service).await;
-                (service, outcome)
-            });
-        }
-    }
-
-    fn next_due(&self) -> Option<Instant> {
-        self.delayed.values().min().copied()
-    }
-
-    fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
-        let (service, outcome) = match done {
-            Ok(done) => done,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
-        self.working.remove(&service);
-        match outcome {
-            Outcome::Settled => drop(self.failing.remove(&service)),
-            Outcome::Retry { after, parked } => {
-                let failing = self.failing.entry(service.clone()).or_insert_with(|| Failing {
-                    backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
-                    parked,
-                });
-                failing.parked = parked;
-                let wait = failing.backoff.failed(rand::random());
-                let wait = wait.max(after.unwrap_or_default());
-                self.delayed.insert(service, Instant::now() + wait);
-            }
-        }
-    }
-
-    fn measure(&self, metrics: &ApplyMetrics) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        metrics.queued.set(number(self.waiting.len()));
-        metrics.delayed.set(number(self.delayed.len()));
-        let parked = self.failing.values().filter(|failing| failing.parked).count();
-        metrics.parked.set(number(parked));
-    }
+fn done(done: Result<Done, tokio::task::JoinError>) -> Done {
+    done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// Reads the served schema at start, whenever its hash changes, and when a write says that it is another one.

@@ -1,7 +1,8 @@
 //! Apply: brings the cluster to what the hub desires, service by service, and touches only what is ours.
 //! The decisions are `plan`'s; here are the queue, the requests, and what to do when they fail.
 //!
-//! * [`Driver`]: the loop; [`Handle`]: how the link feeds it and the rest of the agent asks it;
+//! * [`Driver`]: the loop; `work`: whose turn it is; [`Handle`]: how the link feeds it and the rest of the agent
+//!   asks it;
 //! * `convert`: Kubernetes objects ↔ plain values; `perform`: the requests; `failure`: what an error means;
 //! * `served_fields`: which fields the cluster's ServiceImport has.
 
@@ -15,6 +16,7 @@ mod perform;
 mod served_fields;
 mod step;
 mod view;
+mod work;
 
 pub use convert::ANNOTATION_SOURCE_CLUSTERS;
 pub use driver::{CONCURRENT_SERVICES_MAX, Driver};

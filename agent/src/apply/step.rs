@@ -27,12 +27,15 @@ pub(super) enum Outcome {
         after: Option<Duration>,
         /// Only another content or an operator's hand helps.
         parked: bool,
+        /// What could not be done: as long as it is all there is to do, trying sooner is in vain.
+        left: Plan,
     },
 }
 
 /// Works on `service` until it is settled or stuck.
 pub(super) async fn step(shared: &Shared, service: &ServiceKey) -> Outcome {
     let mut wrote = false;
+    let mut tried = Plan::default();
     for _ in 0..PLANS_MAX {
         let Some((view, plan)) = planned(shared, service) else {
             return Outcome::Settled; // the served schema is not known: everything is planned once it is
@@ -42,16 +45,23 @@ pub(super) async fn step(shared: &Shared, service: &ServiceKey) -> Outcome {
             settled(shared, service, &view, wrote);
             return Outcome::Settled;
         }
-        match perform_all(shared, service, &view, plan).await {
+        match perform_all(shared, service, &view, &plan).await {
             Ok(()) => wrote = true,
             Err(Stuck::Learned) => {}
-            Err(Stuck::Failed(failure)) => return stuck(shared, service, &failure),
+            Err(Stuck::Failed(failure, left)) => return stuck(shared, service, &failure, left),
         }
+        tried = plan;
     }
     Outcome::Retry {
         after: None,
         parked: false,
+        left: tried,
     }
+}
+
+/// What there is to do for `service` now; nothing can be said while the served schema is not known.
+pub(super) fn what_to_do(shared: &Shared, service: &ServiceKey) -> Option<Plan> {
+    planned(shared, service).map(|(_, plan)| plan)
 }
 
 fn planned(shared: &Shared, service: &ServiceKey) -> Option<(View, Plan)> {
@@ -102,12 +112,14 @@ fn settled(shared: &Shared, service: &ServiceKey, view: &View, wrote: bool) {
 enum Stuck {
     /// The API server refused a value that the next plan leaves out.
     Learned,
-    Failed(Failure),
+    /// With what was not done.
+    Failed(Failure, Plan),
 }
 
-async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: Plan) -> Result<(), Stuck> {
+async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) -> Result<(), Stuck> {
     let mut postponed = None;
-    for action in &plan.actions {
+    let mut undone = Vec::new();
+    for (index, action) in plan.actions.iter().enumerate() {
         let result = shared.performer.perform(service, action).await;
         shared
             .metrics
@@ -122,17 +134,21 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: P
                 // the rest of the plan already reckons with a Service that cannot be written
                 let goes_on =
                     known_before && failure.is_lasting() && matches!(action, Action::ApplyDerived { .. });
-                if !goes_on {
-                    return Err(Stuck::Failed(failure));
-                }
                 postponed = Some(failure);
+                if !goes_on {
+                    undone.extend_from_slice(&plan.actions[index..]);
+                    break;
+                }
+                undone.push(action.clone());
             }
         }
     }
-    match postponed {
-        Some(failure) => Err(Stuck::Failed(failure)),
-        None => Ok(()),
-    }
+    let reports = plan.reports.clone();
+    let left = Plan {
+        actions: undone,
+        reports,
+    };
+    postponed.map_or(Ok(()), |failure| Err(Stuck::Failed(failure, left)))
 }
 
 /// Takes note of what the cluster refuses in a derived Service. True when the next plan is another one.
@@ -189,7 +205,7 @@ fn learned_from_success(shared: &Shared, service: &ServiceKey, action: &Action) 
     }
 }
 
-fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure) -> Outcome {
+fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -> Outcome {
     if let Failure::Schema(_) = failure {
         shared.schema_changed.notify_one();
     }
@@ -203,7 +219,7 @@ fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure) -> Outcome {
     } else {
         debug!(%service, %failure, "trying again");
     }
-    Outcome::Retry { after, parked }
+    Outcome::Retry { after, parked, left }
 }
 
 /// Tells people about strangers, once for each.
