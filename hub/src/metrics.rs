@@ -45,6 +45,7 @@ pub struct WriterMetrics {
     append_seconds: Histogram,
     refused: Family<RefusalLabels, Counter>,
     sessions: Gauge,
+    epochs_begun: Counter,
     log_bytes: Gauge<u64, AtomicU64>,
     log_syncs: Gauge<u64, AtomicU64>,
     warned: Arc<std::sync::atomic::AtomicBool>,
@@ -60,6 +61,7 @@ impl WriterMetrics {
             append_seconds: Histogram::new(exponential_buckets(0.000_1, 2.0, 16)),
             refused: Family::default(),
             sessions: Gauge::default(),
+            epochs_begun: Counter::default(),
             log_bytes: Gauge::default(),
             log_syncs: Gauge::default(),
             warned: Arc::default(),
@@ -88,6 +90,11 @@ impl WriterMetrics {
             metrics.refused.clone(),
         );
         registry.register("sessions", "Open sessions of members", metrics.sessions.clone());
+        registry.register(
+            "epochs_begun",
+            "Epochs begun because a member showed that the log was rewound, or knew a later one",
+            metrics.epochs_begun.clone(),
+        );
         registry.register_with_unit(
             "log_on_disk",
             "Bytes the event log takes on its volume; a warning is logged from 10 GiB",
@@ -117,6 +124,11 @@ impl WriterMetrics {
                 reason: ReasonLabel(reason),
             })
             .inc();
+    }
+
+    /// A new epoch began on a member's word.
+    pub fn epoch_begun(&self) {
+        self.epochs_begun.inc();
     }
 
     /// How many sessions are open.

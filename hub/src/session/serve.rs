@@ -398,6 +398,7 @@ impl SessionStream {
             NotAdmitted::NewEpoch => "new_epoch",
             NotAdmitted::Refused(_) => "membership",
             NotAdmitted::NotServing(_) => "not_serving",
+            NotAdmitted::Doubted(_) => "doubted",
         });
         match not {
             NotAdmitted::Held(holder) => Status::unavailable(format!(
@@ -406,7 +407,7 @@ impl SessionStream {
             )),
             NotAdmitted::NewEpoch => Status::unavailable("a new epoch begins: connect again"),
             NotAdmitted::Refused(why) => Status::permission_denied(why),
-            NotAdmitted::NotServing(why) => Status::failed_precondition(why),
+            NotAdmitted::NotServing(why) | NotAdmitted::Doubted(why) => Status::failed_precondition(why),
         }
     }
 

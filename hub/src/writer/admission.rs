@@ -6,7 +6,10 @@ use shared::model::{
     sync::{Hello, PROTOCOL_VERSION, Welcome},
 };
 
-use super::core::{Core, NotAdmitted, Open, Reply, Token};
+use super::{
+    claims,
+    core::{Core, NotAdmitted, Open, Reply, Token},
+};
 use crate::{
     fold::{self, Command},
     session::machine::{Admission, HEARTBEAT_INTERVAL_MILLIS, SILENCE_MAX_MILLIS, UNACKNOWLEDGED_MAX},
@@ -76,7 +79,7 @@ impl Core {
         // Before its epoch and cursor are believed: a cluster that is not admitted must not stop or rewind the hub.
         fold::decide(&self.state, &command)
             .map_err(|rejection| NotAdmitted::Refused(rejection.to_string()))?;
-        self.check_epoch(request)?;
+        self.check_epoch(request, now)?;
         if let Some(why) = &self.not_serving {
             return Err(NotAdmitted::NotServing(why.clone()));
         }
@@ -86,22 +89,39 @@ impl Core {
         Ok(self.welcome(request, session))
     }
 
-    /// Mints above a rewound log and above members that know a later epoch.
-    fn check_epoch(&mut self, request: &AdmitRequest) -> Result<(), NotAdmitted> {
-        let ours = self.head.epoch;
+    /// Mints above a rewound log and above members that know a later epoch; `claims` says how often and when.
+    fn check_epoch(&mut self, request: &AdmitRequest, now: u64) -> Result<(), NotAdmitted> {
+        let (cluster, ours) = (&request.cluster, self.head.epoch);
         if request.cursor == CursorCheck::Foreign {
-            self.must_mint = Some(ours);
-            return Err(NotAdmitted::NewEpoch);
+            return Err(self.mint_above(cluster, ours, now));
         }
         let Some(higher) = request.hello.highest_epoch.filter(|known| *known > ours) else {
+            self.claims.withdrawn(cluster);
             return Ok(());
         };
-        if self.options.adopt_epoch || self.state.holds_no_facts() {
-            self.must_mint = Some(higher);
-            return Err(NotAdmitted::NewEpoch);
+        if !claims::is_possible(higher) {
+            return Err(NotAdmitted::Doubted(impossible(cluster, higher)));
         }
-        self.stop_serving(not_serving(&request.cluster, ours, higher));
+        if self.options.adopt_epoch || self.state.holds_no_facts() {
+            return Err(self.mint_above(cluster, higher, now));
+        }
+        let mut others = self.state.members().iter();
+        let alone = !others.any(|(other, member)| other != cluster && member.is_current());
+        let why = not_serving(cluster, ours, higher);
+        if !self.claims.witnessed(cluster, alone) {
+            return Err(NotAdmitted::NotServing(why));
+        }
+        self.stop_serving(why);
         Ok(())
+    }
+
+    /// A new epoch is to begin because this member says so, unless it said so only just now.
+    fn mint_above(&mut self, cluster: &ClusterId, known: Epoch, now: u64) -> NotAdmitted {
+        if !self.claims.may_mint(cluster, now) {
+            return NotAdmitted::Doubted(doubted(cluster));
+        }
+        self.must_mint = Some(known);
+        NotAdmitted::NewEpoch
     }
 
     /// Nobody is served any more, those neither who came before the one that knew better.
@@ -192,6 +212,7 @@ impl Core {
     /// The new epoch has begun: positions start anew, sessions come again.
     pub fn epoch_begun(&mut self, head: Cursor) {
         self.must_mint = None;
+        self.claims.settled();
         self.head = head;
         self.state.begin_epoch();
         self.listed.clear();
@@ -213,150 +234,23 @@ fn not_serving(cluster: &ClusterId, ours: Epoch, higher: Epoch) -> String {
     )
 }
 
-#[cfg(test)]
-mod tests {
-    use shared::model::{UnixMillis, sync::Interest};
-
-    use super::*;
-    use crate::{
-        fold::State,
-        writer::{
-            Options,
-            core::{Batch, Request},
-        },
-    };
-
-    const OURS: u64 = 100;
-    const KEY: KeyFingerprint = KeyFingerprint([1; 32]);
-
-    fn epoch(number: u64) -> Epoch {
-        Epoch {
-            created_at: UnixMillis(number),
-            random: 0,
-        }
-    }
-
-    fn id(name: &str) -> ClusterId {
-        ClusterId::new(name).expect("a cluster id")
-    }
-
-    fn core() -> Core {
-        let head = Cursor {
-            epoch: epoch(OURS),
-            ..Cursor::default()
-        };
-        let options = Options {
-            hub: "hub".into(),
-            hub_version: "0".into(),
-            adopt_epoch: false,
-        };
-        Core::new(State::new(), head, UnixMillis(1), options, 0)
-    }
-
-    /// A Hello of a cluster that knows this epoch.
-    fn hello(cluster: &str, known: Option<u64>, cursor: CursorCheck) -> AdmitRequest {
-        AdmitRequest {
-            cluster: id(cluster),
-            key: KEY,
-            hello: Hello {
-                protocol_version: PROTOCOL_VERSION,
-                features: 0,
-                agent_version: "0".into(),
-                highest_epoch: known.map(epoch),
-                cluster_fingerprint: format!("uid-of-{cluster}").into(),
-                instance: format!("instance-of-{cluster}").into(),
-                lease_transitions: 1,
-                cursor: None,
-                exports_digest: None,
-                properties_digest: None,
-                sources_held: Default::default(),
-                interest: Interest::default(),
-            },
-            cursor,
-            silent_holder: None,
-            tombstone_floor: shared::model::Revision(0),
-        }
-    }
-
-    fn handle(core: &mut Core, request: Request) -> Batch {
-        core.handle(request, UnixMillis(2), 1);
-        core.take_batch()
-    }
-
-    fn admit(core: &mut Core, request: AdmitRequest) -> Batch {
-        handle(core, Request::Admit(1, Box::new(request)))
-    }
-
-    /// A health is a fact: the log is not empty after it.
-    fn with_a_fact(core: &mut Core, cluster: &str) {
-        let health = shared::model::Health {
-            kubernetes_version: "v1".into(),
-            control_plane: shared::model::ControlPlane::Ready,
-            failed_checks: Vec::new(),
-        };
-        let fact = shared::model::Fact::HealthReported(std::sync::Arc::new(health));
-        let session = core.sessions[&id(cluster)].session;
-        let observations = vec![shared::model::sync::Observation {
-            sequence: 1,
-            item: shared::model::sync::ObservedItem::Fact(shared::wire::encode_fact(&fact)),
-        }];
-        let cluster = id(cluster);
-        handle(
-            core,
-            Request::Observe {
-                session,
-                cluster,
-                observations,
-            },
-        );
-        assert!(!core.state.holds_no_facts());
-    }
-
-    #[test]
-    fn a_later_epoch_ends_the_sessions_of_those_who_did_not_know_it() {
-        let mut core = core();
-        admit(&mut core, hello("east", None, CursorCheck::Absent));
-        with_a_fact(&mut core, "east");
-        let session = core.sessions[&id("east")].session;
-        let batch = admit(&mut core, hello("west", Some(OURS + 1), CursorCheck::Absent));
-        let closed = |reply: &Reply| matches!(reply, Reply::Close(of, why) if *of == session && why.contains("--adopt-epoch"));
-        assert!(batch.replies.iter().any(closed), "{:?}", batch.replies);
-        assert!(core.not_serving().is_some() && core.sessions.is_empty());
-        // Nothing more is recorded: whoever is silent now was sent away.
-        core.tick(UnixMillis(100_000), 100_000, []);
-        assert!(core.take_batch().payloads.is_empty());
-        let batch = admit(&mut core, hello("east", None, CursorCheck::Absent));
-        let refused = |reply: &Reply| matches!(reply, Reply::NotAdmitted(_, NotAdmitted::NotServing(_)));
-        assert!(batch.replies.iter().any(refused), "{:?}", batch.replies);
-    }
-
-    #[test]
-    fn who_is_not_admitted_neither_stops_nor_rewinds_the_hub() {
-        let mut core = core();
-        admit(&mut core, hello("east", None, CursorCheck::Absent));
-        with_a_fact(&mut core, "east");
-        admit(&mut core, hello("west", None, CursorCheck::Absent));
-        let evict = Command::Evict {
-            cluster: id("west"),
-            operator: "alice".into(),
-        };
-        handle(
-            &mut core,
-            Request::Operate {
-                token: 2,
-                command: evict,
-                confirm: true,
-            },
-        );
-        for request in [
-            hello("west", Some(OURS + 1), CursorCheck::Absent),
-            hello("west", None, CursorCheck::Foreign),
-        ] {
-            let batch = admit(&mut core, request);
-            let refused = |reply: &Reply| matches!(reply, Reply::NotAdmitted(_, NotAdmitted::Refused(_)));
-            assert!(batch.replies.iter().any(refused), "{:?}", batch.replies);
-            assert!(core.not_serving().is_none() && core.must_mint().is_none());
-        }
-        assert!(core.sessions.contains_key(&id("east")));
-    }
+fn doubted(cluster: &ClusterId) -> String {
+    format!(
+        "cluster {cluster} says for the second time within {} minutes that this hub's log was rewound or is of an \
+         older epoch, and was believed the first time. Restart its agent: it then asks for a snapshot. If it goes \
+         on, somebody else has its certificate, or the agent is broken: \
+         `tributary-hub member evict {cluster}` shuts it out",
+        claims::MINT_INTERVAL_MILLIS / 60_000
+    )
 }
+
+fn impossible(cluster: &ClusterId, epoch: Epoch) -> String {
+    format!(
+        "cluster {cluster} says that it knows epoch {epoch}, which no hub can have minted. Remove the annotation of \
+         its Lease tributary-agent that says so and restart its agent; if that does not help, somebody else has its \
+         certificate: `tributary-hub member evict {cluster}` shuts it out"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ use shared::{
 
 use super::{
     admission::{AdmitRequest, Holder},
+    claims::Claims,
     connectivity::Heard,
 };
 use crate::{
@@ -104,6 +105,8 @@ pub enum NotAdmitted {
     Refused(String),
     /// The clusterset is not served.
     NotServing(String),
+    /// What it says of epochs is not believed.
+    Doubted(String),
 }
 
 /// The outcome of an operator's decision.
@@ -156,6 +159,7 @@ pub struct Core {
     pub(super) listed: BTreeSet<ClusterId>,
     pub(super) heard: Heard,
     pub(super) last_session: SessionId,
+    pub(super) claims: Claims,
     pub(super) must_mint: Option<Epoch>,
     pub(super) not_serving: Option<String>,
     pub(super) batch: Batch,
@@ -185,6 +189,7 @@ impl Core {
             listed: BTreeSet::new(),
             heard: Heard::new(now),
             last_session: SessionId(0),
+            claims: Claims::default(),
             must_mint: None,
             not_serving: None,
             batch: Batch {

@@ -291,6 +291,7 @@ impl Writer {
             .log
             .begin_epoch(epoch, Box::new(wire::snapshot::rows(carried)))?;
         self.core.epoch_begun(self.durable);
+        self.metrics.epoch_begun();
         self.snapshot_at = 0;
         tracing::warn!(%epoch, "began a new epoch: the log was rewound, or members know a later one");
         let view = view_of(self.core.state(), self.durable);

@@ -50,6 +50,10 @@ const ROOMS: &[Room] = &[
         may_name: &["crate::fold", "crate::session::machine"],
     },
     Room {
+        path: "hub/src/writer/claims.rs",
+        may_name: &[],
+    },
+    Room {
         path: "hub/src/writer/connectivity.rs",
         may_name: &["crate::fold"],
     },

@@ -1,0 +1,233 @@
+//! Admission: epochs, cursors, and who is believed about them.
+
+use shared::model::{UnixMillis, sync::Interest};
+
+use super::*;
+use crate::{
+    fold::State,
+    writer::{
+        Options,
+        core::{Batch, Request},
+    },
+};
+
+const OURS: u64 = 100;
+const KEY: KeyFingerprint = KeyFingerprint([1; 32]);
+
+fn epoch(number: u64) -> Epoch {
+    Epoch {
+        created_at: UnixMillis(number),
+        random: 0,
+    }
+}
+
+fn id(name: &str) -> ClusterId {
+    ClusterId::new(name).expect("a cluster id")
+}
+
+fn core() -> Core {
+    let head = Cursor {
+        epoch: epoch(OURS),
+        ..Cursor::default()
+    };
+    let options = Options {
+        hub: "hub".into(),
+        hub_version: "0".into(),
+        adopt_epoch: false,
+    };
+    Core::new(State::new(), head, UnixMillis(1), options, 0)
+}
+
+/// A Hello of a cluster that knows this epoch.
+fn hello(cluster: &str, known: Option<u64>, cursor: CursorCheck) -> AdmitRequest {
+    AdmitRequest {
+        cluster: id(cluster),
+        key: KEY,
+        hello: Hello {
+            protocol_version: PROTOCOL_VERSION,
+            features: 0,
+            agent_version: "0".into(),
+            highest_epoch: known.map(epoch),
+            cluster_fingerprint: format!("uid-of-{cluster}").into(),
+            instance: format!("instance-of-{cluster}").into(),
+            lease_transitions: 1,
+            cursor: None,
+            exports_digest: None,
+            properties_digest: None,
+            sources_held: Default::default(),
+            interest: Interest::default(),
+        },
+        cursor,
+        silent_holder: None,
+        tombstone_floor: shared::model::Revision(0),
+    }
+}
+
+fn handle(core: &mut Core, request: Request) -> Batch {
+    core.handle(request, UnixMillis(2), 1);
+    core.take_batch()
+}
+
+fn admit(core: &mut Core, request: AdmitRequest) -> Batch {
+    handle(core, Request::Admit(1, Box::new(request)))
+}
+
+/// A health is a fact: the log is not empty after it.
+fn with_a_fact(core: &mut Core, cluster: &str) {
+    let health = shared::model::Health {
+        kubernetes_version: "v1".into(),
+        control_plane: shared::model::ControlPlane::Ready,
+        failed_checks: Vec::new(),
+    };
+    let fact = shared::model::Fact::HealthReported(std::sync::Arc::new(health));
+    let session = core.sessions[&id(cluster)].session;
+    let observations = vec![shared::model::sync::Observation {
+        sequence: 1,
+        item: shared::model::sync::ObservedItem::Fact(shared::wire::encode_fact(&fact)),
+    }];
+    let cluster = id(cluster);
+    handle(
+        core,
+        Request::Observe {
+            session,
+            cluster,
+            observations,
+        },
+    );
+    assert!(!core.state.holds_no_facts());
+}
+
+fn refused(batch: &Batch, by: impl Fn(&NotAdmitted) -> bool) -> bool {
+    let not = |reply: &Reply| matches!(reply, Reply::NotAdmitted(_, not) if by(not));
+    batch.replies.iter().any(not)
+}
+
+fn not_served(not: &NotAdmitted) -> bool {
+    matches!(not, NotAdmitted::NotServing(why) if why.contains("--adopt-epoch"))
+}
+
+fn doubted(not: &NotAdmitted) -> bool {
+    matches!(not, NotAdmitted::Doubted(why) if why.contains("member evict"))
+}
+
+#[test]
+fn a_later_epoch_that_two_know_ends_the_sessions_of_those_who_did_not_know_it() {
+    let mut core = core();
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    with_a_fact(&mut core, "east");
+    let session = core.sessions[&id("east")].session;
+    for _ in 0..2 {
+        let batch = admit(&mut core, hello("west", Some(OURS + 1), CursorCheck::Absent));
+        assert!(refused(&batch, not_served), "{:?}", batch.replies);
+        assert!(core.not_serving().is_none() && core.sessions.contains_key(&id("east")));
+    }
+    let batch = admit(&mut core, hello("north", Some(OURS + 2), CursorCheck::Absent));
+    assert!(refused(&batch, not_served), "{:?}", batch.replies);
+    let closed = |reply: &Reply| matches!(reply, Reply::Close(of, why) if *of == session && why.contains("--adopt-epoch"));
+    assert!(batch.replies.iter().any(closed), "{:?}", batch.replies);
+    assert!(core.not_serving().is_some() && core.sessions.is_empty());
+    // Nothing more is recorded: whoever is silent now was sent away.
+    core.tick(UnixMillis(100_000), 100_000, []);
+    assert!(core.take_batch().payloads.is_empty());
+    let batch = admit(&mut core, hello("east", None, CursorCheck::Absent));
+    assert!(refused(&batch, not_served), "{:?}", batch.replies);
+}
+
+#[test]
+fn a_later_epoch_that_the_only_member_knows_is_enough() {
+    let mut core = core();
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    with_a_fact(&mut core, "east");
+    let batch = admit(&mut core, hello("east", Some(OURS + 1), CursorCheck::Absent));
+    assert!(refused(&batch, not_served), "{:?}", batch.replies);
+    assert!(core.not_serving().is_some());
+}
+
+/// The epoch that was asked for begins.
+fn begin_epoch(core: &mut Core) {
+    let known = core.must_mint().expect("an epoch is to begin");
+    let head = Cursor {
+        epoch: known.next(UnixMillis(0), 0),
+        ..Cursor::default()
+    };
+    core.epoch_begun(head);
+    core.take_batch();
+}
+
+#[test]
+fn a_member_that_goes_on_saying_that_the_log_was_rewound_is_believed_once() {
+    let mut core = core();
+    for cluster in ["east", "west"] {
+        admit(&mut core, hello(cluster, None, CursorCheck::Absent));
+    }
+    let batch = admit(&mut core, hello("west", None, CursorCheck::Foreign));
+    assert!(refused(&batch, |not| *not == NotAdmitted::NewEpoch));
+    begin_epoch(&mut core);
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    let batch = admit(&mut core, hello("west", None, CursorCheck::Foreign));
+    assert!(refused(&batch, doubted), "{:?}", batch.replies);
+    assert!(core.must_mint().is_none() && core.sessions.contains_key(&id("east")));
+    // Others are believed, and so is it after a while; with a cursor of ours it is welcome at any time.
+    let batch = admit(&mut core, hello("west", None, CursorCheck::OtherEpoch));
+    assert!(
+        batch
+            .replies
+            .iter()
+            .any(|reply| matches!(reply, Reply::Admitted(..)))
+    );
+    let later = 1 + crate::writer::MINT_INTERVAL_MILLIS;
+    let request = hello("west", None, CursorCheck::Foreign);
+    core.handle(Request::Admit(1, Box::new(request)), UnixMillis(2), later);
+    assert!(core.must_mint().is_some());
+}
+
+#[test]
+fn an_empty_hub_rises_above_a_member_once_and_above_no_impossible_epoch() {
+    let mut core = core();
+    let batch = admit(&mut core, hello("west", Some(u64::MAX), CursorCheck::Absent));
+    assert!(
+        refused(&batch, doubted) && core.must_mint().is_none(),
+        "{:?}",
+        batch.replies
+    );
+    admit(&mut core, hello("west", Some(OURS + 7), CursorCheck::Absent));
+    begin_epoch(&mut core);
+    let batch = admit(&mut core, hello("west", Some(OURS + 70), CursorCheck::Absent));
+    assert!(
+        refused(&batch, doubted) && core.must_mint().is_none(),
+        "{:?}",
+        batch.replies
+    );
+    admit(&mut core, hello("east", Some(OURS + 70), CursorCheck::Absent));
+    assert!(core.must_mint().is_some(), "another member is believed");
+}
+
+#[test]
+fn who_is_not_admitted_neither_stops_nor_rewinds_the_hub() {
+    let mut core = core();
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    with_a_fact(&mut core, "east");
+    admit(&mut core, hello("west", None, CursorCheck::Absent));
+    let evict = Command::Evict {
+        cluster: id("west"),
+        operator: "alice".into(),
+    };
+    handle(
+        &mut core,
+        Request::Operate {
+            token: 2,
+            command: evict,
+            confirm: true,
+        },
+    );
+    for request in [
+        hello("west", Some(OURS + 1), CursorCheck::Absent),
+        hello("west", None, CursorCheck::Foreign),
+    ] {
+        let batch = admit(&mut core, request);
+        let membership = |not: &NotAdmitted| matches!(not, NotAdmitted::Refused(_));
+        assert!(refused(&batch, membership), "{:?}", batch.replies);
+        assert!(core.not_serving().is_none() && core.must_mint().is_none());
+    }
+    assert!(core.sessions.contains_key(&id("east")));
+}

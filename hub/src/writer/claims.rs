@@ -1,0 +1,87 @@
+//! What members say of epochs that this hub cannot know by itself, and how far one of them is believed: a member's
+//! word may cost the others a new epoch now and then, and never their service.
+//! Pure: time is an argument. It is volatile: a hub that starts anew may have been rewound, and believes again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shared::model::{ClusterId, Epoch, UnixMillis};
+
+/// One member's word leads to one new epoch within this time: a log is rewound only while its hub is stopped, and
+/// so no honest member says it twice to one that runs.
+pub const MINT_INTERVAL_MILLIS: u64 = 10 * 60 * 1000;
+/// Members that must know a later epoch before a hub with facts stops serving the others.
+pub const LATER_EPOCH_WITNESSES: usize = 2;
+/// The end of the year 9999. No hub mints an epoch after it, and above it there must be room for another.
+const EPOCH_LATEST: UnixMillis = UnixMillis(253_402_300_799_999);
+
+/// What was claimed in this process's life; at most one entry per certificate of the clusterset.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    minted: BTreeMap<ClusterId, u64>,
+    witnesses: BTreeSet<ClusterId>,
+}
+
+impl Claims {
+    /// Whether the word of this member leads to a new epoch; if so, it is used up for a while.
+    pub(super) fn may_mint(&mut self, cluster: &ClusterId, now: u64) -> bool {
+        let before = self.minted.get(cluster);
+        let may = before.is_none_or(|&at| now.saturating_sub(at) >= MINT_INTERVAL_MILLIS);
+        if may {
+            self.minted.insert(cluster.clone(), now);
+        }
+        may
+    }
+
+    /// This member knows a later epoch. True when that is enough to stop serving; `alone`: there is no other member.
+    pub(super) fn witnessed(&mut self, cluster: &ClusterId, alone: bool) -> bool {
+        self.witnesses.insert(cluster.clone());
+        alone || self.witnesses.len() >= LATER_EPOCH_WITNESSES
+    }
+
+    /// This member does not say so any more.
+    pub(super) fn withdrawn(&mut self, cluster: &ClusterId) {
+        self.witnesses.remove(cluster);
+    }
+
+    /// A later epoch has begun here: what was known before it is settled.
+    pub(super) fn settled(&mut self) {
+        self.witnesses.clear();
+    }
+}
+
+/// Whether a hub can have minted this epoch.
+pub(super) fn is_possible(epoch: Epoch) -> bool {
+    epoch.created_at <= EPOCH_LATEST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> ClusterId {
+        ClusterId::new(name).expect("a cluster id")
+    }
+
+    #[test]
+    fn each_member_has_one_epoch_per_interval() {
+        let mut claims = Claims::default();
+        assert!(claims.may_mint(&id("east"), 5));
+        assert!(!claims.may_mint(&id("east"), 4 + MINT_INTERVAL_MILLIS));
+        assert!(claims.may_mint(&id("west"), 6), "another member has its own");
+        assert!(claims.may_mint(&id("east"), 5 + MINT_INTERVAL_MILLIS));
+        assert!(!claims.may_mint(&id("east"), 6 + MINT_INTERVAL_MILLIS));
+    }
+
+    #[test]
+    fn two_members_are_witnesses_and_one_is_only_when_it_is_alone() {
+        let mut claims = Claims::default();
+        assert!(!claims.witnessed(&id("east"), false));
+        assert!(!claims.witnessed(&id("east"), false), "the same one counts once");
+        claims.withdrawn(&id("east"));
+        assert!(!claims.witnessed(&id("west"), false));
+        assert!(claims.witnessed(&id("east"), false));
+        claims.settled();
+        assert!(!claims.witnessed(&id("west"), false));
+        assert!(claims.witnessed(&id("west"), true));
+    }
+}
