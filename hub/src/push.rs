@@ -106,6 +106,11 @@ impl Push {
         self.added.extend(added.into_iter().map(|name| (name, None)));
     }
 
+    /// The namespaces that the member is interested in.
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.interest.namespaces
+    }
+
     /// How many namespaces the member is interested in; `None`: all.
     pub fn interest_size(&self) -> Option<usize> {
         match &self.interest.namespaces {

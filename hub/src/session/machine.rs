@@ -11,14 +11,25 @@ use shared::model::{
     ClusterId, Cursor, Fact, FactKey, ListingGroup,
     fact::MEMBER_FACTS_MAX,
     sync::{
-        AgentMessage, Hello, HubMessage, Observation, ObservedItem, PROTOCOL_VERSION, Refused, UpTo, Welcome,
+        AgentMessage, Hello, HubMessage, Namespaces, Observation, ObservedItem, PROTOCOL_VERSION, Refused,
+        UpTo, Welcome,
     },
 };
 
 use crate::{push::Push, view::View};
 
-/// How often each side says something, in milliseconds.
+/// How often an agent says something, in milliseconds; the hub answers with a heartbeat of its own, if it has said
+/// nothing meanwhile.
 pub const HEARTBEAT_INTERVAL_MILLIS: u64 = 1_000;
+/// Silence of the hub before a heartbeat of the agent that it answers, in milliseconds.
+const ANSWER_AFTER_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS / 2;
+/// The hub's own silence after which it says something unasked: later than an answer, which costs less.
+pub const SAY_UNASKED_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS + ANSWER_AFTER_MILLIS;
+/// News of sources are gathered for so long after the last ones: when a fleet comes back at once, each member would
+/// hear of each other one by one.
+const SOURCES_GATHER_MILLIS: u64 = 250;
+/// Sources of one message.
+const SOURCES_OF_A_MESSAGE: usize = 256;
 /// Silence after which a stream is given up, in milliseconds.
 pub const SILENCE_MAX_MILLIS: u64 = 10_000;
 /// Observations that a member may have unacknowledged.
@@ -116,7 +127,9 @@ pub struct Session {
     acknowledged_said: u64,
     refused: VecDeque<Refused>,
     pings: VecDeque<u64>,
-    sources_version: u64,
+    /// The agent said a heartbeat that was not answered yet.
+    asked: bool,
+    sources: ToldSources,
     listings: Listings,
 }
 
@@ -174,7 +187,8 @@ impl Session {
             acknowledged_said: 0,
             refused: VecDeque::new(),
             pings: VecDeque::new(),
-            sources_version: 0,
+            asked: false,
+            sources: ToldSources::default(),
             listings: Listings::default(),
         }
     }
@@ -189,7 +203,10 @@ impl Session {
             (_, AgentMessage::Goodbye) => Ok(vec![Effect::Goodbye]),
             (_, AgentMessage::Pong(nonce)) => Ok(vec![Effect::Pong(nonce)]),
             (Phase::Admitting(_), _) => Err(Violation::BeforeWelcome),
-            (Phase::Open { .. }, AgentMessage::Heartbeat) => Ok(vec![]),
+            (Phase::Open { .. }, AgentMessage::Heartbeat) => {
+                self.asked = true;
+                Ok(vec![])
+            }
             (Phase::Open { .. }, AgentMessage::Observations(observations)) => {
                 self.on_observations(observations)
             }
@@ -206,6 +223,14 @@ impl Session {
                 let fits = push.interest_size().is_none_or(|size| size <= bound);
                 fits.then(Vec::new).ok_or(Violation::InterestTooLarge)
             }
+        }
+    }
+
+    /// What the member wants to hear about, once it is admitted.
+    pub fn interest(&self) -> Option<&Namespaces> {
+        match &self.phase {
+            Phase::Open { push, .. } => Some(push.namespaces()),
+            _ => None,
         }
     }
 
@@ -299,12 +324,13 @@ impl Session {
     /// The next thing to say, if there is any; call it until it returns `None`.
     /// A refusal goes out before the acknowledgement that covers it.
     pub fn poll(&mut self, view: &View, now: u64) -> Option<HubMessage> {
-        let message = self.next_message(view, now)?;
+        let asked = std::mem::take(&mut self.asked);
+        let message = self.next_message(view, now, asked)?;
         self.said_at = now;
         Some(message)
     }
 
-    fn next_message(&mut self, view: &View, now: u64) -> Option<HubMessage> {
+    fn next_message(&mut self, view: &View, now: u64, asked: bool) -> Option<HubMessage> {
         if let Some(nonce) = self.pings.pop_front() {
             return Some(HubMessage::Ping(nonce));
         }
@@ -321,17 +347,22 @@ impl Session {
             self.acknowledged_said = self.acknowledged;
             return Some(HubMessage::Acknowledged(self.acknowledged));
         }
-        if let Some(sources) = due_sources(&mut self.sources_version, push, view) {
+        if let Some(sources) = self.sources.due(push, view, now) {
             return Some(sources);
         }
         if let Some(message) = push.next(view) {
             return Some(message);
         }
         // Passing over what concerns others may have settled what a source waited for.
-        if let Some(sources) = due_sources(&mut self.sources_version, push, view) {
+        if let Some(sources) = self.sources.due(push, view, now) {
             return Some(sources);
         }
-        (now >= self.said_at + HEARTBEAT_INTERVAL_MILLIS).then(|| {
+        let silence = if asked {
+            ANSWER_AFTER_MILLIS
+        } else {
+            SAY_UNASKED_MILLIS
+        };
+        (now >= self.said_at + silence).then(|| {
             let up_to: Option<UpTo> = push.idle_up_to(view);
             HubMessage::Heartbeat(up_to)
         })
@@ -341,8 +372,9 @@ impl Session {
     pub fn next_deadline(&self) -> u64 {
         let wait = match self.phase {
             Phase::AwaitingHello | Phase::Admitting(_) => return self.heard_at + HELLO_WAIT_MILLIS,
-            Phase::Open { .. } => self.said_at + HEARTBEAT_INTERVAL_MILLIS,
+            Phase::Open { .. } => self.said_at + SAY_UNASKED_MILLIS,
         };
+        let wait = self.sources.waiting_until.unwrap_or(wait).min(wait);
         wait.min(self.heard_at + SILENCE_MAX_MILLIS)
     }
 
@@ -356,13 +388,38 @@ impl Session {
     }
 }
 
-/// The sources that changed and may be told: everything that was recorded with them has been sent.
-fn due_sources(version: &mut u64, push: &Push, view: &View) -> Option<HubMessage> {
-    let (told, sources) = view.sources_after(*version, push.settled()?);
-    (!sources.is_empty()).then(|| {
-        *version = told;
-        HubMessage::SourcesChanged(sources)
-    })
+/// What the member was told of the sources.
+#[derive(Debug, Default)]
+struct ToldSources {
+    version: u64,
+    /// More is not told before this time.
+    not_before: u64,
+    /// Something waits until then.
+    waiting_until: Option<u64>,
+}
+
+impl ToldSources {
+    /// The sources that changed and may be told: everything that was recorded with them has been sent.
+    fn due(&mut self, push: &Push, view: &View, now: u64) -> Option<HubMessage> {
+        self.waiting_until = None;
+        if view.sources_version() == self.version {
+            return None;
+        }
+        let settled = push.settled()?;
+        if now < self.not_before {
+            self.waiting_until = Some(self.not_before);
+            return None;
+        }
+        let (told, sources) = view.sources_after(self.version, settled, SOURCES_OF_A_MESSAGE);
+        if sources.is_empty() {
+            return None;
+        }
+        self.version = told;
+        if sources.len() < SOURCES_OF_A_MESSAGE {
+            self.not_before = now + SOURCES_GATHER_MILLIS;
+        }
+        Some(HubMessage::SourcesChanged(sources))
+    }
 }
 
 #[cfg(test)]

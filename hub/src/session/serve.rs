@@ -214,7 +214,7 @@ impl SessionStream {
 
     /// Runs until the session ends; the status says why.
     async fn drive(&mut self) -> Status {
-        let mut changed = self.service.view.subscribe();
+        let mut listener = self.service.view.listen(&self.cluster);
         let (writer, outgoing) = (self.service.writer.clone(), self.outgoing.clone());
         let drain = self.service.drain.clone();
         let expiry = self.expiry();
@@ -238,7 +238,7 @@ impl SessionStream {
                     },
                 },
                 message = self.incoming.message(), if self.effects.len() < EFFECTS_MAX => self.on_message(message).await,
-                Ok(()) = changed.changed() => Ok(()),
+                () = listener.woken() => Ok(()),
                 () = tokio::time::sleep_until(expiry) => Err(Status::unauthenticated(
                     "the certificate that opened this session has expired: connect with a renewed one",
                 )),
@@ -248,6 +248,9 @@ impl SessionStream {
             };
             if let Err(status) = step {
                 return status;
+            }
+            if let Some(namespaces) = self.machine.interest() {
+                listener.follow(namespaces);
             }
             more_to_say = true;
         }

@@ -295,7 +295,7 @@ impl Writer {
         self.snapshot_at = 0;
         tracing::warn!(%epoch, "began a new epoch: the log was rewound, or members know a later one");
         let view = view_of(self.core.state(), self.durable);
-        self.view.write(|published| published.replace(view));
+        self.view.replace(view);
         self.commit()
     }
 
@@ -353,9 +353,6 @@ fn publish(
 ) {
     let unchanged = publications.is_empty() && sources.is_none() && view.read().head() == head;
     if !unchanged {
-        view.write(|view| {
-            view.publish(head, publications, TOMBSTONES_MAX);
-            view.set_sources(sources.into_iter().flatten());
-        });
+        view.publish(head, publications, sources, TOMBSTONES_MAX);
     }
 }

@@ -216,15 +216,60 @@ fn sources_are_told_only_after_what_was_recorded_with_them() {
     view.publish(head(6), Vec::new(), 10);
     view.set_sources([source(true)]);
     let said = say_all(&mut session, &view, 0);
+    assert!(
+        !said
+            .iter()
+            .any(|message| matches!(message, HubMessage::SourcesChanged(_)))
+    );
+    // News that follow the last ones closely are gathered.
+    assert_eq!(session.next_deadline(), SOURCES_GATHER_MILLIS);
+    let said = say_all(&mut session, &view, SOURCES_GATHER_MILLIS);
     assert_eq!(said.last(), Some(&HubMessage::SourcesChanged(vec![source(true)])));
+}
+
+#[test]
+fn many_sources_come_in_bounded_messages() {
+    let mut view = View::new(Cursor::default(), Revision(0));
+    let source = |number: usize| Source {
+        cluster: ClusterId::new(&format!("member-{number}")).expect("valid"),
+        state: SourceState::Live,
+        listed: true,
+    };
+    view.set_sources((0..SOURCES_OF_A_MESSAGE + 1).map(source));
+    let mut session = open(false);
+    let told = say_all(&mut session, &view, 0)
+        .into_iter()
+        .filter_map(|message| match message {
+            HubMessage::SourcesChanged(sources) => Some(sources.len()),
+            _ => None,
+        });
+    assert_eq!(told.collect::<Vec<_>>(), [SOURCES_OF_A_MESSAGE, 1]);
+}
+
+#[test]
+fn a_heartbeat_of_the_agent_is_answered_after_a_silence() {
+    let (mut session, view) = (open(false), View::default());
+    say_all(&mut session, &view, 0);
+    let mut answer = |now| {
+        session
+            .on_message(AgentMessage::Heartbeat, now)
+            .expect("in order");
+        say_all(&mut session, &view, now)
+    };
+    assert!(answer(ANSWER_AFTER_MILLIS - 1).is_empty());
+    assert!(matches!(
+        answer(ANSWER_AFTER_MILLIS)[..],
+        [HubMessage::Heartbeat(_)]
+    ));
+    assert!(answer(ANSWER_AFTER_MILLIS + 1).is_empty());
 }
 
 #[test]
 fn heartbeats_fill_the_silence_and_silence_ends_the_session() {
     let (mut session, view) = (open(false), View::default());
     say_all(&mut session, &view, 0);
-    assert_eq!(session.next_deadline(), HEARTBEAT_INTERVAL_MILLIS);
-    let said = say_all(&mut session, &view, HEARTBEAT_INTERVAL_MILLIS);
+    assert_eq!(session.next_deadline(), SAY_UNASKED_MILLIS);
+    let said = say_all(&mut session, &view, SAY_UNASKED_MILLIS);
     assert!(matches!(said[..], [HubMessage::Heartbeat(_)]));
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS - 1), Ok(()));
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Err(Violation::Silent));

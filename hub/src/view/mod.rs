@@ -1,17 +1,20 @@
 //! What is published: the derived objects as of the last durable event, ready to be sent.
 //! It owns encoded items, an index of what changed when, and what is known of each source.
 //! It is written by the writer after a batch is durable, never before; it decides nothing.
+//! `shared`: how writer and readers hold it together. `listeners`: who is woken by which change.
+
+mod listeners;
+mod shared_view;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     ops::Bound,
-    sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use bytes::Bytes;
 use shared::model::{ClusterId, Cursor, Revision, sync::Source};
-use tokio::sync::watch;
 
+pub use self::{listeners::Listener, shared_view::SharedView};
 use crate::fold::DerivedKey;
 
 /// Most recent heads whose hashes are kept for checking cursors without reading the log.
@@ -84,6 +87,8 @@ pub struct View {
     tombstones: BTreeSet<(Revision, DerivedKey)>,
     tombstone_floor: Revision,
     sources: BTreeMap<ClusterId, SourceEntry>,
+    /// The source of each version that is still the present one of its source.
+    sources_changed: BTreeMap<u64, ClusterId>,
     sources_version: u64,
 }
 
@@ -199,30 +204,42 @@ impl View {
     /// States what is known of the sources; only what differs counts as a change. Call it after
     /// [`View::publish`]: a source's state may be told only with everything up to the head.
     pub fn set_sources(&mut self, sources: impl IntoIterator<Item = Source>) {
-        let (version, since) = (self.sources_version + 1, self.head.revision);
+        let since = self.head.revision;
         for source in sources {
-            let known = self.sources.get(&source.cluster).map(|entry| &entry.source);
-            if known != Some(&source) {
-                self.sources_version = version;
-                self.sources.insert(
-                    source.cluster.clone(),
-                    SourceEntry {
-                        version,
-                        since,
-                        source,
-                    },
-                );
+            let known = self.sources.get(&source.cluster);
+            if known.is_some_and(|known| known.source == source) {
+                continue;
             }
+            if let Some(known) = known {
+                self.sources_changed.remove(&known.version);
+            }
+            self.sources_version += 1;
+            let version = self.sources_version;
+            let cluster = source.cluster.clone();
+            self.sources_changed.insert(version, cluster.clone());
+            let entry = SourceEntry {
+                version,
+                since,
+                source,
+            };
+            self.sources.insert(cluster, entry);
         }
     }
 
-    /// The sources that changed after `version`, as far as a member may hear of them that has everything up
-    /// to `settled`: hearing that a source is listed before its objects arrived would delete them.
-    /// Returns the version to go on from.
-    pub fn sources_after(&self, version: u64, settled: Revision) -> (u64, Vec<Source>) {
-        let due = |entry: &&SourceEntry| entry.version > version && entry.since <= settled;
-        let due: Vec<_> = self.sources.values().filter(due).collect();
-        let version = due.iter().map(|entry| entry.version).max().unwrap_or(version);
+    /// The sources that changed after `version`, at most `limit` of them, as far as a member may hear of them that
+    /// has everything up to `settled`: hearing that a source is listed before its objects arrived would delete
+    /// them. Returns the version to go on from.
+    pub fn sources_after(&self, version: u64, settled: Revision, limit: usize) -> (u64, Vec<Source>) {
+        let changed = self
+            .sources_changed
+            .range((Bound::Excluded(version), Bound::Unbounded));
+        // Versions and revisions grow together.
+        let due: Vec<&SourceEntry> = changed
+            .filter_map(|(_, cluster)| self.sources.get(cluster))
+            .take_while(|entry| entry.since <= settled)
+            .take(limit)
+            .collect();
+        let version = due.last().map_or(version, |entry| entry.version);
         (
             version,
             due.into_iter().map(|entry| entry.source.clone()).collect(),
@@ -281,45 +298,5 @@ impl View {
     /// How many objects and tombstones there are.
     pub fn len(&self) -> (usize, usize) {
         (self.entries.len() - self.tombstones.len(), self.tombstones.len())
-    }
-}
-
-/// The view as writer and sessions share it: one writes, everyone reads, waiting costs a number.
-#[derive(Debug, Clone)]
-pub struct SharedView {
-    view: Arc<RwLock<View>>,
-    version: watch::Sender<u64>,
-}
-
-impl SharedView {
-    /// Shares a view.
-    pub fn new(view: View) -> Self {
-        Self {
-            view: Arc::new(RwLock::new(view)),
-            version: watch::Sender::new(0),
-        }
-    }
-
-    /// Looks at it. Short: the writer waits.
-    pub fn read(&self) -> RwLockReadGuard<'_, View> {
-        self.view
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Changes it and wakes everyone who waits.
-    pub fn write(&self, change: impl FnOnce(&mut View)) {
-        let mut guard: RwLockWriteGuard<'_, View> = self
-            .view
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        change(&mut guard);
-        drop(guard);
-        self.version.send_modify(|version| *version += 1);
-    }
-
-    /// Tells of changes: the number grows with each.
-    pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.version.subscribe()
     }
 }

@@ -1,0 +1,86 @@
+//! The view as the writer and its readers hold it together: one writes, everyone reads, and only those wait for a
+//! change whom it concerns. It never looks into what it holds.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use shared::model::{
+    ClusterId, Cursor,
+    sync::{Namespaces, Source},
+};
+use tokio::sync::watch;
+
+use super::{Listener, Publication, Room, View, listeners::Listeners, room};
+
+/// One view, many hands.
+#[derive(Debug, Clone)]
+pub struct SharedView {
+    view: Arc<RwLock<View>>,
+    version: watch::Sender<u64>,
+    listeners: Listeners,
+}
+
+impl SharedView {
+    /// Shares a view.
+    pub fn new(view: View) -> Self {
+        Self {
+            view: Arc::new(RwLock::new(view)),
+            version: watch::Sender::new(0),
+            listeners: Listeners::default(),
+        }
+    }
+
+    /// Looks at it. Short: the writer waits.
+    pub fn read(&self) -> RwLockReadGuard<'_, View> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes what a durable batch changed, and wakes those whom it concerns.
+    pub fn publish(
+        &self,
+        head: Cursor,
+        changes: Vec<Publication>,
+        sources: Option<Vec<Source>>,
+        tombstones_max: usize,
+    ) {
+        let rooms: BTreeSet<Room> = changes.iter().filter_map(|change| room(&change.key)).collect();
+        let (known, told) = self.change(|view| {
+            let known = view.sources_version();
+            view.publish(head, changes, tombstones_max);
+            view.set_sources(sources.into_iter().flatten());
+            (known, view.sources_version())
+        });
+        match known == told {
+            true => self.listeners.wake(&rooms),
+            false => self.listeners.wake_all(),
+        }
+    }
+
+    /// Puts a view of a new epoch in its place.
+    pub fn replace(&self, view: View) {
+        self.change(|published| published.replace(view));
+        self.listeners.wake_all();
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut View) -> T) -> T {
+        let mut guard: RwLockWriteGuard<'_, View> = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let outcome = change(&mut guard);
+        drop(guard);
+        self.version.send_modify(|version| *version += 1);
+        outcome
+    }
+
+    /// Tells of every change: the number grows with each.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// Tells of changes that concern a member: its own room, what is known of sources, and the namespaces of its
+    /// interest once that is stated.
+    pub fn listen(&self, member: &ClusterId) -> Listener {
+        self.listeners
+            .add(Some(Room::Member(member.clone())), &Namespaces::default())
+    }
+}
