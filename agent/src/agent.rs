@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
     model::ClusterId,
-    shell::{Readiness, Supervisor},
+    shell::{Readiness, Supervisor, random},
     tls::HubConnector,
 };
 use tokio::sync::watch;
@@ -115,6 +115,7 @@ pub async fn start(
     let listed = readiness.handle("cluster listed");
     supervisor.spawn("readiness", async move {
         tokio::select! {
+            biased;
             () = drain.cancelled() => return Ok(()),
             () = known(&watches) => {}
         }
@@ -127,7 +128,7 @@ pub async fn start(
 
 /// Fresh for every start.
 fn instance() -> String {
-    format!("{:032x}", rand::random::<u128>())
+    format!("{:032x}", random::<u128>())
 }
 
 async fn fingerprint(client: &Client) -> anyhow::Result<String> {

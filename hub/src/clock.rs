@@ -1,14 +1,17 @@
 //! The hub's clocks: monotonic milliseconds for deadlines, the wall clock for what is recorded.
 //! The only place that reads them; everything else is given numbers.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shared::model::UnixMillis;
+use tokio::time::Instant;
 
 /// A clock that counts from its making.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     started: Instant,
+    /// In a simulation, where the wall clock goes with the monotonic one: what it showed at the start.
+    wall_at_start: Option<UnixMillis>,
 }
 
 impl Clock {
@@ -16,6 +19,15 @@ impl Clock {
     pub fn start() -> Self {
         Self {
             started: Instant::now(),
+            wall_at_start: None,
+        }
+    }
+
+    /// A clock for simulations: the wall shows `wall` now, and from then on what the runtime's time adds.
+    pub fn simulated(wall: UnixMillis) -> Self {
+        Self {
+            started: Instant::now(),
+            wall_at_start: Some(wall),
         }
     }
 
@@ -31,12 +43,17 @@ impl Clock {
 
     /// The instant at a number of monotonic milliseconds.
     pub fn instant(&self, at: u64) -> Instant {
-        self.started + std::time::Duration::from_millis(at)
+        self.started + Duration::from_millis(at)
     }
 
     /// The wall clock; before 1970 it is 1970.
     pub fn wall(&self) -> UnixMillis {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        match self.wall_at_start {
+            Some(wall) => UnixMillis(wall.0.saturating_add(self.now())),
+            None => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+            }
+        }
     }
 }

@@ -44,6 +44,9 @@ impl HubMetrics {
     }
 }
 
+/// The way to a writer that runs, and how it ended.
+type SpawnedWriter = (WriterHandle, oneshot::Receiver<Result<(), WriterError>>);
+
 /// A hub whose writer runs.
 pub struct Hub {
     /// The clusterset that it serves.
@@ -64,9 +67,34 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Replays the log and starts the writer. It blocks while it replays.
-    pub fn start(log: Box<dyn Log>, options: Options, metrics: HubMetrics) -> anyhow::Result<Self> {
-        let clock = Clock::start();
+    /// Replays the log and starts the writer on its thread. It blocks while it replays.
+    pub fn start(
+        log: Box<dyn Log>,
+        options: Options,
+        clock: Clock,
+        metrics: HubMetrics,
+    ) -> anyhow::Result<Self> {
+        let on_thread = |writer: Writer| writer.spawn().context("cannot start the writer's thread");
+        Self::start_writer(log, options, clock, metrics, on_thread)
+    }
+
+    /// [`Hub::start`] with the writer as a task, for simulations over a log in memory. Needs a runtime.
+    pub fn start_task(
+        log: Box<dyn Log>,
+        options: Options,
+        clock: Clock,
+        metrics: HubMetrics,
+    ) -> anyhow::Result<Self> {
+        Self::start_writer(log, options, clock, metrics, |writer| Ok(writer.spawn_task()))
+    }
+
+    fn start_writer(
+        log: Box<dyn Log>,
+        options: Options,
+        clock: Clock,
+        metrics: HubMetrics,
+        spawn: impl FnOnce(Writer) -> anyhow::Result<SpawnedWriter>,
+    ) -> anyhow::Result<Self> {
         let reader = log.reader();
         let (state, head) = replay::replay(&reader).context("the event log cannot be replayed")?;
         tracing::info!(
@@ -79,7 +107,7 @@ impl Hub {
         );
         let clusterset = log.clusterset().clone();
         let (writer, view) = Writer::new(state, log, options, clock, metrics.writer);
-        let (writer, writer_ended) = writer.spawn().context("cannot start the writer's thread")?;
+        let (writer, writer_ended) = spawn(writer)?;
         let sessions = TaskTracker::new();
         Ok(Self {
             clusterset,
@@ -138,6 +166,7 @@ impl Hub {
         let ticking = writer.clone();
         let mut ended = writer_ended;
         tokio::select! {
+            biased;
             ended = &mut ended => return ended.context("the writer's thread panicked")?.map_err(Into::into),
             _gone = ticking.tick() => {}
             () = shutdown.drain().cancelled() => {

@@ -6,7 +6,7 @@ use proto::v1::sync_server::SyncServer;
 use shared::{
     identity::Role,
     model::Epoch,
-    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor},
+    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, random},
     tls::{HTTP2_KEEPALIVE_INTERVAL, Reloader, TlsMetrics, accept, install_crypto_provider, tcp_connections},
 };
 use tokio::net::TcpListener;
@@ -67,8 +67,14 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     };
     let (data, clusterset) = (args.data.clone(), identity.clusterset.clone());
     let hub = tokio::task::spawn_blocking(move || -> anyhow::Result<Hub> {
-        let new_epoch = Epoch::default().next(Clock::start().wall(), rand::random());
-        Hub::start(log::open(&data, &clusterset, new_epoch)?, options, hub_metrics)
+        let clock = Clock::start();
+        let new_epoch = Epoch::default().next(clock.wall(), random());
+        Hub::start(
+            log::open(&data, &clusterset, new_epoch)?,
+            options,
+            clock,
+            hub_metrics,
+        )
     })
     .await
     .context("opening the event log panicked")??;

@@ -10,6 +10,7 @@ use clap::Parser;
 use hub::{
     args::{Cli, Command},
     certs::{CertificateAuthority, Subject, Validity},
+    clock::Clock,
     hub::{Hub, HubMetrics},
     log::{MemoryDisk, MemoryLog},
     writer::Options,
@@ -124,7 +125,7 @@ async fn serve(authority: &CertificateAuthority, clusterset: &Clusterset) -> u16
         adopt_epoch: false,
     };
     let metrics = HubMetrics::register(&mut Registry::default());
-    let hub = Hub::start(Box::new(log), options, metrics).expect("started");
+    let hub = Hub::start(Box::new(log), options, Clock::start(), metrics).expect("started");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
     let port = listener.local_addr().expect("an address").port();
     let incoming = accept(tcp_connections(listener), credentials, TlsMetrics::default());

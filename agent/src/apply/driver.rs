@@ -4,7 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::Client;
-use shared::{model::ServiceKey, shell::Backoff};
+use shared::{
+    model::ServiceKey,
+    shell::{Backoff, random},
+};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -70,6 +73,7 @@ impl Driver {
     pub async fn run(self, drain: CancellationToken) -> anyhow::Result<()> {
         let shared = self.shared.clone();
         tokio::select! {
+            biased;
             () = self.work(&drain) => Ok(()),
             () = follow_schema(&shared) => Ok(()),
             () = follow_listings(&shared) => Ok(()),
@@ -87,10 +91,10 @@ impl Driver {
                 () = drain.cancelled() => break,
                 Some(joined) = running.join_next(), if !running.is_empty() => {
                     let (service, outcome) = done(joined);
-                    work.done(service, outcome, planned, Instant::now(), rand::random());
+                    work.done(service, outcome, planned, Instant::now(), random());
                 }
-                services = self.shared.queue.taken() => work.marked(services, planned),
                 namespaces = self.namespaces.taken() => self.shared.mark_namespaces(&namespaces),
+                services = self.shared.queue.taken() => work.marked(services, planned),
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
             work.measure(&self.shared.metrics);
@@ -131,20 +135,21 @@ async fn follow_schema(shared: &Shared) {
                 match *lock(&shared.served) == Some(ServedFields::ALL) {
                     true => SCHEMA_INTERVAL,
                     // an API server describes a definition some time after it serves it
-                    false => lacking.failed(rand::random()),
+                    false => lacking.failed(random()),
                 }
             }
             Err(error) => {
                 warn!(%error, "cannot read /openapi/v3, and so not which fields ServiceImport has here");
-                backoff.failed(rand::random())
+                backoff.failed(random())
             }
         };
         tokio::select! {
+            biased;
             () = tokio::time::sleep(wait) => {}
             () = shared.schema_changed.notified() => {
                 known = None;
                 // writes keep saying so until the API server itself has noticed
-                tokio::time::sleep(backoff.failed(rand::random())).await;
+                tokio::time::sleep(backoff.failed(random())).await;
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -18,11 +18,14 @@ use shared::{
         Epoch, FactKey,
         sync::{AgentMessage, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX, Namespaces},
     },
-    shell::Backoff,
+    shell::{Backoff, random},
     tls::{self, HubConnector},
     wire,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, Streaming};
@@ -157,8 +160,9 @@ impl Link {
             if started.elapsed() >= GOOD_SESSION {
                 backoff.succeeded();
             }
-            let wait = backoff.failed(rand::random());
+            let wait = backoff.failed(random());
             tokio::select! {
+                biased;
                 () = drain.cancelled() => return Ok(()),
                 () = tokio::time::sleep(wait) => {}
             }
@@ -169,6 +173,7 @@ impl Link {
     async fn namespaces_listed(&self, drain: &CancellationToken) -> bool {
         let mut listed = self.namespaces.listed();
         tokio::select! {
+            biased;
             () = drain.cancelled() => false,
             listed = listed.wait_for(|listed| *listed) => listed.is_ok(),
         }
@@ -176,6 +181,7 @@ impl Link {
 
     async fn session(&mut self, generation: &mut u64, drain: &CancellationToken) -> End {
         let channel = tokio::select! {
+            biased;
             () = drain.cancelled() => return End::Drain,
             channel = self.connector.connect() => match channel {
                 Ok(channel) => channel,
@@ -211,6 +217,7 @@ impl Link {
         // The channel is new and has room.
         let _ = outgoing.try_send(hello);
         let incoming = tokio::select! {
+            biased;
             () = drain.cancelled() => return End::Drain,
             stream = client.stream(ReceiverStream::new(messages)) => match stream {
                 Ok(response) => response.into_inner(),
@@ -302,7 +309,7 @@ impl Stream<'_> {
                 }
                 Ok(()) = outbox_changed.changed() => {}
                 _ = namespaces_changed.taken() => self.follow_namespaces(),
-                () = tokio::time::sleep_until(deadline.into()) => {
+                () = tokio::time::sleep_until(deadline) => {
                     if let Err(violation) = self.session.check_silence(self.now()) {
                         return End::Broken(violation.to_string());
                     }

@@ -1,15 +1,13 @@
 //! The task that observes: it follows the watches and the health probe, and keeps the outbox true.
 //! It owns the observer; nothing else states facts.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Client;
 use shared::{
     api::ClusterProperty,
     model::{Fact, FactKey, Health, ListingGroup, ServiceKey},
+    shell::random,
     wire::encode_fact,
 };
 use tokio::sync::{mpsc, watch};
@@ -23,6 +21,9 @@ use crate::{
     outbox::Outbox,
     watch::{Dirty, Watched, Watches},
 };
+
+/// By which part of the interval probes of different agents are spread.
+const PROBE_SPREAD: f64 = 0.1;
 
 /// What observing needs and feeds.
 pub struct Observing {
@@ -53,6 +54,7 @@ impl Observing {
         let (mut health_known, mut exports_complete) = (false, false);
         loop {
             tokio::select! {
+                biased;
                 () = drain.cancelled() => return Ok(()),
                 () = &mut probing => {}
                 () = &mut exports_known, if !exports_complete => {
@@ -66,14 +68,15 @@ impl Observing {
                     let fact = encode_fact(&Fact::HealthReported(report));
                     self.outbox().set(FactKey::Health, Some(fact));
                 }
+                _ = properties_changed.taken() => self.look_at_properties(),
+                Ok(()) = properties_listed.changed() => self.look_at_properties(),
+                // Last, for it may always have something.
                 services = changed.taken() => {
                     // Before everything is known, what changed is looked at with everything else.
                     if self.watches.exports_known() {
                         self.look(services);
                     }
                 }
-                _ = properties_changed.taken() => self.look_at_properties(),
-                Ok(()) = properties_listed.changed() => self.look_at_properties(),
             }
             let complete = self.properties.is_listed() && health_known;
             if complete && !self.outbox().is_complete(ListingGroup::Properties) {
@@ -136,7 +139,7 @@ pub async fn known(watches: &Watches) {
 /// Asks for the control plane's health again and again; a report that is not taken yet waits.
 async fn probe(mut probe: Probe, reports: mpsc::Sender<Arc<Health>>) {
     // Spread, so that a fleet that was started at one moment does not ask at one moment.
-    let spread = Duration::from_millis(rand::random_range(0..PROBE_INTERVAL.as_millis() as u64 / 10));
+    let spread = PROBE_INTERVAL.mul_f64(PROBE_SPREAD * random::<f64>());
     let mut interval = tokio::time::interval(PROBE_INTERVAL + spread);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

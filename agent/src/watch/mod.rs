@@ -22,7 +22,7 @@ use shared::{
         names::{AGENT_MANAGER, LABEL_KUBERNETES_SERVICE_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME},
     },
     model::ServiceKey,
-    shell::Backoff,
+    shell::{Backoff, random},
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -120,8 +120,9 @@ where
                 } else {
                     debug!(%kind, %error, "watch interrupted");
                 }
-                let wait = backoff.failed(rand::random());
+                let wait = backoff.failed(random());
                 tokio::select! {
+                    biased;
                     () = drain.cancelled() => return,
                     () = tokio::time::sleep(wait) => {}
                 }

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use hub::{
+    clock::Clock,
     hub::{Hub, HubMetrics},
     inspect::Inspection,
     log::{MemoryDisk, MemoryLog},
@@ -178,7 +179,7 @@ impl World {
             adopt_epoch: false,
         };
         let metrics = HubMetrics::register(&mut Registry::default());
-        let hub = Hub::start(Box::new(log), options, metrics)?;
+        let hub = Hub::start(Box::new(log), options, Clock::start(), metrics)?;
         let namespace = default_namespace(&clusterset);
         let profiles = Api::namespaced(client.clone(), &namespace);
         Ok(Self {

@@ -215,7 +215,7 @@ impl ProfileWriter {
 /// Returns at a monotonic time, or never.
 async fn wake(clock: Clock, at: Option<u64>) {
     match at {
-        Some(at) => tokio::time::sleep_until(clock.instant(at).into()).await,
+        Some(at) => tokio::time::sleep_until(clock.instant(at)).await,
         None => std::future::pending().await,
     }
 }

@@ -242,7 +242,7 @@ impl SessionStream {
                 () = tokio::time::sleep_until(expiry) => Err(Status::unauthenticated(
                     "the certificate that opened this session has expired: connect with a renewed one",
                 )),
-                () = tokio::time::sleep_until(deadline.into()) => {
+                () = tokio::time::sleep_until(deadline) => {
                     self.machine.check_silence(self.service.clock.now()).map_err(|why| Status::unavailable(why.to_string()))
                 }
             };

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, thread};
 
-use shared::model::{Cursor, SessionId};
+use shared::{
+    model::{Cursor, SessionId},
+    shell::random,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -106,21 +109,51 @@ impl Writer {
         Ok((WriterHandle { inbox: sender }, end))
     }
 
+    /// Starts it as a task instead, for simulations over a log in memory, which never blocks. Needs a runtime.
+    pub fn spawn_task(self) -> (WriterHandle, oneshot::Receiver<Result<(), WriterError>>) {
+        let (sender, inbox) = mpsc::channel(INBOX_MAX);
+        let (ended, end) = oneshot::channel();
+        tokio::spawn(async move {
+            // Whoever supervised it may be gone already.
+            let _ = ended.send(self.run_task(inbox).await);
+        });
+        (WriterHandle { inbox: sender }, end)
+    }
+
     fn run(mut self, mut inbox: mpsc::Receiver<Work>) -> Result<(), WriterError> {
-        self.core.adopt_fold_version(self.clock.wall());
-        self.commit()?;
+        self.begin()?;
         while !self.stopping {
             let Some(work) = inbox.blocking_recv() else { break };
-            self.take(work);
-            while self.has_room() {
-                let Ok(work) = inbox.try_recv() else { break };
-                self.take(work);
-            }
-            self.commit()?;
-            self.begin_epoch_if_due()?;
-            self.snapshot_if_due();
+            self.turn(work, &mut inbox)?;
         }
         self.finish()
+    }
+
+    async fn run_task(mut self, mut inbox: mpsc::Receiver<Work>) -> Result<(), WriterError> {
+        self.begin()?;
+        while !self.stopping {
+            let Some(work) = inbox.recv().await else { break };
+            self.turn(work, &mut inbox)?;
+        }
+        self.finish()
+    }
+
+    fn begin(&mut self) -> Result<(), WriterError> {
+        self.core.adopt_fold_version(self.clock.wall());
+        self.commit()
+    }
+
+    /// One batch: this work and what waits behind it.
+    fn turn(&mut self, work: Work, inbox: &mut mpsc::Receiver<Work>) -> Result<(), WriterError> {
+        self.take(work);
+        while self.has_room() {
+            let Ok(work) = inbox.try_recv() else { break };
+            self.take(work);
+        }
+        self.commit()?;
+        self.begin_epoch_if_due()?;
+        self.snapshot_if_due();
+        Ok(())
     }
 
     fn has_room(&self) -> bool {
@@ -282,9 +315,7 @@ impl Writer {
         let Some(known) = self.core.must_mint() else {
             return Ok(());
         };
-        let epoch = known
-            .max(self.durable.epoch)
-            .next(self.clock.wall(), rand::random());
+        let epoch = known.max(self.durable.epoch).next(self.clock.wall(), random());
         let mut carried = self.core.state().clone();
         carried.begin_epoch();
         self.durable = self

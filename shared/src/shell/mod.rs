@@ -7,6 +7,7 @@
 
 mod admin;
 mod backoff;
+mod chance;
 mod log;
 mod metrics;
 mod ready;
@@ -16,6 +17,7 @@ mod supervise;
 
 pub use admin::{AdminServer, router as admin_router};
 pub use backoff::Backoff;
+pub use chance::{random, seed_thread};
 pub use log::{LogArgs, LogFormat, LogInitError};
 pub use metrics::{Metrics, encode as encode_metrics};
 pub use ready::{Readiness, ReadyHandle};

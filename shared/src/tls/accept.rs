@@ -120,6 +120,7 @@ where
             handshakes.join_next().await;
         }
         tokio::select! {
+            biased;
             () = greeter.ready.closed() => return,
             Some(_) = handshakes.join_next() => {}
             socket = sockets.next() => match socket {

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Request;
 
 use crate::{
+    clock::Clock,
     hub::{Hub, HubMetrics},
     inspect::Inspection,
     log::{MemoryDisk, MemoryLog},
@@ -84,7 +85,7 @@ impl World {
         };
         let metrics = HubMetrics::register(&mut Registry::default());
         let counts = metrics.inspection.clone();
-        let hub = Hub::start(Box::new(log), options, metrics).expect("started");
+        let hub = Hub::start(Box::new(log), options, Clock::start(), metrics).expect("started");
         let drain = CancellationToken::new();
         let inspection = Inspection::new(
             clusterset(),
