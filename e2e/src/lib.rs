@@ -1,5 +1,7 @@
-//! Tests across crates: simulated and real clusters, scenarios, the demo and the load generator; never shipped.
+//! Tests across crates: simulated and real clusters, scenarios, the demo, crashes and the load generator; never
+//! shipped.
 
+pub mod crash;
 pub mod demo;
 pub mod deploy;
 pub mod load;

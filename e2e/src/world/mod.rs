@@ -4,18 +4,24 @@
 //! * `clusters.rs`: simulated or real clusters behind one face.
 //! * `inspect.rs`: the hub's inspection services with an operator's certificate.
 //! * `variants.rs`: programs that are not started as usual: a second agent, a hub that is to fail.
-//! * `player.rs`: a member that speaks the sync protocol by itself. `admin.rs`: the programs' admin ports.
+//! * `player.rs`: a member that speaks the sync protocol by itself; `reporter.rs`: one that reports as fast as it can.
+//! * `admin.rs`: the programs' admin ports; `questions.rs`: what is often asked of the hub.
+//! * `shop.rs`: services that clusters export, and what every cluster should hold; `guard.rs`: what went.
 //! * `eventually.rs`: waiting for conditions.
 //!
-//! Scenarios, the demo and crash tests are written against it. It asserts nothing.
+//! Scenarios, the demo and crash tests are written against it. It judges nothing but what it is asked about.
 
 pub mod admin;
 pub mod child;
 mod clusters;
 pub mod eventually;
+pub mod guard;
 mod inspect;
 pub mod player;
 mod process;
+pub mod questions;
+pub mod reporter;
+pub mod shop;
 mod variants;
 
 use std::{

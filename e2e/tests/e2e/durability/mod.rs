@@ -3,11 +3,13 @@
 //! Never: looks into the hub.
 
 mod kills;
-mod member;
 mod syncs;
 
 use libtest_mimic::Trial;
-use tributary_e2e::suite::{plain_test, sim_test};
+use tributary_e2e::{
+    suite::{plain_test, sim_test},
+    world::reporter as member,
+};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![

@@ -7,19 +7,16 @@ mod epochs;
 mod facts;
 mod fail_static;
 mod fencing;
-mod guard;
-mod hub;
 mod identity;
 mod input;
 mod kills;
-mod shop;
 
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use tributary_e2e::{
     suite::{real_test, sim_test},
-    world::Backend,
+    world::{Backend, guard, questions as hub, shop},
 };
 
 /// One story on both kinds of clusters.

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use super::{World, eventually::eventually};
 use anyhow::ensure;
 use futures::StreamExt;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
@@ -19,15 +20,14 @@ use shared::{
     model::derived_name::derived_service_name,
 };
 use tokio::task::JoinSet;
-use tributary_e2e::world::{World, eventually::eventually};
 
 /// Something that was there and went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Loss {
-    pub(super) cluster: String,
+struct Loss {
+    cluster: String,
     /// The multi-cluster service, or the derived Service's name.
-    pub(super) service: String,
-    pub(super) what: String,
+    service: String,
+    what: String,
 }
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct Noted {
 }
 
 /// The watches; they end with it.
-pub(super) struct Guard {
+pub struct Guard {
     namespace: String,
     noted: Arc<Mutex<Noted>>,
     _watches: JoinSet<()>,
@@ -51,7 +51,7 @@ type Parts = (String, BTreeSet<String>);
 
 impl Guard {
     /// Begins to watch a namespace in every cluster, and returns when every watch has listed.
-    pub(super) async fn set(world: &World, namespace: &str) -> anyhow::Result<Self> {
+    pub async fn set(world: &World, namespace: &str) -> anyhow::Result<Self> {
         let noted = Arc::new(Mutex::new(Noted::default()));
         let mut watches = JoinSet::new();
         for (name, cluster) in &world.clusters {
@@ -84,7 +84,7 @@ impl Guard {
     }
 
     /// Nothing of these services went anywhere, at any time.
-    pub(super) fn nothing_lost_of(&self, services: &[&str]) -> anyhow::Result<()> {
+    pub fn nothing_lost_of(&self, services: &[&str]) -> anyhow::Result<()> {
         let derived: BTreeMap<String, &str> = services
             .iter()
             .map(|&service| (derived_service_name(&self.namespace, service), service))
@@ -100,7 +100,7 @@ impl Guard {
     }
 
     /// Waits until something of a service went: the guard does see.
-    pub(super) async fn saw_going(&self, service: &str) -> anyhow::Result<()> {
+    pub async fn saw_going(&self, service: &str) -> anyhow::Result<()> {
         eventually(&format!("the guard sees {service} go"), async || {
             Ok(self
                 .lock()

@@ -1,13 +1,14 @@
 //! Owns: a member that reports facts as fast as the hub takes them, and knows what was acknowledged.
 //! Never: talks to Kubernetes, or judges.
 
+use super::World;
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use proto::v1::{self, agent_message, hub_message, observation, sync_client::SyncClient};
 use shared::{
     model::{
-        ClusterId, Endpoint, EndpointPort, EndpointSlice, Export, Fact, IpFamily, Metadata, Protocol,
-        ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity, SliceKey, UnixMillis,
+        Endpoint, EndpointPort, EndpointSlice, Export, Fact, IpFamily, Metadata, Protocol, ServiceKey,
+        ServicePolicies, ServicePort, ServiceType, SessionAffinity, SliceKey, UnixMillis,
         sync::{AgentMessage, Hello, Interest, MESSAGE_BYTES_MAX, Namespaces, PROTOCOL_VERSION},
     },
     tls::{Credentials, HubConnector, LiveCredentials, TcpDial, TlsFiles, TlsMetrics},
@@ -17,26 +18,27 @@ use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-use tributary_e2e::world::World;
 
 /// Messages that may wait in the stream to the hub.
 const OUTGOING_MAX: usize = 16;
 /// Different slices that a member reports; each is changed again and again.
 const SLICES: u32 = 50;
+/// Endpoints of a slice that is to take room.
+const BULKY_ENDPOINTS: u32 = 900;
 
 /// An admitted session of a member.
-pub(super) struct Session {
+pub struct Session {
     outgoing: mpsc::Sender<v1::AgentMessage>,
     incoming: Streaming<v1::HubMessage>,
     /// The number that the log gives to what this session reports.
-    pub(super) number: u64,
+    pub number: u64,
     sequence: u64,
     acknowledged: u64,
 }
 
 impl Session {
     /// Opens a session as cluster `name`; `transitions` is higher at each start, as with a restarted agent.
-    pub(super) async fn open(world: &World, name: &str, transitions: i64) -> anyhow::Result<Self> {
+    pub async fn open(world: &World, name: &str, transitions: i64) -> anyhow::Result<Self> {
         let files = TlsFiles {
             cert: world.certificate(&format!("{name}.crt")),
             key: world.certificate(&format!("{name}.key")),
@@ -71,17 +73,17 @@ impl Session {
     }
 
     /// What has been sent.
-    pub(super) fn sent(&self) -> u64 {
+    pub fn sent(&self) -> u64 {
         self.sequence
     }
 
     /// What the hub said is durable.
-    pub(super) fn acknowledged(&self) -> u64 {
+    pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
     /// Sends one fact.
-    pub(super) async fn report(&mut self, fact: Bytes) -> anyhow::Result<()> {
+    pub async fn report(&mut self, fact: Bytes) -> anyhow::Result<()> {
         self.sequence += 1;
         let observation = v1::Observation {
             sequence: self.sequence,
@@ -94,7 +96,7 @@ impl Session {
     }
 
     /// Takes one message of the hub.
-    pub(super) async fn hear(&mut self) -> anyhow::Result<()> {
+    pub async fn hear(&mut self) -> anyhow::Result<()> {
         match next(&mut self.incoming).await? {
             hub_message::Message::Acknowledged(acknowledged) => self.acknowledged = acknowledged.sequence,
             hub_message::Message::Refused(refused) => bail!("the hub refused a fact: {}", refused.message),
@@ -141,7 +143,7 @@ fn hello(name: &str, transitions: i64) -> Hello {
 }
 
 /// The export that the slices belong to.
-pub(super) fn export() -> anyhow::Result<Bytes> {
+pub fn export() -> anyhow::Result<Bytes> {
     let export = Export {
         service: ServiceKey::new("shop", "cart")?,
         created_at: UnixMillis(1_700_000_000_000),
@@ -168,15 +170,26 @@ pub(super) fn export() -> anyhow::Result<Bytes> {
 }
 
 /// The `number`th change of the slices: no two are equal, so each becomes an event.
-pub(super) fn change(number: u32) -> anyhow::Result<Bytes> {
-    let [_, a, b, c] = number.to_be_bytes();
-    let endpoint = Endpoint {
-        addresses: vec![Ipv4Addr::new(10, a, b, c).into()],
-        ready: Some(true),
-        serving: Some(true),
-        terminating: Some(false),
-        hostname: None,
-        zone: None,
+pub fn change(number: u32) -> anyhow::Result<Bytes> {
+    slice(number, 1)
+}
+
+/// The same with a slice that is nearly as large as slices may be.
+pub fn bulky_change(number: u32) -> anyhow::Result<Bytes> {
+    slice(number, BULKY_ENDPOINTS)
+}
+
+fn slice(number: u32, endpoints: u32) -> anyhow::Result<Bytes> {
+    let endpoint = |index: u32| {
+        let [_, a, b, c] = number.wrapping_mul(endpoints).wrapping_add(index).to_be_bytes();
+        Endpoint {
+            addresses: vec![Ipv4Addr::new(10, a, b, c).into()],
+            ready: Some(true),
+            serving: Some(true),
+            terminating: Some(false),
+            hostname: None,
+            zone: None,
+        }
     };
     let slice = EndpointSlice {
         key: SliceKey {
@@ -190,12 +203,7 @@ pub(super) fn change(number: u32) -> anyhow::Result<Bytes> {
             port: Some(8080),
             app_protocol: None,
         }],
-        endpoints: vec![endpoint].into(),
+        endpoints: (0..endpoints).map(endpoint).collect(),
     };
     Ok(wire::encode_fact(&Fact::EndpointSliceUpserted(slice.into())).bytes)
-}
-
-/// Checks at once that a cluster id is one.
-pub(super) fn cluster(name: &str) -> anyhow::Result<ClusterId> {
-    Ok(ClusterId::new(name)?)
 }

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{World, eventually::eventually};
+use crate::suite::unique_name;
 use anyhow::{Context, bail, ensure};
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
@@ -18,17 +20,14 @@ use shared::{
     api::{ServiceExport, ServiceImport, names},
     model::derived_name::derived_service_name,
 };
-use tributary_e2e::{
-    suite::unique_name,
-    world::{World, eventually::eventually},
-};
 
 /// Addresses by exporting cluster.
 type Exporters = BTreeMap<String, BTreeSet<String>>;
 
 /// The namespace, and what is exported in it.
-pub(super) struct Shop {
-    pub(super) namespace: String,
+pub struct Shop {
+    /// Its name, the same in every cluster.
+    pub namespace: String,
     exports: BTreeMap<String, Exporters>,
 }
 
@@ -45,7 +44,7 @@ struct Held {
 
 impl Shop {
     /// Makes a namespace in every cluster.
-    pub(super) async fn open(world: &World) -> anyhow::Result<Self> {
+    pub async fn open(world: &World) -> anyhow::Result<Self> {
         let namespace = unique_name("failures");
         for cluster in world.clusters.values() {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -70,7 +69,7 @@ impl Shop {
     }
 
     /// Exports a service of a cluster with these endpoints, or changes the endpoints of one that is exported.
-    pub(super) async fn export(
+    pub async fn export(
         &mut self,
         world: &World,
         cluster: &str,
@@ -106,12 +105,7 @@ impl Shop {
     }
 
     /// Takes an export back.
-    pub(super) async fn withdraw(
-        &mut self,
-        world: &World,
-        cluster: &str,
-        service: &str,
-    ) -> anyhow::Result<()> {
+    pub async fn withdraw(&mut self, world: &World, cluster: &str, service: &str) -> anyhow::Result<()> {
         let client = &world.cluster(cluster)?.client;
         let exports = self.api::<ServiceExport>(client);
         exports.delete(service, &DeleteParams::default()).await?;
@@ -120,14 +114,14 @@ impl Shop {
     }
 
     /// Whether a cluster exports a service.
-    pub(super) fn exports(&self, cluster: &str, service: &str) -> bool {
+    pub fn exports(&self, cluster: &str, service: &str) -> bool {
         self.exports
             .get(service)
             .is_some_and(|exporters| exporters.contains_key(cluster))
     }
 
     /// From now on the outcome is as if this cluster did not export the service.
-    pub(super) fn forget(&mut self, cluster: &str, service: &str) {
+    pub fn forget(&mut self, cluster: &str, service: &str) {
         if let Some(exporters) = self.exports.get_mut(service) {
             exporters.remove(cluster);
             if exporters.is_empty() {
@@ -137,7 +131,7 @@ impl Shop {
     }
 
     /// From now on the outcome is as if this cluster exported nothing.
-    pub(super) fn forget_cluster(&mut self, cluster: &str) {
+    pub fn forget_cluster(&mut self, cluster: &str) {
         for service in self.exports.keys().cloned().collect::<Vec<_>>() {
             self.forget(cluster, &service);
         }
@@ -208,7 +202,7 @@ impl Shop {
     }
 
     /// Waits until a cluster holds what it should.
-    pub(super) async fn arrived_in(&self, world: &World, cluster: &str) -> anyhow::Result<()> {
+    pub async fn arrived_in(&self, world: &World, cluster: &str) -> anyhow::Result<()> {
         let client = world.cluster(cluster)?.client.clone();
         let expected = self.expected();
         eventually(&format!("{cluster} holds what the exports say"), async || {
@@ -222,7 +216,7 @@ impl Shop {
     }
 
     /// Waits until every cluster holds what it should.
-    pub(super) async fn arrived(&self, world: &World) -> anyhow::Result<()> {
+    pub async fn arrived(&self, world: &World) -> anyhow::Result<()> {
         for cluster in world.clusters.keys() {
             self.arrived_in(world, cluster).await?;
         }
@@ -230,7 +224,7 @@ impl Shop {
     }
 
     /// Deletes the namespace everywhere: clusters may be shared.
-    pub(super) async fn close(self, world: &World) -> anyhow::Result<()> {
+    pub async fn close(self, world: &World) -> anyhow::Result<()> {
         for cluster in world.clusters.values() {
             let namespaces = Api::<Namespace>::all(cluster.client.clone());
             namespaces

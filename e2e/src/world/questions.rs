@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use super::{World, eventually::eventually};
 use anyhow::Context;
 use proto::v1;
-use tributary_e2e::world::{World, eventually::eventually};
 
 /// Events in one page.
 const PAGE: u32 = 1_000;
 
 /// Every event from a revision on.
-pub(super) async fn events_from(world: &World, from_revision: u64) -> anyhow::Result<Vec<v1::Event>> {
+pub async fn events_from(world: &World, from_revision: u64) -> anyhow::Result<Vec<v1::Event>> {
     let mut log = world.inspect().await?.log;
     let mut next = from_revision.max(1);
     let mut events = Vec::new();
@@ -30,26 +30,26 @@ pub(super) async fn events_from(world: &World, from_revision: u64) -> anyhow::Re
 }
 
 /// Every event.
-pub(super) async fn events(world: &World) -> anyhow::Result<Vec<v1::Event>> {
+pub async fn events(world: &World) -> anyhow::Result<Vec<v1::Event>> {
     events_from(world, 1).await
 }
 
 /// The kinds of a cluster's events, in order.
-pub(super) async fn kinds(world: &World, cluster: &str) -> anyhow::Result<Vec<String>> {
+pub async fn kinds(world: &World, cluster: &str) -> anyhow::Result<Vec<String>> {
     let events = events(world).await?;
     let of = events.into_iter().filter(|event| event.cluster == cluster);
     Ok(of.map(|event| event.kind).collect())
 }
 
 /// The whole state.
-pub(super) async fn state(world: &World) -> anyhow::Result<v1::GetStateResponse> {
+pub async fn state(world: &World) -> anyhow::Result<v1::GetStateResponse> {
     let mut inspection = world.inspect().await?;
     let state = inspection.state.get(v1::GetStateRequest::default()).await?;
     Ok(state.into_inner())
 }
 
 /// Waits until these clusters are connected and have listed.
-pub(super) async fn listed(world: &World, clusters: &[&str]) -> anyhow::Result<()> {
+pub async fn listed(world: &World, clusters: &[&str]) -> anyhow::Result<()> {
     eventually(&format!("{clusters:?} are connected and listed"), async || {
         let state = state(world).await?;
         let ready: BTreeSet<&str> = state
@@ -67,7 +67,7 @@ pub(super) async fn listed(world: &World, clusters: &[&str]) -> anyhow::Result<(
 }
 
 /// Copies a directory that nobody writes to.
-pub(super) fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
         let entry = entry?;
@@ -81,7 +81,7 @@ pub(super) fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// Waits until a program's log holds a text, and returns the line.
-pub(super) async fn said(log: &Path, text: &str) -> anyhow::Result<String> {
+pub async fn said(log: &Path, text: &str) -> anyhow::Result<String> {
     eventually(&format!("{} says {text:?}", log.display()), async || {
         let log = fs::read_to_string(log)?;
         Ok(log

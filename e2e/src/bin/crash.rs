@@ -1,0 +1,24 @@
+//! Owns: the command `cargo crash`. The hubs and the agents that it kills are this binary again.
+//! Never: judges anything itself (`tributary_e2e::crash` does).
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tributary_e2e::{
+    crash::{self, args::Arguments},
+    world::child::run_if_child,
+};
+
+fn main() -> ExitCode {
+    if let Some(code) = run_if_child() {
+        return code;
+    }
+    match crash::run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
