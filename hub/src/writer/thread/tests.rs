@@ -1,0 +1,57 @@
+//! The writer over a log in memory: what a start after a crash leaves to the next one.
+
+use prometheus_client::registry::Registry;
+use shared::model::{ClusterId, Clusterset, Epoch, UnixMillis};
+
+use super::*;
+use crate::{
+    fold::Command,
+    log::{MemoryDisk, MemoryLog},
+    replay,
+};
+
+/// A writer over what the disk holds.
+fn writer(disk: &MemoryDisk) -> Writer {
+    let clusterset = Clusterset::new("example.org", "default").expect("a clusterset");
+    let epoch = Epoch::default().next(UnixMillis(1_000), 7);
+    let log = MemoryLog::open(disk, &clusterset, epoch).expect("it opens");
+    let (state, _) = replay::replay(&log.reader()).expect("it is whole");
+    let options = Options {
+        hub: "hub".into(),
+        hub_version: "0".into(),
+        adopt_epoch: false,
+    };
+    let metrics = WriterMetrics::register(&mut Registry::default());
+    Writer::new(state, Box::new(log), options, Clock::start(), metrics).0
+}
+
+/// Records an event and makes it durable.
+fn record(writer: &mut Writer, number: u32) {
+    let cluster = ClusterId::new(&format!("gone-{number}")).expect("a cluster id");
+    let request = Request::Operate {
+        token: 1,
+        command: Command::Forget {
+            cluster,
+            operator: "alice".into(),
+        },
+        confirm: true,
+    };
+    writer.handle(request);
+    writer.commit().expect("it is durable");
+}
+
+#[test]
+fn events_that_a_crash_left_behind_the_snapshot_count_towards_the_next() {
+    let disk = MemoryDisk::default();
+    let mut crashed = writer(&disk);
+    record(&mut crashed, 1);
+    let head = crashed.durable;
+    drop(crashed);
+    // A hub that only starts and stops: it has nothing of its own to write a snapshot for.
+    let restarted = writer(&disk);
+    assert_eq!((restarted.durable, restarted.snapshot_at), (head, 0));
+    restarted.finish().expect("it stops in order");
+    let again = writer(&disk);
+    assert_eq!(again.log.stats().snapshot_revision, Some(head.revision));
+    assert_eq!(again.snapshot_at, head.revision.0);
+}
