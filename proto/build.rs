@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?).join("tributary_v1.bin");
     fs::write(out, descriptors.encode_to_vec())?;
     tonic_prost_build::configure()
+        .codec_path("crate::SmallBuffers")
         .bytes(".tributary.v1.Desired.items")
         .bytes(".tributary.v1.Observation.fact")
         .bytes(".tributary.v1.StoredEvent.fact")

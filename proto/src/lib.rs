@@ -1,4 +1,9 @@
-//! The wire contract, compiled from `proto/tributary/v1`. It holds generated code and nothing else.
+//! The wire contract, compiled from `proto/tributary/v1`. It holds generated code, and the codec of its
+//! streams.
+
+mod codec;
+
+pub use codec::SmallBuffers;
 
 /// Messages and services of the package `tributary.v1`.
 #[allow(missing_docs, unreachable_pub, clippy::all)]

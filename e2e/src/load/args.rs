@@ -67,7 +67,7 @@ pub struct Arguments {
     /// ingest: members that report at the same time
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = members)]
     pub ingest_members: usize,
-    /// churn-8: EndpointSlices in the clusterset
+    /// churn-8, restart-agent: EndpointSlices in the clusterset
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = CHURN_SLICES)]
     pub slices: Vec<usize>,
     /// churn-8: updates a second
@@ -103,13 +103,32 @@ pub enum Shape {
     /// 1,000 members of 20 exports with 10 endpoints each: idle, then 100 updates a second
     #[value(name = "fleet-1000")]
     Fleet1000,
+    /// All members of fleet-1000 lose their hub and come back at once
+    Storm,
+    /// An agent killed and started again over thousands of imported slices, nothing changed
+    #[value(name = "restart-agent")]
+    RestartAgent,
+    /// Every shape, real clusters last
+    All,
     /// Two real clusters with an agent each: an EndpointSlice changed in one, applied in the other
     Real,
 }
 
 impl Shape {
-    /// What is measured when nothing is named.
+    /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
+    /// What `all` stands for.
+    pub const ALL: [Self; 9] = [
+        Self::Churn8,
+        Self::Mesh250,
+        Self::Mesh250All,
+        Self::Fleet1000,
+        Self::Storm,
+        Self::RestartAgent,
+        Self::Ingest,
+        Self::Replay,
+        Self::Real,
+    ];
 }
 
 fn members(text: &str) -> Result<usize, String> {

@@ -7,8 +7,11 @@ use super::{
     args::Arguments,
     cores::Place,
     crowd::{Crowd, Outcome},
+    etcd::{self, Churn},
+    facts,
     hub::{HubProcess, Setup},
-    report::{Aim, Section},
+    report::{Aim, Point, Section},
+    series::{Sampler, by_second},
     world::{Measures, World},
 };
 
@@ -25,6 +28,17 @@ const IDLE_MEGABYTES_AIM: f64 = 150.0;
 /// Bytes on the wire per update and member: so many per endpoint, and so many besides.
 const WIRE_BYTES_PER_ENDPOINT: usize = 60;
 const WIRE_BYTES_BESIDES: usize = 100;
+
+/// Shape fleet-1000, and what storms.
+pub(super) const FLEET: Measures = Measures {
+    members: 1_000,
+    namespaces: 1_000,
+    members_per_namespace: 10,
+    slices: 20_000,
+    endpoints: 10,
+    shared: false,
+    all: false,
+};
 
 /// Shape churn-8 with so many slices, at each rate.
 pub(super) async fn churn_8(
@@ -43,12 +57,35 @@ pub(super) async fn churn_8(
         all: false,
     };
     let name = format!("churn-8, {slices} slices of {} endpoints", measures.endpoints);
-    let mut stage = Stage::set(setup, measures, &name, sections).await?;
+    let mut stage = Stage::set(setup, measures.clone(), &name, sections).await?;
     for &rate in &arguments.rates {
         let section = Section::begin(format!("{name}, {rate} updates/s"));
-        sections.push(stage.wave(section, rate, arguments.seconds).await?);
+        let mut section = stage.wave(section, rate, arguments.seconds).await?;
+        let churn = Churn {
+            rate,
+            lasting: Duration::from_secs(arguments.seconds),
+            bytes: facts::slice_bytes(measures.endpoints)?,
+            keys: measures.slices,
+            watchers: measures.members,
+        };
+        compare(setup, &mut section, churn).await;
+        sections.push(section);
     }
     stage.hub.kill().await
+}
+
+/// The same churn through etcd; a peer that is not there is a note, not a failure.
+async fn compare(setup: &Setup, section: &mut Section, churn: Churn) {
+    match etcd::churn(setup, churn).await {
+        Ok(latency) => {
+            let millis = |quantile| latency.value_at_quantile(quantile) as f64 / 1e3;
+            section.figure("etcd beside it: due to watched p50", millis(0.5), "ms");
+            section.figure("etcd beside it: due to watched p99", millis(0.99), "ms");
+            let ours = section.point.as_ref().map_or(f64::NAN, |point| point.p99_millis);
+            section.figure("ratio to etcd p99", ours / millis(0.99).max(0.001), "");
+        }
+        Err(error) => section.note(format!("no etcd beside it: {error:#}")),
+    }
 }
 
 /// Shape mesh-250, or mesh-250-all.
@@ -80,16 +117,7 @@ pub(super) async fn fleet_1000(
     arguments: &Arguments,
     sections: &mut Vec<Section>,
 ) -> anyhow::Result<()> {
-    let measures = Measures {
-        members: 1_000,
-        namespaces: 1_000,
-        members_per_namespace: 10,
-        slices: 20_000,
-        endpoints: 10,
-        shared: false,
-        all: false,
-    };
-    let mut stage = Stage::set(setup, measures, "fleet-1000", sections).await?;
+    let mut stage = Stage::set(setup, FLEET, "fleet-1000", sections).await?;
     sections.push(
         stage
             .idle(Section::begin("fleet-1000, idle"), arguments.seconds)
@@ -147,8 +175,10 @@ impl Stage {
     async fn idle(&self, mut section: Section, seconds: u64) -> anyhow::Result<Section> {
         let (before, began) = (self.hub.usage()?, Instant::now());
         let wire = self.crowd.wire_bytes();
+        let sampler = Sampler::start(self.hub.pid(), began);
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         let (after, elapsed) = (self.hub.usage()?, began.elapsed().as_secs_f64());
+        section.samples = sampler.end().await?;
         let cores = (after.cpu_seconds - before.cpu_seconds) / elapsed;
         section.aimed("hub processor time", cores, "cores", Aim::Below(IDLE_CORES_AIM));
         section.aimed(
@@ -171,7 +201,13 @@ impl Stage {
             expected,
             wire_bytes,
             elapsed,
-        } = self.crowd.wave(rate, Duration::from_secs(seconds)).await?;
+        } = {
+            let sampler = Sampler::start(self.hub.pid(), Instant::now());
+            let outcome = self.crowd.wave(rate, Duration::from_secs(seconds)).await?;
+            section.samples = sampler.end().await?;
+            outcome
+        };
+        section.latencies = by_second(&tally.arrivals);
         let after = self.hub.usage()?;
         let end = self
             .hub
@@ -205,7 +241,16 @@ impl Stage {
             false => section.figure("hub processor time", cores, "cores"),
         }
         section.figure("hub memory", after.resident as f64 / 1e6, "MB");
-        let endpoints = self.crowd.world().measures.endpoints;
+        let measures = &self.crowd.world().measures;
+        section.point = Some(Point {
+            members: measures.members,
+            services: measures.slices,
+            rate,
+            p99_millis: p99,
+            megabytes: after.resident as f64 / 1e6,
+            cores,
+        });
+        let endpoints = measures.endpoints;
         let received = tally.received.max(1) as f64;
         let wire = wire_bytes as f64 / received;
         let bound = (WIRE_BYTES_PER_ENDPOINT * endpoints + WIRE_BYTES_BESIDES) as f64;

@@ -23,6 +23,7 @@ use super::{
     hub::{HubProcess, Setup},
     player::{Heard, Player, Session, Traffic},
     report::latencies,
+    series::{ARRIVALS_MAX, Arrival},
     world::{SliceAt, World},
 };
 
@@ -44,6 +45,8 @@ pub(super) struct Tally {
     pub(super) received: u64,
     /// Encoded bytes of them.
     pub(super) item_bytes: u64,
+    /// When they arrived and how late, for the plot.
+    pub(super) arrivals: Vec<Arrival>,
 }
 
 impl Tally {
@@ -52,7 +55,26 @@ impl Tally {
             latency: latencies()?,
             received: 0,
             item_bytes: 0,
+            arrivals: Vec::new(),
         })
+    }
+
+    fn note(&mut self, since_start: Duration, late: Duration, bytes: usize) {
+        self.received += 1;
+        self.item_bytes += bytes as u64;
+        self.latency.saturating_record(late.as_micros() as u64);
+        if self.arrivals.len() < ARRIVALS_MAX {
+            let late = u32::try_from(late.as_micros()).unwrap_or(u32::MAX);
+            self.arrivals.push((since_start.as_millis() as u32, late));
+        }
+    }
+
+    fn add(&mut self, other: Self) -> anyhow::Result<()> {
+        self.latency.add(&other.latency)?;
+        self.received += other.received;
+        self.item_bytes += other.item_bytes;
+        self.arrivals.extend(other.arrivals);
+        Ok(())
     }
 }
 
@@ -249,9 +271,7 @@ impl Crowd {
         let tallies = self.all(done, "receive the last updates").await?;
         let mut tally = Tally::new()?;
         for one in tallies {
-            tally.latency.add(&one.latency)?;
-            tally.received += one.received;
-            tally.item_bytes += one.item_bytes;
+            tally.add(one)?;
         }
         Ok(Outcome {
             tally,
@@ -364,12 +384,10 @@ impl Watch {
             let Some(number) = number_of(&slice).filter(|&number| self.schedule.covers(number)) else {
                 continue;
             };
-            self.tally.received += 1;
-            self.tally.item_bytes += bytes.len() as u64;
-            let micros = now
-                .saturating_duration_since(self.schedule.due(number))
-                .as_micros();
-            self.tally.latency.saturating_record(micros as u64);
+            let due = self.schedule.due(number);
+            let since_start = due.saturating_duration_since(self.schedule.start);
+            self.tally
+                .note(since_start, now.saturating_duration_since(due), bytes.len());
             self.awaited.remove(&number);
         }
         self.tell_if_done();
@@ -384,6 +402,7 @@ impl Watch {
                 latency: Histogram::new_from(&self.tally.latency),
                 received: 0,
                 item_bytes: 0,
+                arrivals: Vec::new(),
             };
             // Whoever waits may have given up.
             let _ = done.send(std::mem::replace(&mut self.tally, empty));

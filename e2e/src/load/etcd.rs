@@ -1,6 +1,6 @@
-//! Owns: the peer of ingest: one etcd on the same cores and the same disk, synced as it is by default, and puts
-//! of the same size with many in flight.
-//! Never: is a client for anything else: it knows one request.
+//! Owns: the peer: one etcd on the same cores and the same disk, synced as it is by default; puts of the same size with
+//! many in flight beside ingest, and puts at a rate with watchers beside churn.
+//! Never: is a client for anything else: it knows two requests.
 
 use std::{
     net::TcpListener,
@@ -13,14 +13,17 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use tokio::{process::Child, task::JoinSet};
+use futures::{StreamExt, stream};
+use hdrhistogram::Histogram;
+use tokio::{process::Child, sync::oneshot, task::JoinSet};
 use tonic::{
+    Streaming,
     client::Grpc,
     codegen::http::uri::PathAndQuery,
     transport::{Channel, Endpoint},
 };
 
-use super::{cores::Place, hub::Setup};
+use super::{cores::Place, hub::Setup, report::latencies};
 use crate::real::{build, module::Module};
 
 /// Connections, and puts in flight on each: about as many as etcd's own benchmark uses.
@@ -31,6 +34,14 @@ const KEYS: u64 = 8_000;
 /// An etcd that does not answer after this long never will.
 const READY_WAIT: Duration = Duration::from_secs(30);
 const READY_POLL: Duration = Duration::from_millis(50);
+
+/// Where the keys lie, and the first key behind them.
+const PREFIX: &str = "/registry/endpointslices/team-0001/cart-";
+const PREFIX_END: &str = "/registry/endpointslices/team-0001/cart.";
+/// From the decision to churn until the first put is due: every watcher knows the time by then.
+const CHURN_LEAD: Duration = Duration::from_millis(200);
+/// Longest wait for the last event.
+const WATCHED_WAIT: Duration = Duration::from_secs(60);
 
 /// Tells our own etcd to end when its standard input closes, that is, when we are gone.
 const EXIT_WITH_STDIN: &str = "CONTROL_PLANE_EXIT_WITH_STDIN";
@@ -48,9 +59,150 @@ struct PutRequest {
 #[derive(Clone, PartialEq, prost::Message)]
 struct PutResponse {}
 
+/// etcd's WatchRequest with the only kind of request that we use.
+#[derive(Clone, PartialEq, prost::Message)]
+struct WatchRequest {
+    #[prost(message, optional, tag = "1")]
+    create: Option<WatchCreate>,
+}
+
+/// Keys from `key` until before `end`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct WatchCreate {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    end: Vec<u8>,
+}
+
+/// What a watch hears, as far as it is read.
+#[derive(Clone, PartialEq, prost::Message)]
+struct WatchResponse {
+    #[prost(bool, tag = "3")]
+    created: bool,
+    #[prost(message, repeated, tag = "11")]
+    events: Vec<WatchEvent>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WatchEvent {
+    #[prost(message, optional, tag = "2")]
+    pair: Option<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct KeyValue {
+    #[prost(bytes = "vec", tag = "5")]
+    value: Vec<u8>,
+}
+
+/// Puts at a rate, each seen by so many watchers: microseconds from a put's due time until a watcher has it.
+pub(super) async fn churn(setup: &Setup, churn: Churn) -> anyhow::Result<Histogram<u64>> {
+    let (mut etcd, url) = start(setup, &format!("churn-{}-{}", churn.keys, churn.rate))?;
+    let count = churn.rate * u32::try_from(churn.lasting.as_secs().max(1))?;
+    let putting = connect(&mut etcd, &url).await?;
+    let mut watching = JoinSet::new();
+    let mut starts = Vec::new();
+    for _ in 0..churn.watchers {
+        let channel = connect(&mut etcd, &url).await?;
+        let mut client = Grpc::new(channel);
+        client.ready().await?;
+        let codec = tonic_prost::ProstCodec::<WatchRequest, WatchResponse>::default();
+        let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
+        let create = WatchRequest {
+            create: Some(WatchCreate {
+                key: PREFIX.into(),
+                end: PREFIX_END.into(),
+            }),
+        };
+        // The stream of requests stays open: etcd ends a watch with it.
+        let requests = stream::once(async { create }).chain(stream::pending());
+        let answer = client
+            .streaming(tonic::Request::new(requests), path, codec)
+            .await?;
+        let mut events = answer.into_inner();
+        let created = events.message().await?.context("etcd ended the watch")?;
+        anyhow::ensure!(created.created, "etcd did not create the watch");
+        let (start, started) = oneshot::channel();
+        starts.push(start);
+        watching.spawn(watch(events, started, churn.interval(), count));
+    }
+    let start = Instant::now() + CHURN_LEAD;
+    for told in starts {
+        // A watcher that ended says why below.
+        let _ = told.send(start);
+    }
+    let mut puts = JoinSet::new();
+    for number in 0..count {
+        tokio::time::sleep_until((start + churn.interval() * number).into()).await;
+        let mut value = vec![0x61; churn.bytes];
+        value[..4].copy_from_slice(&number.to_be_bytes());
+        let key = format!("{PREFIX}{:05}", number as usize % churn.keys).into_bytes();
+        let mut client = Grpc::new(putting.clone());
+        puts.spawn(async move { put(&mut client, PutRequest { key, value }).await });
+        while let Some(done) = puts.try_join_next() {
+            done??;
+        }
+    }
+    while let Some(done) = puts.join_next().await {
+        done??;
+    }
+    let mut latency = latencies()?;
+    while let Some(seen) = tokio::time::timeout(WATCHED_WAIT, watching.join_next()).await? {
+        latency.add(seen??)?;
+    }
+    etcd.kill().await.context("etcd cannot be ended")?;
+    Ok(latency)
+}
+
+/// A churn of shape churn-8.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Churn {
+    /// Puts a second.
+    pub(super) rate: u32,
+    /// How long.
+    pub(super) lasting: Duration,
+    /// Bytes of a value, at least four.
+    pub(super) bytes: usize,
+    /// Keys, put in turn.
+    pub(super) keys: usize,
+    /// Watchers, each with a connection of its own.
+    pub(super) watchers: usize,
+}
+
+impl Churn {
+    fn interval(&self) -> Duration {
+        Duration::from_secs(1) / self.rate
+    }
+}
+
+async fn watch(
+    mut events: Streaming<WatchResponse>,
+    started: oneshot::Receiver<Instant>,
+    interval: Duration,
+    count: u32,
+) -> anyhow::Result<Histogram<u64>> {
+    let start = started.await.context("the puts never began")?;
+    let (mut latency, mut seen) = (latencies()?, 0);
+    while seen < count {
+        let heard = events.message().await?.context("etcd ended the watch")?;
+        let now = Instant::now();
+        for pair in heard.events.into_iter().filter_map(|event| event.pair) {
+            let number = pair
+                .value
+                .first_chunk()
+                .context("etcd tells of a value that is not ours")?;
+            let due = start + interval * u32::from_be_bytes(*number);
+            latency.saturating_record(now.saturating_duration_since(due).as_micros() as u64);
+            seen += 1;
+        }
+    }
+    Ok(latency)
+}
+
 /// Puts a second over the given time.
 pub(super) async fn puts(setup: &Setup, lasting: Duration, bytes: usize) -> anyhow::Result<f64> {
-    let (mut etcd, url) = start(setup, bytes)?;
+    let (mut etcd, url) = start(setup, &bytes.to_string())?;
     let mut channels = Vec::new();
     for _ in 0..CONNECTIONS {
         channels.push(connect(&mut etcd, &url).await?);
@@ -83,7 +235,7 @@ async fn put_until(
         let mut value = vec![0x61; bytes];
         let written = number.to_be_bytes().len().min(bytes);
         value[..written].copy_from_slice(&number.to_be_bytes()[..written]);
-        let key = format!("/registry/endpointslices/team-0001/cart-{:05}", number % KEYS).into_bytes();
+        let key = format!("{PREFIX}{:05}", number % KEYS).into_bytes();
         put(&mut client, PutRequest { key, value }).await?;
         count += 1;
     }
@@ -98,12 +250,12 @@ async fn put(client: &mut Grpc<Channel>, request: PutRequest) -> anyhow::Result<
     Ok(())
 }
 
-fn start(setup: &Setup, bytes: usize) -> anyhow::Result<(Child, String)> {
+fn start(setup: &Setup, name: &str) -> anyhow::Result<(Child, String)> {
     let (program, component) = match build::assets() {
         Some(directory) => (directory.join("etcd"), None),
         None => (Module::of_this_workspace().built()?, Some("etcd")),
     };
-    let data = setup.data(&format!("etcd-{bytes}"))?;
+    let data = setup.data(&format!("etcd-{name}"))?;
     let log = std::fs::File::create(data.with_extension("log")).context("cannot write etcd's log")?;
     let (client, peer) = (free_url()?, free_url()?);
     let mut command = setup.cores.under_test(&program, Place::OwnCores);

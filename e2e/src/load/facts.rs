@@ -71,6 +71,11 @@ impl SliceTemplate {
     }
 }
 
+/// Bytes of the fact of a slice with so many endpoints.
+pub(super) fn slice_bytes(endpoints: usize) -> anyhow::Result<usize> {
+    Ok(SliceTemplate::new(&service("team-0000", 0)?, "cart-00000-00000", endpoints).len())
+}
+
 /// How a slice becomes as large as was asked for: as many endpoints as fit, and a longer name for the rest.
 /// Slices whose names have the same length have the same size.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 
 use std::{
     io::Write,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -36,6 +36,8 @@ const SERVING_WAIT: Duration = Duration::from_secs(600);
 /// How long counters may take until they include the last event, and how often they are read.
 const COUNTERS_WAIT: Duration = Duration::from_secs(5);
 const COUNTERS_POLL: Duration = Duration::from_millis(600);
+/// Any free port of this machine.
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Lines of a failed hub that are shown.
 const TAIL_LINES_MAX: usize = 20;
 
@@ -137,6 +139,10 @@ pub(super) struct HubProcess {
     pid: u32,
     said: Said,
     admin: SocketAddr,
+    /// When it was started.
+    pub(super) began: Instant,
+    /// Where it listens.
+    pub(super) listen: SocketAddr,
     /// Where members connect.
     pub(super) address: HubAddress,
 }
@@ -144,6 +150,16 @@ pub(super) struct HubProcess {
 impl HubProcess {
     /// Starts a hub over `data` and waits until it serves.
     pub(super) async fn start(setup: &Setup, data: &Path, place: Place) -> anyhow::Result<Self> {
+        Self::start_at(setup, data, place, ANY_PORT).await
+    }
+
+    /// The same at an address, for a hub that comes back.
+    pub(super) async fn start_at(
+        setup: &Setup,
+        data: &Path,
+        place: Place,
+        listen: SocketAddr,
+    ) -> anyhow::Result<Self> {
         let file = |name: &str| setup.directory.join(name);
         let running = std::env::current_exe().context("this program cannot be found")?;
         let mut command = setup.cores.under_test(&running, place);
@@ -153,9 +169,7 @@ impl HubProcess {
         }
         command.env(ROLE_VARIABLE, Role::Hub.as_str());
         command.arg("serve").arg("--data").arg(data);
-        command.args([
-            "--listen",
-            "127.0.0.1:0",
+        command.arg("--listen").arg(listen.to_string()).args([
             "--admin",
             "127.0.0.1:0",
             "--log-format",
@@ -196,6 +210,8 @@ impl HubProcess {
             pid,
             said,
             admin,
+            began,
+            listen,
             address,
         })
     }
@@ -212,6 +228,11 @@ impl HubProcess {
             .context("the hub did not say how long its replay took")
     }
 
+    /// Its process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Processor time and memory.
     pub(super) fn usage(&self) -> anyhow::Result<Usage> {
         Usage::of(self.pid)
@@ -226,11 +247,14 @@ impl HubProcess {
     pub(super) async fn settled_counters(&self, events: f64) -> anyhow::Result<Counters> {
         let deadline = Instant::now() + COUNTERS_WAIT;
         let mut poll = tokio::time::interval(COUNTERS_POLL);
+        poll.tick().await;
         let mut before = self.counters().await?;
         loop {
             poll.tick().await;
             let now = self.counters().await?;
-            let settled = now.events >= events && now.syncs == before.syncs;
+            // Before the hub has read its log's figures for the first time they are all zero.
+            let read = now.disk_bytes > 0.0;
+            let settled = read && now.events >= events && now.syncs == before.syncs;
             if settled || Instant::now() >= deadline {
                 return Ok(now);
             }

@@ -7,7 +7,8 @@
 //! * `hub`, `cores`, `disk`, `probe`: the process under test and the machine below it.
 //! * `ingest`, `churn`, `replay`: the shapes. `etcd`: the peer that ingest is compared with.
 //! * `real`, `relay`: two real clusters with agents, and the bare relay beside them.
-//! * `report`: the table and the JSON file.
+//! * `storm`, `restart`: a hub, and an agent, that come back.
+//! * `series`: what is measured over time. `report`, `plot`: the table, the JSON file, the plots.
 
 pub mod args;
 
@@ -20,12 +21,16 @@ mod facts;
 mod hub;
 mod ingest;
 mod player;
+mod plot;
 mod probe;
 mod real;
 mod relay;
 mod replay;
 mod report;
+mod restart;
 mod run;
+mod series;
+mod storm;
 mod world;
 
 pub use run::run;

@@ -3,7 +3,7 @@
 //! Never: talks to Kubernetes, measures time, or decides what to send.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io,
     pin::Pin,
     sync::{
@@ -20,8 +20,11 @@ use futures::future::BoxFuture;
 use proto::v1::{self, agent_message, hub_message, observation, sync_client::SyncClient};
 use shared::{
     model::{
-        ClusterId, ControlPlane, Fact, Health,
-        sync::{AgentMessage, Hello, Interest, MESSAGE_BYTES_MAX, Namespaces, PROTOCOL_VERSION},
+        ClusterId, ControlPlane, Cursor, EncodedFact, Fact, FactsDigest, Health, facts_digest,
+        sync::{
+            AgentMessage, CHUNK_BYTES, Hello, HubMessage, Interest, MESSAGE_BYTES_MAX, Namespaces,
+            PROTOCOL_VERSION, Source,
+        },
     },
     tls::{BoxedIo, Dial, HubAddress, HubConnector, LiveCredentials, TcpDial, TlsMetrics, explain},
     wire,
@@ -38,8 +41,6 @@ use tonic::Streaming;
 const OUTGOING_MAX: usize = 4;
 /// Facts of one message when many are sent.
 const MESSAGE_FACTS: usize = 256;
-/// Bytes of facts of one message when many are sent.
-const MESSAGE_FACT_BYTES: usize = 128 * 1024;
 
 /// Bytes of a session on the wire.
 #[derive(Debug, Clone, Default)]
@@ -120,6 +121,46 @@ pub(super) struct Player {
     pub(super) interest: Namespaces,
 }
 
+/// What a member keeps from one session to the next.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory {
+    /// Everything up to it was received.
+    pub(super) cursor: Option<Cursor>,
+    /// What it reports, if that is settled.
+    pub(super) exports: Option<FactsDigest>,
+    /// The same of its health.
+    pub(super) properties: Option<FactsDigest>,
+}
+
+impl Memory {
+    /// Of a member that reports these facts, of the group exports, and a health.
+    pub(super) fn of(facts: &[Bytes]) -> anyhow::Result<Self> {
+        let exports = facts.iter().map(|fact| wire::decode_member_fact(fact.clone()));
+        let exports = exports.collect::<Result<Vec<_>, _>>()?;
+        let digest = |facts: &[EncodedFact]| {
+            let facts = facts
+                .iter()
+                .filter_map(|fact| Some((fact.fact.key()?, fact.hash)));
+            let sorted: BTreeMap<_, _> = facts.collect();
+            facts_digest(sorted.iter().map(|(key, hash)| (key, *hash)))
+        };
+        Ok(Self {
+            cursor: None,
+            exports: Some(digest(&exports)),
+            properties: Some(digest(&[health()])),
+        })
+    }
+}
+
+fn health() -> EncodedFact {
+    let health = Health {
+        kubernetes_version: "v1.36.3".into(),
+        control_plane: ControlPlane::Ready,
+        failed_checks: Vec::new(),
+    };
+    wire::encode_fact(&Fact::HealthReported(health.into()))
+}
+
 /// An admitted session.
 pub(super) struct Session {
     cluster: ClusterId,
@@ -129,13 +170,19 @@ pub(super) struct Session {
     heartbeats: Interval,
     sequence: u64,
     acknowledged: u64,
+    cursor: Option<Cursor>,
     /// Its bytes on the wire.
     pub(super) traffic: Traffic,
 }
 
 impl Player {
-    /// Connects and introduces itself.
+    /// Connects and introduces itself as one that knows nothing yet.
     pub(super) async fn connect(&self, hub: &HubAddress) -> anyhow::Result<Session> {
+        self.connect_again(hub, &Memory::default()).await
+    }
+
+    /// Connects and introduces itself with what it remembers.
+    pub(super) async fn connect_again(&self, hub: &HubAddress, memory: &Memory) -> anyhow::Result<Session> {
         let traffic = Traffic::default();
         let dial = Arc::new(traffic.clone());
         let connector = HubConnector::new(
@@ -149,7 +196,7 @@ impl Player {
             connecting.map_err(|error| self.failed(explain(&error).unwrap_or(error.to_string())))?;
         let mut client = SyncClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
-        let hello = wire::agent_message_to_proto(AgentMessage::Hello(Box::new(self.hello())));
+        let hello = wire::agent_message_to_proto(AgentMessage::Hello(Box::new(self.hello(memory))));
         outgoing.send(hello).await.context("the channel is new")?;
         let answer = client.stream(ReceiverStream::new(messages)).await;
         let mut incoming = answer
@@ -174,6 +221,7 @@ impl Player {
             heartbeats,
             sequence: 0,
             acknowledged: 0,
+            cursor: memory.cursor,
             traffic,
         })
     }
@@ -192,18 +240,18 @@ impl Player {
         anyhow!("member {}: {why}", self.cluster)
     }
 
-    fn hello(&self) -> Hello {
+    fn hello(&self, memory: &Memory) -> Hello {
         Hello {
             protocol_version: PROTOCOL_VERSION,
             features: 0,
             agent_version: concat!("load-", env!("CARGO_PKG_VERSION")).into(),
-            highest_epoch: None,
+            highest_epoch: memory.cursor.map(|cursor| cursor.epoch),
             cluster_fingerprint: format!("fingerprint-of-{}", self.cluster).into(),
             instance: format!("player-{}", std::process::id()).into(),
             lease_transitions: 1,
-            cursor: None,
-            exports_digest: None,
-            properties_digest: None,
+            cursor: memory.cursor,
+            exports_digest: memory.exports,
+            properties_digest: memory.properties,
             sources_held: BTreeSet::new(),
             interest: Interest {
                 generation: 1,
@@ -220,6 +268,8 @@ pub(super) enum Heard {
     Desired(Vec<Bytes>),
     /// Its snapshot is complete.
     SnapshotComplete,
+    /// What is known of other members.
+    Sources(Vec<Source>),
     /// Acknowledgements and signs of life.
     Other,
 }
@@ -233,6 +283,16 @@ impl Session {
     /// What the hub has made durable.
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
+    }
+
+    /// Everything up to it was received.
+    pub(super) fn cursor(&self) -> Option<Cursor> {
+        self.cursor
+    }
+
+    /// True when a snapshot comes first, not only what changed.
+    pub(super) fn starts_over(&self) -> bool {
+        !self.welcome.resume
     }
 
     /// How many facts may be sent now.
@@ -258,18 +318,23 @@ impl Session {
         self.observe(items).await
     }
 
-    /// Lists the given facts of the group exports, and a health; returns when the hub has acknowledged both.
-    /// What is heard meanwhile goes to `heard`.
+    /// Lists the given facts of the group exports, and a health, as far as the hub wants them; returns when the hub
+    /// has acknowledged both. What is heard meanwhile goes to `heard`.
     pub(super) async fn list(
         &mut self,
         facts: Vec<Bytes>,
         mut heard: impl FnMut(Heard),
     ) -> anyhow::Result<()> {
-        let mut facts = facts.into_iter().peekable();
+        let wanted = if self.welcome.list_exports {
+            facts
+        } else {
+            Vec::new()
+        };
+        let mut facts = wanted.into_iter().peekable();
         while facts.peek().is_some() {
             let (mut chunk, mut bytes) = (Vec::new(), 0);
             while chunk.len() < MESSAGE_FACTS.min(self.room() as usize)
-                && bytes < MESSAGE_FACT_BYTES
+                && bytes < CHUNK_BYTES
                 && let Some(fact) = facts.next()
             {
                 bytes += fact.len();
@@ -288,15 +353,7 @@ impl Session {
             ));
         }
         if self.welcome.list_properties {
-            let health = Fact::HealthReported(
-                Health {
-                    kubernetes_version: "v1.36.3".into(),
-                    control_plane: ControlPlane::Ready,
-                    failed_checks: Vec::new(),
-                }
-                .into(),
-            );
-            rest.push(observation::Observation::Fact(wire::encode_fact(&health).bytes));
+            rest.push(observation::Observation::Fact(health().bytes));
             rest.push(observation::Observation::ListingCompleted(
                 v1::ListingGroup::Properties.into(),
             ));
@@ -304,7 +361,9 @@ impl Session {
         while self.room() < rest.len() as u64 {
             heard(self.hear().await?);
         }
-        self.observe(rest).await?;
+        if !rest.is_empty() {
+            self.observe(rest).await?;
+        }
         while self.acknowledged < self.sequence {
             heard(self.hear().await?);
         }
@@ -344,20 +403,26 @@ impl Session {
         message: Result<Option<v1::HubMessage>, tonic::Status>,
     ) -> anyhow::Result<Heard> {
         let message = message.map_err(|status| anyhow!("member {}: {status}", self.cluster))?;
-        let message = message.and_then(|message| message.message);
-        match message.with_context(|| format!("member {}: the hub closed the stream", self.cluster))? {
-            hub_message::Message::Acknowledged(acknowledged) => self.acknowledged = acknowledged.sequence,
-            hub_message::Message::Refused(refused) => {
+        let message =
+            message.with_context(|| format!("member {}: the hub closed the stream", self.cluster))?;
+        match wire::hub_message_from_proto(message)? {
+            HubMessage::Acknowledged(sequence) => self.acknowledged = sequence,
+            HubMessage::Refused(refused) => {
                 bail!(
                     "member {}: the hub refused a fact: {}",
                     self.cluster,
                     refused.message
                 )
             }
-            hub_message::Message::Desired(desired) => return Ok(Heard::Desired(desired.items)),
-            hub_message::Message::SnapshotComplete(_) => return Ok(Heard::SnapshotComplete),
-            hub_message::Message::Ping(ping) => {
-                self.send(agent_message::Message::Pong(v1::Pong { nonce: ping.nonce }))
+            HubMessage::Desired { items, .. } => return Ok(Heard::Desired(items)),
+            HubMessage::SnapshotComplete(up_to) => {
+                self.cursor = Some(up_to.cursor);
+                return Ok(Heard::SnapshotComplete);
+            }
+            HubMessage::SourcesChanged(sources) => return Ok(Heard::Sources(sources)),
+            HubMessage::UpTo(up_to) | HubMessage::Heartbeat(Some(up_to)) => self.cursor = Some(up_to.cursor),
+            HubMessage::Ping(nonce) => {
+                self.send(agent_message::Message::Pong(v1::Pong { nonce }))
                     .await?;
             }
             _ => {}

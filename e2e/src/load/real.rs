@@ -28,11 +28,12 @@ use tokio::{
 use super::{
     args::Arguments,
     hub::Setup,
+    probe::Usage,
     relay,
     report::{Aim, Section, latencies},
 };
 use crate::{
-    real::{Fleet, Options},
+    real::{Counts, Fleet, Options, Request},
     world::{Backend, World},
 };
 
@@ -48,6 +49,12 @@ const ENDPOINTS: usize = 10;
 const WRITES_MAX: usize = 64;
 /// Longest wait until the last update has arrived.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(120);
+/// The namespace of the exports that come at once, and how many they are.
+const BURST: &str = "burst";
+const BURST_EXPORTS: u32 = 100;
+const BURST_SECONDS_AIM: f64 = 1.0;
+/// Writes in an importing cluster for a change: one, and a little for what the start left.
+const WRITES_AIM: f64 = 1.05;
 /// Times the floor that Tributary may take, p50 and p99.
 const RATIO_AIM: f64 = 2.0;
 
@@ -63,11 +70,12 @@ pub(super) async fn measure(
         ..Options::default()
     };
     let fleet = Arc::new(Fleet::start(&CLUSTERS, options).await?);
-    let world = World::start(&setup.directory.join("real"), &Backend::Real(fleet), &CLUSTERS).await?;
+    let audit = fleet.clusters()[1].audit_log();
+    let mut world = World::start(&setup.directory.join("real"), &Backend::Real(fleet), &CLUSTERS).await?;
     let [east, west] = CLUSTERS.map(|name| world.cluster(name).map(|cluster| cluster.client.clone()));
     let (east, west) = (east?, west?);
     for client in [&east, &west] {
-        for namespace in [CARRIED, FLOOR] {
+        for namespace in [CARRIED, FLOOR, BURST] {
             create(
                 client,
                 None,
@@ -76,13 +84,17 @@ pub(super) async fn measure(
             .await?;
         }
     }
+    sections.push(burst(&east, &west).await?);
     let mut carried = Way::open(CARRIED, &east, &west).await?;
     let mut floor = Way::open(FLOOR, &east, &west).await?;
     for &rate in &arguments.real_rates {
         let mut section = Section::begin(format!("real clusters, {rate} updates/s"));
         let lasting = Duration::from_secs(arguments.seconds);
         let bare = floor.wave(&east, rate, lasting).await?;
+        let (mark, before) = (audit.settle(&west).await?, Spent::of(&mut world)?);
         let ours = carried.wave(&east, rate, lasting).await?;
+        let after = Spent::of(&mut world)?;
+        audit.settle(&west).await?;
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
             let millis = |latency: &Histogram<u64>| latency.value_at_quantile(quantile) as f64 / 1e3;
             section.figure(format!("bare relay: due to applied {name}"), millis(&bare), "ms");
@@ -94,15 +106,87 @@ pub(super) async fn measure(
                 Aim::Below(RATIO_AIM),
             );
         }
+        let requests = audit.since(mark)?;
+        let carried_slice = |request: &Request| {
+            request.namespace == CARRIED && request.resource.starts_with("endpointslices")
+        };
+        let writes = Counts::of(&requests, |request| request.is_write() && carried_slice(request)).total();
+        let per_update = writes as f64 / ours.len().max(1) as f64;
+        section.aimed(
+            "writes in the importing cluster, an update applied",
+            per_update,
+            "",
+            Aim::Below(WRITES_AIM),
+        );
         section.figure("bare relay: max", bare.max() as f64 / 1e3, "ms");
         section.figure("Tributary: max", ours.max() as f64 / 1e3, "ms");
         section.figure("updates that arrived", ours.len() as f64, "");
+        let seconds = lasting.as_secs_f64();
+        for (name, spent) in after.since(&before) {
+            section.figure(format!("processor time, {name}"), spent / seconds, "cores");
+        }
         section.note(
             "all processes share all cores: two API servers, one etcd, two controller managers, hub, agents",
         );
         sections.push(section);
     }
     world.end().await
+}
+
+/// Processor time of our programs so far.
+struct Spent(Vec<(String, f64)>);
+
+impl Spent {
+    fn of(world: &mut World) -> anyhow::Result<Self> {
+        let mut programs = vec![("hub".to_owned(), world.hub()?.id())];
+        for name in CLUSTERS {
+            programs.push((format!("agent of {name}"), world.agent(name)?.id()));
+        }
+        let spent = programs.into_iter().map(|(name, id)| {
+            let id = id.with_context(|| format!("the {name} has ended"))?;
+            Ok((name, Usage::of(id)?.cpu_seconds))
+        });
+        Ok(Self(spent.collect::<anyhow::Result<_>>()?))
+    }
+
+    fn since(&self, before: &Self) -> Vec<(String, f64)> {
+        let both = self.0.iter().zip(&before.0);
+        both.map(|((name, after), (_, before))| (name.clone(), after - before))
+            .collect()
+    }
+}
+
+/// Many services exported at one moment: until the last of them is imported, with its slice.
+async fn burst(east: &Client, west: &Client) -> anyhow::Result<Section> {
+    let mut section = Section::begin(format!("real clusters, {BURST_EXPORTS} exports at once"));
+    let arrivals = Arc::new(Arrivals::default());
+    let mut watching = JoinSet::new();
+    watching.spawn(watch(Api::namespaced(west.clone(), BURST), arrivals.clone()));
+    let name = |index: u32| format!("cart-{index:03}");
+    for index in 0..BURST_EXPORTS {
+        create(east, Some(BURST), service(BURST, &name(index))).await?;
+        create(east, Some(BURST), slice(BURST, &name(index), index)).await?;
+    }
+    let began = Instant::now();
+    let creating = (0..BURST_EXPORTS).map(|index| create(east, Some(BURST), export(BURST, &name(index))));
+    futures::future::try_join_all(creating).await?;
+    let created = began.elapsed();
+    let seen = arrivals.all(&(0..BURST_EXPORTS).collect()).await?;
+    let last = seen
+        .values()
+        .max()
+        .map_or(Duration::ZERO, |at| at.saturating_duration_since(began));
+    section.figure("until all were created", created.as_secs_f64(), "s");
+    let last = last.as_secs_f64();
+    section.aimed(
+        "until the last was imported, with its slice",
+        last,
+        "s",
+        Aim::Below(BURST_SECONDS_AIM),
+    );
+    section
+        .note("a slice is written after its derived Service and its import, so it is the last of its export");
+    Ok(section)
 }
 
 /// One namespace whose slices are changed in the first cluster and watched in the second.

@@ -65,7 +65,7 @@ pub(super) async fn measure(setup: &Setup, events: usize) -> anyhow::Result<Sect
     section.figure("hub memory", usage.resident as f64 / 1e6, "MB");
     section.figure(
         "log on disk",
-        hub.counters().await?.disk_bytes / head.0 as f64,
+        hub.settled_counters(0.0).await?.disk_bytes / head.0 as f64,
         "bytes/event",
     );
     section.note("the hub may use all cores here: the generator waits");

@@ -6,7 +6,10 @@ use std::{fmt::Write as _, path::Path, process::Command};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::disk::Disk;
+use super::{
+    disk::Disk,
+    series::{Latencies, Sample},
+};
 
 /// Everything of one invocation.
 #[derive(Debug, Serialize)]
@@ -41,6 +44,29 @@ pub(super) struct Section {
     pub(super) notes: Vec<String>,
     /// What was measured.
     pub(super) figures: Vec<Figure>,
+    /// The process under test, over time.
+    pub(super) samples: Vec<Sample>,
+    /// Latencies, second by second.
+    pub(super) latencies: Vec<Latencies>,
+    /// Where the step stands among others of its kind.
+    pub(super) point: Option<Point>,
+}
+
+/// A step as a point in a plot over several.
+#[derive(Debug, Serialize)]
+pub(super) struct Point {
+    /// Members of the clusterset.
+    pub(super) members: usize,
+    /// Exports of the clusterset.
+    pub(super) services: usize,
+    /// Updates a second.
+    pub(super) rate: u32,
+    /// What 99 of 100 updates took at most.
+    pub(super) p99_millis: f64,
+    /// Memory of the hub.
+    pub(super) megabytes: f64,
+    /// Its processor time.
+    pub(super) cores: f64,
 }
 
 /// The longest latency that is told from longer ones, in microseconds, and the digits of each that are kept.
@@ -89,6 +115,9 @@ impl Section {
             load_average: load_average(),
             notes: Vec::new(),
             figures: Vec::new(),
+            samples: Vec::new(),
+            latencies: Vec::new(),
+            point: None,
         }
     }
 

@@ -14,8 +14,9 @@ use super::{
     cores::{Cores, Place},
     disk::Disk,
     hub::Setup,
-    ingest, real, replay,
+    ingest, plot, real, replay,
     report::{Report, Section},
+    restart, storm,
 };
 
 /// Runs what was asked for.
@@ -46,7 +47,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     report
         .write(&file)
         .with_context(|| format!("cannot write {}", file.display()))?;
-    println!("\nwritten to {}", file.display());
+    let plots = plot::write(&directory, &report.sections)?;
+    println!("\nwritten to {}, {plots} plots beside it", file.display());
     if !arguments.keep {
         remove_data(&directory)?;
     }
@@ -66,11 +68,13 @@ async fn stopped() -> anyhow::Result<()> {
 async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>) -> anyhow::Result<()> {
     let shapes = match &arguments.shapes[..] {
         [] => &Shape::DEFAULT[..],
+        shapes if shapes.contains(&Shape::All) => &Shape::ALL[..],
         shapes => shapes,
     };
-    for shape in shapes {
+    for (index, shape) in shapes.iter().enumerate() {
+        eprintln!("shape {} of {}", index + 1, shapes.len());
         setup.cores.place_generator(match shape {
-            Shape::Real => Place::AllCores,
+            Shape::Real | Shape::RestartAgent => Place::AllCores,
             _ => Place::OwnCores,
         })?;
         match shape {
@@ -88,6 +92,13 @@ async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>)
             Shape::Mesh250 => churn::mesh_250(setup, arguments, false, sections).await?,
             Shape::Mesh250All => churn::mesh_250(setup, arguments, true, sections).await?,
             Shape::Real => real::measure(setup, arguments, sections).await?,
+            Shape::RestartAgent => {
+                for &slices in &arguments.slices {
+                    restart::measure(setup, arguments, slices, sections).await?;
+                }
+            }
+            Shape::All => {}
+            Shape::Storm => storm::measure(setup, sections).await?,
             Shape::Fleet1000 => churn::fleet_1000(setup, arguments, sections).await?,
         }
     }
@@ -117,13 +128,16 @@ fn directory(arguments: &Arguments) -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Leaves the JSON file alone.
+/// Leaves the JSON file and the plots alone.
 fn remove_data(directory: &Path) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         let gone = if path.is_dir() {
             std::fs::remove_dir_all(&path)
-        } else if path.extension().is_some_and(|extension| extension == "json") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "json" || extension == "svg")
+        {
             Ok(())
         } else {
             std::fs::remove_file(&path)

@@ -30,7 +30,7 @@ const LOCK_FILE: &str = "log.lock";
 /// Pinned at birth: sled writes it into its `conf` and refuses another. Values up to a quarter of it stay in
 /// the file instead of becoming blob files, which are freed late or never.
 const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
-const CACHE_BYTES: u64 = 64 * 1024 * 1024;
+const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// sled's background flusher is also its garbage collector, so it stays on; durability does not wait for it.
 const FLUSH_EVERY_MS: u64 = 500;
 /// How long closing waits for sled's IO threads, and how often it looks.

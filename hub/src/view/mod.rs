@@ -9,6 +9,7 @@ mod shared_view;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     ops::Bound,
+    sync::Arc,
 };
 
 use bytes::Bytes;
@@ -37,7 +38,7 @@ pub enum ChangePosition {
     /// Everything up to this revision.
     Revision(Revision),
     /// Everything up to this change, in the middle of a revision.
-    Change((Revision, DerivedKey)),
+    Change((Revision, Arc<DerivedKey>)),
 }
 
 /// A source, and since when it is so.
@@ -81,10 +82,11 @@ pub fn room(key: &DerivedKey) -> Option<Room> {
 pub struct View {
     head: Cursor,
     heads: VecDeque<Cursor>,
-    entries: BTreeMap<DerivedKey, Entry>,
-    rooms: BTreeMap<Room, BTreeSet<DerivedKey>>,
-    changed: BTreeSet<(Revision, DerivedKey)>,
-    tombstones: BTreeSet<(Revision, DerivedKey)>,
+    /// Keys are long and stand in several indexes: each is held once.
+    entries: BTreeMap<Arc<DerivedKey>, Entry>,
+    rooms: BTreeMap<Room, BTreeSet<Arc<DerivedKey>>>,
+    changed: BTreeSet<(Revision, Arc<DerivedKey>)>,
+    tombstones: BTreeSet<(Revision, Arc<DerivedKey>)>,
     tombstone_floor: Revision,
     sources: BTreeMap<ClusterId, SourceEntry>,
     /// The source of each version that is still the present one of its source.
@@ -155,31 +157,35 @@ impl View {
     }
 
     fn put(&mut self, key: DerivedKey, entry: Entry) {
-        let Some(known) = self.entries.get_mut(&key) else {
-            self.put_new(key, entry);
+        let known = self
+            .entries
+            .get_key_value(&key)
+            .map(|(key, old)| (key.clone(), old.revision, old.removed));
+        let Some((key, before, was_removed)) = known else {
+            self.put_new(Arc::new(key), entry);
             return;
         };
-        let (revision, removed) = (entry.revision, entry.removed);
-        let old = std::mem::replace(known, entry);
-        // The usual case, new content of an object that stays where it is, makes no copy of the key.
-        let mut place = (old.revision, key);
+        let mut place = (before, key);
         self.changed.remove(&place);
-        if old.removed {
+        if was_removed {
             self.tombstones.remove(&place);
         }
-        if old.removed != removed
+        if was_removed != entry.removed
             && let Some(room) = room(&place.1)
         {
-            self.place(room, &place.1, removed);
+            self.place(room, &place.1, entry.removed);
         }
-        place.0 = revision;
-        if removed {
+        place.0 = entry.revision;
+        if entry.removed {
             self.tombstones.insert(place.clone());
+        }
+        if let Some(known) = self.entries.get_mut(&place.1) {
+            *known = entry;
         }
         self.changed.insert(place);
     }
 
-    fn put_new(&mut self, key: DerivedKey, entry: Entry) {
+    fn put_new(&mut self, key: Arc<DerivedKey>, entry: Entry) {
         let Some(room) = room(&key) else { return };
         let place = (entry.revision, key.clone());
         self.place(room, &key, entry.removed);
@@ -190,7 +196,7 @@ impl View {
         self.changed.insert(place);
     }
 
-    fn place(&mut self, room: Room, key: &DerivedKey, removed: bool) {
+    fn place(&mut self, room: Room, key: &Arc<DerivedKey>, removed: bool) {
         if !removed {
             self.rooms.entry(room).or_default().insert(key.clone());
         } else if let Some(objects) = self.rooms.get_mut(&room) {
@@ -256,10 +262,10 @@ impl View {
     pub fn changed_after<'a>(
         &'a self,
         position: &'a ChangePosition,
-    ) -> impl Iterator<Item = &'a (Revision, DerivedKey)> {
+    ) -> impl Iterator<Item = &'a (Revision, Arc<DerivedKey>)> {
         match position {
             ChangePosition::Revision(revision) => self.changed.range((
-                Bound::Included((revision.next(), DerivedKey::first_of_namespace(""))),
+                Bound::Included((revision.next(), Arc::new(DerivedKey::first_of_namespace("")))),
                 Bound::Unbounded,
             )),
             ChangePosition::Change(change) => self
@@ -283,10 +289,10 @@ impl View {
         let keys = self
             .rooms
             .get(room)
-            .map(|objects| objects.range((start, Bound::Unbounded)));
+            .map(|objects| objects.range::<DerivedKey, _>((start, Bound::Unbounded)));
         keys.into_iter()
             .flatten()
-            .filter_map(|key| self.entries.get(key).map(|entry| (key, entry)))
+            .filter_map(|key| self.entries.get(key).map(|entry| (&**key, entry)))
     }
 
     /// The rooms there are, after `last`.

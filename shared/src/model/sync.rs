@@ -18,8 +18,9 @@ pub const INTEREST_NAMESPACES_MAX: usize = 20_000;
 pub const SOURCES_HELD_MAX: usize = 5_000;
 /// Largest message either side takes, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Listings and snapshots are cut into messages of about this size, in bytes.
-pub const CHUNK_BYTES: usize = 16 * 1024;
+/// Listings and snapshots are cut into messages of about this size, in bytes: every session keeps buffers of the size
+/// of its largest message.
+pub const CHUNK_BYTES: usize = 8 * 1024;
 
 /// What the agent says.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,268 @@
+//! Owns: shape restart-agent: an agent is killed and started again over thousands of imported slices of which none
+//! changed: how long until it has compared everything, what it wrote, what it costs when nothing happens.
+//! Never: asks the agent what it wrote: the simulated API server counts.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use hub::certs::{Subject, Validity};
+use serde_json::json;
+use shared::{
+    model::{ClusterId, ServiceKey, derived_name::imported_slice_name, sync::Namespaces},
+    tls::{Credentials, HubAddress, LiveCredentials},
+};
+use tokio::{sync::mpsc, task::JoinSet};
+
+use super::{
+    args::Arguments,
+    facts::{self, SliceTemplate},
+    hub::Setup,
+    player::Player,
+    probe::Usage,
+    report::{Aim, Section},
+    series::Sampler,
+};
+use crate::{
+    sim::{REQUESTS_MAX, SimCluster},
+    world::{Backend, World},
+};
+
+/// The cluster whose agent is restarted, and the member that exports to it.
+const CLUSTER: &str = "west";
+const SOURCE: &str = "source";
+/// Namespaces that the services lie in, and the one of the fences: the last in order, so that what is imported there
+/// was planned after everything else.
+const NAMESPACES: usize = 50;
+const FENCES: &str = "zz-fences";
+const ENDPOINTS: usize = 10;
+/// Longest wait until a fence has arrived.
+const FENCE_WAIT: Duration = Duration::from_secs(300);
+const FENCE_POLL: Duration = Duration::from_millis(10);
+/// After a start things are still being given back: idle is measured later.
+const CALM: Duration = Duration::from_secs(2);
+/// What is to be reached.
+const STEADY_SECONDS_AIM: f64 = 2.0;
+const IDLE_CORES_AIM: f64 = 0.002;
+const MEGABYTES_AIM: f64 = 30.0;
+
+/// Measures with so many slices.
+pub(super) async fn measure(
+    setup: &Setup,
+    arguments: &Arguments,
+    slices: usize,
+    sections: &mut Vec<Section>,
+) -> anyhow::Result<()> {
+    let mut section = Section::begin(format!(
+        "restart-agent, {slices} imported slices of {ENDPOINTS} endpoints"
+    ));
+    let directory = setup.data(&format!("restart-{slices}"))?;
+    let mut world = World::without_agents(&directory, &Backend::Simulated, &[CLUSTER]).await?;
+    let cluster = world
+        .cluster(CLUSTER)?
+        .sim()
+        .context("a simulated cluster")?
+        .clone();
+    for namespace in (0..NAMESPACES).map(namespace).chain([FENCES.to_owned()]) {
+        cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
+    }
+    let mut source = Source::start(&world, slices).await?;
+    world.start_agent(CLUSTER).await?;
+    source
+        .fence(&cluster, "first")
+        .await
+        .context("while everything was imported for the first time")?;
+    let imported = cluster.list("EndpointSlice").len();
+    if imported < slices {
+        bail!("{imported} slices were imported, not {slices}: the fence came too early");
+    }
+    world.kill_agent(CLUSTER).await?;
+    cluster.requests().clear();
+    let began = Instant::now();
+    let fence = source.report_fence("second").await?;
+    world.start_agent(CLUSTER).await?;
+    wait_for(&cluster, &fence).await?;
+    let steady = began.elapsed().as_secs_f64();
+    section.aimed(
+        "process started to everything compared",
+        steady,
+        "s",
+        Aim::Below(STEADY_SECONDS_AIM),
+    );
+    let writes = writes(&cluster)?;
+    section.aimed("writes at the API server", writes as f64, "", Aim::Below(1.0));
+    idle(&mut section, &mut world, Duration::from_secs(arguments.seconds)).await?;
+    let with = usage(&mut world)?;
+    let without = without_imports(setup, slices).await?;
+    let each = with.resident.saturating_sub(without.resident) as f64 / slices as f64 / 1e3;
+    section.aimed(
+        "agent memory without anything imported",
+        without.resident as f64 / 1e6,
+        "MB",
+        Aim::Below(MEGABYTES_AIM),
+    );
+    section.figure(
+        "watch cache and desired state, a slice with service and import",
+        each,
+        "KB",
+    );
+    section.note("a simulated API server over HTTP; the first start is not measured");
+    sections.push(section);
+    source.end().await?;
+    world.end().await
+}
+
+/// Processor time and memory while nothing happens.
+async fn idle(section: &mut Section, world: &mut World, lasting: Duration) -> anyhow::Result<()> {
+    tokio::time::sleep(CALM).await;
+    let pid = world.agent(CLUSTER)?.id().context("the agent has ended")?;
+    let (before, began) = (Usage::of(pid)?, Instant::now());
+    let sampler = Sampler::start(pid, began);
+    tokio::time::sleep(lasting).await;
+    section.samples = sampler.end().await?;
+    let after = Usage::of(pid)?;
+    let cores = (after.cpu_seconds - before.cpu_seconds) / began.elapsed().as_secs_f64();
+    section.aimed(
+        "agent processor time, idle",
+        cores * 1e3,
+        "m cores",
+        Aim::Below(IDLE_CORES_AIM * 1e3),
+    );
+    section.figure("agent memory, idle", after.resident as f64 / 1e6, "MB");
+    section.figure("agent memory at its peak", after.resident_peak as f64 / 1e6, "MB");
+    Ok(())
+}
+
+fn usage(world: &mut World) -> anyhow::Result<Usage> {
+    Usage::of(world.agent(CLUSTER)?.id().context("the agent has ended")?)
+}
+
+/// The same agent where nothing is exported.
+async fn without_imports(setup: &Setup, slices: usize) -> anyhow::Result<Usage> {
+    let directory = setup.data(&format!("restart-{slices}-nothing"))?;
+    let mut world = World::start(&directory, &Backend::Simulated, &[CLUSTER]).await?;
+    tokio::time::sleep(CALM).await;
+    let usage = usage(&mut world)?;
+    world.end().await?;
+    Ok(usage)
+}
+
+/// Writes of the agent since the record was cleared, but Leases and the fences.
+fn writes(cluster: &SimCluster) -> anyhow::Result<usize> {
+    if cluster.requests().all().len() >= REQUESTS_MAX {
+        bail!("the simulated API server remembers {REQUESTS_MAX} requests, and there were more");
+    }
+    let writes = cluster.requests().writes();
+    let counted = writes
+        .iter()
+        .filter(|write| write.resource != "leases" && write.namespace != FENCES);
+    Ok(counted.count())
+}
+
+/// Waits until an object of the cluster is there.
+async fn wait_for(cluster: &SimCluster, slice: &str) -> anyhow::Result<()> {
+    let deadline = Instant::now() + FENCE_WAIT;
+    let mut poll = tokio::time::interval(FENCE_POLL);
+    while cluster.get("EndpointSlice", FENCES, slice).is_none() {
+        if Instant::now() >= deadline {
+            bail!(
+                "after {} s an export has not arrived: see the agent's log (--keep)",
+                FENCE_WAIT.as_secs()
+            );
+        }
+        poll.tick().await;
+    }
+    Ok(())
+}
+
+fn namespace(index: usize) -> String {
+    format!("team-{index:04}")
+}
+
+/// The member that exports everything.
+struct Source {
+    reports: mpsc::Sender<Vec<Bytes>>,
+    playing: JoinSet<anyhow::Result<()>>,
+    exports: usize,
+}
+
+impl Source {
+    async fn start(world: &World, slices: usize) -> anyhow::Result<Self> {
+        let cluster = ClusterId::new(SOURCE)?;
+        let issued = world
+            .authority
+            .issue(&Subject::Member(cluster.clone()), Validity::days_from_now(1))?;
+        let player = Player {
+            cluster,
+            credentials: LiveCredentials::new(Credentials::from_pem(&world.authority.tls(&issued))?),
+            interest: Namespaces::default(),
+        };
+        let hub: HubAddress = format!("https://{}", world.hub_address).parse()?;
+        let mut facts = Vec::new();
+        for index in 0..slices {
+            facts.extend(export(
+                &facts::service(&namespace(index % NAMESPACES), index)?,
+                index,
+            ));
+        }
+        let mut session = player.connect(&hub).await?;
+        session.list(facts, |_| {}).await?;
+        let (reports, mut inbox) = mpsc::channel::<Vec<Bytes>>(1);
+        let mut playing = JoinSet::new();
+        playing.spawn(async move {
+            loop {
+                tokio::select! {
+                    heard = session.hear() => drop(heard?),
+                    facts = inbox.recv() => match facts {
+                        Some(facts) => session.report(facts).await?,
+                        None => return Ok(()),
+                    },
+                }
+            }
+        });
+        Ok(Self {
+            reports,
+            playing,
+            exports: slices,
+        })
+    }
+
+    /// Exports one more service in the namespace of the fences; the name of its imported slice.
+    async fn report_fence(&mut self, name: &str) -> anyhow::Result<String> {
+        let key = ServiceKey::new(FENCES, name)?;
+        self.exports += 1;
+        self.reports
+            .send(export(&key, self.exports))
+            .await
+            .context("the source's session has ended")?;
+        Ok(imported_slice_name(FENCES, name, SOURCE, &slice_name(&key)))
+    }
+
+    async fn fence(&mut self, cluster: &SimCluster, name: &str) -> anyhow::Result<()> {
+        let fence = self.report_fence(name).await?;
+        tokio::select! {
+            waited = wait_for(cluster, &fence) => waited,
+            Some(ended) = self.playing.join_next() => {
+                ended??;
+                bail!("the source's session has ended")
+            }
+        }
+    }
+
+    async fn end(mut self) -> anyhow::Result<()> {
+        drop(self.reports);
+        while let Some(ended) = self.playing.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+}
+
+fn slice_name(service: &ServiceKey) -> String {
+    format!("{}-abcde", service.name)
+}
+
+fn export(service: &ServiceKey, index: usize) -> Vec<Bytes> {
+    let slice = SliceTemplate::new(service, &slice_name(service), ENDPOINTS);
+    vec![facts::export(service, index, false), slice.numbered(index as u32)]
+}

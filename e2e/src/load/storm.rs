@@ -1,0 +1,299 @@
+//! Owns: shape storm: all members of fleet-1000 lose their hub and come back at once, as agents do: they dial again
+//! and again, waiting longer each time. Once they remember what they hold, once they know nothing any more.
+//! Never: helps the hub: nobody waits for another, and the time runs from the start of the hub's process.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use shared::{
+    model::{ClusterId, sync::Source},
+    shell::Backoff,
+    tls::HubAddress,
+};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{sleep, timeout_at},
+};
+
+use super::{
+    churn::FLEET,
+    cores::Place,
+    hub::{HubProcess, Setup},
+    player::{Heard, Memory, Player, Session},
+    report::{Aim, Section},
+    series::Sampler,
+    world::World,
+};
+
+/// Waits between dials, as an agent waits.
+const BACKOFF_FIRST: Duration = Duration::from_millis(200);
+const BACKOFF_LONGEST: Duration = Duration::from_secs(15);
+/// Longest wait until everybody has converged.
+const CONVERGED_WAIT: Duration = Duration::from_secs(120);
+/// What is to be reached.
+const FIRST_PUSH_SECONDS_AIM: f64 = 5.0;
+const CONVERGED_SECONDS_AIM: f64 = 15.0;
+const MEGABYTES_AIM: f64 = 300.0;
+
+/// What a member tells of its session with the hub of this generation.
+struct Told {
+    generation: u64,
+    at: Instant,
+    what: What,
+}
+
+enum What {
+    /// The hub sent something that it derived or knows.
+    Pushed,
+    /// Everything is as before: reported, received, and all others known as listed.
+    Converged,
+}
+
+/// What all members share.
+struct Shared {
+    hub: HubAddress,
+    members: usize,
+    /// Counts hubs.
+    generation: AtomicU64,
+    /// Members come back as if they had been restarted.
+    forget: AtomicBool,
+    told: mpsc::UnboundedSender<Told>,
+}
+
+/// Measures both kinds of storm.
+pub(super) async fn measure(setup: &Setup, sections: &mut Vec<Section>) -> anyhow::Result<()> {
+    let world = World::new(FLEET)?;
+    let data = setup.data("storm")?;
+    let mut hub = HubProcess::start(setup, &data, Place::OwnCores).await?;
+    let (told, mut hears) = mpsc::unbounded_channel();
+    let shared = Arc::new(Shared {
+        hub: hub.address.clone(),
+        members: world.members.len(),
+        generation: AtomicU64::new(0),
+        forget: AtomicBool::new(true),
+        told,
+    });
+    let mut playing = JoinSet::new();
+    for member in visitors(setup, &world)? {
+        playing.spawn(member.stay(shared.clone()));
+    }
+    eprintln!("storm: {} members connect and list", shared.members);
+    converged(&shared, &mut hears).await.context("before the storm")?;
+    for forget in [false, true] {
+        let title = match forget {
+            false => "storm, 1000 members come back with what they hold",
+            true => "storm, 1000 members come back and know nothing",
+        };
+        let mut section = Section::begin(title);
+        let listen = hub.listen;
+        hub.kill().await?;
+        shared.forget.store(forget, Ordering::Relaxed);
+        shared.generation.fetch_add(1, Ordering::Relaxed);
+        hub = HubProcess::start_at(setup, &data, Place::OwnCores, listen).await?;
+        let sampler = Sampler::start(hub.pid(), hub.began);
+        let came_back = converged(&shared, &mut hears).await?;
+        section.samples = sampler.end().await?;
+        describe(&mut section, &hub, &came_back).await?;
+        sections.push(section);
+    }
+    hub.kill().await
+}
+
+/// When members got their first push, and when each converged.
+struct CameBack {
+    pushed: Vec<Instant>,
+    converged: Vec<Instant>,
+}
+
+async fn describe(section: &mut Section, hub: &HubProcess, came_back: &CameBack) -> anyhow::Result<()> {
+    let seconds = |at: Option<&Instant>| {
+        at.map_or(f64::NAN, |at| {
+            at.saturating_duration_since(hub.began).as_secs_f64()
+        })
+    };
+    let median = came_back.converged.get(came_back.converged.len() / 2);
+    let (usage, counters) = (hub.usage()?, hub.counters().await?);
+    section.figure("hub started to serving", hub.serving_after().as_secs_f64(), "s");
+    let first = seconds(came_back.pushed.first());
+    section.aimed(
+        "hub started to first push",
+        first,
+        "s",
+        Aim::Below(FIRST_PUSH_SECONDS_AIM),
+    );
+    section.figure(
+        "hub started to half of the members converged",
+        seconds(median),
+        "s",
+    );
+    let last = seconds(came_back.converged.last());
+    section.aimed(
+        "hub started to all converged",
+        last,
+        "s",
+        Aim::Below(CONVERGED_SECONDS_AIM),
+    );
+    section.figure("hub processor time", usage.cpu_seconds, "s");
+    section.figure("hub memory", usage.resident as f64 / 1e6, "MB");
+    let peak = usage.resident_peak as f64 / 1e6;
+    section.aimed("hub memory at its peak", peak, "MB", Aim::Below(MEGABYTES_AIM));
+    section.figure("events recorded by it", counters.events, "");
+    section.note(
+        "members dial as agents do: after 0.1 to 0.2 s, doubling, so a hub that serves may wait to be found",
+    );
+    Ok(())
+}
+
+/// Waits until every member has converged with the present hub.
+async fn converged(shared: &Shared, hears: &mut mpsc::UnboundedReceiver<Told>) -> anyhow::Result<CameBack> {
+    let deadline = Instant::now() + CONVERGED_WAIT;
+    let generation = shared.generation.load(Ordering::Relaxed);
+    let mut came_back = CameBack {
+        pushed: Vec::new(),
+        converged: Vec::new(),
+    };
+    while came_back.converged.len() < shared.members {
+        let told = timeout_at(deadline.into(), hears.recv()).await;
+        let Ok(Some(told)) = told else {
+            let (done, all, wait) = (
+                came_back.converged.len(),
+                shared.members,
+                CONVERGED_WAIT.as_secs(),
+            );
+            bail!("after {wait} s {done} of {all} members have converged: the hub is overloaded")
+        };
+        if told.generation == generation {
+            match told.what {
+                What::Pushed => came_back.pushed.push(told.at),
+                What::Converged => came_back.converged.push(told.at),
+            }
+        }
+    }
+    came_back.pushed.sort();
+    came_back.converged.sort();
+    Ok(came_back)
+}
+
+fn visitors(setup: &Setup, world: &World) -> anyhow::Result<Vec<Visitor>> {
+    let mut facts: Vec<Vec<Bytes>> = world
+        .members
+        .iter()
+        .map(|member| member.exports.clone())
+        .collect();
+    for (at, number) in world.slices.iter().zip(0..) {
+        facts[at.member].push(world.members[at.member].slices[at.slice].numbered(number));
+    }
+    let members = world.members.iter().zip(facts);
+    let visitors = members.map(|(member, facts)| {
+        Ok(Visitor {
+            player: Player {
+                cluster: member.cluster.clone(),
+                credentials: setup.member(&member.cluster)?,
+                interest: member.interest.clone(),
+            },
+            memory: Memory::of(&facts)?,
+            facts,
+        })
+    });
+    visitors.collect()
+}
+
+/// One member, over all hubs of the shape.
+struct Visitor {
+    player: Player,
+    facts: Vec<Bytes>,
+    memory: Memory,
+}
+
+impl Visitor {
+    /// Comes back whenever the session ends.
+    async fn stay(mut self, shared: Arc<Shared>) {
+        let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_LONGEST);
+        loop {
+            if let Ok(session) = self.connect(&shared).await {
+                backoff.succeeded();
+                // It ends when the hub does: what it lacked shows in the count of those who converged.
+                let _ = self.visit(session, &shared).await;
+            }
+            sleep(backoff.failed(rand::random())).await;
+        }
+    }
+
+    async fn connect(&self, shared: &Shared) -> anyhow::Result<Session> {
+        match shared.forget.load(Ordering::Relaxed) {
+            true => self.player.connect(&shared.hub).await,
+            false => self.player.connect_again(&shared.hub, &self.memory).await,
+        }
+    }
+
+    async fn visit(&mut self, mut session: Session, shared: &Shared) -> anyhow::Result<()> {
+        let generation = shared.generation.load(Ordering::Relaxed);
+        let tell = |what| {
+            let at = Instant::now();
+            // Whoever measures may have stopped.
+            let _ = shared.told.send(Told { generation, at, what });
+        };
+        let mut progress = Progress {
+            snapshot_due: session.starts_over(),
+            ..Progress::default()
+        };
+        let listing = session.list(self.facts.clone(), |heard| {
+            if progress.take(&heard) {
+                tell(What::Pushed);
+            }
+        });
+        listing.await?;
+        let mut told = false;
+        loop {
+            if !told && progress.is_complete(shared.members) {
+                told = true;
+                tell(What::Converged);
+            }
+            if progress.take(&session.hear().await?) {
+                tell(What::Pushed);
+            }
+            self.memory.cursor = session.cursor();
+        }
+    }
+}
+
+/// What a member has received in this session.
+#[derive(Default)]
+struct Progress {
+    pushed: bool,
+    snapshot_due: bool,
+    listed: BTreeSet<ClusterId>,
+}
+
+impl Progress {
+    /// True for the first thing that the hub pushed.
+    fn take(&mut self, heard: &Heard) -> bool {
+        match heard {
+            Heard::SnapshotComplete => self.snapshot_due = false,
+            Heard::Sources(sources) => sources.iter().for_each(|source| self.source(source)),
+            Heard::Desired(_) => {}
+            Heard::Other => return false,
+        }
+        !std::mem::replace(&mut self.pushed, true)
+    }
+
+    fn source(&mut self, source: &Source) {
+        match source.listed {
+            true => drop(self.listed.insert(source.cluster.clone())),
+            false => drop(self.listed.remove(&source.cluster)),
+        }
+    }
+
+    fn is_complete(&self, members: usize) -> bool {
+        !self.snapshot_due && self.listed.len() == members
+    }
+}
