@@ -17,6 +17,7 @@ mod registered;
 mod scenarios;
 mod sim_cluster;
 mod tidy;
+mod workloads;
 
 use std::process::ExitCode;
 
@@ -40,5 +41,6 @@ fn main() -> ExitCode {
     trials.extend(grpcurl::trials());
     trials.extend(documents::trials());
     trials.extend(tidy::trials());
+    trials.extend(workloads::trials());
     tributary_e2e::suite::run(trials)
 }
