@@ -1,7 +1,7 @@
 //! Owns: a member that reports facts as fast as the hub takes them, and knows what was acknowledged.
 //! Never: talks to Kubernetes, or judges.
 
-use super::World;
+use super::{World, player};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use proto::v1::{self, agent_message, hub_message, observation, sync_client::SyncClient};
@@ -9,12 +9,12 @@ use shared::{
     model::{
         Endpoint, EndpointPort, EndpointSlice, Export, Fact, IpFamily, Metadata, Protocol, ServiceKey,
         ServicePolicies, ServicePort, ServiceType, SessionAffinity, SliceKey, UnixMillis,
-        sync::{AgentMessage, Hello, Interest, MESSAGE_BYTES_MAX, Namespaces, PROTOCOL_VERSION},
+        sync::{AgentMessage, Hello, MESSAGE_BYTES_MAX},
     },
     tls::{Credentials, HubConnector, LiveCredentials, TcpDial, TlsFiles, TlsMetrics},
     wire,
 };
-use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc};
+use std::{net::Ipv4Addr, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
@@ -124,21 +124,8 @@ async fn next(incoming: &mut Streaming<v1::HubMessage>) -> anyhow::Result<hub_me
 
 fn hello(name: &str, transitions: i64) -> Hello {
     Hello {
-        protocol_version: PROTOCOL_VERSION,
-        features: 0,
-        agent_version: env!("CARGO_PKG_VERSION").into(),
-        highest_epoch: None,
-        cluster_fingerprint: format!("kube-system-of-{name}").into(),
-        instance: format!("{name}-{transitions}").into(),
         lease_transitions: transitions,
-        cursor: None,
-        exports_digest: None,
-        properties_digest: None,
-        sources_held: BTreeSet::new(),
-        interest: Interest {
-            generation: 1,
-            namespaces: Namespaces::All,
-        },
+        ..player::hello(&format!("kube-system-of-{name}"))
     }
 }
 

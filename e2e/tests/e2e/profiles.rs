@@ -34,7 +34,7 @@ use shared::{
     model::{
         ClusterId, ClusterProperty, Clusterset, ControlPlane, Epoch, Fact, Health, KeyFingerprint,
         PropertyValue, Revision, SessionId, UnixMillis,
-        sync::{Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
+        sync::{Observation, ObservedItem},
     },
     tls::PeerIdentity,
     wire,
@@ -46,6 +46,7 @@ use tributary_e2e::{
     real::Fleet,
     sim::{SimCluster, SimConfig},
     suite::{real_test, sim_test, unique_name},
+    world::player::hello,
 };
 
 /// How long anything may take to be seen.
@@ -244,24 +245,10 @@ impl World {
             events: sender,
             heard_at,
         };
-        let hello = Hello {
-            protocol_version: PROTOCOL_VERSION,
-            features: 0,
-            agent_version: "test".into(),
-            highest_epoch: None,
-            cluster_fingerprint: format!("uid-{id}").into(),
-            instance: format!("instance-{id}").into(),
-            lease_transitions: 1,
-            cursor: None,
-            exports_digest: None,
-            properties_digest: None,
-            sources_held: Default::default(),
-            interest: Interest::default(),
-        };
         let request = AdmitRequest {
             cluster: cluster.clone(),
             key: KeyFingerprint([id.as_bytes()[0]; 32]),
-            hello,
+            hello: hello(&format!("uid-{id}")),
             cursor: CursorCheck::Absent,
             silent_holder: None,
             tombstone_floor: Revision(0),

@@ -1,0 +1,195 @@
+//! The driver of one agent, and a hub's words to it. It asserts nothing.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use agent::{
+    apply::{ApplyMetrics, Driver, DriverConfig, Handle},
+    watch::Watches,
+};
+use shared::{
+    api::convert::NamespaceDenyList,
+    model::{
+        ChainHash, ClusterId, Cursor, Endpoint, EndpointPort, Epoch, ImportedSlice, ImportedSliceKey,
+        IpFamily, Metadata, Protocol, Revision, ServiceImport, ServiceKey, ServicePolicies, ServicePort,
+        ServiceType, SessionAffinity, SessionId, UnixMillis,
+        sync::{
+            DesiredChange, DesiredItem, Interest, Namespaces, PROTOCOL_VERSION, Source, SourceState, UpTo,
+            Welcome,
+        },
+    },
+};
+use tokio_util::sync::CancellationToken;
+use tributary_e2e::sim::SimCluster;
+
+pub(super) fn id(name: &str) -> ClusterId {
+    ClusterId::new(name).expect("a cluster id")
+}
+
+pub(super) fn key() -> ServiceKey {
+    ServiceKey::new("shop", "cart").expect("a key")
+}
+
+pub(crate) fn port(name: &str, number: u16) -> ServicePort {
+    ServicePort {
+        name: name.into(),
+        protocol: Protocol::Tcp,
+        port: number,
+        app_protocol: None,
+    }
+}
+
+pub(crate) fn import(ports: &[ServicePort], clusters: &[&str]) -> ServiceImport {
+    let all: Vec<u16> = (0..).take(ports.len()).collect();
+    ServiceImport {
+        service: key(),
+        service_type: ServiceType::ClusterSetIp,
+        ports: ports.to_vec(),
+        policies: ServicePolicies {
+            session_affinity: SessionAffinity::None,
+            session_affinity_timeout_seconds: None,
+            internal_traffic_policy: Some("Cluster".into()),
+            traffic_distribution: None,
+        },
+        ip_families: vec![IpFamily::V4],
+        labels: Metadata::from([("tier".into(), "web".into())]),
+        annotations: Metadata::from([("example.org/note".into(), "x".into())]),
+        clusters: clusters.iter().map(|name| (id(name), all.clone())).collect(),
+    }
+}
+
+pub(super) fn slice(source: &str, address: &str) -> ImportedSlice {
+    ImportedSlice {
+        key: ImportedSliceKey {
+            service: key(),
+            source_cluster: id(source),
+            source_slice: "cart-abc".into(),
+        },
+        address_type: IpFamily::V4,
+        ports: vec![EndpointPort {
+            name: "http".into(),
+            protocol: Protocol::Tcp,
+            port: Some(8080),
+            app_protocol: None,
+        }],
+        endpoints: Arc::new([Endpoint {
+            addresses: vec![address.parse().expect("an address")],
+            ready: Some(true),
+            serving: Some(true),
+            terminating: Some(false),
+            hostname: Some("cart-0".into()),
+            zone: Some("a".into()),
+        }]),
+        import_revision: Revision(0),
+    }
+}
+
+pub(super) fn source(name: &str, listed: bool) -> Source {
+    Source {
+        cluster: id(name),
+        state: SourceState::Live,
+        listed,
+    }
+}
+
+/// Two clusters that export http, one slice each.
+pub(crate) fn wishes() -> Vec<DesiredChange> {
+    let mut all = vec![DesiredChange::Import(Arc::new(import(
+        &[port("http", 80)],
+        &["east", "west"],
+    )))];
+    for (cluster, address) in [("east", "10.1.0.1"), ("west", "10.2.0.1")] {
+        all.push(DesiredChange::Slice(Arc::new(slice(cluster, address))));
+    }
+    all
+}
+
+pub(crate) fn all_listed() -> [Source; 3] {
+    [source("east", true), source("west", true), source("north", true)]
+}
+
+pub(super) fn welcome(epoch: Epoch) -> Welcome {
+    Welcome {
+        protocol_version: PROTOCOL_VERSION,
+        features: 0,
+        hub_version: "test".into(),
+        hub: "hub".into(),
+        epoch,
+        resume: false,
+        list_exports: true,
+        list_properties: true,
+        session: SessionId(1),
+        incarnation: Revision(1),
+        heartbeat_interval_millis: 1_000,
+        silence_max_millis: 3_000,
+        unacknowledged_max: 100,
+    }
+}
+
+/// The driver of one agent.
+pub(crate) struct Agent {
+    pub(crate) handle: Handle,
+    drain: CancellationToken,
+    tasks: Vec<tokio::task::JoinHandle<anyhow::Result<()>>>,
+}
+
+impl Agent {
+    pub(super) fn start(cluster: &SimCluster) -> Self {
+        Self::start_on(cluster.client_named("agent"), "shop")
+    }
+
+    /// An agent that is interested in one namespace.
+    pub(crate) fn start_on(client: kube::Client, namespace: &str) -> Self {
+        let (watches, drain) = (Watches::default(), CancellationToken::new());
+        let config = DriverConfig {
+            cluster: id("north"),
+            deny: NamespaceDenyList::default(),
+        };
+        let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
+        let tasks = vec![
+            tokio::spawn(watches.run(client, drain.clone())),
+            tokio::spawn(driver.run(drain.clone())),
+        ];
+        handle.feed(|desired| {
+            desired.interest(&Interest {
+                generation: 1,
+                namespaces: Namespaces::Only(BTreeSet::from([namespace.into()])),
+            })
+        });
+        Self { handle, drain, tasks }
+    }
+
+    /// A whole session: snapshot, then the sources.
+    pub(crate) fn told(&self, created_at: u64, sources: &[Source], changes: Vec<DesiredChange>) {
+        let epoch = Epoch {
+            created_at: UnixMillis(created_at),
+            random: 1,
+        };
+        let cursor = Cursor {
+            epoch,
+            revision: Revision(5),
+            hash: ChainHash([0; 16]),
+        };
+        self.handle.feed(|desired| {
+            desired.welcome(&welcome(epoch));
+            desired.snapshot_begin(epoch);
+            let items = changes.into_iter().map(|change| DesiredItem {
+                revision: Revision(5),
+                change,
+            });
+            desired.items(1, items);
+            desired.snapshot_complete(&UpTo {
+                interest_generation: 1,
+                cursor,
+            })
+        });
+        self.handle.feed(|desired| desired.sources_changed(sources));
+    }
+
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        self.drain.cancel();
+        for task in self.tasks {
+            task.await??;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! The agent's driver against a simulated cluster: what arrives, what is restored, what is never touched, and
+//! that it stops writing when all is as it should be.
+
+mod arrival;
+mod cluster;
+mod definitions;
+mod driver;
+mod exports;
+mod ownership;
+
+use libtest_mimic::Trial;
+use tributary_e2e::suite::sim_test;
+
+pub(crate) use driver::{Agent, all_listed, import, port, wishes};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        sim_test(
+            "apply::an_import_arrives_and_a_restart_writes_nothing",
+            arrival::an_import_arrives_and_a_restart_writes_nothing,
+        ),
+        sim_test(
+            "apply::a_strangers_object_is_never_touched",
+            ownership::a_strangers_object_is_never_touched,
+        ),
+        sim_test(
+            "apply::what_somebody_changes_is_restored",
+            ownership::what_somebody_changes_is_restored,
+        ),
+        sim_test(
+            "apply::a_deleted_service_comes_back_with_its_ip",
+            ownership::a_deleted_service_comes_back_with_its_ip,
+        ),
+        sim_test(
+            "apply::an_empty_hub_deletes_nothing_until_the_sources_list",
+            arrival::an_empty_hub_deletes_nothing_until_the_sources_list,
+        ),
+        sim_test(
+            "apply::an_older_schema_gets_no_fields_it_lacks",
+            definitions::an_older_schema_gets_no_fields_it_lacks,
+        ),
+        sim_test(
+            "apply::a_faulty_api_server_is_outlasted",
+            arrival::a_faulty_api_server_is_outlasted,
+        ),
+        sim_test(
+            "apply::another_type_replaces_everything",
+            arrival::another_type_replaces_everything,
+        ),
+        sim_test(
+            "apply::exports_get_their_conditions",
+            exports::exports_get_their_conditions,
+        ),
+        sim_test(
+            "apply::a_crd_that_goes_and_comes_is_followed",
+            definitions::a_crd_that_goes_and_comes_is_followed,
+        ),
+        sim_test(
+            "apply::families_are_taken_as_far_as_the_cluster_has_them",
+            arrival::families_are_taken_as_far_as_the_cluster_has_them,
+        ),
+        sim_test(
+            "apply::own_slices_keep_their_nodes",
+            arrival::own_slices_keep_their_nodes,
+        ),
+    ]
+}

@@ -1,0 +1,89 @@
+//! What is somebody else's is not touched; what is Tributary's is restored.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use shared::model::{derived_name::imported_slice_name, sync::DesiredChange};
+
+use super::{cluster::*, driver::*};
+
+pub(super) async fn a_strangers_object_is_never_touched() -> anyhow::Result<()> {
+    let cluster = cluster()?;
+    let stranger = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": derived(), "namespace": "shop"},
+        "spec": {"ports": [{"port": 9}]}});
+    let before = cluster.apply(stranger)?;
+    let agent = Agent::start(&cluster);
+    agent.told(1, &all_listed(), wishes());
+    until("the import's word", || {
+        let message = &the_import(&cluster)["status"]["conditions"][0]["message"];
+        message
+            .as_str()
+            .is_some_and(|message| message.contains("not Tributary's"))
+    })
+    .await?;
+    assert!(!ready(&cluster));
+    until("an Event", || !cluster.list("Event").is_empty()).await?;
+    assert_eq!(cluster.get("Service", "shop", &derived()), Some(before));
+    // the stranger goes while nothing else happens: the name is free
+    looked_at_everything(&cluster, &agent, 1).await?;
+    cluster.delete("Service", "shop", &derived())?;
+    arrived(&cluster, 2).await?;
+    agent.stop().await
+}
+
+pub(super) async fn what_somebody_changes_is_restored() -> anyhow::Result<()> {
+    let cluster = cluster()?;
+    let agent = settled(&cluster).await?;
+    cluster.apply(
+        json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport",
+        "metadata": {"name": "cart", "namespace": "shop", "labels": {"tier": "stolen"}},
+        "spec": {"type": "ClusterSetIP", "ports": [{"port": 1}]}}),
+    )?;
+    until("the import", || {
+        let import = the_import(&cluster);
+        import["spec"]["ports"][0]["port"] == json!(80)
+            && import["metadata"]["labels"]["tier"] == json!("web")
+    })
+    .await?;
+    let name = imported_slice_name("shop", "cart", "west", "cart-abc");
+    cluster.apply(
+        json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": name, "namespace": "shop"}, "endpoints": [{"addresses": ["10.9.9.9"]}]}),
+    )?;
+    until("the slice", || addresses(&cluster) == ["10.1.0.1", "10.2.0.1"]).await?;
+    cluster.delete("EndpointSlice", "shop", &name)?;
+    until("the slice again", || {
+        addresses(&cluster) == ["10.1.0.1", "10.2.0.1"]
+    })
+    .await?;
+    agent.stop().await
+}
+
+pub(super) async fn a_deleted_service_comes_back_with_its_ip() -> anyhow::Result<()> {
+    let cluster = cluster()?;
+    let agent = settled(&cluster).await?;
+    let uid = |service: &Value| service["metadata"]["uid"].clone();
+    let service = || cluster.get("Service", "shop", &derived()).unwrap_or_default();
+    let before = service();
+    cluster.delete("Service", "shop", &derived())?;
+    until("another Service", || {
+        !service().is_null() && uid(&service()) != uid(&before)
+    })
+    .await?;
+    assert_eq!(service()["spec"]["clusterIPs"], before["spec"]["clusterIPs"]);
+    // and keeps it when its ports change
+    let mut changes = wishes();
+    changes[0] = DesiredChange::Import(Arc::new(import(
+        &[port("http", 80), port("grpc", 90)],
+        &["east", "west"],
+    )));
+    agent.told(2, &all_listed(), changes);
+    until("two ports", || {
+        service()["spec"]["ports"]
+            .as_array()
+            .is_some_and(|ports| ports.len() == 2)
+    })
+    .await?;
+    assert_eq!(service()["spec"]["clusterIPs"], before["spec"]["clusterIPs"]);
+    agent.stop().await
+}
