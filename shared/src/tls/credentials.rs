@@ -146,10 +146,11 @@ fn server_config(
     let chain = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
         .build()
         .map_err(|error| CredentialsError::Roots(error.to_string()))?;
+    let verifier = AnyIdentity::new(chain, provider.signature_verification_algorithms);
     let mut config = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])
         .map_err(CredentialsError::Pair)?
-        .with_client_cert_verifier(Arc::new(AnyIdentity::new(chain)))
+        .with_client_cert_verifier(Arc::new(verifier))
         .with_cert_resolver(pair);
     config.alpn_protocols = vec![ALPN_HTTP2.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -34,16 +34,44 @@ pub struct NotTheHub {
     pub expected: String,
 }
 
+/// What both checks say of signatures, in the words that the two traits have in common: TLS 1.3 only.
+macro_rules! signatures_of_tls13 {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls13_signature(message, cert, signature, &self.algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.algorithms.supported_schemes()
+        }
+    };
+}
+
 /// A hub's check: the chain leads to our roots and the certificate states one identity, of any clusterset.
 /// Which clusterset and role may do what is answered per request, so that the answer can say why.
 #[derive(Debug)]
 pub(super) struct AnyIdentity {
     chain: Arc<dyn ClientCertVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl AnyIdentity {
-    pub(super) fn new(chain: Arc<dyn ClientCertVerifier>) -> Self {
-        Self { chain }
+    pub(super) fn new(chain: Arc<dyn ClientCertVerifier>, algorithms: WebPkiSupportedAlgorithms) -> Self {
+        Self { chain, algorithms }
     }
 }
 
@@ -63,27 +91,7 @@ impl ClientCertVerifier for AnyIdentity {
         Ok(verified)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(tls12_is_off())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls13_signature(message, cert, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
-    }
+    signatures_of_tls13!();
 }
 
 /// A client's check: the chain leads to our roots and the certificate is the hub's of our clusterset.
@@ -135,33 +143,9 @@ impl ServerCertVerifier for TheHub {
         }))
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(tls12_is_off())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    signatures_of_tls13!();
 }
 
 fn refused(reason: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(reason))))
-}
-
-fn tls12_is_off() -> Error {
-    Error::General("TLS 1.2 is not spoken here".to_owned())
 }
