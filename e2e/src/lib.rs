@@ -5,6 +5,7 @@ pub mod crash;
 pub mod demo;
 pub mod deploy;
 pub mod load;
+pub mod planted;
 pub mod real;
 pub mod sim;
 pub mod suite;

@@ -305,3 +305,6 @@ fn name(message: &HubMessage) -> &'static str {
         HubMessage::Ping(_) => "Ping",
     }
 }
+
+#[cfg(test)]
+mod tests;

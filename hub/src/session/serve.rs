@@ -126,11 +126,7 @@ impl SyncService {
                 self.reader.ask(question).await.map_err(log_status)?
             }
         };
-        Ok(if hash == Some(cursor.hash) {
-            CursorCheck::OnHistory
-        } else {
-            CursorCheck::Foreign
-        })
+        Ok(CursorCheck::of_our_epoch(cursor, hash))
     }
 }
 

@@ -2,7 +2,7 @@
 //! The decisions of DESIGN sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
 use shared::model::{
-    ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId,
+    ChainHash, ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId,
     sync::{Hello, PROTOCOL_VERSION, Welcome},
 };
 
@@ -43,6 +43,17 @@ pub enum CursorCheck {
     OnHistory,
     /// Ahead of the head or with another hash: our log was rewound.
     Foreign,
+}
+
+impl CursorCheck {
+    /// Judges a cursor of our epoch by the hash that the log has at its revision, if it has one.
+    pub fn of_our_epoch(cursor: Cursor, on_record: Option<ChainHash>) -> Self {
+        if on_record == Some(cursor.hash) {
+            Self::OnHistory
+        } else {
+            Self::Foreign
+        }
+    }
 }
 
 /// The session that holds a member.

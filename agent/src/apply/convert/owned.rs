@@ -109,3 +109,29 @@ pub(crate) fn found<K: Resource, T>(object: Option<&K>, read: impl FnOnce(&K) ->
         content,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Service;
+
+    use super::*;
+
+    #[test]
+    fn neither_the_label_nor_the_manager_alone_makes_an_object_ours() {
+        for (label, manager, operation, ours) in [
+            (AGENT_MANAGER, AGENT_MANAGER, "Apply", true),
+            (AGENT_MANAGER, "kubectl", "Apply", false),
+            (AGENT_MANAGER, AGENT_MANAGER, "Update", false),
+            ("Helm", AGENT_MANAGER, "Apply", false),
+        ] {
+            let object: Service = serde_json::from_value(json!({
+                "metadata": {
+                    "labels": {LABEL_MANAGED_BY: label},
+                    "managedFields": [{"manager": manager, "operation": operation}],
+                },
+            }))
+            .expect("a Service");
+            assert_eq!(is_ours(&object), ours, "{label} {manager} {operation}");
+        }
+    }
+}

@@ -72,18 +72,21 @@ fn admit(core: &mut Core, request: AdmitRequest) -> Batch {
     handle(core, Request::Admit(1, Box::new(request)))
 }
 
-/// A health is a fact: the log is not empty after it.
-fn with_a_fact(core: &mut Core, cluster: &str) {
+fn health() -> shared::model::EncodedFact {
     let health = shared::model::Health {
         kubernetes_version: "v1".into(),
         control_plane: shared::model::ControlPlane::Ready,
         failed_checks: Vec::new(),
     };
-    let fact = shared::model::Fact::HealthReported(std::sync::Arc::new(health));
+    shared::wire::encode_fact(&shared::model::Fact::HealthReported(std::sync::Arc::new(health)))
+}
+
+/// A health is a fact: the log is not empty after it.
+fn with_a_fact(core: &mut Core, cluster: &str) {
     let session = core.sessions[&id(cluster)].session;
     let observations = vec![shared::model::sync::Observation {
         sequence: 1,
-        item: shared::model::sync::ObservedItem::Fact(shared::wire::encode_fact(&fact)),
+        item: shared::model::sync::ObservedItem::Fact(health()),
     }];
     let cluster = id(cluster);
     handle(
@@ -230,4 +233,92 @@ fn who_is_not_admitted_neither_stops_nor_rewinds_the_hub() {
         assert!(core.not_serving().is_none() && core.must_mint().is_none());
     }
     assert!(core.sessions.contains_key(&id("east")));
+}
+
+#[test]
+fn only_the_hash_on_record_puts_a_cursor_on_our_history() {
+    let cursor = Cursor {
+        epoch: epoch(OURS),
+        revision: shared::model::Revision(7),
+        hash: ChainHash([1; 16]),
+    };
+    let check = |on_record| CursorCheck::of_our_epoch(cursor, on_record);
+    assert_eq!(check(Some(ChainHash([1; 16]))), CursorCheck::OnHistory);
+    assert_eq!(check(Some(ChainHash([2; 16]))), CursorCheck::Foreign);
+    assert_eq!(check(None), CursorCheck::Foreign);
+}
+
+fn admission(batch: &Batch) -> &Admission {
+    let admitted = |reply: &'_ Reply| matches!(reply, Reply::Admitted(..));
+    match batch.replies.iter().find(|reply| admitted(reply)) {
+        Some(Reply::Admitted(_, admission)) => admission,
+        _ => panic!("not admitted: {:?}", batch.replies),
+    }
+}
+
+#[test]
+fn a_cursor_is_resumed_unless_it_may_have_missed_a_removal() {
+    for (floor, resumed) in [(6, true), (7, true), (8, false)] {
+        let mut request = hello("east", None, CursorCheck::OnHistory);
+        request.hello.cursor = Some(Cursor {
+            revision: shared::model::Revision(7),
+            ..Cursor::default()
+        });
+        request.tombstone_floor = shared::model::Revision(floor);
+        let batch = admit(&mut core(), request);
+        let admission = admission(&batch);
+        assert_eq!(
+            (admission.resume.is_some(), admission.welcome.resume),
+            (resumed, resumed)
+        );
+    }
+}
+
+#[test]
+fn only_the_digest_of_the_facts_on_record_makes_a_member_listed() {
+    let mut core = core();
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    let nothing = core.state.facts_digest(&id("east"), ListingGroup::Exports);
+    for (digest, listed) in [
+        (None, false),
+        (Some(FactsDigest([9; 16])), false),
+        (nothing, true),
+    ] {
+        let mut request = hello("east", None, CursorCheck::Absent);
+        request.hello.exports_digest = digest;
+        let batch = admit(&mut core, request);
+        assert_eq!(admission(&batch).welcome.list_exports, !listed, "{digest:?}");
+        assert_eq!(core.listed.contains(&id("east")), listed, "{digest:?}");
+    }
+}
+
+#[test]
+fn what_a_replaced_session_still_says_is_neither_taken_nor_acknowledged() {
+    let mut core = core();
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    let stale = core.sessions[&id("east")].session;
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    let present = core.sessions[&id("east")].session;
+    assert_ne!(stale, present);
+    let observations = vec![shared::model::sync::Observation {
+        sequence: 1,
+        item: shared::model::sync::ObservedItem::Fact(health()),
+    }];
+    let cluster = id("east");
+    let batch = handle(
+        &mut core,
+        Request::Observe {
+            session: stale,
+            cluster,
+            observations,
+        },
+    );
+    assert!(batch.payloads.is_empty() && batch.replies.is_empty(), "{batch:?}");
+    let closed = Request::Closed {
+        session: stale,
+        cluster: id("east"),
+        heard_at: 1,
+    };
+    handle(&mut core, closed);
+    assert_eq!(core.sessions[&id("east")].session, present);
 }

@@ -1,4 +1,4 @@
-//! The writer over a log in memory: what a start after a crash leaves to the next one.
+//! The writer over a log in memory: what waits for the disk, and what a start after a crash leaves to the next.
 
 use prometheus_client::registry::Registry;
 use shared::model::{ClusterId, Clusterset, Epoch, UnixMillis};
@@ -6,7 +6,7 @@ use shared::model::{ClusterId, Clusterset, Epoch, UnixMillis};
 use super::*;
 use crate::{
     fold::Command,
-    log::{MemoryDisk, MemoryLog},
+    log::{Faults, MemoryDisk, MemoryLog},
     replay,
 };
 
@@ -25,8 +25,8 @@ fn writer(disk: &MemoryDisk) -> Writer {
     Writer::new(state, Box::new(log), options, Clock::start(), metrics).0
 }
 
-/// Records an event and makes it durable.
-fn record(writer: &mut Writer, number: u32) {
+/// Has an event decided that is not durable yet.
+fn decide(writer: &mut Writer, number: u32) {
     let cluster = ClusterId::new(&format!("gone-{number}")).expect("a cluster id");
     let request = Request::Operate {
         token: 1,
@@ -37,6 +37,11 @@ fn record(writer: &mut Writer, number: u32) {
         confirm: true,
     };
     writer.handle(request);
+}
+
+/// Records an event and makes it durable.
+fn record(writer: &mut Writer, number: u32) {
+    decide(writer, number);
     writer.commit().expect("it is durable");
 }
 
@@ -54,4 +59,21 @@ fn events_that_a_crash_left_behind_the_snapshot_count_towards_the_next() {
     let again = writer(&disk);
     assert_eq!(again.log.stats().snapshot_revision, Some(head.revision));
     assert_eq!(again.snapshot_at, head.revision.0);
+}
+
+#[test]
+fn nothing_is_answered_or_shown_before_it_is_durable() {
+    let disk = MemoryDisk::default();
+    let mut writer = writer(&disk);
+    let shown = writer.view.read().head();
+    let (reply, mut answer) = oneshot::channel();
+    writer.operations.insert(1, reply);
+    decide(&mut writer, 1);
+    disk.set_faults(Faults {
+        fail_sync: true,
+        ..Faults::default()
+    });
+    writer.commit().expect_err("the disk fails");
+    assert!(answer.try_recv().is_err(), "answered without the disk");
+    assert_eq!(writer.view.read().head(), shown, "shown without the disk");
 }
