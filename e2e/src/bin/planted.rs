@@ -7,7 +7,7 @@ use clap::Parser;
 use tributary_e2e::planted::{self, args::Arguments};
 
 #[derive(Debug, Parser)]
-#[command(max_term_width = 110)]
+#[command(name = "cargo planted", bin_name = "cargo planted", max_term_width = 110)]
 struct Command {
     #[command(flatten)]
     arguments: Arguments,

@@ -1,4 +1,4 @@
-//! Owns: the command line of `cargo sim planted`.
+//! Owns: the command line of `cargo planted`.
 //! Never: runs anything.
 
 use clap::Args;

@@ -1,4 +1,4 @@
-//! `cargo sim planted`: bugs that a tired engineer would make, planted one by one, and whether the tests turn red.
+//! `cargo planted`: bugs that a tired engineer would make, planted one by one, and whether the tests turn red.
 //!
 //! * `bug.rs`: a bug as a file in `e2e/planted`: which text of the product becomes which other text.
 //! * `copy.rs`: a copy of the working tree's tracked files, in which a bug is planted and taken away again.
@@ -58,7 +58,7 @@ fn chosen(bugs: Vec<Bug>, names: &[String]) -> anyhow::Result<Vec<Bug>> {
         .iter()
         .find(|name| !bugs.iter().any(|bug| bug.name == **name))
     {
-        bail!("there is no planted bug {unknown:?}: `cargo sim planted --list` names them all");
+        bail!("there is no planted bug {unknown:?}: `cargo planted --list` names them all");
     }
     let wanted = |bug: &Bug| names.is_empty() || names.contains(&bug.name);
     Ok(bugs.into_iter().filter(wanted).collect())
