@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
+    definition::Definition,
     handle::{DriverConfig, Handle, Shared, lock},
     metrics::ApplyMetrics,
     served_fields,
@@ -26,7 +27,7 @@ use crate::{
 
 /// Services that are worked on at a time.
 pub const CONCURRENT_SERVICES_MAX: usize = 16;
-/// How often the index of served schemas is read.
+/// How often the index of served schemas is read, if nothing tells of a change.
 const SCHEMA_INTERVAL: Duration = Duration::from_secs(60);
 /// First wait while the schema lacks a field: the definition may have been installed just now.
 const SCHEMA_YOUNG: Duration = Duration::from_secs(1);
@@ -122,10 +123,12 @@ fn done(done: Result<Done, tokio::task::JoinError>) -> Done {
     done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// Reads the served schema at start, whenever its hash changes, and when a write says that it is another one.
+/// Reads the served schema at start, when the definition changed, when a write says that it is another one, and now
+/// and then.
 async fn follow_schema(shared: &Shared) {
     let mut backoff = Backoff::new(RETRY_FIRST, SCHEMA_RETRY_LONGEST);
     let mut lacking = Backoff::new(SCHEMA_YOUNG, SCHEMA_INTERVAL);
+    let mut definition = Definition::of_imports(shared.client.clone());
     let mut known: Option<Option<String>> = None;
     loop {
         let wait = match read_schema(shared, known.as_ref()).await {
@@ -146,6 +149,8 @@ async fn follow_schema(shared: &Shared) {
         tokio::select! {
             biased;
             () = tokio::time::sleep(wait) => {}
+            // what it says of the fields follows within moments
+            () = definition.changed() => lacking.succeeded(),
             () = shared.schema_changed.notified() => {
                 known = None;
                 // writes keep saying so until the API server itself has noticed

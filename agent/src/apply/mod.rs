@@ -4,9 +4,10 @@
 //! * [`Driver`]: the loop; `work`: whose turn it is; [`Handle`]: how the link feeds it and the rest of the agent
 //!   asks it;
 //! * `convert`: Kubernetes objects ↔ plain values; `perform`: the requests; `failure`: what an error means;
-//! * `served_fields`: which fields the cluster's ServiceImport has.
+//! * `served_fields`: which fields the cluster's ServiceImport has; `definition`: when to look again.
 
 mod convert;
+mod definition;
 mod driver;
 mod event;
 mod failure;

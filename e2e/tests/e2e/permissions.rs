@@ -55,6 +55,13 @@ const AGENT_MAY: &[Right] = &[
     (READ, ABOUT_GROUP, "clusterproperties", "", ""),
     (&["create", "patch"], "events.k8s.io", "events", ANY, ""),
     (
+        &["list", "watch"],
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "",
+        "serviceimports.multicluster.x-k8s.io",
+    ),
+    (
         &["get", "patch", "update"],
         LEASES,
         "leases",
@@ -110,7 +117,7 @@ const AGENT_MAY_NOT: &[Right] = &[
     (&["list", "delete"], LEASES, "leases", TRIBUTARY_NAMESPACE, ""),
     (&["get", "create"], LEASES, "leases", "kube-system", AGENT_LEASE),
     (
-        &["get", "patch", "delete"],
+        &["get", "list", "watch", "patch", "delete"],
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         "",
