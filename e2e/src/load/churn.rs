@@ -274,7 +274,10 @@ impl Stage {
         );
         let per_day = (end.payload_bytes - counters.payload_bytes) / seconds * 86_400.0 / 1e9;
         section.figure("log payload at this rate", per_day, "GB/day");
-        section.figure("syncs", end.syncs - counters.syncs, "");
+        let syncs = end.syncs - counters.syncs;
+        section.figure("syncs", syncs, "");
+        let inside = (end.append_seconds - counters.append_seconds) * 1e3 / syncs.max(1.0);
+        section.figure("inside the log, a sync", inside, "ms");
         Ok(section)
     }
 }

@@ -1,7 +1,7 @@
 //! Names that identify a clusterset, a cluster and a service.
 //! A value of these types is valid by construction; it never holds a name the API server would refuse.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// Longest RFC 1123 DNS label, in bytes.
 pub const DNS_LABEL_BYTES_MAX: usize = 63;
@@ -67,12 +67,12 @@ fn label(what: &'static str, value: &str) -> Result<Box<str>, InvalidName> {
 /// The id of a cluster within its clusterset: one RFC 1123 DNS label (KEP-2149, `cluster.clusterset.k8s.io`,
 /// narrowed to a label because it becomes a label value and one part of a DNS name).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClusterId(Box<str>);
+pub struct ClusterId(Arc<str>);
 
 impl ClusterId {
     /// Checks and takes a cluster id.
     pub fn new(value: &str) -> Result<Self, InvalidName> {
-        label("cluster id", value).map(Self)
+        label("cluster id", value).map(|id| Self(id.into()))
     }
 
     /// The id as text.
