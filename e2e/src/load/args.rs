@@ -26,15 +26,19 @@ pub const MEMBERS_MAX: usize = 1_000;
         and generator are processes of their own on different cores (with `taskset`), the event log lies on a \
         real disk and is synced. Rates are open loop: an update that is sent late counts its lateness as \
         latency. Latencies are read at the receiving members, on the generator's clock.\n\n\
-        A table is printed, and everything that was measured is written to a JSON file beside the logs.",
+        A table is printed; everything that was measured is written to a JSON file beside the logs, and plots next \
+        to it. A shape that fails does not end the others.",
     after_long_help = "Examples:\n  \
-        cargo load                               every shape, some minutes\n  \
+        cargo load                               ingest, churn-8 and replay: some minutes\n  \
+        cargo load all                           every shape, about a quarter of an hour\n  \
         cargo load ingest --fact-bytes 400       facts a second that become durable, etcd beside it\n  \
         cargo load churn-8 --rates 325 --seconds 60\n  \
         cargo load replay --events 2000000\n  \
         cargo load mesh-250                      250 members, 250,000 endpoints\n  \
+        cargo load fleet-1000 storm              1,000 members: idle, busy, and after a restart of the hub\n  \
+        cargo load restart-agent --slices 1500   an agent that comes back\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
-        Real clusters, and etcd beside ingest, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
+        Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
         is refused and the comparison left out, and the table says so.\n\n\
         Figures of a machine that does other work at the same time are worth little: the table shows the load \
         average before each shape."
@@ -59,7 +63,7 @@ pub struct Arguments {
     #[arg(long, value_name = "LIST")]
     pub generator_cores: Option<String>,
     /// How long each step of ingest, churn and idle lasts
-    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub seconds: u64,
     /// ingest: bytes of a fact
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = FACT_BYTES)]

@@ -32,7 +32,7 @@ const CONNECTING_MAX: usize = 64;
 /// Orders that may wait for one member.
 const ORDERS_MAX: usize = 4_096;
 /// Longest wait until everybody has received everything, after the last update was sent.
-const ARRIVAL_WAIT: Duration = Duration::from_secs(120);
+const ARRIVAL_WAIT: Duration = Duration::from_secs(300);
 /// From the decision to send a wave until its first update is due: every member looks out by then.
 const WAVE_LEAD: Duration = Duration::from_millis(200);
 

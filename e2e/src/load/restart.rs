@@ -31,16 +31,16 @@ use crate::{
 /// The cluster whose agent is restarted, and the member that exports to it.
 const CLUSTER: &str = "west";
 const SOURCE: &str = "source";
-/// Namespaces that the services lie in, and the one of the fences: the last in order, so that what is imported there
+/// Namespaces that the services lie in, and the one of the fence: the last in order, so that what is imported there
 /// was planned after everything else.
 const NAMESPACES: usize = 50;
-const FENCES: &str = "zz-fences";
+const FENCE: &str = "zz-fence";
 const ENDPOINTS: usize = 10;
-/// Longest wait until a fence has arrived.
-const FENCE_WAIT: Duration = Duration::from_secs(300);
+/// Longest wait until the fence has arrived, or everything for the first time.
+const FENCE_WAIT: Duration = Duration::from_secs(900);
 const FENCE_POLL: Duration = Duration::from_millis(10);
 /// How often everything is counted, which is much to read.
-const COUNT_POLL: Duration = Duration::from_millis(500);
+const COUNT_POLL: Duration = Duration::from_secs(3);
 /// After a start things are still being given back: idle is measured later.
 const CALM: Duration = Duration::from_secs(2);
 /// What is to be reached.
@@ -65,20 +65,19 @@ pub(super) async fn measure(
         .sim()
         .context("a simulated cluster")?
         .clone();
-    for namespace in (0..NAMESPACES).map(namespace).chain([FENCES.to_owned()]) {
+    for namespace in (0..NAMESPACES).map(namespace).chain([FENCE.to_owned()]) {
         cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
     }
     let mut source = Source::start(&world, slices).await?;
     world.start_agent(CLUSTER).await?;
-    source
-        .fence(&cluster, "first")
-        .await
-        .context("while everything was imported for the first time")?;
-    all_imported(&cluster, slices + 1).await?;
+    tokio::select! {
+        imported = all_imported(&cluster, slices) => imported?,
+        ended = source.ended() => return ended.context("while everything was imported for the first time"),
+    }
     world.kill_agent(CLUSTER).await?;
     cluster.requests().clear();
     let began = Instant::now();
-    let fence = source.report_fence("second").await?;
+    let fence = source.report_fence().await?;
     world.start_agent(CLUSTER).await?;
     wait_for(&cluster, &fence).await?;
     let steady = began.elapsed().as_secs_f64();
@@ -151,7 +150,7 @@ async fn without_imports(setup: &Setup, slices: usize) -> anyhow::Result<Usage> 
     Ok(usage)
 }
 
-/// Writes of the agent since the record was cleared, but Leases and the fences.
+/// Writes of the agent since the record was cleared, but Leases and the fence.
 fn writes(cluster: &SimCluster) -> anyhow::Result<usize> {
     if cluster.requests().all().len() >= REQUESTS_MAX {
         bail!("the simulated API server remembers {REQUESTS_MAX} requests, and there were more");
@@ -159,24 +158,24 @@ fn writes(cluster: &SimCluster) -> anyhow::Result<usize> {
     let writes = cluster.requests().writes();
     let counted = writes
         .iter()
-        .filter(|write| write.resource != "leases" && write.namespace != FENCES);
+        .filter(|write| write.resource != "leases" && write.namespace != FENCE);
     Ok(counted.count())
 }
 
-/// Waits until the cluster holds so many slices: several services are worked on at a time, the last one of them among
-/// the others.
+/// Waits until the cluster holds so many slices.
 async fn all_imported(cluster: &SimCluster, slices: usize) -> anyhow::Result<()> {
     let deadline = Instant::now() + FENCE_WAIT;
     let mut poll = tokio::time::interval(COUNT_POLL);
     loop {
+        poll.tick().await;
         let imported = cluster.list("EndpointSlice").len();
+        eprintln!("restart-agent: {imported} of {slices} slices imported for the first time");
         if imported >= slices {
             return Ok(());
         }
         if Instant::now() >= deadline {
             bail!("{imported} slices were imported, not {slices}: see the agent's log (--keep)");
         }
-        poll.tick().await;
     }
 }
 
@@ -184,7 +183,7 @@ async fn all_imported(cluster: &SimCluster, slices: usize) -> anyhow::Result<()>
 async fn wait_for(cluster: &SimCluster, slice: &str) -> anyhow::Result<()> {
     let deadline = Instant::now() + FENCE_WAIT;
     let mut poll = tokio::time::interval(FENCE_POLL);
-    while cluster.get("EndpointSlice", FENCES, slice).is_none() {
+    while cluster.get("EndpointSlice", FENCE, slice).is_none() {
         if Instant::now() >= deadline {
             bail!(
                 "after {} s an export has not arrived: see the agent's log (--keep)",
@@ -248,26 +247,20 @@ impl Source {
         })
     }
 
-    /// Exports one more service in the namespace of the fences; the name of its imported slice.
-    async fn report_fence(&mut self, name: &str) -> anyhow::Result<String> {
-        let key = ServiceKey::new(FENCES, name)?;
-        self.exports += 1;
-        self.reports
-            .send(export(&key, self.exports))
-            .await
-            .context("the source's session has ended")?;
-        Ok(imported_slice_name(FENCES, name, SOURCE, &slice_name(&key)))
+    /// Exports one more service, in the namespace of the fence; the name of its imported slice.
+    async fn report_fence(&self) -> anyhow::Result<String> {
+        let key = ServiceKey::new(FENCE, "fence")?;
+        let told = self.reports.send(export(&key, self.exports)).await;
+        told.context("the source's session has ended")?;
+        Ok(imported_slice_name(FENCE, &key.name, SOURCE, &slice_name(&key)))
     }
 
-    async fn fence(&mut self, cluster: &SimCluster, name: &str) -> anyhow::Result<()> {
-        let fence = self.report_fence(name).await?;
-        tokio::select! {
-            waited = wait_for(cluster, &fence) => waited,
-            Some(ended) = self.playing.join_next() => {
-                ended??;
-                bail!("the source's session has ended")
-            }
+    /// Waits until the session ends, which it does not by itself.
+    async fn ended(&mut self) -> anyhow::Result<()> {
+        if let Some(ended) = self.playing.join_next().await {
+            ended??;
         }
+        bail!("the source's session has ended")
     }
 
     async fn end(mut self) -> anyhow::Result<()> {

@@ -71,36 +71,59 @@ async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>)
         shapes if shapes.contains(&Shape::All) => &Shape::ALL[..],
         shapes => shapes,
     };
-    for (index, shape) in shapes.iter().enumerate() {
+    let mut failed = Vec::new();
+    for (index, &shape) in shapes.iter().enumerate() {
         eprintln!("shape {} of {}", index + 1, shapes.len());
-        setup.cores.place_generator(match shape {
-            Shape::Real | Shape::RestartAgent => Place::AllCores,
-            _ => Place::OwnCores,
-        })?;
-        match shape {
-            Shape::Ingest => {
-                for &bytes in &arguments.fact_bytes {
-                    sections.push(ingest::measure(setup, arguments, bytes).await?);
-                }
-            }
-            Shape::Churn8 => {
-                for &slices in &arguments.slices {
-                    churn::churn_8(setup, arguments, slices, sections).await?;
-                }
-            }
-            Shape::Replay => sections.push(replay::measure(setup, arguments.events).await?),
-            Shape::Mesh250 => churn::mesh_250(setup, arguments, false, sections).await?,
-            Shape::Mesh250All => churn::mesh_250(setup, arguments, true, sections).await?,
-            Shape::Real => real::measure(setup, arguments, sections).await?,
-            Shape::RestartAgent => {
-                for &slices in &arguments.slices {
-                    restart::measure(setup, arguments, slices, sections).await?;
-                }
-            }
-            Shape::All => {}
-            Shape::Storm => storm::measure(setup, sections).await?,
-            Shape::Fleet1000 => churn::fleet_1000(setup, arguments, sections).await?,
+        if let Err(error) = play_one(setup, arguments, shape, sections).await {
+            eprintln!("{shape:?} failed: {error:#}");
+            let mut section = Section::begin(format!("{shape:?}: FAILED"));
+            section.note(format!("{error:#}"));
+            sections.push(section);
+            failed.push(format!("{shape:?}"));
         }
+    }
+    ensure!(
+        failed.is_empty(),
+        "not everything was measured: {} failed",
+        failed.join(", ")
+    );
+    Ok(())
+}
+
+async fn play_one(
+    setup: &Setup,
+    arguments: &Arguments,
+    shape: Shape,
+    sections: &mut Vec<Section>,
+) -> anyhow::Result<()> {
+    setup.cores.place_generator(match shape {
+        Shape::Real | Shape::RestartAgent => Place::AllCores,
+        _ => Place::OwnCores,
+    })?;
+    match shape {
+        Shape::Ingest => {
+            for &bytes in &arguments.fact_bytes {
+                sections.push(ingest::measure(setup, arguments, bytes).await?);
+            }
+        }
+        Shape::Churn8 => {
+            for &slices in &arguments.slices {
+                churn::churn_8(setup, arguments, slices, sections).await?;
+            }
+        }
+        Shape::Replay => sections.push(replay::measure(setup, arguments.events).await?),
+        Shape::Mesh250 => churn::mesh_250(setup, arguments, false, sections).await?,
+        Shape::Mesh250All => churn::mesh_250(setup, arguments, true, sections).await?,
+        Shape::Fleet1000 => churn::fleet_1000(setup, arguments, sections).await?,
+        Shape::Storm => storm::measure(setup, sections).await?,
+        Shape::RestartAgent => {
+            for &slices in &arguments.slices {
+                restart::measure(setup, arguments, slices, sections).await?;
+            }
+        }
+        Shape::Real => real::measure(setup, arguments, sections).await?,
+        // It stands for the others.
+        Shape::All => {}
     }
     Ok(())
 }
