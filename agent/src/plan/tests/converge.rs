@@ -69,7 +69,7 @@ fn what_somebody_changed_is_put_back() {
     let desired = told(&listed(), http_from_east(&[port("http", 80)]));
     let settled = Model::settled(&desired);
     type Spoil = fn(&mut View);
-    let spoil: [(&str, Spoil); 5] = [
+    let spoil: [(&str, Spoil); 7] = [
         ("import", |view| {
             let Found::Ours(import) = &mut view.import else {
                 panic!()
@@ -94,10 +94,22 @@ fn what_somebody_changed_is_put_back() {
             };
             derived.content.content.ports.clear();
         }),
+        ("service", |view| {
+            let Found::Ours(derived) = &mut view.derived else {
+                panic!()
+            };
+            derived.intact = false;
+        }),
         ("slice", |view| {
             for found in view.slices.values_mut() {
                 let Found::Ours(slice) = found else { panic!() };
                 slice.content.derived = None;
+            }
+        }),
+        ("slice", |view| {
+            for found in view.slices.values_mut() {
+                let Found::Ours(slice) = found else { panic!() };
+                slice.intact = false;
             }
         }),
     ];

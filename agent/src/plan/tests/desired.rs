@@ -24,6 +24,19 @@ fn a_snapshot_replaces_everything_when_it_is_complete_and_not_before() {
 }
 
 #[test]
+fn no_cursor_is_taken_over_while_a_snapshot_is_under_way() {
+    let mut desired = told(&[source("east", true)], vec![wanted()]);
+    let before = desired.cursor();
+    desired.welcome(&welcome(2, false));
+    desired.snapshot_begin(epoch(2));
+    desired.up_to(&up_to(2, 1, 3));
+    desired.session_ended();
+    assert_eq!(desired.cursor(), before, "what was staged is gone");
+    desired.up_to(&up_to(1, 1, 6));
+    assert_eq!(desired.cursor(), Some(up_to(1, 1, 6).cursor));
+}
+
+#[test]
 fn a_session_that_resumes_makes_the_old_snapshot_complete_again() {
     let mut desired = told(&[source("east", true)], vec![wanted()]);
     desired.welcome(&welcome(2, false));
