@@ -327,6 +327,17 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_different_payloads_are_not_joined() {
+        let of = |after: u8| {
+            let payload = vec![after; 2 * BODY_BYTES_MAX];
+            pack(1, hash(0), [(hash(after), &payload[..])])
+        };
+        let (one, other) = (of(1), of(2));
+        let mixed = [one[0].clone(), other[1].clone(), one[2].clone()];
+        assert!(joined(&one, 1).is_ok() && joined(&mixed, 1).is_err());
+    }
+
+    #[test]
     fn the_largest_payload_fits() {
         let payload = vec![7; PAYLOAD_BYTES_MAX];
         let rows = pack(1, hash(0), [(hash(1), &payload[..])]);

@@ -194,23 +194,50 @@ fn what_changes_during_a_snapshot_follows_it() {
     );
 }
 
+/// Half a message's worth of an object.
+fn half_a_message(revision: u64, name: &str) -> Publication {
+    let entry = Entry {
+        revision: Revision(revision),
+        item: Bytes::from("x".repeat(CHUNK_BYTES / 2)),
+        removed: false,
+    };
+    Publication {
+        key: import("shop", name),
+        entry,
+    }
+}
+
+/// How many objects each of the next messages has.
+fn sizes(push: &mut Push, view: &View) -> Vec<usize> {
+    std::iter::from_fn(|| match push.next(view) {
+        Some(HubMessage::Desired { items, .. }) => Some(items.len()),
+        _ => None,
+    })
+    .collect()
+}
+
 #[test]
 fn many_changes_come_in_bounded_messages() {
     let mut view = View::new(cursor(0), Revision(0));
-    let long = "x".repeat(CHUNK_BYTES / 2);
     for revision in 1..=5 {
-        let entry = Entry {
-            revision: Revision(revision),
-            item: Bytes::from(long.clone()),
-            removed: false,
-        };
-        let key = import("shop", &format!("s{revision}"));
-        view.publish(cursor(revision), vec![Publication { key, entry }], 1_000);
+        let change = half_a_message(revision, &format!("s{revision}"));
+        view.publish(cursor(revision), vec![change], 1_000);
     }
     let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(0));
-    let mut sizes = Vec::new();
-    while let Some(HubMessage::Desired { items, .. }) = push.next(&view) {
-        sizes.push(items.len());
+    assert_eq!(sizes(&mut push, &view), [2, 2, 1]);
+    let mut push = Push::snapshot(member(), interest(1, &["shop"]));
+    assert!(matches!(push.next(&view), Some(HubMessage::SnapshotBegin { .. })));
+    assert_eq!(sizes(&mut push, &view), [2, 2, 1], "a snapshot has every key");
+}
+
+#[test]
+fn a_revision_is_settled_when_all_that_it_changed_was_sent() {
+    let mut view = View::new(cursor(0), Revision(0));
+    let changes = ["a", "b", "c"].map(|name| half_a_message(1, name)).to_vec();
+    view.publish(cursor(1), changes, 1_000);
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(0));
+    for settled in [0, 1] {
+        assert!(matches!(push.next(&view), Some(HubMessage::Desired { .. })));
+        assert_eq!(push.settled(), Some(Revision(settled)));
     }
-    assert_eq!(sizes, [2, 2, 1]);
 }
