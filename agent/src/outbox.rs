@@ -35,7 +35,7 @@ struct Group {
     facts: BTreeMap<FactKey, EncodedFact>,
     /// Every watch the group is joined from has finished its first list.
     complete: bool,
-    /// The hub wants a listing that has not begun, because the group was not complete.
+    /// The hub of this session wants a listing that has not begun, because the group was not complete.
     wanted: bool,
 }
 
@@ -115,7 +115,7 @@ impl Outbox {
     /// The group is complete: every key that it has was stated. A listing that waited for it begins.
     pub fn complete(&mut self, group: ListingGroup) {
         self.group_mut(group).complete = true;
-        if self.group(group).wanted && self.connected {
+        if self.group(group).wanted {
             self.begin_listing(group);
         }
     }
@@ -386,6 +386,51 @@ mod tests {
         outbox.set(key("a"), Some(fact("a2")));
         assert!(outbox.refusal(&key("a")).is_none());
         assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a2"]);
+    }
+
+    #[test]
+    fn a_listing_asks_anew_for_its_own_group_only() {
+        let mut outbox = listed(&[("a", "a1")]);
+        outbox.complete(ListingGroup::Properties);
+        outbox.welcome(true, false);
+        outbox.next_batch(1_000, 10);
+        let refused = Refused {
+            sequence: 1,
+            reason: RefusalReason::Invalid,
+            message: "bad".into(),
+        };
+        outbox.refuse(&refused);
+        outbox.welcome(false, true);
+        assert!(outbox.refusal(&key("a")).is_some(), "exports were not asked for");
+        outbox.welcome(true, false);
+        assert!(outbox.refusal(&key("a")).is_none(), "the hub judges anew");
+    }
+
+    #[test]
+    fn a_batch_ends_with_the_fact_that_reaches_the_bound() {
+        let mut outbox = listed(&[("a", "a1"), ("b", "b1"), ("c", "c1"), ("d", "d1")]);
+        outbox.welcome(true, false);
+        assert_eq!(texts(&outbox.next_batch(2, 10)), ["a1"]);
+        assert_eq!(texts(&outbox.next_batch(3, 10)), ["b1", "c1"]);
+        assert_eq!(texts(&outbox.next_batch(1, 10)), ["d1"]);
+    }
+
+    #[test]
+    fn it_says_what_it_knows_and_how_much_waits() {
+        let mut outbox = Outbox::new(removal);
+        outbox.set(key("a"), Some(fact("a1")));
+        assert!(!outbox.is_complete(ListingGroup::Exports));
+        outbox.complete(ListingGroup::Exports);
+        assert!(outbox.is_complete(ListingGroup::Exports) && !outbox.is_complete(ListingGroup::Properties));
+        assert_eq!(outbox.keys(ListingGroup::Exports), [key("a")].into());
+        assert!(outbox.keys(ListingGroup::Properties).is_empty());
+        outbox.begin_session();
+        outbox.welcome(true, false);
+        assert_eq!(outbox.depth(), (2, 0));
+        outbox.next_batch(1, 10);
+        assert_eq!(outbox.depth(), (1, 1));
+        outbox.next_batch(1, 10);
+        assert_eq!(outbox.depth(), (0, 2));
     }
 
     #[test]

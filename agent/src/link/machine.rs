@@ -97,7 +97,7 @@ struct Limits {
     unacknowledged_max: usize,
 }
 
-/// Namespaces that came or went and were not told yet.
+/// Namespaces that came or went and were not told yet, and the interest's generation since.
 #[derive(Debug, Default)]
 struct InterestChange {
     generation: u64,
@@ -138,10 +138,7 @@ impl Session {
             heard_at: now,
             said_at: now,
             pongs: VecDeque::new(),
-            interest: InterestChange {
-                generation: interest.generation,
-                ..InterestChange::default()
-            },
+            interest: InterestChange::default(),
             known_epoch,
         };
         (session, hello)
@@ -249,7 +246,6 @@ impl Session {
                 added,
                 removed,
             } = std::mem::take(&mut self.interest);
-            self.interest.generation = generation;
             return Some(AgentMessage::InterestChanged {
                 generation,
                 added,

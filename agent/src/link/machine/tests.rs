@@ -1,88 +1,300 @@
-//! The agent's side of a session: which Welcome it follows.
+//! What a session says, what it takes from the hub, and when it gives the stream up.
 
-use shared::model::{Fact, FactHash, Revision, SessionId, UnixMillis};
+use bytes::Bytes;
+use shared::model::{
+    ChainHash, Cursor, EncodedFact, Fact, FactHash, Revision, ServiceKey, SessionId, UnixMillis,
+    sync::{DesiredChange, DesiredKey, Namespaces, UpTo},
+};
 
 use super::*;
+
+/// When the sessions of these tests begin.
+const START: u64 = 70_000;
 
 fn epoch(created_at: u64) -> Epoch {
     Epoch {
         created_at: UnixMillis(created_at),
-        random: 0,
+        random: 1,
     }
 }
 
-fn welcome(created_at: u64, resume: bool) -> HubMessage {
-    HubMessage::Welcome(Box::new(Welcome {
+fn service() -> ServiceKey {
+    ServiceKey::new("shop", "cart").expect("valid")
+}
+
+fn up_to(revision: u64) -> UpTo {
+    UpTo {
+        interest_generation: 1,
+        cursor: Cursor {
+            epoch: epoch(5),
+            revision: Revision(revision),
+            hash: ChainHash([1; 16]),
+        },
+    }
+}
+
+fn welcome() -> Welcome {
+    Welcome {
         protocol_version: PROTOCOL_VERSION,
         features: 0,
-        hub_version: "test".into(),
+        hub_version: "1".into(),
         hub: "hub".into(),
-        epoch: epoch(created_at),
-        resume,
+        epoch: epoch(5),
+        resume: false,
         list_exports: true,
         list_properties: false,
         session: SessionId(1),
         incarnation: Revision(1),
-        heartbeat_interval_millis: 1_000,
-        silence_max_millis: 3_000,
-        unacknowledged_max: 100,
-    }))
-}
-
-fn removal(_: &FactKey) -> shared::model::EncodedFact {
-    shared::model::EncodedFact {
-        fact: Fact::MemberLive,
-        bytes: bytes::Bytes::new(),
-        hash: FactHash::of(&[]),
+        heartbeat_interval_millis: 2_000,
+        silence_max_millis: 9_000,
+        unacknowledged_max: 10,
     }
 }
 
-/// What a session of an agent that knows epoch 5 says to a Welcome, and its outbox after it.
-fn welcomed(message: HubMessage) -> (Result<Reaction, Violation>, Session, Outbox) {
-    let introduction = Introduction {
-        agent_version: "0".into(),
-        cluster_fingerprint: "uid".into(),
-        instance: "instance".into(),
-        lease_transitions: 1,
-    };
-    let (mut outbox, mut desired) = (Outbox::new(removal), Desired::default());
-    outbox.complete(ListingGroup::Exports);
-    let (mut session, hello) = Session::begin(
-        &introduction,
-        Some(epoch(5)),
-        &Interest::default(),
-        &mut outbox,
-        &mut desired,
-        BTreeSet::new(),
-        0,
-    );
-    assert_eq!(hello.highest_epoch, Some(epoch(5)));
-    let reaction = session.on_message(message, &mut outbox, &mut desired, |_| None, 1);
-    (reaction, session, outbox)
+fn fact(_: &FactKey) -> EncodedFact {
+    let bytes = Bytes::from_static(b"fact");
+    EncodedFact {
+        fact: Fact::MemberLive,
+        hash: FactHash::of(&bytes),
+        bytes,
+    }
+}
+
+/// Every item is taken for the removal of one import.
+fn decode(_: Bytes) -> Option<DesiredItem> {
+    Some(DesiredItem {
+        revision: Revision(1),
+        change: DesiredChange::Removed(DesiredKey::Import(service())),
+    })
+}
+
+struct World {
+    session: Session,
+    hello: Hello,
+    outbox: Outbox,
+    desired: Desired,
+}
+
+impl World {
+    fn begin(known_epoch: Option<Epoch>) -> Self {
+        let introduction = Introduction {
+            agent_version: "1".into(),
+            cluster_fingerprint: "uid".into(),
+            instance: "one".into(),
+            lease_transitions: 3,
+        };
+        let interest = Interest {
+            generation: 1,
+            namespaces: Namespaces::Only(["shop".into()].into()),
+        };
+        let (mut outbox, mut desired) = (Outbox::new(fact), Desired::default());
+        outbox.complete(ListingGroup::Exports);
+        let (session, hello) = Session::begin(
+            &introduction,
+            known_epoch,
+            &interest,
+            &mut outbox,
+            &mut desired,
+            BTreeSet::new(),
+            START,
+        );
+        Self {
+            session,
+            hello,
+            outbox,
+            desired,
+        }
+    }
+
+    /// A session that was welcomed and has said all it had to say.
+    fn open() -> Self {
+        let mut world = Self::begin(None);
+        world
+            .hear(HubMessage::Welcome(Box::new(welcome())))
+            .expect("in order");
+        assert_eq!(world.say(START).len(), 1, "the end of the empty listing");
+        world
+    }
+
+    fn hear(&mut self, message: HubMessage) -> Result<Reaction, Violation> {
+        let (outbox, desired) = (&mut self.outbox, &mut self.desired);
+        self.session.on_message(message, outbox, desired, decode, START)
+    }
+
+    fn say(&mut self, now: u64) -> Vec<AgentMessage> {
+        std::iter::from_fn(|| self.session.poll(&mut self.outbox, now)).collect()
+    }
 }
 
 #[test]
-fn a_hub_of_an_older_epoch_is_refused_before_anything_is_told_to_it() {
-    for resume in [false, true] {
-        let (reaction, mut session, mut outbox) = welcomed(welcome(4, resume));
-        let refused = Violation::OlderEpoch {
-            offered: epoch(4),
-            known: epoch(5),
+fn hello_says_what_is_known_and_nothing_that_is_not() {
+    let world = World::begin(Some(epoch(4)));
+    assert_eq!(world.hello.highest_epoch, Some(epoch(4)));
+    assert_eq!(world.hello.lease_transitions, 3);
+    assert!(world.hello.exports_digest.is_some(), "the group is complete");
+    assert_eq!(world.hello.properties_digest, None);
+    assert_eq!(world.hello.cursor, None);
+    assert!(world.desired.cursor().is_none());
+}
+
+#[test]
+fn only_a_ping_has_a_place_before_welcome_and_welcome_only_one() {
+    let mut world = World::begin(None);
+    let early = world.hear(HubMessage::Acknowledged(1)).err();
+    assert_eq!(early, Some(Violation::OutOfPlace { what: "Acknowledged" }));
+    world.hear(HubMessage::Ping(7)).expect("may come at any time");
+    assert_eq!(world.say(START), [AgentMessage::Pong(7)]);
+    assert!(!world.session.is_open());
+    let reaction = world
+        .hear(HubMessage::Welcome(Box::new(welcome())))
+        .expect("in order");
+    assert_eq!(reaction.welcomed, Some(Box::new(welcome())));
+    assert!(world.session.is_open());
+    let what = "a second Welcome";
+    let twice = world.hear(HubMessage::Welcome(Box::new(welcome()))).err();
+    assert_eq!(twice, Some(Violation::OutOfPlace { what }));
+}
+
+#[test]
+fn a_neighbouring_protocol_version_is_taken_and_a_farther_one_refused() {
+    let offered = |protocol_version| {
+        let welcome = Welcome {
+            protocol_version,
+            ..welcome()
         };
-        assert_eq!(reaction.map(drop), Err(refused));
-        assert!(!session.is_open());
-        assert_eq!(session.poll(&mut outbox, 10_000), None);
+        World::begin(None)
+            .hear(HubMessage::Welcome(Box::new(welcome)))
+            .err()
+    };
+    assert_eq!(offered(PROTOCOL_VERSION + 1), None);
+    let theirs = PROTOCOL_VERSION + 2;
+    assert_eq!(offered(theirs), Some(Violation::Version { theirs }));
+}
+
+/// An old copy of the hub's data would have everything deleted that is newer than it.
+#[test]
+fn a_hub_of_an_older_epoch_is_refused_before_anything_is_told_to_it() {
+    let (offered, known) = (epoch(5), epoch(6));
+    for resume in [false, true] {
+        let mut world = World::begin(Some(known));
+        let welcome = Welcome { resume, ..welcome() };
+        let refused = world.hear(HubMessage::Welcome(Box::new(welcome))).err();
+        assert_eq!(refused, Some(Violation::OlderEpoch { offered, known }));
+        assert!(!world.session.is_open());
+        assert_eq!(world.say(START), []);
     }
 }
 
 #[test]
 fn a_hub_of_the_known_epoch_or_a_later_one_is_followed() {
-    for created_at in [5, 6] {
-        let (reaction, mut session, mut outbox) = welcomed(welcome(created_at, false));
-        let welcomed = reaction.expect("it is followed").welcomed;
-        assert_eq!(welcomed.map(|welcome| welcome.epoch), Some(epoch(created_at)));
-        assert!(session.is_open());
-        let said = session.poll(&mut outbox, 2);
-        assert!(matches!(said, Some(AgentMessage::Observations(_))), "{said:?}");
+    for known in [4, 5] {
+        let mut world = World::begin(Some(epoch(known)));
+        let reaction = world.hear(HubMessage::Welcome(Box::new(welcome())));
+        assert!(reaction.is_ok() && world.session.is_open());
+        let said = world.say(START);
+        assert!(matches!(said[..], [AgentMessage::Observations(_)]), "{said:?}");
     }
+}
+
+#[test]
+fn facts_are_sent_after_welcome_and_acknowledged() {
+    let mut world = World::open();
+    let key = FactKey::Export(service());
+    world.outbox.set(key.clone(), Some(fact(&key)));
+    let said = world.say(START);
+    let [AgentMessage::Observations(observations)] = &said[..] else {
+        panic!("one fact, in one message: {said:?}")
+    };
+    assert_eq!(observations.len(), 1);
+    assert_eq!(world.outbox.depth(), (0, 2));
+    world.hear(HubMessage::Acknowledged(2)).expect("in order");
+    assert_eq!(world.outbox.depth(), (0, 0));
+}
+
+#[test]
+fn what_the_hub_sends_reaches_the_desired_state() {
+    let mut world = World::open();
+    let snapshot = HubMessage::SnapshotBegin {
+        epoch: epoch(5),
+        interest_generation: 1,
+    };
+    assert_eq!(world.hear(snapshot).expect("in order").touched, None);
+    let reaction = world
+        .hear(HubMessage::SnapshotComplete(up_to(3)))
+        .expect("in order");
+    assert_eq!(reaction.touched, Some(Touched::All));
+    let items = HubMessage::Desired {
+        interest_generation: 1,
+        items: vec![Bytes::new()],
+    };
+    let touched = Touched::Services([service()].into());
+    assert_eq!(world.hear(items).expect("in order").touched, Some(touched));
+    for (message, revision) in [
+        (HubMessage::UpTo(up_to(4)), 4),
+        (HubMessage::Heartbeat(Some(up_to(5))), 5),
+        (HubMessage::Heartbeat(None), 5),
+    ] {
+        world.hear(message).expect("in order");
+        assert_eq!(world.desired.cursor(), Some(up_to(revision).cursor));
+    }
+}
+
+#[test]
+fn namespaces_that_came_or_went_are_told_once() {
+    let mut world = World::open();
+    world.session.interest_changed(2, "bank", true);
+    world.session.interest_changed(3, "shop", false);
+    world.session.interest_changed(4, "shop", true);
+    world.session.interest_changed(5, "bank", false);
+    let told = |generation, added: &[&str], removed: &[&str]| {
+        let names = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
+        vec![AgentMessage::InterestChanged {
+            generation,
+            added: names(added),
+            removed: names(removed),
+        }]
+    };
+    assert_eq!(world.say(START), told(5, &["shop"], &["bank"]));
+    assert_eq!(world.say(START), []);
+    world.session.interest_changed(6, "bank", true);
+    assert_eq!(world.say(START), told(6, &["bank"], &[]));
+    world.session.interest_changed(7, "bank", false);
+    assert_eq!(world.say(START), told(7, &[], &["bank"]));
+}
+
+#[test]
+fn heartbeats_fill_the_silence() {
+    let mut world = World::open();
+    let due = START + 2_000;
+    assert_eq!(world.session.next_deadline(), due);
+    assert_eq!(world.say(due - 1), []);
+    assert_eq!(world.say(due), [AgentMessage::Heartbeat]);
+    assert_eq!(world.session.next_deadline(), due + 2_000);
+    world.say(START + 8_000);
+    let silent_at = START + 9_000;
+    assert_eq!(
+        world.session.next_deadline(),
+        silent_at,
+        "silence ends before the next heartbeat"
+    );
+}
+
+#[test]
+fn a_silent_hub_is_given_up() {
+    let world = World::begin(None);
+    let silent_at = START + WELCOME_WAIT_MILLIS;
+    assert_eq!(world.session.next_deadline(), silent_at);
+    assert_eq!(world.session.check_silence(silent_at - 1), Ok(()));
+    let millis = WELCOME_WAIT_MILLIS;
+    assert_eq!(
+        world.session.check_silence(silent_at),
+        Err(Violation::Silent { millis })
+    );
+    let world = World::open();
+    assert_eq!(world.session.check_silence(START + 8_999), Ok(()));
+    let millis = 9_000;
+    assert_eq!(
+        world.session.check_silence(START + 9_000),
+        Err(Violation::Silent { millis })
+    );
 }
