@@ -1,15 +1,25 @@
 //! The wiring of `serve`: builds the parts, runs them under supervision, drains them.
 //! It decides nothing about facts; it only connects.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail};
 use proto::v1::sync_server::SyncServer;
 use shared::{
     identity::Role,
     model::Epoch,
     shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, random},
-    tls::{HTTP2_KEEPALIVE_INTERVAL, Reloader, TlsMetrics, accept, install_crypto_provider, tcp_connections},
+    tls::{
+        HTTP2_KEEPALIVE_INTERVAL, Incoming, Reloader, TlsMetrics, accept, install_crypto_provider,
+        tcp_connections,
+    },
 };
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
 use tracing::info;
 
 use crate::{
@@ -21,6 +31,9 @@ use crate::{
     session::SyncService,
     writer::Options,
 };
+
+/// How long connections may take to close while draining; a peer that is gone without a word never closes its own.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs the hub until it is told to stop or a part of it fails.
 pub fn serve(log: &LogArgs, args: ServeArgs) -> anyhow::Result<()> {
@@ -94,22 +107,46 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         let profiles = ProfileWriter::new(client, namespace, &hub, profile_metrics, drain.clone());
         supervisor.spawn("the ClusterProfile writer", profiles.run());
     }
-    let (health_reporter, health) = tonic_health::server::health_reporter();
-    health_reporter.set_serving::<SyncServer<SyncService>>().await;
-    let server = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(HTTP2_KEEPALIVE_INTERVAL))
-        .add_routes(hub.routes(&shutdown))
-        .add_service(health)
-        .add_service(reflected().build_v1()?)
-        .add_service(reflected().build_v1alpha()?);
-    supervisor.spawn("the gRPC port", async move {
-        let served = server.serve_with_incoming_shutdown(incoming, drain.cancelled_owned());
-        served.await.context("the gRPC port failed")
-    });
+    supervisor.spawn(
+        "the gRPC port",
+        serve_grpc(hub.routes(&shutdown), incoming, drain),
+    );
     supervisor.spawn("the event log's writer", hub.run(shutdown));
     info!(%address, identity = %credentials.identity(), "serving");
     drop(starting);
     supervisor.run().await
+}
+
+/// Serves these services, health and reflection on connections from any network, until `drain`.
+pub async fn serve_grpc<IO>(
+    routes: Routes,
+    incoming: Incoming<IO>,
+    drain: CancellationToken,
+) -> anyhow::Result<()>
+where
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (health_reporter, health) = tonic_health::server::health_reporter();
+    health_reporter.set_serving::<SyncServer<SyncService>>().await;
+    let server = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(HTTP2_KEEPALIVE_INTERVAL))
+        .add_routes(routes)
+        .add_service(health)
+        .add_service(reflected().build_v1()?)
+        .add_service(reflected().build_v1alpha()?);
+    let served = server.serve_with_incoming_shutdown(incoming, drain.clone().cancelled_owned());
+    let overdue = async {
+        drain.cancelled().await;
+        tokio::time::sleep(CLOSE_TIMEOUT).await;
+    };
+    tokio::select! {
+        biased;
+        served = served => served.context("the gRPC port failed"),
+        () = overdue => {
+            info!("connections that are not closed by now are cut: nobody answers on them");
+            Ok(())
+        }
+    }
 }
 
 /// Reflection over our contract and the health service, so that grpcurl needs no files.
