@@ -7,6 +7,7 @@ pub mod deploy;
 pub mod load;
 pub mod planted;
 pub mod real;
+pub mod shell;
 pub mod sim;
 pub mod suite;
 pub mod world;

@@ -15,6 +15,7 @@ mod profiles;
 mod real_clusters;
 mod registered;
 mod scenarios;
+mod shell;
 mod sim_cluster;
 mod tidy;
 mod workloads;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
     trials.extend(documents::trials());
+    trials.extend(shell::trials());
     trials.extend(tidy::trials());
     trials.extend(workloads::trials());
     tributary_e2e::suite::run(trials)

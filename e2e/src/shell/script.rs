@@ -1,0 +1,315 @@
+//! What happens in one simulation, and when: drawn from the seed before anything runs, so that a seed is the whole
+//! story. It performs nothing.
+
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use super::user::{Deed, PODS_MAX, SERVICES, SHAPES};
+
+/// Clusters of the simulated clusterset, by name.
+pub(super) const CLUSTERS: [&str; 3] = ["east", "north", "west"];
+/// How long users do things, in simulated milliseconds; what they have declared by then lives.
+const DEEDS: u64 = 22_000;
+/// How long things break.
+const TROUBLE: u64 = 50_000;
+/// Faults and deeds begin after this.
+const CALM: u64 = 4_000;
+/// Longest time of a fault that ends by itself. A member that is cut off for longer than ten seconds counts as
+/// lost; its endpoints would be withdrawn only a minute later.
+const FAULT_LONGEST: u64 = 18_000;
+/// Longest time until a machine that went down is up again.
+const DOWN_LONGEST: u64 = 8_000;
+
+/// One thing that goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Fault {
+    /// Nothing passes between a cluster and the hub.
+    Partition(usize),
+    /// Nothing passes to the hub.
+    Deaf(usize),
+    /// Nothing comes from the hub.
+    Mute(usize),
+    /// Everything waits, and comes later.
+    Hold(usize),
+    /// The link is slow.
+    Latency(usize, Duration),
+    /// The link is whole again.
+    Mend(usize),
+    /// The agent lets each piece of what it receives lie for so many milliseconds.
+    SlowReader(usize, u64),
+    /// The agent is killed; its connections are closed by the system.
+    KillAgent(usize),
+    /// The agent's machine is gone without a word.
+    DropAgent(usize),
+    /// The agent is asked to stop.
+    StopAgent(usize),
+    /// The agent's machine is up again, and the agent with it.
+    StartAgent(usize),
+    /// The hub is killed.
+    KillHub,
+    /// The hub's machine is gone without a word; so many unsynced batches survive.
+    DropHub { kept: usize },
+    /// The hub is asked to stop.
+    StopHub,
+    /// The hub is up again.
+    StartHub,
+    /// The hub's next sync fails.
+    FailSync,
+    /// The hub's volume has room for so many more writes.
+    FillDisk(u64),
+    /// The hub's disk says that it synced, and did not.
+    LieAboutSync,
+    /// Somebody copies the hub's data.
+    BackUp,
+    /// The hub goes down and comes back with the copy, or with nothing.
+    Restore { from_backup: bool },
+    /// This many of a thousand requests to a cluster's API fail, each in its own way.
+    ApiErrors(usize, u16),
+    /// The cluster's API is well again.
+    ApiWell(usize),
+    /// All watches of a cluster end.
+    DropWatches(usize),
+    /// Watches of a cluster that resume are told that it is too late.
+    ForgetHistory(usize),
+}
+
+impl Fault {
+    /// Its class, for the histogram; what only ends another fault has none.
+    pub(super) fn class(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Partition(_) => "link: partition",
+            Self::Deaf(_) => "link: nothing reaches the hub",
+            Self::Mute(_) => "link: nothing comes from the hub",
+            Self::Hold(_) => "link: held",
+            Self::Latency(..) => "link: slow",
+            Self::SlowReader(..) => "agent: slow reader",
+            Self::KillAgent(_) => "agent: killed",
+            Self::DropAgent(_) => "agent: lost its machine",
+            Self::StopAgent(_) => "agent: stopped",
+            Self::KillHub => "hub: killed",
+            Self::DropHub { .. } => "hub: lost its machine",
+            Self::StopHub => "hub: stopped",
+            Self::FailSync => "disk: sync failed",
+            Self::FillDisk(_) => "disk: full",
+            Self::LieAboutSync => "disk: lied about syncs",
+            Self::Restore { from_backup: true } => "disk: restored from a backup",
+            Self::Restore { from_backup: false } => "disk: emptied",
+            Self::ApiErrors(..) => "API: errors",
+            Self::DropWatches(_) => "API: watches dropped",
+            Self::ForgetHistory(_) => "API: history forgotten",
+            Self::Mend(_) | Self::StartAgent(_) | Self::StartHub | Self::BackUp | Self::ApiWell(_) => {
+                return None;
+            }
+        })
+    }
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Event {
+    Deed(usize, Deed),
+    Fault(Fault),
+}
+
+/// A whole simulation.
+#[derive(Debug)]
+pub(super) struct Script {
+    /// Events by simulated milliseconds, in order.
+    pub(super) events: Vec<(u64, Event)>,
+    /// When everything that was broken is mended.
+    pub(super) trouble_ends: u64,
+    /// Longest usual latency of a message.
+    pub(super) latency: Duration,
+    /// Segments that a TCP buffer holds.
+    pub(super) tcp_capacity: usize,
+}
+
+impl Script {
+    pub(super) fn draw(seed: u64) -> Self {
+        let mut draft = Draft {
+            random: StdRng::seed_from_u64(seed),
+            events: Vec::new(),
+            link_free: [CALM; CLUSTERS.len()],
+            agent_free: [CALM; CLUSTERS.len()],
+            hub_free: CALM,
+        };
+        draft.deeds();
+        draft.faults();
+        let latency = draft.random.random_range(2..120);
+        let tcp_capacity = [4, 16, 64][draft.random.random_range(0..3)];
+        draft.events.sort_by_key(|(at, _)| *at);
+        Self {
+            events: draft.events,
+            trouble_ends: TROUBLE,
+            latency: Duration::from_millis(latency),
+            tcp_capacity,
+        }
+    }
+}
+
+struct Draft {
+    random: StdRng,
+    events: Vec<(u64, Event)>,
+    /// When a link, an agent, the hub can have another fault.
+    link_free: [u64; CLUSTERS.len()],
+    agent_free: [u64; CLUSTERS.len()],
+    hub_free: u64,
+}
+
+impl Draft {
+    fn deeds(&mut self) {
+        for cluster in 0..CLUSTERS.len() {
+            self.events.push((0, Event::Deed(cluster, Deed::MakeNamespace)));
+        }
+        let mut at = 0;
+        while at < DEEDS {
+            let cluster = self.random.random_range(0..CLUSTERS.len());
+            let generation = u8::try_from(self.events.len()).unwrap_or(u8::MAX);
+            let deed = self.deed(at, generation);
+            if matches!(deed, Deed::DropNamespace) {
+                let back = at + self.random.random_range(500..6_000);
+                self.events
+                    .push((back, Event::Deed(cluster, Deed::MakeNamespace)));
+            }
+            self.events.push((at, Event::Deed(cluster, deed)));
+            at += self.random.random_range(100..if at < CALM { 600 } else { 4_000 });
+        }
+    }
+
+    fn deed(&mut self, at: u64, generation: u8) -> Deed {
+        let service = self.random.random_range(0..SERVICES.len());
+        let pods = self.random.random_range(1..=PODS_MAX);
+        let which = if at < CALM {
+            0
+        } else {
+            self.random.random_range(0..100)
+        };
+        match which {
+            0..45 => Deed::Export {
+                service,
+                shape: SHAPES[self.random.random_range(0..SHAPES.len())],
+                pods,
+                generation,
+            },
+            45..75 => Deed::Scale {
+                service,
+                pods,
+                generation,
+            },
+            75..85 => Deed::Unexport { service },
+            85..93 => Deed::Withdraw { service },
+            93..97 => Deed::DropNamespace,
+            _ => Deed::MakeNamespace,
+        }
+    }
+
+    fn faults(&mut self) {
+        let mut at = CALM;
+        loop {
+            at += self.random.random_range(300..6_000);
+            if at >= TROUBLE {
+                return;
+            }
+            let member = self.random.random_range(0..CLUSTERS.len());
+            match self.random.random_range(0..100) {
+                0..30 => self.link(at, member),
+                30..50 => self.agent(at, member),
+                50..78 => self.hub(at),
+                _ => self.api(at, member),
+            }
+        }
+    }
+
+    fn push(&mut self, at: u64, fault: Fault) {
+        self.events.push((at, Event::Fault(fault)));
+    }
+
+    fn link(&mut self, at: u64, member: usize) {
+        if self.link_free[member] > at {
+            return;
+        }
+        let slow = Duration::from_millis(self.random.random_range(200..1_800));
+        let pace = self.random.random_range(50..400);
+        let fault = match self.random.random_range(0..6) {
+            0 => Fault::Partition(member),
+            1 => Fault::Deaf(member),
+            2 => Fault::Mute(member),
+            3 => Fault::Hold(member),
+            4 => Fault::Latency(member, slow),
+            _ => Fault::SlowReader(member, pace),
+        };
+        let until = at + self.random.random_range(300..FAULT_LONGEST);
+        self.push(at, fault);
+        let end = match fault {
+            Fault::SlowReader(member, _) => Fault::SlowReader(member, 0),
+            _ => Fault::Mend(member),
+        };
+        self.push(until, end);
+        self.link_free[member] = until + 1;
+    }
+
+    fn agent(&mut self, at: u64, member: usize) {
+        if self.agent_free[member] > at {
+            return;
+        }
+        let fault = match self.random.random_range(0..3) {
+            0 => Fault::KillAgent(member),
+            1 => Fault::DropAgent(member),
+            _ => Fault::StopAgent(member),
+        };
+        let until = at + self.random.random_range(200..DOWN_LONGEST);
+        self.push(at, fault);
+        self.push(until, Fault::StartAgent(member));
+        self.agent_free[member] = until + 1;
+    }
+
+    fn hub(&mut self, at: u64) {
+        if self.hub_free > at {
+            return;
+        }
+        let until = at + self.random.random_range(200..DOWN_LONGEST);
+        let lying = at + self.random.random_range(300..4_000);
+        let kept = self.random.random_range(0..3);
+        self.hub_free = until + 1;
+        match self.random.random_range(0..8) {
+            0 | 1 => self.push(at, Fault::KillHub),
+            2 => self.push(at, Fault::DropHub { kept }),
+            3 => self.push(at, Fault::StopHub),
+            4 => self.push(at, Fault::FailSync),
+            5 => {
+                let left = self.random.random_range(0..10);
+                self.push(at, Fault::FillDisk(left));
+            }
+            6 => {
+                self.push(at, Fault::LieAboutSync);
+                self.push(lying, Fault::DropHub { kept });
+                self.push(lying + until - at, Fault::StartHub);
+                self.hub_free = lying + until - at + 1;
+            }
+            _ => {
+                let copied = self.random.random_range(CALM..=at);
+                let from_backup = self.random.random_range(0..3) > 0;
+                self.push(copied, Fault::BackUp);
+                self.push(at, Fault::Restore { from_backup });
+            }
+        }
+        self.push(until, Fault::StartHub);
+    }
+
+    fn api(&mut self, at: u64, member: usize) {
+        match self.random.random_range(0..4) {
+            0 => self.push(at, Fault::DropWatches(member)),
+            1 => {
+                self.push(at, Fault::ForgetHistory(member));
+                self.push(at + 1, Fault::DropWatches(member));
+            }
+            _ => {
+                let permille = self.random.random_range(5..120);
+                let until = at + self.random.random_range(500..8_000);
+                self.push(at, Fault::ApiErrors(member, permille));
+                self.push(until, Fault::ApiWell(member));
+            }
+        }
+    }
+}
