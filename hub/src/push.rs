@@ -263,7 +263,7 @@ impl Push {
             if self.concerns(&change.1)
                 && let Some(entry) = view.entry(&change.1)
             {
-                chunk.push(entry.item.clone());
+                chunk.push(entry.item.bytes());
             }
         }
         let stopped = last.is_some_and(|last| {
@@ -344,7 +344,7 @@ impl Chunk {
             if self.bytes >= CHUNK_BYTES {
                 return false;
             }
-            self.push(entry.item.clone());
+            self.push(entry.item.bytes());
             *last = Some(key.clone());
         }
         true

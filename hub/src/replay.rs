@@ -1,13 +1,27 @@
 //! From the log to the state: the newest snapshot and the events after it, verified as they are read.
-//! It blocks, and runs once, before anything is served.
+//! It blocks, and runs once, before anything is served. Reading, decoding and folding go on at the same time: the
+//! log reads a page ahead, one thread decodes, and the caller's folds in the order of the log.
 
-use shared::{model::Cursor, wire};
+use std::{
+    sync::mpsc::{self, Receiver, SyncSender},
+    thread,
+};
+
+use shared::{
+    model::{Cursor, Event},
+    wire,
+};
 
 use crate::{
     fold::{self, SnapshotRow, State},
     log::{LogError, LogReader, ReplayItem},
     wire::snapshot,
 };
+
+/// Decoded items that are handed over together.
+const CHUNK_ITEMS: usize = 1_024;
+/// Chunks that may wait to be folded.
+const CHUNKS_WAITING_MAX: usize = 4;
 
 /// Why a log could not be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +46,66 @@ pub enum ReplayError {
 
 /// Rebuilds the state at the log's head.
 pub fn replay(reader: &LogReader) -> Result<(State, Cursor), ReplayError> {
+    let (sender, chunks) = mpsc::sync_channel(CHUNKS_WAITING_MAX);
+    thread::scope(|scope| {
+        let decoding = scope.spawn(|| decode_all(reader, sender));
+        let folded = fold_all(chunks);
+        let head = decoding
+            .join()
+            .unwrap_or_else(|cause| std::panic::resume_unwind(cause));
+        // A fold that gave up is why the decoder found nobody: its reason is the one to tell. What was folded
+        // before the decoder failed is thrown away.
+        let (replaying, head) = (folded?, head?);
+        Ok((replaying.finish()?, head))
+    })
+}
+
+/// What a state is rebuilt from, decoded.
+enum Decoded {
+    Row(SnapshotRow),
+    Event(Event),
+}
+
+/// Reads and decodes everything, in order; gives back the head that was reached.
+fn decode_all(reader: &LogReader, chunks: SyncSender<Vec<Decoded>>) -> Result<Cursor, ReplayError> {
+    let send = |chunk| chunks.send(chunk).map_err(|_| LogError::Closed);
+    let mut chunk = Vec::with_capacity(CHUNK_ITEMS);
+    let head = reader.replay(|item| {
+        chunk.extend(decode(item)?);
+        if chunk.len() == CHUNK_ITEMS {
+            send(std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK_ITEMS)))?;
+        }
+        Ok::<_, ReplayError>(())
+    })?;
+    send(chunk)?;
+    Ok(head)
+}
+
+fn decode(item: ReplayItem) -> Result<Option<Decoded>, ReplayError> {
+    Ok(match item {
+        ReplayItem::Snapshot(_) => None,
+        ReplayItem::Row(row) => {
+            let row = snapshot::decode_row(&row).map_err(|error| ReplayError::Snapshot(error.to_string()))?;
+            Some(Decoded::Row(row))
+        }
+        ReplayItem::Event(stored) => {
+            let decoded = wire::decode_event(stored.revision, stored.payload.into());
+            let event = decoded.map_err(|error| ReplayError::Event {
+                revision: stored.revision.0,
+                reason: error.to_string(),
+            })?;
+            Some(Decoded::Event(event))
+        }
+    })
+}
+
+/// Folds what comes until no more does; whether that was all, the decoder knows.
+fn fold_all(chunks: Receiver<Vec<Decoded>>) -> Result<Replaying, ReplayError> {
     let mut replaying = Replaying::default();
-    let head = reader.replay(|item| replaying.take(item))?;
-    Ok((replaying.finish()?, head))
+    for decoded in chunks.iter().flatten() {
+        replaying.take(decoded)?;
+    }
+    Ok(replaying)
 }
 
 #[derive(Default)]
@@ -44,22 +115,10 @@ struct Replaying {
 }
 
 impl Replaying {
-    fn take(&mut self, item: ReplayItem) -> Result<(), ReplayError> {
-        match item {
-            ReplayItem::Snapshot(_) => {}
-            ReplayItem::Row(row) => {
-                let row =
-                    snapshot::decode_row(&row).map_err(|error| ReplayError::Snapshot(error.to_string()))?;
-                self.rows.push(row);
-            }
-            ReplayItem::Event(stored) => {
-                let decoded = wire::decode_event(stored.revision, stored.payload.into());
-                let event = decoded.map_err(|error| ReplayError::Event {
-                    revision: stored.revision.0,
-                    reason: error.to_string(),
-                })?;
-                fold::apply(self.state()?, &event);
-            }
+    fn take(&mut self, decoded: Decoded) -> Result<(), ReplayError> {
+        match decoded {
+            Decoded::Row(row) => self.rows.push(row),
+            Decoded::Event(event) => drop(fold::apply(self.state()?, &event)),
         }
         Ok(())
     }
@@ -83,5 +142,67 @@ impl Replaying {
     fn finish(mut self) -> Result<State, ReplayError> {
         self.state()?;
         Ok(self.state.expect("made by the line before"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::model::{ClusterId, Clusterset, Epoch, Fact, Revision, SessionId, UnixMillis};
+
+    use super::*;
+    use crate::log::{Batch, Log, MemoryDisk, MemoryLog};
+
+    /// More than may wait, so that reading, decoding and folding have to wait for each other.
+    const EVENTS: u64 = (CHUNK_ITEMS * (CHUNKS_WAITING_MAX + 3) + 1) as u64;
+
+    fn log() -> MemoryLog {
+        let clusterset = Clusterset::new("example.org", "default").expect("a clusterset");
+        let epoch = Epoch::default().next(UnixMillis(1_000), 7);
+        MemoryLog::open(&MemoryDisk::default(), &clusterset, epoch).expect("it opens")
+    }
+
+    fn event(revision: u64) -> Event {
+        Event {
+            revision: Revision(revision),
+            recorded_at: UnixMillis(revision),
+            cluster: Some(ClusterId::new(&format!("gone-{}", revision % 50)).expect("a cluster id")),
+            incarnation: Revision(0),
+            session: SessionId(0),
+            member_sequence: 0,
+            fact: wire::encode_fact(&Fact::MemberForgotten {
+                operator: "alice".into(),
+            }),
+        }
+    }
+
+    fn append(log: &mut MemoryLog, payloads: Vec<Vec<u8>>) {
+        let batch = Batch::new(log.head(), payloads).expect("within the bounds");
+        log.append_and_wait(batch).expect("it is durable");
+    }
+
+    #[test]
+    fn a_log_of_many_chunks_gives_the_state_of_its_events_one_by_one() {
+        let (mut log, mut state) = (log(), State::new());
+        let events: Vec<Event> = (1..=EVENTS).map(event).collect();
+        append(&mut log, events.iter().map(wire::encode_event).collect());
+        events
+            .iter()
+            .for_each(|event| drop(fold::apply(&mut state, event)));
+        let (replayed, head) = replay(&log.reader()).expect("it is whole");
+        assert_eq!((replayed, head), (state, log.head()));
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_decoded_ends_the_replay_with_its_revision() {
+        let mut log = log();
+        let mut payloads: Vec<Vec<u8>> = (1..=EVENTS).map(|n| wire::encode_event(&event(n))).collect();
+        payloads.push(b"no event".to_vec());
+        payloads.push(wire::encode_event(&event(EVENTS + 2)));
+        append(&mut log, payloads);
+        let error = replay(&log.reader()).expect_err("it cannot be read");
+        assert!(
+            matches!(error, ReplayError::Event { revision, .. } if revision == EVENTS + 1),
+            "{error}"
+        );
     }
 }

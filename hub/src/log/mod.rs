@@ -59,29 +59,32 @@ pub struct Batch {
 impl Batch {
     /// Takes payloads that follow `expected`: they get the revisions after it, without a gap.
     pub fn new(expected: Cursor, payloads: Vec<Vec<u8>>) -> Result<Self, InvalidBatch> {
-        if payloads.is_empty() {
-            return Err(InvalidBatch::Empty);
-        }
-        let bytes = payloads.iter().map(Vec::len).sum();
-        for (index, payload) in payloads.iter().enumerate() {
-            let bytes = payload.len();
-            if bytes > PAYLOAD_BYTES_MAX {
-                return Err(InvalidBatch::EventTooLarge { index, bytes });
-            }
-        }
-        let events = payloads.len();
-        if events > BATCH_EVENTS_MAX || bytes > BATCH_BYTES_MAX {
-            return Err(InvalidBatch::TooLarge { events, bytes });
-        }
         let mut previous = expected.hash;
         let chained = payloads.into_iter().map(|payload| {
             previous = chain(previous, &payload);
             (previous, payload)
         });
-        Ok(Self {
-            expected,
-            events: chained.collect(),
-        })
+        Self::chained(expected, chained.collect())
+    }
+
+    /// As [`Batch::new`], from whoever chained the payloads already. Hashes that are not those of the bytes are
+    /// found when the batch is written: nothing is appended then.
+    pub fn chained(expected: Cursor, events: Vec<(ChainHash, Vec<u8>)>) -> Result<Self, InvalidBatch> {
+        if events.is_empty() {
+            return Err(InvalidBatch::Empty);
+        }
+        let bytes = events.iter().map(|(_, payload)| payload.len()).sum();
+        for (index, (_, payload)) in events.iter().enumerate() {
+            let bytes = payload.len();
+            if bytes > PAYLOAD_BYTES_MAX {
+                return Err(InvalidBatch::EventTooLarge { index, bytes });
+            }
+        }
+        let count = events.len();
+        if count > BATCH_EVENTS_MAX || bytes > BATCH_BYTES_MAX {
+            return Err(InvalidBatch::TooLarge { events: count, bytes });
+        }
+        Ok(Self { expected, events })
     }
 
     /// The head this batch must meet.

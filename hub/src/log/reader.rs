@@ -201,6 +201,15 @@ pub enum ReplayItem {
 #[derive(Clone)]
 pub struct LogReader(Arc<dyn ReadQueue>);
 
+/// An answer that is on its way.
+struct Answer<T>(mpsc::Receiver<Result<T, LogError>>);
+
+impl<T> Answer<T> {
+    fn wait(self) -> Result<T, LogError> {
+        self.0.recv().unwrap_or(Err(LogError::Closed))
+    }
+}
+
 impl LogReader {
     pub(super) fn new(queue: impl ReadQueue + 'static) -> Self {
         Self(Arc::new(queue))
@@ -224,11 +233,24 @@ impl LogReader {
         &self,
         question: impl FnOnce(&dyn History) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
+        self.begin(question)?.wait()
+    }
+
+    /// Has a question answered where reads run, while the caller does something else.
+    fn begin<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn History) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<Answer<T>, LogError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.0.submit(Box::new(move |history| {
+            // Who does not wait any more has found an error before.
             let _ = sender.send(question(history));
         }))?;
-        receiver.recv().unwrap_or(Err(LogError::Closed))
+        Ok(Answer(receiver))
+    }
+
+    fn begin_page(&self, epoch: Epoch, from: Revision) -> Result<Answer<Page>, LogError> {
+        self.begin(move |history| history.read(epoch, from, Budget::default()))
     }
 
     /// Everything needed to rebuild the state at the durable head of the current epoch: the newest snapshot's
@@ -255,13 +277,16 @@ impl LogReader {
             self.replay_snapshot(info, take)?;
             from = info.at.revision.next();
         }
-        while from <= to {
-            let page = self.wait(move |history| history.read(epoch, from, Budget::default()))?;
+        let mut ahead = (from <= to).then(|| self.begin_page(epoch, from)).transpose()?;
+        while let Some(reading) = ahead {
+            let page = reading.wait()?;
             let Some(last) = page.events.last() else {
                 let refused = format!("revision {to} of epoch {epoch} is behind the log's last one");
                 return Err(LogError::Refused(refused).into());
             };
-            from = last.revision.next();
+            // The next page is read while this one is taken: one ahead, so that the bound on memory stays.
+            let next = last.revision.next();
+            ahead = (next <= to).then(|| self.begin_page(epoch, next)).transpose()?;
             for event in page.events.into_iter().filter(|event| event.revision <= to) {
                 take(ReplayItem::Event(event))?;
             }

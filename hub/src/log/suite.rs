@@ -48,6 +48,7 @@ contract!(
     a_new_log_stands_at_revision_zero_of_its_epoch,
     appended_events_are_read_back_also_after_reopening,
     a_batch_that_follows_another_head_is_fenced_and_writes_nothing,
+    a_batch_whose_hashes_are_not_those_of_its_bytes_is_never_written,
     batches_in_flight_complete_in_order,
     payloads_of_every_size_come_back,
     pages_keep_their_budget,
@@ -162,6 +163,19 @@ fn a_batch_that_follows_another_head_is_fenced_and_writes_nothing(place: &dyn Pl
     assert_eq!(log.append_and_wait(foreign), Err(AppendError::Fenced(head)));
     append(&mut *log, &["d"]);
     assert_eq!(replayed(&*log), ["b", "d"]);
+}
+
+fn a_batch_whose_hashes_are_not_those_of_its_bytes_is_never_written(place: &dyn Place) {
+    let mut log = place.open();
+    let head = append(&mut *log, &["a"]);
+    let good = (chain(head.hash, b"b"), b"b".to_vec());
+    let wrong = (chain(good.0, b"c"), b"C".to_vec());
+    let batch = Batch::chained(head, vec![good, wrong]).unwrap();
+    let failed = log.append_and_wait(batch);
+    assert!(matches!(failed, Err(AppendError::Failed(_))), "{failed:?}");
+    assert_eq!(log.head(), head);
+    drop(log);
+    assert_eq!(replayed(&*place.open()), ["a"]);
 }
 
 fn batches_in_flight_complete_in_order(place: &dyn Place) {

@@ -1,9 +1,17 @@
 //! A member's way through the view, step by step.
 
-use shared::model::{ChainHash, Epoch, Revision, ServiceKey, UnixMillis};
+use std::sync::Arc;
+
+use shared::{
+    model::{
+        ChainHash, Epoch, ExportStatus, Revision, ServiceKey, UnixMillis,
+        sync::{DesiredChange, DesiredItem, DesiredKey},
+    },
+    wire,
+};
 
 use super::*;
-use crate::view::{Entry, Publication};
+use crate::view::{Entry, Item, Publication};
 
 fn epoch() -> Epoch {
     Epoch {
@@ -24,17 +32,46 @@ fn import(namespace: &str, name: &str) -> DerivedKey {
     DerivedKey::Import(ServiceKey::new(namespace, name).expect("valid"))
 }
 
-/// Publishes an object (or a tombstone) whose item is its text.
+/// An object under the key of an import. Push never looks into one, so a status does, which has the fewest fields.
+fn content(key: &DerivedKey, uid: &str) -> DesiredChange {
+    let DerivedKey::Import(service) = key else {
+        panic!("{key:?} is no import")
+    };
+    DesiredChange::ExportStatus(Arc::new(ExportStatus {
+        service: service.clone(),
+        uid: uid.into(),
+        generation: 1,
+        conflicts: Vec::new(),
+        exporters: 1,
+    }))
+}
+
+fn entry(revision: u64, change: DesiredChange) -> Entry {
+    let revision = Revision(revision);
+    Entry {
+        revision,
+        removed: matches!(change, DesiredChange::Removed(_)),
+        item: Item::new(DesiredItem { revision, change }),
+    }
+}
+
+/// An item in short words.
+fn text(item: Bytes) -> String {
+    let DesiredItem { revision, change } = wire::decode_desired(item).expect("an item");
+    match change {
+        DesiredChange::ExportStatus(status) => format!("{}@{revision}", status.service),
+        DesiredChange::Removed(DesiredKey::Import(service)) => format!("{service}@{revision} gone"),
+        other => panic!("{other:?} was never published"),
+    }
+}
+
+/// Publishes an object or a tombstone.
 fn publish(view: &mut View, revision: u64, key: DerivedKey, removed: bool) {
-    let text = match &key {
-        DerivedKey::Import(service) => format!("{service}@{revision}{}", if removed { " gone" } else { "" }),
-        other => format!("{other:?}"),
+    let change = match &key {
+        DerivedKey::Import(service) if removed => DesiredChange::Removed(DesiredKey::Import(service.clone())),
+        _ => content(&key, "uid"),
     };
-    let entry = Entry {
-        revision: Revision(revision),
-        item: Bytes::from(text),
-        removed,
-    };
+    let entry = entry(revision, change);
     view.publish(cursor(revision), vec![Publication { key, entry }], 1_000);
 }
 
@@ -68,7 +105,7 @@ fn drain(push: &mut Push, view: &View) -> Vec<String> {
             } => format!("namespace {namespaces:?} under {interest_generation}"),
             HubMessage::UpTo(up_to) => format!("up to {}", up_to.cursor.revision),
             HubMessage::Desired { items, .. } => {
-                let texts: Vec<_> = items.iter().map(|item| String::from_utf8_lossy(item)).collect();
+                let texts: Vec<_> = items.into_iter().map(text).collect();
                 texts.join(", ")
             }
             other => unreachable!("push never says {other:?}"),
@@ -196,15 +233,9 @@ fn what_changes_during_a_snapshot_follows_it() {
 
 /// Half a message's worth of an object.
 fn half_a_message(revision: u64, name: &str) -> Publication {
-    let entry = Entry {
-        revision: Revision(revision),
-        item: Bytes::from("x".repeat(CHUNK_BYTES / 2)),
-        removed: false,
-    };
-    Publication {
-        key: import("shop", name),
-        entry,
-    }
+    let key = import("shop", name);
+    let entry = entry(revision, content(&key, &"x".repeat(CHUNK_BYTES / 2)));
+    Publication { key, entry }
 }
 
 /// How many objects each of the next messages has.

@@ -1,8 +1,10 @@
 //! What is published: the derived objects as of the last durable event, ready to be sent.
-//! It owns encoded items, an index of what changed when, and what is known of each source.
+//! It owns the items, an index of what changed when, and what is known of each source.
 //! It is written by the writer after a batch is durable, never before; it decides nothing.
-//! `shared`: how writer and readers hold it together. `listeners`: who is woken by which change.
+//! `item`: an object that is encoded once. `shared_view`: how writer and readers hold it together.
+//! `listeners`: who is woken by which change.
 
+mod item;
 mod listeners;
 mod shared_view;
 
@@ -12,10 +14,9 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
 use shared::model::{ClusterId, Cursor, Revision, sync::Source};
 
-pub use self::{listeners::Listener, shared_view::SharedView};
+pub use self::{item::Item, listeners::Listener, shared_view::SharedView};
 use crate::fold::DerivedKey;
 
 /// Most recent heads whose hashes are kept for checking cursors without reading the log.
@@ -26,8 +27,8 @@ const HEADS_MAX: usize = 4_096;
 pub struct Entry {
     /// Revision of the event that last changed it.
     pub revision: Revision,
-    /// The encoded item; for a tombstone the encoded removal.
-    pub item: Bytes,
+    /// The item; for a tombstone the removal.
+    pub item: Item,
     /// True for a tombstone.
     pub removed: bool,
 }

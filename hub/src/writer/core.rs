@@ -4,10 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use shared::{
     model::{
-        ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup, Revision, SessionId, UnixMillis,
+        ChainHash, ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup, Revision, SessionId, UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
         },
@@ -24,7 +23,7 @@ use crate::{
     fold::{self, Change, Command, DerivedContent, DerivedKey, Draft, DraftFact, Rejection, State},
     log::chain,
     session::machine::Admission,
-    view::{Entry, Publication},
+    view::{Entry, Item, Publication},
 };
 
 /// Names one question of the shell, so that the answer finds its way back.
@@ -121,8 +120,8 @@ pub struct Operated {
 /// What a batch did, to be released when it is durable.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Encoded events; may be empty.
-    pub payloads: Vec<Vec<u8>>,
+    /// Encoded events, each with the chain hash at it; may be empty.
+    pub events: Vec<(ChainHash, Vec<u8>)>,
     /// Their bytes.
     pub payload_bytes: usize,
     /// The head after it.
@@ -242,7 +241,7 @@ impl Core {
 
     /// How many events wait in the batch, and their bytes.
     pub fn pending(&self) -> (usize, usize) {
-        (self.batch.payloads.len(), self.batch.payload_bytes)
+        (self.batch.events.len(), self.batch.payload_bytes)
     }
 
     /// Takes one request. `clock` is the wall clock, `now` monotonic milliseconds.
@@ -454,7 +453,7 @@ impl Core {
             self.sources_changed |= concerns_sources(&event.fact.fact);
             let changes = fold::apply(&mut self.state, &event);
             self.batch.payload_bytes += payload.len();
-            self.batch.payloads.push(payload);
+            self.batch.events.push((self.head.hash, payload));
             self.batch
                 .publications
                 .extend(changes.into_iter().filter_map(publication));
@@ -506,7 +505,7 @@ pub fn publication(change: Change) -> Option<Publication> {
         Some(DerivedContent::Profile(_)) => return None,
         None => DesiredChange::Removed(desired_key(&change.key)?),
     };
-    let item: Bytes = wire::encode_desired(&DesiredItem {
+    let item = Item::new(DesiredItem {
         revision,
         change: desired,
     });

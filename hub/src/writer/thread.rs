@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, thread};
 
 use shared::{
-    model::{Cursor, SessionId},
+    model::{ChainHash, Cursor, SessionId},
     shell::random,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -214,7 +214,7 @@ impl Writer {
     /// Makes the batch durable, then publishes it, then answers.
     fn commit(&mut self) -> Result<(), WriterError> {
         let batch = self.core.take_batch();
-        self.append(batch.payloads)?;
+        self.append(batch.events)?;
         if self.durable != batch.head {
             // Never seen: the log and the core number and chain the same bytes.
             let what = format!(
@@ -237,23 +237,24 @@ impl Writer {
         Ok(())
     }
 
-    fn append(&mut self, payloads: Vec<Vec<u8>>) -> Result<(), WriterError> {
-        let mut payloads = payloads.into_iter().peekable();
-        while payloads.peek().is_some() {
+    fn append(&mut self, events: Vec<(ChainHash, Vec<u8>)>) -> Result<(), WriterError> {
+        let mut events = events.into_iter().peekable();
+        while events.peek().is_some() {
             let (mut part, mut bytes) = (Vec::new(), 0);
-            while let Some(payload) = payloads.next_if(|next| {
+            while let Some(event) = events.next_if(|(_, next)| {
                 part.is_empty() || (part.len() < BATCH_EVENTS && bytes + next.len() <= BATCH_BYTES)
             }) {
-                bytes += payload.len();
-                part.push(payload);
+                bytes += event.1.len();
+                part.push(event);
             }
-            let events = part.len();
-            let batch =
-                log::Batch::new(self.durable, part).map_err(|error| LogError::Refused(error.to_string()))?;
+            let count = part.len();
+            // The core chained these bytes, and the store chains them again before it writes them.
+            let batch = log::Batch::chained(self.durable, part)
+                .map_err(|error| LogError::Refused(error.to_string()))?;
             let started = self.clock.now_micros();
             self.durable = self.log.append_and_wait(batch)?;
             self.metrics
-                .observe_batch(events, bytes, self.clock.now_micros() - started);
+                .observe_batch(count, bytes, self.clock.now_micros() - started);
         }
         Ok(())
     }

@@ -131,7 +131,7 @@ fn a_later_epoch_that_two_know_ends_the_sessions_of_those_who_did_not_know_it() 
     assert!(core.not_serving().is_some() && core.sessions.is_empty());
     // Nothing more is recorded: whoever is silent now was sent away.
     core.tick(UnixMillis(100_000), 100_000, []);
-    assert!(core.take_batch().payloads.is_empty());
+    assert!(core.take_batch().events.is_empty());
     let batch = admit(&mut core, hello("east", None, CursorCheck::Absent));
     assert!(refused(&batch, not_served), "{:?}", batch.replies);
 }
@@ -313,7 +313,7 @@ fn what_a_replaced_session_still_says_is_neither_taken_nor_acknowledged() {
             observations,
         },
     );
-    assert!(batch.payloads.is_empty() && batch.replies.is_empty(), "{batch:?}");
+    assert!(batch.events.is_empty() && batch.replies.is_empty(), "{batch:?}");
     let closed = Request::Closed {
         session: stale,
         cluster: id("east"),
