@@ -378,6 +378,11 @@ impl Session {
         wait.min(self.heard_at + SILENCE_MAX_MILLIS)
     }
 
+    /// We did not read what it may have said: its silence begins anew.
+    pub fn excuse_silence(&mut self, now: u64) {
+        self.heard_at = now;
+    }
+
     /// Whether the stream is to be given up.
     pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
         if now >= self.heard_at + SILENCE_MAX_MILLIS {

@@ -3,6 +3,7 @@
 pub mod machine;
 mod metrics;
 mod serve;
+mod unacknowledged;
 
 pub use metrics::SyncMetrics;
 pub use serve::SyncService;

@@ -30,6 +30,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 use super::{
     machine::{Admission, Effect, Session},
     metrics::SyncMetrics,
+    unacknowledged::Unacknowledged,
 };
 use crate::{
     clock::Clock,
@@ -147,6 +148,7 @@ struct SessionStream {
     events: mpsc::UnboundedReceiver<SessionEvent>,
     sink: SessionSink,
     effects: VecDeque<Effect>,
+    unacknowledged: Unacknowledged,
     pongs: Vec<(u64, oneshot::Sender<()>)>,
     next_nonce: u64,
 }
@@ -180,6 +182,7 @@ impl SessionStream {
             events,
             sink,
             effects: VecDeque::new(),
+            unacknowledged: Unacknowledged::default(),
             pongs: Vec::new(),
             next_nonce: 0,
         }
@@ -233,14 +236,12 @@ impl SessionStream {
                         }
                     },
                 },
-                message = self.incoming.message(), if self.effects.len() < EFFECTS_MAX => self.on_message(message).await,
+                message = self.incoming.message(), if self.may_read() => self.on_message(message).await,
                 () = listener.woken() => Ok(()),
                 () = tokio::time::sleep_until(expiry) => Err(Status::unauthenticated(
                     "the certificate that opened this session has expired: connect with a renewed one",
                 )),
-                () = tokio::time::sleep_until(deadline) => {
-                    self.machine.check_silence(self.service.clock.now()).map_err(|why| Status::unavailable(why.to_string()))
-                }
+                () = tokio::time::sleep_until(deadline) => self.check_silence(),
             };
             if let Err(status) = step {
                 return status;
@@ -250,6 +251,23 @@ impl SessionStream {
             }
             more_to_say = true;
         }
+    }
+
+    /// Whether the writer has kept up with this member; as long as it has not, nothing more is read from it.
+    fn may_read(&self) -> bool {
+        self.effects.len() < EFFECTS_MAX && !self.unacknowledged.is_full()
+    }
+
+    /// Whether the member is silent. It is not while we do not listen to it: the writer will let go of what it holds
+    /// up, and from then on the member's silence counts.
+    fn check_silence(&mut self) -> Result<(), Status> {
+        let now = self.service.clock.now();
+        if !self.may_read() {
+            self.heard_at.store(now, Ordering::Relaxed);
+            self.machine.excuse_silence(now);
+        }
+        let silence = self.machine.check_silence(now);
+        silence.map_err(|why| Status::unavailable(why.to_string()))
     }
 
     /// A connection may outlive its certificate, a session may not.
@@ -286,7 +304,11 @@ impl SessionStream {
                 Effect::Admit(hello) => self.admit(*hello).await?,
                 Effect::Goodbye => info!("the agent says that it shuts down"),
                 Effect::Pong(nonce) => self.answer_holder_pings(nonce),
-                Effect::Observe(_) | Effect::CompleteListing { .. } => self.effects.push_back(effect),
+                Effect::Observe(observations) => {
+                    self.unacknowledged.took(&observations);
+                    self.effects.push_back(Effect::Observe(observations));
+                }
+                Effect::CompleteListing { .. } => self.effects.push_back(effect),
             }
         }
         Ok(())
@@ -299,7 +321,10 @@ impl SessionStream {
 
     fn on_event(&mut self, event: SessionEvent) -> Result<(), Status> {
         match event {
-            SessionEvent::Acknowledged(sequence) => self.machine.on_acknowledged(sequence),
+            SessionEvent::Acknowledged(sequence) => {
+                self.unacknowledged.acknowledged(sequence);
+                self.machine.on_acknowledged(sequence);
+            }
             SessionEvent::Refused(refused) => {
                 debug!(sequence = refused.sequence, why = %refused.message, "refused an item");
                 self.machine.on_refused(refused);

@@ -274,3 +274,12 @@ fn heartbeats_fill_the_silence_and_silence_ends_the_session() {
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS - 1), Ok(()));
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Err(Violation::Silent));
 }
+
+#[test]
+fn silence_while_nothing_was_read_is_excused_and_counts_from_then_on() {
+    let mut session = open(false);
+    session.excuse_silence(SILENCE_MAX_MILLIS - 1);
+    assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Ok(()));
+    let silent = session.check_silence(2 * SILENCE_MAX_MILLIS - 1);
+    assert_eq!(silent, Err(Violation::Silent));
+}

@@ -1,0 +1,105 @@
+//! The bytes that a member was not acknowledged yet: how much of it the hub holds in memory at once.
+//! It only counts; whoever reads the stream stops while it is full, and goes on when the writer has caught up.
+
+use std::collections::VecDeque;
+
+use shared::model::sync::{Observation, ObservedItem};
+
+/// Bytes of facts of one session that may wait to be durable before no more are read from it. Large facts reach it
+/// long before the number of observations that the member may have unacknowledged; one message may go beyond it.
+pub(super) const UNACKNOWLEDGED_BYTES_MAX: usize = 1024 * 1024;
+
+/// What was read and is not acknowledged, by message. Bounded: each of them has a sequence number of its own.
+#[derive(Debug, Default)]
+pub(super) struct Unacknowledged {
+    messages: VecDeque<Message>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Message {
+    last_sequence: u64,
+    bytes: usize,
+}
+
+impl Unacknowledged {
+    /// These were read and go to the writer.
+    pub(super) fn took(&mut self, observations: &[Observation]) {
+        let Some(last) = observations.last() else { return };
+        let bytes = observations.iter().map(fact_bytes).sum::<usize>();
+        self.bytes += bytes;
+        self.messages.push_back(Message {
+            last_sequence: last.sequence,
+            bytes,
+        });
+    }
+
+    /// Everything up to the sequence number is durable.
+    pub(super) fn acknowledged(&mut self, sequence: u64) {
+        while let Some(message) = self
+            .messages
+            .pop_front_if(|first| first.last_sequence <= sequence)
+        {
+            self.bytes -= message.bytes;
+        }
+    }
+
+    /// Whether no more is to be read.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= UNACKNOWLEDGED_BYTES_MAX
+    }
+}
+
+fn fact_bytes(observation: &Observation) -> usize {
+    match &observation.item {
+        ObservedItem::Fact(fact) => fact.bytes.len(),
+        ObservedItem::ListingCompleted(_) | ObservedItem::Invalid(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use shared::{
+        model::{EncodedFact, Fact},
+        wire,
+    };
+
+    use super::*;
+
+    fn observation(sequence: u64, bytes: usize) -> Observation {
+        let fact = EncodedFact {
+            bytes: Bytes::from(vec![0; bytes]),
+            ..wire::encode_fact(&Fact::MemberLeft)
+        };
+        let item = ObservedItem::Fact(fact);
+        Observation { sequence, item }
+    }
+
+    #[test]
+    fn it_is_full_from_the_bound_on_until_enough_is_acknowledged() {
+        let mut unacknowledged = Unacknowledged::default();
+        let half = UNACKNOWLEDGED_BYTES_MAX / 2;
+        unacknowledged.took(&[observation(1, half - 1), observation(2, 0)]);
+        unacknowledged.took(&[observation(3, half)]);
+        assert!(!unacknowledged.is_full());
+        unacknowledged.took(&[observation(4, 1)]);
+        assert!(unacknowledged.is_full());
+        unacknowledged.acknowledged(1);
+        assert!(
+            unacknowledged.is_full(),
+            "a message counts until all of it is durable"
+        );
+        unacknowledged.acknowledged(2);
+        assert!(!unacknowledged.is_full());
+    }
+
+    #[test]
+    fn one_message_beyond_the_bound_is_taken_and_given_back_whole() {
+        let mut unacknowledged = Unacknowledged::default();
+        unacknowledged.took(&[observation(1, 3 * UNACKNOWLEDGED_BYTES_MAX)]);
+        assert!(unacknowledged.is_full());
+        unacknowledged.acknowledged(1);
+        assert!(!unacknowledged.is_full() && unacknowledged.bytes == 0 && unacknowledged.messages.is_empty());
+    }
+}
