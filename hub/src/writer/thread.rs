@@ -27,8 +27,11 @@ use crate::{
 const BATCH_EVENTS: usize = 8 * 1024;
 /// … or this many bytes.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// A snapshot is written after this many events, or as many as the state has facts if those are more.
+/// A snapshot is written after this many events …
 const SNAPSHOT_EVENTS: u64 = 50_000;
+/// … or this many for each fact of the state, if those are more: a snapshot has a row for each fact, and writing them
+/// must not cost as much as the events themselves.
+const SNAPSHOT_EVENTS_PER_FACT: u64 = 2;
 
 const _: () = assert!(BATCH_EVENTS <= log::BATCH_EVENTS_MAX && BATCH_BYTES <= log::BATCH_BYTES_MAX);
 
@@ -334,7 +337,7 @@ impl Writer {
 
     fn snapshot_if_due(&mut self) {
         let facts = self.core.state().fact_count() as u64;
-        if self.durable.revision.0 - self.snapshot_at >= SNAPSHOT_EVENTS.max(facts) {
+        if is_snapshot_due(self.durable.revision.0 - self.snapshot_at, facts) {
             self.snapshot_at = self.durable.revision.0;
             let rows = wire::snapshot::rows(self.core.state().clone());
             let done = |outcome: Result<(), LogError>| match outcome {
@@ -355,6 +358,11 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Whether so many events behind the newest snapshot are worth another, of a state with so many facts.
+fn is_snapshot_due(events: u64, facts: u64) -> bool {
+    events >= SNAPSHOT_EVENTS.max(SNAPSHOT_EVENTS_PER_FACT * facts)
 }
 
 /// The view of a state in which everything is durable.

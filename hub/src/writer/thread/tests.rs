@@ -77,3 +77,11 @@ fn nothing_is_answered_or_shown_before_it_is_durable() {
     assert!(answer.try_recv().is_err(), "answered without the disk");
     assert_eq!(writer.view.read().head(), shown, "shown without the disk");
 }
+
+#[test]
+fn a_snapshot_of_many_facts_waits_for_more_events_than_it_has_rows() {
+    assert!(!is_snapshot_due(SNAPSHOT_EVENTS - 1, 0));
+    assert!(is_snapshot_due(SNAPSHOT_EVENTS, SNAPSHOT_EVENTS / 2));
+    assert!(!is_snapshot_due(SNAPSHOT_EVENTS + 1, SNAPSHOT_EVENTS));
+    assert!(is_snapshot_due(2 * SNAPSHOT_EVENTS, SNAPSHOT_EVENTS));
+}
