@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::anyhow;
 use plotters::prelude::*;
 
-use super::report::{Point, Section};
+use super::{
+    report::{Point, Section},
+    series::{Latencies, Sample},
+};
 
 /// Width and height of a plot.
 const SIZE: (u32, u32) = (900, 400);
@@ -17,60 +20,65 @@ const HEADROOM: f64 = 1.1;
 /// A named line.
 type Line = (String, Vec<(f64, f64)>);
 
+/// A plot before it is drawn.
+struct Plot {
+    file: String,
+    title: String,
+    axes: [&'static str; 2],
+    lines: Vec<Line>,
+}
+
 /// Writes all plots of an invocation into `directory`; how many there are.
 pub(super) fn write(directory: &Path, sections: &[Section]) -> anyhow::Result<usize> {
     let mut count = 0;
-    let mut plot = |name: String, title: String, axes: [&str; 2], lines: Vec<Line>| {
-        let lines: Vec<Line> = lines.into_iter().filter(|(_, line)| line.len() > 1).collect();
-        if lines.is_empty() {
-            return Ok(());
+    for mut plot in sections.iter().flat_map(over_time).chain(over_steps(sections)) {
+        plot.lines.retain(|(_, line)| line.len() > 1);
+        if plot.lines.is_empty() {
+            continue;
         }
+        let path = directory.join(format!("{}.svg", plot.file));
+        draw(&path, &plot).map_err(|error| anyhow!("cannot draw {}: {error}", path.display()))?;
         count += 1;
-        draw(&directory.join(format!("{name}.svg")), &title, axes, &lines)
-            .map_err(|error| anyhow!("cannot draw {name}.svg in {}: {error}", directory.display()))
-    };
-    for section in sections {
-        let file = file_name(&section.title);
-        let title = |what: &str| format!("{}: {what}", section.title);
-        let samples = |value: fn(&super::series::Sample) -> f64| {
-            section
-                .samples
-                .iter()
-                .map(|sample| (sample.seconds, value(sample)))
-                .collect()
-        };
-        let latency = |name: &str, value: fn(&super::series::Latencies) -> f64| -> Line {
-            let line = section
-                .latencies
-                .iter()
-                .map(|second| (second.seconds, value(second)));
-            (name.to_owned(), line.collect())
-        };
-        let lines = vec![
-            latency("p50", |second| second.p50),
-            latency("p99", |second| second.p99),
-        ];
-        plot(
-            format!("{file}-latency"),
-            title("latency"),
-            ["seconds", "milliseconds"],
-            lines,
-        )?;
-        let memory = vec![("resident".to_owned(), samples(|sample| sample.megabytes))];
-        plot(
-            format!("{file}-memory"),
-            title("memory"),
-            ["seconds", "MB"],
-            memory,
-        )?;
-        let cores = vec![("busy".to_owned(), samples(|sample| sample.cores))];
-        plot(
-            format!("{file}-processor"),
-            title("processor"),
-            ["seconds", "cores"],
-            cores,
-        )?;
     }
+    Ok(count)
+}
+
+/// What one step was like from its beginning to its end.
+fn over_time(section: &Section) -> [Plot; 3] {
+    let plot = |what: &str, unit, lines| Plot {
+        file: format!("{}-{what}", file_name(&section.title)),
+        title: format!("{}: {what}", section.title),
+        axes: ["seconds", unit],
+        lines,
+    };
+    let sampled = |name: &str, value: fn(&Sample) -> f64| -> Line {
+        let line = section
+            .samples
+            .iter()
+            .map(|sample| (sample.seconds, value(sample)));
+        (name.to_owned(), line.collect())
+    };
+    let late = |name: &str, value: fn(&Latencies) -> f64| -> Line {
+        let line = section
+            .latencies
+            .iter()
+            .map(|second| (second.seconds, value(second)));
+        (name.to_owned(), line.collect())
+    };
+    let latency = vec![late("p50", |second| second.p50), late("p99", |second| second.p99)];
+    [
+        plot("latency", "milliseconds", latency),
+        plot(
+            "memory",
+            "MB",
+            vec![sampled("resident", |sample| sample.megabytes)],
+        ),
+        plot("processor", "cores", vec![sampled("busy", |sample| sample.cores)]),
+    ]
+}
+
+/// All steps against what told them apart.
+fn over_steps(sections: &[Section]) -> Vec<Plot> {
     let axes: [(&str, fn(&Point) -> f64); 3] = [
         ("members", |point| point.members as f64),
         ("services", |point| point.services as f64),
@@ -81,28 +89,32 @@ pub(super) fn write(directory: &Path, sections: &[Section]) -> anyhow::Result<us
         ("memory", "MB", |point| point.megabytes),
         ("processor", "cores", |point| point.cores),
     ];
+    let mut plots = Vec::new();
     for (against, place) in axes {
         for (what, unit, value) in values {
-            let lines = lines(sections, place, value);
-            plot(
-                format!("{what}-against-{against}"),
-                format!("{what} against {against}"),
-                [against, unit],
-                lines,
-            )?;
+            plots.push(Plot {
+                file: format!("{what}-against-{against}"),
+                title: format!("{what} against {against}"),
+                axes: [against, unit],
+                lines: lines(sections, against, place, value),
+            });
         }
     }
-    Ok(count)
+    plots
 }
 
-/// One line a rate, or a number of services where the rate is the axis: what else differs would mislead.
-fn lines(sections: &[Section], place: fn(&Point) -> f64, value: fn(&Point) -> f64) -> Vec<Line> {
+/// One line a rate, or a number of members and services where the rate is the axis: what else differs would mislead.
+fn lines(
+    sections: &[Section],
+    against: &str,
+    place: fn(&Point) -> f64,
+    value: fn(&Point) -> f64,
+) -> Vec<Line> {
     let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for point in sections.iter().filter_map(|section| section.point.as_ref()) {
-        let by_rate = place(point) == f64::from(point.rate);
-        let name = match by_rate {
-            true => format!("{} members, {} services", point.members, point.services),
-            false => format!("{} updates/s", point.rate),
+        let name = match against {
+            "rate" => format!("{} members, {} services", point.members, point.services),
+            _ => format!("{} updates/s", point.rate),
         };
         lines.entry(name).or_default().push((place(point), value(point)));
     }
@@ -112,12 +124,8 @@ fn lines(sections: &[Section], place: fn(&Point) -> f64, value: fn(&Point) -> f6
     lines.into_iter().collect()
 }
 
-fn draw(
-    path: &Path,
-    title: &str,
-    [x, y]: [&str; 2],
-    lines: &[Line],
-) -> Result<(), Box<dyn std::error::Error>> {
+fn draw(path: &Path, plot: &Plot) -> Result<(), Box<dyn std::error::Error>> {
+    let (lines, [x, y]) = (&plot.lines, plot.axes);
     let points = || lines.iter().flat_map(|(_, line)| line);
     let right = points().map(|point| point.0).fold(0.0, f64::max);
     let top = points()
@@ -128,7 +136,7 @@ fn draw(
     let area = SVGBackend::new(path, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
-        .caption(title, ("sans-serif", 18))
+        .caption(&plot.title, ("sans-serif", 18))
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(60)
@@ -166,7 +174,6 @@ fn file_name(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::series::Sample;
 
     #[test]
     fn a_step_and_a_shape_are_drawn() {

@@ -95,17 +95,7 @@ pub(super) async fn measure(
         let ours = carried.wave(&east, rate, lasting).await?;
         let after = Spent::of(&mut world)?;
         audit.settle(&west).await?;
-        for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
-            let millis = |latency: &Histogram<u64>| latency.value_at_quantile(quantile) as f64 / 1e3;
-            section.figure(format!("bare relay: due to applied {name}"), millis(&bare), "ms");
-            section.figure(format!("Tributary: due to applied {name}"), millis(&ours), "ms");
-            section.aimed(
-                format!("ratio {name}"),
-                millis(&ours) / millis(&bare).max(0.001),
-                "",
-                Aim::Below(RATIO_AIM),
-            );
-        }
+        compare(&mut section, &bare, &ours);
         let requests = audit.since(mark)?;
         let carried_slice = |request: &Request| {
             request.namespace == CARRIED && request.resource.starts_with("endpointslices")
@@ -118,9 +108,6 @@ pub(super) async fn measure(
             "",
             Aim::Below(WRITES_AIM),
         );
-        section.figure("bare relay: max", bare.max() as f64 / 1e3, "ms");
-        section.figure("Tributary: max", ours.max() as f64 / 1e3, "ms");
-        section.figure("updates that arrived", ours.len() as f64, "");
         let seconds = lasting.as_secs_f64();
         for (name, spent) in after.since(&before) {
             section.figure(format!("processor time, {name}"), spent / seconds, "cores");
@@ -131,6 +118,24 @@ pub(super) async fn measure(
         sections.push(section);
     }
     world.end().await
+}
+
+/// Ours beside the floor, in microseconds both.
+fn compare(section: &mut Section, bare: &Histogram<u64>, ours: &Histogram<u64>) {
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+        let millis = |latency: &Histogram<u64>| latency.value_at_quantile(quantile) as f64 / 1e3;
+        section.figure(format!("bare relay: due to applied {name}"), millis(bare), "ms");
+        section.figure(format!("Tributary: due to applied {name}"), millis(ours), "ms");
+        section.aimed(
+            format!("ratio {name}"),
+            millis(ours) / millis(bare).max(0.001),
+            "",
+            Aim::Below(RATIO_AIM),
+        );
+    }
+    section.figure("bare relay: max", bare.max() as f64 / 1e3, "ms");
+    section.figure("Tributary: max", ours.max() as f64 / 1e3, "ms");
+    section.figure("updates that arrived", ours.len() as f64, "");
 }
 
 /// Processor time of our programs so far.
