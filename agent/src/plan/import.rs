@@ -37,7 +37,7 @@ pub(super) fn plan_import(
     let stands = ours.is_some_and(|ours| ours.content.status.endpoint_slice_objects);
     let status = ImportStatus {
         clusters: standing.clusters.clone(),
-        ready: served.conditions.then(|| ready(standing, derived)),
+        ready: served.conditions.then(|| ready(derived)),
         endpoint_slice_objects: served.endpoint_slice_objects || stands,
     };
     let uid = ours.map(|ours| ours.uid.clone());
@@ -84,7 +84,7 @@ fn content(standing: &Standing, derived: &DerivedStep, served: ServedFields) -> 
     }
 }
 
-fn ready(standing: &Standing, derived: &DerivedStep) -> Condition {
+fn ready(derived: &DerivedStep) -> Condition {
     let (status, reason, message) = match &derived.problem {
         Some(Problem::NoPorts) => (
             ConditionStatus::False,
@@ -97,7 +97,7 @@ fn ready(standing: &Standing, derived: &DerivedStep) -> Condition {
             words.clone(),
         ),
         Some(Problem::Pending(words)) => (ConditionStatus::False, REASON_PENDING, words.clone()),
-        None => (ConditionStatus::True, REASON_READY, left_out(standing, derived)),
+        None => (ConditionStatus::True, REASON_READY, left_out(derived)),
     };
     Condition {
         kind: ConditionType::Ready,
@@ -108,8 +108,8 @@ fn ready(standing: &Standing, derived: &DerivedStep) -> Condition {
     }
 }
 
-fn left_out(standing: &Standing, derived: &DerivedStep) -> String {
-    if derived.left_out.is_empty() || standing.service_type == ServiceType::Headless {
+fn left_out(derived: &DerivedStep) -> String {
+    if derived.left_out.is_empty() {
         return String::new();
     }
     format!(

@@ -32,10 +32,10 @@ fn import(namespace: &str, name: &str) -> DerivedKey {
     DerivedKey::Import(ServiceKey::new(namespace, name).expect("valid"))
 }
 
-/// An object under the key of an import. Push never looks into one, so a status does, which has the fewest fields.
+/// An object under the key of an import or a status. Push never looks into one, so a status does, which has the fewest fields.
 fn content(key: &DerivedKey, uid: &str) -> DesiredChange {
-    let DerivedKey::Import(service) = key else {
-        panic!("{key:?} is no import")
+    let (DerivedKey::Import(service) | DerivedKey::ExportStatus(_, service)) = key else {
+        panic!("{key:?} is never published here")
     };
     DesiredChange::ExportStatus(Arc::new(ExportStatus {
         service: service.clone(),
@@ -271,4 +271,69 @@ fn a_revision_is_settled_when_all_that_it_changed_was_sent() {
         assert!(matches!(push.next(&view), Some(HubMessage::Desired { .. })));
         assert_eq!(push.settled(), Some(Revision(settled)));
     }
+}
+
+#[test]
+fn a_resumed_member_is_not_told_the_cursor_that_it_named() {
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
+    assert_eq!(push.idle_up_to(&world()), None);
+}
+
+#[test]
+fn no_cursor_is_confirmed_while_an_added_namespace_waits() {
+    let view = world();
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(3));
+    push.position = ChangePosition::Revision(Revision(4));
+    push.change_interest(2, ["bank".into()].into(), &BTreeSet::new());
+    assert_eq!(push.idle_up_to(&view), None);
+    let mut push = Push::snapshot(member(), interest(1, &["shop"]));
+    push.next(&view);
+    assert_eq!(push.idle_up_to(&view), None, "nor during a snapshot");
+}
+
+#[test]
+fn a_namespace_that_is_added_twice_is_sent_once_and_one_that_went_is_not() {
+    let view = world();
+    let mut push = Push::resume(member(), interest(1, &[]), cursor(4));
+    let none = BTreeSet::new();
+    push.change_interest(2, ["bank".into(), "shop".into()].into(), &none);
+    push.change_interest(3, ["shop".into()].into(), &none);
+    push.change_interest(4, none.clone(), &["bank".into()].into());
+    assert_eq!(
+        drain(&mut push, &view),
+        ["shop/cart@1", "namespace {\"shop\"} under 4", "up to 4"]
+    );
+    assert_eq!(push.interest_size(), Some(1));
+    assert!(push.namespaces().contains("shop") && !push.namespaces().contains("bank"));
+}
+
+#[test]
+fn who_hears_everything_has_no_number_of_namespaces() {
+    let all = Interest {
+        generation: 1,
+        namespaces: Namespaces::All,
+    };
+    assert_eq!(Push::snapshot(member(), all).interest_size(), None);
+}
+
+/// The rooms were listed when the snapshot began; what went since is not sent.
+#[test]
+fn a_namespace_removed_during_a_snapshot_is_left_out_of_the_rest() {
+    let view = world();
+    let mut push = Push::snapshot(member(), interest(1, &["bank", "shop"]));
+    push.next(&view);
+    push.change_interest(2, BTreeSet::new(), &["bank".into()].into());
+    assert_eq!(drain(&mut push, &view), ["shop/cart@1", "complete 1 at 4"]);
+}
+
+#[test]
+fn what_is_said_of_exports_is_said_to_their_member_only() {
+    let mut view = world();
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
+    let service = || ServiceKey::new("shop", "cart").expect("valid");
+    let other = ClusterId::new("west").expect("valid");
+    publish(&mut view, 5, DerivedKey::ExportStatus(other, service()), false);
+    assert_eq!(drain(&mut push, &view), Vec::<String>::new());
+    publish(&mut view, 6, DerivedKey::ExportStatus(member(), service()), false);
+    assert_eq!(drain(&mut push, &view).len(), 2, "the status and the cursor");
 }

@@ -125,6 +125,28 @@ mod tests {
     }
 
     #[test]
+    fn the_last_sign_of_life_counts_whoever_brings_it() {
+        let east = ClusterId::new("east").unwrap();
+        let mut heard = Heard::new(0);
+        heard.heard(&east, 5_000);
+        heard.left(&east, 6_000);
+        heard.heard(&east, 4_000);
+        assert_eq!(heard.silence(&east, 7_000), 1_000);
+        heard.forget(&east);
+        assert_eq!(heard.silence(&east, 7_000), 7_000, "since the hub started");
+    }
+
+    #[test]
+    fn a_tick_that_is_a_little_late_moves_no_deadline() {
+        let east = ClusterId::new("east").unwrap();
+        let mut heard = Heard::new(0);
+        heard.heard(&east, 400);
+        let now = TICK_MILLIS + TICK_LATENESS_MILLIS;
+        heard.tick(now);
+        assert_eq!(heard.silence(&east, now), now - 400);
+    }
+
+    #[test]
     fn a_hub_that_was_stopped_does_not_blame_the_members() {
         let east = ClusterId::new("east").unwrap();
         let mut heard = Heard::new(0);
@@ -132,6 +154,10 @@ mod tests {
         heard.tick(500);
         heard.tick(60_000);
         assert!(heard.silence(&east, 60_000) < SUSPECT_AFTER_MILLIS);
+        assert_eq!(
+            heard.silence(&ClusterId::new("west").unwrap(), 60_000),
+            2 * TICK_MILLIS
+        );
         heard.tick(60_500);
         assert!(heard.silence(&east, 60_500) > heard.silence(&east, 60_000));
     }

@@ -527,3 +527,6 @@ fn desired_key(key: &DerivedKey) -> Option<DesiredKey> {
         DerivedKey::Profile(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

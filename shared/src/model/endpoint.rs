@@ -109,3 +109,75 @@ impl ImportedSlice {
             && (Arc::ptr_eq(&self.endpoints, &other.endpoints) || self.endpoints == other.endpoints)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(address: [u8; 4]) -> Endpoint {
+        Endpoint {
+            addresses: vec![address.into()],
+            ready: None,
+            serving: None,
+            terminating: None,
+            hostname: None,
+            zone: None,
+        }
+    }
+
+    fn slice() -> ImportedSlice {
+        ImportedSlice {
+            key: ImportedSliceKey {
+                service: ServiceKey::new("shop", "cart").expect("valid"),
+                source_cluster: ClusterId::new("east").expect("valid"),
+                source_slice: "a".into(),
+            },
+            address_type: IpFamily::V4,
+            ports: Vec::new(),
+            endpoints: Arc::new([endpoint([10, 0, 0, 1])]),
+            import_revision: Revision(1),
+        }
+    }
+
+    #[test]
+    fn an_endpoint_that_does_not_say_is_ready() {
+        let says = |ready| Endpoint {
+            ready,
+            ..endpoint([10, 0, 0, 1])
+        };
+        assert!(says(None).is_ready() && says(Some(true)).is_ready());
+        assert!(!says(Some(false)).is_ready());
+    }
+
+    #[test]
+    fn content_is_everything_but_the_revision_of_the_import() {
+        let same = ImportedSlice {
+            endpoints: Arc::new([endpoint([10, 0, 0, 1])]),
+            import_revision: Revision(2),
+            ..slice()
+        };
+        assert!(slice().same_content(&same));
+        let shared = slice();
+        assert!(
+            shared.same_content(&shared.clone()),
+            "without looking at the endpoints"
+        );
+        let port = EndpointPort {
+            name: "http".into(),
+            protocol: super::super::Protocol::Tcp,
+            port: Some(80),
+            app_protocol: None,
+        };
+        let changes: [fn(&mut ImportedSlice, EndpointPort); 4] = [
+            |slice, _| slice.key.source_slice = "b".into(),
+            |slice, _| slice.address_type = IpFamily::V6,
+            |slice, port| slice.ports = vec![port],
+            |slice, _| slice.endpoints = Arc::new([endpoint([10, 0, 0, 2])]),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut other = slice();
+            change(&mut other, port.clone());
+            assert!(!slice().same_content(&other), "change {number}");
+        }
+    }
+}

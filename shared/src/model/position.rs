@@ -138,6 +138,12 @@ mod tests {
     }
 
     #[test]
+    fn revisions_have_no_gap() {
+        assert_eq!(Revision(0).next(), Revision(1));
+        assert_eq!(Revision(7).next(), Revision(8));
+    }
+
+    #[test]
     fn the_next_epoch_is_greater_even_when_the_clock_went_back() {
         let epoch = Epoch {
             created_at: UnixMillis(1_000),

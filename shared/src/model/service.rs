@@ -232,3 +232,65 @@ pub struct ExportStatus {
     /// How many clusters export the service.
     pub exporters: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ClusterId, EndpointPort};
+
+    fn port(name: &str, protocol: Protocol) -> EndpointPort {
+        EndpointPort {
+            name: name.into(),
+            protocol,
+            port: Some(8080),
+            app_protocol: None,
+        }
+    }
+
+    /// An import of `http` and `dns`, of which `east` defines the first in the same way.
+    fn import() -> ServiceImport {
+        let service_port = |name: &str, protocol, port| ServicePort {
+            name: name.into(),
+            protocol,
+            port,
+            app_protocol: None,
+        };
+        ServiceImport {
+            service: ServiceKey::new("shop", "cart").expect("valid"),
+            service_type: ServiceType::ClusterSetIp,
+            ports: vec![
+                service_port("http", Protocol::Tcp, 80),
+                service_port("dns", Protocol::Udp, 53),
+            ],
+            policies: ServicePolicies {
+                session_affinity: SessionAffinity::None,
+                session_affinity_timeout_seconds: None,
+                internal_traffic_policy: None,
+                traffic_distribution: None,
+            },
+            ip_families: vec![IpFamily::V4],
+            labels: Metadata::new(),
+            annotations: Metadata::new(),
+            clusters: [(ClusterId::new("east").expect("valid"), vec![0])].into(),
+        }
+    }
+
+    #[test]
+    fn a_slice_keeps_the_ports_that_its_cluster_may_serve() {
+        let east = ClusterId::new("east").expect("valid");
+        let narrow = |ports: &[EndpointPort]| import().narrow_ports(&east, ports);
+        let http = port("http", Protocol::Tcp);
+        let other = [
+            port("dns", Protocol::Udp),
+            port("http", Protocol::Udp),
+            port("web", Protocol::Tcp),
+        ];
+        let mut all = vec![http.clone()];
+        all.extend(other.clone());
+        assert_eq!(narrow(&all), Some(vec![http]));
+        assert_eq!(narrow(&other), None, "none of its ports is left");
+        assert_eq!(narrow(&[]), Some(vec![]), "it never had any");
+        let west = ClusterId::new("west").expect("valid");
+        assert_eq!(import().narrow_ports(&west, &[]), None, "it exports nothing");
+    }
+}

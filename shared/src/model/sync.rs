@@ -329,3 +329,22 @@ impl DesiredChange {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_those_that_are_named_or_every_one() {
+        let only = Namespaces::Only(["shop".into()].into());
+        assert!(only.contains("shop") && !only.contains("bank"));
+        assert!(Namespaces::All.contains("bank"));
+    }
+
+    #[test]
+    fn a_source_is_gone_when_it_left_and_not_when_it_is_silent() {
+        use SourceState::{Evicted, Forgotten, Left, Live, Lost, Suspect};
+        assert!([Left, Evicted, Forgotten].iter().all(|state| state.is_gone()));
+        assert!(![Live, Suspect, Lost].iter().any(|state| state.is_gone()));
+    }
+}

@@ -107,3 +107,41 @@ fn slices_are_found_by_their_service_alone() {
     assert_eq!(desired.slices(&key()).count(), 2);
     assert_eq!(desired.services().len(), 2);
 }
+
+#[test]
+fn removals_are_recorded_one_by_one() {
+    let slices = [slice("east", "a", "10.1.0.1"), slice("east", "b", "10.1.0.2")];
+    let mut desired = told(&[], both(import(&[port("http", 80)], &["east"]), &slices));
+    for (revision, slice) in (6..).zip(&slices) {
+        let removed = DesiredChange::Removed(DesiredKey::Slice(slice.key.clone()));
+        desired.items(1, [item(revision, removed)]);
+    }
+    assert_eq!(desired.removed_slices(&key()).count(), 2);
+}
+
+#[test]
+fn an_interest_that_stays_keeps_what_is_held() {
+    let mut desired = told(&[source("east", true)], vec![wanted()]);
+    assert_eq!(desired.complete_epoch(), Some(epoch(1)));
+    desired.interest(&interest(2, &["shop", "bank"]));
+    assert!(desired.import(&key()).is_some() && desired.is_complete("shop"));
+    assert_eq!(desired.cursor(), None, "of bank nothing was heard");
+    desired.interest(&Interest {
+        generation: 3,
+        namespaces: Namespaces::All,
+    });
+    assert!(desired.import(&key()).is_some());
+    desired.interest(&interest(4, &["bank"]));
+    assert!(desired.import(&key()).is_none());
+    assert_eq!(Desired::default().complete_epoch(), None);
+}
+
+#[test]
+fn the_cursor_moves_but_not_during_a_snapshot() {
+    let mut desired = told(&[source("east", true)], vec![wanted()]);
+    desired.up_to(&up_to(1, 1, 8));
+    assert_eq!(desired.cursor(), Some(up_to(1, 1, 8).cursor));
+    desired.snapshot_begin(epoch(1));
+    desired.up_to(&up_to(1, 1, 9));
+    assert_eq!(desired.cursor(), Some(up_to(1, 1, 8).cursor));
+}

@@ -43,6 +43,10 @@ fn an_export_is_valid_at_once_and_ready_when_the_hub_has_committed_it() {
     assert_eq!(found(&model, ConditionType::Conflict), None);
     let desired = judged(status("export-1", 1));
     model.settle(&desired);
+    assert!(
+        !words(&model.done).contains(&"event"),
+        "only a conflict is worth one"
+    );
     assert_eq!(&*found(&model, ConditionType::Ready).unwrap().reason, "Exported");
     assert_eq!(
         &*found(&model, ConditionType::Conflict).unwrap().reason,
@@ -128,6 +132,40 @@ fn conflicts_are_joined_in_one_order_and_told_once() {
     model.done.clear();
     model.settle(&desired);
     assert!(model.done.is_empty());
+    // other words of the same conflicts, then another conflict
+    let mut judgement = status("export-1", 1);
+    judgement.conflicts = vec![conflict(ConflictReason::Port, "ports differ more.")];
+    model.settle(&judged(judgement.clone()));
+    assert_eq!(words(&model.done), ["export status", "event"]);
+    model.done.clear();
+    judgement.conflicts = vec![conflict(ConflictReason::Port, "ports differ still.")];
+    model.settle(&judged(judgement));
+    assert_eq!(words(&model.done), ["export status"]);
+}
+
+#[test]
+fn an_unjudged_export_keeps_ready_until_the_hub_certainly_does_not_know_it() {
+    let mut model = exporting();
+    model.settle(&judged(status("export-1", 1)));
+    model.settle(&told(&[source(OWN, false)], vec![]));
+    let ready = found(&model, ConditionType::Ready).unwrap();
+    assert_eq!(
+        ready.status,
+        ConditionStatus::True,
+        "its own listing is under way"
+    );
+}
+
+#[test]
+fn pending_is_said_of_the_present_generation() {
+    let mut model = exporting();
+    let mut alone = Desired::default();
+    alone.interest(&interest(1, &["shop"]));
+    model.settle(&alone);
+    model.view.export.as_mut().unwrap().generation = 2;
+    model.settle(&alone);
+    let ready = found(&model, ConditionType::Ready).unwrap();
+    assert_eq!(ready.observed_generation, Some(2));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod deletion;
 mod desired;
 mod export;
 mod fixpoint;
+mod obstacles;
 mod shapes;
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};

@@ -106,6 +106,12 @@ fn a_far_protocol_version_is_refused() {
         session.on_message(AgentMessage::Hello(strange), 0),
         Err(Violation::Version { theirs })
     );
+    let AgentMessage::Hello(mut neighbour) = hello() else {
+        unreachable!("made above")
+    };
+    neighbour.protocol_version = PROTOCOL_VERSION + 1;
+    let mut session = Session::new(member(), 0);
+    assert!(session.on_message(AgentMessage::Hello(neighbour), 0).is_ok());
 }
 
 #[test]
@@ -150,6 +156,74 @@ fn a_listing_is_handed_over_between_the_facts_around_it() {
     assert_eq!(kinds, [1, 100, 1]);
 }
 
+/// Whatever a listing has not seen is removed when it ends.
+#[test]
+fn a_listing_has_seen_what_was_reported_and_not_removed_since() {
+    let mut session = open(true);
+    session.listings.properties = Some(BTreeSet::new());
+    let reported = Fact::ClusterPropertyUpserted(Arc::new(shared::model::ClusterProperty {
+        name: "region".into(),
+        value: shared::model::PropertyValue::Text("north".into()),
+    }));
+    let observations = [
+        ObservedItem::Fact(encode_fact(&reported)),
+        ObservedItem::ListingCompleted(ListingGroup::Properties),
+    ];
+    let observations = (1..).zip(observations);
+    let observations = observations.map(|(sequence, item)| Observation { sequence, item });
+    let effects = session
+        .on_message(AgentMessage::Observations(observations.collect()), 0)
+        .expect("in order");
+    let seen = effects.iter().find_map(|effect| match effect {
+        Effect::CompleteListing { seen, .. } => Some((**seen).clone()),
+        _ => None,
+    });
+    assert_eq!(seen, Some(BTreeSet::from([reported.key().expect("it has one")])));
+}
+
+#[test]
+fn a_listing_holds_so_many_facts_and_no_more() {
+    let mut session = open(true);
+    let full = (1..MEMBER_FACTS_MAX).map(|number| FactKey::Export(key(&format!("s{number}"))));
+    session.listings.exports = Some(full.collect());
+    let mut note = |name: &str| {
+        let removed = Fact::ExportRemoved(key(name)).key().expect("it has one");
+        let seen = session.listings.exports.as_mut().expect("under way");
+        seen.insert(removed);
+        session.listings.note(&Fact::ExportRemoved(key("other")))
+    };
+    assert_eq!(note("last"), Ok(()));
+    assert_eq!(note("one-more"), Err(Violation::ListingTooLarge));
+}
+
+#[test]
+fn an_interest_has_a_bound_and_is_known_once_the_member_is_admitted() {
+    let waiting = Session::new(member(), 0);
+    assert_eq!(waiting.interest(), None);
+    let mut session = open(false);
+    let mut change = |generation, numbers: std::ops::Range<usize>| {
+        let message = AgentMessage::InterestChanged {
+            generation,
+            added: numbers.map(|number| format!("n{number}").into()).collect(),
+            removed: BTreeSet::new(),
+        };
+        session.on_message(message, 0)
+    };
+    let bound = shared::model::sync::INTEREST_NAMESPACES_MAX;
+    assert_eq!(change(1, 0..bound), Ok(vec![]));
+    assert_eq!(change(2, bound..bound + 1), Err(Violation::InterestTooLarge));
+    assert!(session.interest().is_some_and(|names| names.contains("n0")));
+}
+
+#[test]
+fn a_claim_of_another_session_is_answered_by_the_member_that_lives() {
+    let (mut session, view) = (open(false), View::default());
+    session.ping(7);
+    assert_eq!(session.poll(&view, 0), Some(HubMessage::Ping(7)));
+    let pong = session.on_message(AgentMessage::Pong(7), 0);
+    assert_eq!(pong, Ok(vec![Effect::Pong(7)]));
+}
+
 #[test]
 fn the_window_of_unacknowledged_observations_holds() {
     let mut session = open(false);
@@ -162,6 +236,17 @@ fn the_window_of_unacknowledged_observations_holds() {
     let next = u64::from(UNACKNOWLEDGED_MAX) + 1;
     let over = session.on_message(AgentMessage::Observations(vec![removal(next, "a")]), 0);
     assert_eq!(over, Err(Violation::TooManyUnacknowledged));
+    let mut session = open(false);
+    session
+        .on_message(
+            AgentMessage::Observations(vec![removal(1, "a"), removal(2, "a")]),
+            0,
+        )
+        .expect("within the window");
+    session.on_acknowledged(2);
+    let full: Vec<_> = (3..next + 2).map(|n| removal(n, "a")).collect();
+    let again = session.on_message(AgentMessage::Observations(full), 0);
+    assert!(again.is_ok(), "what was acknowledged makes room");
 }
 
 #[test]
@@ -266,11 +351,16 @@ fn a_heartbeat_of_the_agent_is_answered_after_a_silence() {
 
 #[test]
 fn heartbeats_fill_the_silence_and_silence_ends_the_session() {
+    let waiting = Session::new(member(), 50);
+    assert_eq!(waiting.next_deadline(), 50 + HELLO_WAIT_MILLIS);
     let (mut session, view) = (open(false), View::default());
     say_all(&mut session, &view, 0);
     assert_eq!(session.next_deadline(), SAY_UNASKED_MILLIS);
     let said = say_all(&mut session, &view, SAY_UNASKED_MILLIS);
     assert!(matches!(said[..], [HubMessage::Heartbeat(_)]));
+    // However busy the hub is in speaking, it gives up an agent that says nothing.
+    session.said_at = SILENCE_MAX_MILLIS;
+    assert_eq!(session.next_deadline(), SILENCE_MAX_MILLIS);
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS - 1), Ok(()));
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Err(Violation::Silent));
 }

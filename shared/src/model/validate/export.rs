@@ -98,3 +98,29 @@ pub fn ip_families(families: &[IpFamily]) -> Result<(), InvalidValue> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_creation_time_is_a_whole_second_of_four_digit_years() {
+        let last = CREATED_AT_SECONDS_MAX as u64 * 1_000;
+        for (millis, valid) in [(0, true), (1_500, false), (last, true), (last + 1_000, false)] {
+            assert_eq!(created_at(UnixMillis(millis)).is_ok(), valid, "{millis}");
+        }
+    }
+
+    #[test]
+    fn a_service_has_so_many_ports_and_no_more() {
+        let port = |number: usize| ServicePort {
+            name: format!("p{number}").into(),
+            protocol: crate::model::Protocol::Tcp,
+            port: number as u16,
+            app_protocol: None,
+        };
+        let up_to = |last| (1..=last).map(port).collect::<Vec<_>>();
+        assert!(ports(&up_to(SERVICE_PORTS_MAX)).is_ok());
+        assert!(ports(&up_to(SERVICE_PORTS_MAX + 1)).is_err());
+    }
+}

@@ -1,0 +1,238 @@
+//! What a batch holds and releases: sessions, listings, acknowledgements, operators' decisions.
+
+use shared::model::{
+    KeyFingerprint,
+    sync::{Hello, Interest, PROTOCOL_VERSION, SourceState},
+};
+
+use super::*;
+use crate::writer::admission::CursorCheck;
+
+fn id(name: &str) -> ClusterId {
+    ClusterId::new(name).expect("a cluster id")
+}
+
+fn core() -> Core {
+    let options = Options {
+        hub: "hub".into(),
+        hub_version: "0".into(),
+        adopt_epoch: false,
+    };
+    let mut core = Core::new(State::new(), Cursor::default(), UnixMillis(1), options, 0);
+    core.take_batch();
+    core
+}
+
+fn hello(cluster: &str, instance: &str, lease_transitions: i64) -> AdmitRequest {
+    AdmitRequest {
+        cluster: id(cluster),
+        key: KeyFingerprint([1; 32]),
+        hello: Hello {
+            protocol_version: PROTOCOL_VERSION,
+            features: 0,
+            agent_version: "0".into(),
+            highest_epoch: None,
+            cluster_fingerprint: format!("uid-of-{cluster}").into(),
+            instance: instance.into(),
+            lease_transitions,
+            cursor: None,
+            exports_digest: None,
+            properties_digest: None,
+            sources_held: Default::default(),
+            interest: Interest::default(),
+        },
+        cursor: CursorCheck::Absent,
+        silent_holder: None,
+        tombstone_floor: Revision(0),
+    }
+}
+
+fn handle(core: &mut Core, request: Request) -> Batch {
+    core.handle(request, UnixMillis(2), 1);
+    core.take_batch()
+}
+
+/// Admits the agent; its session, or none when another holds the member.
+fn admit(core: &mut Core, request: AdmitRequest) -> Option<SessionId> {
+    let batch = handle(core, Request::Admit(1, Box::new(request)));
+    batch.replies.iter().find_map(|reply| match reply {
+        Reply::Admitted(1, admission) => Some(admission.welcome.session),
+        _ => None,
+    })
+}
+
+fn list(core: &mut Core, session: SessionId, group: ListingGroup) -> Batch {
+    let request = Request::CompleteListing {
+        session,
+        cluster: id("east"),
+        sequence: 3,
+        group,
+        seen: Default::default(),
+    };
+    handle(core, request)
+}
+
+fn evict(core: &mut Core, confirm: bool) -> Batch {
+    let command = Command::Evict {
+        cluster: id("east"),
+        operator: "alice".into(),
+    };
+    let request = Request::Operate {
+        token: 2,
+        command,
+        confirm,
+    };
+    handle(core, request)
+}
+
+/// Two agents of one cluster would take back from each other what they export.
+#[test]
+fn a_member_is_held_by_one_agent_until_it_is_silent_or_another_is_newer() {
+    let mut core = core();
+    let first = admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
+    assert_eq!(admit(&mut core, hello("east", "two", 5)), None);
+    assert_eq!(admit(&mut core, hello("east", "two", 4)), None);
+    let other = AdmitRequest {
+        silent_holder: Some(SessionId(first.0 + 1)),
+        ..hello("east", "two", 5)
+    };
+    assert_eq!(admit(&mut core, other), None, "another session was silent");
+    let same = admit(&mut core, hello("east", "one", 5)).expect("it is the same agent");
+    assert!(same > first);
+    let newer = admit(&mut core, hello("east", "two", 6)).expect("it has the Lease");
+    let silent = AdmitRequest {
+        silent_holder: Some(newer),
+        ..hello("east", "three", 6)
+    };
+    assert!(admit(&mut core, silent).is_some_and(|session| session > newer));
+}
+
+#[test]
+fn a_listing_of_exports_makes_a_source_listed_and_says_so_once() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let batch = list(&mut core, session, ListingGroup::Properties);
+    assert!(core.listed().is_empty() && batch.sources.is_none());
+    assert!(matches!(batch.replies[..], [Reply::Acknowledged(of, 3)] if of == session));
+    let batch = list(&mut core, session, ListingGroup::Exports);
+    let sources = batch.sources.expect("they changed");
+    assert!(sources.len() == 1 && sources[0].listed);
+    assert!(core.listed().contains(&id("east")));
+    assert!(list(&mut core, session, ListingGroup::Exports).sources.is_none());
+    let stale = list(&mut core, SessionId(session.0 + 1), ListingGroup::Exports);
+    assert!(stale.replies.is_empty(), "{stale:?}");
+}
+
+#[test]
+fn an_invalid_item_is_refused_by_its_number_and_acknowledged() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let observations = (4..6).map(|sequence| Observation {
+        sequence,
+        item: ObservedItem::Invalid(Refused {
+            sequence: 0,
+            reason: RefusalReason::Invalid,
+            message: "bad".into(),
+        }),
+    });
+    let request = Request::Observe {
+        session,
+        cluster: id("east"),
+        observations: observations.collect(),
+    };
+    let batch = handle(&mut core, request);
+    let said: Vec<_> = batch
+        .replies
+        .iter()
+        .map(|reply| match reply {
+            Reply::Refused(_, refused) => ("refused", refused.sequence),
+            Reply::Acknowledged(_, sequence) => ("acknowledged", *sequence),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let want = [
+        ("refused", 4),
+        ("acknowledged", 4),
+        ("refused", 5),
+        ("acknowledged", 5),
+    ];
+    assert_eq!(said, want);
+}
+
+#[test]
+fn a_decision_is_tried_without_a_trace_and_carried_out_to_the_end() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    list(&mut core, session, ListingGroup::Exports);
+    let head = core.head();
+    let operated = |batch: &Batch| {
+        batch.replies.iter().find_map(|reply| match reply {
+            Reply::Operated(2, Ok(operated)) => Some(operated.clone()),
+            _ => None,
+        })
+    };
+    let tried = operated(&evict(&mut core, false)).expect("it is possible");
+    assert!(tried.revision.is_none() && !tried.kinds.is_empty());
+    assert_eq!(core.head(), head);
+    let batch = evict(&mut core, true);
+    let done = operated(&batch).expect("it is possible");
+    assert_eq!(
+        (done.revision, done.kinds),
+        (Some(core.head().revision), tried.kinds)
+    );
+    assert_eq!(batch.head, core.head());
+    let closes = |reply: &Reply| matches!(reply, Reply::Close(of, _) if *of == session);
+    assert!(batch.replies.iter().any(closes), "{:?}", batch.replies);
+    assert!(core.listed().is_empty() && core.connected().next().is_none());
+    let state = batch.sources.expect("they changed")[0].state;
+    assert_eq!(state, SourceState::Evicted);
+}
+
+#[test]
+fn what_waits_is_counted_and_a_closed_session_is_not_open() {
+    let mut core = core();
+    core.handle(
+        Request::Admit(1, Box::new(hello("east", "one", 1))),
+        UnixMillis(2),
+        1,
+    );
+    let (events, bytes) = core.pending();
+    assert!(events > 0 && bytes > events);
+    let batch = core.take_batch();
+    let sizes = batch
+        .events
+        .iter()
+        .map(|(_, payload)| payload.len())
+        .sum::<usize>();
+    assert_eq!((batch.events.len(), sizes), (events, bytes));
+    assert_eq!(core.pending(), (0, 0));
+    let session = core.sessions[&id("east")].session;
+    let closed = |session| Request::Closed {
+        session,
+        cluster: id("east"),
+        heard_at: 1,
+    };
+    handle(&mut core, closed(SessionId(session.0 + 1)));
+    assert_eq!(core.connected().count(), 1, "that was another session");
+    handle(&mut core, closed(session));
+    assert_eq!(core.connected().count(), 0);
+}
+
+#[test]
+fn silence_is_recorded_and_so_is_the_return() {
+    use crate::writer::connectivity::{LOST_AFTER_MILLIS, TICK_MILLIS};
+    let mut core = core();
+    admit(&mut core, hello("east", "one", 1));
+    let mut ticked = 0;
+    let mut tick = |until: u64, heard: Option<u64>| {
+        while ticked < until {
+            ticked += TICK_MILLIS;
+            core.tick(UnixMillis(2), ticked, heard.map(|at| (id("east"), at)));
+        }
+        core.state().members()[&id("east")].source_state()
+    };
+    assert_eq!(tick(2_000, None), SourceState::Live);
+    assert_eq!(tick(LOST_AFTER_MILLIS + 2_000, None), SourceState::Lost);
+    let back = LOST_AFTER_MILLIS + 2_500;
+    assert_eq!(tick(back, Some(back)), SourceState::Live);
+}
