@@ -11,7 +11,7 @@ use shared::{
         ClusterProperty as ClusterPropertyObject,
         convert::{NamespaceDenyList, property_from},
     },
-    model::{ClusterProperty, EncodedFact, Fact, FactKey, ServiceKey},
+    model::{ClusterProperty, EncodedFact, Fact, FactKey, ListingGroup, ServiceKey},
     wire::encode_fact,
 };
 use tracing::warn;
@@ -29,6 +29,8 @@ pub struct Observer {
     /// The keys that were stated for each service.
     stated: BTreeMap<ServiceKey, BTreeSet<FactKey>>,
     stated_properties: BTreeSet<FactKey>,
+    /// Services that changed and were not looked at yet: not everything they are joined from is known.
+    waiting: BTreeSet<ServiceKey>,
     bad: BTreeSet<(ServiceKey, String)>,
 }
 
@@ -39,13 +41,38 @@ impl Observer {
             deny,
             stated: BTreeMap::new(),
             stated_properties: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             bad: BTreeSet::new(),
         }
     }
 
-    /// Looks at one service. Called only when every kind of the group is listed: otherwise "there is no Service"
-    /// would be a guess.
-    pub fn look(&mut self, service: &ServiceKey, watches: &Watches, outbox: &mut Outbox) {
+    /// Looks at services that changed, and at those that wait, once every kind of the group is listed: before,
+    /// "there is no Service" would be a guess, and false comes back. The first time it looks at every export, and
+    /// the listing is complete.
+    pub fn services_changed(
+        &mut self,
+        services: impl IntoIterator<Item = ServiceKey>,
+        watches: &Watches,
+        outbox: &mut Outbox,
+    ) -> bool {
+        self.waiting.extend(services);
+        if !watches.exports_known() {
+            return false;
+        }
+        let complete = outbox.is_complete(ListingGroup::Exports);
+        if !complete {
+            self.waiting = watches.exports.services().into_iter().collect();
+        }
+        for service in std::mem::take(&mut self.waiting) {
+            self.look(&service, watches, outbox);
+        }
+        if !complete {
+            outbox.complete(ListingGroup::Exports);
+        }
+        true
+    }
+
+    fn look(&mut self, service: &ServiceKey, watches: &Watches, outbox: &mut Outbox) {
         let (namespace, name) = (&*service.namespace, &*service.name);
         let export = watches.exports.get(namespace, name);
         let local = watches.services.get(namespace, name);
@@ -125,4 +152,60 @@ pub fn removal(key: &FactKey) -> EncodedFact {
         FactKey::ClusterProperty(name) => Fact::ClusterPropertyRemoved(name.clone()),
         FactKey::Health => unreachable!("health is only ever replaced"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Service;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+    use shared::api::ServiceExport;
+
+    use super::*;
+
+    fn list<K>(store: &Watched<K>, objects: &[K])
+    where
+        K: kube::Resource + Clone,
+    {
+        store.handle(Event::Init);
+        let listed = objects.iter().cloned().map(Event::InitApply);
+        listed.for_each(|event| store.handle(event));
+        store.handle(Event::InitDone);
+    }
+
+    fn cluster() -> (Watches, ServiceKey, ServiceExport) {
+        let metadata = json!({"namespace": "shop", "name": "cart", "uid": "u", "resourceVersion": "1",
+            "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"});
+        let export = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        let spec = json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
+            "ipFamilies": ["IPv4"], "ports": [{"port": 80, "protocol": "TCP"}]});
+        let service: Service = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+        let watches = Watches::default();
+        list(&watches.namespaces, &[]);
+        list(&watches.services, &[service]);
+        list(&watches.slices, &[]);
+        (watches, ServiceKey::new("shop", "cart").unwrap(), export)
+    }
+
+    #[test]
+    fn an_export_that_went_while_its_kind_was_not_served_is_removed_when_it_is_served_again() {
+        let (watches, service, export) = cluster();
+        let mut outbox = Outbox::new(removal);
+        let mut observer = Observer::new(NamespaceDenyList::default());
+        assert!(!observer.services_changed([service.clone()], &watches, &mut outbox));
+        assert!(
+            !outbox.is_complete(ListingGroup::Exports),
+            "exports are not listed"
+        );
+        list(&watches.exports, std::slice::from_ref(&export));
+        assert!(observer.services_changed([], &watches, &mut outbox));
+        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 1);
+        watches.exports.handle(Event::Delete(export));
+        watches.exports.unlisted();
+        assert!(!observer.services_changed([service], &watches, &mut outbox));
+        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 1, "nobody knows");
+        list(&watches.exports, &[]);
+        assert!(observer.services_changed([], &watches, &mut outbox));
+        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 0);
+    }
 }

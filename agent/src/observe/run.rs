@@ -51,17 +51,15 @@ impl Observing {
         let watches = self.watches.clone();
         let mut exports_known = std::pin::pin!(known(&watches));
         let mut properties_listed = self.properties.listed();
-        let (mut health_known, mut exports_complete) = (false, false);
+        let (mut health_known, mut exports_awaited) = (false, true);
         loop {
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return Ok(()),
                 () = &mut probing => {}
-                () = &mut exports_known, if !exports_complete => {
-                    exports_complete = true;
-                    let all = self.watches.exports.services();
-                    self.look(all);
-                    self.outbox().complete(ListingGroup::Exports);
+                () = &mut exports_known, if exports_awaited => {
+                    exports_awaited = !self.look([]);
+                    exports_known.set(known(&watches));
                 }
                 Some(report) = health.recv() => {
                     health_known = true;
@@ -72,10 +70,8 @@ impl Observing {
                 Ok(()) = properties_listed.changed() => self.look_at_properties(),
                 // Last, for it may always have something.
                 services = changed.taken() => {
-                    // Before everything is known, what changed is looked at with everything else.
-                    if self.watches.exports_known() {
-                        self.look(services);
-                    }
+                    // A kind that is not served any more makes what changed wait until it is known again.
+                    exports_awaited = !self.look(services);
                 }
             }
             let complete = self.properties.is_listed() && health_known;
@@ -100,11 +96,10 @@ impl Observing {
         lock(&self.outbox)
     }
 
-    fn look(&mut self, services: impl IntoIterator<Item = ServiceKey>) {
-        let mut outbox = lock(&self.outbox);
-        for service in services {
-            self.observer.look(&service, &self.watches, &mut outbox);
-        }
+    /// False while they wait.
+    fn look(&mut self, services: impl IntoIterator<Item = ServiceKey>) -> bool {
+        self.observer
+            .services_changed(services, &self.watches, &mut lock(&self.outbox))
     }
 
     fn look_at_properties(&mut self) {

@@ -151,7 +151,7 @@ impl Desired {
         let mut touched = BTreeSet::new();
         for item in items {
             let key = item.change.key();
-            if self.interest.admits(namespace_of(&key), generation) {
+            if self.concerns(&key, generation) {
                 touched.insert(service_of(&key).clone());
                 self.item(key, item);
             }
@@ -160,6 +160,12 @@ impl Desired {
             return Touched::none();
         }
         Touched::Services(touched)
+    }
+
+    /// A word on one of this cluster's own exports is told whatever the interest is, and told once: it is not
+    /// repeated when its namespace becomes part of the interest.
+    fn concerns(&self, key: &DesiredKey, generation: u64) -> bool {
+        matches!(key, DesiredKey::ExportStatus(_)) || self.interest.admits(namespace_of(key), generation)
     }
 
     fn item(&mut self, key: DesiredKey, item: DesiredItem) {
@@ -315,10 +321,10 @@ impl Held {
         }
     }
 
+    /// Forgets what the interest does not cover any more. The words on this cluster's exports are no part of it.
     fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.imports.retain(|key, _| keep(&key.namespace));
         self.slices.retain(|key, _| keep(&key.service.namespace));
-        self.statuses.retain(|key, _| keep(&key.namespace));
     }
 }
 

@@ -69,9 +69,16 @@ impl Standing {
     }
 }
 
-/// Whether what the hub does not name of this service may be taken away.
+/// Whether what the hub does not name of this service may be taken away. The sources of what is here count, and
+/// those of what the hub wants: an old copy of its data may let a cluster win that exports nothing any more.
 pub(super) fn may_narrow(desired: &Desired, view: &View, service: &ServiceKey) -> bool {
-    let sources = view.sources();
+    let mut sources = view.sources();
+    let wanted = desired.import(service);
+    sources.extend(
+        wanted
+            .into_iter()
+            .flat_map(|wanted| wanted.value.clusters.keys().cloned()),
+    );
     desired.is_complete(&service.namespace)
         && match sources.is_empty() {
             true => desired.sources().all_settled(),
@@ -126,7 +133,7 @@ fn from_hub(
         labels: exported(&import.labels),
         annotations: exported(&import.annotations),
         clusters: import.clusters.keys().cloned().collect(),
-        own_ports: own_ports(Some(import), found, &import.ports, view, own),
+        own_ports: own_ports(import, found, view, own),
         revision: Some(wanted.revision),
         may_narrow,
     }
@@ -150,8 +157,12 @@ fn widened(
         families: kept_families(content, import),
         labels: content.labels.clone(),
         annotations: content.annotations.clone(),
+        // The hub's word is about its own ports: while a source is missing, another cluster's may have won there.
+        own_ports: clusters
+            .contains(own)
+            .then(|| common_ports(&ports, view))
+            .flatten(),
         clusters,
-        own_ports: own_ports(Some(import), Some(found), &ports, view, own),
         revision: Some(wanted.revision),
         may_narrow: false,
         ports,
@@ -169,7 +180,10 @@ fn from_found(found: &FoundImport, view: &View, own: &ClusterId) -> Option<Stand
         labels: content.labels.clone(),
         annotations: content.annotations.clone(),
         clusters: clusters_of(found),
-        own_ports: own_ports(None, Some(found), &content.ports, view, own),
+        own_ports: clusters_of(found)
+            .contains(own)
+            .then(|| common_ports(&content.ports, view))
+            .flatten(),
         revision: None,
         may_narrow: false,
     })
@@ -191,17 +205,23 @@ fn clusters_of(found: &FoundImport) -> BTreeSet<ClusterId> {
 /// The filter for this cluster's own slices: the hub's last word, else what the import found here and the local
 /// Service have in common.
 fn own_ports(
-    import: Option<&ServiceImport>,
+    import: &ServiceImport,
     found: Option<&FoundImport>,
-    ports: &[ServicePort],
     view: &View,
     own: &ClusterId,
 ) -> Option<Vec<ServicePort>> {
-    if let Some(import) = import.filter(|import| import.clusters.contains_key(own)) {
+    if import.clusters.contains_key(own) {
         return Some(import.eligible_ports(own).cloned().collect());
     }
     let exported_before = found.is_some_and(|found| clusters_of(found).contains(own));
-    let service_ports = view.service_ports.as_ref().filter(|_| exported_before)?;
+    exported_before
+        .then(|| common_ports(&import.ports, view))
+        .flatten()
+}
+
+/// Those of `ports` that the local Service has; absent while the Service is unknown.
+fn common_ports(ports: &[ServicePort], view: &View) -> Option<Vec<ServicePort>> {
+    let service_ports = view.service_ports.as_ref()?;
     let same = |one: &ServicePort, other: &ServicePort| {
         one.name == other.name && one.protocol == other.protocol && one.port == other.port
     };

@@ -164,6 +164,25 @@ fn unsynced_batches_are_lost_and_never_acknowledged() {
 }
 
 #[test]
+fn what_a_start_found_unsynced_is_durable_before_it_is_told() {
+    let disk = MemoryDisk::default();
+    let mut log = reopen(&disk).unwrap();
+    append(&mut log, b"durable").unwrap();
+    disk.set_faults(Faults {
+        fail_sync: true,
+        ..Faults::default()
+    });
+    append(&mut log, b"written").unwrap_err();
+    drop(log);
+    assert!(reopen(&disk).is_err(), "the disk is as sick as before");
+    disk.set_faults(Faults::default());
+    let told = reopen(&disk).unwrap().head();
+    assert_eq!(told.revision, Revision(2), "a process died, not the machine");
+    disk.crash(0);
+    assert!(knows(&reopen(&disk).unwrap(), told));
+}
+
+#[test]
 fn a_torn_batch_is_whole_up_to_an_event_or_refused() {
     let mut refused = 0;
     for torn in 0..=4 {

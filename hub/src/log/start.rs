@@ -88,6 +88,9 @@ pub(super) fn start(
         ControlFlow::Continue(())
     })?;
     snapshot::remove_leftovers(rows, epoch, newest.as_ref())?;
+    // What a process that was killed, or whose sync failed, wrote last can be read and is perhaps not durable yet:
+    // nothing of it may be told before it is.
+    rows.sync()?;
     Ok(Started {
         head,
         snapshot: newest,

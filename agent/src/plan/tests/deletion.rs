@@ -269,3 +269,46 @@ fn own_slices_follow_own_watches_without_a_hub() {
     model.settle(&alone);
     assert_eq!(model.slices(), [("east".to_owned(), "10.1.0.1".to_owned())]);
 }
+
+#[test]
+fn own_slices_stay_while_a_winner_may_be_missing() {
+    let wanted = import(&[port("http", 80)], &["east", OWN]);
+    let sources = [source("east", true), source(OWN, true)];
+    let mut model = Model::new();
+    model.export(&[port("http", 80)], "10.0.0.1");
+    model.settle(&told(&sources, both(wanted, &[slice("east", "a", "10.1.0.1")])));
+    let before = model.slices();
+    assert_eq!(before.len(), 2);
+    // A hub that started empty: without east, west's port has the name, and ours is not eligible.
+    let mut other = import(&[port("http", 8080)], &["west"]);
+    other.clusters.insert(cluster(OWN), vec![]);
+    let sources = [source("east", false), source("west", true), source(OWN, true)];
+    model.settle(&told(&sources, both(other, &[])));
+    assert_eq!(model.slices(), before);
+}
+
+#[test]
+fn a_source_that_only_the_hub_names_must_be_listed_too() {
+    let mut model = Model::settled(&told(
+        &[source("east", true), source("west", true)],
+        both(
+            import(&[port("http", 80)], &["east"]),
+            &[slice("east", "a", "10.1.0.1")],
+        ),
+    ));
+    let mut stale = import(&[port("web", 80)], &["east", "west"]);
+    stale.service_type = ServiceType::Headless;
+    let restored = told(
+        &[source("east", true), source("west", false)],
+        both(stale.clone(), &[slice("east", "a", "10.1.0.1")]),
+    );
+    takes_nothing(&model, &restored);
+    stale.service_type = ServiceType::ClusterSetIp;
+    let restored = told(
+        &[source("east", true), source("west", false)],
+        both(stale, &[slice("east", "a", "10.1.0.1")]),
+    );
+    takes_nothing(&model, &restored);
+    model.settle(&restored);
+    assert_eq!(model.import().content.ports, [port("http", 80)]);
+}

@@ -73,6 +73,32 @@ fn what_was_computed_before_a_namespace_went_and_came_back_is_dropped() {
 }
 
 #[test]
+fn the_word_on_an_own_export_stands_whatever_becomes_of_the_interest() {
+    let stands = |desired: &Desired| desired.export_status(&key()).is_some();
+    let mut desired = told(&[source("east", true)], vec![]);
+    desired.namespace_removed("shop");
+    desired.items(
+        1,
+        [item(6, DesiredChange::ExportStatus(Arc::new(status("uid", 1))))],
+    );
+    assert!(
+        stands(&desired),
+        "the hub tells it once, before the namespace is known"
+    );
+    desired.namespace_added(3, "shop");
+    desired.namespace_complete(3, ["shop".into()]);
+    assert!(stands(&desired), "and does not repeat it with the namespace");
+    desired.namespace_removed("shop");
+    desired.interest(&interest(4, &[]));
+    assert!(stands(&desired), "a resume does not repeat it either");
+    desired.items(
+        4,
+        [item(7, DesiredChange::Removed(DesiredKey::ExportStatus(key())))],
+    );
+    assert!(!stands(&desired));
+}
+
+#[test]
 fn a_namespace_that_came_during_a_snapshot_is_complete_only_with_its_own_marker() {
     let mut desired = Desired::default();
     desired.interest(&interest(1, &["shop"]));
