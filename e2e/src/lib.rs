@@ -10,4 +10,5 @@ pub mod real;
 pub mod shell;
 pub mod sim;
 pub mod suite;
+pub mod swarm;
 pub mod world;

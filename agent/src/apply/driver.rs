@@ -36,8 +36,8 @@ const SCHEMA_RETRY_LONGEST: Duration = Duration::from_secs(5);
 
 /// Applies what the hub desires to one cluster.
 pub struct Driver {
-    shared: Arc<Shared>,
-    namespaces: Dirty<Box<str>>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) namespaces: Dirty<Box<str>>,
 }
 
 impl Driver {
@@ -160,7 +160,10 @@ async fn follow_schema(shared: &Shared) {
     }
 }
 
-async fn read_schema(shared: &Shared, known: Option<&Option<String>>) -> Result<Option<String>, kube::Error> {
+pub(super) async fn read_schema(
+    shared: &Shared,
+    known: Option<&Option<String>>,
+) -> Result<Option<String>, kube::Error> {
     let document = served_fields::document(&shared.client).await?;
     if known == Some(&document) {
         return Ok(document);

@@ -16,6 +16,7 @@ mod metrics;
 mod perform;
 mod served_fields;
 mod step;
+mod turns;
 mod view;
 mod work;
 
@@ -23,3 +24,4 @@ pub use convert::ANNOTATION_SOURCE_CLUSTERS;
 pub use driver::{CONCURRENT_SERVICES_MAX, Driver};
 pub use handle::{Applied, DriverConfig, Handle};
 pub use metrics::ApplyMetrics;
+pub use turns::Turns;

@@ -47,12 +47,17 @@ impl<M: Ord> Dirty<M> {
     /// Waits until there are keys, and takes them all. For one reader.
     pub async fn taken(&self) -> BTreeSet<M> {
         loop {
-            let keys = std::mem::take(&mut *self.lock());
+            let keys = self.take_now();
             if !keys.is_empty() {
                 return keys;
             }
             self.0.marked.notified().await;
         }
+    }
+
+    /// Takes the keys that there are now, for a reader that does not wait.
+    pub fn take_now(&self) -> BTreeSet<M> {
+        std::mem::take(&mut *self.lock())
     }
 
     /// How many keys wait.

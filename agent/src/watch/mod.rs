@@ -110,7 +110,7 @@ where
         match event {
             Some(Ok(event)) => {
                 backoff.succeeded();
-                store.handle(event.modify(forget_strange_managers));
+                show(store, event);
             }
             Some(Err(error)) => {
                 if is_not_served(&error) {
@@ -132,6 +132,11 @@ where
     }
 }
 
+/// Takes an event of a watch into the store that follows it.
+pub fn show<K: Resource>(store: &Watched<K>, event: watcher::Event<K>) {
+    store.handle(event.modify(forget_strange_managers));
+}
+
 /// The kind is not there, or not for us.
 fn is_not_served(error: &watcher::Error) -> bool {
     let code = match error {
@@ -141,6 +146,11 @@ fn is_not_served(error: &watcher::Error) -> bool {
         watcher::Error::WatchError(status) => status.code,
         _ => 0,
     };
+    means_not_served(code)
+}
+
+/// Whether this HTTP status says that the kind is not there, or not for us: then it is unknown, not empty.
+pub fn means_not_served(code: u16) -> bool {
     matches!(code, 401 | 403 | 404)
 }
 

@@ -77,14 +77,17 @@ fn over_time(section: &Section) -> [Plot; 3] {
     ]
 }
 
+/// Something that a step has.
+type Value = fn(&Point) -> f64;
+
 /// All steps against what told them apart.
 fn over_steps(sections: &[Section]) -> Vec<Plot> {
-    let axes: [(&str, fn(&Point) -> f64); 3] = [
+    let axes: [(&str, Value); 3] = [
         ("members", |point| point.members as f64),
         ("services", |point| point.services as f64),
         ("rate", |point| f64::from(point.rate)),
     ];
-    let values: [(&str, &str, fn(&Point) -> f64); 3] = [
+    let values: [(&str, &str, Value); 3] = [
         ("latency", "p99, milliseconds", |point| point.p99_millis),
         ("memory", "MB", |point| point.megabytes),
         ("processor", "cores", |point| point.cores),

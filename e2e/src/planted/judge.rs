@@ -43,6 +43,11 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
+    /// Whether the product was built with the bug.
+    pub(super) fn was_built(&self) -> bool {
+        !matches!(self, Self::DoesNotApply(_) | Self::DoesNotBuild(_))
+    }
+
     /// Whether the bug was seen.
     pub(super) fn is_caught(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::Hung | Self::Died(_))
@@ -148,8 +153,9 @@ impl<'a> Judge<'a> {
         let mut run = Command::new(program);
         let package = tests.package.trim_start_matches("tributary-");
         run.arg(&tests.filter).current_dir(self.copy.root().join(package));
-        // A new snapshot would be no part of the copy.
-        run.env("INSTA_UPDATE", "no");
+        // A new snapshot would be no part of the copy, and nobody reads the smallest input that fails.
+        run.env("INSTA_UPDATE", "no")
+            .env("PROPTEST_MAX_SHRINK_ITERS", "0");
         let Some(ran) = output(run, TEST_TIME_MAX).await? else {
             return Ok(Verdict::Hung);
         };
@@ -165,7 +171,7 @@ impl<'a> Judge<'a> {
 }
 
 /// What a program said, unless it took too long; then, and when this is dropped, it is killed.
-async fn output(mut command: Command, longest: Duration) -> anyhow::Result<Option<Output>> {
+pub(super) async fn output(mut command: Command, longest: Duration) -> anyhow::Result<Option<Output>> {
     command.kill_on_drop(true).stdin(Stdio::null());
     let named = command.as_std().get_program().to_owned();
     match timeout(longest, command.output()).await {

@@ -3,27 +3,35 @@
 
 use std::time::Duration;
 
-use super::{bug::Bug, judge::Verdict};
+use super::{bug::Bug, judge::Verdict, swarm::Sight};
 
 /// How one bug went.
 #[derive(Debug)]
 pub(super) struct Outcome<'a> {
     /// Which.
     pub(super) bug: &'a Bug,
-    /// What became of it.
-    pub(super) verdict: Verdict,
+    /// What the tests said.
+    pub(super) tests: Verdict,
+    /// What the swarm saw.
+    pub(super) sight: Sight,
     /// How long that took.
     pub(super) took: Duration,
 }
 
 impl Outcome<'_> {
+    /// Whether anything saw it.
+    pub(super) fn is_caught(&self) -> bool {
+        self.tests.is_caught() || self.sight.is_caught()
+    }
+
     /// It in one line, but for what a compiler or a patch says.
     pub(super) fn line(&self) -> String {
         format!(
-            "{:<32} {:>5} s  {}",
+            "{:<36} {:>5} s  swarm: {:<48}  tests: {}",
             self.bug.name,
             self.took.as_secs(),
-            self.verdict.words()
+            self.sight.words(),
+            self.tests.words()
         )
     }
 }
@@ -36,11 +44,11 @@ pub(super) fn list(bugs: &[Bug]) -> String {
 
 /// The table, and the verdict in the last line.
 pub(super) fn text(outcomes: &[Outcome<'_>], took: Duration) -> String {
-    let mut lines = vec![format!("{:<32} {:>7}  {}", "bug", "", "caught by")];
+    let mut lines = vec![format!("{:<36} {:>7}  caught by", "bug", "")];
     lines.extend(outcomes.iter().map(Outcome::line));
     let missed: Vec<&str> = outcomes
         .iter()
-        .filter(|outcome| !outcome.verdict.is_caught())
+        .filter(|outcome| !outcome.is_caught())
         .map(|outcome| &*outcome.bug.name)
         .collect();
     let caught = outcomes.len() - missed.len();

@@ -175,9 +175,7 @@ impl Cluster {
     }
 
     fn get(&self, target: &Target) -> Result<Answer, Refusal> {
-        let object = self
-            .store
-            .get(&target.kind.key(), &target.namespace, &target.name);
+        let object = self.store.get(target.kind.key(), &target.namespace, &target.name);
         let object = object.ok_or_else(|| Refusal::not_found(&target.kind, &target.name))?;
         Ok(Answer::Whole {
             code: 200,
@@ -186,7 +184,11 @@ impl Cluster {
     }
 
     fn delete(&mut self, target: &Target, options: &Value) -> Result<Answer, Refusal> {
-        let place = (target.kind.key(), target.namespace.clone(), target.name.clone());
+        let place = (
+            target.kind.key().to_owned(),
+            target.namespace.clone(),
+            target.name.clone(),
+        );
         let last = self.store.remove(&target.kind, place, options)?;
         let held = !last["metadata"]["deletionTimestamp"].is_null();
         if held || target.kind.kind == "Service" {
@@ -207,7 +209,7 @@ impl Cluster {
         if target.flag("watch") {
             return self.watch(target, selector);
         }
-        let objects = self.store.list(&target.kind.key(), &target.namespace);
+        let objects = self.store.list(target.kind.key(), &target.namespace);
         let items: Vec<Value> = objects
             .iter()
             .filter(|object| selector.matches(object))
@@ -259,10 +261,13 @@ impl Cluster {
         }
         match self.store.poll(watch) {
             Ok(events) => {
-                let line = |(event, object): &(&str, Value)| json!({"type": event, "object": presented(&watch.kind, &watch.version, object)});
+                let line = |(event, object): (&str, Value)| {
+                    let object = in_version(&watch.kind, &watch.version, object);
+                    Value::from_iter([("type", event.into()), ("object", object)])
+                };
                 (
-                    events.iter().map(line).collect(),
-                    self.store.kinds.by_key(&watch.kind.key()).is_none(),
+                    events.into_iter().map(line).collect(),
+                    self.store.kinds.by_key(watch.kind.key()).is_none(),
                 )
             }
             Err(refusal) => (vec![json!({"type": "ERROR", "object": refusal.body()})], true),
@@ -397,7 +402,10 @@ fn target(store: &Store, path: &str, query: &str) -> Result<Target, Refusal> {
 
 /// The object in the requested version.
 pub(crate) fn presented(kind: &Kind, version: &str, object: &Value) -> Value {
-    let mut object = object.clone();
+    in_version(kind, version, object.clone())
+}
+
+fn in_version(kind: &Kind, version: &str, mut object: Value) -> Value {
     convert_event(&mut object, &kind.group, false);
     object["apiVersion"] = json!(kind.api_version(version));
     object

@@ -1,14 +1,23 @@
 //! The kinds that a simulated cluster serves: the built-in ones as a table, the custom ones from their CRDs.
 //! Owns names, scopes and schemas; never holds an object.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, LazyLock},
+};
 
+use anyhow::Context;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// One served kind in one group.
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
+    /// `plural.group`, the name under which the store keeps the objects; both groups of Event are one.
+    key: String,
+    /// Changes with the definition.
+    pub(crate) digest: u64,
     pub(crate) group: String,
     /// Served versions, the preferred one first.
     pub(crate) versions: Vec<String>,
@@ -29,21 +38,12 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// `plural.group`, the name under which the store keeps the objects; both groups of Event are one.
-    pub(crate) fn key(&self) -> String {
-        if self.kind == "Event" {
-            "events".into()
-        } else {
-            self.qualified()
-        }
+    pub(crate) fn key(&self) -> &str {
+        &self.key
     }
 
     pub(crate) fn qualified(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.clone()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
+        qualified(&self.plural, &self.group)
     }
 
     pub(crate) fn api_version(&self, version: &str) -> String {
@@ -101,10 +101,22 @@ impl Kind {
                 );
             }
         }
+        let (group, kind, plural) = (
+            need("/spec/group")?,
+            need("/spec/names/kind")?,
+            need("/spec/names/plural")?,
+        );
+        let mut hasher = DefaultHasher::new();
+        definition.to_string().hash(&mut hasher);
         Ok(Self {
-            group: need("/spec/group")?,
-            kind: need("/spec/names/kind")?,
-            plural: need("/spec/names/plural")?,
+            key: match kind.as_str() {
+                "Event" => "events".into(),
+                _ => qualified(&plural, &group),
+            },
+            digest: hasher.finish(),
+            group,
+            kind,
+            plural,
             singular: text("/spec/names/singular").unwrap_or_default(),
             short_names: texts("/spec/names/shortNames"),
             categories: texts("/spec/names/categories"),
@@ -119,32 +131,63 @@ impl Kind {
     }
 }
 
+fn qualified(plural: &str, group: &str) -> String {
+    match group {
+        "" => plural.to_owned(),
+        group => format!("{plural}.{group}"),
+    }
+}
+
+/// A CustomResourceDefinition, read once for all clusters that have it.
+#[derive(Debug, Clone)]
+pub struct Crd {
+    definition: Arc<Value>,
+    kind: Arc<Kind>,
+}
+
+impl Crd {
+    /// Reads a definition.
+    pub fn read(definition: Value) -> anyhow::Result<Self> {
+        let kind = Kind::custom(&definition).context("not a CustomResourceDefinition")?;
+        Ok(Self {
+            kind: Arc::new(kind),
+            definition: Arc::new(definition),
+        })
+    }
+
+    /// Its `metadata.name`.
+    pub fn name(&self) -> &str {
+        self.kind.key()
+    }
+
+    /// The definition itself.
+    pub fn definition(&self) -> &Value {
+        &self.definition
+    }
+}
+
 /// Every served kind, in a fixed order.
 #[derive(Debug, Clone)]
 pub(crate) struct Kinds(Vec<Arc<Kind>>);
 
 impl Kinds {
-    pub(crate) fn new(definitions: &[Value]) -> anyhow::Result<Self> {
-        let mut kinds = Self(built_in()?);
-        for definition in definitions {
-            kinds.install(definition)?;
-        }
-        Ok(kinds)
+    pub(crate) fn new(crds: &[Crd]) -> Self {
+        let mut kinds = Self(BUILT_IN.clone());
+        crds.iter().for_each(|crd| kinds.install(crd));
+        kinds
     }
 
     /// Serves the CRD's kind from now on; one of the same name is replaced.
-    pub(crate) fn install(&mut self, definition: &Value) -> anyhow::Result<Arc<Kind>> {
-        let kind = Arc::new(Kind::custom(definition)?);
-        self.remove(&kind.qualified());
-        self.0.push(kind.clone());
-        Ok(kind)
+    pub(crate) fn install(&mut self, crd: &Crd) {
+        self.remove(crd.name());
+        self.0.push(crd.kind.clone());
     }
 
     pub(crate) fn remove(&mut self, qualified: &str) -> Option<Arc<Kind>> {
         let at = self
             .0
             .iter()
-            .position(|kind| kind.custom && kind.qualified() == qualified)?;
+            .position(|kind| kind.custom && kind.key() == qualified)?;
         Some(self.0.remove(at))
     }
 
@@ -176,6 +219,9 @@ fn metadata_schema() -> Value {
         "finalizers": {"x-kubernetes-list-type": "set"},
     }})
 }
+
+static BUILT_IN: LazyLock<Vec<Arc<Kind>>> =
+    LazyLock::new(|| built_in().expect("built_in.yaml is tested by every cluster"));
 
 /// The kinds of `built_in.yaml`: read as CRDs, but undeclared fields of them are kept.
 fn built_in() -> anyhow::Result<Vec<Arc<Kind>>> {

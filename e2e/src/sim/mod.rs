@@ -34,7 +34,7 @@ mod validate;
 mod world;
 mod write;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
@@ -46,8 +46,10 @@ pub use discovery::GIT_VERSION;
 pub use faults::{ALWAYS, Fault, Faults};
 pub use front::Served;
 pub use handler::{Answer, Reply};
+pub use kinds::Crd;
 pub use requests::{Entry, REQUESTS_MAX, Requests};
 pub use store::{HISTORY_CHANGES_MAX, Watch};
+pub(crate) use world::Seeded;
 pub use world::{Clock, ManualClock, WallClock};
 
 use handler::Cluster;
@@ -71,7 +73,7 @@ pub struct SimConfig {
     /// Ranges of cluster addresses, the primary family first: one, or one per family.
     pub service_cidrs: Vec<String>,
     /// CustomResourceDefinitions that are served from the start.
-    pub crds: Vec<Value>,
+    pub crds: Vec<Crd>,
 }
 
 impl Default for SimConfig {
@@ -87,7 +89,19 @@ impl Default for SimConfig {
 }
 
 /// The CRDs of this repository.
-pub fn current_crds() -> Vec<Value> {
+pub fn current_crds() -> Vec<Crd> {
+    CURRENT.clone()
+}
+
+static CURRENT: LazyLock<Vec<Crd>> = LazyLock::new(|| read(definitions()));
+
+fn read(definitions: Vec<Value>) -> Vec<Crd> {
+    let read = definitions.into_iter().map(Crd::read);
+    read.collect::<anyhow::Result<_>>()
+        .expect("deploy/crds is tested on a real API server")
+}
+
+fn definitions() -> Vec<Value> {
     let texts = [
         include_str!("../../../deploy/crds/about.k8s.io_clusterproperties.yaml"),
         include_str!("../../../deploy/crds/multicluster.x-k8s.io_clusterprofiles.yaml"),
@@ -101,8 +115,8 @@ pub fn current_crds() -> Vec<Value> {
 }
 
 /// The same as a cluster has them that installed mcs-api v0.5.0: ServiceImport has no `status.endpointSliceObjects`.
-pub fn older_crds() -> Vec<Value> {
-    let mut definitions = current_crds();
+pub fn older_crds() -> Vec<Crd> {
+    let mut definitions = definitions();
     for definition in &mut definitions {
         for version in definition["spec"]["versions"]
             .as_array_mut()
@@ -115,7 +129,7 @@ pub fn older_crds() -> Vec<Value> {
                 .map(|fields| fields.remove("endpointSliceObjects"));
         }
     }
-    definitions
+    read(definitions)
 }
 
 /// A handle to a simulated cluster; clones are the same cluster.
@@ -138,7 +152,7 @@ impl SimCluster {
             .map(|cidr| Range::parse(cidr))
             .collect::<anyhow::Result<_>>()?;
         let store = Store::new(
-            Kinds::new(&config.crds)?,
+            Kinds::new(&config.crds),
             ranges,
             config.seed,
             config.clock.clone(),
@@ -217,7 +231,7 @@ impl SimCluster {
         let kind = cluster.store.kinds.named(kind)?;
         cluster
             .store
-            .get(&kind.key(), namespace, name)
+            .get(kind.key(), namespace, name)
             .map(|object| Value::clone(&object))
     }
 
@@ -228,7 +242,7 @@ impl SimCluster {
             .store
             .kinds
             .named(kind)
-            .map(|kind| kind.key())
+            .map(|kind| kind.key().to_owned())
             .unwrap_or_default();
         cluster
             .store
@@ -297,7 +311,7 @@ impl SimCluster {
                 .kinds
                 .named(kind)
                 .with_context(|| format!("{kind} is not served"))?;
-            let place = (kind.key(), namespace.to_owned(), name.to_owned());
+            let place = (kind.key().to_owned(), namespace.to_owned(), name.to_owned());
             let removed = cluster.store.remove(&kind, place, &Value::Null);
             removed
                 .map(drop)
@@ -325,9 +339,14 @@ impl SimCluster {
         Ok(())
     }
 
+    /// Whether a CRD of this name is installed.
+    pub fn serves(&self, name: &str) -> bool {
+        self.lock().store.kinds.by_key(name).is_some()
+    }
+
     /// Installs a CRD, or replaces its schema; objects stay.
-    pub fn install_crd(&self, definition: &Value) -> anyhow::Result<()> {
-        self.change(|cluster| cluster.store.kinds.install(definition).map(drop))
+    pub fn install_crd(&self, crd: &Crd) {
+        self.change(|cluster| cluster.store.kinds.install(crd));
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Cluster) -> T) -> T {

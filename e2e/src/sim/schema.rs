@@ -1,7 +1,10 @@
 //! What an OpenAPI schema of a CRD means: which fields exist, which values are allowed, how lists merge.
 //! Pure functions over a schema and a value; never knows a kind by name.
 
-use std::collections::BTreeSet;
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -196,6 +199,23 @@ fn is_type(value: &Value, wanted: &str) -> bool {
     }
 }
 
+/// Whether a text has the pattern of a schema; a pattern that is none allows everything.
+fn matches(pattern: &str, text: &str) -> bool {
+    thread_local! {
+        /// There are as many as the definitions have.
+        static COMPILED: RefCell<HashMap<String, Option<Regex>>> = RefCell::default();
+    }
+    COMPILED.with_borrow_mut(|compiled| {
+        let regex = match compiled.get(pattern) {
+            Some(regex) => regex,
+            None => compiled
+                .entry(pattern.to_owned())
+                .or_insert_with(|| Regex::new(pattern).ok()),
+        };
+        regex.as_ref().is_none_or(|regex| regex.is_match(text))
+    })
+}
+
 fn validate_bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     let bound = |name: &str| schema[name].as_i64();
     let mut bad =
@@ -208,16 +228,16 @@ fn validate_bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<C
         if bound("maxLength").is_some_and(|most| length > most) {
             bad(format!("may not be more than {} bytes", schema["maxLength"]));
         }
-        let pattern = schema["pattern"]
+        if schema["pattern"]
             .as_str()
-            .and_then(|pattern| Regex::new(pattern).ok());
-        if pattern.is_some_and(|pattern| !pattern.is_match(text)) {
+            .is_some_and(|pattern| !matches(pattern, text))
+        {
             bad(format!(
                 "should match '{}'",
                 schema["pattern"].as_str().unwrap_or_default()
             ));
         }
-        if schema["format"] == json!("date-time") && text.parse::<jiff::Timestamp>().is_err() {
+        if schema["format"] == "date-time" && text.parse::<jiff::Timestamp>().is_err() {
             bad("must be of type date-time".into());
         }
     }
@@ -231,7 +251,7 @@ fn validate_bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<C
         if bound("maximum").is_some_and(|most| number > most) {
             bad(format!("should be less than or equal to {}", schema["maximum"]));
         }
-        if schema["format"] == json!("int32") && i32::try_from(number).is_err() {
+        if schema["format"] == "int32" && i32::try_from(number).is_err() {
             bad("must be of type int32".into());
         }
     }

@@ -139,7 +139,7 @@ impl Store {
         let key = watch.kind.key();
         let mut events = Vec::new();
         if std::mem::take(&mut watch.initial) {
-            let existing = self.list(&key, &watch.namespace);
+            let existing = self.list(key, &watch.namespace);
             let wanted = existing.iter().filter(|object| watch.selector.matches(object));
             events.extend(wanted.map(|object| ("ADDED", Value::clone(object))));
             watch.revision = self.revision;

@@ -50,7 +50,11 @@ impl Store {
     /// Performs a write and returns the object and whether it is new.
     pub(crate) fn write(&mut self, mut write: Write) -> Result<(bool, Arc<Value>), Refusal> {
         self.settle_names(&mut write)?;
-        let place = (write.kind.key(), write.namespace.clone(), write.name.clone());
+        let place = (
+            write.kind.key().to_owned(),
+            write.namespace.clone(),
+            write.name.clone(),
+        );
         let old = self.get(&place.0, &place.1, &place.2);
         match (&old, &write.how) {
             (Some(_), How::Create) => return Err(Refusal::exists(&write.kind, &write.name)),

@@ -17,6 +17,7 @@ mod registered;
 mod scenarios;
 mod shell;
 mod sim_cluster;
+mod swarm;
 mod tidy;
 mod workloads;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     trials.extend(grpcurl::trials());
     trials.extend(documents::trials());
     trials.extend(shell::trials());
+    trials.extend(swarm::trials());
     trials.extend(tidy::trials());
     trials.extend(workloads::trials());
     tributary_e2e::suite::run(trials)

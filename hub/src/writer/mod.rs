@@ -17,5 +17,5 @@ pub use self::{
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS, TICK_MILLIS},
     core::{Batch, Core, NotAdmitted, Operated, Options, Reply, Request, Token, publication},
     handle::{Gone, Room, SessionEvent, SessionSink, WriterHandle},
-    thread::{Writer, WriterError},
+    thread::{Writer, WriterError, view_of},
 };

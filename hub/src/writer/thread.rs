@@ -366,7 +366,7 @@ fn is_snapshot_due(events: u64, facts: u64) -> bool {
 }
 
 /// The view of a state in which everything is durable.
-fn view_of(state: &State, head: Cursor) -> View {
+pub fn view_of(state: &State, head: Cursor) -> View {
     let mut view = View::new(head, state.tombstone_floor());
     let objects = state.all_derived().map(|(key, derived)| Change {
         key: key.clone(),

@@ -1,7 +1,7 @@
 //! Clusters whose definitions are older, or go and come.
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tributary_e2e::sim::{SimConfig, older_crds};
 
 use super::cluster::*;
@@ -32,11 +32,9 @@ pub(super) async fn a_crd_that_goes_and_comes_is_followed() -> anyhow::Result<()
     let name = "serviceimports.multicluster.x-k8s.io";
     cluster.remove_crd(name)?;
     cluster.faults().drop_watches();
-    let definition = tributary_e2e::sim::current_crds()
-        .into_iter()
-        .find(|definition| definition["metadata"]["name"] == json!(name))
-        .context("the CRD")?;
-    cluster.install_crd(&definition)?;
+    let crds = tributary_e2e::sim::current_crds();
+    let crd = crds.iter().find(|crd| crd.name() == name).context("the CRD")?;
+    cluster.install_crd(crd);
     arrived(&cluster, 2).await?;
     agent.stop().await
 }

@@ -1,10 +1,10 @@
 //! Clusters whose CustomResourceDefinitions are older, go, and come again.
 
 use anyhow::{Context, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use tributary_e2e::{
     deploy,
-    sim::{current_crds, older_crds},
+    sim::{Crd, current_crds, older_crds},
 };
 
 use super::story::{
@@ -19,13 +19,16 @@ const IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
 const EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 
 /// Puts a definition of these in place of the one that a cluster has.
-async fn install(story: &Story, cluster: &str, name: &str, definitions: &[Value]) -> anyhow::Result<()> {
-    let definition = definitions.iter().find(|one| one["metadata"]["name"] == name);
-    let definition = definition.context("there is such a definition")?;
+async fn install(story: &Story, cluster: &str, name: &str, crds: &[Crd]) -> anyhow::Result<()> {
+    let crd = crds.iter().find(|crd| crd.name() == name);
+    let crd = crd.context("there is such a definition")?;
     match story.world.cluster(cluster)?.sim() {
-        Some(simulated) => simulated.install_crd(definition),
+        Some(simulated) => {
+            simulated.install_crd(crd);
+            Ok(())
+        }
         None => {
-            let versions = json!({"spec": {"versions": definition["spec"]["versions"]}});
+            let versions = json!({"spec": {"versions": crd.definition()["spec"]["versions"]}});
             let kind = Kind::CustomResourceDefinition;
             story.patch(cluster, kind, name, versions).await.map(drop)
         }

@@ -1,0 +1,233 @@
+//! `cargo sim`: worlds of simulated clusters, agents and a hub, each decided by one seed.
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use tributary_e2e::{
+    planted,
+    swarm::{
+        histogram::WHOLE_SWARM,
+        run::{Broken, play_caught, swarm},
+        script::{Script, Size, draw},
+        shrink::shrink,
+    },
+};
+
+/// A world is mostly small allocations: JSON, keys, messages.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How often progress is shown.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Plays worlds of hub, agents and clusters that a seed decides, with every fault that they must survive.
+///
+/// One seed is one world: the same seed does the same again, to the byte. When a law breaks, the seed, the step
+/// and the law are printed; `shrink` then finds a short script that breaks it too.
+#[derive(Parser)]
+#[command(name = "cargo sim")]
+struct Args {
+    /// How large the worlds are that are drawn.
+    #[arg(long, global = true, value_enum, default_value_t = Size::Small)]
+    size: Size,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Plays one world and says what happened in it.
+    Run {
+        /// The world's seed.
+        #[arg(long)]
+        seed: u64,
+        /// Shows every step, message and log line on standard error.
+        #[arg(long)]
+        trace: bool,
+    },
+    /// Plays many worlds on all cores; the first that breaks a law ends it.
+    Swarm {
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many seeds.
+        #[arg(long, default_value_t = 1_000)]
+        count: u64,
+        /// How many broken worlds to find before it ends.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        broken: u64,
+    },
+    /// Plays seeds twice and compares every message and the log.
+    Meta {
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many seeds.
+        #[arg(long, default_value_t = 20)]
+        count: u64,
+    },
+    /// Plays a script that `shrink` printed.
+    Replay {
+        /// The file it was written to.
+        file: PathBuf,
+        /// Shows every step, message and log line on standard error.
+        #[arg(long)]
+        trace: bool,
+    },
+    /// Plants bugs in a copy of the product and requires that the swarm or a test turns red.
+    Planted(planted::args::Arguments),
+    /// Finds a short script that breaks the same law as a seed, and prints it for `replay`.
+    Shrink {
+        /// The seed.
+        #[arg(long)]
+        seed: u64,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let Args { size, command } = Args::parse();
+    if !matches!(command, Command::Planted(_)) {
+        // A panic in a world is a failure of that world, and is reported as one.
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let passed = match command {
+        Command::Run { seed, trace } => play_one(&draw(seed, size), size, trace),
+        Command::Swarm { seed, count, broken } => play_many(size, seed, count, broken),
+        Command::Meta { seed, count } => play_twice(size, seed, count),
+        Command::Replay { file, trace } => {
+            let text =
+                std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let script: Script =
+                serde_json::from_str(&text).with_context(|| format!("{} is no script", file.display()))?;
+            play_one(&script, size, trace)
+        }
+        Command::Planted(arguments) => planted::run(&arguments)?,
+        Command::Shrink { seed } => shrink_one(size, seed)?,
+    };
+    Ok(if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn play_one(script: &Script, size: Size, trace: bool) -> bool {
+    if trace {
+        let lines = tracing_subscriber::fmt().with_writer(std::io::stderr);
+        lines.without_time().with_max_level(tracing::Level::DEBUG).init();
+    }
+    match play_caught(script) {
+        Ok(outcome) => {
+            print!("{}", outcome.seen);
+            println!(
+                "seed {}: {} steps, every law held",
+                script.seed,
+                script.steps.len()
+            );
+            true
+        }
+        Err(failure) => {
+            let broken = Broken {
+                seed: script.seed,
+                failure,
+                script: script.clone(),
+            };
+            report(size, &broken);
+            false
+        }
+    }
+}
+
+fn report(size: Size, broken: &Broken) {
+    let Broken {
+        seed,
+        failure,
+        script,
+    } = broken;
+    println!(
+        "step {} of {}: {:?}",
+        failure.step,
+        script.steps.len(),
+        script.steps.get(failure.step).map(|step| &step.what)
+    );
+    let size = match size {
+        Size::Small => "",
+        Size::Large => " --size large",
+    };
+    println!("again: cargo sim run --seed {seed}{size}; shorter: cargo sim shrink --seed {seed}{size}");
+    println!("seed {seed}: BROKEN: {}", failure.what);
+}
+
+fn play_many(size: Size, seed: u64, count: u64, broken_max: u64) -> bool {
+    let began = Instant::now();
+    let said = Mutex::new(began);
+    let swarmed = swarm(size, seed, count, broken_max, |done| {
+        if let Ok(mut said) = said.try_lock()
+            && said.elapsed() >= PROGRESS_INTERVAL
+        {
+            *said = Instant::now();
+            eprintln!("{done} of {count} seeds after {:.0?}", began.elapsed());
+        }
+    });
+    print!("{}", swarmed.seen);
+    let took = began.elapsed();
+    let rate = swarmed.played as f64 / took.as_secs_f64();
+    if !swarmed.broken.is_empty() {
+        println!("{} seeds held every law", swarmed.played);
+        swarmed.broken.iter().for_each(|broken| report(size, broken));
+        return false;
+    }
+    let missing = swarmed.seen.missing();
+    if count >= WHOLE_SWARM && !missing.is_empty() {
+        println!(
+            "{} seeds from {seed} on: every law held, but these never happened: {}",
+            swarmed.played,
+            missing.join(", ")
+        );
+        return false;
+    }
+    println!(
+        "{} seeds from {seed} on in {took:.1?} ({rate:.0} a second): every law held",
+        swarmed.played
+    );
+    true
+}
+
+fn play_twice(size: Size, seed: u64, count: u64) -> bool {
+    for seed in seed..seed + count {
+        let script = draw(seed, size);
+        let (once, again) = (play_caught(&script), play_caught(&script));
+        if once != again {
+            println!("seed {seed}: NOT DETERMINISTIC: {once:?} and then {again:?}");
+            return false;
+        }
+    }
+    println!("{count} seeds from {seed} on, each played twice: the same messages and the same log");
+    true
+}
+
+fn shrink_one(size: Size, seed: u64) -> anyhow::Result<bool> {
+    let script = draw(seed, size);
+    let Err(failure) = play_caught(&script) else {
+        println!("seed {seed}: every law held, there is nothing to make shorter");
+        return Ok(true);
+    };
+    let (short, failure) = shrink(&script, &failure);
+    for step in &short.steps {
+        eprintln!("{:?}, then {} turns", step.what, step.turns);
+    }
+    println!("{}", serde_json::to_string(&short)?);
+    eprintln!(
+        "seed {seed}: {} of {} steps break it: {}",
+        short.steps.len(),
+        script.steps.len(),
+        failure.what
+    );
+    Ok(false)
+}

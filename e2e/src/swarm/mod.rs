@@ -1,0 +1,28 @@
+//! The swarm: hub and agents as pure machines, their clusters and the network between them, in one synchronous
+//! loop that one seed decides. Messages are encoded and decoded for real; nothing waits, nothing runs beside it.
+//!
+//! * [`script`]: what happens in a world, drawn from its seed: edits, faults, rests. Steps stand for themselves, so
+//!   that a script stays one when steps are left out ([`shrink`]).
+//! * `world`: whose turn it is; `rest`: how it ends; `site` with `agent` and `follower`: one cluster and its agents; `hub`: the hub;
+//!   `network`: what lies between them.
+//! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws`: what must never
+//!   happen.
+//! * [`run`]: many worlds; [`histogram`]: what happened in them.
+//!
+//! Not here: sockets, TLS, timers, the sled store. `cargo test` and `cargo crash` have those.
+
+mod agent;
+mod follower;
+pub mod histogram;
+mod hub;
+mod judge;
+mod laws;
+mod network;
+mod rest;
+pub mod run;
+pub mod script;
+pub mod shrink;
+mod site;
+mod world;
+
+pub use world::{Failure, Outcome, play};

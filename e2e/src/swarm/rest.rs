@@ -1,0 +1,179 @@
+//! Rest: faults stop, everybody goes on until nobody has anything to do, every cluster is compared with what it must
+//! hold, and a restart of all agents must write nothing. It draws nothing.
+
+use std::time::Duration;
+
+use hub::log::Faults;
+
+use super::{
+    judge,
+    laws::{self, Standing},
+    network::Blocked,
+    script::Draw,
+    site::Site,
+    world::World,
+};
+
+/// Time between two rounds of a rest, in milliseconds.
+const ROUND_MILLIS: u64 = 250;
+/// Rounds in which a world must come to rest: it has 75 simulated seconds, several silences and heartbeats.
+const ROUNDS_MAX: usize = 300;
+/// Rounds in a row without anything, until a world is at rest: longer than a heartbeat.
+const QUIET_ROUNDS: usize = 8;
+/// Turns of everybody within one round.
+const TURNS_OF_A_ROUND_MAX: usize = 200;
+
+impl World {
+    /// Faults stop; everything comes to rest; every cluster is compared; a restart of all agents writes nothing.
+    pub(super) fn rest(&mut self) -> Result<(), String> {
+        self.heal();
+        self.settle()?;
+        self.look()?;
+        for _ in 0..self.judge()? {
+            self.seen.count("conflict settled");
+        }
+        for index in 0..self.sites.len() {
+            self.crash_agent(index);
+        }
+        self.settle()?;
+        if let Some(write) = self.sites.iter().find_map(laws::writes) {
+            return Err(format!(
+                "no write when nothing changed: after a restart of the agents: {write}"
+            ));
+        }
+        self.look()?;
+        self.judge()?;
+        for (site, standing) in self.sites.iter_mut().zip(&mut self.standing) {
+            *standing = Standing::of(site);
+            site.touched.clear();
+        }
+        Ok(())
+    }
+
+    /// Compares every cluster; how many services are in conflict comes back.
+    fn judge(&self) -> Result<u64, String> {
+        judge::judge(&self.sites).map_err(|what| format!("what a cluster holds: {what}"))
+    }
+
+    fn heal(&mut self) {
+        self.network.ways.fill(Blocked::default());
+        self.disk.set_faults(Faults::default());
+        self.sync_fails = false;
+        for index in 0..self.sites.len() {
+            self.install_crds(index);
+            let site = &mut self.sites[index];
+            site.cluster.faults().clear();
+            site.cuts = 0;
+            // Those that lost the Lease have ended by now.
+            for mut agent in site
+                .agents
+                .extract_if(.., |agent| agent.is_replaced(&site.cluster))
+            {
+                agent.disconnect(&mut self.network);
+            }
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        let mut quiet = 0;
+        for _ in 0..ROUNDS_MAX {
+            self.pass(ROUND_MILLIS);
+            let something = self.round()?;
+            quiet = if something { 0 } else { quiet + 1 };
+            if quiet >= QUIET_ROUNDS && self.is_at_rest() {
+                return Ok(());
+            }
+        }
+        let restless: Vec<&str> = self
+            .sites
+            .iter()
+            .filter(|site| !site.agents.iter().all(|agent| agent.is_quiet(&site.cluster)))
+            .map(|site| site.name.as_str())
+            .collect();
+        Err(format!(
+            "convergence: not at rest {:?} of simulated time after the last fault (restless: {restless:?})",
+            Duration::from_millis(ROUND_MILLIS * ROUNDS_MAX as u64)
+        ))
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let still = |site: &Site| site.agents.iter().all(|agent| agent.is_quiet(&site.cluster));
+        let everybody = self.sites.len();
+        self.sites.iter().all(still)
+            && self
+                .hub
+                .as_ref()
+                .is_some_and(|hub| hub.is_idle() && hub.listed().len() == everybody)
+    }
+
+    /// Everybody's turn, until nobody has anything to do at this moment.
+    fn round(&mut self) -> Result<bool, String> {
+        let mut any = false;
+        for index in 0..self.sites.len() {
+            if self.sites[index].agents.is_empty() {
+                let started = self.start_agent(index);
+                self.sites[index].agents.extend(started);
+            }
+        }
+        if self.hub.is_none() {
+            self.start_hub()?;
+        }
+        for _ in 0..TURNS_OF_A_ROUND_MAX {
+            let something = self.sites_round()? | self.hub_round();
+            any |= something;
+            if !something {
+                break;
+            }
+        }
+        Ok(any)
+    }
+
+    fn sites_round(&mut self) -> Result<bool, String> {
+        let (mut something, now) = (false, self.now);
+        let mut draw = Draw::new(now);
+        for (index, site) in self.sites.iter_mut().enumerate() {
+            for agent in &mut site.agents {
+                something |= agent.follow_all(&site.cluster, &mut self.seen);
+                something |= agent.observe();
+                if let (Some(stream), Some(hub)) =
+                    (agent.connect(index, &mut self.network, now), &mut self.hub)
+                {
+                    hub.accept(stream, &site.name, now);
+                    something = true;
+                }
+                while agent.speak(&mut self.network, now, &mut self.trace) {
+                    something = true;
+                }
+                while agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)? {
+                    something = true;
+                }
+                something |= agent.apply(&self.runtime, &mut draw);
+            }
+        }
+        Ok(something)
+    }
+
+    fn hub_round(&mut self) -> bool {
+        let at = self.moment();
+        let Some(hub) = &mut self.hub else { return true };
+        let (network, seen) = (&mut self.network, &mut self.seen);
+        let mut something = hub.look_at_clocks(network, at, seen);
+        for id in hub.streams() {
+            while let Some(news) = hub.listen(id, network, at, seen) {
+                something |= news;
+            }
+            while hub.hand_over(id, at) {
+                something = true;
+            }
+        }
+        something |= hub.append();
+        something |= hub.sync(network, at, seen);
+        for id in hub.streams() {
+            while hub.speak(id, network, at.now, &mut self.trace) {
+                something = true;
+            }
+        }
+        self.bury_hub();
+        something
+    }
+}

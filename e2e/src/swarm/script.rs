@@ -1,0 +1,341 @@
+//! What happens in a world: steps, drawn from a seed before anything runs. Each step brings its own seed for the
+//! turns that follow it, so that a script with steps left out is a script.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sim::Seeded;
+
+/// Namespaces that come and go.
+pub const NAMESPACES: [&str; 2] = ["shop", "pay"];
+/// Services of each namespace.
+pub const SERVICES: [&str; 2] = ["cart", "user"];
+/// Shapes that a Service can have; see `site`.
+pub const SHAPES: u8 = 8;
+/// Turns after a step.
+const TURNS_MAX: u64 = 40;
+/// Turns after each step that makes the world, before anything goes wrong.
+const FIRST_TURNS_MAX: u64 = 12;
+/// How many services are exported at first, at most.
+const FIRST_SERVICES_MAX: u64 = 3;
+
+/// How large the worlds of a swarm are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Size {
+    /// Two or three clusters, one or two rests.
+    Small,
+    /// Three or four clusters, up to five rests, and more between them.
+    Large,
+}
+
+impl Size {
+    fn clusters(self, draw: &mut Draw) -> usize {
+        draw.index(2)
+            + match self {
+                Self::Small => 2,
+                Self::Large => 3,
+            }
+    }
+
+    fn rounds(self, draw: &mut Draw) -> u64 {
+        1 + match self {
+            Self::Small => draw.below(2),
+            Self::Large => 1 + draw.below(4),
+        }
+    }
+
+    /// Steps between two rests.
+    fn steps(self, draw: &mut Draw) -> u64 {
+        match self {
+            Self::Small => 4 + draw.below(9),
+            Self::Large => 10 + draw.below(20),
+        }
+    }
+}
+
+/// A service of the script, by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Named {
+    /// Index in [`NAMESPACES`].
+    pub namespace: u8,
+    /// Index in [`SERVICES`].
+    pub service: u8,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// A namespace is made.
+    Namespace(usize, u8),
+    /// A namespace is deleted with everything in it.
+    RemoveNamespace(usize, u8),
+    /// A Service of a shape is made, in the place of another one.
+    Service(usize, Named, u8),
+    /// A Service is deleted.
+    RemoveService(usize, Named),
+    /// A Service is exported.
+    Export(usize, Named),
+    /// An export is deleted.
+    Unexport(usize, Named),
+    /// An EndpointSlice has so many endpoints.
+    Slice(usize, Named, u8, u8),
+    /// An EndpointSlice is deleted.
+    RemoveSlice(usize, Named, u8),
+    /// Somebody's object has a name that Tributary needs: an import, or a derived Service.
+    Stranger(usize, Named, bool),
+    /// It goes again.
+    RemoveStranger(usize, Named, bool),
+    /// Somebody changes or deletes one of the objects that the agent made.
+    Drift(usize, u8),
+    /// The CRD of exports or of imports is deleted.
+    RemoveCrd(usize, bool),
+    /// Both CRDs are installed.
+    InstallCrds(usize),
+    /// Every open watch ends.
+    DropWatches(usize),
+    /// The API server forgets its watch history.
+    ForgetHistory(usize),
+    /// The next requests go wrong: which way, how often.
+    Errors(usize, u8, u8),
+    /// Listings are cut off for a while.
+    CutListings(usize, u8),
+    /// The agent states a fact that only the hub may decide.
+    Forge(usize),
+    /// The agent's process is killed and started.
+    CrashAgent(usize),
+    /// A second agent starts beside the first; it holds the Lease.
+    DoubleAgent(usize),
+    /// The hub is killed and started: how many unsynced batches the disk kept, and whether the next is torn.
+    CrashHub(u8, bool),
+    /// The hub is stopped in order and started.
+    StopHub,
+    /// The next sync fails, and the hub with it.
+    FailSync,
+    /// Somebody copies the hub's data.
+    Backup,
+    /// The hub is started over that copy.
+    Restore,
+    /// The hub is started over an empty directory.
+    EmptyHub,
+    /// The way to the hub is blocked: upwards, downwards.
+    Block(usize, bool, bool),
+    /// The way is free again.
+    Unblock(usize),
+    /// The connection is reset.
+    Reset(usize),
+    /// The cluster's clock is put forward, or back.
+    Skew(usize, i32),
+    /// Time passes in which nobody does anything.
+    Pass(u32),
+    /// Faults stop, everything comes to rest, and is compared.
+    Rest,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What happens.
+    pub what: What,
+    /// How many turns are taken after it.
+    pub turns: u16,
+    /// What decides those turns.
+    pub seed: u64,
+}
+
+/// A world's script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Script {
+    /// The seed it was drawn from; it also decides ids.
+    pub seed: u64,
+    /// How many clusters there are.
+    pub clusters: usize,
+    /// What happens.
+    pub steps: Vec<Step>,
+}
+
+/// Numbers drawn from a seed.
+#[derive(Debug, Clone)]
+pub(super) struct Draw(Seeded);
+
+impl Draw {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(Seeded::new(seed))
+    }
+
+    /// A number below `bound`.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0.next() % bound.max(1)
+    }
+
+    pub(super) fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap_or_default()
+    }
+
+    pub(super) fn small(&mut self, bound: u8) -> u8 {
+        u8::try_from(self.below(u64::from(bound))).unwrap_or_default()
+    }
+
+    /// True so often in a hundred.
+    pub(super) fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.0.next()
+    }
+}
+
+/// Draws the script of a seed. A third of the rounds has faults only: what stands then must go on standing.
+pub fn draw(seed: u64, size: Size) -> Script {
+    let mut draw = Draw::new(seed);
+    let clusters = size.clusters(&mut draw);
+    // Not every world has every fault: rare ones must not always end in the shadow of common ones.
+    let classes = draw.number() | draw.number();
+    let mut steps = Vec::new();
+    let mut turns = FIRST_TURNS_MAX;
+    for what in first(&mut draw, clusters) {
+        push(&mut steps, &mut draw, what, turns);
+    }
+    if draw.percent(50) {
+        push(&mut steps, &mut draw, What::Rest, turns);
+    }
+    turns = TURNS_MAX;
+    for _ in 0..size.rounds(&mut draw) {
+        let edits = draw.percent(67);
+        for _ in 0..size.steps(&mut draw) {
+            let what = match edits && draw.percent(60) {
+                true => edit(&mut draw, clusters),
+                false => fault(&mut draw, clusters, classes),
+            };
+            push(&mut steps, &mut draw, what, turns);
+        }
+        push(&mut steps, &mut draw, What::Rest, turns);
+    }
+    Script {
+        seed,
+        clusters,
+        steps,
+    }
+}
+
+/// What there is before anything goes wrong: namespaces nearly everywhere, and services that some clusters export.
+fn first(draw: &mut Draw, clusters: usize) -> Vec<What> {
+    let mut all = Vec::new();
+    for site in 0..clusters {
+        for namespace in 0..2 {
+            if draw.percent(90) {
+                all.push(What::Namespace(site, namespace));
+            }
+        }
+    }
+    for _ in 0..draw.below(FIRST_SERVICES_MAX + 1) {
+        let name = named(draw);
+        for site in 0..clusters {
+            if draw.percent(60) {
+                let shape = if draw.percent(60) { 0 } else { draw.small(SHAPES) };
+                all.push(What::Service(site, name, shape));
+                all.push(What::Slice(site, name, draw.small(2), 1 + draw.small(3)));
+                all.push(What::Export(site, name));
+            }
+        }
+    }
+    all
+}
+
+fn push(steps: &mut Vec<Step>, draw: &mut Draw, what: What, turns_max: u64) {
+    let turns = match draw.percent(20) {
+        true => 0,
+        false => u16::try_from(draw.below(turns_max)).unwrap_or_default(),
+    };
+    steps.push(Step {
+        what,
+        turns,
+        seed: draw.number(),
+    });
+}
+
+fn named(draw: &mut Draw) -> Named {
+    Named {
+        namespace: draw.small(2),
+        service: draw.small(2),
+    }
+}
+
+fn edit(draw: &mut Draw, clusters: usize) -> What {
+    let site = draw.index(clusters);
+    let name = named(draw);
+    match draw.below(100) {
+        0..=19 => What::Service(site, name, draw.small(SHAPES)),
+        20..=44 => What::Export(site, name),
+        45..=68 => What::Slice(site, name, draw.small(2), 1 + draw.small(3)),
+        69..=75 => What::Unexport(site, name),
+        76..=80 => What::RemoveSlice(site, name, draw.small(2)),
+        81..=85 => What::RemoveService(site, name),
+        86..=88 => What::RemoveNamespace(site, name.namespace),
+        89..=93 => What::Namespace(site, name.namespace),
+        94..=95 => What::Stranger(site, name, draw.percent(50)),
+        96..=97 => What::RemoveStranger(site, name, draw.percent(50)),
+        _ => What::Drift(site, draw.small(u8::MAX)),
+    }
+}
+
+/// Faults by class; a class that the world does not have becomes time that passes.
+fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
+    let (site, class) = (draw.index(clusters), draw.below(20));
+    if classes >> class & 1 == 0 {
+        return What::Pass(u32::try_from(draw.below(4_000)).unwrap_or_default());
+    }
+    match class {
+        0 => What::DropWatches(site),
+        1 => What::ForgetHistory(site),
+        2 | 3 => What::Errors(site, draw.small(5), 1 + draw.small(4)),
+        4 => What::CutListings(site, 1 + draw.small(3)),
+        5 => match draw.percent(15) {
+            true => What::Forge(site),
+            false => What::CrashAgent(site),
+        },
+        6 => What::DoubleAgent(site),
+        7 | 8 => What::CrashHub(draw.small(3), draw.percent(30)),
+        9 => What::StopHub,
+        10 => What::FailSync,
+        11 => What::Backup,
+        12 => What::Restore,
+        13 => What::EmptyHub,
+        14 => What::Block(site, true, true),
+        15 => match draw.percent(50) {
+            true => What::Block(site, true, false),
+            false => What::Block(site, false, true),
+        },
+        16 => What::Unblock(site),
+        17 => What::Reset(site),
+        18 => match draw.percent(50) {
+            true => What::Skew(
+                site,
+                i32::try_from(draw.below(10_000)).unwrap_or_default() - 5_000,
+            ),
+            false => What::Pass(3_000 + u32::try_from(draw.below(20_000)).unwrap_or_default()),
+        },
+        _ => match draw.below(4) {
+            0 => What::RemoveCrd(site, draw.percent(50)),
+            1 => What::InstallCrds(site),
+            _ => What::Drift(site, draw.small(u8::MAX)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_script_that_survives_its_text() {
+        let script = draw(7, Size::Small);
+        assert_eq!(script, draw(7, Size::Small));
+        assert_ne!(script.steps, draw(8, Size::Small).steps);
+        let text = serde_json::to_string(&script).expect("plain values");
+        assert_eq!(
+            serde_json::from_str::<Script>(&text).expect("its own text"),
+            script
+        );
+        assert_eq!(script.steps.last().map(|step| &step.what), Some(&What::Rest));
+    }
+}

@@ -1,0 +1,297 @@
+//! One cluster of a world, its clock, its agents, and what people do in it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+use shared::model::{ClusterId, ServiceKey, derived_name::derived_service_name};
+
+use super::{
+    agent::{AGENT_NAMESPACE, Agent},
+    histogram::Histogram,
+    script::{NAMESPACES, Named, SERVICES},
+};
+use crate::sim::{Crd, Fault, ManualClock, SimCluster, SimConfig};
+
+/// The name of a Tributary label.
+pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Its value on everything that the agent made.
+pub(super) const MANAGER: &str = "tributary-agent";
+
+/// A cluster.
+pub(super) struct Site {
+    pub(super) name: ClusterId,
+    pub(super) cluster: SimCluster,
+    pub(super) client: kube::Client,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) agents: Vec<Agent>,
+    /// Listings that are still to be cut off.
+    pub(super) cuts: u8,
+    /// Services of which people changed something since the last rest.
+    pub(super) touched: BTreeSet<ServiceKey>,
+    /// Strangers' objects, as they were made.
+    pub(super) strangers: BTreeMap<(String, ServiceKey), Value>,
+}
+
+/// The key of a service of the script.
+pub(super) fn key(named: Named) -> ServiceKey {
+    let namespace = NAMESPACES[usize::from(named.namespace) % NAMESPACES.len()];
+    let service = SERVICES[usize::from(named.service) % SERVICES.len()];
+    ServiceKey::new(namespace, service).expect("names of ours")
+}
+
+fn spec(shape: u8) -> Value {
+    let port = |name: &str, number: u16| json!({"name": name, "protocol": "TCP", "port": number});
+    match shape {
+        1 => json!({"ports": [port("http", 80), port("metrics", 9090)]}),
+        2 => json!({"ports": [port("http", 8080)]}),
+        3 => json!({"ports": [port("web", 80)]}),
+        4 => json!({"clusterIP": "None", "ports": [port("http", 80)]}),
+        5 => json!({"type": "ExternalName", "externalName": "example.com"}),
+        6 => json!({"sessionAffinity": "ClientIP", "ports": [port("http", 80)]}),
+        7 => json!({"type": "LoadBalancer", "ports": [port("http", 80), port("admin", 8443)]}),
+        _ => json!({"ports": [port("http", 80)]}),
+    }
+}
+
+impl Site {
+    pub(super) fn new(index: usize, seed: u64, crds: &[Crd], start_millis: i64) -> anyhow::Result<Self> {
+        let name = ["east", "west", "north", "south"][index % 4];
+        let clock = Arc::new(ManualClock::new(start_millis));
+        let cluster = SimCluster::new(SimConfig {
+            name: name.into(),
+            seed: seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            clock: clock.clone(),
+            service_cidrs: vec![format!("10.{}.0.0/16", 96 + index)],
+            crds: crds.to_vec(),
+        })?;
+        cluster
+            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": AGENT_NAMESPACE}}))?;
+        Ok(Self {
+            name: ClusterId::new(name)?,
+            client: cluster.client_named(MANAGER),
+            cluster,
+            clock,
+            agents: Vec::new(),
+            cuts: 0,
+            touched: BTreeSet::new(),
+            strangers: BTreeMap::new(),
+        })
+    }
+
+    fn touch_namespace(&mut self, namespace: &str) {
+        let services = SERVICES
+            .iter()
+            .filter_map(|name| ServiceKey::new(namespace, name).ok());
+        self.touched.extend(services);
+    }
+
+    pub(super) fn touch_all(&mut self) {
+        NAMESPACES
+            .iter()
+            .for_each(|namespace| self.touch_namespace(namespace));
+    }
+
+    pub(super) fn make_namespace(&mut self, index: u8, seen: &mut Histogram) {
+        let name = NAMESPACES[usize::from(index) % NAMESPACES.len()];
+        if self.cluster.get("Namespace", "", name).is_some() {
+            return;
+        }
+        self.touch_namespace(name);
+        seen.count("namespace came");
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        // A namespace is always accepted.
+        let _ = self.cluster.apply(object);
+    }
+
+    pub(super) fn remove_namespace(&mut self, index: u8, seen: &mut Histogram) {
+        let name = NAMESPACES[usize::from(index) % NAMESPACES.len()];
+        if self.cluster.delete("Namespace", "", name).is_ok() {
+            self.touch_namespace(name);
+            self.strangers
+                .retain(|(_, service), _| &*service.namespace != name);
+            seen.count("namespace went");
+        }
+    }
+
+    /// Applies an object in a namespace of the script; a namespace that is not there refuses it, as it should.
+    fn apply(&mut self, service: &ServiceKey, object: Value) -> Option<Value> {
+        self.touched.insert(service.clone());
+        self.cluster.get("Namespace", "", &service.namespace)?;
+        self.cluster.apply(object).ok()
+    }
+
+    fn delete(&mut self, service: &ServiceKey, kind: &str, name: &str) -> bool {
+        self.touched.insert(service.clone());
+        self.cluster.delete(kind, &service.namespace, name).is_ok()
+    }
+
+    pub(super) fn make_service(&mut self, named: Named, shape: u8) {
+        let service = key(named);
+        self.delete(&service, "Service", &service.name);
+        let object = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"namespace": &*service.namespace, "name": &*service.name}, "spec": spec(shape)});
+        self.apply(&service, object);
+    }
+
+    pub(super) fn remove_service(&mut self, named: Named, seen: &mut Histogram) {
+        let service = key(named);
+        if self.delete(&service, "Service", &service.name) {
+            seen.count("service removed");
+        }
+    }
+
+    pub(super) fn export(&mut self, named: Named) {
+        let service = key(named);
+        let object = json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+            "metadata": {"namespace": &*service.namespace, "name": &*service.name}});
+        self.apply(&service, object);
+    }
+
+    pub(super) fn unexport(&mut self, named: Named, seen: &mut Histogram) {
+        let service = key(named);
+        if self.delete(&service, "ServiceExport", &service.name) {
+            seen.count("export removed");
+        }
+    }
+
+    /// A slice of the service, with ports as its Service has them now.
+    pub(super) fn make_slice(&mut self, index: usize, named: Named, slice: u8, endpoints: u8) {
+        let service = key(named);
+        let found = self.cluster.get("Service", &service.namespace, &service.name);
+        let ports = found
+            .map(|found| found["spec"]["ports"].clone())
+            .unwrap_or_default();
+        let ports: Vec<Value> = ports
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|port| json!({"name": port["name"], "protocol": "TCP", "port": port["port"]}))
+            .collect();
+        let number = u16::from(named.namespace) * 4 + u16::from(named.service) * 2 + u16::from(slice);
+        let address = |last: u8| format!("172.{}.{number}.{}", 16 + index, last + 1);
+        let endpoints: Vec<Value> = (0..endpoints)
+            .map(|last| json!({"addresses": [address(last)]}))
+            .collect();
+        let object = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"namespace": &*service.namespace, "name": format!("{}-{slice}", service.name),
+                "labels": {"kubernetes.io/service-name": &*service.name,
+                    "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}},
+            "addressType": "IPv4", "ports": ports, "endpoints": endpoints});
+        self.apply(&service, object);
+    }
+
+    pub(super) fn remove_slice(&mut self, named: Named, slice: u8, seen: &mut Histogram) {
+        let service = key(named);
+        if self.delete(&service, "EndpointSlice", &format!("{}-{slice}", service.name)) {
+            seen.count("slice removed");
+        }
+    }
+
+    fn stranger_name(service: &ServiceKey, import: bool) -> (&'static str, String) {
+        match import {
+            true => ("ServiceImport", service.name.to_string()),
+            false => ("Service", derived_service_name(&service.namespace, &service.name)),
+        }
+    }
+
+    /// Somebody makes an object under a name that Tributary needs, unless Tributary was first.
+    pub(super) fn make_stranger(&mut self, named: Named, import: bool, seen: &mut Histogram) {
+        let service = key(named);
+        let (kind, name) = Self::stranger_name(&service, import);
+        if self.cluster.get(kind, &service.namespace, &name).is_some() {
+            return;
+        }
+        let metadata = json!({"namespace": &*service.namespace, "name": name});
+        let object = match import {
+            true => json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": kind, "metadata": metadata,
+                "spec": {"type": "ClusterSetIP", "ports": [{"port": 1}]}}),
+            false => json!({"apiVersion": "v1", "kind": kind, "metadata": metadata,
+                "spec": {"ports": [{"name": "strange", "port": 1}]}}),
+        };
+        if let Some(made) = self.apply(&service, object) {
+            seen.count("stranger");
+            self.strangers.insert((kind.into(), service), made);
+        }
+    }
+
+    pub(super) fn remove_stranger(&mut self, named: Named, import: bool) {
+        let service = key(named);
+        let (kind, name) = Self::stranger_name(&service, import);
+        if self.strangers.remove(&(kind.into(), service.clone())).is_some() {
+            self.delete(&service, kind, &name);
+        }
+    }
+
+    /// The objects that the agent made, of a kind.
+    pub(super) fn ours(&self, kind: &str) -> Vec<Value> {
+        let ours = |object: &Value| object["metadata"]["labels"][MANAGED_BY] == json!(MANAGER);
+        self.cluster.list(kind).into_iter().filter(ours).collect()
+    }
+
+    /// Somebody deletes one of the agent's objects, or changes what it says.
+    pub(super) fn drift(&mut self, which: u8, seen: &mut Histogram) {
+        let kind = ["ServiceImport", "Service", "EndpointSlice"][usize::from(which) % 3];
+        let ours = self.ours(kind);
+        let Some(object) = ours.get(usize::from(which / 3) % ours.len().max(1)) else {
+            return;
+        };
+        let metadata = &object["metadata"];
+        let (namespace, name) = (
+            metadata["namespace"].as_str().unwrap_or_default(),
+            metadata["name"].as_str().unwrap_or_default(),
+        );
+        let service = owner(object);
+        seen.count("drift");
+        self.touched.extend(service);
+        if which.is_multiple_of(2) {
+            let _ = self.cluster.delete(kind, namespace, name);
+            return;
+        }
+        let plain = json!({"namespace": namespace, "name": name});
+        let changed = match kind {
+            "ServiceImport" => {
+                json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": kind, "metadata": plain,
+                "spec": {"type": object["spec"]["type"], "ports": [{"name": "drifted", "protocol": "TCP", "port": 7}]}})
+            }
+            "Service" => json!({"apiVersion": "v1", "kind": kind, "metadata": plain,
+                "spec": {"sessionAffinity": "ClientIP"}}),
+            _ => json!({"apiVersion": "discovery.k8s.io/v1", "kind": kind, "metadata": plain,
+                "addressType": object["addressType"], "ports": object["ports"],
+                "endpoints": [{"addresses": ["172.31.0.1"]}]}),
+        };
+        // The API server may refuse it, as it refuses people.
+        let _ = self.cluster.apply(changed);
+    }
+
+    /// The next requests go wrong.
+    pub(super) fn errors(&mut self, which: u8, times: u8, seen: &mut Histogram) {
+        let (fault, word) = match which % 5 {
+            0 => (Fault::Conflict, "http 409"),
+            1 => (Fault::Gone, "http 410"),
+            2 => (Fault::TooManyRequests, "http 429"),
+            3 => (Fault::InternalError, "http 500"),
+            _ => (Fault::AnswerLost, "answer lost"),
+        };
+        seen.count(word);
+        self.cluster.faults().next(fault, u32::from(times), "");
+    }
+}
+
+/// The service that an object of the agent's belongs to.
+pub(super) fn owner(object: &Value) -> Option<ServiceKey> {
+    let metadata = &object["metadata"];
+    let label = metadata["labels"]["multicluster.kubernetes.io/service-name"].as_str();
+    let name = label.or(metadata["name"].as_str())?;
+    ServiceKey::new(metadata["namespace"].as_str()?, name).ok()
+}
+
+/// Every service that a script can name.
+pub(super) fn all_keys() -> impl Iterator<Item = ServiceKey> {
+    let all = NAMESPACES
+        .iter()
+        .flat_map(|namespace| SERVICES.iter().map(move |name| (namespace, name)));
+    all.filter_map(|(namespace, name)| ServiceKey::new(namespace, name).ok())
+}
