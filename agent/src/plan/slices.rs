@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use shared::model::{
-    ClusterId, Endpoint, EndpointPort, ImportedSlice, ServiceKey, ServicePort, ServiceType,
+    ClusterId, Endpoint, EndpointPort, ImportedSlice, ServiceImport, ServiceKey, ServicePort, ServiceType,
     derived_name::imported_slice_name,
 };
 
@@ -12,7 +12,7 @@ use super::{
     action::{Action, Kind, Plan, Report},
     content::{SliceContent, SliceEndpoint, derived_port_name},
     desired::Desired,
-    target::Standing,
+    target::{Standing, may_narrow},
     view::{Found, OwnSlice, Validity, View},
 };
 
@@ -91,6 +91,41 @@ impl SliceSteps {
     }
 }
 
+/// Ports that a cluster exports and that others' ports win over, as the hub sees it while a source is not listed:
+/// the winner may be another one, so nothing is taken away for its sake. What the cluster itself withdrew goes.
+struct Overruled<'a>(Option<&'a ServiceImport>);
+
+impl<'a> Overruled<'a> {
+    fn of(desired: &'a Desired, view: &View, service: &ServiceKey) -> Self {
+        let import = desired.import(service).map(|import| import.value.as_ref());
+        Self(import.filter(|_| !may_narrow(desired, view, service)))
+    }
+
+    fn has(&self, cluster: &ClusterId, port: &EndpointPort) -> bool {
+        let Some(import) = self.0.filter(|import| import.clusters.contains_key(cluster)) else {
+            return false;
+        };
+        let same = |eligible: &ServicePort| {
+            let named = eligible.name == port.name || derived_port_name(&import.ports, eligible) == port.name;
+            named && eligible.protocol == port.protocol
+        };
+        !import.eligible_ports(cluster).any(same)
+    }
+
+    /// Leaves these ports of a slice that stands there in what is to be written.
+    fn keep(&self, cluster: &ClusterId, found: Option<&Found<SliceContent>>, content: &mut SliceContent) {
+        let found = found.and_then(Found::ours).into_iter();
+        let stated = |port: &EndpointPort| {
+            let mut ports = content.ports.iter();
+            ports.any(|stated| stated.name == port.name && stated.protocol == port.protocol)
+        };
+        let kept = found.flat_map(|ours| ours.content.ports.iter());
+        let kept = kept.filter(|port| self.has(cluster, port) && !stated(port));
+        let kept: Vec<EndpointPort> = kept.cloned().collect();
+        content.ports.extend(kept);
+    }
+}
+
 /// The slices of other clusters.
 pub(super) fn plan_foreign(
     desired: &Desired,
@@ -101,6 +136,7 @@ pub(super) fn plan_foreign(
     plan: &mut Plan,
     steps: &mut SliceSteps,
 ) {
+    let overruled = Overruled::of(desired, view, service);
     let mut wanted = BTreeSet::new();
     for slice in desired.slices(service) {
         let key = &slice.value.key;
@@ -111,7 +147,8 @@ pub(super) fn plan_foreign(
         if let Some(front) =
             front.filter(|front| front.standing.revision >= Some(slice.value.import_revision))
         {
-            let content = foreign_content(front, &slice.value);
+            let mut content = foreign_content(front, &slice.value);
+            overruled.keep(&key.source_cluster, view.slices.get(&name), &mut content);
             let may_update = desired.sources().is_settled(&key.source_cluster);
             let revision = Some(slice.revision);
             write(
@@ -135,6 +172,16 @@ pub(super) fn plan_foreign(
     for (name, slice) in view.our_slices() {
         let source = slice.content.source_cluster.as_ref();
         if wanted.contains(name) || slice.deleting || source == Some(own) {
+            continue;
+        }
+        let has = |cluster| {
+            slice
+                .content
+                .ports
+                .iter()
+                .any(|port| overruled.has(cluster, port))
+        };
+        if source.is_some_and(has) {
             continue;
         }
         let absent = complete && source.is_some_and(|cluster| desired.sources().is_settled(cluster));

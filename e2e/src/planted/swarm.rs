@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::{copy::Copy, judge::output};
 
 /// Seeds that are played against each bug.
-pub(super) const SEEDS: u64 = 3_000;
+pub(super) const SEEDS: u64 = 2_000;
 /// The longest that building and playing take.
 const TIME_MAX: Duration = Duration::from_secs(40 * 60);
 
@@ -51,7 +51,20 @@ impl Sight {
 /// Builds the swarm of the copy as it is, and plays it.
 pub(super) async fn play(copy: &Copy) -> anyhow::Result<Sight> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["sim", "swarm", "--seed", "1", "--count", &SEEDS.to_string()]);
+    // As `cargo sim` does; the alias itself would be read twice here, for the copy lies below the working tree.
+    cargo.args(["--config", "build.rustflags=['--cfg', 'tokio_unstable']"]);
+    cargo.args([
+        "run",
+        "--quiet",
+        "--profile",
+        "sim",
+        "--package",
+        "tributary-e2e",
+        "--bin",
+        "sim",
+        "--",
+    ]);
+    cargo.args(["swarm", "--seed", "1", "--count", &SEEDS.to_string()]);
     cargo.current_dir(copy.root());
     cargo.env("CARGO_TARGET_DIR", copy.target());
     let Some(played) = output(cargo, TIME_MAX).await? else {

@@ -64,7 +64,8 @@ impl Requests {
 
     /// The writes among them, refused ones too.
     pub fn writes(&self) -> Vec<Entry> {
-        self.all().into_iter().filter(Entry::is_write).collect()
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().filter(|entry| entry.is_write()).cloned().collect()
     }
 
     /// Forgets what was recorded.

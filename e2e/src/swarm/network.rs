@@ -24,6 +24,8 @@ pub(super) struct Stream {
     pub(super) agent_gone: bool,
     /// The hub let go of it, and why.
     pub(super) hub_gone: Option<Ended>,
+    /// It was reset: nothing arrives any more, whatever is still written.
+    broken: bool,
 }
 
 /// A way between a site and the hub.
@@ -72,7 +74,7 @@ impl Network {
     /// Takes the next message for the hub.
     pub(super) fn take_for_hub(&mut self, id: StreamId) -> Option<Vec<u8>> {
         let stream = self.streams.get_mut(&id)?;
-        if self.ways[stream.site].up {
+        if self.ways[stream.site].up || stream.broken {
             return None;
         }
         stream.to_hub.pop_front()
@@ -81,7 +83,7 @@ impl Network {
     /// Takes the next message for the agent.
     pub(super) fn take_for_agent(&mut self, id: StreamId) -> Option<Vec<u8>> {
         let stream = self.streams.get_mut(&id)?;
-        if self.ways[stream.site].down {
+        if self.ways[stream.site].down || stream.broken {
             return None;
         }
         stream.to_agent.pop_front()
@@ -89,8 +91,10 @@ impl Network {
 
     /// Whether the hub can know by now that the agent let go. What was sent before is read first.
     pub(super) fn agent_is_gone(&self, id: StreamId) -> bool {
-        let gone =
-            |stream: &Stream| stream.agent_gone && stream.to_hub.is_empty() && !self.ways[stream.site].up;
+        let gone = |stream: &Stream| {
+            let read = stream.broken || stream.to_hub.is_empty();
+            stream.agent_gone && read && !self.ways[stream.site].up
+        };
         self.streams.get(&id).is_none_or(gone)
     }
 
@@ -99,7 +103,7 @@ impl Network {
         let Some(stream) = self.streams.get(&id) else {
             return Some(Ended("the stream broke".into()));
         };
-        let readable = stream.to_agent.is_empty() && !self.ways[stream.site].down;
+        let readable = (stream.broken || stream.to_agent.is_empty()) && !self.ways[stream.site].down;
         stream.hub_gone.clone().filter(|_| readable)
     }
 
@@ -138,8 +142,7 @@ impl Network {
     pub(super) fn reset(&mut self, site: usize) -> usize {
         let mut broken = 0;
         for stream in self.streams.values_mut().filter(|stream| stream.site == site) {
-            stream.to_hub.clear();
-            stream.to_agent.clear();
+            stream.broken = true;
             stream.agent_gone = true;
             stream.hub_gone = Some(Ended("connection reset".into()));
             broken += 1;

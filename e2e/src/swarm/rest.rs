@@ -15,23 +15,34 @@ use super::{
 };
 
 /// Time between two rounds of a rest, in milliseconds.
-const ROUND_MILLIS: u64 = 250;
+const ROUND_MILLIS: u64 = 300;
 /// Rounds in which a world must come to rest: it has 75 simulated seconds, several silences and heartbeats.
-const ROUNDS_MAX: usize = 300;
+const ROUNDS_MAX: usize = 250;
 /// Rounds in a row without anything, until a world is at rest: longer than a heartbeat.
-const QUIET_ROUNDS: usize = 8;
+const QUIET_ROUNDS: usize = 5;
 /// Turns of everybody within one round.
 const TURNS_OF_A_ROUND_MAX: usize = 200;
 
 impl World {
-    /// Faults stop; everything comes to rest; every cluster is compared; a restart of all agents writes nothing.
-    pub(super) fn rest(&mut self) -> Result<(), String> {
+    /// Faults stop; everything comes to rest; every cluster is compared; a `restart` of all agents writes nothing.
+    pub(super) fn rest(&mut self, restart: bool) -> Result<(), String> {
         self.heal();
         self.settle()?;
         self.look()?;
         for _ in 0..self.judge()? {
             self.seen.count("conflict settled");
         }
+        if restart {
+            self.restart_agents()?;
+        }
+        for (site, standing) in self.sites.iter_mut().zip(&mut self.standing) {
+            *standing = Standing::of(site);
+            site.touched.clear();
+        }
+        Ok(())
+    }
+
+    fn restart_agents(&mut self) -> Result<(), String> {
         for index in 0..self.sites.len() {
             self.crash_agent(index);
         }
@@ -42,12 +53,7 @@ impl World {
             ));
         }
         self.look()?;
-        self.judge()?;
-        for (site, standing) in self.sites.iter_mut().zip(&mut self.standing) {
-            *standing = Standing::of(site);
-            site.touched.clear();
-        }
-        Ok(())
+        self.judge().map(drop)
     }
 
     /// Compares every cluster; how many services are in conflict comes back.

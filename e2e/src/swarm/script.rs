@@ -16,12 +16,12 @@ const TURNS_MAX: u64 = 40;
 /// Turns after each step that makes the world, before anything goes wrong.
 const FIRST_TURNS_MAX: u64 = 12;
 /// How many services are exported at first, at most.
-const FIRST_SERVICES_MAX: u64 = 3;
+const FIRST_SERVICES_MAX: u64 = 2;
 
 /// How large the worlds of a swarm are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Size {
-    /// Two or three clusters, one or two rests.
+    /// Two clusters, sometimes three; one or two rests.
     Small,
     /// Three or four clusters, up to five rests, and more between them.
     Large,
@@ -29,17 +29,16 @@ pub enum Size {
 
 impl Size {
     fn clusters(self, draw: &mut Draw) -> usize {
-        draw.index(2)
-            + match self {
-                Self::Small => 2,
-                Self::Large => 3,
-            }
+        match self {
+            Self::Small => 2 + usize::from(draw.percent(33)),
+            Self::Large => 3 + draw.index(2),
+        }
     }
 
     fn rounds(self, draw: &mut Draw) -> u64 {
-        1 + match self {
-            Self::Small => draw.below(2),
-            Self::Large => 1 + draw.below(4),
+        match self {
+            Self::Small => 1,
+            Self::Large => 2 + draw.below(4),
         }
     }
 
@@ -126,8 +125,8 @@ pub enum What {
     Skew(usize, i32),
     /// Time passes in which nobody does anything.
     Pass(u32),
-    /// Faults stop, everything comes to rest, and is compared.
-    Rest,
+    /// Faults stop, everything comes to rest, and is compared; then, perhaps, all agents restart and write nothing.
+    Rest(bool),
 }
 
 /// One step.
@@ -195,11 +194,12 @@ pub fn draw(seed: u64, size: Size) -> Script {
     for what in first(&mut draw, clusters) {
         push(&mut steps, &mut draw, what, turns);
     }
-    if draw.percent(50) {
-        push(&mut steps, &mut draw, What::Rest, turns);
+    if draw.percent(40) {
+        push(&mut steps, &mut draw, What::Rest(false), turns);
     }
     turns = TURNS_MAX;
-    for _ in 0..size.rounds(&mut draw) {
+    let rounds = size.rounds(&mut draw);
+    for round in 1..=rounds {
         let edits = draw.percent(67);
         for _ in 0..size.steps(&mut draw) {
             let what = match edits && draw.percent(60) {
@@ -208,7 +208,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
             };
             push(&mut steps, &mut draw, what, turns);
         }
-        push(&mut steps, &mut draw, What::Rest, turns);
+        push(&mut steps, &mut draw, What::Rest(round == rounds), turns);
     }
     Script {
         seed,
@@ -336,6 +336,9 @@ mod tests {
             serde_json::from_str::<Script>(&text).expect("its own text"),
             script
         );
-        assert_eq!(script.steps.last().map(|step| &step.what), Some(&What::Rest));
+        assert_eq!(
+            script.steps.last().map(|step| &step.what),
+            Some(&What::Rest(true))
+        );
     }
 }

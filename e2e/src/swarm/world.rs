@@ -224,7 +224,7 @@ impl World {
                 self.pass(u64::from(*millis));
                 self.seen.count("time passed");
             }
-            What::Rest => self.rest()?,
+            What::Rest(restart) => self.rest(*restart)?,
         }
         Ok(())
     }

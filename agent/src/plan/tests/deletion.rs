@@ -312,3 +312,23 @@ fn a_source_that_only_the_hub_names_must_be_listed_too() {
     model.settle(&restored);
     assert_eq!(model.import().content.ports, [port("http", 80)]);
 }
+
+#[test]
+fn slices_stay_while_the_winner_over_their_ports_may_be_missing() {
+    let ports = [port("http", 80), port("admin", 81)];
+    let slices = [slice("east", "a", "10.1.0.1"), slice("west", "b", "10.2.0.1")];
+    let sources = [source("east", true), source("west", true)];
+    let mut model = Model::settled(&told(&sources, both(import(&ports, &["east", "west"]), &slices)));
+    let before = model.slices();
+    // Without east, south's http wins, and west's is not eligible.
+    let mut other = import(&[port("http", 8080)], &["south"]);
+    other.clusters.insert(cluster("west"), vec![]);
+    let sources = [source("east", false), source("west", true), source("south", true)];
+    let partial = told(&sources, both(other.clone(), &[]));
+    model.settle(&partial);
+    assert_eq!(model.slices(), before);
+    // West itself withdraws its export: that is certain.
+    other.clusters.remove(&cluster("west"));
+    model.settle(&told(&sources, both(other, &[])));
+    assert_eq!(model.slices(), before[..1]);
+}
