@@ -1,0 +1,182 @@
+//! A world: sites, a network and a hub, played step by step. It owns time and whose turn it is; everything it
+//! decides comes from the script.
+
+mod happen;
+mod turn;
+
+use std::sync::LazyLock;
+
+use hub::log::MemoryDisk;
+use serde_json::Value;
+use shared::model::{Clusterset, Cursor, UnixMillis};
+use tokio::runtime::Runtime;
+
+use super::{
+    agent::Agent,
+    histogram::Histogram,
+    hub::{Hub, Moment},
+    laws::{self, Standing},
+    network::{Blocked, Network},
+    script::{Draw, Script, Step, What},
+    site::Site,
+};
+use crate::sim::{Crd, current_crds};
+
+/// When every world begins, in milliseconds since the epoch.
+const START_MILLIS: u64 = 1_700_000_000_000;
+/// Longest time between two turns, in milliseconds.
+const TURN_MILLIS: u64 = 120;
+/// How often in a hundred turns an agent looks at its Lease.
+const RENEWS_PERCENT: u64 = 5;
+/// Agents that may run in one cluster.
+const AGENTS_MAX: usize = 3;
+
+/// The definitions are read once for all worlds.
+static CRDS: LazyLock<Vec<Crd>> = LazyLock::new(|| current_crds().iter().map(undescribed).collect());
+
+/// Without the texts for people, which are the larger part of it.
+fn undescribed(crd: &Crd) -> Crd {
+    let mut definition = crd.definition().clone();
+    forget_descriptions(&mut definition);
+    Crd::read(definition).expect("a description decides nothing")
+}
+
+fn forget_descriptions(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, value| name != "description" || !value.is_string());
+            fields.values_mut().for_each(forget_descriptions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_descriptions),
+        _ => {}
+    }
+}
+
+/// A world that broke a law.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Index of the step.
+    pub step: usize,
+    /// Which law, and how.
+    pub what: String,
+}
+
+/// A world that was played to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What happened.
+    pub seen: Histogram,
+    /// Digest of every message in its order, and of the log's last position.
+    pub trace: [u8; 32],
+}
+
+/// Plays a script.
+pub fn play(script: &Script) -> Result<Outcome, Failure> {
+    let at = |step: usize| move |what: String| Failure { step, what };
+    let mut world = World::new(script).map_err(|error| at(0)(error.to_string()))?;
+    for (index, step) in script.steps.iter().enumerate() {
+        world.step(step).map_err(at(index))?;
+    }
+    Ok(world.end())
+}
+
+pub(super) struct World {
+    pub(super) runtime: Runtime,
+    pub(super) now: u64,
+    pub(super) sites: Vec<Site>,
+    pub(super) standing: Vec<Standing>,
+    pub(super) network: Network,
+    pub(super) set: Clusterset,
+    pub(super) disk: MemoryDisk,
+    pub(super) backup: Option<MemoryDisk>,
+    pub(super) hub: Option<Hub>,
+    pub(super) ids: Draw,
+    pub(super) seen: Histogram,
+    pub(super) trace: blake3::Hasher,
+    /// The last position that was promised by the hub over the present disk.
+    pub(super) promised: Option<Cursor>,
+    pub(super) sync_fails: bool,
+}
+
+impl World {
+    fn new(script: &Script) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()?;
+        let entered = runtime.enter();
+        let start = i64::try_from(START_MILLIS)?;
+        let sites = (0..script.clusters)
+            .map(|index| Site::new(index, script.seed, &CRDS, start))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        drop(entered);
+        Ok(Self {
+            runtime,
+            now: 1_000,
+            standing: sites.iter().map(|_| Standing::default()).collect(),
+            network: Network::new(sites.len()),
+            sites,
+            set: Clusterset::new("swarm.example", "default")?,
+            disk: MemoryDisk::default(),
+            backup: None,
+            hub: None,
+            ids: Draw::new(script.seed ^ 0x5eed),
+            seen: Histogram::default(),
+            trace: blake3::Hasher::new(),
+            promised: None,
+            sync_fails: false,
+        })
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            now: self.now,
+            wall: UnixMillis(START_MILLIS + self.now),
+        }
+    }
+
+    pub(super) fn pass(&mut self, millis: u64) {
+        self.now += millis;
+        let by = i64::try_from(millis).unwrap_or_default();
+        self.sites.iter().for_each(|site| site.clock.advance(by));
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        tracing::debug!(now = self.now, what = ?step.what, turns = step.turns, "step");
+        let mut draw = Draw::new(step.seed);
+        self.happen(&step.what)?;
+        for _ in 0..step.turns {
+            self.turn(&mut draw)?;
+        }
+        self.look()
+    }
+
+    /// The laws that hold at every moment.
+    pub(super) fn look(&mut self) -> Result<(), String> {
+        laws::bounds(&self.sites, self.hub.as_ref())?;
+        let sites = &self.sites;
+        let touched = |service: &_| sites.iter().any(|site| site.touched.contains(service));
+        for (site, standing) in sites.iter().zip(&self.standing) {
+            for _ in 0..laws::deletions(site, standing, touched)? {
+                self.seen.count("removal applied");
+            }
+        }
+        for site in &self.sites {
+            site.cluster.requests().clear();
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Outcome {
+        if let Some(hub) = &self.hub {
+            let head = hub.head();
+            self.trace.update(&head.revision.0.to_be_bytes());
+            self.trace.update(&head.hash.0);
+            let facts = hub.state().fact_count() as u64;
+            self.trace.update(&facts.to_be_bytes());
+        }
+        Outcome {
+            seen: self.seen,
+            trace: *self.trace.finalize().as_bytes(),
+        }
+    }
+}
