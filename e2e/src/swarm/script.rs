@@ -15,6 +15,8 @@ pub const SHAPES: u8 = 8;
 const TURNS_MAX: u64 = 40;
 /// Turns after each step that makes the world, before anything goes wrong.
 const FIRST_TURNS_MAX: u64 = 12;
+/// By how much a clock is wrong, in milliseconds.
+const SKEW_MILLIS_MAX: u64 = 10_000;
 /// How many services are exported at first, at most.
 const FIRST_SERVICES_MAX: u64 = 2;
 
@@ -45,7 +47,7 @@ impl Size {
     /// Steps between two rests.
     fn steps(self, draw: &mut Draw) -> u64 {
         match self {
-            Self::Small => 4 + draw.below(9),
+            Self::Small => 4 + draw.below(7),
             Self::Large => 10 + draw.below(20),
         }
     }
@@ -113,8 +115,8 @@ pub enum What {
     Backup,
     /// The hub is started over that copy.
     Restore,
-    /// The hub is started over an empty directory.
-    EmptyHub,
+    /// The hub is started over an empty directory, by a clock that is wrong by so many milliseconds.
+    EmptyHub(i32),
     /// The way to the hub is blocked: upwards, downwards.
     Block(usize, bool, bool),
     /// The way is free again.
@@ -208,7 +210,8 @@ pub fn draw(seed: u64, size: Size) -> Script {
             };
             push(&mut steps, &mut draw, what, turns);
         }
-        push(&mut steps, &mut draw, What::Rest(round == rounds), turns);
+        let restart = round == rounds && draw.percent(50);
+        push(&mut steps, &mut draw, What::Rest(restart), turns);
     }
     Script {
         seed,
@@ -299,7 +302,7 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
         10 => What::FailSync,
         11 => What::Backup,
         12 => What::Restore,
-        13 => What::EmptyHub,
+        13 => What::EmptyHub(skew(draw)),
         14 => What::Block(site, true, true),
         15 => match draw.percent(50) {
             true => What::Block(site, true, false),
@@ -308,10 +311,7 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
         16 => What::Unblock(site),
         17 => What::Reset(site),
         18 => match draw.percent(50) {
-            true => What::Skew(
-                site,
-                i32::try_from(draw.below(10_000)).unwrap_or_default() - 5_000,
-            ),
+            true => What::Skew(site, skew(draw)),
             false => What::Pass(3_000 + u32::try_from(draw.below(20_000)).unwrap_or_default()),
         },
         _ => match draw.below(4) {
@@ -320,6 +320,11 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
             _ => What::Drift(site, draw.small(u8::MAX)),
         },
     }
+}
+
+/// A clock is wrong by seconds, ahead or behind.
+fn skew(draw: &mut Draw) -> i32 {
+    i32::try_from(draw.below(2 * SKEW_MILLIS_MAX)).unwrap_or_default() - SKEW_MILLIS_MAX as i32
 }
 
 #[cfg(test)]
@@ -336,9 +341,7 @@ mod tests {
             serde_json::from_str::<Script>(&text).expect("its own text"),
             script
         );
-        assert_eq!(
-            script.steps.last().map(|step| &step.what),
-            Some(&What::Rest(true))
-        );
+        let last = script.steps.last().map(|step| &step.what);
+        assert!(matches!(last, Some(What::Rest(_))));
     }
 }

@@ -46,7 +46,7 @@ impl World {
             What::FailSync => self.fail_sync(),
             What::Backup => self.backup = Some(self.disk.copy()),
             What::Restore => self.restore()?,
-            What::EmptyHub => self.empty_hub()?,
+            What::EmptyHub(skew) => self.empty_hub(*skew)?,
             What::Block(site, up, down) => {
                 self.network.ways[index(site)] = Blocked { up: *up, down: *down };
                 seen.count(if *up && *down {
@@ -228,7 +228,8 @@ impl World {
         self.start_hub()
     }
 
-    fn empty_hub(&mut self) -> Result<(), String> {
+    fn empty_hub(&mut self, skew: i32) -> Result<(), String> {
+        self.hub_skew = i64::from(skew);
         self.kill_hub(true);
         self.disk = MemoryDisk::default();
         self.sync_fails = false;

@@ -96,6 +96,8 @@ pub(super) struct World {
     /// The last position that was promised by the hub over the present disk.
     pub(super) promised: Option<Cursor>,
     pub(super) sync_fails: bool,
+    /// By how much the hub's clock is wrong, in milliseconds.
+    pub(super) hub_skew: i64,
 }
 
 impl World {
@@ -124,13 +126,14 @@ impl World {
             trace: blake3::Hasher::new(),
             promised: None,
             sync_fails: false,
+            hub_skew: 0,
         })
     }
 
     pub(super) fn moment(&self) -> Moment {
         Moment {
             now: self.now,
-            wall: UnixMillis(START_MILLIS + self.now),
+            wall: UnixMillis((START_MILLIS + self.now).saturating_add_signed(self.hub_skew)),
         }
     }
 
