@@ -237,19 +237,16 @@ impl SimCluster {
 
     /// All objects of a kind, ordered by namespace and name.
     pub fn list(&self, kind: &str) -> Vec<Value> {
+        let objects = self.objects(kind).into_iter();
+        objects.map(|object| Value::clone(&object)).collect()
+    }
+
+    /// As [`SimCluster::list`], without a copy.
+    pub fn objects(&self, kind: &str) -> Vec<Arc<Value>> {
         let cluster = self.lock();
-        let key = cluster
-            .store
-            .kinds
-            .named(kind)
-            .map(|kind| kind.key().to_owned())
-            .unwrap_or_default();
-        cluster
-            .store
-            .list(&key, "")
-            .iter()
-            .map(|object| Value::clone(object))
-            .collect()
+        let kind = cluster.store.kinds.named(kind);
+        kind.map(|kind| cluster.store.list(kind.key(), ""))
+            .unwrap_or_default()
     }
 
     /// The revision of the last change.

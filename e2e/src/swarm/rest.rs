@@ -19,7 +19,7 @@ const ROUND_MILLIS: u64 = 300;
 /// Rounds in which a world must come to rest: it has 75 simulated seconds, several silences and heartbeats.
 const ROUNDS_MAX: usize = 250;
 /// Rounds in a row without anything, until a world is at rest: longer than a heartbeat.
-const QUIET_ROUNDS: usize = 5;
+const QUIET_ROUNDS: usize = 4;
 /// Turns of everybody within one round.
 const TURNS_OF_A_ROUND_MAX: usize = 200;
 

@@ -12,7 +12,7 @@ pub const SERVICES: [&str; 2] = ["cart", "user"];
 /// Shapes that a Service can have; see `site`.
 pub const SHAPES: u8 = 8;
 /// Turns after a step.
-const TURNS_MAX: u64 = 40;
+const TURNS_MAX: u64 = 32;
 /// Turns after each step that makes the world, before anything goes wrong.
 const FIRST_TURNS_MAX: u64 = 12;
 /// By how much a clock is wrong, in milliseconds.

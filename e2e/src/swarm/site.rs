@@ -226,9 +226,9 @@ impl Site {
     }
 
     /// The objects that the agent made, of a kind.
-    pub(super) fn ours(&self, kind: &str) -> Vec<Value> {
-        let ours = |object: &Value| object["metadata"]["labels"][MANAGED_BY] == json!(MANAGER);
-        self.cluster.list(kind).into_iter().filter(ours).collect()
+    pub(super) fn ours(&self, kind: &str) -> Vec<Arc<Value>> {
+        let ours = |object: &Arc<Value>| object["metadata"]["labels"][MANAGED_BY] == json!(MANAGER);
+        self.cluster.objects(kind).into_iter().filter(ours).collect()
     }
 
     /// Somebody deletes one of the agent's objects, or changes what it says.

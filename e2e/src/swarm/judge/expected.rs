@@ -1,6 +1,6 @@
 //! What KEP-1645 says of one service, worked out from all its exports. It knows no rule of the fold.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 use shared::model::ServiceKey;
@@ -14,7 +14,7 @@ pub(super) type Port = (String, String, i64);
 struct Export {
     created: String,
     cluster: String,
-    service: Value,
+    service: Arc<Value>,
 }
 
 impl Export {

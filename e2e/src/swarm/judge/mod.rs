@@ -4,7 +4,10 @@
 mod compare;
 mod expected;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use shared::model::ServiceKey;
@@ -26,17 +29,17 @@ fn place(object: &Value) -> (String, String) {
 struct Shown {
     name: String,
     namespaces: BTreeSet<String>,
-    services: BTreeMap<(String, String), Value>,
-    exports: BTreeMap<(String, String), Value>,
-    imports: BTreeMap<(String, String), Value>,
-    slices: Vec<Value>,
+    services: BTreeMap<(String, String), Arc<Value>>,
+    exports: BTreeMap<(String, String), Arc<Value>>,
+    imports: BTreeMap<(String, String), Arc<Value>>,
+    slices: Vec<Arc<Value>>,
 }
 
 impl Shown {
     fn of(site: &Site) -> Self {
         let all = |kind: &str| {
             site.cluster
-                .list(kind)
+                .objects(kind)
                 .into_iter()
                 .map(|object| (place(&object), object))
         };
@@ -50,12 +53,12 @@ impl Shown {
             services: all("Service").collect(),
             exports: all("ServiceExport").collect(),
             imports: all("ServiceImport").collect(),
-            slices: site.cluster.list("EndpointSlice"),
+            slices: site.cluster.objects("EndpointSlice"),
         }
     }
 
     fn slices_of<'a>(&'a self, label: &'a str, service: &'a ServiceKey) -> impl Iterator<Item = &'a Value> {
-        self.slices.iter().filter(move |slice| {
+        self.slices.iter().map(Arc::as_ref).filter(move |slice| {
             place(slice).0 == *service.namespace && slice["metadata"]["labels"][label] == *service.name
         })
     }
