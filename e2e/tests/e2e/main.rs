@@ -27,6 +27,11 @@ fn main() -> ExitCode {
     if let Some(code) = tributary_e2e::world::child::run_if_child() {
         return code;
     }
+    // Before any test, for a Kubernetes client that is first installs one by itself.
+    if let Err(error) = shared::tls::install_crypto_provider() {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
     let mut trials = registered::trials();
     trials.extend(real_clusters::trials());
     trials.extend(sim_cluster::trials());

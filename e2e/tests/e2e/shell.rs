@@ -3,7 +3,6 @@
 
 use anyhow::bail;
 use libtest_mimic::Trial;
-use shared::tls::install_crypto_provider;
 use tributary_e2e::{shell::simulate, suite::plain_test};
 
 /// Seeds that every run of the tests plays.
@@ -16,7 +15,6 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn passes(seed: u64) -> anyhow::Result<()> {
-    install_crypto_provider()?;
     match simulate(seed, false).failure {
         None => Ok(()),
         Some(why) => bail!("{why}\nagain: cargo shell --seed {seed} --trace"),
