@@ -4,8 +4,10 @@
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, PoisonError},
 };
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::kinds::{Kind, Kinds};
@@ -39,11 +41,42 @@ pub(crate) fn answer(kinds: &Kinds, path: &str) -> Option<Value> {
             .find(|found| found["name"] == json!(group)),
         ["api", version] => resources(kinds, "", version),
         ["apis", group, version] => resources(kinds, group, version),
-        ["openapi", "v3"] => Some(openapi_index(kinds)),
-        ["openapi", "v3", "api", version] => openapi(kinds, "", version),
-        ["openapi", "v3", "apis", group, version] => openapi(kinds, group, version),
         _ => None,
     }
+}
+
+/// OpenAPI documents that are kept, those of all clusters of this process together: a swarm starts thousands of
+/// agents that ask for the same few.
+const DOCUMENTS_MAX: usize = 256;
+
+/// What is kept: by the digests of the served kinds, and the path.
+static DOCUMENTS: Mutex<BTreeMap<(u64, String), Bytes>> = Mutex::new(BTreeMap::new());
+
+/// The OpenAPI document under a path, as it is sent; nothing if the path is another one.
+pub(crate) fn document(kinds: &Kinds, path: &str) -> Option<Bytes> {
+    if !path.starts_with("/openapi/v3") {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    kinds.all().iter().for_each(|kind| kind.digest.hash(&mut hasher));
+    let key = (hasher.finish(), path.to_owned());
+    let mut documents = DOCUMENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = documents.get(&key) {
+        return Some(known.clone());
+    }
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let document = match parts.as_slice() {
+        ["openapi", "v3"] => openapi_index(kinds),
+        ["openapi", "v3", "api", version] => openapi(kinds, "", version)?,
+        ["openapi", "v3", "apis", group, version] => openapi(kinds, group, version)?,
+        _ => return None,
+    };
+    if documents.len() >= DOCUMENTS_MAX {
+        documents.clear();
+    }
+    let text = Bytes::from(document.to_string());
+    documents.insert(key, text.clone());
+    Some(text)
 }
 
 fn groups(kinds: &Kinds) -> Vec<Value> {

@@ -180,6 +180,9 @@ pub(crate) struct Difference {
 }
 
 pub(crate) fn compare(old: Option<&Value>, new: Option<&Value>, schema: Option<&Value>) -> Difference {
+    if old == new {
+        return Difference::default();
+    }
     let (before, after) = (
         old.and_then(|old| parts(old, schema)),
         new.and_then(|new| parts(new, schema)),

@@ -95,6 +95,7 @@ impl SimCluster {
                     "injected fault: the answer was lost",
                 ));
             }
+            Answer::Document(text) => (200, "application/json", Full::from(text).boxed_unsync()),
             Answer::Watch(watch) => (200, "application/json", self.stream(*watch)),
             Answer::Whole {
                 code,
@@ -103,7 +104,7 @@ impl SimCluster {
             Answer::Whole { code, body } => (
                 code,
                 "application/json",
-                Full::from(body.to_string()).boxed_unsync(),
+                Full::from(serde_json::to_vec(&body)?).boxed_unsync(),
             ),
         };
         let mut response = Response::builder()

@@ -33,6 +33,8 @@ pub enum Answer {
         /// JSON, or text for the health endpoints.
         body: Value,
     },
+    /// An OpenAPI document, as it is sent.
+    Document(Bytes),
     /// An open watch, to be read with `poll_watch`.
     Watch(Box<Watch>),
     /// The connection breaks: the request may have been performed.
@@ -79,11 +81,13 @@ impl Cluster {
     /// Answers one request.
     pub(crate) fn handle(&mut self, request: &Request<Bytes>) -> Reply {
         let path = request.uri().path().trim_end_matches('/').to_owned();
-        if let (&Method::GET, Some(body)) = (request.method(), discovery::answer(&self.store.kinds, &path)) {
-            return Reply {
-                delay_ms: 0,
-                answer: Answer::Whole { code: 200, body },
-            };
+        if request.method() == Method::GET {
+            let kinds = &self.store.kinds;
+            let described = discovery::document(kinds, &path).map(Answer::Document);
+            let whole = |body| Answer::Whole { code: 200, body };
+            if let Some(answer) = described.or_else(|| discovery::answer(kinds, &path).map(whole)) {
+                return Reply { delay_ms: 0, answer };
+            }
         }
         let target = target(&self.store, &path, request.uri().query().unwrap_or_default());
         let mut entry = match &target {

@@ -1,7 +1,7 @@
 //! Who owns which field: reads and writes metadata.managedFields and settles apply conflicts.
 //! Entries are keyed by manager, operation and subresource, so an Update entry outlives an Apply entry's removal.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     fields::{Difference, FieldSet, compare, merge, remove},
@@ -206,23 +206,27 @@ const UNOWNED: &[&str] = &[
 
 /// The part of an object whose fields have managers.
 fn owned(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(map) = object.as_object_mut() {
-        map.remove("apiVersion");
-        map.remove("kind");
-        let metadata = map.get_mut("metadata").and_then(Value::as_object_mut);
-        if metadata.is_some_and(|metadata| {
-            metadata.retain(|name, _| !UNOWNED.contains(&name.as_str()));
-            metadata.is_empty()
-        }) {
-            map.remove("metadata");
-        }
+    let fields = |value: &Value, unowned: &[&str]| -> Map<String, Value> {
+        let all = value.as_object().into_iter().flatten();
+        all.filter(|(name, _)| !unowned.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    let mut owned = fields(object, &["apiVersion", "kind", "metadata"]);
+    let metadata = fields(&object["metadata"], UNOWNED);
+    if !metadata.is_empty() {
+        owned.insert("metadata".into(), Value::Object(metadata));
     }
-    object
+    Value::Object(owned)
 }
 
 fn difference(old: &Value, new: &Value, schema: &Value) -> Difference {
-    let metadata = json!({"metadata": {}});
-    let with_metadata = |object: &Value| merge(&metadata, &owned(object), None);
+    let with_metadata = |object: &Value| {
+        let mut owned = owned(object);
+        if owned["metadata"].is_null() {
+            owned["metadata"] = json!({});
+        }
+        owned
+    };
     compare(Some(&with_metadata(old)), Some(&with_metadata(new)), Some(schema))
 }

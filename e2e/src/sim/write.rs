@@ -1,7 +1,7 @@
 //! The write path of the simulated API server: create, update, patch, apply and delete of one object.
 //! Every way to write ends in `admit`, which prunes, defaults, counts owners, allocates, validates and commits.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -213,16 +213,13 @@ impl Store {
         if !causes.is_empty() {
             return Err(Refusal::invalid(kind, &write.name, &causes));
         }
-        let bare = |object: &Value| {
-            let mut object = object.clone();
-            object["metadata"]
-                .as_object_mut()
-                .map(|metadata| metadata.remove("managedFields"));
-            object
+        let same = |old: &Value| {
+            equal_without(old, &object, &["metadata"])
+                && equal_without(&old["metadata"], &object["metadata"], &["managedFields"])
         };
         if let Some(old) = old
             .as_ref()
-            .filter(|old| bare(old) == bare(&object) && managers.same_as(&Managers::of(old)))
+            .filter(|old| same(old) && managers.same_as(&Managers::of(old)))
         {
             return Ok((false, old.clone()));
         }
@@ -283,15 +280,9 @@ impl Store {
                 value => object["metadata"][name] = value.clone(),
             }
         }
-        let content = |object: &Value| {
-            let mut content = object.clone();
-            let labels = content["metadata"]["labels"].take();
-            content
-                .as_object_mut()
-                .map(|map| (map.remove("metadata"), map.remove("status")));
-            (content, if kind.custom { Value::Null } else { labels })
-        };
-        if kind.has_generation && content(old) != content(object) {
+        let same = equal_without(old, object, &["metadata", "status"])
+            && (kind.custom || old["metadata"]["labels"] == object["metadata"]["labels"]);
+        if kind.has_generation && !same {
             object["metadata"]["generation"] = json!(old["metadata"]["generation"].as_u64().unwrap_or(0) + 1);
         }
         causes
@@ -321,6 +312,17 @@ impl Store {
         self.run_controllers();
         Ok(last)
     }
+}
+
+/// Whether two objects are equal, whatever stands in some of their fields.
+fn equal_without(one: &Value, other: &Value, left_out: &[&str]) -> bool {
+    fn fields<'a>(value: &'a Value, left_out: &[&str]) -> BTreeMap<&'a str, &'a Value> {
+        let all = value.as_object().into_iter().flatten();
+        all.map(|(name, value)| (name.as_str(), value))
+            .filter(|(name, _)| !left_out.contains(name))
+            .collect()
+    }
+    fields(one, left_out) == fields(other, left_out)
 }
 
 fn patched(live: &Value, change: impl FnOnce(&mut Value)) -> Value {

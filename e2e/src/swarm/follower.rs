@@ -69,7 +69,7 @@ where
         let mut list = match self.ask(cluster, "limit=500") {
             Answer::Whole { code: 200, body } => body,
             Answer::Whole { code, .. } => return self.refused(code),
-            Answer::Watch(_) | Answer::Lost => return Followed::Something,
+            Answer::Watch(_) | Answer::Document(_) | Answer::Lost => return Followed::Something,
         };
         let items = match list["items"].take() {
             Value::Array(items) => items,
@@ -93,7 +93,7 @@ where
         match self.ask(cluster, &query) {
             Answer::Watch(watch) => self.watch = Some(*watch),
             Answer::Whole { code, .. } => return self.refused(code),
-            Answer::Lost => {}
+            Answer::Document(_) | Answer::Lost => {}
         }
         Followed::Something
     }

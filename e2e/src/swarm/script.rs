@@ -196,7 +196,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
     for what in first(&mut draw, clusters) {
         push(&mut steps, &mut draw, what, turns);
     }
-    if draw.percent(40) {
+    if draw.percent(30) {
         push(&mut steps, &mut draw, What::Rest(false), turns);
     }
     turns = TURNS_MAX;
@@ -210,7 +210,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
             };
             push(&mut steps, &mut draw, what, turns);
         }
-        let restart = round == rounds && draw.percent(50);
+        let restart = round == rounds && draw.percent(33);
         push(&mut steps, &mut draw, What::Rest(restart), turns);
     }
     Script {
