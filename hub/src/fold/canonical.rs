@@ -172,3 +172,15 @@ fn protocol_number(protocol: Protocol) -> u64 {
         Protocol::Sctp => 3,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_and_protocols_are_told_apart() {
+        assert_ne!(family_number(IpFamily::V4), family_number(IpFamily::V6));
+        let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].map(protocol_number);
+        assert_eq!(protocols, [1, 2, 3]);
+    }
+}

@@ -143,11 +143,6 @@ impl Member {
         &self.cluster_fingerprint
     }
 
-    /// The fingerprint that an operator admitted for its next Hello.
-    pub fn next_cluster_fingerprint(&self) -> Option<&str> {
-        self.next_cluster_fingerprint.as_deref()
-    }
-
     /// The admitted keys; none after the membership ended.
     pub fn keys(&self) -> &BTreeSet<KeyFingerprint> {
         &self.keys

@@ -2,7 +2,7 @@
 
 use shared::model::{Export, Fact, Revision, ServiceType};
 
-use super::world::{cluster, export, exported, given_members, service, slice};
+use super::world::{cluster, export, exported, given_members, port, service, slice};
 use crate::fold::{Command, LosingValue};
 
 #[test]
@@ -57,6 +57,30 @@ fn an_import_is_explained_by_recorded_revisions() {
 }
 
 #[test]
+fn the_ports_of_an_import_are_those_of_all_its_exports() {
+    let other = Export {
+        ports: vec![port("grpc", 90)],
+        ..export(2)
+    };
+    let world = given_members(&["east", "west"])
+        .and("east", exported(export(1)))
+        .and("west", exported(other));
+    let decisions = world.state.explain(&service("shop/cart")).decisions;
+    let ports = decisions
+        .iter()
+        .find(|decision| decision.property == "ports")
+        .unwrap();
+    assert_eq!(&*ports.value, "http 80/TCP, grpc 90/TCP");
+    assert_eq!(&*ports.losers[0].value, "grpc 90/TCP");
+    let alone = given_members(&["east"]).and("east", exported(export(1)));
+    let summary = alone.state.explain(&service("shop/cart")).summary;
+    assert!(
+        summary.contains("exported by east alone (recorded at revision 2); no conflict"),
+        "{summary}"
+    );
+}
+
+#[test]
 fn a_missing_import_is_explained_by_what_ended_it() {
     let never = given_members(&["east"]).and("east", slice("one", &["http"]));
     let summary = never.state.explain(&service("shop/cart")).summary;
@@ -74,6 +98,7 @@ fn a_missing_import_is_explained_by_what_ended_it() {
         summary,
         "shop/cart is not imported: its last export was removed (revision 3)."
     );
+    let exporting_again = exporting.clone();
     let left = exporting.after(Command::Leave {
         cluster: cluster("east"),
     });
@@ -83,4 +108,13 @@ fn a_missing_import_is_explained_by_what_ended_it() {
         "shop/cart is not imported: its last exporter east left the clusterset (revision 3)."
     );
     assert!(explanation.candidates.is_empty() && explanation.decisions.is_empty());
+    let evicted = exporting_again.after(Command::Evict {
+        cluster: cluster("east"),
+        operator: "alice".into(),
+    });
+    let summary = evicted.state.explain(&service("shop/cart")).summary;
+    assert_eq!(
+        summary,
+        "shop/cart is not imported: its last exporter east was evicted (revision 3)."
+    );
 }

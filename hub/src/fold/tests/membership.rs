@@ -1,9 +1,11 @@
 //! Who is admitted, who is refused with which advice, and what an end of membership takes along.
 
-use shared::model::{Fact, Revision, sync::SourceState};
+use shared::model::{Event, Fact, Revision, sync::SourceState};
 
 use super::world::{admit, cluster, export, exported, given_members, key, observe, service, slice};
-use crate::fold::{AdmissionRefusal, Command, DerivedKey, MemberStatus, REFUSED_KEYS_MAX, Rejection};
+use crate::fold::{
+    AdmissionRefusal, Command, DerivedKey, MEMBERS_MAX, MemberStatus, REFUSED_KEYS_MAX, Rejection, apply,
+};
 
 fn rekey(name: &str, key_number: Option<u8>, fingerprint: Option<&str>) -> Command {
     Command::Rekey {
@@ -90,11 +92,44 @@ fn a_changed_fingerprint_is_refused_until_admitted_and_then_begins_an_incarnatio
     let member = world.state.member(&cluster("east")).unwrap();
     assert_eq!(member.incarnation(), Revision(4));
     assert_eq!(member.cluster_fingerprint(), "b");
-    assert_eq!(member.next_cluster_fingerprint(), None);
+    assert_eq!(member.next_cluster_fingerprint, None);
     assert!(
         world.import().is_some(),
         "facts stay until the new incarnation has listed"
     );
+    let world = world.and("east", exported(export(2)));
+    let incarnations: Vec<Revision> = world.events.iter().map(|event| event.incarnation).collect();
+    assert_eq!(incarnations, [1, 1, 1, 4, 4].map(Revision));
+}
+
+#[test]
+fn a_clusterset_has_a_bounded_number_of_members() {
+    let mut world = given_members(&["east"]);
+    let member = world.state.member(&cluster("east")).unwrap().clone();
+    let others = (1..MEMBERS_MAX - 1).map(|number| (cluster(&format!("c{number}")), member.clone()));
+    world.state.members.extend(others);
+    world.carry_out(&admit("last", 2, "a")).unwrap();
+    let rejection = world.when(admit("one-too-many", 3, "b")).then_rejected();
+    refused_admission(
+        rejection,
+        AdmissionRefusal::TooManyMembers,
+        "re-use the id of a cluster that left",
+    );
+}
+
+#[test]
+fn an_event_of_a_stranger_changes_nothing() {
+    let mut world = given_members(&["east"]).and("east", exported(export(1)));
+    let stranger = Event {
+        cluster: Some(cluster("north")),
+        revision: Revision(3),
+        ..world.events[1].clone()
+    };
+    let before = world.state.clone();
+    assert_eq!(apply(&mut world.state, &stranger), []);
+    assert!(world.state.member(&cluster("north")).is_none());
+    assert_eq!(world.state.exporters(&service("shop/cart")).count(), 1);
+    assert_eq!(world.state.members(), before.members());
 }
 
 #[test]
@@ -125,11 +160,20 @@ fn a_key_of_an_ended_membership_stays_refused_and_a_new_one_re_uses_the_id() {
 fn an_id_with_too_many_refused_keys_is_not_used_again() {
     let mut world = given_members(&["east"]).after(leave("east"));
     let member = world.state.members.get_mut(&cluster("east")).unwrap();
-    for number in 0..REFUSED_KEYS_MAX {
+    for number in member.refused_keys.len()..REFUSED_KEYS_MAX {
         let mut bytes = [9; 32];
         bytes[..8].copy_from_slice(&(number as u64).to_be_bytes());
         member.refused_keys.insert(shared::model::KeyFingerprint(bytes));
     }
+    let mut almost = world.clone();
+    let refused = &mut almost
+        .state
+        .members
+        .get_mut(&cluster("east"))
+        .unwrap()
+        .refused_keys;
+    refused.pop_first();
+    almost.carry_out(&admit("east", 2, "a")).unwrap();
     let rejection = world.when(admit("east", 2, "a")).then_rejected();
     refused_admission(
         rejection,
