@@ -301,6 +301,11 @@ impl View {
         let start = last.map_or(Bound::Unbounded, Bound::Excluded);
         self.rooms.range((start, Bound::Unbounded)).map(|(room, _)| room)
     }
+
+    /// How many objects and tombstones there are.
+    pub fn len(&self) -> (usize, usize) {
+        (self.entries.len() - self.tombstones.len(), self.tombstones.len())
+    }
 }
 
 #[cfg(test)]

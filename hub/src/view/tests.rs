@@ -42,7 +42,7 @@ fn removal(revision: u64, name: &str) -> Publication {
     }
 }
 
-fn names_after(view: &View, revision: u64) -> Vec<u64> {
+fn revisions_after(view: &View, revision: u64) -> Vec<u64> {
     let from = ChangePosition::Revision(Revision(revision));
     view.changed_after(&from)
         .map(|(revision, _)| revision.0)
@@ -60,12 +60,12 @@ fn the_oldest_tombstones_go_and_the_floor_says_from_where_they_tell_all() {
         );
     }
     assert_eq!(
-        (view.tombstone_floor(), names_after(&view, 0)),
+        (view.tombstone_floor(), revisions_after(&view, 0)),
         (Revision(0), vec![1, 2, 3])
     );
     view.publish(cursor(5), vec![removal(4, "cart-4"), removal(5, "cart-5")], 3);
     assert_eq!(
-        (view.tombstone_floor(), names_after(&view, 0)),
+        (view.tombstone_floor(), revisions_after(&view, 0)),
         (Revision(2), vec![3, 4, 5])
     );
     assert!(
