@@ -3,6 +3,7 @@
 use shared::model::sync::{DesiredKey, SourceState};
 
 use super::*;
+use crate::plan::content::SliceContent;
 
 /// Everything that a plan takes away from a service: deletions and lost ports, clusters, types, IPs.
 #[track_caller]
@@ -331,4 +332,51 @@ fn slices_stay_while_the_winner_over_their_ports_may_be_missing() {
     other.clusters.remove(&cluster("west"));
     model.settle(&told(&sources, both(other, &[])));
     assert_eq!(model.slices(), before[..1]);
+}
+
+fn port_names(model: &Model, source: &str) -> Vec<Box<str>> {
+    let is_from = |slice: &&Ours<SliceContent>| slice.content.source_cluster == Some(cluster(source));
+    let mut slices = model.view.our_slices().map(|(_, slice)| slice);
+    let ports = slices.find(is_from).map(|slice| slice.content.ports.clone());
+    let mut names: Vec<Box<str>> = ports.into_iter().flatten().map(|port| port.name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_port_of_a_slice_stays_while_the_winner_over_it_may_be_missing() {
+    let ports = [port("http", 80), port("admin", 81)];
+    let mut of_west = slice("west", "b", "10.2.0.1");
+    of_west.ports.push(endpoint_port("admin", 8081));
+    let slices = [slice("east", "a", "10.1.0.1"), of_west.clone()];
+    let sources = [source("east", true), source("west", true)];
+    let mut model = Model::settled(&told(&sources, both(import(&ports, &["east", "west"]), &slices)));
+    // Without east, south's http wins: of west's ports only admin is eligible.
+    let mut other = import(&[port("http", 8080), port("admin", 81)], &["south"]);
+    other.clusters.insert(cluster("west"), vec![1]);
+    of_west.ports.remove(0);
+    let desired = |east_listed| {
+        let sources = ["west", "south"].map(|name| source(name, true));
+        let sources = [[source("east", east_listed)].as_slice(), &sources].concat();
+        told(&sources, both(other.clone(), &[of_west.clone()]))
+    };
+    model.settle(&desired(false));
+    assert_eq!(port_names(&model, "west"), ["admin".into(), "http".into()]);
+    model.settle(&desired(true));
+    assert_eq!(port_names(&model, "west"), ["admin".into()]);
+}
+
+#[test]
+fn a_port_without_a_name_that_nobody_wins_over_goes_with_its_slice() {
+    let unnamed = |source, name, address| {
+        let mut slice = slice(source, name, address);
+        slice.ports = vec![endpoint_port("", 8080)];
+        slice
+    };
+    let wanted = import(&[port("", 80)], &["east", "west"]);
+    let slices = [unnamed("east", "a", "10.1.0.1"), unnamed("west", "b", "10.2.0.1")];
+    let sources = |east_listed| [source("east", east_listed), source("west", true)];
+    let mut model = Model::settled(&told(&sources(true), both(wanted.clone(), &slices)));
+    model.settle(&told(&sources(false), both(wanted, &[])));
+    assert_eq!(model.slices(), [("east".to_owned(), "10.1.0.1".to_owned())]);
 }
