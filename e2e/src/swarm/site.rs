@@ -204,7 +204,11 @@ impl Site {
         if self.cluster.get(kind, &service.namespace, &name).is_some() {
             return;
         }
-        let metadata = json!({"namespace": &*service.namespace, "name": name});
+        let mut metadata = json!({"namespace": &*service.namespace, "name": name});
+        if named.namespace.is_multiple_of(2) {
+            // People copy manifests: the label alone makes nothing Tributary's.
+            metadata["labels"] = json!({MANAGED_BY: MANAGER});
+        }
         let object = match import {
             true => json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": kind, "metadata": metadata,
                 "spec": {"type": "ClusterSetIP", "ports": [{"port": 1}]}}),
@@ -227,7 +231,11 @@ impl Site {
 
     /// The objects that the agent made, of a kind.
     pub(super) fn ours(&self, kind: &str) -> Vec<Arc<Value>> {
-        let ours = |object: &Arc<Value>| object["metadata"]["labels"][MANAGED_BY] == json!(MANAGER);
+        let ours = |object: &Arc<Value>| {
+            let metadata = &object["metadata"];
+            let mut managers = metadata["managedFields"].as_array().into_iter().flatten();
+            metadata["labels"][MANAGED_BY] == MANAGER && managers.any(|entry| entry["manager"] == MANAGER)
+        };
         self.cluster.objects(kind).into_iter().filter(ours).collect()
     }
 
