@@ -193,7 +193,9 @@ pub fn draw(seed: u64, size: Size) -> Script {
     let classes = draw.number() | draw.number();
     let mut steps = Vec::new();
     let mut turns = FIRST_TURNS_MAX;
-    for what in first(&mut draw, clusters) {
+    let first = first(&mut draw, clusters);
+    let exported: Vec<(usize, Named)> = first.iter().filter_map(exported).collect();
+    for what in first {
         push(&mut steps, &mut draw, what, turns);
     }
     if draw.percent(30) {
@@ -205,7 +207,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
         let edits = draw.percent(67);
         for _ in 0..size.steps(&mut draw) {
             let what = match edits && draw.percent(60) {
-                true => edit(&mut draw, clusters),
+                true => edit(&mut draw, clusters, &exported),
                 false => fault(&mut draw, clusters, classes),
             };
             push(&mut steps, &mut draw, what, turns);
@@ -244,6 +246,13 @@ fn first(draw: &mut Draw, clusters: usize) -> Vec<What> {
     all
 }
 
+fn exported(what: &What) -> Option<(usize, Named)> {
+    match what {
+        What::Export(site, name) => Some((*site, *name)),
+        _ => None,
+    }
+}
+
 fn push(steps: &mut Vec<Step>, draw: &mut Draw, what: What, turns_max: u64) {
     let turns = match draw.percent(20) {
         true => 0,
@@ -263,19 +272,22 @@ fn named(draw: &mut Draw) -> Named {
     }
 }
 
-fn edit(draw: &mut Draw, clusters: usize) -> What {
-    let site = draw.index(clusters);
-    let name = named(draw);
+/// Mostly of what was `exported` first, for only what is there can change and go.
+fn edit(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)]) -> What {
+    let (site, name) = match exported.is_empty() || draw.percent(40) {
+        true => (draw.index(clusters), named(draw)),
+        false => exported[draw.index(exported.len())],
+    };
     match draw.below(100) {
-        0..=19 => What::Service(site, name, draw.small(SHAPES)),
-        20..=44 => What::Export(site, name),
-        45..=68 => What::Slice(site, name, draw.small(2), 1 + draw.small(3)),
-        69..=75 => What::Unexport(site, name),
-        76..=80 => What::RemoveSlice(site, name, draw.small(2)),
-        81..=85 => What::RemoveService(site, name),
-        86..=88 => What::RemoveNamespace(site, name.namespace),
-        89..=93 => What::Namespace(site, name.namespace),
-        94..=95 => What::Stranger(site, name, draw.percent(50)),
+        0..=14 => What::Service(site, name, draw.small(SHAPES)),
+        15..=34 => What::Export(site, name),
+        35..=53 => What::Slice(site, name, draw.small(2), 1 + draw.small(3)),
+        54..=66 => What::Unexport(site, name),
+        67..=75 => What::RemoveSlice(site, name, draw.small(2)),
+        76..=82 => What::RemoveService(site, name),
+        83..=86 => What::RemoveNamespace(site, name.namespace),
+        87..=92 => What::Namespace(site, name.namespace),
+        93..=95 => What::Stranger(site, name, draw.percent(50)),
         96..=97 => What::RemoveStranger(site, name, draw.percent(50)),
         _ => What::Drift(site, draw.small(u8::MAX)),
     }
