@@ -61,6 +61,12 @@ pub(crate) struct Store {
     history: VecDeque<Change>,
     /// Watches may start at this revision or later.
     oldest: u64,
+    /// Of every object that is there.
+    uids: BTreeSet<String>,
+    /// Where objects that have owners were written since garbage was collected.
+    dependents: BTreeSet<Place>,
+    /// An object was removed since then: anything may be garbage.
+    removed: bool,
 }
 
 impl Store {
@@ -75,6 +81,9 @@ impl Store {
             revision: FIRST_REVISION,
             history: VecDeque::new(),
             oldest: FIRST_REVISION,
+            uids: BTreeSet::new(),
+            dependents: BTreeSet::new(),
+            removed: false,
         }
     }
 
@@ -110,6 +119,7 @@ impl Store {
         if let Some(object) = &new {
             self.objects.insert(place.clone(), object.clone());
         }
+        self.note_for_garbage(&place, old.as_deref(), new.as_deref());
         let answer = new.clone().or_else(|| old.clone()).unwrap_or_default();
         self.history.push_back(Change {
             revision: self.revision,
@@ -265,19 +275,31 @@ impl Store {
         }
     }
 
+    fn note_for_garbage(&mut self, place: &Place, old: Option<&Value>, new: Option<&Value>) {
+        let (was, is) = (old.and_then(uid), new.and_then(uid));
+        if was != is {
+            was.map(|uid| self.uids.remove(uid));
+            is.map(|uid| self.uids.insert(uid.to_owned()));
+        }
+        if new.is_some_and(|object| owners(object).next().is_some()) {
+            self.dependents.insert(place.clone());
+        }
+        self.removed |= was.is_some() && was != is;
+    }
+
+    /// Deletes what has owners of which none is there; looks at everything only when something was removed.
     fn collect_garbage(&mut self) {
-        let uids: BTreeSet<&str> = self
-            .objects
-            .values()
-            .filter_map(|object| object["metadata"]["uid"].as_str())
-            .collect();
-        let lives = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| uids.contains(uid));
-        let garbage: Vec<Place> = self
-            .objects
-            .iter()
-            .filter(|(_, object)| owners(object).next().is_some() && !owners(object).any(lives))
-            .map(|(place, _)| place.clone())
-            .collect();
+        let dependents = std::mem::take(&mut self.dependents);
+        let looked_at: Box<dyn Iterator<Item = &Place>> = match std::mem::take(&mut self.removed) {
+            true => Box::new(self.objects.keys()),
+            false => Box::new(dependents.iter()),
+        };
+        let lives = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| self.uids.contains(uid));
+        let is_garbage = |place: &&Place| {
+            let object = self.objects.get(*place);
+            object.is_some_and(|object| owners(object).next().is_some() && !owners(object).any(lives))
+        };
+        let garbage: Vec<Place> = looked_at.filter(is_garbage).cloned().collect();
         self.delete_all(garbage);
     }
 
@@ -301,6 +323,10 @@ impl Store {
 pub(crate) fn place_of(key: &str, object: &Value) -> Place {
     let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
     (key.to_owned(), text("namespace"), text("name"))
+}
+
+fn uid(object: &Value) -> Option<&str> {
+    object["metadata"]["uid"].as_str()
 }
 
 fn owners(object: &Value) -> impl Iterator<Item = &Value> {
