@@ -76,14 +76,15 @@ fn derived_content_is_the_same_under_any_interleaving_and_histories_cover_what_m
     });
     result.unwrap();
     assert_eq!(few.get(), 0, "every case has at least three clusters");
-    for (what, cell) in [
-        ("a conflict", &conflicts),
-        ("equal timestamps", &equal_timestamps),
-        ("removal and re-creation with a new uid", &recreated),
-        ("loss and return", &returned),
+    // One case in so many at least; each happens about twice as often as that, so that chance fails nothing.
+    for (what, cell, one_in) in [
+        ("a conflict", &conflicts, 2),
+        ("equal timestamps", &equal_timestamps, 4),
+        ("removal and re-creation with a new uid", &recreated, 4),
+        ("loss and return", &returned, 4),
     ] {
         assert!(
-            cell.get() * 2 >= CASES,
+            cell.get() * one_in >= CASES,
             "{what}: in {} of {CASES} cases",
             cell.get()
         );
