@@ -188,6 +188,26 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_stated_while_one_kind_is_not_listed() {
+        let hide: [fn(&Watches); 4] = [
+            |watches| watches.namespaces.unlisted(),
+            |watches| watches.services.unlisted(),
+            |watches| watches.slices.unlisted(),
+            |watches| watches.exports.unlisted(),
+        ];
+        for (number, hide) in hide.into_iter().enumerate() {
+            let (watches, service, export) = cluster();
+            list(&watches.exports, &[export]);
+            hide(&watches);
+            let mut outbox = Outbox::new(removal);
+            let mut observer = Observer::new(NamespaceDenyList::default());
+            let stated = observer.services_changed([service], &watches, &mut outbox);
+            let known = (stated, outbox.is_complete(ListingGroup::Exports));
+            assert_eq!(known, (false, false), "kind {number}");
+        }
+    }
+
+    #[test]
     fn an_export_that_went_while_its_kind_was_not_served_is_removed_when_it_is_served_again() {
         let (watches, service, export) = cluster();
         let mut outbox = Outbox::new(removal);
