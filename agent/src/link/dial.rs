@@ -201,7 +201,7 @@ impl Link {
             begun = Some(Session::begin(
                 introduction,
                 known,
-                &interest,
+                interest,
                 &mut outbox,
                 desired,
                 held,
@@ -230,7 +230,6 @@ impl Link {
             outgoing,
             incoming,
             clock,
-            interest,
             generation,
         };
         stream.drive(drain).await
@@ -269,7 +268,6 @@ struct Stream<'a> {
     outgoing: mpsc::Sender<v1::AgentMessage>,
     incoming: Streaming<v1::HubMessage>,
     clock: Instant,
-    interest: Interest,
     generation: &'a mut u64,
 }
 
@@ -393,36 +391,12 @@ impl Stream<'_> {
 
     /// Namespaces that came or went since the interest was last stated.
     fn follow_namespaces(&mut self) {
-        let Namespaces::Only(known) = &self.interest.namespaces else {
-            return;
-        };
         let present = self.link.namespaces();
-        if present == *known {
-            return;
-        }
-        let changes: Vec<(Box<str>, bool)> = present
-            .difference(known)
-            .map(|name| (name.clone(), true))
-            .chain(known.difference(&present).map(|name| (name.clone(), false)))
-            .collect();
-        *self.generation += 1;
-        let generation = *self.generation;
+        let (session, generation) = (&mut self.session, &mut *self.generation);
         self.link.apply.feed(|desired| {
-            for (namespace, exists) in &changes {
-                match exists {
-                    true => desired.namespace_added(generation, namespace),
-                    false => desired.namespace_removed(namespace),
-                }
-            }
+            session.follow_namespaces(present, generation, desired);
             Touched::none()
         });
-        for (namespace, exists) in &changes {
-            self.session.interest_changed(generation, namespace, *exists);
-        }
-        self.interest = Interest {
-            generation: *self.generation,
-            namespaces: Namespaces::Only(present),
-        };
     }
 
     async fn say_goodbye(&mut self) {

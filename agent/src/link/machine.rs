@@ -5,7 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use shared::model::{
     Epoch, FactKey, ListingGroup,
-    sync::{AgentMessage, CHUNK_BYTES, DesiredItem, Hello, HubMessage, Interest, PROTOCOL_VERSION, Welcome},
+    sync::{
+        AgentMessage, CHUNK_BYTES, DesiredItem, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION,
+        Welcome,
+    },
 };
 
 use crate::{
@@ -86,7 +89,8 @@ pub struct Session {
     heard_at: u64,
     said_at: u64,
     pongs: VecDeque<u64>,
-    interest: InterestChange,
+    interest: Interest,
+    untold: InterestChange,
     known_epoch: Option<Epoch>,
 }
 
@@ -97,10 +101,9 @@ struct Limits {
     unacknowledged_max: usize,
 }
 
-/// Namespaces that came or went and were not told yet, and the interest's generation since.
+/// Namespaces that came or went and were not told yet.
 #[derive(Debug, Default)]
 struct InterestChange {
-    generation: u64,
     added: BTreeSet<Box<str>>,
     removed: BTreeSet<Box<str>>,
 }
@@ -110,7 +113,7 @@ impl Session {
     pub fn begin(
         introduction: &Introduction,
         known_epoch: Option<Epoch>,
-        interest: &Interest,
+        interest: Interest,
         outbox: &mut Outbox,
         desired: &mut Desired,
         sources_held: BTreeSet<shared::model::ClusterId>,
@@ -118,7 +121,7 @@ impl Session {
     ) -> (Self, Hello) {
         outbox.begin_session();
         // The desired state must know the interest before its cursor says anything about it.
-        desired.interest(interest);
+        desired.interest(&interest);
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,
             features: 0,
@@ -138,21 +141,42 @@ impl Session {
             heard_at: now,
             said_at: now,
             pongs: VecDeque::new(),
-            interest: InterestChange::default(),
+            interest,
+            untold: InterestChange::default(),
             known_epoch,
         };
         (session, hello)
     }
 
-    /// A namespace came or went; `generation` is the interest's new one.
-    pub fn interest_changed(&mut self, generation: u64, namespace: &str, exists: bool) {
-        self.interest.generation = generation;
-        let (into, out_of) = match exists {
-            true => (&mut self.interest.added, &mut self.interest.removed),
-            false => (&mut self.interest.removed, &mut self.interest.added),
+    /// The namespaces that are there now: what came and went since is told to the hub and to `desired`, under the
+    /// next `generation` of the interest. An interest in all of them never changes.
+    pub fn follow_namespaces(
+        &mut self,
+        present: BTreeSet<Box<str>>,
+        generation: &mut u64,
+        desired: &mut Desired,
+    ) {
+        let Namespaces::Only(known) = &self.interest.namespaces else {
+            return;
         };
-        out_of.remove(namespace);
-        into.insert(namespace.into());
+        if present == *known {
+            return;
+        }
+        *generation += 1;
+        for came in present.difference(known) {
+            desired.namespace_added(*generation, came);
+            self.untold.removed.remove(came);
+            self.untold.added.insert(came.clone());
+        }
+        for went in known.difference(&present) {
+            desired.namespace_removed(went);
+            self.untold.added.remove(went);
+            self.untold.removed.insert(went.clone());
+        }
+        self.interest = Interest {
+            generation: *generation,
+            namespaces: Namespaces::Only(present),
+        };
     }
 
     /// Takes a message of the hub.
@@ -240,14 +264,10 @@ impl Session {
             return Some(AgentMessage::Pong(nonce));
         }
         let limits = self.open?;
-        if !self.interest.added.is_empty() || !self.interest.removed.is_empty() {
-            let InterestChange {
-                generation,
-                added,
-                removed,
-            } = std::mem::take(&mut self.interest);
+        if !self.untold.added.is_empty() || !self.untold.removed.is_empty() {
+            let InterestChange { added, removed } = std::mem::take(&mut self.untold);
             return Some(AgentMessage::InterestChanged {
-                generation,
+                generation: self.interest.generation,
                 added,
                 removed,
             });

@@ -3,17 +3,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
     time::Duration,
 };
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use proto::v1;
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::world::{
     World,
@@ -28,8 +24,6 @@ const PAGE: u32 = 1_000;
 const NUMBERS: u32 = 100_000;
 /// How long it may take until enough is acknowledged.
 const ENOUGH_WAIT: Duration = Duration::from_secs(60);
-/// How often that is looked at: a kill is to come soon after.
-const ENOUGH_POLL: Duration = Duration::from_millis(1);
 
 /// Makes the `number`th fact.
 pub type Facts = fn(u32) -> anyhow::Result<Bytes>;
@@ -50,7 +44,7 @@ pub struct Reporters {
 
 /// Sessions that report, until the hub is gone.
 pub struct Reporting {
-    total: Arc<AtomicU64>,
+    total: watch::Receiver<u64>,
     members: JoinSet<anyhow::Result<(u64, u64)>>,
 }
 
@@ -69,14 +63,14 @@ impl Reporters {
 
     /// All of them begin to report.
     pub async fn start(&mut self, world: &World) -> anyhow::Result<Reporting> {
-        let total = Arc::new(AtomicU64::new(0));
+        let (adding, total) = watch::channel(0);
         let mut members = JoinSet::new();
         for name in &self.names {
             self.sessions += 1;
             let session = Session::open(world, name, self.sessions.into()).await?;
             // Numbers of its own, so that no fact equals an earlier one.
             let first = self.sessions.wrapping_mul(NUMBERS);
-            members.spawn(report(session, self.facts, first, total.clone()));
+            members.spawn(report(session, self.facts, first, adding.clone()));
         }
         Ok(Reporting { total, members })
     }
@@ -118,13 +112,13 @@ impl Reporters {
 impl Reporting {
     /// Waits until so many facts were acknowledged.
     pub async fn acknowledged(&self, count: u64) -> anyhow::Result<()> {
-        let enough = async {
-            while self.total.load(Ordering::Relaxed) < count {
-                tokio::time::sleep(ENOUGH_POLL).await;
-            }
-        };
+        let mut total = self.total.clone();
+        let enough = total.wait_for(|total| *total >= count);
         let waited = tokio::time::timeout(ENOUGH_WAIT, enough).await;
-        waited.with_context(|| format!("fewer than {count} facts were acknowledged"))
+        let too_few = || format!("fewer than {count} facts were acknowledged");
+        // The senders go when every session has broken.
+        waited.with_context(too_few)?.with_context(too_few)?;
+        Ok(())
     }
 
     /// Waits until every session broke, and says what was acknowledged by then.
@@ -138,7 +132,7 @@ async fn report(
     mut session: Session,
     facts: Facts,
     first: u32,
-    total: Arc<AtomicU64>,
+    total: watch::Sender<u64>,
 ) -> anyhow::Result<(u64, u64)> {
     let mut number = first;
     let mut before = 0;
@@ -149,7 +143,8 @@ async fn report(
             number = number.wrapping_add(1);
         }
         broken |= session.hear().await.is_err();
-        total.fetch_add(session.acknowledged() - before, Ordering::Relaxed);
+        let more = session.acknowledged() - before;
+        total.send_modify(|total| *total += more);
         before = session.acknowledged();
     }
     Ok((session.number, session.acknowledged()))

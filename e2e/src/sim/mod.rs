@@ -1,7 +1,7 @@
 //! Simulated clusters: one in-memory store each that answers as a kube-apiserver and its controllers would.
 //! Two fronts over one handler; no socket, process or disk unless `serve` is called. Never checks credentials.
 //!
-//! ```ignore
+//! ```text
 //! let east = SimCluster::new(SimConfig { name: "east".into(), ..SimConfig::default() })?;
 //! east.apply_yaml("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}")?;   // server-side apply, many documents
 //! let client = east.client();                         // a kube::Client without a socket

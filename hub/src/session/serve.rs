@@ -109,25 +109,16 @@ impl SyncService {
     }
 
     async fn check_cursor(&self, cursor: Option<Cursor>) -> Result<CursorCheck, Status> {
-        let Some(cursor) = cursor else {
-            return Ok(CursorCheck::Absent);
-        };
-        let (head, recent) = {
-            let view = self.view.read();
-            (view.head(), view.recent_head(cursor.revision))
-        };
-        if cursor.epoch != head.epoch {
-            return Ok(CursorCheck::OtherEpoch);
-        }
-        let hash = match recent {
-            Some(recent) => Some(recent.hash),
-            None => {
+        let known = CursorCheck::by_view(cursor, &self.view.read());
+        match known {
+            Ok(known) => Ok(known),
+            Err(cursor) => {
                 let question =
                     move |history: &dyn crate::log::History| history.hash_at(cursor.epoch, cursor.revision);
-                self.reader.ask(question).await.map_err(log_status)?
+                let hash = self.reader.ask(question).await.map_err(log_status)?;
+                Ok(CursorCheck::of_our_epoch(cursor, hash))
             }
-        };
-        Ok(CursorCheck::of_our_epoch(cursor, hash))
+        }
     }
 }
 

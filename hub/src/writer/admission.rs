@@ -13,6 +13,7 @@ use super::{
 use crate::{
     fold::{self, Command},
     session::machine::{Admission, HEARTBEAT_INTERVAL_MILLIS, SILENCE_MAX_MILLIS, UNACKNOWLEDGED_MAX},
+    view::View,
 };
 
 /// A Hello with what the certificate and the log say about it.
@@ -46,6 +47,19 @@ pub enum CursorCheck {
 }
 
 impl CursorCheck {
+    /// Judges a cursor by the epoch and the heads that the view knows. The error is a cursor of our epoch of which
+    /// only the log can tell.
+    pub fn by_view(cursor: Option<Cursor>, view: &View) -> Result<Self, Cursor> {
+        let Some(cursor) = cursor else {
+            return Ok(Self::Absent);
+        };
+        if cursor.epoch != view.head().epoch {
+            return Ok(Self::OtherEpoch);
+        }
+        let recent = view.recent_head(cursor.revision).ok_or(cursor)?;
+        Ok(Self::of_our_epoch(cursor, Some(recent.hash)))
+    }
+
     /// Judges a cursor of our epoch by the hash that the log has at its revision, if it has one.
     pub fn of_our_epoch(cursor: Cursor, on_record: Option<ChainHash>) -> Self {
         if on_record == Some(cursor.hash) {

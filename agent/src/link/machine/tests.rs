@@ -92,7 +92,7 @@ impl World {
         let (session, hello) = Session::begin(
             &introduction,
             known_epoch,
-            &interest,
+            interest,
             &mut outbox,
             &mut desired,
             BTreeSet::new(),
@@ -242,10 +242,19 @@ fn what_the_hub_sends_reaches_the_desired_state() {
 #[test]
 fn namespaces_that_came_or_went_are_told_once() {
     let mut world = World::open();
-    world.session.interest_changed(2, "bank", true);
-    world.session.interest_changed(3, "shop", false);
-    world.session.interest_changed(4, "shop", true);
-    world.session.interest_changed(5, "bank", false);
+    let mut generation = 1;
+    let mut follow = |world: &mut World, names: &[&str]| {
+        let present = names.iter().map(|&name| name.into()).collect();
+        world
+            .session
+            .follow_namespaces(present, &mut generation, &mut world.desired);
+    };
+    follow(&mut world, &["shop"]);
+    assert_eq!(world.say(START), [], "it is known");
+    follow(&mut world, &["bank", "shop"]);
+    follow(&mut world, &["bank"]);
+    follow(&mut world, &["bank", "shop"]);
+    follow(&mut world, &["shop"]);
     let told = |generation, added: &[&str], removed: &[&str]| {
         let names = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
         vec![AgentMessage::InterestChanged {
@@ -256,9 +265,9 @@ fn namespaces_that_came_or_went_are_told_once() {
     };
     assert_eq!(world.say(START), told(5, &["shop"], &["bank"]));
     assert_eq!(world.say(START), []);
-    world.session.interest_changed(6, "bank", true);
+    follow(&mut world, &["shop", "bank"]);
     assert_eq!(world.say(START), told(6, &["bank"], &[]));
-    world.session.interest_changed(7, "bank", false);
+    follow(&mut world, &["shop"]);
     assert_eq!(world.say(START), told(7, &[], &["bank"]));
 }
 

@@ -57,7 +57,7 @@ impl Agent {
             begun = Some(Session::begin(
                 introduction,
                 known,
-                &interest,
+                interest,
                 outbox,
                 desired,
                 held,
@@ -69,7 +69,6 @@ impl Agent {
         self.session = Some(Open {
             stream,
             machine,
-            interest,
             began_at: now,
         });
         let hello = wire::agent_message_to_proto(AgentMessage::Hello(Box::new(hello)));
@@ -190,33 +189,11 @@ impl Agent {
         }
         let present = self.namespaces();
         let Some(open) = &mut self.session else { return };
-        let Namespaces::Only(known) = &open.interest.namespaces else {
-            return;
-        };
-        if present == *known {
-            return;
-        }
-        let came = present.difference(known).map(|name| (name.clone(), true));
-        let went = known.difference(&present).map(|name| (name.clone(), false));
-        let changes: Vec<(Box<str>, bool)> = came.chain(went).collect();
-        self.generation += 1;
-        let generation = self.generation;
+        let (machine, generation) = (&mut open.machine, &mut self.generation);
         self.handle.feed(|desired| {
-            for (namespace, exists) in &changes {
-                match exists {
-                    true => desired.namespace_added(generation, namespace),
-                    false => desired.namespace_removed(namespace),
-                }
-            }
+            machine.follow_namespaces(present, generation, desired);
             Touched::none()
         });
-        for (namespace, exists) in &changes {
-            open.machine.interest_changed(generation, namespace, *exists);
-        }
-        open.interest = Interest {
-            generation,
-            namespaces: Namespaces::Only(present),
-        };
     }
 }
 

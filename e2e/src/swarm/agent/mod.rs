@@ -13,9 +13,7 @@ use agent::{
 };
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
-    model::{
-        ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, ListingGroup, ServiceKey, sync::Interest,
-    },
+    model::{ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, ListingGroup, ServiceKey},
     wire,
 };
 use tokio::runtime::Runtime;
@@ -55,7 +53,6 @@ pub(super) struct Agent {
 struct Open {
     stream: StreamId,
     machine: Session,
-    interest: Interest,
     began_at: u64,
 }
 

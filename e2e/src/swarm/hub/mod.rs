@@ -21,7 +21,7 @@ use prost::Message;
 use proto::v1;
 use shared::{
     model::{
-        ClusterId, Clusterset, Cursor, Epoch, KeyFingerprint, SessionId, UnixMillis,
+        ChainHash, ClusterId, Clusterset, Cursor, Epoch, KeyFingerprint, SessionId, UnixMillis,
         sync::{AgentMessage, HubMessage},
     },
     wire,
@@ -133,13 +133,15 @@ impl Hub {
         self.log.head()
     }
 
-    /// The position of `cursor` in this log, if it is on its history.
+    /// Whether `cursor` is on this log's history.
     pub(super) fn holds(&self, cursor: Cursor) -> bool {
+        self.hash_at(cursor) == Some(cursor.hash)
+    }
+
+    /// The chain hash that the log has where `cursor` stands.
+    fn hash_at(&self, cursor: Cursor) -> Option<ChainHash> {
         let question = move |history: &dyn log::History| history.hash_at(cursor.epoch, cursor.revision);
-        self.log
-            .reader()
-            .wait(question)
-            .is_ok_and(|hash| hash == Some(cursor.hash))
+        self.log.reader().wait(question).unwrap_or_default()
     }
 
     /// The clusters that have an open session, and those that have listed.
@@ -267,16 +269,8 @@ impl Hub {
     }
 
     fn check_cursor(&self, cursor: Option<Cursor>) -> CursorCheck {
-        let Some(cursor) = cursor else {
-            return CursorCheck::Absent;
-        };
-        if cursor.epoch != self.view.head().epoch {
-            return CursorCheck::OtherEpoch;
-        }
-        match self.holds(cursor) {
-            true => CursorCheck::OnHistory,
-            false => CursorCheck::Foreign,
-        }
+        let known = CursorCheck::by_view(cursor, &self.view);
+        known.unwrap_or_else(|cursor| CursorCheck::of_our_epoch(cursor, self.hash_at(cursor)))
     }
 
     fn ask_for_admission(&mut self, id: StreamId, at: Moment) {

@@ -47,7 +47,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         path: "hub/src/writer/admission.rs",
-        may_name: &["crate::fold", "crate::session::machine"],
+        may_name: &["crate::fold", "crate::session::machine", "crate::view"],
     },
     Room {
         path: "hub/src/writer/claims.rs",
