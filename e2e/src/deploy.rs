@@ -2,21 +2,17 @@
 //! Never: knows what is in them.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
-use kube::runtime::conditions::is_crd_established;
-use kube::runtime::wait::await_condition;
 use serde::Deserialize;
+
+use crate::definitions;
 
 /// The directories of `deploy/` in the order in which a member that also runs the hub installs them.
 pub const DIRECTORIES: [&str; 4] = ["crds", "hub", "agent", "coredns"];
-/// A definition that is not served after this long never will be.
-const ESTABLISHED_WAIT: Duration = Duration::from_secs(30);
 /// The field manager of whoever installs: not one of the programs under test.
 const INSTALLER: &str = "tributary-installer";
 
@@ -84,12 +80,7 @@ pub async fn install(client: &Client, directories: &[&str]) -> anyhow::Result<()
         .iter()
         .filter(|object| kind(object) == "CustomResourceDefinition")
     {
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let established = await_condition(definitions, name(object), is_crd_established());
-        let waiting = tokio::time::timeout(ESTABLISHED_WAIT, established);
-        waiting
-            .await
-            .with_context(|| format!("{} is never served", name(object)))??;
+        definitions::served(client, name(object)).await?;
     }
     Ok(())
 }

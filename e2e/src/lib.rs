@@ -2,6 +2,7 @@
 //! shipped.
 
 pub mod crash;
+mod definitions;
 pub mod demo;
 pub mod deploy;
 pub mod load;

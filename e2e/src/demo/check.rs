@@ -139,7 +139,7 @@ impl Check {
         let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: billing}}";
         objects::apply(client(&self.clients, "north")?, namespace).await?;
         let arrived = self.stage.until("billing/invoice is in north", |picture| {
-            picture.sources("north", &invoice()).contains("west")
+            picture.sources("north", &invoice()).contains("west") && picture.is_everywhere("west", &invoice())
         });
         arrived.await?;
         self.passed("billing/invoice reached north once north had the namespace, and not before");

@@ -9,6 +9,7 @@ use super::process::Process;
 use super::programs::{ASSETS_VARIABLE, Programs};
 use super::users::{self, ADMINISTRATORS, HARNESS_USER, User};
 use super::{Error, Options, Unavailable};
+use crate::definitions;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use std::path::{Path, PathBuf};
@@ -20,8 +21,6 @@ use tokio::time::Instant;
 const READY_WAIT: Duration = Duration::from_secs(120);
 /// How often it is asked: nothing tells from outside when it begins to listen.
 const READY_POLL: Duration = Duration::from_millis(50);
-/// A definition that is not served after this long never will be.
-const ESTABLISHED_WAIT: Duration = Duration::from_secs(30);
 /// The user that the cluster's controllers act as.
 const CONTROLLERS_USER: &str = "system:kube-controller-manager";
 
@@ -290,7 +289,7 @@ fn write_files(directory: &Path, authority: &Authority) -> Result<(), Error> {
     Ok(())
 }
 
-/// Creates the definitions and waits until each is served.
+/// Creates the definitions and waits until each is served and described.
 async fn install(client: &kube::Client, crds: &[CustomResourceDefinition]) -> Result<(), Error> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     for crd in crds {
@@ -298,16 +297,8 @@ async fn install(client: &kube::Client, crds: &[CustomResourceDefinition]) -> Re
     }
     for crd in crds {
         let name = crd.metadata.name.as_deref().unwrap_or_default();
-        let established = kube::runtime::conditions::is_crd_established();
-        let wait = kube::runtime::wait::await_condition(api.clone(), name, established);
-        match tokio::time::timeout(ESTABLISHED_WAIT, wait).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(Error::Usage(format!("waiting for {name} to be served: {error}"))),
-            Err(_) => {
-                let waited = ESTABLISHED_WAIT.as_secs();
-                return Err(Error::Usage(format!("{name} is not served after {waited} s")));
-            }
-        }
+        let served = definitions::served(client, name).await;
+        served.map_err(|error| Error::Usage(format!("{error:#}")))?;
     }
     Ok(())
 }
