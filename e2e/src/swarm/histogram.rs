@@ -30,6 +30,7 @@ pub const EXPECTED: &[&str] = &[
     "listing cut off",
     "namespace came",
     "namespace went",
+    "part stalled",
     "partition",
     "removal applied",
     "resume",

@@ -9,7 +9,7 @@ use super::{
     judge,
     laws::{self, Standing},
     network::Blocked,
-    script::Draw,
+    script::{Draw, Part, WATCHES},
     site::Site,
     world::World,
 };
@@ -22,6 +22,8 @@ const ROUNDS_MAX: usize = 250;
 const QUIET_ROUNDS: usize = 4;
 /// Turns of everybody within one round.
 const TURNS_OF_A_ROUND_MAX: usize = 200;
+/// The same while faults last: somebody who is refused again and again always has something to do.
+const TURNS_OF_A_TROUBLED_ROUND_MAX: usize = 20;
 
 impl World {
     /// Faults stop; everything comes to rest; every cluster is compared; a `restart` of all agents writes nothing.
@@ -69,7 +71,7 @@ impl World {
             self.install_crds(index);
             let site = &mut self.sites[index];
             site.cluster.faults().clear();
-            site.cuts = 0;
+            (site.cuts, site.stalled) = (0, None);
             // Those that lost the Lease have ended by now.
             for mut agent in site
                 .agents
@@ -84,7 +86,7 @@ impl World {
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             self.pass(ROUND_MILLIS);
-            let something = self.round()?;
+            let something = self.round(TURNS_OF_A_ROUND_MAX)?;
             quiet = if something { 0 } else { quiet + 1 };
             if quiet >= QUIET_ROUNDS && self.is_at_rest() {
                 return Ok(());
@@ -112,8 +114,14 @@ impl World {
                 .is_some_and(|hub| hub.is_idle() && hub.listed().len() == everybody)
     }
 
-    /// Everybody's turn, until nobody has anything to do at this moment.
-    fn round(&mut self) -> Result<bool, String> {
+    /// Everybody goes on as far as the present faults let them: what one of them does not know meets the whole rest.
+    pub(super) fn troubled_round(&mut self) -> Result<(), String> {
+        self.pass(ROUND_MILLIS);
+        self.round(TURNS_OF_A_TROUBLED_ROUND_MAX).map(drop)
+    }
+
+    /// Everybody's turn, so often until nobody has anything to do at this moment.
+    fn round(&mut self, turns_max: usize) -> Result<bool, String> {
         let mut any = false;
         for index in 0..self.sites.len() {
             if self.sites[index].agents.is_empty() {
@@ -124,7 +132,7 @@ impl World {
         if self.hub.is_none() {
             self.start_hub()?;
         }
-        for _ in 0..TURNS_OF_A_ROUND_MAX {
+        for _ in 0..turns_max {
             let something = self.sites_round()? | self.hub_round();
             any |= something;
             if !something {
@@ -135,25 +143,22 @@ impl World {
     }
 
     fn sites_round(&mut self) -> Result<bool, String> {
-        let (mut something, now) = (false, self.now);
-        let mut draw = Draw::new(now);
-        for (index, site) in self.sites.iter_mut().enumerate() {
-            for agent in &mut site.agents {
-                something |= agent.follow_all(&site.cluster, &mut self.seen);
-                something |= agent.observe();
-                if let (Some(stream), Some(hub)) =
-                    (agent.connect(index, &mut self.network, now), &mut self.hub)
+        let mut something = false;
+        let mut draw = Draw::new(self.now);
+        for index in 0..self.sites.len() {
+            for which in 0..self.sites[index].agents.len() {
+                for part in (0..WATCHES)
+                    .map(Part::Watch)
+                    .chain([Part::Observe, Part::Connect])
                 {
-                    hub.accept(stream, &site.name, now);
-                    something = true;
+                    something |= self.part_turn(index, which, part, &mut draw)?;
                 }
-                while agent.speak(&mut self.network, now, &mut self.trace) {
-                    something = true;
+                for part in [Part::Speak, Part::Listen] {
+                    while self.part_turn(index, which, part, &mut draw)? {
+                        something = true;
+                    }
                 }
-                while agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)? {
-                    something = true;
-                }
-                something |= agent.apply(&self.runtime, &mut draw);
+                something |= self.part_turn(index, which, Part::Apply, &mut draw)?;
             }
         }
         Ok(something)

@@ -15,6 +15,12 @@ pub const SHAPES: u8 = 8;
 const TURNS_MAX: u64 = 32;
 /// Turns after each step that makes the world, before anything goes wrong.
 const FIRST_TURNS_MAX: u64 = 12;
+/// Classes of faults; see `fault`.
+const CLASSES: u64 = 21;
+/// Rounds of everybody in one step, at most.
+const ROUNDS_MAX: u8 = 3;
+/// Watches of an agent; see `agent`.
+pub const WATCHES: u8 = 6;
 /// By how much a clock is wrong, in milliseconds.
 const SKEW_MILLIS_MAX: u64 = 10_000;
 /// How many services are exported at first, at most.
@@ -62,6 +68,23 @@ pub struct Named {
     pub service: u8,
 }
 
+/// What an agent does in turns of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    /// One of its watches, by index; see [`WATCHES`].
+    Watch(u8),
+    /// It states what its watches show.
+    Observe,
+    /// It opens a session.
+    Connect,
+    /// It says what its outbox holds.
+    Speak,
+    /// It reads what the hub says.
+    Listen,
+    /// It writes to its cluster.
+    Apply,
+}
+
 /// Something that happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
@@ -99,6 +122,8 @@ pub enum What {
     Errors(usize, u8, u8),
     /// Listings are cut off for a while.
     CutListings(usize, u8),
+    /// One part of the agents makes no progress, until another one does not or everything is mended.
+    Stall(usize, Part),
     /// The agent states a fact that only the hub may decide.
     Forge(usize),
     /// The agent's process is killed and started.
@@ -127,6 +152,8 @@ pub enum What {
     Skew(usize, i32),
     /// Time passes in which nobody does anything.
     Pass(u32),
+    /// Everybody goes on as far as the present faults let them, several times over.
+    Rounds(u8),
     /// Faults stop, everything comes to rest, and is compared; then, perhaps, all agents restart and write nothing.
     Rest(bool),
 }
@@ -189,8 +216,7 @@ impl Draw {
 pub fn draw(seed: u64, size: Size) -> Script {
     let mut draw = Draw::new(seed);
     let clusters = size.clusters(&mut draw);
-    // Not every world has every fault: rare ones must not always end in the shadow of common ones.
-    let classes = draw.number() | draw.number();
+    let classes = classes(&mut draw);
     let mut steps = Vec::new();
     let mut turns = FIRST_TURNS_MAX;
     let first = first(&mut draw, clusters);
@@ -219,6 +245,20 @@ pub fn draw(seed: u64, size: Size) -> Script {
         seed,
         clusters,
         steps,
+    }
+}
+
+/// Not every world has every fault, and some have few of them often: rare ones must not always end in the shadow of
+/// common ones, and what needs one fault twice must meet it twice.
+fn classes(draw: &mut Draw) -> u64 {
+    let (some, others) = (draw.number(), draw.number());
+    let classes = match draw.percent(50) {
+        true => some | others,
+        false => some & others,
+    };
+    match classes % (1 << CLASSES) {
+        0 => 1 << draw.below(CLASSES),
+        classes => classes,
     }
 }
 
@@ -293,11 +333,17 @@ fn edit(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)]) -> What {
     }
 }
 
-/// Faults by class; a class that the world does not have becomes time that passes.
+/// Faults by class, of those that the world has; now and then time passes, or everybody goes on in spite of them.
 fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
-    let (site, class) = (draw.index(clusters), draw.below(20));
-    if classes >> class & 1 == 0 {
-        return What::Pass(u32::try_from(draw.below(4_000)).unwrap_or_default());
+    if draw.percent(25) {
+        return match draw.percent(40) {
+            true => What::Pass(u32::try_from(draw.below(4_000)).unwrap_or_default()),
+            false => What::Rounds(1 + draw.small(ROUNDS_MAX)),
+        };
+    }
+    let (site, mut class) = (draw.index(clusters), draw.below(CLASSES));
+    while classes >> class & 1 == 0 {
+        class = (class + 1) % CLASSES;
     }
     match class {
         0 => What::DropWatches(site),
@@ -326,11 +372,22 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
             true => What::Skew(site, skew(draw)),
             false => What::Pass(3_000 + u32::try_from(draw.below(20_000)).unwrap_or_default()),
         },
+        19 => What::Stall(site, part(draw)),
         _ => match draw.below(4) {
             0 => What::RemoveCrd(site, draw.percent(50)),
             1 => What::InstallCrds(site),
             _ => What::Drift(site, draw.small(u8::MAX)),
         },
+    }
+}
+
+fn part(draw: &mut Draw) -> Part {
+    match draw.below(10) {
+        0..=4 => Part::Watch(draw.small(WATCHES)),
+        5 => Part::Observe,
+        6 | 7 => Part::Speak,
+        8 => Part::Listen,
+        _ => Part::Apply,
     }
 }
 

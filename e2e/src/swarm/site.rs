@@ -10,8 +10,9 @@ use shared::model::{ClusterId, ServiceKey, derived_name::derived_service_name};
 
 use super::{
     agent::{AGENT_NAMESPACE, Agent},
+    follower::Followed,
     histogram::Histogram,
-    script::{NAMESPACES, Named, SERVICES},
+    script::{NAMESPACES, Named, Part, SERVICES},
 };
 use crate::sim::{Crd, Fault, ManualClock, SimCluster, SimConfig};
 
@@ -29,6 +30,8 @@ pub(super) struct Site {
     pub(super) agents: Vec<Agent>,
     /// Listings that are still to be cut off.
     pub(super) cuts: u8,
+    /// The part of its agents that makes no progress at present.
+    pub(super) stalled: Option<Part>,
     /// Services of which people changed something since the last rest.
     pub(super) touched: BTreeSet<ServiceKey>,
     /// Strangers' objects, as they were made.
@@ -76,9 +79,24 @@ impl Site {
             clock,
             agents: Vec::new(),
             cuts: 0,
+            stalled: None,
             touched: BTreeSet::new(),
             strangers: BTreeMap::new(),
         })
+    }
+
+    /// One turn of one watch of one agent; whether anything came of it.
+    pub(super) fn follow(&mut self, agent: usize, watch: u8, seen: &mut Histogram) -> bool {
+        let cut = self.cuts > 0;
+        self.cuts = self.cuts.saturating_sub(1);
+        match self.agents[agent].follow(watch, &self.cluster, cut) {
+            Followed::Nothing => false,
+            Followed::Something => true,
+            Followed::CutOff => {
+                seen.count("listing cut off");
+                true
+            }
+        }
     }
 
     fn touch_namespace(&mut self, namespace: &str) {

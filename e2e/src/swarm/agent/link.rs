@@ -17,8 +17,11 @@ use shared::{
 };
 use tokio::runtime::Runtime;
 
-use super::{Agent, Histogram, Network, Open, StreamId};
-use crate::swarm::network::{IN_FLIGHT_MAX, Stream};
+use super::{Agent, Network, Open, StreamId};
+use crate::swarm::{
+    histogram::Histogram,
+    network::{IN_FLIGHT_MAX, Stream},
+};
 
 impl Agent {
     fn interest(&self, generation: u64) -> Interest {

@@ -20,7 +20,6 @@ use tokio::runtime::Runtime;
 
 use super::{
     follower::{Follow, Followed, Follower},
-    histogram::Histogram,
     network::{Network, StreamId},
     script::Draw,
 };
@@ -125,31 +124,9 @@ impl Agent {
     }
 
     /// One turn of one watch.
-    pub(super) fn follow(
-        &mut self,
-        index: usize,
-        cluster: &SimCluster,
-        cut: bool,
-        seen: &mut Histogram,
-    ) -> bool {
-        let index = index % self.followers.len();
-        match self.followers[index].turn(cluster, cut) {
-            Followed::Nothing => false,
-            Followed::Something => true,
-            Followed::CutOff => {
-                seen.count("listing cut off");
-                true
-            }
-        }
-    }
-
-    /// One turn of every watch.
-    pub(super) fn follow_all(&mut self, cluster: &SimCluster, seen: &mut Histogram) -> bool {
-        let mut any = false;
-        for index in 0..self.followers.len() {
-            any |= self.follow(index, cluster, false, seen);
-        }
-        any
+    pub(super) fn follow(&mut self, watch: u8, cluster: &SimCluster, cut: bool) -> Followed {
+        let index = usize::from(watch) % self.followers.len();
+        self.followers[index].turn(cluster, cut)
     }
 
     /// States what changed, once everything is known.

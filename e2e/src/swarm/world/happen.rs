@@ -38,6 +38,10 @@ impl World {
             }
             What::Errors(site, which, times) => self.sites[index(site)].errors(*which, *times, seen),
             What::CutListings(site, times) => self.sites[index(site)].cuts += times,
+            What::Stall(site, part) => {
+                self.sites[index(site)].stalled = Some(*part);
+                seen.count("part stalled");
+            }
             What::Forge(site) => self.sites[index(site)].agents.iter_mut().for_each(Agent::forge),
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
@@ -66,6 +70,11 @@ impl World {
             What::Pass(millis) => {
                 self.pass(u64::from(*millis));
                 self.seen.count("time passed");
+            }
+            What::Rounds(count) => {
+                for _ in 0..*count {
+                    self.troubled_round()?;
+                }
             }
             What::Rest(restart) => self.rest(*restart)?,
         }

@@ -1,6 +1,7 @@
 //! Whose turn it is, and what they do with it: both are drawn.
 
 use super::{Draw, RENEWS_PERCENT, TURN_MILLIS, World};
+use crate::swarm::script::{Part, WATCHES};
 
 impl World {
     /// One turn of somebody.
@@ -52,32 +53,49 @@ impl World {
         }
         let site = &mut self.sites[index];
         let which = draw.index(site.agents.len());
-        let now = self.now;
         if draw.percent(RENEWS_PERCENT) && site.agents[which].is_replaced(&site.cluster) {
             // It tried to renew its Lease, and found another holder.
             let mut agent = site.agents.remove(which);
             agent.disconnect(&mut self.network);
             return Ok(());
         }
-        let agent = &mut site.agents[which];
-        match draw.below(10) {
-            0..=2 => {
-                let cut = site.cuts > 0;
-                site.cuts = site.cuts.saturating_sub(1);
-                agent.follow(draw.index(6), &site.cluster, cut, &mut self.seen);
-            }
-            3 => drop(agent.observe()),
-            4 => {
-                if let (Some(stream), Some(hub)) =
-                    (agent.connect(index, &mut self.network, now), &mut self.hub)
-                {
-                    hub.accept(stream, &site.name, now);
-                }
-            }
-            5 => drop(agent.speak(&mut self.network, now, &mut self.trace)),
-            6 | 7 => drop(agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?),
-            _ => drop(agent.apply(&self.runtime, draw)),
+        let part = match draw.below(10) {
+            0..=2 => Part::Watch(draw.small(WATCHES)),
+            3 => Part::Observe,
+            4 => Part::Connect,
+            5 => Part::Speak,
+            6 | 7 => Part::Listen,
+            _ => Part::Apply,
+        };
+        self.part_turn(index, which, part, draw).map(drop)
+    }
+
+    /// One turn of one part of an agent, unless it is stalled; whether anything came of it.
+    pub(in crate::swarm) fn part_turn(
+        &mut self,
+        index: usize,
+        which: usize,
+        part: Part,
+        draw: &mut Draw,
+    ) -> Result<bool, String> {
+        let (site, now) = (&mut self.sites[index], self.now);
+        if site.stalled == Some(part) {
+            return Ok(false);
         }
-        Ok(())
+        let agent = &mut site.agents[which];
+        Ok(match part {
+            Part::Watch(watch) => site.follow(which, watch, &mut self.seen),
+            Part::Observe => agent.observe(),
+            Part::Connect => match (agent.connect(index, &mut self.network, now), &mut self.hub) {
+                (Some(stream), Some(hub)) => {
+                    hub.accept(stream, &site.name, now);
+                    true
+                }
+                _ => false,
+            },
+            Part::Speak => agent.speak(&mut self.network, now, &mut self.trace),
+            Part::Listen => agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?,
+            Part::Apply => agent.apply(&self.runtime, draw),
+        })
     }
 }
