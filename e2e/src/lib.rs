@@ -5,6 +5,7 @@ pub mod crash;
 mod definitions;
 pub mod demo;
 pub mod deploy;
+mod files;
 pub mod load;
 pub mod planted;
 pub mod real;

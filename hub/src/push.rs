@@ -23,6 +23,8 @@ const SCAN_MAX: usize = 20_000;
 pub struct Push {
     member: ClusterId,
     interest: Interest,
+    /// Bytes of items after which a message is full.
+    chunk_bytes: usize,
     stage: Stage,
     /// Namespaces that were added to the interest and not sent yet.
     added: VecDeque<(Box<str>, Option<DerivedKey>)>,
@@ -66,6 +68,7 @@ impl Push {
         Self {
             member,
             interest,
+            chunk_bytes: CHUNK_BYTES,
             stage: Stage::Begin,
             added: VecDeque::new(),
             position,
@@ -83,6 +86,15 @@ impl Push {
             told: Some(cursor),
             unsettled: false,
             ..Self::snapshot(member, interest)
+        }
+    }
+
+    /// The same with messages that are full after so many bytes of items, instead of [`CHUNK_BYTES`]. A message has
+    /// one item at least.
+    pub fn in_chunks_of(self, bytes: usize) -> Self {
+        Self {
+            chunk_bytes: bytes,
+            ..self
         }
     }
 
@@ -195,7 +207,7 @@ impl Push {
             unreachable!("called for a snapshot")
         };
         let (at, generation) = (*at, *generation);
-        let mut chunk = Chunk::default();
+        let mut chunk = Chunk::of(self.chunk_bytes);
         while let Some(current) = rooms.current(view) {
             if !covers(&self.interest, &current) {
                 rooms.advance();
@@ -220,7 +232,7 @@ impl Push {
     }
 
     fn next_added(&mut self, view: &View) -> HubMessage {
-        let mut chunk = Chunk::default();
+        let mut chunk = Chunk::of(self.chunk_bytes);
         let Some((namespace, last)) = self.added.front_mut() else {
             unreachable!("called for added namespaces")
         };
@@ -238,7 +250,7 @@ impl Push {
     }
 
     fn next_changes(&mut self, view: &View) -> Option<HubMessage> {
-        let mut chunk = Chunk::default();
+        let mut chunk = Chunk::of(self.chunk_bytes);
         while chunk.items.is_empty() {
             let whole = self.collect_changes(view, &mut chunk);
             if whole {
@@ -256,7 +268,7 @@ impl Push {
     fn collect_changes(&mut self, view: &View, chunk: &mut Chunk) -> bool {
         let mut last = None;
         for (passed, change) in view.changed_after(&self.position).enumerate() {
-            if chunk.bytes >= CHUNK_BYTES || passed >= SCAN_MAX {
+            if chunk.is_full() || passed >= SCAN_MAX {
                 break;
             }
             last = Some(change);
@@ -330,18 +342,30 @@ impl Rooms {
 }
 
 /// Items of one message.
-#[derive(Default)]
 struct Chunk {
     items: Vec<Bytes>,
     bytes: usize,
+    bytes_max: usize,
 }
 
 impl Chunk {
+    fn of(bytes_max: usize) -> Self {
+        Self {
+            items: Vec::new(),
+            bytes: 0,
+            bytes_max: bytes_max.max(1),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= self.bytes_max
+    }
+
     /// Adds the objects of a room after `last`; true when none is left.
     fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>) -> bool {
         let start = last.clone();
         for (key, entry) in view.objects(room, start.as_ref()) {
-            if self.bytes >= CHUNK_BYTES {
+            if self.is_full() {
                 return false;
             }
             self.push(entry.item.bytes());

@@ -1,7 +1,7 @@
 //! One kubeconfig with a context per cluster, made from one file for each, and clients made from it.
 //! It moves no secret anywhere else, and the file is its owner's only.
 
-use std::{collections::BTreeMap, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Context as _;
 use kube::{
@@ -9,7 +9,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use crate::world::MemberCluster;
+use crate::{files::write_private, world::MemberCluster};
 
 /// Joins the clusters' kubeconfigs under the clusters' names.
 pub(super) fn join<'a>(clusters: impl IntoIterator<Item = &'a MemberCluster>) -> anyhow::Result<Kubeconfig> {
@@ -43,19 +43,7 @@ pub(super) fn join<'a>(clusters: impl IntoIterator<Item = &'a MemberCluster>) ->
 /// Writes it for kubectl and for the demo's own commands.
 pub(super) fn write(kubeconfig: &Kubeconfig, path: &Path) -> anyhow::Result<()> {
     let text = serde_norway::to_string(kubeconfig).context("a kubeconfig as YAML")?;
-    private_file(path, text.as_bytes())
-}
-
-/// Writes a file that nobody else may read.
-pub(super) fn private_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    let written = std::fs::File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| file.write_all(content));
-    written.with_context(|| format!("cannot write {}", path.display()))
+    write_private(path, text.as_bytes())
 }
 
 /// A client for every context.

@@ -8,6 +8,7 @@ use kube::Client;
 
 use super::{args::CLUSTERS, directory::Place, kubeconfig, table::duration};
 use crate::{
+    files::write_private,
     real::{Fleet, Options, build, module::Module},
     world::{Backend, World},
 };
@@ -54,10 +55,10 @@ impl Setting {
         let world = World::start(&place.world(), &backend, &CLUSTERS).await?;
         for name in ["ca.crt", "operator.crt", "operator.key"] {
             let content = std::fs::read(world.certificate(name))?;
-            kubeconfig::private_file(&place.file(name), &content)?;
+            write_private(&place.file(name), &content)?;
         }
         let address = format!("{}\n", world.hub_address);
-        kubeconfig::private_file(&place.file("hub.addr"), address.as_bytes())?;
+        write_private(&place.file("hub.addr"), address.as_bytes())?;
         kubeconfig::write(&kubeconfig::join(world.clusters.values())?, &place.kubeconfig())?;
         let clients = kubeconfig::clients(&place.kubeconfig()).await?;
         Ok(Running {

@@ -2,7 +2,6 @@
 //! Never: outlives this process: the child is this binary again, which ends when its standard input closes.
 
 use std::{
-    io::Write,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::Stdio,
@@ -22,7 +21,10 @@ use tokio::{
     sync::watch,
 };
 
-use crate::world::child::{ROLE_VARIABLE, Role};
+use crate::{
+    files::write_private,
+    world::child::{ROLE_VARIABLE, Role},
+};
 
 use super::{
     cores::{Cores, Place},
@@ -70,7 +72,7 @@ impl Setup {
         let pem = setup.issue(&subject)?;
         for (name, bytes) in [("hub.crt", pem.cert), ("hub.key", pem.key), ("ca.crt", pem.ca)] {
             let path = setup.directory.join(name);
-            write_private(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+            write_private(&path, &bytes)?;
         }
         Ok(setup)
     }
@@ -99,18 +101,6 @@ impl Setup {
         std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(path)
     }
-}
-
-/// Writes a file that only we may read.
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = std::fs::OpenOptions::new();
-    options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?
-        .write_all(bytes)
 }
 
 /// What a hub has said since it started.

@@ -224,7 +224,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
     for what in first {
         push(&mut steps, &mut draw, what, turns);
     }
-    if draw.percent(30) {
+    if draw.percent(50) {
         push(&mut steps, &mut draw, What::Rest(false), turns);
     }
     turns = TURNS_MAX;

@@ -36,6 +36,8 @@ use anyhow::Context;
 use hub::certs::{CertificateAuthority, Subject, Validity};
 use shared::model::{ClusterId, Clusterset};
 
+use crate::files::write_private;
+
 pub use self::{
     child::Role,
     clusters::{Backend, Kind, MemberCluster, USER_AGENT},
@@ -114,7 +116,10 @@ impl World {
     pub fn issue(&self, name: &str, subject: &Subject) -> anyhow::Result<()> {
         let issued = self.authority.issue(subject, Validity::days_from_now(30))?;
         fs::write(self.certificate(&format!("{name}.crt")), &issued.certificate_pem)?;
-        fs::write(self.certificate(&format!("{name}.key")), &issued.key_pem)?;
+        write_private(
+            &self.certificate(&format!("{name}.key")),
+            issued.key_pem.as_bytes(),
+        )?;
         Ok(())
     }
 

@@ -259,6 +259,8 @@ fn many_changes_come_in_bounded_messages() {
     let mut push = Push::snapshot(member(), interest(1, &["shop"]));
     assert!(matches!(push.next(&view), Some(HubMessage::SnapshotBegin { .. })));
     assert_eq!(sizes(&mut push, &view), [2, 2, 1], "a snapshot has every key");
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(0)).in_chunks_of(1);
+    assert_eq!(sizes(&mut push, &view), [1; 5], "a message has one item at least");
 }
 
 #[test]

@@ -113,6 +113,8 @@ pub struct Admission {
     pub resume: Option<Cursor>,
     /// Clusters whose objects the member holds and this hub knows nothing of.
     pub unknown_sources: Vec<ClusterId>,
+    /// Bytes of objects after which a message to the member is full.
+    pub chunk_bytes: usize,
 }
 
 /// The machine.
@@ -295,6 +297,7 @@ impl Session {
             Some(cursor) => Push::resume(self.member.clone(), interest, cursor),
             None => Push::snapshot(self.member.clone(), interest),
         };
+        let push = push.in_chunks_of(admission.chunk_bytes);
         let wanted = |wanted: bool| wanted.then(BTreeSet::new);
         self.listings = Listings {
             exports: wanted(admission.welcome.list_exports),

@@ -3,7 +3,7 @@
 
 use shared::model::{
     ChainHash, ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId,
-    sync::{Hello, PROTOCOL_VERSION, Welcome},
+    sync::{CHUNK_BYTES, Hello, PROTOCOL_VERSION, Welcome},
 };
 
 use super::{
@@ -231,6 +231,7 @@ impl Core {
             welcome,
             resume,
             unknown_sources: hello.sources_held.iter().filter(unknown).cloned().collect(),
+            chunk_bytes: CHUNK_BYTES,
         }
     }
 

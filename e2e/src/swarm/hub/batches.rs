@@ -4,12 +4,16 @@
 use hub::{
     fold::TOMBSTONES_MAX,
     log::{self, Log},
+    session::machine::Admission,
     wire as hub_wire,
     writer::{Batch, NotAdmitted, Reply, Token, view_of},
 };
 use shared::model::SessionId;
 
 use super::{Asking, HOLDER_ANSWER_MILLIS, Histogram, Hub, HubSession, Moment, Network, StreamId, lock};
+
+/// Bytes of objects after which a message is full: worlds are small, and their snapshots are to take several.
+const CHUNK_BYTES: usize = 300;
 
 impl Hub {
     /// Hands the batch to the log. What it did is released when it is synced.
@@ -66,7 +70,10 @@ impl Hub {
                     });
                     session.admitted = Some(admission.welcome.session);
                     session.request = None;
-                    session.machine.on_admitted(*admission);
+                    session.machine.on_admitted(Admission {
+                        chunk_bytes: CHUNK_BYTES,
+                        ..*admission
+                    });
                 }
                 Reply::NotAdmitted(token, why) => self.not_admitted(token, why, network, at),
                 Reply::Acknowledged(session, sequence) => {

@@ -3,7 +3,7 @@
 use shared::{
     model::{
         ChainHash, Epoch, Revision, ServiceKey, SessionId, UnixMillis,
-        sync::{Interest, RefusalReason, Source, SourceState},
+        sync::{CHUNK_BYTES, Interest, RefusalReason, Source, SourceState},
     },
     wire::encode_fact,
 };
@@ -51,6 +51,7 @@ fn admission(list_exports: bool) -> Admission {
         welcome,
         resume: None,
         unknown_sources: Vec::new(),
+        chunk_bytes: CHUNK_BYTES,
     }
 }
 
