@@ -12,7 +12,7 @@ pub const SERVICES: [&str; 2] = ["cart", "user"];
 /// Shapes that a Service can have; see `site`.
 pub const SHAPES: u8 = 8;
 /// Turns after a step.
-const TURNS_MAX: u64 = 32;
+const TURNS_MAX: u64 = 28;
 /// Turns after each step that makes the world, before anything goes wrong.
 const FIRST_TURNS_MAX: u64 = 12;
 /// Classes of faults; see `fault`.
@@ -224,7 +224,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
     for what in first {
         push(&mut steps, &mut draw, what, turns);
     }
-    if draw.percent(50) {
+    if draw.percent(40) {
         push(&mut steps, &mut draw, What::Rest(false), turns);
     }
     turns = TURNS_MAX;

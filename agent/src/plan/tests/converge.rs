@@ -191,11 +191,7 @@ fn fields_that_the_served_schema_lacks_are_left_out() {
     config.served.conditions = false;
     config.served.internal_traffic_policy = false;
     let mut model = Model::new();
-    while let actions @ [_, ..] = &plan(&desired, &model.view, &config, &key()).actions[..] {
-        for action in actions.iter().cloned() {
-            model.perform(action);
-        }
-    }
+    model.settle_with(&desired, &config);
     let import = model.import();
     assert!(!import.status.endpoint_slice_objects && import.status.ready.is_none());
     assert_eq!(import.content.policies.internal_traffic_policy, None);

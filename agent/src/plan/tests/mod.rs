@@ -249,8 +249,13 @@ impl Model {
     /// Plans and performs until nothing is left to do.
     #[track_caller]
     fn settle(&mut self, desired: &Desired) -> Plan {
+        self.settle_with(desired, &config())
+    }
+
+    #[track_caller]
+    fn settle_with(&mut self, desired: &Desired, config: &LocalConfig) -> Plan {
         for _ in 0..8 {
-            let plan = plan(desired, &self.view, &config(), &key());
+            let plan = plan(desired, &self.view, config, &key());
             if plan.is_settled() {
                 return plan;
             }
@@ -258,7 +263,7 @@ impl Model {
                 self.perform(action);
             }
         }
-        panic!("no fixpoint: {:#?}", plan(desired, &self.view, &config(), &key()));
+        panic!("no fixpoint: {:#?}", plan(desired, &self.view, config, &key()));
     }
 
     /// Starts from a settled cluster.
