@@ -12,13 +12,13 @@ pub const SERVICES: [&str; 2] = ["cart", "user"];
 /// Shapes that a Service can have; see `site`.
 pub const SHAPES: u8 = 8;
 /// Turns after a step.
-const TURNS_MAX: u64 = 28;
+const TURNS_MAX: u64 = 24;
 /// Turns after each step that makes the world, before anything goes wrong.
 const FIRST_TURNS_MAX: u64 = 12;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 21;
 /// Rounds of everybody in one step, at most.
-const ROUNDS_MAX: u8 = 3;
+const ROUNDS_MAX: u8 = 2;
 /// Watches of an agent; see `agent`.
 pub const WATCHES: u8 = 6;
 /// By how much a clock is wrong, in milliseconds.
@@ -224,7 +224,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
     for what in first {
         push(&mut steps, &mut draw, what, turns);
     }
-    if draw.percent(40) {
+    if draw.percent(30) {
         push(&mut steps, &mut draw, What::Rest(false), turns);
     }
     turns = TURNS_MAX;
