@@ -278,18 +278,35 @@ fn a_cursor_is_resumed_unless_it_may_have_missed_a_removal() {
 fn only_the_digest_of_the_facts_on_record_makes_a_member_listed() {
     let mut core = core();
     admit(&mut core, hello("east", None, CursorCheck::Absent));
-    let nothing = core.state.facts_digest(&id("east"), ListingGroup::Exports);
-    for (digest, listed) in [
-        (None, false),
-        (Some(FactsDigest([9; 16])), false),
-        (nothing, true),
+    let on_record = |core: &Core, group| core.state.facts_digest(&id("east"), group);
+    let exports = on_record(&core, ListingGroup::Exports);
+    let properties = on_record(&core, ListingGroup::Properties);
+    let other = Some(FactsDigest([9; 16]));
+    for (digest, of_properties, listed) in [
+        (None, None, false),
+        (other, other, false),
+        (exports, properties, true),
     ] {
         let mut request = hello("east", None, CursorCheck::Absent);
         request.hello.exports_digest = digest;
+        request.hello.properties_digest = of_properties;
         let batch = admit(&mut core, request);
-        assert_eq!(admission(&batch).welcome.list_exports, !listed, "{digest:?}");
+        let welcome = &admission(&batch).welcome;
+        assert_eq!(welcome.list_exports, !listed, "{digest:?}");
+        assert_eq!(welcome.list_properties, !listed, "{of_properties:?}");
         assert_eq!(core.listed.contains(&id("east")), listed, "{digest:?}");
     }
+}
+
+#[test]
+fn an_agent_that_knows_our_epoch_and_no_higher_one_is_admitted_under_it() {
+    let mut core = core();
+    let ours = core.head.epoch;
+    let mut request = hello("east", None, CursorCheck::Absent);
+    request.hello.highest_epoch = Some(ours);
+    let batch = admit(&mut core, request);
+    assert_eq!(admission(&batch).welcome.epoch, ours);
+    assert!(core.must_mint.is_none());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a batch holds and releases: sessions, listings, acknowledgements, operators' decisions.
 
 use shared::model::{
-    KeyFingerprint,
+    ControlPlane, Health, KeyFingerprint, ServiceKey,
     sync::{Hello, Interest, PROTOCOL_VERSION, SourceState},
 };
 
@@ -235,4 +235,64 @@ fn silence_is_recorded_and_so_is_the_return() {
     assert_eq!(tick(LOST_AFTER_MILLIS + 2_000, None), SourceState::Lost);
     let back = LOST_AFTER_MILLIS + 2_500;
     assert_eq!(tick(back, Some(back)), SourceState::Live);
+}
+
+#[test]
+fn of_the_acknowledgements_of_a_batch_the_last_of_each_session_is_said() {
+    let mut core = core();
+    let health = |version: &str| {
+        let health = Health {
+            kubernetes_version: version.into(),
+            control_plane: ControlPlane::Ready,
+            failed_checks: Vec::new(),
+        };
+        ObservedItem::Fact(wire::encode_fact(&Fact::HealthReported(health.into())))
+    };
+    let sessions = ["east", "west"].map(|name| {
+        let session = admit(&mut core, hello(name, name, 1)).expect("admitted");
+        (session, id(name))
+    });
+    for (session, cluster) in sessions.clone() {
+        let observations = [(1, "v1"), (2, "v2")].map(|(sequence, version)| Observation {
+            sequence,
+            item: health(version),
+        });
+        let request = Request::Observe {
+            session,
+            cluster,
+            observations: observations.to_vec(),
+        };
+        core.handle(request, UnixMillis(2), 1);
+    }
+    let batch = core.take_batch();
+    let said = batch.replies.iter().map(|reply| match reply {
+        Reply::Acknowledged(session, sequence) => (*session, *sequence),
+        other => panic!("{other:?}"),
+    });
+    let want = sessions.map(|(session, _)| (session, 2));
+    assert_eq!(said.collect::<Vec<_>>(), want);
+}
+
+#[test]
+fn a_removal_is_published_to_those_who_follow_its_kind() {
+    let service = ServiceKey::new("shop", "cart").expect("names");
+    let gone = |key| {
+        publication(Change {
+            key,
+            revision: Revision(7),
+            content: None,
+        })
+    };
+    for key in [
+        DerivedKey::Import(service.clone()),
+        DerivedKey::ExportStatus(id("east"), service),
+    ] {
+        let published = gone(key.clone()).expect("members follow it");
+        assert!(published.entry.removed && published.key == key);
+        assert_eq!(published.entry.revision, Revision(7));
+    }
+    assert!(
+        gone(DerivedKey::Profile(id("east"))).is_none(),
+        "only the hub does"
+    );
 }
