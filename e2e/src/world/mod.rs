@@ -33,7 +33,7 @@ use std::{
 };
 
 use anyhow::Context;
-use hub::certs::{CertificateAuthority, Subject, Validity};
+use hub::certs::{CertificateAuthority, Issued, Subject, Validity};
 use shared::model::{ClusterId, Clusterset};
 
 use crate::files::write_private;
@@ -114,13 +114,16 @@ impl World {
 
     /// Issues a certificate into `NAME.crt` and `NAME.key`.
     pub fn issue(&self, name: &str, subject: &Subject) -> anyhow::Result<()> {
-        let issued = self.authority.issue(subject, Validity::days_from_now(30))?;
+        self.keep(name, &self.authority.issue(subject, Validity::days_from_now(30))?)
+    }
+
+    /// Writes a certificate, of whatever authority, into `NAME.crt` and `NAME.key`.
+    pub fn keep(&self, name: &str, issued: &Issued) -> anyhow::Result<()> {
         fs::write(self.certificate(&format!("{name}.crt")), &issued.certificate_pem)?;
         write_private(
             &self.certificate(&format!("{name}.key")),
             issued.key_pem.as_bytes(),
-        )?;
-        Ok(())
+        )
     }
 
     /// A file of the certificate directory.

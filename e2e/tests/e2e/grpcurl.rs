@@ -254,15 +254,14 @@ async fn refused() -> anyhow::Result<()> {
         .context("without a certificate")?;
     let foreign = CertificateAuthority::generate(world.authority.clusterset(), Validity::days_from_now(1))?;
     let issued = foreign.issue(&Subject::Operator("e2e".into()), Validity::days_from_now(1))?;
-    write(&world, "foreign", &issued)?;
+    world.keep("foreign", &issued)?;
     no_handshake(&Grpcurl::of(&world, "foreign")?, admin)
         .await
         .context("with a certificate of a foreign CA")?;
 
     let other = Clusterset::new("e2e.tributary.test", "other")?;
     let subject = Subject::Operator("e2e".into());
-    write(
-        &world,
+    world.keep(
         "other",
         &world
             .authority
@@ -308,12 +307,6 @@ fn handshakes(metrics: &str, outcome: &str) -> u64 {
     let name = format!("tributary_hub_tls_handshakes_total{{outcome=\"{outcome}\"}} ");
     let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
     value.and_then(|value| value.parse().ok()).unwrap_or_default()
-}
-
-fn write(world: &World, name: &str, issued: &hub::certs::Issued) -> anyhow::Result<()> {
-    std::fs::write(world.certificate(&format!("{name}.crt")), &issued.certificate_pem)?;
-    std::fs::write(world.certificate(&format!("{name}.key")), &issued.key_pem)?;
-    Ok(())
 }
 
 /// Waits until the hub's metrics satisfy a condition.

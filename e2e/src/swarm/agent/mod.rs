@@ -125,8 +125,7 @@ impl Agent {
 
     /// One turn of one watch.
     pub(super) fn follow(&mut self, watch: u8, cluster: &SimCluster, cut: bool) -> Followed {
-        let index = usize::from(watch) % self.followers.len();
-        self.followers[index].turn(cluster, cut)
+        self.followers[usize::from(watch)].turn(cluster, cut)
     }
 
     /// States what changed, once everything is known.

@@ -1,14 +1,13 @@
 //! Identity (DESIGN section 3): who may do what follows from the certificate, and nothing else.
 
 use anyhow::{Context, ensure};
-use hub::certs::{CertificateAuthority, Issued, Subject, Validity};
+use hub::certs::{CertificateAuthority, Subject, Validity};
 use proto::v1::{self, membership_client::MembershipClient, state_client::StateClient};
 use serde_json::json;
 use shared::{
     api::names,
     model::{ClusterId, Clusterset},
 };
-use std::fs;
 use tonic::Code;
 use tributary_e2e::world::{
     AgentVariant, Backend, World, admin,
@@ -17,32 +16,20 @@ use tributary_e2e::world::{
 
 use super::hub::{listed, said, state};
 
-/// Writes a certificate where the world keeps them.
-pub(super) fn write(world: &World, name: &str, issued: &Issued) -> anyhow::Result<()> {
-    fs::write(world.certificate(&format!("{name}.crt")), &issued.certificate_pem)?;
-    fs::write(world.certificate(&format!("{name}.key")), &issued.key_pem)?;
-    Ok(())
-}
-
 /// Certificates beside the usual ones: of another clusterset of the same authority, and of a foreign authority.
 pub(super) fn write_strangers(world: &World) -> anyhow::Result<()> {
     let subject = Subject::Operator("stranger".into());
     let other = Clusterset::new("e2e.tributary.test", "other")?;
     let validity = Validity::days_from_now(30);
-    write(
-        world,
-        "other",
-        &world.authority.issue_in(&other, &subject, validity)?,
-    )?;
+    world.keep("other", &world.authority.issue_in(&other, &subject, validity)?)?;
     let member = Subject::Member(ClusterId::new("east")?);
-    write(
-        world,
+    world.keep(
         "other-member",
         &world.authority.issue_in(&other, &member, validity)?,
     )?;
     let clusterset = Clusterset::new("e2e.tributary.test", "default")?;
     let foreign = CertificateAuthority::generate(&clusterset, Validity::days_from_now(30))?;
-    write(world, "foreign", &foreign.issue(&subject, validity)?)
+    world.keep("foreign", &foreign.issue(&subject, validity)?)
 }
 
 /// Another clusterset: PERMISSION_DENIED. A foreign authority or no certificate: no handshake.
