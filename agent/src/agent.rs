@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
     model::ClusterId,
-    shell::{Readiness, Supervisor, random},
+    process::{Readiness, Supervisor, random},
     tls::HubConnector,
 };
 use tokio::sync::watch;

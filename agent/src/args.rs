@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use shared::{
     model::{ClusterId, name},
-    shell::LogArgs,
+    process::LogArgs,
     tls::{HubAddress, TlsFiles},
 };
 

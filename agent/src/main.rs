@@ -7,7 +7,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let Cli { log, command } = Cli::parse();
-    shared::shell::exit_code(match command {
+    shared::process::exit_code(match command {
         Command::Run(args) => agent::run::run(&log, *args),
     })
 }

@@ -12,7 +12,7 @@ use shared::{
     api::{convert::NamespaceDenyList, names},
     identity::{Identity, Role},
     model::ClusterId,
-    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
+    process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
     tls::{HubConnector, Reloader, TcpDial, TlsMetrics, install_crypto_provider},
 };
 use tracing::info;

@@ -1,16 +1,16 @@
-//! Tests across crates: simulated and real clusters, scenarios, the demo, crashes and the load generator; never
-//! shipped.
+//! Tests across crates; never shipped.
+//!
+//! * `sim`, `real`: simulated clusters, and real control planes. `clusterset`: a hub, clusters and agents as processes.
+//! * [`verify`]: what plays the product and judges it. [`load`]: what measures it. [`demo`]: what shows it.
+//! * `suite`: how tests are registered and run.
 
-pub mod crash;
+pub mod clusterset;
 mod definitions;
 pub mod demo;
 pub mod deploy;
 mod files;
 pub mod load;
-pub mod planted;
 pub mod real;
-pub mod shell;
 pub mod sim;
 pub mod suite;
-pub mod swarm;
-pub mod world;
+pub mod verify;

@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use shared::{shell::LogArgs, tls::TlsFiles};
+use shared::{process::LogArgs, tls::TlsFiles};
 
 use crate::{certs::command::CertsArgs, log::command::EventLogArgs, operate::MemberArgs};
 

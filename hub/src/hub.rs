@@ -5,7 +5,7 @@ use anyhow::Context;
 use proto::v1::sync_server::SyncServer;
 use shared::{
     model::{Clusterset, sync::MESSAGE_BYTES_MAX},
-    shell::Shutdown,
+    process::Shutdown,
 };
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;

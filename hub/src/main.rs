@@ -7,7 +7,7 @@ use hub::args::{Cli, Command};
 
 fn main() -> ExitCode {
     let Cli { log, command } = Cli::parse();
-    shared::shell::exit_code(match command {
+    shared::process::exit_code(match command {
         Command::Serve(args) => hub::run::serve(&log, *args),
         Command::Log(args) => hub::log::command::run(args),
         Command::Certs(args) => hub::certs::command::run(args).map(|said| print!("{said}")),

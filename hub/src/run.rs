@@ -8,7 +8,7 @@ use proto::v1::sync_server::SyncServer;
 use shared::{
     identity::Role,
     model::Epoch,
-    shell::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, random},
+    process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, random},
     tls::{
         HTTP2_KEEPALIVE_INTERVAL, Incoming, Reloader, TlsMetrics, accept, install_crypto_provider,
         tcp_connections,

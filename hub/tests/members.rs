@@ -18,7 +18,7 @@ use hub::{
 use prometheus_client::registry::Registry;
 use shared::{
     model::{ClusterId, Clusterset, Epoch, UnixMillis},
-    shell::Shutdown,
+    process::Shutdown,
     tls::{Credentials, LiveCredentials, TlsMetrics, accept, tcp_connections},
 };
 use tempfile::TempDir;

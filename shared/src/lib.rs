@@ -4,7 +4,7 @@
 //! * [`model`]: the domain's pure vocabulary.
 //! * [`identity`]: who a certificate says somebody is.
 //! * [`tls`]: mutual TLS that reloads, acceptor and connector.
-//! * [`shell`]: what every process needs around its work: logs, readiness, admin port, shutdown.
+//! * [`process`]: what every process needs around its work: logs, readiness, admin port, shutdown.
 //! * `testing`: generators of model values, for tests only (feature `testing`).
 //! * [`wire`]: the model and protobuf, converted into each other.
 //!
@@ -13,7 +13,7 @@
 pub mod api;
 pub mod identity;
 pub mod model;
-pub mod shell;
+pub mod process;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tls;

@@ -12,7 +12,7 @@ use kube::{
 };
 use shared::{
     api::names::MULTICLUSTER_GROUP,
-    shell::{Backoff, random},
+    process::{Backoff, random},
 };
 use tracing::debug;
 

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use kube::Client;
 use shared::{
     model::ServiceKey,
-    shell::{Backoff, random},
+    process::{Backoff, random},
 };
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;

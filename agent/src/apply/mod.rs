@@ -12,16 +12,16 @@ mod driver;
 mod event;
 mod failure;
 mod handle;
+mod manual_driver;
 mod metrics;
 mod perform;
 mod served_fields;
 mod step;
-mod turns;
 mod view;
 mod work;
 
 pub use convert::ANNOTATION_SOURCE_CLUSTERS;
 pub use driver::{CONCURRENT_SERVICES_MAX, Driver};
 pub use handle::{Applied, DriverConfig, Handle};
+pub use manual_driver::ManualDriver;
 pub use metrics::ApplyMetrics;
-pub use turns::Turns;

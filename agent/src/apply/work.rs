@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use shared::{model::ServiceKey, shell::Backoff};
+use shared::{model::ServiceKey, process::Backoff};
 use tokio::time::Instant;
 
 use super::{metrics::ApplyMetrics, step::Outcome};

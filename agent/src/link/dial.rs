@@ -18,7 +18,7 @@ use shared::{
         Epoch, FactKey,
         sync::{AgentMessage, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX, Namespaces},
     },
-    shell::{Backoff, random},
+    process::{Backoff, random},
     tls::{self, HubConnector},
     wire,
 };

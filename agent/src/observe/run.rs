@@ -7,7 +7,7 @@ use kube::Client;
 use shared::{
     api::ClusterProperty,
     model::{Fact, FactKey, Health, ListingGroup, ServiceKey},
-    shell::random,
+    process::random,
     wire::encode_fact,
 };
 use tokio::sync::{mpsc, watch};

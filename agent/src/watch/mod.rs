@@ -22,7 +22,7 @@ use shared::{
         names::{AGENT_MANAGER, LABEL_KUBERNETES_SERVICE_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME},
     },
     model::ServiceKey,
-    shell::{Backoff, random},
+    process::{Backoff, random},
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};

@@ -1,12 +1,12 @@
 //! Owns: the command `cargo crash`. The hubs and the agents that it kills are this binary again.
-//! Never: judges anything itself (`tributary_e2e::crash` does).
+//! Never: judges anything itself (`tributary_e2e::verify::crash` does).
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use tributary_e2e::{
-    crash::{self, args::Arguments},
-    world::child::run_if_child,
+    clusterset::child::run_if_child,
+    verify::crash::{self, args::Arguments},
 };
 
 fn main() -> ExitCode {

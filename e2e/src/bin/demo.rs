@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match tributary_e2e::world::child::run_if_child() {
+    match tributary_e2e::clusterset::child::run_if_child() {
         Some(code) => code,
         None => tributary_e2e::demo::main(),
     }

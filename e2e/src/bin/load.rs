@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tributary_e2e::{
+    clusterset::child::run_if_child,
     load::{self, args::Arguments},
-    world::child::run_if_child,
 };
 
 fn main() -> ExitCode {

@@ -10,8 +10,8 @@ use std::{
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use tributary_e2e::{
-    planted,
-    swarm::{
+    verify::planted,
+    verify::swarm::{
         histogram::WHOLE_SWARM,
         run::{Broken, play_caught, swarm},
         script::{Script, Size, draw},

@@ -8,7 +8,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Client, Resource, ResourceExt};
 use shared::{
     api::{ServiceImport, conditions, names},
-    shell::Shutdown,
+    process::Shutdown,
 };
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
     story::{self, cart, client, invoice},
     table::duration,
 };
-use crate::world::World;
+use crate::clusterset::LocalClusterset;
 
 /// What Tributary's slices say of who manages them.
 const MANAGED_BY: &str = "tributary-agent.tributary.dev";
@@ -90,7 +90,7 @@ async fn check(setting: Setting, place: Place) -> anyhow::Result<()> {
 /// A check under way.
 struct Check {
     stage: Stage,
-    world: World,
+    world: LocalClusterset,
     clients: BTreeMap<String, Client>,
     began: Instant,
     step: Instant,

@@ -13,7 +13,7 @@ use shared::{
 };
 
 use super::{directory::Place, picture::condition, table::columns};
-use crate::world::Inspection;
+use crate::clusterset::Inspection;
 
 /// Events in one page of the log.
 const EVENTS_PAGE: u32 = 1000;

@@ -5,11 +5,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::control::{HUB, Order, Request};
-use crate::world::World;
+use crate::clusterset::LocalClusterset;
 
 /// Performs orders until told to stop; then agents and hub drain. `said` hears what was done.
 pub(super) async fn keep(
-    mut world: World,
+    mut world: LocalClusterset,
     mut orders: mpsc::Receiver<Request>,
     said: mpsc::Sender<String>,
     stop: CancellationToken,
@@ -46,7 +46,7 @@ fn fallen(cluster: Option<&str>, tail: &str) -> String {
     }
 }
 
-async fn perform(world: &mut World, order: &Order) -> anyhow::Result<String> {
+async fn perform(world: &mut LocalClusterset, order: &Order) -> anyhow::Result<String> {
     match order {
         Order::Kill(name) if name == HUB => {
             let hint = "the hub does not run; `cargo demo start hub` starts it";

@@ -9,7 +9,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use crate::{files::write_private, world::MemberCluster};
+use crate::{clusterset::MemberCluster, files::write_private};
 
 /// Joins the clusters' kubeconfigs under the clusters' names.
 pub(super) fn join<'a>(clusters: impl IntoIterator<Item = &'a MemberCluster>) -> anyhow::Result<Kubeconfig> {

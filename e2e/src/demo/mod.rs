@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use shared::{
-    shell::{Shutdown, block_on, exit_code},
+    process::{Shutdown, block_on, exit_code},
     tls::install_crypto_provider,
 };
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, future::Future, time::Instant};
 
 use anyhow::Context;
 use kube::Client;
-use shared::shell::Shutdown;
+use shared::process::Shutdown;
 use tokio::sync::mpsc;
 
 use super::{

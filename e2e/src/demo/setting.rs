@@ -8,9 +8,9 @@ use kube::Client;
 
 use super::{args::CLUSTERS, directory::Place, kubeconfig, table::duration};
 use crate::{
+    clusterset::{Backend, LocalClusterset},
     files::write_private,
     real::{Fleet, Options, build, module::Module},
-    world::{Backend, World},
 };
 
 /// Which kind of clusters, and that they can be had.
@@ -21,7 +21,7 @@ pub(super) struct Setting {
 
 /// Everything that runs.
 pub(super) struct Running {
-    pub(super) world: World,
+    pub(super) world: LocalClusterset,
     /// As a user, from the kubeconfig that was written.
     pub(super) clients: BTreeMap<String, Client>,
     /// What the clusters are, in words.
@@ -52,7 +52,7 @@ impl Setting {
         } else {
             (Backend::Simulated, "simulated".to_owned())
         };
-        let world = World::start(&place.world(), &backend, &CLUSTERS).await?;
+        let world = LocalClusterset::start(&place.world(), &backend, &CLUSTERS).await?;
         for name in ["ca.crt", "operator.crt", "operator.key"] {
             let content = std::fs::read(world.certificate(name))?;
             write_private(&place.file(name), &content)?;

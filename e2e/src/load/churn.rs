@@ -10,9 +10,9 @@ use super::{
     etcd::{self, Churn},
     facts,
     hub::{HubProcess, Setup},
+    load_shape::{LoadShape, Measures},
     report::{Aim, Point, Section},
     series::{Sampler, by_second},
-    world::{Measures, World},
 };
 
 /// Milliseconds below which 99 of 100 updates are to reach a member.
@@ -146,7 +146,7 @@ impl Stage {
         let directory = name.replace([' ', ','], "-");
         let hub = HubProcess::start(setup, &setup.data(&directory)?, Place::OwnCores).await?;
         let empty = hub.usage()?;
-        let crowd = Crowd::gather(setup, &hub, World::new(measures)?).await?;
+        let crowd = Crowd::gather(setup, &hub, LoadShape::new(measures)?).await?;
         let (usage, counters) = (hub.usage()?, hub.counters().await?);
         let endpoints = crowd.world().endpoints() as f64;
         section.figure("until all had everything", crowd.settled_after.as_secs_f64(), "s");

@@ -21,10 +21,10 @@ use tokio::{
 use super::{
     facts::{NUMBERS_MAX, number_of},
     hub::{HubProcess, Setup},
+    load_shape::{LoadShape, SliceAt},
     player::{Heard, Player, Session, Traffic},
     report::latencies,
     series::{ARRIVALS_MAX, Arrival},
-    world::{SliceAt, World},
 };
 
 /// Members that connect at the same time.
@@ -112,7 +112,7 @@ struct Watch {
 
 /// All members, connected and listed.
 pub(super) struct Crowd {
-    world: World,
+    world: LoadShape,
     orders: Vec<mpsc::Sender<Order>>,
     traffic: Vec<Traffic>,
     tasks: JoinSet<anyhow::Result<()>>,
@@ -137,7 +137,7 @@ pub(super) struct Outcome {
 
 impl Crowd {
     /// Connects all members, has them list, and waits until everybody has received everything.
-    pub(super) async fn gather(setup: &Setup, hub: &HubProcess, world: World) -> anyhow::Result<Self> {
+    pub(super) async fn gather(setup: &Setup, hub: &HubProcess, world: LoadShape) -> anyhow::Result<Self> {
         let began = Instant::now();
         let mut tasks = JoinSet::new();
         let (mut orders, mut connected, mut done) = (Vec::new(), Vec::new(), Vec::new());
@@ -204,7 +204,7 @@ impl Crowd {
     }
 
     /// The shape.
-    pub(super) fn world(&self) -> &World {
+    pub(super) fn world(&self) -> &LoadShape {
         &self.world
     }
 
@@ -309,7 +309,7 @@ impl Crowd {
 }
 
 /// For each member the numbers that it is to receive.
-fn awaited<'a>(world: &World, sent: impl Iterator<Item = (&'a SliceAt, u32)>) -> Vec<HashSet<u32>> {
+fn awaited<'a>(world: &LoadShape, sent: impl Iterator<Item = (&'a SliceAt, u32)>) -> Vec<HashSet<u32>> {
     let mut awaited = vec![HashSet::new(); world.members.len()];
     for (at, number) in sent {
         for member in world.receivers(at).collect::<BTreeSet<_>>() {
@@ -320,7 +320,7 @@ fn awaited<'a>(world: &World, sent: impl Iterator<Item = (&'a SliceAt, u32)>) ->
 }
 
 struct Playing {
-    members: Arc<[super::world::Member]>,
+    members: Arc<[super::load_shape::Member]>,
     index: usize,
     numbers: Vec<u32>,
     watch: Watch,

@@ -22,8 +22,8 @@ use tokio::{
 };
 
 use crate::{
+    clusterset::child::{ROLE_VARIABLE, Role},
     files::write_private,
-    world::child::{ROLE_VARIABLE, Role},
 };
 
 use super::{

@@ -20,6 +20,7 @@ mod etcd;
 mod facts;
 mod hub;
 mod ingest;
+mod load_shape;
 mod player;
 mod plot;
 mod probe;
@@ -31,6 +32,5 @@ mod restart;
 mod run;
 mod series;
 mod storm;
-mod world;
 
 pub use run::run;

@@ -33,8 +33,8 @@ use super::{
     report::{Aim, Section, latencies},
 };
 use crate::{
+    clusterset::{Backend, LocalClusterset},
     real::{Counts, Fleet, Options, Request},
-    world::{Backend, World},
 };
 
 /// Where slices change, and where they are to arrive.
@@ -71,7 +71,8 @@ pub(super) async fn measure(
     };
     let fleet = Arc::new(Fleet::start(&CLUSTERS, options).await?);
     let audit = fleet.clusters()[1].audit_log();
-    let mut world = World::start(&setup.directory.join("real"), &Backend::Real(fleet), &CLUSTERS).await?;
+    let mut world =
+        LocalClusterset::start(&setup.directory.join("real"), &Backend::Real(fleet), &CLUSTERS).await?;
     let [east, west] = CLUSTERS.map(|name| world.cluster(name).map(|cluster| cluster.client.clone()));
     let (east, west) = (east?, west?);
     for client in [&east, &west] {
@@ -142,7 +143,7 @@ fn compare(section: &mut Section, bare: &Histogram<u64>, ours: &Histogram<u64>) 
 struct Spent(Vec<(String, f64)>);
 
 impl Spent {
-    fn of(world: &mut World) -> anyhow::Result<Self> {
+    fn of(world: &mut LocalClusterset) -> anyhow::Result<Self> {
         let mut programs = vec![("hub".to_owned(), world.hub()?.id())];
         for name in CLUSTERS {
             programs.push((format!("agent of {name}"), world.agent(name)?.id()));

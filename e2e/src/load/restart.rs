@@ -24,8 +24,8 @@ use super::{
     series::Sampler,
 };
 use crate::{
+    clusterset::{Backend, LocalClusterset},
     sim::{REQUESTS_MAX, SimCluster},
-    world::{Backend, World},
 };
 
 /// The cluster whose agent is restarted, and the member that exports to it.
@@ -59,7 +59,7 @@ pub(super) async fn measure(
         "restart-agent, {slices} imported slices of {ENDPOINTS} endpoints"
     ));
     let directory = setup.data(&format!("restart-{slices}"))?;
-    let mut world = World::without_agents(&directory, &Backend::Simulated, &[CLUSTER]).await?;
+    let mut world = LocalClusterset::without_agents(&directory, &Backend::Simulated, &[CLUSTER]).await?;
     let cluster = world
         .cluster(CLUSTER)?
         .sim()
@@ -116,7 +116,7 @@ pub(super) async fn measure(
 }
 
 /// Processor time and memory while nothing happens.
-async fn idle(section: &mut Section, world: &mut World, lasting: Duration) -> anyhow::Result<()> {
+async fn idle(section: &mut Section, world: &mut LocalClusterset, lasting: Duration) -> anyhow::Result<()> {
     tokio::time::sleep(CALM).await;
     let pid = world.agent(CLUSTER)?.id().context("the agent has ended")?;
     let (before, began) = (Usage::of(pid)?, Instant::now());
@@ -136,14 +136,14 @@ async fn idle(section: &mut Section, world: &mut World, lasting: Duration) -> an
     Ok(())
 }
 
-fn usage(world: &mut World) -> anyhow::Result<Usage> {
+fn usage(world: &mut LocalClusterset) -> anyhow::Result<Usage> {
     Usage::of(world.agent(CLUSTER)?.id().context("the agent has ended")?)
 }
 
 /// The same agent where nothing is exported.
 async fn without_imports(setup: &Setup, slices: usize) -> anyhow::Result<Usage> {
     let directory = setup.data(&format!("restart-{slices}-nothing"))?;
-    let mut world = World::start(&directory, &Backend::Simulated, &[CLUSTER]).await?;
+    let mut world = LocalClusterset::start(&directory, &Backend::Simulated, &[CLUSTER]).await?;
     tokio::time::sleep(CALM).await;
     let usage = usage(&mut world)?;
     world.end().await?;
@@ -207,7 +207,7 @@ struct Source {
 }
 
 impl Source {
-    async fn start(world: &World, slices: usize) -> anyhow::Result<Self> {
+    async fn start(world: &LocalClusterset, slices: usize) -> anyhow::Result<Self> {
         let cluster = ClusterId::new(SOURCE)?;
         let issued = world
             .authority

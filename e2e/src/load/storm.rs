@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use shared::{
     model::{ClusterId, sync::Source},
-    shell::Backoff,
+    process::Backoff,
     tls::HubAddress,
 };
 use tokio::{
@@ -28,10 +28,10 @@ use super::{
     churn::FLEET,
     cores::Place,
     hub::{HubProcess, Setup},
+    load_shape::LoadShape,
     player::{Heard, Memory, Player, Session},
     report::{Aim, Section},
     series::Sampler,
-    world::World,
 };
 
 /// Waits between dials, as an agent waits.
@@ -71,7 +71,7 @@ struct Shared {
 
 /// Measures both kinds of storm.
 pub(super) async fn measure(setup: &Setup, sections: &mut Vec<Section>) -> anyhow::Result<()> {
-    let world = World::new(FLEET)?;
+    let world = LoadShape::new(FLEET)?;
     let data = setup.data("storm")?;
     let mut hub = HubProcess::start(setup, &data, Place::OwnCores).await?;
     let (told, mut hears) = mpsc::unbounded_channel();
@@ -183,7 +183,7 @@ async fn converged(shared: &Shared, hears: &mut mpsc::UnboundedReceiver<Told>) -
     Ok(came_back)
 }
 
-fn visitors(setup: &Setup, world: &World) -> anyhow::Result<Vec<Visitor>> {
+fn visitors(setup: &Setup, world: &LoadShape) -> anyhow::Result<Vec<Visitor>> {
     let mut facts: Vec<Vec<Bytes>> = world
         .members
         .iter()

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{status::Refusal, world::Seeded};
+use super::{clock::Seeded, status::Refusal};
 
 /// A thousand permille: always.
 pub const ALWAYS: u16 = 1_000;

@@ -16,6 +16,7 @@
 //!
 //! Not simulated: JSON patch, protobuf, RBAC, admission, CEL, Table, dryRun, deletecollection; list ignores `limit`.
 
+mod clock;
 mod discovery;
 mod faults;
 mod fields;
@@ -31,7 +32,6 @@ mod service;
 mod status;
 mod store;
 mod validate;
-mod world;
 mod write;
 
 use std::sync::{Arc, LazyLock, Mutex};
@@ -42,6 +42,8 @@ use http::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub(crate) use clock::Seeded;
+pub use clock::{Clock, ManualClock, WallClock};
 pub use discovery::GIT_VERSION;
 pub use faults::{ALWAYS, Fault, Faults};
 pub use front::Served;
@@ -49,8 +51,6 @@ pub use handler::{Answer, Reply};
 pub use kinds::Crd;
 pub use requests::{Entry, REQUESTS_MAX, Requests};
 pub use store::{HISTORY_CHANGES_MAX, Watch};
-pub(crate) use world::Seeded;
-pub use world::{Clock, ManualClock, WallClock};
 
 use handler::Cluster;
 use kinds::Kinds;

@@ -10,11 +10,11 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
+    clock::{Clock, Seeded, timestamp},
     kinds::{Kind, Kinds},
     selector::Selector,
     service::{self, Range},
     status::Refusal,
-    world::{Clock, Seeded, timestamp},
 };
 
 /// How many changes the watch history holds; a watch from before them is answered by 410.

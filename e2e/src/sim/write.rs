@@ -6,13 +6,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{
+    clock::timestamp,
     kinds::Kind,
     managers::{Managers, Writer},
     patch, schema, service,
     status::{Cause, Refusal},
     store::{Place, Store, place_of},
     validate,
-    world::timestamp,
 };
 
 /// How an object is written.

@@ -18,9 +18,9 @@ use tokio::{
     process::{Child, Command},
 };
 use tributary_e2e::{
+    clusterset::{Backend, LocalClusterset},
     real::{Unavailable, module::Module},
     suite::sim_test,
-    world::{Backend, World},
 };
 
 /// How long something that was asked for may take to show.
@@ -67,7 +67,7 @@ struct Grpcurl {
 }
 
 impl Grpcurl {
-    fn of(world: &World, name: &str) -> anyhow::Result<Self> {
+    fn of(world: &LocalClusterset, name: &str) -> anyhow::Result<Self> {
         let mut tls = vec!["-cacert".into(), world.certificate("ca.crt")];
         if !name.is_empty() {
             tls.extend(["-cert".into(), world.certificate(&format!("{name}.crt"))]);
@@ -142,7 +142,7 @@ impl Grpcurl {
 
 async fn reads() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
     let grpcurl = Grpcurl::of(&world, "operator")?;
     let services = grpcurl.text(&["list"]).await?;
     for service in [
@@ -246,7 +246,7 @@ async fn watched(running: &mut Child, wanted: &str) -> anyhow::Result<()> {
 
 async fn refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     let operator = Grpcurl::of(&world, "operator")?;
     let admin = world.hub()?.admin().await?;
     no_handshake(&Grpcurl::of(&world, "")?, admin)

@@ -10,12 +10,12 @@ mod durability;
 mod failures;
 mod grpcurl;
 mod manifests;
+mod netsim;
 mod permissions;
 mod profiles;
 mod real_clusters;
 mod registered;
 mod scenarios;
-mod shell;
 mod sim_cluster;
 mod swarm;
 mod tidy;
@@ -24,7 +24,7 @@ mod workloads;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if let Some(code) = tributary_e2e::world::child::run_if_child() {
+    if let Some(code) = tributary_e2e::clusterset::child::run_if_child() {
         return code;
     }
     // Before any test, for a Kubernetes client that is first installs one by itself.
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
     trials.extend(documents::trials());
-    trials.extend(shell::trials());
+    trials.extend(netsim::trials());
     trials.extend(swarm::trials());
     trials.extend(tidy::trials());
     trials.extend(workloads::trials());

@@ -42,11 +42,11 @@ use shared::{
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tributary_e2e::{
+    clusterset::player::hello,
     deploy,
     real::Fleet,
     sim::{SimCluster, SimConfig},
     suite::{real_test, sim_test, unique_name},
-    world::player::hello,
 };
 
 /// How long anything may take to be seen.
@@ -67,7 +67,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 async fn follow_their_members(client: Client) -> anyhow::Result<()> {
-    let world = World::start(client)?;
+    let world = LocalClusterset::start(client)?;
     let writing = world.write();
     let mut east = world.join("east").await?;
     let made = world.wait("east", |_| true).await?;
@@ -148,7 +148,7 @@ async fn follow_their_members(client: Client) -> anyhow::Result<()> {
     writing.end().await
 }
 
-struct World {
+struct LocalClusterset {
     client: Client,
     hub: Hub,
     clusterset: Clusterset,
@@ -169,7 +169,7 @@ impl Writing {
     }
 }
 
-impl World {
+impl LocalClusterset {
     fn start(client: Client) -> anyhow::Result<Self> {
         let clusterset = Clusterset::new("example.org", &unique_name("inventory"))?;
         let epoch = Epoch::default().next(UnixMillis(1_000), 7);

@@ -5,7 +5,7 @@ use anyhow::bail;
 use libtest_mimic::Trial;
 use tributary_e2e::{
     suite::plain_test,
-    swarm::{
+    verify::swarm::{
         run::play_caught,
         script::{Size, draw},
     },

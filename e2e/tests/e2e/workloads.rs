@@ -9,9 +9,9 @@ use clap::{CommandFactory, Parser};
 use libtest_mimic::Trial;
 use serde_json::Value;
 use tributary_e2e::{
+    clusterset::{Backend, LocalClusterset, Program, Role, questions::listed},
     deploy,
     suite::{plain_test, sim_test},
-    world::{Backend, Program, Role, World, questions::listed},
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -178,7 +178,7 @@ fn here(line: &[String], values: &[(&str, OsString)]) -> anyhow::Result<Vec<OsSt
 }
 
 /// What differs here from a pod: where the files are, and that ports are taken as they come.
-fn files(world: &World, name: &str) -> [(&'static str, OsString); 4] {
+fn files(world: &LocalClusterset, name: &str) -> [(&'static str, OsString); 4] {
     let file = |file: String| world.certificate(&file).into();
     [
         ("--admin", "127.0.0.1:0".into()),
@@ -190,7 +190,7 @@ fn files(world: &World, name: &str) -> [(&'static str, OsString); 4] {
 
 async fn start_as_deployed() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     world.stop_hub().await?;
     let line = command_line(&container("hub")?, |_| String::new())?;
     let mut values = files(&world, "hub").to_vec();

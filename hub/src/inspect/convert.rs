@@ -4,7 +4,7 @@
 use proto::v1;
 use shared::wire::view;
 
-use super::look::{Look, SeenExport, SeenImport, SeenMember};
+use super::query::{Look, SeenExport, SeenImport, SeenMember};
 use crate::fold::{ExplainedCandidate, Explanation, Profile, ProfileCondition, PropertyDecision};
 
 pub(super) fn state(look: Look, clusterset: String) -> v1::GetStateResponse {

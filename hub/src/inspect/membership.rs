@@ -11,7 +11,7 @@ use super::{
     access::{Caller, Need},
     convert,
     effects::{self, Effects},
-    gone, look,
+    gone, query,
 };
 use crate::fold::{Command, Rejection};
 
@@ -92,7 +92,7 @@ impl Inspection {
 
     async fn list_members(&self) -> Result<v1::ListMembersResponse, Status> {
         let seen = self.writer.query(|core| {
-            let members = look::members(core.state(), &look::Sessions::of(core), None);
+            let members = query::members(core.state(), &query::Sessions::of(core), None);
             (core.head(), members)
         });
         let (head, members) = seen.await.map_err(gone)?;

@@ -2,7 +2,7 @@
 //!
 //! * `access.rs`: who may read, who may decide.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
-//! * `state.rs`, `look.rs`: the present, and why an import looks as it does.
+//! * `state.rs`, `query.rs`: the present, and why an import looks as it does.
 //! * `membership.rs`, `effects.rs`: members, and operators' decisions about them.
 //! * `convert.rs`: the one file that knows both our values and the messages.
 //!
@@ -13,9 +13,9 @@ mod convert;
 mod effects;
 mod event_log;
 mod filter;
-mod look;
 mod membership;
 mod metrics;
+mod query;
 mod state;
 mod watch;
 

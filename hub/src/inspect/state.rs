@@ -11,7 +11,7 @@ use super::{
     convert,
     filter::{cluster_from, namespace_from},
     gone,
-    look::{self, OBJECTS_MAX, Selection},
+    query::{self, OBJECTS_MAX, Selection},
 };
 
 #[tonic::async_trait]
@@ -45,10 +45,10 @@ impl Inspection {
     pub(super) async fn get_state(&self, selection: Selection) -> Result<v1::GetStateResponse, Status> {
         let seen = self
             .writer
-            .query(move |core| look::look(core, &selection))
+            .query(move |core| query::look(core, &selection))
             .await
             .map_err(gone)?;
-        let seen = seen.map_err(|look::TooMany| too_large(format!("more than {OBJECTS_MAX} objects")))?;
+        let seen = seen.map_err(|query::TooMany| too_large(format!("more than {OBJECTS_MAX} objects")))?;
         let response = convert::state(seen, self.clusterset.to_string());
         match response.encoded_len() {
             bytes if bytes <= MESSAGE_BYTES_MAX => Ok(response),
@@ -68,7 +68,7 @@ impl Inspection {
             (
                 core.head().epoch,
                 state.explain(&service),
-                look::import(state, &service),
+                query::import(state, &service),
             )
         });
         let (epoch, explanation, imported) = explained.await.map_err(gone)?;

@@ -6,7 +6,7 @@ use std::{collections::VecDeque, time::Duration};
 use proto::v1;
 use shared::{
     model::{ClusterId, Epoch, Event, Fact, Revision},
-    shell::Backoff,
+    process::Backoff,
     wire,
 };
 use tokio::sync::{OwnedSemaphorePermit, watch};

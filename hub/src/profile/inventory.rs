@@ -8,7 +8,7 @@ use std::{
 };
 
 use kube::{ResourceExt, runtime::watcher::Event};
-use shared::{api::cluster_profile::ClusterProfile, model::ClusterId, shell::Backoff};
+use shared::{api::cluster_profile::ClusterProfile, model::ClusterId, process::Backoff};
 
 use super::{
     budget::{Budget, Urgency},

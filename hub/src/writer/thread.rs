@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, thread};
 
 use shared::{
     model::{ChainHash, Cursor, SessionId},
-    shell::random,
+    process::random,
 };
 use tokio::sync::{mpsc, oneshot};
 

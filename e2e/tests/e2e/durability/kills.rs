@@ -5,8 +5,8 @@
 use anyhow::{Context, ensure};
 use std::env;
 use tributary_e2e::{
-    crash::acknowledged::Reporters,
-    world::{Backend, World, reporter},
+    clusterset::{Backend, LocalClusterset, reporter},
+    verify::crash::acknowledged::Reporters,
 };
 
 /// How often the hub is killed, unless the environment says otherwise.
@@ -21,7 +21,7 @@ pub(super) async fn nothing_acknowledged_is_lost() -> anyhow::Result<()> {
         Err(_) => ROUNDS,
     };
     let dir = tempfile::tempdir()?;
-    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &MEMBERS).await?;
+    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &MEMBERS).await?;
     let mut reporters = Reporters::new(&MEMBERS, reporter::change);
     for round in 0..rounds {
         // Spread over the whole range, differently in each round.

@@ -7,8 +7,8 @@ mod syncs;
 
 use libtest_mimic::Trial;
 use tributary_e2e::{
+    clusterset::reporter as member,
     suite::{plain_test, sim_test},
-    world::reporter as member,
 };
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -9,8 +9,8 @@ use tokio::{
     process::{Child, Command},
 };
 use tributary_e2e::{
+    clusterset::{Backend, LocalClusterset, signal},
     real::Unavailable,
-    world::{Backend, World, signal},
 };
 
 /// Batches that are acknowledged one after the other.
@@ -23,7 +23,7 @@ const SYNCS: [&str; 2] = ["fsync(", "fdatasync("];
 
 pub(super) async fn every_acknowledgement_waits_for_a_sync() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     let trace = dir.path().join("trace");
     let hub = world.hub()?.id().context("the hub runs")?;
     let mut session = Session::open(&world, "east", 1).await?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use proto::v1;
-use tributary_e2e::world::{
-    Backend, World,
+use tributary_e2e::clusterset::{
+    Backend, LocalClusterset,
     eventually::{eventually, holds_for},
     signal,
 };
@@ -21,7 +21,7 @@ const STOPPED: Duration = Duration::from_secs(20);
 const BLAME: Duration = Duration::from_secs(12);
 
 /// The status of a member's condition ControlPlaneHealthy.
-async fn healthy(world: &World, cluster: &str) -> anyhow::Result<String> {
+async fn healthy(world: &LocalClusterset, cluster: &str) -> anyhow::Result<String> {
     let state = state(world).await?;
     let profile = state.profiles.iter().find(|profile| profile.cluster == cluster);
     let conditions = &profile.context("no profile")?.conditions;
@@ -35,7 +35,7 @@ async fn healthy(world: &World, cluster: &str) -> anyhow::Result<String> {
 }
 
 /// How often each kind of transition of a cluster was recorded: suspect, lost, live.
-async fn transitions(world: &World, cluster: &str) -> anyhow::Result<[usize; 3]> {
+async fn transitions(world: &LocalClusterset, cluster: &str) -> anyhow::Result<[usize; 3]> {
     let kinds = kinds(world, cluster).await?;
     let count = |kind: &str| kinds.iter().filter(|found| *found == kind).count();
     Ok([
@@ -48,7 +48,7 @@ async fn transitions(world: &World, cluster: &str) -> anyhow::Result<[usize; 3]>
 /// An agent pauses, then is silent for long, then returns.
 pub(super) async fn silence_is_seen_and_forgiven() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
     listed(&world, &["east", "west"]).await?;
     eventually("the control plane of east is healthy", async || {
         Ok((healthy(&world, "east").await? == "True").then_some(()))
@@ -105,7 +105,7 @@ pub(super) async fn silence_is_seen_and_forgiven() -> anyhow::Result<()> {
 /// The hub itself stands still: when it goes on, no member is blamed for its own silence.
 pub(super) async fn a_stopped_hub_blames_nobody() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
     listed(&world, &["east", "west"]).await?;
     let hub = world.hub()?.id().context("the hub runs")?;
     signal(hub, "STOP").await?;

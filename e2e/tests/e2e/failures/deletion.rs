@@ -6,8 +6,8 @@ use anyhow::ensure;
 use proto::v1;
 use shared::model::Epoch;
 use std::time::Duration;
-use tributary_e2e::world::{
-    Backend, World,
+use tributary_e2e::clusterset::{
+    Backend, LocalClusterset,
     eventually::{eventually, holds_for},
 };
 
@@ -24,7 +24,7 @@ const STEADY: Duration = Duration::from_secs(6);
 /// The hub starts with an empty directory beside agents that run.
 pub(super) async fn an_empty_directory_deletes_nothing_that_lives(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &backend, &CLUSTERS).await?;
+    let mut world = LocalClusterset::start(dir.path(), &backend, &CLUSTERS).await?;
     let mut shop = Shop::open(&world).await?;
     shop.export(&world, "east", "cart", &["10.1.0.1", "10.1.0.2"])
         .await?;
@@ -52,7 +52,7 @@ pub(super) async fn an_empty_directory_deletes_nothing_that_lives(backend: Backe
 /// The hub starts with a copy of its directory from before exports came and went.
 pub(super) async fn an_old_copy_deletes_nothing_that_lives(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &backend, &CLUSTERS).await?;
+    let mut world = LocalClusterset::start(dir.path(), &backend, &CLUSTERS).await?;
     let mut shop = Shop::open(&world).await?;
     shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
     shop.export(&world, "west", "basket", &["10.2.0.1"]).await?;
@@ -91,7 +91,7 @@ pub(super) async fn an_absent_member_keeps_its_objects_until_it_is_forgotten(
     backend: Backend,
 ) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &backend, &CLUSTERS).await?;
+    let mut world = LocalClusterset::start(dir.path(), &backend, &CLUSTERS).await?;
     let mut shop = Shop::open(&world).await?;
     shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
     shop.export(&world, "north", "cart", &["10.3.0.1"]).await?;

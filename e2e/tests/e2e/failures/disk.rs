@@ -5,8 +5,8 @@ use std::{ffi::OsString, fs, path::Path};
 use anyhow::{Context, bail, ensure};
 use proto::v1;
 use shared::model::Epoch;
-use tributary_e2e::world::{
-    Backend, World, admin,
+use tributary_e2e::clusterset::{
+    Backend, LocalClusterset, admin,
     eventually::eventually,
     player::{Player, hello},
 };
@@ -28,7 +28,7 @@ const SLICES_MAX: u32 = 20_000;
 /// A damaged log is refused at the start, with the place and with what to do.
 pub(super) async fn a_corrupt_log_is_refused_at_start() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
     listed(&world, &["east"]).await?;
     // The store writes an index of its file when it opens.
     world.stop_hub().await?;
@@ -75,7 +75,7 @@ pub(super) async fn a_corrupt_log_is_refused_at_start() -> anyhow::Result<()> {
 /// and does not know it. The members' cursors do.
 pub(super) async fn a_log_that_was_cut_shows_in_the_cursors() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
     let mut shop = Shop::open(&world).await?;
     shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
     shop.export(&world, "west", "lamp", &["10.2.0.1"]).await?;
@@ -132,7 +132,7 @@ fn damage(directory: &Path, wanted: &[u8]) -> anyhow::Result<usize> {
 /// The log's file cannot grow: the hub acknowledges no more, ends and says why; nothing acknowledged is lost.
 pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     world.stop_hub().await?;
     // A write beyond the limit fails as one to a full volume does, once its signal is ignored.
     let limited = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS}; exec \"$0\" \"$@\"");

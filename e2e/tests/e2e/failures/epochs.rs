@@ -19,7 +19,7 @@ use shared::{
 use tokio::net::TcpListener;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming, transport::Server};
-use tributary_e2e::world::{Backend, World, admin, eventually::eventually};
+use tributary_e2e::clusterset::{Backend, LocalClusterset, admin, eventually::eventually};
 
 use super::{
     guard::Guard,
@@ -33,7 +33,7 @@ const CLUSTERS: [&str; 2] = ["east", "west"];
 /// operator says that it is the one to go on with.
 pub(super) async fn an_older_log_stops_serving_until_it_is_adopted() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
     let mut shop = Shop::open(&world).await?;
     shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
     shop.arrived(&world).await?;
@@ -158,7 +158,7 @@ impl Sync for OldHub {
 /// A hub that serves an older epoch than the cluster has known: its agents refuse it and touch nothing.
 pub(super) async fn a_hub_of_an_older_epoch_is_refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
     let mut shop = Shop::open(&world).await?;
     shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
     shop.export(&world, "west", "lamp", &["10.2.0.1"]).await?;

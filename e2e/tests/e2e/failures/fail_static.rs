@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tributary_e2e::world::{
-    Backend, World, admin,
+use tributary_e2e::clusterset::{
+    Backend, LocalClusterset, admin,
     eventually::{eventually, holds_for},
 };
 
@@ -18,7 +18,7 @@ const STEADY: Duration = Duration::from_secs(5);
 /// The hub is away for long; agents run on, and are restarted.
 pub(super) async fn a_hub_that_is_away_changes_nothing(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &backend, &CLUSTERS).await?;
+    let mut world = LocalClusterset::start(dir.path(), &backend, &CLUSTERS).await?;
     let mut shop = Shop::open(&world).await?;
     shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
     shop.export(&world, "west", "cart", &["10.2.0.1"]).await?;
@@ -52,7 +52,7 @@ pub(super) async fn a_hub_that_is_away_changes_nothing(backend: Backend) -> anyh
 }
 
 /// Waits until an agent has listed its cluster, hub or no hub.
-async fn ready(world: &mut World, name: &str) -> anyhow::Result<()> {
+async fn ready(world: &mut LocalClusterset, name: &str) -> anyhow::Result<()> {
     let address = world.agent(name)?.admin().await?;
     eventually(
         &format!("the agent of {name} is ready without a hub"),

@@ -1,14 +1,15 @@
 //! Fencing (DESIGN section 6): one session per cluster id, and the right one.
 
 use anyhow::ensure;
-use tributary_e2e::world::{AgentVariant, Backend, World, admin, eventually::eventually};
+use tributary_e2e::clusterset::{AgentVariant, Backend, LocalClusterset, admin, eventually::eventually};
 
 use super::hub::{events, listed, said, state};
 
 /// A second agent has east's certificate and watches another cluster.
 pub(super) async fn another_cluster_with_the_same_certificate_is_refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut world =
+        LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
     world.start_agent("east").await?;
     listed(&world, &["east"]).await?;
     let before = state(&world).await?.members;
@@ -48,7 +49,7 @@ pub(super) async fn another_cluster_with_the_same_certificate_is_refused() -> an
 /// A second agent of the same cluster has the newer Lease: the old one is told and ends.
 pub(super) async fn a_newer_agent_of_the_same_cluster_takes_over() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
     listed(&world, &["east"]).await?;
     let old = world.take_running_agent("east")?;
     let sessions = |events: &[proto::v1::Event]| events.iter().map(|event| event.session).max();

@@ -9,15 +9,15 @@ use shared::{
     model::{ClusterId, Clusterset},
 };
 use tonic::Code;
-use tributary_e2e::world::{
-    AgentVariant, Backend, World, admin,
+use tributary_e2e::clusterset::{
+    AgentVariant, Backend, LocalClusterset, admin,
     player::{self, Player, hello},
 };
 
 use super::hub::{listed, said, state};
 
 /// Certificates beside the usual ones: of another clusterset of the same authority, and of a foreign authority.
-pub(super) fn write_strangers(world: &World) -> anyhow::Result<()> {
+pub(super) fn write_strangers(world: &LocalClusterset) -> anyhow::Result<()> {
     let subject = Subject::Operator("stranger".into());
     let other = Clusterset::new("e2e.tributary.test", "other")?;
     let validity = Validity::days_from_now(30);
@@ -35,7 +35,7 @@ pub(super) fn write_strangers(world: &World) -> anyhow::Result<()> {
 /// Another clusterset: PERMISSION_DENIED. A foreign authority or no certificate: no handshake.
 pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     write_strangers(&world)?;
 
     let mut session = Player::silent(&world, "other-member").await;
@@ -78,7 +78,7 @@ pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
 /// A member reads and reports; it decides nothing. An operator decides; it reports nothing.
 pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     let member = player::connect(&world, "east").await?;
     StateClient::new(member.clone())
         .get(v1::GetStateRequest::default())
@@ -111,7 +111,7 @@ pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
 /// The certificate's id is the id: a flag or a property that differs stops the agent at its start.
 pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let world = World::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     let flagged = world.spawn_agent(&AgentVariant {
         certificate: "east",
         cluster: "east",
@@ -146,7 +146,7 @@ pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow:
 /// A new key of a known member is refused with the command that admits it, and admitted after it.
 pub(super) async fn a_changed_key_waits_for_the_operator() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
     listed(&world, &["east"]).await?;
     let before = state(&world).await?.members;
     world.stop_agent("east").await?;

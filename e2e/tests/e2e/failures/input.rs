@@ -8,8 +8,8 @@ use shared::{
     wire,
 };
 use tonic::{Code, Status};
-use tributary_e2e::world::{
-    Backend, World, admin,
+use tributary_e2e::clusterset::{
+    Backend, LocalClusterset, admin,
     player::{self, Player, hello},
 };
 
@@ -22,8 +22,8 @@ use super::{
 type Bad = (&'static str, Vec<u8>, &'static str);
 
 /// A world in which east is an agent, and west is played.
-async fn world(dir: &std::path::Path) -> anyhow::Result<World> {
-    let mut world = World::without_agents(dir, &Backend::Simulated, &["east", "west"]).await?;
+async fn world(dir: &std::path::Path) -> anyhow::Result<LocalClusterset> {
+    let mut world = LocalClusterset::without_agents(dir, &Backend::Simulated, &["east", "west"]).await?;
     world.start_agent("east").await?;
     listed(&world, &["east"]).await?;
     Ok(world)
@@ -268,7 +268,7 @@ fn refused(name: &str, status: &Status, told: &str) -> anyhow::Result<()> {
 }
 
 /// Opens a session with a newer Lease than any before.
-async fn open_again(world: &World) -> anyhow::Result<Player> {
+async fn open_again(world: &LocalClusterset) -> anyhow::Result<Player> {
     let mut again = hello("uid-of-west");
     again.lease_transitions = i64::from(std::process::id()) + i64::from(rand::random::<u32>());
     for _ in 0..20 {
@@ -282,7 +282,7 @@ async fn open_again(world: &World) -> anyhow::Result<Player> {
 }
 
 /// The other member noticed nothing: it has one session, since the beginning.
-async fn undisturbed(world: &mut World) -> anyhow::Result<()> {
+async fn undisturbed(world: &mut LocalClusterset) -> anyhow::Result<()> {
     listed(world, &["east"]).await?;
     let sessions = admin::metric(world.agent("east")?, "tributary_agent_hub_sessions_total", "").await?;
     ensure!(sessions == 1.0, "east has had {sessions} sessions");

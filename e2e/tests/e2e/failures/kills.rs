@@ -8,7 +8,7 @@ use anyhow::Context;
 use kube::{Api, api::ListParams};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use shared::api::ServiceImport;
-use tributary_e2e::world::{Backend, World, eventually::eventually};
+use tributary_e2e::clusterset::{Backend, LocalClusterset, eventually::eventually};
 
 use super::{guard::Guard, hub::listed, shop::Shop};
 
@@ -41,7 +41,7 @@ fn seed() -> anyhow::Result<u64> {
 pub(super) async fn any_process_at_any_point(backend: Backend) -> anyhow::Result<()> {
     let mut random = StdRng::seed_from_u64(seed()?);
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &backend, &CLUSTERS).await?;
+    let mut world = LocalClusterset::start(dir.path(), &backend, &CLUSTERS).await?;
     let mut shop = Shop::open(&world).await?;
     shop.export(&world, "east", "steady", &["10.1.0.1"]).await?;
     shop.arrived(&world).await?;
@@ -82,7 +82,7 @@ fn victims(random: &mut StdRng) -> Vec<&'static str> {
 }
 
 /// One export comes, changes or goes.
-async fn change(world: &World, shop: &mut Shop, random: &mut StdRng) -> anyhow::Result<()> {
+async fn change(world: &LocalClusterset, shop: &mut Shop, random: &mut StdRng) -> anyhow::Result<()> {
     let cluster = CLUSTERS.choose(random).copied().unwrap_or("east");
     let service = SERVICES.choose(random).copied().unwrap_or("cart");
     if shop.exports(cluster, service) && random.random_bool(0.4) {
@@ -99,7 +99,7 @@ async fn change(world: &World, shop: &mut Shop, random: &mut StdRng) -> anyhow::
 /// An agent is killed when it has written a part of what it is to write.
 pub(super) async fn an_agent_in_the_middle_of_applying() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = World::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
     let mut shop = Shop::open(&world).await?;
     world.kill_agent("west").await?;
     for index in 0..MANY {

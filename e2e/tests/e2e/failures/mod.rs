@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use tributary_e2e::{
+    clusterset::{Backend, guard, questions as hub, shop},
     suite::{real_test, sim_test},
-    world::{Backend, guard, questions as hub, shop},
 };
 
 /// One story on both kinds of clusters.

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use tributary_e2e::{
+    clusterset::Backend,
     suite::{real_test, sim_test},
-    world::Backend,
 };
 
 use story::tell;

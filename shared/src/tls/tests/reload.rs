@@ -198,7 +198,7 @@ fn metrics_show_reloads_and_the_time_that_is_left() {
     reloader.check();
     disk.write(&ca.issue_for(EAST));
     reloader.check();
-    let text = crate::shell::encode_metrics(&registry).expect("text");
+    let text = crate::process::encode_metrics(&registry).expect("text");
     for line in [
         "tls_reloads_total{outcome=\"loaded\"} 1",
         "tls_reloads_total{outcome=\"refused\"} 1",

@@ -26,8 +26,8 @@ use kube::{
 use serde_json::json;
 use tempfile::TempDir;
 use tributary_e2e::{
+    clusterset::{Backend, LocalClusterset},
     suite::unique_name,
-    world::{Backend, World},
 };
 
 pub(super) use act::Kind;
@@ -53,7 +53,7 @@ const CONTENTS: [Kind; 4] = [
 /// A story being told.
 pub(super) struct Story {
     /// Hub, clusters and agents.
-    pub(super) world: World,
+    pub(super) world: LocalClusterset,
     /// Where it plays.
     pub(super) namespace: String,
     /// A namespace of every cluster, for what only shows that everything before has had its time.
@@ -67,7 +67,7 @@ where
 {
     let dir = tempfile::tempdir()?;
     let shared = matches!(backend, Backend::Real(_));
-    let world = World::without_agents(dir.path(), &backend, &CLUSTERS).await?;
+    let world = LocalClusterset::without_agents(dir.path(), &backend, &CLUSTERS).await?;
     let mut clients = Vec::new();
     // Simulated clusters end with their story.
     for cluster in world.clusters.values().filter(|_| shared) {

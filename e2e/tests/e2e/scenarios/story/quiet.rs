@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use tributary_e2e::{
+    clusterset,
     real::{HARNESS_USER, Mark, resource_versions},
-    world,
 };
 
 use super::{CLUSTERS, LABEL_STORY, Story, seen};
@@ -43,8 +43,10 @@ impl Story {
         let mut all = Vec::new();
         for (index, cluster) in CLUSTERS.into_iter().enumerate() {
             let place = match &self.world.cluster(cluster)?.kind {
-                world::Kind::Simulated(simulated, _) => Place::Simulated(simulated.requests().all().len()),
-                world::Kind::Real(fleet, _) => {
+                clusterset::Kind::Simulated(simulated, _) => {
+                    Place::Simulated(simulated.requests().all().len())
+                }
+                clusterset::Kind::Real(fleet, _) => {
                     let real = &fleet.clusters()[index];
                     Place::Real(real.audit_log().settle(&real.client().await?).await?)
                 }
@@ -78,16 +80,16 @@ impl Story {
 
     async fn writes(&self, index: usize, quiet: &Quiet) -> anyhow::Result<Vec<String>> {
         Ok(match (&self.world.cluster(quiet.cluster)?.kind, &quiet.place) {
-            (world::Kind::Simulated(simulated, _), Place::Simulated(seen)) => simulated
+            (clusterset::Kind::Simulated(simulated, _), Place::Simulated(seen)) => simulated
                 .requests()
                 .all()
                 .iter()
                 .skip(*seen)
                 .filter(|entry| entry.is_write() && entry.resource != "leases")
-                .filter(|entry| entry.user_agent != world::USER_AGENT && entry.namespace != self.fence)
+                .filter(|entry| entry.user_agent != clusterset::USER_AGENT && entry.namespace != self.fence)
                 .map(|entry| format!("{entry:?}"))
                 .collect(),
-            (world::Kind::Real(fleet, _), Place::Real(mark)) => {
+            (clusterset::Kind::Real(fleet, _), Place::Real(mark)) => {
                 let real = &fleet.clusters()[index];
                 real.audit_log().settle(&real.client().await?).await?;
                 let requests = real.audit_log().since(*mark)?;

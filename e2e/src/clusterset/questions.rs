@@ -1,0 +1,94 @@
+//! Questions to a hub that several stories ask. They ask; the stories judge.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use super::{LocalClusterset, eventually::eventually};
+use anyhow::Context;
+use proto::v1;
+
+/// Events in one page.
+const PAGE: u32 = 1_000;
+
+/// Every event from a revision on.
+pub async fn events_from(world: &LocalClusterset, from_revision: u64) -> anyhow::Result<Vec<v1::Event>> {
+    let mut log = world.inspect().await?.log;
+    let mut next = from_revision.max(1);
+    let mut events = Vec::new();
+    loop {
+        let request = v1::ListEventsRequest {
+            from_revision: next,
+            limit: PAGE,
+            ..Default::default()
+        };
+        let page = log.list(request).await?.into_inner();
+        events.extend(page.events);
+        match page.next_revision {
+            0 => return Ok(events),
+            further => next = further,
+        }
+    }
+}
+
+/// Every event.
+pub async fn events(world: &LocalClusterset) -> anyhow::Result<Vec<v1::Event>> {
+    events_from(world, 1).await
+}
+
+/// The kinds of a cluster's events, in order.
+pub async fn kinds(world: &LocalClusterset, cluster: &str) -> anyhow::Result<Vec<String>> {
+    let events = events(world).await?;
+    let of = events.into_iter().filter(|event| event.cluster == cluster);
+    Ok(of.map(|event| event.kind).collect())
+}
+
+/// The whole state.
+pub async fn state(world: &LocalClusterset) -> anyhow::Result<v1::GetStateResponse> {
+    let mut inspection = world.inspect().await?;
+    let state = inspection.state.get(v1::GetStateRequest::default()).await?;
+    Ok(state.into_inner())
+}
+
+/// Waits until these clusters are connected and have listed.
+pub async fn listed(world: &LocalClusterset, clusters: &[&str]) -> anyhow::Result<()> {
+    eventually(&format!("{clusters:?} are connected and listed"), async || {
+        let state = state(world).await?;
+        let ready: BTreeSet<&str> = state
+            .members
+            .iter()
+            .filter(|member| member.listed && member.connected)
+            .map(|member| member.cluster.as_str())
+            .collect();
+        Ok(clusters
+            .iter()
+            .all(|cluster| ready.contains(cluster))
+            .then_some(()))
+    })
+    .await
+}
+
+/// Copies a directory that nobody writes to.
+pub fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_directory(&entry.path(), &target)?,
+            false => drop(fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a program's log holds a text, and returns the line.
+pub async fn said(log: &Path, text: &str) -> anyhow::Result<String> {
+    eventually(&format!("{} says {text:?}", log.display()), async || {
+        let log = fs::read_to_string(log)?;
+        Ok(log
+            .lines()
+            .rev()
+            .find(|line| line.contains(text))
+            .map(str::to_owned))
+    })
+    .await
+}

@@ -1,0 +1,101 @@
+//! Owns: SIGKILL of the hub under load, and of agents while exports change.
+//! Never: asks a program to end.
+
+use std::time::{Duration, Instant};
+
+use rand::{RngExt, seq::IndexedRandom};
+
+use super::{
+    Rounds,
+    acknowledged::Reporters,
+    stage::{CLUSTERS, REPORTERS, Stage},
+};
+use crate::clusterset::{AgentVariant, reporter};
+
+/// Facts after whose acknowledgement the hub is killed, at most.
+const ACKNOWLEDGED_MAX: u64 = 300;
+/// In how many rounds the program is killed once more while it starts.
+const KILLED_AGAIN: f64 = 0.2;
+/// When in its start, at most.
+const START_SPAN: Duration = Duration::from_millis(120);
+/// Every so many rounds all agents are killed with the hub. They forget how often the hub was away, and so come back
+/// at once: an agent that met many short sessions waits for up to 15 s.
+const AGENTS_TOO_EVERY: u32 = 3;
+/// Changes that an agent is killed in the middle of.
+const CHANGES: usize = 3;
+/// How long these take to arrive, about.
+const ARRIVAL_SPAN: Duration = Duration::from_millis(40);
+
+/// Kills the hub again and again.
+pub(super) async fn hub(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result<()> {
+    let mut reporters = Reporters::new(&REPORTERS, reporter::change);
+    let (mut again, mut agents) = (0, 0);
+    while let Some(round) = rounds.next() {
+        let reporting = reporters.start(&stage.world).await?;
+        stage.change().await?;
+        let enough = stage.random.random_range(1..=ACKNOWLEDGED_MAX);
+        reporting.acknowledged(enough).await?;
+        stage.world.kill_hub().await?;
+        let acknowledged = reporting.ended().await?;
+        if round % AGENTS_TOO_EVERY == 0 {
+            for name in CLUSTERS {
+                stage.world.kill_agent(name).await?;
+            }
+            agents += CLUSTERS.len();
+        }
+        stage.change().await?;
+        if stage.random.random_bool(KILLED_AGAIN) {
+            let hub = stage.world.spawn_hub(&[], stage.world.data(), &[])?;
+            stage.any_moment(START_SPAN).await;
+            hub.kill().await?;
+            again += 1;
+        }
+        let began = Instant::now();
+        stage.world.start_hub().await?;
+        if round % AGENTS_TOO_EVERY == 0 {
+            for name in CLUSTERS {
+                stage.world.start_agent(name).await?;
+            }
+        }
+        stage.settled().await?;
+        rounds.recovered(began.elapsed());
+        reporters.check(&stage.world, &acknowledged).await?;
+        rounds.counted = format!(
+            "{} acknowledged facts found again; {again} kills more while it started, {agents} of agents",
+            reporters.found
+        );
+    }
+    stage.end().await?;
+    rounds.counted += &format!("; {} events verified", reporters.events());
+    Ok(())
+}
+
+/// Kills agents again and again.
+pub(super) async fn agent(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result<()> {
+    let mut again = 0;
+    while rounds.next().is_some() {
+        let name = CLUSTERS.choose(&mut stage.random).copied().unwrap_or("east");
+        stage.changes(CHANGES).await?;
+        stage.any_moment(ARRIVAL_SPAN).await;
+        stage.world.kill_agent(name).await?;
+        stage.change().await?;
+        if stage.random.random_bool(KILLED_AGAIN) {
+            let variant = AgentVariant {
+                certificate: name,
+                cluster: name,
+                log: name,
+                flags: &[],
+            };
+            let agent = stage.world.spawn_agent(&variant)?;
+            stage.any_moment(START_SPAN).await;
+            agent.kill().await?;
+            again += 1;
+        }
+        let began = Instant::now();
+        stage.world.start_agent(name).await?;
+        stage.settled().await?;
+        rounds.recovered(began.elapsed());
+        rounds.counted = format!("{again} kills more while it started");
+    }
+    stage.end().await
+}

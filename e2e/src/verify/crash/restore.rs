@@ -1,0 +1,106 @@
+//! Owns: the log's directory copied while the hub writes to it, and put back later in the place of the newer one.
+//! Never: stops the hub for the copy; that would be a backup.
+
+use std::{fs, path::Path, time::Instant};
+
+use anyhow::{Context, ensure};
+use rand::RngExt;
+use shared::model::Epoch;
+
+use super::{
+    Rounds,
+    acknowledged::Reporters,
+    stage::{CLUSTERS, REPORTERS, Stage},
+};
+use crate::clusterset::{eventually::eventually, questions, reporter};
+
+/// Facts after whose acknowledgement the copy begins, at most.
+const ACKNOWLEDGED_MAX: u64 = 2_000;
+/// Changes after the copy: the members know more than it does.
+const CHANGES: usize = 3;
+/// How often a copy is tried while files come and go under it.
+const COPIES_MAX: usize = 20;
+/// Agents are restarted before every so many rounds, so that they come back soon (see `kill.rs`).
+const AGENTS_ANEW_EVERY: u32 = 3;
+/// What the hub says when it refuses a log.
+const REFUSAL: &str = "move it aside";
+
+/// Copies and restores again and again.
+pub(super) async fn copy(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> anyhow::Result<()> {
+    let (copy, aside) = (dir.join("copy"), dir.join("aside"));
+    let mut reporters = Reporters::new(&REPORTERS, reporter::change);
+    let (mut served, mut refused) = (0_u32, 0_u32);
+    while let Some(round) = rounds.next() {
+        if round % AGENTS_ANEW_EVERY == 0 {
+            for name in CLUSTERS {
+                stage.world.stop_agent(name).await?;
+                stage.world.start_agent(name).await?;
+            }
+            stage.settled().await?;
+        }
+        let reporting = reporters.start(&stage.world).await?;
+        let enough = stage.random.random_range(1..=ACKNOWLEDGED_MAX);
+        reporting.acknowledged(enough).await?;
+        copy_while_running(&stage.world.data(), &copy)?;
+        stage.changes(CHANGES).await?;
+        stage.settled().await?;
+        let before = epoch(&stage).await?;
+        stage.world.kill_hub().await?;
+        reporting.ended().await?;
+        stage.change().await?;
+
+        fs::rename(stage.world.data(), &aside)?;
+        fs::rename(&copy, stage.world.data())?;
+        let began = Instant::now();
+        if starts(&mut stage).await? {
+            served += 1;
+            let newer = async || Ok((epoch(&stage).await? > before).then_some(()));
+            eventually("a new epoch begins over the restored copy", newer).await?;
+            fs::remove_dir_all(&aside)?;
+        } else {
+            // Half of a write was copied: it says so, and what was put aside is as good as it was.
+            refused += 1;
+            fs::remove_dir_all(stage.world.data())?;
+            fs::rename(&aside, stage.world.data())?;
+            stage.world.start_hub().await?;
+        }
+        stage.settled().await?;
+        rounds.recovered(began.elapsed());
+        rounds.counted = format!("{served} copies served under a new epoch, {refused} refused with advice");
+    }
+    ensure!(served > 0, "no copy could be served: nothing was tried");
+    stage.end().await
+}
+
+/// Starts the hub. False: it ended by itself, and said that the log is corrupt and what to do.
+async fn starts(stage: &mut Stage) -> anyhow::Result<bool> {
+    let hub = stage.world.spawn_hub(&[], stage.world.data(), &[])?;
+    match stage.world.adopt_hub(hub).await {
+        Ok(()) => Ok(true),
+        Err(error) => {
+            // The end of its log is the end of the error: the last line says why it ended.
+            let said = format!("{error:#}");
+            let refused = said.lines().last().is_some_and(|line| line.contains(REFUSAL));
+            if refused { Ok(false) } else { Err(error) }
+        }
+    }
+}
+
+async fn epoch(stage: &Stage) -> anyhow::Result<Epoch> {
+    Ok(questions::state(&stage.world).await?.epoch.parse()?)
+}
+
+/// Copies what is there at the moment, file by file, as a careless tool would.
+fn copy_while_running(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let mut last = Ok(());
+    for _ in 0..COPIES_MAX {
+        if to.exists() {
+            fs::remove_dir_all(to)?;
+        }
+        last = questions::copy_directory(from, to);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last.context("files of the log come and go too fast to be copied")
+}

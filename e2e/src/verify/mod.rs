@@ -1,0 +1,9 @@
+//! What plays the product and judges it by its laws.
+//!
+//! * `swarm`: the pure rooms, in worlds that one seed decides. `netsim`: the programs, on a simulated network.
+//! * `crash`: real processes, killed and paused. `planted`: bugs that these must see.
+
+pub mod crash;
+pub mod netsim;
+pub mod planted;
+pub mod swarm;

@@ -1,0 +1,117 @@
+//! Many seeds on all cores, the histogram of what happened in them, and the verdict. A seed runs on one thread.
+
+use std::{
+    collections::BTreeMap,
+    num::NonZero,
+    process::ExitCode,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use shared::tls::install_crypto_provider;
+
+use super::run::{Outcome, simulate};
+
+/// Most failing seeds that are described.
+const FAILURES_SHOWN_MAX: usize = 10;
+
+/// Runs the shell of hub and agents under a simulated network.
+#[derive(Debug, Clone, clap::Args)]
+pub struct NetsimArgs {
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many seeds, from the first one on
+    #[arg(long, default_value_t = 1)]
+    pub count: u64,
+    /// Run every seed twice and compare what happened
+    #[arg(long)]
+    pub twice: bool,
+    /// Print what happens (with one seed)
+    #[arg(long)]
+    pub trace: bool,
+}
+
+#[derive(Default)]
+struct Tally {
+    counts: BTreeMap<&'static str, u64>,
+    failures: Vec<(u64, String)>,
+    simulated: u64,
+}
+
+/// Runs the seeds, prints the histogram and, last, the verdict.
+pub fn run(args: &NetsimArgs) -> anyhow::Result<ExitCode> {
+    install_crypto_provider()?;
+    let began = Instant::now();
+    let next = AtomicU64::new(0);
+    let tally = Mutex::new(Tally::default());
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(usize::try_from(args.count).unwrap_or(usize::MAX)) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= args.count {
+                        return;
+                    }
+                    let seed = args.seed.wrapping_add(number);
+                    let outcome = one(seed, args);
+                    let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+                    tally.add(seed, outcome);
+                }
+            });
+        }
+    });
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(tally.report(args, began.elapsed().as_secs_f64()))
+}
+
+fn one(seed: u64, args: &NetsimArgs) -> Outcome {
+    let mut outcome = simulate(seed, args.trace && args.count == 1);
+    if args.twice && outcome.failure.is_none() {
+        let again = simulate(seed, false);
+        if again.trace != outcome.trace {
+            outcome.failure = Some(format!(
+                "the second run differs: {} and {}",
+                outcome.trace, again.trace
+            ));
+        }
+    }
+    outcome
+}
+
+impl Tally {
+    fn add(&mut self, seed: u64, outcome: Outcome) {
+        for (class, count) in outcome.counts {
+            *self.counts.entry(class).or_default() += count;
+        }
+        self.simulated += outcome.simulated;
+        if let Some(failure) = outcome.failure {
+            println!("seed {seed}: {failure}");
+            self.failures.push((seed, failure));
+        } else {
+            tracing::debug!(seed, trace = outcome.trace, "passed");
+        }
+    }
+
+    fn report(mut self, args: &NetsimArgs, seconds: f64) -> ExitCode {
+        for (class, count) in &self.counts {
+            println!("{count:>8}  {class}");
+        }
+        println!("{:>8}  simulated seconds", self.simulated / 1_000);
+        self.failures.sort();
+        for (seed, failure) in self.failures.iter().take(FAILURES_SHOWN_MAX) {
+            println!("seed {seed}: {failure}\n  again: cargo netsim --seed {seed} --trace");
+        }
+        let failed = self.failures.len();
+        println!("netsim: {} seeds, {failed} failed, in {seconds:.0} s", args.count);
+        if failed == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The shell under a simulated network: the programs of hub and agents, TLS, HTTP/2 and gRPC included, on machines
+//! of a simulated network, each with a paused clock, over simulated clusters and a log in memory. A seed decides
+//! what users do, what breaks, and how long messages take.
+//!
+//! * `script`: what happens when; `user`: what users do; `stage`: the machines, and how all of it is performed.
+//! * `program`, `network`, `credentials`: the programs as software of a machine, their sockets and certificates.
+//! * `judge`: what every cluster must hold; `vigil`: what must hold at every moment; `run`: one seed from its
+//!   beginning to its rest; `command`: many seeds, the histogram and the verdict.
+//!
+//! It never decides how the programs work: nothing here is called by them.
+
+mod command;
+mod credentials;
+mod judge;
+mod network;
+mod program;
+mod run;
+mod script;
+mod stage;
+mod trace;
+mod user;
+mod vigil;
+
+pub use command::{NetsimArgs, run};
+pub use run::{Outcome, simulate};

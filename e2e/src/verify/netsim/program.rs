@@ -1,0 +1,149 @@
+//! The two programs as software of simulated machines: the same tasks under the same supervision as the binaries
+//! run, over a simulated socket, a log in memory and a simulated cluster's client. What the binaries have besides
+//! (flags, signals, the admin port, the watch of TLS files) stays out.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    sync::Arc,
+};
+
+use agent::agent::AgentOptions;
+use hub::{
+    clock::Clock,
+    hub::{Hub, HubMetrics},
+    log::{MemoryDisk, MemoryLog},
+    run::serve_grpc,
+    writer::Options,
+};
+use prometheus_client::registry::Registry;
+use shared::{
+    api::{convert::NamespaceDenyList, names},
+    model::{ClusterId, Clusterset, Epoch, UnixMillis},
+    process::{Readiness, Shutdown, Supervisor, random},
+    tls::{HubAddress, HubConnector, LiveCredentials, TlsMetrics, accept},
+};
+use tokio_util::task::TaskTracker;
+
+use super::network::{HUB_PORT, Pace, SimulatedDial, sockets};
+use crate::sim::SimCluster;
+
+/// The hub's name in the simulated network, and in its certificate.
+pub(super) const HUB: &str = "hub";
+/// What the wall clock shows when a simulation begins: 2026-01-01.
+pub(super) const WALL_AT_START: u64 = 1_767_225_600_000;
+
+/// The life of the processes on one machine, one after the other.
+#[derive(Default)]
+pub(super) struct Life {
+    /// Processes started.
+    pub(super) starts: Cell<u32>,
+    /// Why processes ended by themselves; an orderly end leaves nothing.
+    pub(super) ends: RefCell<Vec<String>>,
+    /// Ends the present process in an orderly way.
+    shutdown: RefCell<Shutdown>,
+}
+
+impl Life {
+    fn begin(&self) -> Shutdown {
+        self.starts.set(self.starts.get() + 1);
+        let shutdown = Shutdown::default();
+        self.shutdown.replace(shutdown.clone());
+        shutdown
+    }
+
+    fn end(&self, result: anyhow::Result<()>) {
+        if let Err(error) = result {
+            self.ends.borrow_mut().push(format!("{error:#}"));
+        }
+    }
+
+    /// What SIGTERM does.
+    pub(super) fn terminate(&self) {
+        self.shutdown.borrow().begin();
+    }
+}
+
+/// What the hub's machine holds, whatever process runs on it.
+pub(super) struct HubMachine {
+    pub(super) life: Life,
+    pub(super) disk: RefCell<MemoryDisk>,
+    /// The next process is started with `--adopt-epoch`.
+    pub(super) adopt_epoch: Cell<bool>,
+    /// The sessions of the present process.
+    pub(super) sessions: RefCell<TaskTracker>,
+    pub(super) clusterset: Clusterset,
+    pub(super) credentials: Arc<LiveCredentials>,
+}
+
+/// One process of the hub.
+pub(super) async fn run_hub(machine: Rc<HubMachine>) -> turmoil::Result {
+    let shutdown = machine.life.begin();
+    machine.life.end(hub(&machine, shutdown).await);
+    Ok(())
+}
+
+async fn hub(machine: &HubMachine, shutdown: Shutdown) -> anyhow::Result<()> {
+    let elapsed = u64::try_from(turmoil::sim_elapsed().unwrap_or_default().as_millis())?;
+    let clock = Clock::simulated(UnixMillis(WALL_AT_START + elapsed));
+    let new_epoch = Epoch::default().next(clock.wall(), random());
+    let disk = machine.disk.borrow().clone();
+    let log = MemoryLog::open(&disk, &machine.clusterset, new_epoch)?;
+    let options = Options {
+        hub: HUB.into(),
+        hub_version: env!("CARGO_PKG_VERSION").into(),
+        adopt_epoch: machine.adopt_epoch.take(),
+    };
+    let metrics = HubMetrics::register(&mut Registry::default());
+    let hub = Hub::start_task(Box::new(log), options, clock, metrics)?;
+    machine.sessions.replace(hub.sessions.clone());
+    let sockets = sockets().await?;
+    let incoming = accept(sockets, machine.credentials.clone(), TlsMetrics::default());
+    let drain = shutdown.drain().clone();
+    let mut supervisor = Supervisor::new(shutdown.clone());
+    supervisor.spawn(
+        "the gRPC port",
+        serve_grpc(hub.routes(&shutdown), incoming, drain),
+    );
+    supervisor.spawn("the event log's writer", hub.run(shutdown));
+    supervisor.run().await
+}
+
+/// What an agent's machine holds, whatever process runs on it.
+pub(super) struct AgentMachine {
+    pub(super) life: Life,
+    pub(super) cluster: SimCluster,
+    pub(super) id: ClusterId,
+    pub(super) pace: Pace,
+    pub(super) credentials: Arc<LiveCredentials>,
+}
+
+/// One process of an agent.
+pub(super) async fn run_agent(machine: Rc<AgentMachine>) -> turmoil::Result {
+    let shutdown = machine.life.begin();
+    machine.life.end(agent(&machine, shutdown).await);
+    Ok(())
+}
+
+async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()> {
+    let address = HubAddress {
+        host: HUB.into(),
+        port: HUB_PORT,
+    };
+    let dial = SimulatedDial {
+        pace: machine.pace.clone(),
+    };
+    let credentials = machine.credentials.clone();
+    let options = AgentOptions {
+        cluster: machine.id.clone(),
+        client: machine.cluster.client_named("tributary-agent"),
+        connector: HubConnector::new(vec![address], credentials, Arc::new(dial), TlsMetrics::default()),
+        namespace: names::TRIBUTARY_NAMESPACE.to_owned(),
+        deny: NamespaceDenyList::default(),
+        all_namespaces: false,
+    };
+    let mut supervisor = Supervisor::new(shutdown);
+    let readiness = Readiness::default();
+    agent::agent::start(options, &mut Registry::default(), &readiness, &mut supervisor).await?;
+    supervisor.run().await
+}

@@ -1,0 +1,326 @@
+//! One seed: trouble, mending, convergence, rest, a restart of everything, rest again.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use anyhow::{bail, ensure};
+use shared::process::seed_thread;
+
+use super::{
+    program::Life,
+    script::{CLUSTERS, Script},
+    stage::{STEP, Stage, Written},
+    trace::Trace,
+    vigil::Vigil,
+};
+
+/// How often the clusters are looked at, in simulated milliseconds.
+const LOOK_EVERY: u64 = 250;
+/// Longest time from the end of the trouble until all is right.
+const CONVERGED_WITHIN: u64 = 120_000;
+/// How long nothing may be written once all is right.
+const REST: u64 = 15_000;
+/// How long after a restart of everything nothing may be written.
+const REST_AFTER_RESTART: u64 = 25_000;
+/// How every failure of the simulated disk is told.
+const SICK_DISK: &str = "the simulated ";
+
+thread_local! {
+    /// Panics of tasks on this thread.
+    static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How a seed ended.
+pub struct Outcome {
+    /// What was wrong, if anything was.
+    pub failure: Option<String>,
+    /// The hash of everything that happened.
+    pub trace: String,
+    /// What happened, by class.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// Simulated milliseconds.
+    pub simulated: u64,
+}
+
+/// Runs one seed on this thread.
+pub fn simulate(seed: u64, print_trace: bool) -> Outcome {
+    note_panics();
+    seed_thread(Some(seed));
+    let mut outcome = Outcome {
+        failure: None,
+        trace: String::new(),
+        counts: BTreeMap::new(),
+        simulated: 0,
+    };
+    let played = catch_unwind(AssertUnwindSafe(|| play(seed, print_trace, &mut outcome)));
+    seed_thread(None);
+    let panics = PANICS.take();
+    outcome.failure = match played {
+        _ if !panics.is_empty() => Some(format!("a task panicked: {}", panics.join("; "))),
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(format!("{error:#}")),
+        Err(_) => Some("the simulator panicked".into()),
+    };
+    outcome
+}
+
+/// A panic inside a task ends the task only: it must be seen here.
+fn note_panics() {
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANICS.with_borrow_mut(|panics| panics.push(panic.to_string()));
+            before(panic);
+        }));
+    });
+}
+
+fn play(seed: u64, print_trace: bool, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let script = Script::draw(seed);
+    let mut stage = Stage::build(seed, &script, Trace::new(print_trace))?;
+    let mut vigil = Vigil::default();
+    let result = acts(&script, &mut stage, &mut vigil);
+    for life in lives(&stage) {
+        *outcome.counts.entry("processes started").or_default() += u64::from(life.starts.get());
+        *outcome.counts.entry("processes ended by themselves").or_default() +=
+            life.ends.borrow().len() as u64;
+    }
+    outcome.counts.append(&mut stage.counts);
+    outcome.trace = stage.trace.hash();
+    outcome.simulated = stage.now();
+    result
+}
+
+fn acts(script: &Script, stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
+    let mut events = script.events.iter().peekable();
+    while stage.now() < script.trouble_ends {
+        let now = stage.now();
+        while let Some((_, event)) = events.next_if(|(at, _)| *at <= now) {
+            stage.perform(*event);
+        }
+        advance(stage, vigil)?;
+    }
+    stage.mend_everything();
+    let ends = ends(stage);
+    converge(stage, vigil)?;
+    rest(stage, vigil, REST, "at rest")?;
+    stage.restart_everything();
+    let restarted = stage.now();
+    let starts = starts(stage);
+    while starts_since(stage, starts) <= CLUSTERS.len() as u32 {
+        ensure!(
+            stage.now() < restarted + CONVERGED_WITHIN,
+            "a process that was asked to stop has not come back"
+        );
+        let written = advance(stage, vigil)?;
+        no_content(&written, "during a restart of everything")?;
+    }
+    converge(stage, vigil)?;
+    rest(stage, vigil, REST_AFTER_RESTART, "after a restart of everything")?;
+    let late = ends_since(stage, &ends);
+    ensure!(
+        late.is_empty(),
+        "a process ended although nothing was broken: {}",
+        late.join("; ")
+    );
+    stage.log_is_whole()
+}
+
+/// One step; now and then a look at everything, and then what agents wrote since the last one.
+fn advance(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<Vec<Written>> {
+    stage.step()?;
+    if stage.now() % LOOK_EVERY >= STEP.as_millis() as u64 {
+        return Ok(Vec::new());
+    }
+    let clusters = stage.members.iter().map(|member| &member.cluster);
+    vigil
+        .look(stage.now(), clusters)
+        .map_err(|why| anyhow::anyhow!("at {} ms: {why}", stage.now()))?;
+    Ok(stage.note_requests())
+}
+
+/// All is right in every cluster, and every member has its session.
+fn converge(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
+    let from = stage.now();
+    loop {
+        advance(stage, vigil)?;
+        let wrong = vigil.wrong();
+        let sessions = stage.hub.sessions.borrow().len();
+        if wrong.is_empty() && sessions == CLUSTERS.len() && vigil.judged() > 0 {
+            vigil.calm = true;
+            return Ok(());
+        }
+        if stage.now() > from + CONVERGED_WITHIN {
+            bail!(
+                "not right {} s after everything was mended, with {sessions} sessions: {}",
+                CONVERGED_WITHIN / 1_000,
+                wrong.join("; ")
+            );
+        }
+    }
+}
+
+/// Nothing is written but Leases, and everything stays right.
+fn rest(stage: &mut Stage, vigil: &mut Vigil, length: u64, when: &str) -> anyhow::Result<()> {
+    // Whatever follows from what was just written is written now.
+    settle(stage, vigil)?;
+    let until = stage.now() + length;
+    while stage.now() < until {
+        no_content(&advance(stage, vigil)?, when)?;
+    }
+    let wrong = vigil.wrong();
+    ensure!(wrong.is_empty(), "{when}: {}", wrong.join("; "));
+    let sessions = stage.hub.sessions.borrow().len();
+    ensure!(
+        sessions == CLUSTERS.len(),
+        "{when} the hub has {sessions} sessions"
+    );
+    Ok(())
+}
+
+/// How long revisions and conditions may still follow what made everything right.
+const SETTLE: u64 = 6_000;
+
+fn settle(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
+    let until = stage.now() + SETTLE;
+    while stage.now() < until {
+        advance(stage, vigil)?;
+    }
+    Ok(())
+}
+
+fn no_content(written: &[Written], when: &str) -> anyhow::Result<()> {
+    let Some((cluster, entry)) = written.iter().find(|(_, entry)| entry.resource != "leases") else {
+        return Ok(());
+    };
+    bail!(
+        "{when}, the agent of {cluster} wrote: {} {} {}/{} ({})",
+        entry.verb,
+        entry.resource,
+        entry.namespace,
+        entry.name,
+        entry.code
+    );
+}
+
+/// How many ends of its own each process has had.
+fn ends(stage: &Stage) -> Vec<usize> {
+    lives(stage).map(|life| life.ends.borrow().len()).collect()
+}
+
+/// What processes said that ended by themselves since then, though nothing was broken. A log that failed while its
+/// disk was sick takes no more events, which its hub may notice later.
+fn ends_since(stage: &Stage, before: &[usize]) -> Vec<String> {
+    let since = |(life, before): (&Life, &usize)| life.ends.borrow()[*before..].to_vec();
+    let mut late = lives(stage).zip(before).map(since).collect::<Vec<_>>().concat();
+    late.retain(|why| !why.contains(SICK_DISK));
+    late
+}
+
+fn lives(stage: &Stage) -> impl Iterator<Item = &Life> {
+    let lives = stage.members.iter().map(|member| &member.machine.life);
+    lives.chain([&stage.hub.life])
+}
+
+fn starts(stage: &Stage) -> u32 {
+    lives(stage).map(|life| life.starts.get()).sum()
+}
+
+fn starts_since(stage: &Stage, before: u32) -> u32 {
+    starts(stage) - before
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use shared::tls::install_crypto_provider;
+
+    use super::*;
+    use crate::verify::netsim::{
+        script::{Event, Fault},
+        user::{Deed, NAMESPACE, SERVICES, Shape},
+    };
+
+    /// A stage on which `events` happen, and what was seen, after `millis`.
+    fn played(events: Vec<(u64, Event)>, millis: u64) -> (Stage, Vigil) {
+        install_crypto_provider().expect("the first provider");
+        seed_thread(Some(1));
+        let make = (0..CLUSTERS.len()).map(|cluster| (0, Event::Deed(cluster, Deed::MakeNamespace)));
+        let script = Script {
+            events: make.chain(events).collect(),
+            trouble_ends: millis,
+            latency: Duration::from_millis(20),
+            tcp_capacity: 16,
+        };
+        let mut stage = Stage::build(1, &script, Trace::new(false)).expect("built");
+        let mut vigil = Vigil::default();
+        let mut events = script.events.iter().peekable();
+        while stage.now() < millis {
+            let now = stage.now();
+            while let Some((_, event)) = events.next_if(|(at, _)| *at <= now) {
+                stage.perform(*event);
+            }
+            advance(&mut stage, &mut vigil).expect("no law is broken");
+        }
+        (stage, vigil)
+    }
+
+    fn exported() -> (u64, Event) {
+        let deed = Deed::Export {
+            service: 0,
+            shape: Shape::Plain,
+            pods: 2,
+            generation: 1,
+        };
+        (100, Event::Deed(0, deed))
+    }
+
+    #[test]
+    fn a_hub_that_is_stopped_does_not_wait_for_peers_that_are_gone() {
+        let lost = (5_000, Event::Fault(Fault::DropAgent(1)));
+        let stopped = (15_000, Event::Fault(Fault::StopHub));
+        let (stage, _) = played(vec![exported(), lost, stopped], 24_000);
+        let ends = stage.hub.life.ends.borrow();
+        assert!(ends.is_empty(), "it ended with an error: {ends:?}");
+        assert_eq!(
+            stage.hub.life.starts.get(),
+            2,
+            "it was not stopped and started within 9 s"
+        );
+    }
+
+    #[test]
+    fn what_comes_right_and_is_taken_away_again_is_seen() {
+        let killed = (8_000, Event::Fault(Fault::KillAgent(2)));
+        let (mut stage, mut vigil) = played(vec![exported(), killed], 14_000);
+        assert_eq!(vigil.wrong(), Vec::<String>::new());
+        assert!(vigil.judged() > 0);
+        let cluster = stage.members[2].cluster.clone();
+        cluster
+            .delete("ServiceImport", NAMESPACE, SERVICES[0])
+            .expect("it was there");
+        let mut looks = (0..1_000).map(|_| advance(&mut stage, &mut vigil));
+        let broken = looks.find_map(Result::err).expect("seen").to_string();
+        assert!(broken.contains("the import is missing"), "{broken}");
+    }
+
+    #[test]
+    fn a_write_at_rest_is_seen() {
+        let (mut stage, mut vigil) = played(vec![exported()], 14_000);
+        let cluster = stage.members[2].cluster.clone();
+        let mut written = Vec::new();
+        cluster
+            .delete("ServiceImport", NAMESPACE, SERVICES[0])
+            .expect("it was there");
+        for _ in 0..1_000 {
+            written.extend(advance(&mut stage, &mut vigil).unwrap_or_default());
+        }
+        let refused = no_content(&written, "at rest").expect_err("seen").to_string();
+        assert!(refused.contains("at rest, the agent of west wrote"), "{refused}");
+    }
+}

@@ -1,0 +1,372 @@
+//! The simulated world: a network, a hub's machine, the clusters and the machine of each agent. It performs what
+//! the script says and lets time pass; it judges nothing.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use anyhow::anyhow;
+use hub::log::{Faults, MemoryDisk, MemoryLog};
+use serde_json::json;
+use shared::{
+    api::names::TRIBUTARY_NAMESPACE,
+    identity::Role,
+    model::{ClusterId, Clusterset, Epoch, UnixMillis},
+};
+use turmoil::Sim;
+
+use super::{
+    credentials::Authority,
+    program::{AgentMachine, HUB, HubMachine, Life, WALL_AT_START, run_agent, run_hub},
+    script::{CLUSTERS, Event, Fault, Script},
+    trace::Trace,
+    user,
+};
+use crate::sim::{Entry, Fault as ApiFault, ManualClock, SimCluster, SimConfig};
+
+/// How far time goes in one step.
+pub(super) const STEP: Duration = Duration::from_millis(5);
+/// Longest simulation, which only bounds the simulator.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+/// The supervisor of processes (a kubelet) starts a process that ended again after this.
+const RESTART_AFTER: Duration = Duration::from_millis(1_500);
+/// Fewest milliseconds that a message takes.
+const LATENCY_FLOOR: Duration = Duration::from_millis(1);
+/// How slow a slow API server is.
+const API_SLOW_MS: u64 = 700;
+
+/// One member's cluster and machine.
+pub(super) struct Member {
+    pub(super) cluster: SimCluster,
+    pub(super) machine: Rc<AgentMachine>,
+    clock: Arc<ManualClock>,
+}
+
+/// A write that an agent of a cluster asked for.
+pub(super) type Written = (String, Entry);
+
+/// Everything that is simulated.
+pub(super) struct Stage {
+    sim: Sim<'static>,
+    pub(super) members: Vec<Member>,
+    pub(super) hub: Rc<HubMachine>,
+    pub(super) trace: Trace,
+    /// What happened, by class.
+    pub(super) counts: BTreeMap<&'static str, u64>,
+    backup: MemoryDisk,
+    latency: Duration,
+    /// Machines that are down until the script starts them.
+    down: RefCell<Vec<&'static str>>,
+    /// Processes that ended by themselves: when they are started again.
+    restarts: BTreeMap<&'static str, Duration>,
+}
+
+impl Stage {
+    pub(super) fn build(seed: u64, script: &Script, trace: Trace) -> anyhow::Result<Self> {
+        let clusterset = Clusterset::new("simulation.internal", "netsim")?;
+        let authority = Authority::new(&clusterset)?;
+        let mut sim = turmoil::Builder::new()
+            .rng_seed(seed)
+            .simulation_duration(LONGEST)
+            .tick_duration(STEP)
+            .min_message_latency(LATENCY_FLOOR)
+            .max_message_latency(script.latency)
+            .tcp_capacity(script.tcp_capacity)
+            .build();
+        let disk = MemoryDisk::default();
+        let hub = Rc::new(HubMachine {
+            life: Life::default(),
+            disk: RefCell::new(disk.clone()),
+            adopt_epoch: Cell::default(),
+            sessions: RefCell::default(),
+            credentials: authority.issue(Role::hub(HUB)?)?,
+            clusterset,
+        });
+        let machine = hub.clone();
+        sim.host(HUB, move || run_hub(machine.clone()));
+        let mut members = Vec::new();
+        for (number, name) in (0_u64..).zip(CLUSTERS) {
+            let member = member(name, seed.wrapping_mul(16) + number, &authority)?;
+            let machine = member.machine.clone();
+            sim.host(name, move || run_agent(machine.clone()));
+            members.push(member);
+        }
+        Ok(Self {
+            sim,
+            members,
+            hub,
+            trace,
+            counts: BTreeMap::new(),
+            backup: disk.copy(),
+            latency: script.latency,
+            down: RefCell::default(),
+            restarts: BTreeMap::new(),
+        })
+    }
+
+    /// Simulated milliseconds since the beginning.
+    pub(super) fn now(&self) -> u64 {
+        u64::try_from(self.sim.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Time passes for everybody, and processes that ended are started again.
+    pub(super) fn step(&mut self) -> anyhow::Result<()> {
+        self.sim
+            .step()
+            .map_err(|error| anyhow!("the simulator failed: {error}"))?;
+        for member in &self.members {
+            member.clock.advance(STEP.as_millis() as i64);
+        }
+        for name in CLUSTERS.into_iter().chain([HUB]) {
+            let idle = !self.sim.is_host_running(name) && !self.down.borrow().contains(&name);
+            if idle {
+                let elapsed = self.sim.elapsed();
+                let due = *self.restarts.entry(name).or_insert(elapsed + RESTART_AFTER);
+                if elapsed >= due {
+                    self.start(name);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn count(&mut self, class: &'static str) {
+        *self.counts.entry(class).or_default() += 1;
+    }
+
+    pub(super) fn perform(&mut self, event: Event) {
+        let now = self.now();
+        self.trace.line(now, format_args!("{event:?}"));
+        match event {
+            Event::Deed(number, deed) => {
+                self.count(deed.class());
+                user::act(&self.members[number].cluster, number, deed);
+            }
+            Event::Fault(fault) => {
+                if let Some(class) = fault.class() {
+                    self.count(class);
+                }
+                self.fault(fault);
+            }
+        }
+    }
+
+    /// Everything works again: links, machines, disks, APIs.
+    pub(super) fn mend_everything(&mut self) {
+        for (number, name) in CLUSTERS.into_iter().enumerate() {
+            for fault in [
+                Fault::Mend(number),
+                Fault::SlowReader(number, 0),
+                Fault::ApiWell(number),
+            ] {
+                self.fault(fault);
+            }
+            self.start_if_down(name);
+        }
+        self.hub.disk.borrow().set_faults(Faults::default());
+        self.start_if_down(HUB);
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        match fault {
+            Fault::Partition(member) => self.sim.partition(CLUSTERS[member], HUB),
+            Fault::Deaf(member) => self.sim.partition_oneway(CLUSTERS[member], HUB),
+            Fault::Mute(member) => self.sim.partition_oneway(HUB, CLUSTERS[member]),
+            Fault::Hold(member) => self.sim.hold(CLUSTERS[member], HUB),
+            Fault::Latency(member, latency) => self.sim.set_link_latency(CLUSTERS[member], HUB, latency),
+            Fault::Mend(member) => self.mend(CLUSTERS[member]),
+            Fault::SlowReader(member, millis) => {
+                self.members[member].machine.pace.store(millis, Ordering::Relaxed);
+            }
+            Fault::KillAgent(member) => self.crash(CLUSTERS[member]),
+            Fault::DropAgent(member) => {
+                self.sim.partition(CLUSTERS[member], HUB);
+                self.crash(CLUSTERS[member]);
+            }
+            Fault::StopAgent(member) => self.members[member].machine.life.terminate(),
+            Fault::StartAgent(member) => self.start_if_down(CLUSTERS[member]),
+            Fault::KillHub => self.crash(HUB),
+            Fault::DropHub { kept } => {
+                for cluster in CLUSTERS {
+                    self.sim.partition(HUB, cluster);
+                }
+                self.crash(HUB);
+                let disk = self.hub.disk.borrow();
+                disk.crash(kept);
+                disk.set_faults(Faults::default());
+            }
+            Fault::StopHub => self.hub.life.terminate(),
+            Fault::StartHub => self.start_if_down(HUB),
+            Fault::FailSync => self.disk_fault(Faults {
+                fail_sync: true,
+                ..Faults::default()
+            }),
+            Fault::FillDisk(left) => {
+                self.disk_fault(Faults {
+                    writes_before_full: Some(left),
+                    ..Faults::default()
+                });
+            }
+            Fault::LieAboutSync => {
+                self.disk_fault(Faults {
+                    lie_about_sync: true,
+                    ..Faults::default()
+                });
+            }
+            Fault::BackUp => self.backup = self.hub.disk.borrow().copy(),
+            Fault::Restore { from_backup } => {
+                self.crash(HUB);
+                let disk = if from_backup {
+                    self.backup.copy()
+                } else {
+                    MemoryDisk::default()
+                };
+                disk.crash(0);
+                disk.set_faults(Faults::default());
+                self.hub.disk.replace(disk);
+                // As the operations page tells whoever restores a hub.
+                self.hub.adopt_epoch.set(from_backup);
+            }
+            Fault::ApiErrors(member, permille) => {
+                let faults = self.members[member].cluster.faults();
+                let slow = ApiFault::Slow { by_ms: API_SLOW_MS };
+                for fault in [
+                    ApiFault::Conflict,
+                    ApiFault::Gone,
+                    ApiFault::TooManyRequests,
+                    ApiFault::InternalError,
+                    ApiFault::AnswerLost,
+                    slow,
+                ] {
+                    faults.rate(fault, permille, "");
+                }
+            }
+            Fault::ApiWell(member) => self.members[member].cluster.faults().clear(),
+            Fault::DropWatches(member) => self.members[member].cluster.faults().drop_watches(),
+            Fault::ForgetHistory(member) => self.members[member].cluster.forget_history(),
+        }
+    }
+
+    fn disk_fault(&self, faults: Faults) {
+        self.hub.disk.borrow().set_faults(faults);
+    }
+
+    fn mend(&mut self, name: &'static str) {
+        self.sim.repair(name, HUB);
+        self.sim.release(name, HUB);
+        self.sim.set_link_latency(name, HUB, LATENCY_FLOOR);
+        self.sim.set_link_max_message_latency(name, HUB, self.latency);
+    }
+
+    fn crash(&mut self, name: &'static str) {
+        self.sim.crash(name);
+        self.restarts.remove(name);
+        self.down.borrow_mut().push(name);
+    }
+
+    fn start_if_down(&mut self, name: &'static str) {
+        if self.down.borrow().contains(&name) {
+            self.start(name);
+        }
+    }
+
+    fn start(&mut self, name: &'static str) {
+        self.down.borrow_mut().retain(|down| *down != name);
+        self.restarts.remove(name);
+        if name == HUB {
+            // Whoever starts a hub whose disk failed sees to the disk first; what was not synced may be gone.
+            let disk = self.hub.disk.borrow();
+            disk.crash(0);
+            disk.set_faults(Faults::default());
+            drop(disk);
+            for cluster in CLUSTERS {
+                self.sim.repair(cluster, HUB);
+            }
+        } else {
+            self.sim.repair(name, HUB);
+        }
+        let now = self.now();
+        self.trace.line(now, format_args!("start {name}"));
+        self.sim.bounce(name);
+    }
+
+    /// Restarts every process in an orderly way.
+    pub(super) fn restart_everything(&mut self) {
+        for member in &self.members {
+            member.machine.life.terminate();
+        }
+        self.hub.life.terminate();
+    }
+
+    /// The log opens again, whole, and gives a state.
+    pub(super) fn log_is_whole(&self) -> anyhow::Result<()> {
+        let copy = self.hub.disk.borrow().copy();
+        let log = MemoryLog::open(
+            &copy,
+            &self.hub.clusterset,
+            Epoch::default().next(UnixMillis(1), 1),
+        )?;
+        let reader = hub::log::Log::reader(&log);
+        hub::replay::replay(&reader)?;
+        Ok(())
+    }
+
+    /// Puts the requests that agents made since the last look into the trace; the writes among them.
+    pub(super) fn note_requests(&mut self) -> Vec<Written> {
+        let now = self.now();
+        let mut writes = Vec::new();
+        for member in &self.members {
+            let requests = member.cluster.requests();
+            for entry in requests.all() {
+                self.trace.line(
+                    now,
+                    format_args!(
+                        "{} {} {} {}/{} {} at {}",
+                        member.cluster.name(),
+                        entry.verb,
+                        entry.resource,
+                        entry.namespace,
+                        entry.name,
+                        entry.code,
+                        entry.at_ms
+                    ),
+                );
+                if entry.is_write() {
+                    writes.push((member.cluster.name().to_owned(), entry));
+                }
+            }
+            requests.clear();
+        }
+        writes
+    }
+}
+
+fn member(name: &'static str, seed: u64, authority: &Authority) -> anyhow::Result<Member> {
+    let clock = Arc::new(ManualClock::new(WALL_AT_START as i64));
+    let cluster = SimCluster::new(SimConfig {
+        name: name.into(),
+        seed,
+        clock: clock.clone(),
+        ..SimConfig::default()
+    })?;
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TRIBUTARY_NAMESPACE}});
+    cluster.apply(namespace)?;
+    let id = ClusterId::new(name)?;
+    let machine = Rc::new(AgentMachine {
+        life: Life::default(),
+        cluster: cluster.clone(),
+        pace: Arc::default(),
+        credentials: authority.issue(Role::Cluster(id.clone()))?,
+        id,
+    });
+    Ok(Member {
+        cluster,
+        machine,
+        clock,
+    })
+}

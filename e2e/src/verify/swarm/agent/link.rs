@@ -1,0 +1,205 @@
+//! An agent's side of its session: it opens one, says and reads one message at a time, and gives it up.
+
+use std::collections::BTreeSet;
+
+use agent::{
+    link::machine::{Reaction, Session},
+    plan::Touched,
+};
+use prost::Message;
+use proto::v1;
+use shared::{
+    model::{
+        FactKey,
+        sync::{AgentMessage, DesiredItem, HubMessage, Interest, Namespaces},
+    },
+    wire,
+};
+use tokio::runtime::Runtime;
+
+use super::{Agent, Network, Open, StreamId};
+use crate::verify::swarm::{
+    histogram::Histogram,
+    network::{IN_FLIGHT_MAX, Stream},
+};
+
+impl Agent {
+    fn interest(&self, generation: u64) -> Interest {
+        Interest {
+            generation,
+            namespaces: Namespaces::Only(self.namespaces()),
+        }
+    }
+
+    fn namespaces(&self) -> BTreeSet<Box<str>> {
+        let all = self.watches.namespaces.all();
+        let names = all
+            .iter()
+            .filter_map(|namespace| namespace.metadata.name.as_deref());
+        names.map(Into::into).collect()
+    }
+
+    /// Opens a session, if there is none and the way is free. Returns the stream.
+    pub(in crate::verify::swarm) fn connect(
+        &mut self,
+        site: usize,
+        network: &mut Network,
+        now: u64,
+    ) -> Option<StreamId> {
+        if self.session.is_some() || !self.watches.namespaces.is_listed() {
+            return None;
+        }
+        let stream = network.open(site)?;
+        self.generation += 1;
+        let interest = self.interest(self.generation);
+        let held = self.handle.sources_held();
+        let mut begun = None;
+        self.handle.feed(|desired| {
+            let known = self.known_epoch;
+            let (introduction, outbox) = (&self.introduction, &mut self.outbox);
+            begun = Some(Session::begin(
+                introduction,
+                known,
+                interest,
+                outbox,
+                desired,
+                held,
+                0,
+            ));
+            Touched::none()
+        });
+        let (machine, hello) = begun?;
+        self.session = Some(Open {
+            stream,
+            machine,
+            began_at: now,
+        });
+        let hello = wire::agent_message_to_proto(AgentMessage::Hello(Box::new(hello)));
+        let stream_of = network.streams.get_mut(&stream)?;
+        stream_of.to_hub.push_back(hello.encode_to_vec());
+        Some(stream)
+    }
+
+    /// Ends its session.
+    pub(in crate::verify::swarm) fn disconnect(&mut self, network: &mut Network) {
+        let Some(open) = self.session.take() else { return };
+        network.agent_leaves(open.stream);
+        self.outbox.end_session();
+        self.handle.feed(|desired| {
+            desired.session_ended();
+            Touched::none()
+        });
+    }
+
+    /// Says one thing, if there is anything to say and room. A heartbeat does not count.
+    pub(in crate::verify::swarm) fn speak(
+        &mut self,
+        network: &mut Network,
+        now: u64,
+        trace: &mut blake3::Hasher,
+    ) -> bool {
+        self.follow_namespaces();
+        let Some(open) = &mut self.session else {
+            return false;
+        };
+        let room = |stream: &&mut Stream| stream.to_hub.len() < IN_FLIGHT_MAX;
+        let Some(stream) = network.streams.get_mut(&open.stream).filter(room) else {
+            return false;
+        };
+        let Some(message) = open.machine.poll(&mut self.outbox, now - open.began_at) else {
+            return false;
+        };
+        let idle = matches!(message, AgentMessage::Heartbeat);
+        let message = wire::agent_message_to_proto(message);
+        if !idle {
+            tracing::debug!(cluster = %self.cluster, ?message, "agent says");
+        }
+        let bytes = message.encode_to_vec();
+        trace.update(&bytes);
+        stream.to_hub.push_back(bytes);
+        !idle
+    }
+
+    /// Reads one message, or learns that the stream is gone, or gives it up.
+    pub(in crate::verify::swarm) fn listen(
+        &mut self,
+        runtime: &Runtime,
+        network: &mut Network,
+        now: u64,
+        seen: &mut Histogram,
+    ) -> Result<bool, String> {
+        let Some(open) = &mut self.session else {
+            return Ok(false);
+        };
+        let at = now - open.began_at;
+        let Some(bytes) = network.take_for_agent(open.stream) else {
+            if network.hub_is_gone(open.stream).is_some() {
+                self.disconnect(network);
+                return Ok(true);
+            }
+            if open.machine.check_silence(at).is_err() {
+                seen.count("silence ended a session");
+                self.disconnect(network);
+                return Ok(true);
+            }
+            return Ok(false);
+        };
+        let message = v1::HubMessage::decode(&*bytes).map_err(|error| error.to_string())?;
+        let message: HubMessage = wire::hub_message_from_proto(message).map_err(|error| error.to_string())?;
+        let news = !matches!(message, HubMessage::Heartbeat(_));
+        let mut reaction = Ok(Reaction::default());
+        self.handle.feed(|desired| {
+            reaction = open
+                .machine
+                .on_message(message, &mut self.outbox, desired, decode, at);
+            let touched = reaction
+                .as_mut()
+                .ok()
+                .and_then(|reaction| reaction.touched.take());
+            touched.unwrap_or(Touched::none())
+        });
+        match reaction {
+            Ok(reaction) => self.react(runtime, reaction, network)?,
+            Err(_) => self.disconnect(network),
+        }
+        Ok(news)
+    }
+
+    fn react(&mut self, runtime: &Runtime, reaction: Reaction, network: &mut Network) -> Result<(), String> {
+        if let Some(welcome) = &reaction.welcomed {
+            if self.known_epoch.is_some_and(|known| welcome.epoch < known) {
+                return Err(format!("{} took an epoch lower than it has known", self.cluster));
+            }
+            if self.known_epoch.is_none_or(|known| known < welcome.epoch) {
+                match runtime.block_on(self.lease.remember(welcome.epoch)) {
+                    Ok(()) => self.known_epoch = Some(welcome.epoch),
+                    // Before it is remembered nothing of it may be applied.
+                    Err(_) => self.disconnect(network),
+                }
+            }
+        }
+        for key in &reaction.refused {
+            if let (FactKey::Export(service), Some(refusal)) = (key, self.outbox.refusal(key)) {
+                self.handle.export_refused(service, Some(&refusal.message));
+            }
+        }
+        Ok(())
+    }
+
+    fn follow_namespaces(&mut self) {
+        if self.namespaces_changed.take_now().is_empty() {
+            return;
+        }
+        let present = self.namespaces();
+        let Some(open) = &mut self.session else { return };
+        let (machine, generation) = (&mut open.machine, &mut self.generation);
+        self.handle.feed(|desired| {
+            machine.follow_namespaces(present, generation, desired);
+            Touched::none()
+        });
+    }
+}
+
+fn decode(item: bytes::Bytes) -> Option<DesiredItem> {
+    wire::decode_desired(item).ok()
+}

@@ -1,0 +1,193 @@
+//! One agent of a world: watches followed by hand, the observer, the outbox, the link's machine and the driver,
+//! turn by turn. What the tasks around them decide in the program, the world's draw decides here.
+
+mod link;
+
+use agent::{
+    apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
+    lease::AgentLease,
+    link::machine::{Introduction, Session},
+    observe::{Observer, removal},
+    outbox::Outbox,
+    watch::{Dirty, Watched, Watches},
+};
+use shared::{
+    api::{ClusterProperty, convert::NamespaceDenyList, names},
+    model::{ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, ListingGroup, ServiceKey},
+    wire,
+};
+use tokio::runtime::Runtime;
+
+use super::{
+    follower::{Follow, Followed, Follower},
+    network::{Network, StreamId},
+    script::Draw,
+};
+use crate::sim::{GIT_VERSION, SimCluster};
+
+/// Namespace of the agent's Lease.
+pub(super) const AGENT_NAMESPACE: &str = "tributary-agent";
+
+/// A process of an agent.
+pub(super) struct Agent {
+    cluster: ClusterId,
+    watches: Watches,
+    properties: Watched<ClusterProperty>,
+    followers: Vec<Box<dyn Follow>>,
+    changed: Dirty<ServiceKey>,
+    namespaces_changed: Dirty<()>,
+    observer: Observer,
+    outbox: Outbox,
+    handle: Handle,
+    driver: ManualDriver,
+    schema_read: bool,
+    introduction: Introduction,
+    lease: AgentLease,
+    instance: String,
+    known_epoch: Option<Epoch>,
+    generation: u64,
+    session: Option<Open>,
+}
+
+struct Open {
+    stream: StreamId,
+    machine: Session,
+    began_at: u64,
+}
+
+impl Agent {
+    /// Starts an agent; it takes the Lease. `None` when the API server did not let it.
+    pub(super) fn start(
+        runtime: &Runtime,
+        cluster: &SimCluster,
+        client: kube::Client,
+        name: &ClusterId,
+        instance: u64,
+    ) -> Option<Self> {
+        let instance = format!("{instance:032x}");
+        let (lease, taken) = runtime
+            .block_on(AgentLease::take(client.clone(), AGENT_NAMESPACE, &instance))
+            .ok()?;
+        let fingerprint = cluster.get("Namespace", "", "kube-system")?["metadata"]["uid"]
+            .as_str()?
+            .to_owned();
+        let watches = Watches::default();
+        let properties = Watched::new(|_| None);
+        let config = DriverConfig {
+            cluster: name.clone(),
+            deny: NamespaceDenyList::default(),
+        };
+        let (driver, handle) = Driver::new(client, watches.clone(), config, ApplyMetrics::default());
+        let (changed, namespaces_changed) = (Dirty::default(), Dirty::default());
+        watches.exports.mark_services(&changed);
+        watches.services.mark_services(&changed);
+        watches.slices.mark_services(&changed);
+        watches.namespaces.mark_changes(&namespaces_changed, |_| Some(()));
+        let followers: Vec<Box<dyn Follow>> = vec![
+            Box::new(Follower::new(watches.namespaces.clone())),
+            Box::new(Follower::new(watches.services.clone())),
+            Box::new(Follower::new(watches.slices.clone())),
+            Box::new(Follower::new(watches.exports.clone())),
+            Box::new(Follower::new(watches.imports.clone())),
+            Box::new(Follower::new(properties.clone())),
+        ];
+        Some(Self {
+            cluster: name.clone(),
+            watches,
+            properties,
+            followers,
+            changed,
+            namespaces_changed,
+            observer: Observer::new(NamespaceDenyList::default()),
+            outbox: Outbox::new(removal),
+            handle,
+            driver: ManualDriver::new(driver),
+            schema_read: false,
+            introduction: Introduction {
+                agent_version: "swarm".into(),
+                cluster_fingerprint: fingerprint.into(),
+                instance: instance.as_str().into(),
+                lease_transitions: taken.transitions,
+            },
+            lease,
+            instance,
+            known_epoch: taken.epoch,
+            generation: 0,
+            session: None,
+        })
+    }
+
+    /// Another agent holds the Lease: this one ends as soon as it tries to renew it.
+    pub(super) fn is_replaced(&self, cluster: &SimCluster) -> bool {
+        let lease = cluster.get("Lease", AGENT_NAMESPACE, names::AGENT_LEASE);
+        lease.is_none_or(|lease| lease["spec"]["holderIdentity"] != self.instance.as_str())
+    }
+
+    /// One turn of one watch.
+    pub(super) fn follow(&mut self, watch: u8, cluster: &SimCluster, cut: bool) -> Followed {
+        self.followers[usize::from(watch)].turn(cluster, cut)
+    }
+
+    /// States what changed, once everything is known.
+    pub(super) fn observe(&mut self) -> bool {
+        let services = self.changed.take_now();
+        let mut something = !services.is_empty() || !self.outbox.is_complete(ListingGroup::Exports);
+        something &= self
+            .observer
+            .services_changed(services, &self.watches, &mut self.outbox);
+        if self.properties.is_listed() && !self.outbox.is_complete(ListingGroup::Properties) {
+            self.observer
+                .look_at_properties(&self.properties, &mut self.outbox);
+            let health = Health {
+                kubernetes_version: GIT_VERSION.into(),
+                control_plane: ControlPlane::Ready,
+                failed_checks: Vec::new(),
+            };
+            let health = wire::encode_fact(&Fact::HealthReported(health.into()));
+            self.outbox.set(FactKey::Health, Some(health));
+            self.outbox.complete(ListingGroup::Properties);
+            something = true;
+        }
+        something
+    }
+
+    /// States what no member may state, as a broken or a foreign agent would.
+    pub(super) fn forge(&mut self) {
+        let key = FactKey::ClusterProperty("forged".into());
+        self.outbox.set(key, Some(wire::encode_fact(&Fact::MemberLost)));
+    }
+
+    /// Works on one of the services that wait.
+    pub(super) fn apply(&mut self, runtime: &Runtime, draw: &mut Draw) -> bool {
+        if !self.schema_read {
+            self.schema_read = runtime.block_on(self.driver.read_schema());
+            return true;
+        }
+        let waiting: Vec<ServiceKey> = self.driver.waiting().iter().cloned().collect();
+        let Some(service) = waiting.get(draw.index(waiting.len())) else {
+            return false;
+        };
+        runtime.block_on(self.driver.work(service));
+        true
+    }
+
+    /// The CRDs changed: the served schema is read again.
+    pub(super) fn schema_changed(&mut self) {
+        self.schema_read = false;
+    }
+
+    /// Nothing is left to say, to read or to do.
+    pub(super) fn is_quiet(&self, cluster: &SimCluster) -> bool {
+        let open = self.session.as_ref().is_some_and(|open| open.machine.is_open());
+        let current = self.followers.iter().all(|follower| follower.is_current(cluster));
+        open && current && self.outbox.depth() == (0, 0) && self.driver.is_settled()
+    }
+
+    /// Keys that it holds, for the bound of its memory: facts, and what waits or is unacknowledged.
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        let keys =
+            self.outbox.keys(ListingGroup::Exports).len() + self.outbox.keys(ListingGroup::Properties).len();
+        let (waiting, sent) = self.outbox.depth();
+        (keys, waiting + sent)
+    }
+}

@@ -1,0 +1,249 @@
+//! What people do and what goes wrong: each step of a script, put into effect.
+
+use hub::log::{Faults, MemoryDisk};
+use shared::model::UnixMillis;
+
+use super::{AGENTS_MAX, Agent, Blocked, CRDS, Hub, START_MILLIS, What, World};
+
+impl World {
+    pub(in crate::verify::swarm) fn happen(&mut self, what: &What) -> Result<(), String> {
+        let seen = &mut self.seen;
+        let count = self.sites.len();
+        let index = |site: &usize| site % count;
+        match what {
+            What::Namespace(site, name) => self.sites[index(site)].make_namespace(*name, seen),
+            What::RemoveNamespace(site, name) => self.sites[index(site)].remove_namespace(*name, seen),
+            What::Service(site, name, shape) => self.sites[index(site)].make_service(*name, *shape),
+            What::RemoveService(site, name) => self.sites[index(site)].remove_service(*name, seen),
+            What::Export(site, name) => self.sites[index(site)].export(*name),
+            What::Unexport(site, name) => self.sites[index(site)].unexport(*name, seen),
+            What::Slice(site, name, slice, endpoints) => {
+                self.sites[index(site)].make_slice(index(site), *name, *slice, *endpoints);
+            }
+            What::RemoveSlice(site, name, slice) => self.sites[index(site)].remove_slice(*name, *slice, seen),
+            What::Stranger(site, name, import) => self.sites[index(site)].make_stranger(*name, *import, seen),
+            What::RemoveStranger(site, name, import) => {
+                self.sites[index(site)].remove_stranger(*name, *import)
+            }
+            What::Drift(site, which) => self.sites[index(site)].drift(*which, seen),
+            What::RemoveCrd(site, exports) => self.remove_crd(index(site), *exports),
+            What::InstallCrds(site) => self.install_crds(index(site)),
+            What::DropWatches(site) => {
+                self.sites[index(site)].cluster.faults().drop_watches();
+                seen.count("watch dropped");
+            }
+            What::ForgetHistory(site) => {
+                self.sites[index(site)].cluster.forget_history();
+                seen.count("watch history lost");
+            }
+            What::Errors(site, which, times) => self.sites[index(site)].errors(*which, *times, seen),
+            What::CutListings(site, times) => self.sites[index(site)].cuts += times,
+            What::Stall(site, part) => {
+                self.sites[index(site)].stalled = Some(*part);
+                seen.count("part stalled");
+            }
+            What::Forge(site) => self.sites[index(site)].agents.iter_mut().for_each(Agent::forge),
+            What::CrashAgent(site) => self.crash_agent(index(site)),
+            What::DoubleAgent(site) => self.double_agent(index(site)),
+            What::CrashHub(kept, torn) => self.crash_hub(*kept, *torn)?,
+            What::StopHub => self.stop_hub()?,
+            What::FailSync => self.fail_sync(),
+            What::Backup => self.backup = Some(self.disk.copy()),
+            What::Restore => self.restore()?,
+            What::EmptyHub(skew) => self.empty_hub(*skew)?,
+            What::Block(site, up, down) => {
+                self.network.ways[index(site)] = Blocked { up: *up, down: *down };
+                seen.count(if *up && *down {
+                    "partition"
+                } else {
+                    "half partition"
+                });
+            }
+            What::Unblock(site) => self.network.ways[index(site)] = Blocked::default(),
+            What::Reset(site) => {
+                (0..self.network.reset(index(site))).for_each(|_| seen.count("connection broken"));
+            }
+            What::Skew(site, by) => {
+                self.sites[index(site)].clock.advance(i64::from(*by));
+                seen.count("clock skewed");
+            }
+            What::Pass(millis) => {
+                self.pass(u64::from(*millis));
+                self.seen.count("time passed");
+            }
+            What::Rounds(count) => {
+                for _ in 0..*count {
+                    self.troubled_round()?;
+                }
+            }
+            What::Rest(restart) => self.rest(*restart)?,
+        }
+        Ok(())
+    }
+
+    fn remove_crd(&mut self, index: usize, exports: bool) {
+        let name = if exports {
+            "serviceexports"
+        } else {
+            "serviceimports"
+        };
+        let site = &mut self.sites[index];
+        if site
+            .cluster
+            .remove_crd(&format!("{name}.multicluster.x-k8s.io"))
+            .is_ok()
+        {
+            site.touch_all();
+            if !exports {
+                site.strangers.retain(|(kind, _), _| kind != "ServiceImport");
+            }
+            self.seen.count("crd removed");
+        }
+    }
+
+    pub(in crate::verify::swarm) fn install_crds(&mut self, index: usize) {
+        let site = &mut self.sites[index];
+        for crd in &*CRDS {
+            let group = crd.name().ends_with(".multicluster.x-k8s.io");
+            // Replacing a served one would end its watches for no reason.
+            if group && !site.cluster.serves(crd.name()) {
+                site.cluster.install_crd(crd);
+                site.touch_all();
+                site.agents.iter_mut().for_each(Agent::schema_changed);
+            }
+        }
+    }
+
+    pub(in crate::verify::swarm) fn start_agent(&mut self, index: usize) -> Option<Agent> {
+        let site = &self.sites[index];
+        let _entered = self.runtime.enter();
+        Agent::start(
+            &self.runtime,
+            &site.cluster,
+            site.client.clone(),
+            &site.name,
+            self.ids.number(),
+        )
+    }
+
+    pub(in crate::verify::swarm) fn crash_agent(&mut self, index: usize) {
+        for mut agent in std::mem::take(&mut self.sites[index].agents) {
+            agent.disconnect(&mut self.network);
+            self.seen.count("agent crashed");
+        }
+        let started = self.start_agent(index);
+        self.sites[index].agents.extend(started);
+    }
+
+    fn double_agent(&mut self, index: usize) {
+        if self.sites[index].agents.len() >= AGENTS_MAX {
+            return;
+        }
+        if let Some(second) = self.start_agent(index) {
+            self.sites[index].agents.push(second);
+            self.seen.count("agent doubled");
+        }
+    }
+
+    /// Starts the hub over the present disk; a log that does not open is put back from the copy, or begun anew, as
+    /// its message tells an operator to.
+    pub(in crate::verify::swarm) fn start_hub(&mut self) -> Result<(), String> {
+        let random = self.ids.number();
+        let mut hub = Hub::start(&self.disk, &self.set, self.moment(), random);
+        if hub.is_err() && std::mem::take(&mut self.sync_fails) {
+            // It said so and ended; somebody replaces the disk's cable.
+            self.heal_disk();
+            hub = Hub::start(&self.disk, &self.set, self.moment(), random);
+        }
+        let hub = hub.map_err(|why| format!("the hub does not start: {why}"))?;
+        if let Some(promised) = self.promised
+            && !hub.holds(promised)
+        {
+            return Err(format!(
+                "durable before ack: the hub had promised {promised:?}, after its crash the log stands at {:?}",
+                hub.head()
+            ));
+        }
+        self.promised = None;
+        self.hub = Some(hub);
+        Ok(())
+    }
+
+    /// Ends the hub's process, as a kill does.
+    pub(super) fn kill_hub(&mut self, lose: bool) {
+        if let Some(hub) = self.hub.take() {
+            self.promised = Some(hub.promised);
+        }
+        self.network.hub_crashes(lose);
+    }
+
+    fn crash_hub(&mut self, kept: u8, torn: bool) -> Result<(), String> {
+        self.kill_hub(kept == 0);
+        self.seen.count("hub crashed");
+        if self.disk.unsynced() > usize::from(kept) {
+            self.seen.count("hub lost unsynced batches");
+        }
+        if !torn {
+            self.disk.crash(usize::from(kept));
+            return self.start_hub();
+        }
+        let whole = self.disk.copy();
+        self.disk.crash_torn(usize::from(kept), 1);
+        self.seen.count("torn batch");
+        let epoch = shared::model::Epoch {
+            created_at: UnixMillis(START_MILLIS),
+            random: 0,
+        };
+        // sled's batches are whole or not there; a store that tears one must be noticed, or have kept whole events.
+        if hub::log::MemoryLog::open(&self.disk, &self.set, epoch).is_err() {
+            self.disk = whole;
+            self.disk.crash(usize::from(kept));
+        }
+        self.start_hub()
+    }
+
+    fn stop_hub(&mut self) -> Result<(), String> {
+        let at = self.moment();
+        if let Some(hub) = self.hub.take() {
+            hub.stop(&mut self.network, at, &mut self.seen);
+        }
+        self.seen.count("hub stopped in order");
+        self.start_hub()
+    }
+
+    /// Syncs work again; what was not synced is lost.
+    pub(super) fn heal_disk(&mut self) {
+        self.sync_fails = false;
+        self.disk.set_faults(Faults::default());
+        self.disk.crash(0);
+    }
+
+    fn fail_sync(&mut self) {
+        self.sync_fails = true;
+        self.disk.set_faults(Faults {
+            fail_sync: true,
+            ..Faults::default()
+        });
+    }
+
+    fn restore(&mut self) -> Result<(), String> {
+        let Some(backup) = &self.backup else { return Ok(()) };
+        let backup = backup.copy();
+        self.kill_hub(true);
+        self.disk = backup;
+        self.heal_disk();
+        self.promised = None;
+        self.seen.count("hub restored from a backup");
+        self.start_hub()
+    }
+
+    fn empty_hub(&mut self, skew: i32) -> Result<(), String> {
+        self.hub_skew = i64::from(skew);
+        self.kill_hub(true);
+        self.disk = MemoryDisk::default();
+        self.sync_fails = false;
+        self.promised = None;
+        self.seen.count("hub started empty");
+        self.start_hub()
+    }
+}

@@ -1,0 +1,101 @@
+//! Whose turn it is, and what they do with it: both are drawn.
+
+use super::{Draw, RENEWS_PERCENT, TURN_MILLIS, World};
+use crate::verify::swarm::script::{Part, WATCHES};
+
+impl World {
+    /// One turn of somebody.
+    pub(super) fn turn(&mut self, draw: &mut Draw) -> Result<(), String> {
+        self.pass(draw.below(TURN_MILLIS));
+        if draw.percent(45) {
+            self.hub_turn(draw)
+        } else {
+            self.site_turn(draw.index(self.sites.len()), draw)
+        }
+    }
+
+    fn hub_turn(&mut self, draw: &mut Draw) -> Result<(), String> {
+        let at = self.moment();
+        let Some(hub) = &mut self.hub else {
+            return self.start_hub();
+        };
+        let streams = hub.streams();
+        let stream = streams.get(draw.index(streams.len())).copied();
+        let (network, seen) = (&mut self.network, &mut self.seen);
+        match (draw.below(12), stream) {
+            (0..=2, Some(id)) => drop(hub.listen(id, network, at, seen)),
+            (3 | 4, Some(id)) => drop(hub.hand_over(id, at)),
+            (5..=7, Some(id)) => drop(hub.speak(id, network, at.now, &mut self.trace)),
+            (8, _) => drop(hub.append()),
+            (9, _) => drop(hub.sync(network, at, seen)),
+            (10, _) => drop(hub.look_at_clocks(network, at, seen)),
+            (11, _) if draw.percent(10) => hub.snapshot(),
+            _ => {}
+        }
+        self.bury_hub();
+        Ok(())
+    }
+
+    /// A hub whose log failed ends; it is started again with its disk well, as a supervisor does.
+    pub(in crate::verify::swarm) fn bury_hub(&mut self) {
+        if self.hub.as_ref().is_some_and(|hub| hub.failed.is_some()) {
+            self.seen.count("sync failed");
+            self.kill_hub(true);
+            self.heal_disk();
+        }
+    }
+
+    fn site_turn(&mut self, index: usize, draw: &mut Draw) -> Result<(), String> {
+        if self.sites[index].agents.is_empty() {
+            let started = self.start_agent(index);
+            self.sites[index].agents.extend(started);
+            return Ok(());
+        }
+        let site = &mut self.sites[index];
+        let which = draw.index(site.agents.len());
+        if draw.percent(RENEWS_PERCENT) && site.agents[which].is_replaced(&site.cluster) {
+            // It tried to renew its Lease, and found another holder.
+            let mut agent = site.agents.remove(which);
+            agent.disconnect(&mut self.network);
+            return Ok(());
+        }
+        let part = match draw.below(10) {
+            0..=2 => Part::Watch(draw.small(WATCHES)),
+            3 => Part::Observe,
+            4 => Part::Connect,
+            5 => Part::Speak,
+            6 | 7 => Part::Listen,
+            _ => Part::Apply,
+        };
+        self.part_turn(index, which, part, draw).map(drop)
+    }
+
+    /// One turn of one part of an agent, unless it is stalled; whether anything came of it.
+    pub(in crate::verify::swarm) fn part_turn(
+        &mut self,
+        index: usize,
+        which: usize,
+        part: Part,
+        draw: &mut Draw,
+    ) -> Result<bool, String> {
+        let (site, now) = (&mut self.sites[index], self.now);
+        if site.stalled == Some(part) {
+            return Ok(false);
+        }
+        let agent = &mut site.agents[which];
+        Ok(match part {
+            Part::Watch(watch) => site.follow(which, watch, &mut self.seen),
+            Part::Observe => agent.observe(),
+            Part::Connect => match (agent.connect(index, &mut self.network, now), &mut self.hub) {
+                (Some(stream), Some(hub)) => {
+                    hub.accept(stream, &site.name, now);
+                    true
+                }
+                _ => false,
+            },
+            Part::Speak => agent.speak(&mut self.network, now, &mut self.trace),
+            Part::Listen => agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?,
+            Part::Apply => agent.apply(&self.runtime, draw),
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! The admin port: `/livez`, `/readyz`, `/metrics` over plain HTTP, GET only.
+//! It shows nothing of any cluster's state, and nothing can be changed through it.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use anyhow::Context;
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::{
+    metrics::{self, CONTENT_TYPE},
+    ready::Readiness,
+};
+
+/// A bound admin port.
+pub struct AdminServer {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+#[derive(Clone)]
+struct Shown {
+    readiness: Readiness,
+    registry: Arc<Registry>,
+}
+
+impl AdminServer {
+    /// Binds the port, so that a taken one is an error at start.
+    pub async fn bind(address: SocketAddr) -> anyhow::Result<Self> {
+        let bind = TcpListener::bind(address).await;
+        let listener =
+            bind.with_context(|| format!("cannot listen on --admin {address}: choose a free port"))?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// The address in use; tells the port when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until the token is cancelled.
+    pub async fn serve(
+        self,
+        readiness: Readiness,
+        registry: Arc<Registry>,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<()> {
+        info!(address = %self.address, "admin port serves /livez, /readyz and /metrics");
+        let serve = axum::serve(self.listener, router(readiness, registry));
+        serve
+            .with_graceful_shutdown(shutdown.cancelled_owned())
+            .await
+            .context("the admin port failed")
+    }
+}
+
+/// The admin port's routes.
+pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
+    Router::new()
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(show_metrics))
+        .with_state(Shown { readiness, registry })
+}
+
+async fn readyz(State(shown): State<Shown>) -> Response {
+    let awaited = shown.readiness.awaited();
+    if awaited.is_empty() {
+        return "ok\n".into_response();
+    }
+    let mut text = String::from("not ready, awaited:\n");
+    for name in awaited {
+        text.push_str(&name);
+        text.push('\n');
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}
+
+async fn show_metrics(State(shown): State<Shown>) -> Response {
+    match metrics::encode(&shown.registry) {
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+        task::JoinHandle,
+    };
+
+    use super::*;
+    use crate::process::Metrics;
+
+    async fn start(readiness: Readiness) -> (SocketAddr, CancellationToken, JoinHandle<anyhow::Result<()>>) {
+        let server = AdminServer::bind(([127, 0, 0, 1], 0).into())
+            .await
+            .expect("bound");
+        let (address, shutdown) = (server.address(), CancellationToken::new());
+        let registry = Metrics::new("tributary_test", "1.2.3").finish();
+        let serving = tokio::spawn(server.serve(readiness, registry, shutdown.clone()));
+        (address, shutdown, serving)
+    }
+
+    async fn request(address: SocketAddr, line: &str) -> String {
+        let mut socket = TcpStream::connect(address).await.expect("connected");
+        let request = format!("{line} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.expect("answered");
+        answer
+    }
+
+    #[tokio::test]
+    async fn readyz_names_what_is_awaited() {
+        let readiness = Readiness::default();
+        let handle = readiness.handle("log opened");
+        let (address, _shutdown, _serving) = start(readiness).await;
+        let answer = request(address, "GET /readyz").await;
+        assert!(
+            answer.starts_with("HTTP/1.1 503") && answer.contains("log opened\n"),
+            "{answer}"
+        );
+        assert!(request(address, "GET /livez").await.starts_with("HTTP/1.1 200"));
+        drop(handle);
+        assert!(request(address, "GET /readyz").await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn metrics_are_text_and_only_get_is_answered() {
+        let (address, _shutdown, _serving) = start(Readiness::default()).await;
+        let answer = request(address, "GET /metrics").await;
+        assert!(
+            answer.contains("tributary_test_build_info{version=\"1.2.3\"} 1"),
+            "{answer}"
+        );
+        assert!(
+            answer.contains(CONTENT_TYPE) && answer.ends_with("# EOF\n"),
+            "{answer}"
+        );
+        for line in ["POST /livez", "DELETE /metrics", "PUT /readyz"] {
+            assert!(request(address, line).await.starts_with("HTTP/1.1 405"), "{line}");
+        }
+        assert!(request(address, "GET /").await.starts_with("HTTP/1.1 404"));
+    }
+
+    #[tokio::test]
+    async fn it_stops_when_told_and_a_taken_port_is_an_error() {
+        let (address, shutdown, serving) = start(Readiness::default()).await;
+        let error = AdminServer::bind(address).await.err().expect("the port is taken");
+        assert!(error.to_string().contains("--admin"), "{error}");
+        shutdown.cancel();
+        serving.await.expect("no panic").expect("stopped cleanly");
+    }
+}
