@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     if let Some(code) = run_if_child() {
         return code;
     }
-    match load::run(&Arguments::parse()) {
+    match load::run(Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("Error: {error:#}");

@@ -12,7 +12,9 @@ const CHURN_SLICES: [usize; 2] = [1_500, 10_000];
 /// Updates a second of shape churn-8.
 const CHURN_RATES: [u32; 3] = [10, 50, 325];
 /// Updates a second on real clusters.
-const REAL_RATES: [u32; 4] = [10, 50, 200, 325];
+const REAL_RATES: [u32; 4] = [10, 50, 150, 200];
+/// Seconds of a step with `--short`.
+const SHORT_SECONDS: u64 = 10;
 /// Most members that one process plays.
 pub const MEMBERS_MAX: usize = 1_000;
 
@@ -26,11 +28,12 @@ pub const MEMBERS_MAX: usize = 1_000;
         and generator are processes of their own on different cores (with `taskset`), the event log lies on a \
         real disk and is synced. Rates are open loop: an update that is sent late counts its lateness as \
         latency. Latencies are read at the receiving members, on the generator's clock.\n\n\
+        Each shape is played three times, each step of it for a minute. \
         A table is printed; everything that was measured is written to a JSON file beside the logs, and plots next \
         to it. A shape that fails does not end the others.",
     after_long_help = "Examples:\n  \
-        cargo load                               ingest, churn-8 and replay: some minutes\n  \
-        cargo load all                           every shape, about a quarter of an hour\n  \
+        cargo load --short                       ingest, churn-8 and replay, once and briefly\n  \
+        cargo load all                           every shape three times: hours\n  \
         cargo load ingest --fact-bytes 400       facts a second that become durable, etcd beside it\n  \
         cargo load churn-8 --rates 325 --seconds 60\n  \
         cargo load replay --events 2000000\n  \
@@ -62,9 +65,15 @@ pub struct Arguments {
     /// Cores of the generator; default: the other half
     #[arg(long, value_name = "LIST")]
     pub generator_cores: Option<String>,
-    /// How long each step of ingest, churn and idle lasts
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    /// How long each step of ingest, churn, idle and real lasts
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: u64,
+    /// How often each shape is played; the table has minimum, median and maximum
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Once, ten seconds a step: to see that something works, not to state a figure
+    #[arg(long, conflicts_with_all = ["seconds", "runs"])]
+    pub short: bool,
     /// ingest: bytes of a fact
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = FACT_BYTES)]
     pub fact_bytes: Vec<usize>,
@@ -86,6 +95,16 @@ pub struct Arguments {
     /// replay: events in the log
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub events: usize,
+}
+
+impl Arguments {
+    /// What `--short` stands for is written out.
+    pub fn resolved(mut self) -> Self {
+        if self.short {
+            (self.seconds, self.runs) = (SHORT_SECONDS, 1);
+        }
+        self
+    }
 }
 
 /// A load shape.

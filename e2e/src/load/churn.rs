@@ -1,7 +1,10 @@
 //! Owns: shapes in which members change slices at a rate and others receive them: churn-8, mesh-250, fleet-1000.
 //! Never: sends faster or slower than the rate that is stated.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use super::{
     args::Arguments,
@@ -9,9 +12,11 @@ use super::{
     crowd::{Crowd, Outcome},
     etcd::{self, Churn},
     facts,
+    figure::Aim,
     hub::{HubProcess, Setup},
     load_shape::{LoadShape, Measures},
-    report::{Aim, Point, Section},
+    probe::Usage,
+    report::{Point, Section},
     series::{Sampler, by_second},
 };
 
@@ -133,6 +138,8 @@ struct Stage {
     hub: HubProcess,
     crowd: Crowd,
     name: String,
+    /// Where the log lies.
+    directory: PathBuf,
 }
 
 impl Stage {
@@ -169,6 +176,7 @@ impl Stage {
             hub,
             crowd,
             name: name.to_owned(),
+            directory: setup.directory.clone(),
         })
     }
 
@@ -195,6 +203,7 @@ impl Stage {
 
     async fn wave(&mut self, mut section: Section, rate: u32, seconds: u64) -> anyhow::Result<Section> {
         let (counters, before) = (self.hub.counters().await?, self.hub.usage()?);
+        let generator = Usage::of(std::process::id())?;
         let Outcome {
             tally,
             sent,
@@ -230,7 +239,9 @@ impl Stage {
             tally.latency.max() as f64 / 1e3,
             "ms",
         );
+        section.beside_the_disk(&self.directory)?;
         section.figure("updates sent", f64::from(sent), "");
+        section.figure("updates to be received", expected as f64, "");
         section.figure("updates received", tally.received as f64, "");
         section.figure(
             "superseded before they were pushed",
@@ -238,6 +249,8 @@ impl Stage {
             "",
         );
         let seconds = elapsed.as_secs_f64();
+        let spent = Usage::of(std::process::id())?.cpu_seconds - generator.cpu_seconds;
+        section.figure("generator processor time", spent / seconds, "cores");
         let cores = (after.cpu_seconds - before.cpu_seconds) / seconds;
         match self.name == "mesh-250" {
             true => section.aimed("hub processor time", cores, "cores", Aim::Below(MESH_CORES_AIM)),

@@ -375,9 +375,9 @@ impl Watch {
         let Heard::Desired(items) = heard else {
             return Ok(());
         };
-        let now = Instant::now();
         for bytes in items {
             let item = v1::DesiredItem::decode(bytes.clone()).context("the hub pushed what is no object")?;
+            let now = Instant::now();
             let Some(Item::ImportedSlice(slice)) = item.item else {
                 continue;
             };

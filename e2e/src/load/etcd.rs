@@ -29,6 +29,10 @@ use crate::real::{build, module::Module};
 /// Connections, and puts in flight on each: about as many as etcd's own benchmark uses.
 const CONNECTIONS: usize = 8;
 const IN_FLIGHT: usize = 128;
+/// Keys of a transaction, as many as etcd takes by default, and transactions in flight on each connection: as many
+/// keys together as ingest has facts.
+const TRANSACTION_PUTS: u64 = 128;
+const TRANSACTIONS_IN_FLIGHT: usize = 8;
 /// Keys that are put in turn, as many as ingest has slices.
 const KEYS: u64 = 8_000;
 /// An etcd that does not answer after this long never will.
@@ -58,6 +62,19 @@ struct PutRequest {
 /// Its answer; nothing of it is read.
 #[derive(Clone, PartialEq, prost::Message)]
 struct PutResponse {}
+
+/// etcd's TxnRequest with nothing but puts.
+#[derive(Clone, PartialEq, prost::Message)]
+struct TxnRequest {
+    #[prost(message, repeated, tag = "2")]
+    success: Vec<PutOperation>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct PutOperation {
+    #[prost(message, optional, tag = "2")]
+    put: Option<PutRequest>,
+}
 
 /// etcd's WatchRequest with the only kind of request that we use.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -200,9 +217,28 @@ async fn watch(
     Ok(latency)
 }
 
+/// How keys are put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Puts {
+    /// One key a request.
+    Single,
+    /// As many keys a transaction as etcd takes by default.
+    Transactions,
+}
+
+impl Puts {
+    /// Keys of one request, and requests in flight on each connection.
+    fn sizes(self) -> (u64, usize) {
+        match self {
+            Self::Single => (1, IN_FLIGHT),
+            Self::Transactions => (TRANSACTION_PUTS, TRANSACTIONS_IN_FLIGHT),
+        }
+    }
+}
+
 /// Puts a second over the given time.
-pub(super) async fn puts(setup: &Setup, lasting: Duration, bytes: usize) -> anyhow::Result<f64> {
-    let (mut etcd, url) = start(setup, &bytes.to_string())?;
+pub(super) async fn puts(setup: &Setup, lasting: Duration, bytes: usize, how: Puts) -> anyhow::Result<f64> {
+    let (mut etcd, url) = start(setup, &format!("{bytes}-{how:?}"))?;
     let mut channels = Vec::new();
     for _ in 0..CONNECTIONS {
         channels.push(connect(&mut etcd, &url).await?);
@@ -210,8 +246,15 @@ pub(super) async fn puts(setup: &Setup, lasting: Duration, bytes: usize) -> anyh
     let next = Arc::new(AtomicU64::new(0));
     let began = Instant::now();
     let mut tasks = JoinSet::new();
-    for channel in channels.iter().cycle().take(CONNECTIONS * IN_FLIGHT) {
-        tasks.spawn(put_until(channel.clone(), began + lasting, bytes, next.clone()));
+    let (_, in_flight) = how.sizes();
+    for channel in channels.iter().cycle().take(CONNECTIONS * in_flight) {
+        tasks.spawn(put_until(
+            channel.clone(),
+            began + lasting,
+            bytes,
+            how,
+            next.clone(),
+        ));
     }
     let mut count = 0;
     while let Some(done) = tasks.join_next().await {
@@ -226,20 +269,47 @@ async fn put_until(
     channel: Channel,
     until: Instant,
     bytes: usize,
+    how: Puts,
     next: Arc<AtomicU64>,
 ) -> anyhow::Result<u64> {
     let mut client = Grpc::new(channel);
     let mut count = 0;
-    while Instant::now() < until {
-        let number = next.fetch_add(1, Ordering::Relaxed);
+    let (keys, _) = how.sizes();
+    let request = |number: u64| {
         let mut value = vec![0x61; bytes];
         let written = number.to_be_bytes().len().min(bytes);
         value[..written].copy_from_slice(&number.to_be_bytes()[..written]);
         let key = format!("{PREFIX}{:05}", number % KEYS).into_bytes();
-        put(&mut client, PutRequest { key, value }).await?;
-        count += 1;
+        PutRequest { key, value }
+    };
+    while Instant::now() < until {
+        let first = next.fetch_add(keys, Ordering::Relaxed);
+        match how {
+            Puts::Single => put(&mut client, request(first)).await?,
+            Puts::Transactions => {
+                let puts = (first..first + keys).map(|number| PutOperation {
+                    put: Some(request(number)),
+                });
+                transact(
+                    &mut client,
+                    TxnRequest {
+                        success: puts.collect(),
+                    },
+                )
+                .await?;
+            }
+        }
+        count += keys;
     }
     Ok(count)
+}
+
+async fn transact(client: &mut Grpc<Channel>, request: TxnRequest) -> anyhow::Result<()> {
+    client.ready().await?;
+    let codec = tonic_prost::ProstCodec::<TxnRequest, PutResponse>::default();
+    let path = PathAndQuery::from_static("/etcdserverpb.KV/Txn");
+    client.unary(tonic::Request::new(request), path, codec).await?;
+    Ok(())
 }
 
 async fn put(client: &mut Grpc<Channel>, request: PutRequest) -> anyhow::Result<()> {

@@ -5,7 +5,10 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::Stdio,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -51,6 +54,8 @@ pub(super) struct Setup {
     pub(super) directory: PathBuf,
     /// Issues every certificate.
     authority: CertificateAuthority,
+    /// Each run has directories of its own.
+    run: AtomicU32,
 }
 
 impl Setup {
@@ -68,6 +73,7 @@ impl Setup {
             cores,
             directory,
             authority,
+            run: AtomicU32::new(1),
         };
         let pem = setup.issue(&subject)?;
         for (name, bytes) in [("hub.crt", pem.cert), ("hub.key", pem.key), ("ca.crt", pem.ca)] {
@@ -95,9 +101,15 @@ impl Setup {
         Ok(LiveCredentials::new(Credentials::from_pem(&pem)?))
     }
 
-    /// A data directory for one hub.
+    /// What follows belongs to this run of the shapes.
+    pub(super) fn begin_run(&self, run: u32) {
+        self.run.store(run, Ordering::Relaxed);
+    }
+
+    /// A data directory for one hub, or for another program, of this run.
     pub(super) fn data(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let path = self.directory.join(name);
+        let run = self.run.load(Ordering::Relaxed);
+        let path = self.directory.join(format!("run-{run}")).join(name);
         std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(path)
     }

@@ -2,13 +2,15 @@
 //! Never: is part of a product; never judges correctness (tests do), never invents a figure it did not measure.
 //!
 //! * `args`: the command line. `run`: one invocation, shape by shape.
-//! * `world`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
+//! * `load_shape`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
 //! * `player`: one member's session. `crowd`: all members of a shape, paced updates, latencies.
 //! * `hub`, `cores`, `disk`, `probe`: the process under test and the machine below it.
-//! * `ingest`, `churn`, `replay`: the shapes. `etcd`: the peer that ingest is compared with.
-//! * `real`, `relay`: two real clusters with agents, and the bare relay beside them.
+//! * `ingest`, `churn`, `replay`: the shapes. `etcd`: the peer that ingest and churn
+//!   are compared with.
+//! * `real`: two real clusters with agents, and the bare relay beside them.
 //! * `storm`, `restart`: a hub, and an agent, that come back.
-//! * `series`: what is measured over time. `report`, `plot`: the table, the JSON file, the plots.
+//! * `series`: what is measured over time. `figure`, `report`, `plot`: values of several runs, the table,
+//!   the JSON file, the plots.
 
 pub mod args;
 
@@ -18,6 +20,7 @@ mod crowd;
 mod disk;
 mod etcd;
 mod facts;
+mod figure;
 mod hub;
 mod ingest;
 mod load_shape;
@@ -25,7 +28,6 @@ mod player;
 mod plot;
 mod probe;
 mod real;
-mod relay;
 mod replay;
 mod report;
 mod restart;

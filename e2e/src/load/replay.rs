@@ -16,8 +16,9 @@ use shared::{
 use super::{
     cores::Place,
     facts::{self, Size, SliceTemplate},
+    figure::Aim,
     hub::{HubProcess, Setup},
-    report::{Aim, Section},
+    report::Section,
 };
 
 /// Clusters in the log, and the slices of each, updated in turn.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{
     disk::Disk,
+    figure::{Aim, Figure},
     series::{Latencies, Sample},
 };
 
@@ -33,20 +34,22 @@ struct Machine {
     profile: &'static str,
 }
 
-/// One shape, or one step of it.
+/// One shape, or one step of it, in one run or in several.
 #[derive(Debug, Serialize)]
 pub(super) struct Section {
     /// For example "churn-8, 1,500 slices, 50 updates/s".
     pub(super) title: String,
-    /// Load average of the machine when it began.
+    /// How often it was played.
+    runs: usize,
+    /// Load average of the machine when the first run began.
     pub(super) load_average: f64,
     /// What else a reader must know.
     pub(super) notes: Vec<String>,
     /// What was measured.
     pub(super) figures: Vec<Figure>,
-    /// The process under test, over time.
+    /// The process under test, over time, in the first run.
     pub(super) samples: Vec<Sample>,
-    /// Latencies, second by second.
+    /// Latencies of the first run, second by second.
     pub(super) latencies: Vec<Latencies>,
     /// Where the step stands among others of its kind.
     pub(super) point: Option<Point>,
@@ -78,33 +81,6 @@ pub(super) fn latencies() -> anyhow::Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, LATENCY_DIGITS)?)
 }
 
-/// One measured value.
-#[derive(Debug, Serialize)]
-pub(super) struct Figure {
-    name: String,
-    value: f64,
-    unit: &'static str,
-    aim: Option<Aim>,
-}
-
-/// What a figure is to be.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) enum Aim {
-    /// Not less.
-    AtLeast(f64),
-    /// Less.
-    Below(f64),
-}
-
-impl Aim {
-    fn met(self, value: f64) -> bool {
-        match self {
-            Self::AtLeast(aim) => value >= aim,
-            Self::Below(aim) => value < aim,
-        }
-    }
-}
-
 impl Section {
     /// A section that begins now.
     pub(super) fn begin(title: impl Into<String>) -> Self {
@@ -112,6 +88,7 @@ impl Section {
         eprintln!("measuring {title}");
         Self {
             title,
+            runs: 1,
             load_average: load_average(),
             notes: Vec::new(),
             figures: Vec::new(),
@@ -123,28 +100,60 @@ impl Section {
 
     /// Adds a value.
     pub(super) fn figure(&mut self, name: impl Into<String>, value: f64, unit: &'static str) {
-        self.figures.push(Figure {
-            name: name.into(),
-            value,
-            unit,
-            aim: None,
-        });
+        self.figures.push(Figure::new(name, value, unit, None));
     }
 
     /// Adds a value that has an aim.
     pub(super) fn aimed(&mut self, name: impl Into<String>, value: f64, unit: &'static str, aim: Aim) {
-        self.figures.push(Figure {
-            name: name.into(),
-            value,
-            unit,
-            aim: Some(aim),
-        });
+        self.figures.push(Figure::new(name, value, unit, Some(aim)));
+    }
+
+    /// What a sync of the disk takes, seen beside the latencies of this step: a slow disk explains a slow p99.
+    pub(super) fn beside_the_disk(&mut self, directory: &Path) -> anyhow::Result<()> {
+        let disk = Disk::of(directory)?;
+        self.figure(
+            "the disk beside it: sync of 4 KiB p50",
+            disk.sync_p50_micros as f64 / 1e3,
+            "ms",
+        );
+        self.figure(
+            "the disk beside it: sync of 4 KiB p99",
+            disk.sync_p99_micros as f64 / 1e3,
+            "ms",
+        );
+        Ok(())
+    }
+
+    /// Takes another run of the same step.
+    fn take_run(&mut self, other: Self) {
+        self.runs += other.runs;
+        for figure in other.figures {
+            match self.figures.iter_mut().find(|known| known.name == figure.name) {
+                Some(known) => known.take_run(figure),
+                None => self.figures.push(figure),
+            }
+        }
+        let new = |note: &String| !self.notes.contains(note);
+        let notes: Vec<_> = other.notes.into_iter().filter(new).collect();
+        self.notes.extend(notes);
     }
 
     /// Adds a remark.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
+}
+
+/// Puts the runs of each step together, in the order in which the steps were first played.
+fn gather(played: Vec<Section>) -> Vec<Section> {
+    let mut gathered: Vec<Section> = Vec::new();
+    for section in played {
+        match gathered.iter_mut().find(|known| known.title == section.title) {
+            Some(known) => known.take_run(section),
+            None => gathered.push(section),
+        }
+    }
+    gathered
 }
 
 impl Report {
@@ -192,6 +201,11 @@ impl Report {
         }
     }
 
+    /// Puts the runs of each step together: before anything is printed or written.
+    pub(super) fn gather(&mut self) {
+        self.sections = gather(std::mem::take(&mut self.sections));
+    }
+
     /// Writes the JSON file.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         std::fs::write(path, serde_json::to_vec_pretty(self)?)?;
@@ -226,8 +240,10 @@ impl Report {
         for section in &self.sections {
             let _ = writeln!(
                 table,
-                "\n{}  (load average {:.1})",
-                section.title, section.load_average
+                "\n{}  ({}, load average {:.1})",
+                section.title,
+                runs(section.runs),
+                section.load_average
             );
             for figure in &section.figures {
                 let _ = writeln!(table, "{}", figure.line());
@@ -240,47 +256,11 @@ impl Report {
     }
 }
 
-impl Figure {
-    fn line(&self) -> String {
-        let verdict = match self.aim {
-            None => String::new(),
-            Some(aim) => {
-                let (word, bound) = match aim {
-                    Aim::AtLeast(bound) => ("at least", bound),
-                    Aim::Below(bound) => ("below", bound),
-                };
-                let met = if aim.met(self.value) { "met" } else { "MISSED" };
-                format!("aim {word} {}: {met}", number(bound))
-            }
-        };
-        let line = format!(
-            "  {:<46} {:>14} {:<12} {verdict}",
-            self.name,
-            number(self.value),
-            self.unit
-        );
-        line.trim_end().to_owned()
+fn runs(count: usize) -> String {
+    match count {
+        1 => "one run".to_owned(),
+        count => format!("{count} runs: minimum – median – maximum"),
     }
-}
-
-/// Three digits or more, thousands set apart.
-fn number(value: f64) -> String {
-    let decimals = match value.abs() {
-        size if size >= 100.0 || size == 0.0 => 0,
-        size if size >= 10.0 => 1,
-        _ => 2,
-    };
-    let text = format!("{value:.decimals$}");
-    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let mut grouped = String::new();
-    for (index, digit) in whole.chars().enumerate() {
-        let left = whole.len() - index;
-        if index > 0 && left.is_multiple_of(3) && !grouped.ends_with('-') {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped + rest
 }
 
 fn load_average() -> f64 {
@@ -315,22 +295,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_readable() {
-        let cases = [
-            (0.0, "0"),
-            (0.123, "0.12"),
-            (12.34, "12.3"),
-            (123.4, "123"),
-            (1_234_567.0, "1,234,567"),
-            (-1_234.0, "-1,234"),
-            (-123_456.0, "-123,456"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(number(value), text);
-        }
-    }
-
-    #[test]
     fn a_latency_keeps_three_digits() {
         let mut histogram = latencies().expect("valid");
         for micros in [7, 1_500, 123_456, 10_000_000, u64::MAX] {
@@ -341,11 +305,19 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_aim_is_said_loudly() {
-        let mut section = Section::begin("x");
-        section.aimed("rate", 5.0, "facts/s", Aim::AtLeast(10.0));
-        section.aimed("latency", 5.0, "ms", Aim::Below(10.0));
-        assert!(section.figures[0].line().ends_with("MISSED"));
-        assert!(section.figures[1].line().ends_with(": met"));
+    fn runs_of_one_step_become_one_section() {
+        let run = |value| {
+            let mut section = Section::begin("churn-8");
+            section.figure("p50", value, "ms");
+            section.note("shared cores");
+            section
+        };
+        let other = Section::begin("replay");
+        let gathered = gather(vec![run(1.0), other, run(3.0), run(2.0)]);
+        let titles: Vec<_> = gathered.iter().map(|section| section.title.as_str()).collect();
+        assert_eq!(titles, ["churn-8", "replay"]);
+        assert_eq!(gathered[0].runs, 3);
+        assert_eq!(gathered[0].notes, ["shared cores"]);
+        assert!(gathered[0].figures[0].line().contains("1.00 – 2.00 – 3.00"));
     }
 }

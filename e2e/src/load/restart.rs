@@ -17,10 +17,11 @@ use tokio::{sync::mpsc, task::JoinSet};
 use super::{
     args::Arguments,
     facts::{self, SliceTemplate},
+    figure::Aim,
     hub::Setup,
     player::Player,
     probe::Usage,
-    report::{Aim, Section},
+    report::Section,
     series::Sampler,
 };
 use crate::{

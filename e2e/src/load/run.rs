@@ -20,7 +20,8 @@ use super::{
 };
 
 /// Runs what was asked for.
-pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let arguments = &arguments.resolved();
     let cores = Cores::choose(arguments)?;
     install_crypto_provider()?;
     let directory = directory(arguments)?;
@@ -42,6 +43,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
     });
     drop(runtime);
+    report.gather();
     print!("{}", report.table());
     let file = directory.join("load.json");
     report
@@ -72,8 +74,11 @@ async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>)
         shapes => shapes,
     };
     let mut failed = Vec::new();
-    for (index, &shape) in shapes.iter().enumerate() {
-        eprintln!("shape {} of {}", index + 1, shapes.len());
+    let runs = u32::max(arguments.runs, 1);
+    let wanted = (1..=runs).flat_map(|run| shapes.iter().map(move |&shape| (run, shape)));
+    for (run, shape) in wanted {
+        eprintln!("run {run} of {runs}: {shape:?}");
+        setup.begin_run(run);
         if let Err(error) = play_one(setup, arguments, shape, sections).await {
             eprintln!("{shape:?} failed: {error:#}");
             let mut section = Section::begin(format!("{shape:?}: FAILED"));

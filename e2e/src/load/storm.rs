@@ -3,7 +3,7 @@
 //! Never: helps the hub: nobody waits for another, and the time runs from the start of the hub's process.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,6 +13,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
+use prost::Message as _;
+use proto::v1::{self, desired_item::Item};
 use shared::{
     model::{ClusterId, sync::Source},
     process::Backoff,
@@ -27,10 +29,11 @@ use tokio::{
 use super::{
     churn::FLEET,
     cores::Place,
+    figure::Aim,
     hub::{HubProcess, Setup},
     load_shape::LoadShape,
     player::{Heard, Memory, Player, Session},
-    report::{Aim, Section},
+    report::Section,
     series::Sampler,
 };
 
@@ -54,7 +57,7 @@ struct Told {
 enum What {
     /// The hub sent something that it derived or knows.
     Pushed,
-    /// Everything is as before: reported, received, and all others known as listed.
+    /// Everything is as before: reported, every slice held, and all others known as listed.
     Converged,
 }
 
@@ -192,8 +195,12 @@ fn visitors(setup: &Setup, world: &LoadShape) -> anyhow::Result<Vec<Visitor>> {
     for (at, number) in world.slices.iter().zip(0..) {
         facts[at.member].push(world.members[at.member].slices[at.slice].numbered(number));
     }
-    let members = world.members.iter().zip(facts);
-    let visitors = members.map(|(member, facts)| {
+    let mut due = vec![0; world.members.len()];
+    for at in &world.slices {
+        world.receivers(at).for_each(|member| due[member] += 1);
+    }
+    let members = world.members.iter().zip(facts).zip(due);
+    let visitors = members.map(|((member, facts), due)| {
         Ok(Visitor {
             player: Player {
                 cluster: member.cluster.clone(),
@@ -202,6 +209,8 @@ fn visitors(setup: &Setup, world: &LoadShape) -> anyhow::Result<Vec<Visitor>> {
             },
             memory: Memory::of(&facts)?,
             facts,
+            held: HashSet::new(),
+            due,
         })
     });
     visitors.collect()
@@ -212,6 +221,10 @@ struct Visitor {
     player: Player,
     facts: Vec<Bytes>,
     memory: Memory,
+    /// The imported slices that it has been sent and that were not taken back, over all sessions that resumed.
+    held: HashSet<v1::ImportedSliceKey>,
+    /// How many it must hold.
+    due: usize,
 }
 
 impl Visitor {
@@ -242,9 +255,15 @@ impl Visitor {
             // Whoever measures may have stopped.
             let _ = shared.told.send(Told { generation, at, what });
         };
+        if session.starts_over() {
+            self.held.clear();
+        }
         let mut progress = Progress {
+            pushed: false,
             snapshot_due: session.starts_over(),
-            ..Progress::default()
+            listed: BTreeSet::new(),
+            held: &mut self.held,
+            broken: None,
         };
         let listing = session.list(self.facts.clone(), |heard| {
             if progress.take(&heard) {
@@ -254,7 +273,10 @@ impl Visitor {
         listing.await?;
         let mut told = false;
         loop {
-            if !told && progress.is_complete(shared.members) {
+            if let Some(error) = progress.broken.take() {
+                return Err(error);
+            }
+            if !told && progress.is_complete(shared.members, self.due) {
                 told = true;
                 tell(What::Converged);
             }
@@ -266,21 +288,27 @@ impl Visitor {
     }
 }
 
-/// What a member has received in this session.
-#[derive(Default)]
-struct Progress {
+/// What a member has received in this session, and holds.
+struct Progress<'a> {
     pushed: bool,
     snapshot_due: bool,
     listed: BTreeSet<ClusterId>,
+    held: &'a mut HashSet<v1::ImportedSliceKey>,
+    /// Something came that is no object.
+    broken: Option<anyhow::Error>,
 }
 
-impl Progress {
+impl Progress<'_> {
     /// True for the first thing that the hub pushed.
     fn take(&mut self, heard: &Heard) -> bool {
         match heard {
             Heard::SnapshotComplete => self.snapshot_due = false,
             Heard::Sources(sources) => sources.iter().for_each(|source| self.source(source)),
-            Heard::Desired(_) => {}
+            Heard::Desired(items) => {
+                if let Err(error) = items.iter().try_for_each(|item| self.hold(item)) {
+                    self.broken.get_or_insert(error);
+                }
+            }
             Heard::Other => return false,
         }
         !std::mem::replace(&mut self.pushed, true)
@@ -293,7 +321,18 @@ impl Progress {
         }
     }
 
-    fn is_complete(&self, members: usize) -> bool {
-        !self.snapshot_due && self.listed.len() == members
+    fn hold(&mut self, item: &Bytes) -> anyhow::Result<()> {
+        let item = v1::DesiredItem::decode(item.clone()).context("the hub pushed what is no object")?;
+        match item.item {
+            Some(Item::ImportedSlice(slice)) => drop(slice.key.map(|key| self.held.insert(key))),
+            Some(Item::ImportedSliceRemoved(key)) => drop(self.held.remove(&key)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Objects are counted: that the hub calls a snapshot complete proves nothing.
+    fn is_complete(&self, members: usize, due: usize) -> bool {
+        !self.snapshot_due && self.listed.len() == members && self.held.len() == due
     }
 }

@@ -104,6 +104,15 @@ impl Cluster {
         Ok(())
     }
 
+    /// Its components that run, and their process ids.
+    pub(super) fn processes(&self) -> Vec<(String, u32)> {
+        let components = [&self.apiserver, &self.controllers];
+        components
+            .iter()
+            .filter_map(|component| locked(component).as_ref().map(Process::who))
+            .collect()
+    }
+
     /// The name it was started under; also the context of its kubeconfig files.
     pub fn name(&self) -> &str {
         &self.name

@@ -87,6 +87,17 @@ impl Fleet {
         found.ok_or_else(|| Error::Usage(format!("no cluster named {name} was started")))
     }
 
+    /// Every component that runs, with its process id.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        let etcd = self
+            .etcd
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .who();
+        let clusters = self.clusters.iter().flat_map(Cluster::processes);
+        std::iter::once(etcd).chain(clusters).collect()
+    }
+
     /// The directory with everything the components write.
     pub fn directory(&self) -> &Path {
         self.directory.path()

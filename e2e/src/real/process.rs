@@ -75,6 +75,11 @@ impl Process {
         })
     }
 
+    /// What it is, and its process id.
+    pub(super) fn who(&self) -> (String, u32) {
+        (self.name.clone(), self.child.id())
+    }
+
     /// An error with the end of the log when the component has ended by itself.
     pub(super) fn check(&mut self) -> Result<(), Error> {
         match self.child.try_wait() {
