@@ -1,5 +1,5 @@
 //! Admission: who may open a session, under which epoch, from which cursor.
-//! The decisions of DESIGN sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
+//! The decisions of docs/design.md, sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
 use shared::model::{
     ChainHash, ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId,

@@ -1,4 +1,4 @@
-//! Connectivity: how long each member has been silent, and what follows (DESIGN section 4).
+//! Connectivity: how long each member has been silent, and what follows (docs/design.md, section 4).
 //! Only transitions become events. Time is an argument; a late tick of the hub's own moves every deadline.
 
 use std::collections::BTreeMap;

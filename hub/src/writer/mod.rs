@@ -1,4 +1,4 @@
-//! The writer: one thread per clusterset that owns log and state (DESIGN section 5).
+//! The writer: one thread per clusterset that owns log and state (docs/design.md, section 5).
 //!
 //! * `core.rs`, `admission.rs`, `claims.rs`, `connectivity.rs`: its mind, pure.
 //! * `thread.rs`: drains requests, appends, publishes, answers: in this order, never another.

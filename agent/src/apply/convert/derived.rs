@@ -1,4 +1,4 @@
-//! Derived Service ↔ plain values. It has no selector and no owner: see DESIGN, "What the agent writes".
+//! Derived Service ↔ plain values. It has no selector and no owner: see docs/design.md, section 8.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Connectivity (DESIGN section 4): silence becomes an event, a pause does not, and a hub that was stopped itself
+//! Connectivity (docs/design.md, section 4): silence becomes an event, a pause does not, and a hub that was stopped itself
 //! blames nobody.
 
 use std::time::Duration;

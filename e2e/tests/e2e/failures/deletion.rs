@@ -1,4 +1,4 @@
-//! The law of deletion (DESIGN section 4): a hub that has lost its memory takes nothing away that lives.
+//! The law of deletion (docs/design.md, section 4): a hub that has lost its memory takes nothing away that lives.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Epochs (DESIGN sections 5 and 6): a history that is older than what a cluster has seen is not followed.
+//! Epochs (docs/design.md, sections 5 and 6): a history that is older than what a cluster has seen is not followed.
 
 use std::{
     fs,

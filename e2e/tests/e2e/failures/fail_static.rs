@@ -1,4 +1,4 @@
-//! Fail static (DESIGN section 4): without a hub an agent keeps everything and looks after its own.
+//! Fail static (docs/design.md, section 4): without a hub an agent keeps everything and looks after its own.
 
 use std::time::Duration;
 

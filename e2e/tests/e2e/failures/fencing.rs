@@ -1,4 +1,4 @@
-//! Fencing (DESIGN section 6): one session per cluster id, and the right one.
+//! Fencing (docs/design.md, section 6): one session per cluster id, and the right one.
 
 use anyhow::ensure;
 use tributary_e2e::clusterset::{AgentVariant, Backend, LocalClusterset, admin, eventually::eventually};

@@ -1,4 +1,4 @@
-//! Identity (DESIGN section 3): who may do what follows from the certificate, and nothing else.
+//! Identity (docs/design.md, section 3): who may do what follows from the certificate, and nothing else.
 
 use anyhow::{Context, ensure};
 use hub::certs::{CertificateAuthority, Subject, Validity};

@@ -14,7 +14,7 @@ struct Room {
     may_name: &'static [&'static str],
 }
 
-/// The rooms that DESIGN calls pure, and the pure halves of others. `bytes` is a value: a shared slice.
+/// The rooms that docs/design.md, section 1, calls pure, and the pure halves of others. `bytes` is a value: a shared slice.
 const ROOMS: &[Room] = &[
     Room {
         path: "shared/src/model",

@@ -1,6 +1,8 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
-//! and that no document points at a file that is not there.
+//! `links.rs`: that no document, source or manifest points at what is not there.
 //! Never: judges prose.
+
+mod links;
 
 use anyhow::{Context, ensure};
 use clap::CommandFactory;
@@ -25,7 +27,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         plain_test("documents::every_metric_is_documented_and_no_other", metrics),
         plain_test("documents::every_flag_of_the_programs_is_documented", flags),
-        plain_test("documents::links_lead_to_files", links),
+        plain_test("documents::links_lead_to_files_and_headings", links::lead_somewhere),
+        plain_test("documents::cited_sections_of_the_design_exist", links::cited_sections_exist),
     ]
 }
 
@@ -140,44 +143,4 @@ fn flags() -> anyhow::Result<()> {
     }
     ensure!(missing.is_empty(), "not in docs/operations.md: {missing:?}");
     Ok(())
-}
-
-fn links() -> anyhow::Result<()> {
-    let link = Regex::new(r"\]\(([^)#:]+)(?:#[^)]*)?\)")?;
-    let mut broken = Vec::new();
-    let mut seen = 0;
-    for path in documents()? {
-        let text = std::fs::read_to_string(&path)?;
-        for captured in link.captures_iter(&text) {
-            let target = path
-                .parent()
-                .context("a file lies in a folder")?
-                .join(&captured[1]);
-            seen += 1;
-            if !target.exists() {
-                broken.push(format!("{}: {}", path.display(), &captured[1]));
-            }
-        }
-    }
-    ensure!(seen > 5, "only {seen} links were found");
-    ensure!(
-        broken.is_empty(),
-        "links that lead nowhere:\n{}",
-        broken.join("\n")
-    );
-    Ok(())
-}
-
-/// README and its like, and everything below docs and deploy.
-fn documents() -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for directory in ["", "docs", "docs/adr", "deploy"] {
-        for entry in std::fs::read_dir(root().join(directory))? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "md") {
-                found.push(path);
-            }
-        }
-    }
-    Ok(found)
 }
