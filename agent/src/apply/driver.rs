@@ -94,7 +94,7 @@ impl Driver {
                     let (service, outcome) = done(joined);
                     work.done(service, outcome, planned, Instant::now(), random());
                 }
-                namespaces = self.namespaces.taken() => self.shared.mark_namespaces(&namespaces),
+                namespaces = self.namespaces.taken() => self.shared.mark_namespaces(&namespaces.into_iter().collect()),
                 services = self.shared.queue.taken() => work.marked(services, planned),
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }

@@ -19,7 +19,7 @@ use shared::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use dirty::Dirty;
+pub use dirty::{Dirty, Queue};
 pub use follow::{follow, means_not_served, show};
 pub use store::{Index, ObjectKey, Watched, WriteTicket};
 
