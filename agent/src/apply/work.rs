@@ -43,7 +43,16 @@ struct Delay {
 
 struct Failing {
     backoff: Backoff,
-    parked: bool,
+    parked: Option<Box<str>>,
+}
+
+/// What people are to be told of a service: once, however often it is tried.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Only another content or an operator's hand helps, and why.
+    Parked(Box<str>),
+    /// It is as desired again.
+    Recovered,
 }
 
 impl Work {
@@ -92,7 +101,7 @@ impl Work {
         self.delayed.values().map(|delay| delay.until).min()
     }
 
-    /// A service was worked on. `random` is any uniformly distributed number.
+    /// A service was worked on; what is new about it comes back. `random` is any uniformly distributed number.
     pub(super) fn done(
         &mut self,
         service: ServiceKey,
@@ -100,21 +109,23 @@ impl Work {
         planned: impl Fn(&ServiceKey) -> Option<Plan>,
         now: Instant,
         random: u64,
-    ) {
+    ) -> Option<News> {
         self.working.remove(&service);
         let again = self.again.remove(&service);
         let Outcome::Retry { after, parked, left } = outcome else {
-            self.failing.remove(&service);
+            let before = self.failing.remove(&service);
             if again {
                 self.waiting.push(service);
             }
-            return;
+            return before?.parked.map(|_| News::Recovered);
         };
         let failing = self.failing.entry(service.clone()).or_insert_with(|| Failing {
             backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
-            parked,
+            parked: None,
         });
-        failing.parked = parked;
+        let is_new = parked.is_some() && parked != failing.parked;
+        failing.parked = parked.or(failing.parked.take());
+        let news = failing.parked.clone().filter(|_| is_new);
         let asked = after.unwrap_or_default();
         let delay = Delay {
             until: now + failing.backoff.failed(random).max(asked),
@@ -125,13 +136,18 @@ impl Work {
         if again {
             self.reconsider(&service, planned);
         }
+        news.map(News::Parked)
     }
 
     pub(super) fn measure(&self, metrics: &ApplyMetrics) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         metrics.queued.set(number(self.waiting.len() + self.again.len()));
         metrics.delayed.set(number(self.delayed.len()));
-        let parked = self.failing.values().filter(|failing| failing.parked).count();
+        let parked = self
+            .failing
+            .values()
+            .filter(|failing| failing.parked.is_some())
+            .count();
         metrics.parked.set(number(parked));
     }
 }
@@ -228,7 +244,7 @@ mod tests {
     fn refused(what: &str, after: Option<Duration>) -> Outcome {
         Outcome::Retry {
             after,
-            parked: true,
+            parked: Some(what.into()),
             left: to_do(what),
         }
     }
@@ -262,6 +278,28 @@ mod tests {
         assert_eq!(work.next_due(), Some(failed + NEW_CONTENT_WAIT));
         assert!(work.take(1, failed).is_empty());
         assert_eq!(work.take(1, failed + NEW_CONTENT_WAIT), [cart()]);
+    }
+
+    #[test]
+    fn people_are_told_what_is_in_the_way_once_and_when_it_is_gone() {
+        let (mut work, now) = (Work::default(), Instant::now());
+        let parked = |why: &str| Some(News::Parked(why.into()));
+        let busy = Outcome::Retry {
+            after: None,
+            parked: None,
+            left: Plan::default(),
+        };
+        let mut done = |outcome| work.done(cart(), outcome, |_| None, now, 0);
+        assert_eq!(done(Outcome::Settled), None);
+        assert_eq!(done(busy.clone()), None);
+        assert_eq!(done(Outcome::Settled), None);
+        assert_eq!(done(refused("a", None)), parked("a"));
+        assert_eq!(done(refused("a", None)), None);
+        assert_eq!(done(busy), None);
+        assert_eq!(done(refused("a", None)), None);
+        assert_eq!(done(refused("b", None)), parked("b"));
+        assert_eq!(done(Outcome::Settled), Some(News::Recovered));
+        assert_eq!(done(Outcome::Settled), None);
     }
 
     #[test]
