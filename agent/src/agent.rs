@@ -1,7 +1,10 @@
 //! One running agent, as a library: the watches, the rooms between them, the link. The program puts sockets and
 //! flags around it; tests put simulated clusters and networks around it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::Namespace;
@@ -10,19 +13,28 @@ use prometheus_client::registry::Registry;
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
     model::ClusterId,
-    process::{Readiness, Supervisor, random},
+    process::{Backoff, Readiness, ReadyHandle, Supervisor, random},
     tls::HubConnector,
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
+use tracing::debug;
 
 use crate::{
+    api_client::{ApiMetrics, NoAnswer},
     apply::{ApplyMetrics, Driver, DriverConfig},
-    lease::AgentLease,
+    lease::{AgentLease, LeaseMetrics},
     link::{Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
     watch::{Dirty, Watched, Watches, follow},
 };
+
+/// First wait before a busy API server is asked again, at the start.
+const START_RETRY_FIRST: Duration = Duration::from_millis(200);
+/// Longest wait before that.
+const START_RETRY_LONGEST: Duration = Duration::from_secs(5);
+/// After this long a start that is not answered has failed.
+const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What an agent is told.
 pub struct AgentOptions {
@@ -34,41 +46,115 @@ pub struct AgentOptions {
     pub connector: HubConnector,
     /// The agent's own namespace, where its Lease lives.
     pub namespace: String,
+    /// The name under which it holds the Lease: see [`crate::lease::holder`].
+    pub holder: String,
     /// Namespaces whose exports are denied.
     pub deny: NamespaceDenyList,
     /// Whether everything is held, whatever namespaces exist.
     pub all_namespaces: bool,
 }
 
-/// Starts an agent's tasks under supervision. It returns once the cluster has been asked who it is.
-pub async fn start(
+/// What an agent counts.
+#[derive(Clone, Default)]
+pub struct AgentMetrics {
+    /// Requests to the cluster.
+    pub api: ApiMetrics,
+    apply: ApplyMetrics,
+    lease: LeaseMetrics,
+    link: LinkMetrics,
+}
+
+impl AgentMetrics {
+    /// Makes the metrics and registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let apply = ApplyMetrics::default();
+        apply.register(registry);
+        Self {
+            api: ApiMetrics::register(registry),
+            apply,
+            lease: LeaseMetrics::register(registry),
+            link: LinkMetrics::register(registry),
+        }
+    }
+}
+
+/// Runs an agent beside what the supervisor runs already, until it is drained. Only one agent works in a cluster:
+/// this one waits, ready to, while another holds the Lease, and gives the Lease back when it ends in good order.
+pub async fn run(
     options: AgentOptions,
-    registry: &mut Registry,
+    metrics: AgentMetrics,
     readiness: &Readiness,
-    supervisor: &mut Supervisor,
+    mut supervisor: Supervisor,
 ) -> anyhow::Result<()> {
+    let begun = supervisor.meanwhile(begin(&options, &metrics, readiness)).await?;
+    let lease = begun.as_ref().map(|begun| begun.lease.clone());
+    if let Some(begun) = begun {
+        start(options, metrics, begun, &mut supervisor);
+    }
+    supervisor.run().await?;
+    if let Some(lease) = lease {
+        lease.release().await;
+    }
+    Ok(())
+}
+
+/// What is known of the cluster before anything is done.
+struct Begun {
+    fingerprint: String,
+    lease: AgentLease,
+    listed: ReadyHandle,
+}
+
+/// Asks the cluster who it is, and waits for its Lease.
+async fn begin(
+    options: &AgentOptions,
+    metrics: &AgentMetrics,
+    readiness: &Readiness,
+) -> anyhow::Result<Begun> {
+    let client = &options.client;
+    let listed = || readiness.handle("cluster listed");
+    let awaited = Mutex::new(Some(listed()));
+    let fingerprint = patiently(|| fingerprint(client)).await?;
+    patiently(|| check_property(client, &options.cluster)).await?;
+    let lease = patiently(|| {
+        let waits = || drop(taken(&awaited)); // one that waits for another's end is as ready as it can be
+        let (namespace, holder) = (&options.namespace, &options.holder);
+        AgentLease::take(client.clone(), namespace, holder, &metrics.lease, waits)
+    })
+    .await?;
+    Ok(Begun {
+        fingerprint,
+        lease,
+        listed: taken(&awaited).unwrap_or_else(listed),
+    })
+}
+
+fn taken<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Starts an agent's tasks under supervision.
+fn start(options: AgentOptions, metrics: AgentMetrics, begun: Begun, supervisor: &mut Supervisor) {
     let AgentOptions {
         cluster,
         client,
         connector,
-        namespace,
         deny,
         all_namespaces,
+        ..
     } = options;
-    let fingerprint = fingerprint(&client).await?;
-    check_property(&client, &cluster).await?;
-    let instance = instance();
-    let (lease, taken) = AgentLease::take(client.clone(), &namespace, &instance).await?;
-
+    let Begun {
+        fingerprint,
+        lease,
+        listed,
+    } = begun;
     let watches = Watches::default();
     let properties = Watched::<ClusterProperty>::new(|_| None);
-    let apply_metrics = ApplyMetrics::default();
-    apply_metrics.register(registry);
     let config = DriverConfig {
-        cluster: cluster.clone(),
+        cluster,
         deny: deny.clone(),
     };
-    let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, apply_metrics);
+    let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, metrics.apply);
     let outbox = Arc::new(Mutex::new(Outbox::new(removal)));
     let outbox_changed = watch::Sender::new(0);
 
@@ -81,7 +167,7 @@ pub async fn start(
         Ok(())
     });
     let observing = Observing {
-        client: client.clone(),
+        client,
         watches: watches.clone(),
         properties,
         observer: Observer::new(deny),
@@ -90,7 +176,7 @@ pub async fn start(
     };
     supervisor.spawn("applying", driver.run(drain.clone()));
     supervisor.spawn("observing", observing.run(drain.clone()));
-    supervisor.spawn("the Lease", lease.clone().renew(drain.clone()));
+    supervisor.spawn("the Lease", lease.clone().keep(drain.clone()));
     let namespaces_changed = Dirty::default();
     watches.namespaces.mark_changes(&namespaces_changed, |_| Some(()));
     let link = Link {
@@ -98,21 +184,20 @@ pub async fn start(
         introduction: Introduction {
             agent_version: env!("CARGO_PKG_VERSION").into(),
             cluster_fingerprint: fingerprint.into(),
-            instance: instance.into(),
-            lease_transitions: taken.transitions,
+            instance: instance().into(),
+            lease_transitions: lease.transitions(),
         },
+        known_epoch: lease.epoch(),
         lease,
-        known_epoch: taken.epoch,
         outbox,
         outbox_changed: outbox_changed.subscribe(),
         apply,
         namespaces: watches.namespaces.clone(),
         namespaces_changed,
         all_namespaces,
-        metrics: LinkMetrics::register(registry),
+        metrics: metrics.link,
     };
     supervisor.spawn("the link to the hub", link.run(drain.clone()));
-    let listed = readiness.handle("cluster listed");
     supervisor.spawn("readiness", async move {
         tokio::select! {
             biased;
@@ -123,7 +208,33 @@ pub async fn start(
         drain.cancelled().await;
         Ok(())
     });
-    Ok(())
+}
+
+/// Asks again while the API server says that it has too much to do, or does not answer at all; anything else is for
+/// people to see at once.
+async fn patiently<T, F: Future<Output = anyhow::Result<T>>>(
+    mut ask: impl FnMut() -> F,
+) -> anyhow::Result<T> {
+    let mut backoff = Backoff::new(START_RETRY_FIRST, START_RETRY_LONGEST);
+    let asked_since = Instant::now();
+    loop {
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let is_busy = error.chain().any(|cause| {
+            let status = match cause.downcast_ref() {
+                Some(kube::Error::Api(status)) => status.code,
+                _ => 0,
+            };
+            status == 429 || status >= 500 || cause.is::<NoAnswer>()
+        });
+        if !is_busy || asked_since.elapsed() >= START_PATIENCE {
+            return Err(error);
+        }
+        debug!(error = format!("{error:#}"), "asking the API server again");
+        tokio::time::sleep(backoff.failed(random())).await;
+    }
 }
 
 /// Fresh for every start.

@@ -62,6 +62,10 @@ pub struct RunArgs {
     /// Kubeconfig of the member cluster. In a pod the service account is used instead
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// UID of the pod that the agent runs in, from the downward API: the name under which it holds the cluster's
+    /// Lease, so that a restarted container goes on at once. Outside pods it is the host's name and the process id
+    #[arg(long, env = "TRIBUTARY_POD_UID", value_name = "UID")]
+    pub pod_uid: Option<String>,
     /// Id that this cluster is expected to have. The certificate decides; when they differ the agent refuses to
     /// start
     #[arg(long, env = "TRIBUTARY_CLUSTER_ID", value_name = "ID", value_parser = cluster_id)]

@@ -1,11 +1,11 @@
 //! The wiring of `run`: builds the parts, runs them under supervision, drains them.
 //! It decides nothing about objects; it only connects.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, bail};
 use kube::{
-    Client, Config,
+    Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use shared::{
@@ -18,14 +18,14 @@ use shared::{
 use tracing::info;
 
 use crate::{
-    agent::{self, AgentOptions},
+    agent::{self, AgentMetrics, AgentOptions},
+    api_client::api_client,
     args::{Interest, RunArgs},
+    lease,
 };
 
 /// Where a pod finds the namespace it runs in.
 const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// Longest silence of the API server within one answer; longer than a watch's own timeout.
-const READ_TIMEOUT: Duration = Duration::from_secs(295);
 
 /// Runs the agent until it is told to stop or a part of it fails.
 pub fn run(log: &LogArgs, args: RunArgs) -> anyhow::Result<()> {
@@ -50,27 +50,31 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let admin = AdminServer::bind(args.admin).await?;
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
+    let agent_metrics = AgentMetrics::register(metrics.registry());
     let options = AgentOptions {
         cluster: cluster.clone(),
-        client: client(args.kubeconfig.as_deref()).await?,
+        client: api_client(
+            kubernetes(args.kubeconfig.as_deref()).await?,
+            agent_metrics.api.clone(),
+        )?,
         connector: HubConnector::new(args.hubs, credentials, Arc::new(TcpDial), tls_metrics),
         namespace: own_namespace(),
+        holder: lease::holder(args.pod_uid.as_deref()),
         deny: NamespaceDenyList::new(args.deny_namespaces),
         all_namespaces: args.interest == Interest::All,
     };
-    agent::start(options, metrics.registry(), &readiness, &mut supervisor).await?;
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(
         "the admin port",
         admin.serve(readiness.clone(), metrics.finish(), drain),
     );
     info!(%cluster, "running");
-    supervisor.run().await
+    agent::run(options, agent_metrics, &readiness, supervisor).await
 }
 
-/// The member cluster's API: by kubeconfig, or as the pod's service account.
-async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    let mut config = match kubeconfig {
+/// The way to the member cluster's API: by kubeconfig, or as the pod's service account.
+async fn kubernetes(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+    Ok(match kubeconfig {
         None => Config::incluster().context("not in a pod, and no --kubeconfig was given")?,
         Some(path) => {
             let read = Kubeconfig::read_from(path)
@@ -79,10 +83,7 @@ async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
                 .await
                 .with_context(|| format!("--kubeconfig {} cannot be used", path.display()))?
         }
-    };
-    // A watch is silent for up to its own timeout; everything else answers long before.
-    config.read_timeout = Some(READ_TIMEOUT);
-    Ok(Client::try_from(config)?)
+    })
 }
 
 /// The namespace that the agent's Lease lives in: its pod's, else the one of the manifests.

@@ -61,18 +61,13 @@ pub fn read_file(path: &Path) -> anyhow::Result<Vec<DynamicObject>> {
     objects.with_context(|| format!("{} holds something that is no object", path.display()))
 }
 
-/// Installs whole directories of `deploy/`, as `kubectl apply --server-side` would. Twice is as good as once.
+/// Installs whole directories of `deploy/`, as `kubectl apply --server-side -f DIRECTORY …` would: in the order of the
+/// directories, of the files' names, and of the objects in them. Twice is as good as once.
 pub async fn install(client: &Client, directories: &[&str]) -> anyhow::Result<()> {
     let mut objects = Vec::new();
     for name in directories {
         objects.extend(read_directory(&directory(name))?);
     }
-    // A namespace may stand in a later file than what goes into it.
-    objects.sort_by_key(|object| match kind(object) {
-        "CustomResourceDefinition" => 0,
-        "Namespace" => 1,
-        _ => 2,
-    });
     for object in &objects {
         apply(client, object).await?;
     }
@@ -125,4 +120,59 @@ pub fn kind(object: &DynamicObject) -> &str {
 /// The object's name; empty if it has none.
 pub fn name(object: &DynamicObject) -> &str {
     object.metadata.name.as_deref().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use shared::process::DRAIN_TIMEOUT;
+
+    use super::*;
+
+    /// What `kubectl apply -f` refuses on a fresh cluster: an object whose namespace comes later.
+    #[test]
+    fn every_directory_makes_a_namespace_before_what_goes_into_it() {
+        for name in DIRECTORIES {
+            let mut made = BTreeSet::from(["kube-system".to_owned()]);
+            let objects = read_directory(&directory(name)).expect("manifests");
+            for object in &objects {
+                if kind(object) == "Namespace" {
+                    made.insert(super::name(object).to_owned());
+                }
+                let namespace = object.metadata.namespace.as_ref();
+                let shown = format!("deploy/{name}: {} {}", kind(object), super::name(object));
+                assert!(
+                    namespace.is_none_or(|namespace| made.contains(namespace)),
+                    "{shown}"
+                );
+            }
+        }
+    }
+
+    /// A pod that is killed while it drains says no goodbye and keeps its Lease.
+    #[test]
+    fn pods_are_given_longer_than_they_need_to_end_in_good_order() {
+        let mut workloads = 0;
+        for name in ["hub", "agent"] {
+            for object in read_directory(&directory(name)).expect("manifests") {
+                let Some(template) = object.data.pointer("/spec/template/spec") else {
+                    continue;
+                };
+                let grace = template["terminationGracePeriodSeconds"]
+                    .as_u64()
+                    .expect("stated");
+                let needed = match name {
+                    "agent" => DRAIN_TIMEOUT + agent::lease::RELEASE_WAIT,
+                    _ => DRAIN_TIMEOUT,
+                };
+                assert!(
+                    grace > needed.as_secs(),
+                    "deploy/{name}: {grace} s are not more than {needed:?}"
+                );
+                workloads += 1;
+            }
+        }
+        assert_eq!(workloads, 2);
+    }
 }

@@ -10,7 +10,7 @@ use shared::{
 };
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::{
     definition::Definition,
@@ -18,7 +18,7 @@ use super::{
     metrics::ApplyMetrics,
     served_fields,
     step::{Outcome, step, what_to_do},
-    work::{RETRY_FIRST, Work},
+    work::{News, RETRY_FIRST, Work},
 };
 use crate::{
     plan::ServedFields,
@@ -92,9 +92,10 @@ impl Driver {
                 () = drain.cancelled() => break,
                 Some(joined) = running.join_next(), if !running.is_empty() => {
                     let (service, outcome) = done(joined);
-                    work.done(service, outcome, planned, Instant::now(), random());
+                    let news = work.done(service.clone(), outcome, planned, Instant::now(), random());
+                    tell(&service, news);
                 }
-                namespaces = self.namespaces.taken() => self.shared.mark_namespaces(&namespaces),
+                namespaces = self.namespaces.taken() => self.shared.mark_namespaces(&namespaces.into_iter().collect()),
                 services = self.shared.queue.taken() => work.marked(services, planned),
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
@@ -119,6 +120,16 @@ fn start(shared: &Arc<Shared>, work: &mut Work, running: &mut JoinSet<Done>) {
     }
 }
 
+fn tell(service: &ServiceKey, news: Option<News>) {
+    match news {
+        None => {}
+        Some(News::Parked(why)) => {
+            warn!(%service, %why, "cannot bring the service to what is desired; trying again now and then");
+        }
+        Some(News::Recovered) => info!(%service, "the service is as desired again"),
+    }
+}
+
 fn done(done: Result<Done, tokio::task::JoinError>) -> Done {
     done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
@@ -130,10 +141,14 @@ async fn follow_schema(shared: &Shared) {
     let mut lacking = Backoff::new(SCHEMA_YOUNG, SCHEMA_INTERVAL);
     let mut definition = Definition::of_imports(shared.client.clone());
     let mut known: Option<Option<String>> = None;
+    let mut failing = false;
     loop {
         let wait = match read_schema(shared, known.as_ref()).await {
             Ok(document) => {
                 backoff.succeeded();
+                if std::mem::take(&mut failing) {
+                    info!("/openapi/v3 can be read again");
+                }
                 known = Some(document);
                 match *lock(&shared.served) == Some(ServedFields::ALL) {
                     true => SCHEMA_INTERVAL,
@@ -142,7 +157,9 @@ async fn follow_schema(shared: &Shared) {
                 }
             }
             Err(error) => {
-                warn!(%error, "cannot read /openapi/v3, and so not which fields ServiceImport has here");
+                if !std::mem::replace(&mut failing, true) {
+                    warn!(%error, "cannot read /openapi/v3, and so not which fields ServiceImport has here; trying again");
+                }
                 backoff.failed(random())
             }
         };

@@ -19,7 +19,7 @@ use super::{
     view::{self, RefusedExport},
 };
 use crate::{
-    plan::{Desired, Report, ServedFields, Touched, view::Refusals},
+    plan::{Desired, Report, ServedFields, Settling, Touched, view::Refusals},
     watch::{Dirty, ObjectKey, Watches},
 };
 
@@ -123,6 +123,8 @@ impl Handle {
         let touched = change(&mut lock(&self.0.desired));
         match touched {
             Touched::Services(services) => self.0.queue.mark(services),
+            Touched::Namespaces(namespaces) => self.0.mark_namespaces(&namespaces),
+            Touched::Sources(settling) => self.0.mark_sources(&settling),
             Touched::All => self.0.mark_all(),
         }
     }
@@ -173,6 +175,14 @@ impl Shared {
     pub(super) fn mark_all(&self) {
         let mut services = lock(&self.desired).services();
         services.extend(view::observed_services(&self.watches));
+        self.queue.mark(services);
+    }
+
+    /// Everything that comes from one of these clusters is planned again.
+    pub(super) fn mark_sources(&self, settling: &Settling) {
+        let desired = lock(&self.desired);
+        let services = view::services_of(&self.watches, &desired, &self.config.cluster, settling);
+        drop(desired);
         self.queue.mark(services);
     }
 

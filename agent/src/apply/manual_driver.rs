@@ -47,7 +47,7 @@ impl ManualDriver {
         }
         let namespaces = self.driver.namespaces.take_now();
         if !namespaces.is_empty() {
-            self.shared().mark_namespaces(&namespaces);
+            self.shared().mark_namespaces(&namespaces.into_iter().collect());
         }
         let marked = self.shared().queue.take_now();
         self.waiting.extend(marked);

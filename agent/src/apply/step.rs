@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use shared::model::{Revision, ServiceKey};
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 use super::{
     failure::Failure,
@@ -25,8 +25,8 @@ pub(super) enum Outcome {
     Retry {
         /// What the API server asked for.
         after: Option<Duration>,
-        /// Only another content or an operator's hand helps.
-        parked: bool,
+        /// Only another content or an operator's hand helps, and why.
+        parked: Option<Box<str>>,
         /// What could not be done: as long as it is all there is to do, trying sooner is in vain.
         left: Plan,
     },
@@ -54,7 +54,7 @@ pub(super) async fn step(shared: &Shared, service: &ServiceKey) -> Outcome {
     }
     Outcome::Retry {
         after: None,
-        parked: false,
+        parked: None,
         left: tried,
     }
 }
@@ -213,12 +213,8 @@ fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -
         Failure::Throttled(after) => Some(*after),
         _ => None,
     };
-    let parked = failure.is_lasting();
-    if parked {
-        warn!(%service, %failure, "cannot bring the service to what is desired; trying again later");
-    } else {
-        debug!(%service, %failure, "trying again");
-    }
+    debug!(%service, %failure, "trying again");
+    let parked = failure.is_lasting().then(|| failure.to_string().into());
     Outcome::Retry { after, parked, left }
 }
 

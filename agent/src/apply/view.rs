@@ -15,7 +15,7 @@ use shared::{
 use super::convert::{derived::derived_from, export::judged_export, import::import_from, owned, slice};
 use crate::{
     plan::{
-        Desired, Found, InvalidReason, NamespaceState, Validity, View, slice_names,
+        Desired, Found, InvalidReason, NamespaceState, Settling, Validity, View, slice_names,
         view::{Known, Refusals},
     },
     watch::Watches,
@@ -127,26 +127,56 @@ pub(super) fn observed_services(watches: &Watches) -> Vec<ServiceKey> {
     services
 }
 
+/// The services whose plan reads whether one of the clusters in `settling` is settled: something of theirs that is
+/// here or wanted comes from it, or it is this cluster and exports them. For what nobody wants, all clusters may count.
+pub(super) fn services_of(
+    watches: &Watches,
+    desired: &Desired,
+    own: &ClusterId,
+    settling: &Settling,
+) -> BTreeSet<ServiceKey> {
+    let changed = |cluster: &ClusterId| settling.clusters.contains(cluster);
+    let wanted = desired.exporters().chain(desired.slice_sources());
+    let wanted = wanted.filter(|(_, cluster)| changed(cluster));
+    let mut services: BTreeSet<ServiceKey> = wanted.map(|(service, _)| service.clone()).collect();
+    let held = held(watches).into_iter().filter(|(_, cluster)| changed(cluster));
+    services.extend(held.filter_map(|(service, _)| service));
+    if changed(own) {
+        services.extend(watches.exports.services());
+    }
+    if settling.all {
+        let mut unwanted = desired.services();
+        unwanted.extend(observed_services(watches));
+        unwanted.retain(|service| desired.import(service).is_none());
+        services.extend(unwanted);
+    }
+    services
+}
+
 /// The clusters whose objects stand here.
 pub(super) fn sources_held(watches: &Watches) -> BTreeSet<ClusterId> {
-    let mut held = BTreeSet::new();
+    held(watches).into_iter().map(|(_, cluster)| cluster).collect()
+}
+
+/// The clusters that objects of ours come from, each with the service it belongs to as far as it says so.
+fn held(watches: &Watches) -> Vec<(Option<ServiceKey>, ClusterId)> {
+    let mut held = Vec::new();
     for object in watches
         .slices
         .all()
         .iter()
         .filter(|object| owned::is_ours(&***object))
     {
-        let label = object
-            .metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(LABEL_SOURCE_CLUSTER));
-        held.extend(label.and_then(|name| ClusterId::new(name).ok()));
+        let labels = object.metadata.labels.as_ref();
+        let label = labels.and_then(|labels| labels.get(LABEL_SOURCE_CLUSTER));
+        let cluster = label.and_then(|name| ClusterId::new(name).ok());
+        held.extend(cluster.map(|cluster| (labelled_service(&**object), cluster)));
     }
     for object in watches.imports.all() {
         if let Some(import) = import_from(Some(&object)).ours() {
-            held.extend(import.content.status.clusters.iter().cloned());
-            held.extend(import.content.content.sources.iter().cloned());
+            let clusters = import.content.status.clusters.iter();
+            let clusters = clusters.chain(&import.content.content.sources);
+            held.extend(clusters.map(|cluster| (named(&*object), cluster.clone())));
         }
     }
     for object in watches
@@ -157,7 +187,12 @@ pub(super) fn sources_held(watches: &Watches) -> BTreeSet<ClusterId> {
     {
         let annotations = object.metadata.annotations.as_ref();
         let text = annotations.and_then(|all| all.get(super::convert::ANNOTATION_SOURCE_CLUSTERS));
-        held.extend(super::convert::sources_from(text.map(String::as_str)));
+        let clusters = super::convert::sources_from(text.map(String::as_str));
+        held.extend(
+            clusters
+                .into_iter()
+                .map(|cluster| (labelled_service(&**object), cluster)),
+        );
     }
     held
 }
@@ -184,4 +219,73 @@ pub(super) fn of_service(object: &Service) -> Option<ServiceKey> {
 /// The service that a slice belongs to, imported or not.
 pub(super) fn of_slice(object: &EndpointSlice) -> Option<ServiceKey> {
     labelled_service(object).or_else(|| service_of_slice(object).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::runtime::watcher::Event;
+    use serde_json::{Value, json};
+    use shared::api::{ServiceExport, names::AGENT_MANAGER, names::LABEL_MANAGED_BY};
+
+    use super::*;
+    use crate::watch::{Watched, show};
+
+    fn list<K: kube::Resource + Clone + serde::de::DeserializeOwned>(
+        store: &Watched<K>,
+        objects: Vec<Value>,
+    ) {
+        show(store, Event::Init);
+        for object in objects {
+            show(
+                store,
+                Event::InitApply(serde_json::from_value(object).expect("an object")),
+            );
+        }
+        show(store, Event::InitDone);
+    }
+
+    fn slice(name: &str, service: &str, source: &str) -> Value {
+        let labels = json!({LABEL_MANAGED_BY: AGENT_MANAGER, LABEL_SERVICE_NAME: service, LABEL_SOURCE_CLUSTER: source});
+        json!({"metadata": {"namespace": "shop", "name": name, "uid": name, "resourceVersion": "1", "labels": labels,
+                "managedFields": [{"manager": AGENT_MANAGER, "operation": "Apply", "fieldsV1": {}}]},
+            "addressType": "IPv4", "endpoints": []})
+    }
+
+    fn key(name: &str) -> ServiceKey {
+        ServiceKey::new("shop", name).expect("a key")
+    }
+
+    fn cluster(name: &str) -> ClusterId {
+        ClusterId::new(name).expect("an id")
+    }
+
+    #[test]
+    fn a_source_wakes_the_services_that_it_concerns_and_no_others() {
+        let watches = Watches::default();
+        let slices = vec![
+            slice("a", "cart", "east"),
+            slice("b", "cart", "west"),
+            slice("c", "till", "west"),
+        ];
+        list(&watches.slices, slices);
+        let export =
+            json!({"metadata": {"namespace": "shop", "name": "own", "uid": "e", "resourceVersion": "1"}});
+        list::<ServiceExport>(&watches.exports, vec![export]);
+        let woken = |clusters: &[&str], all| {
+            let clusters = clusters.iter().map(|name| cluster(name)).collect();
+            let settling = Settling { clusters, all };
+            let services = services_of(&watches, &Desired::default(), &cluster("here"), &settling);
+            services.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(woken(&["east"], false), [key("cart")]);
+        assert_eq!(woken(&["west"], false), [key("cart"), key("till")]);
+        assert_eq!(woken(&["here"], false), [key("own")]);
+        assert!(woken(&["north"], false).is_empty());
+        let unwanted = [key("cart"), key("own"), key("till")];
+        assert_eq!(
+            woken(&["north"], true),
+            unwanted,
+            "it may be all that was waited for"
+        );
+    }
 }

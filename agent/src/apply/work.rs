@@ -1,5 +1,7 @@
-//! Whose turn it is: services that wait, are worked on, or failed and wait longer each time. What failed is tried
-//! sooner when there is something else to do for it than what failed.
+//! Whose turn it is: services that wait are served first come first served, each by one worker at a time; what
+//! failed waits longer each time, and is tried sooner when there is something else to do for it than what failed.
+//! A service that changes while it is worked on, or whose wait is over, goes to the end of the queue: whoever waits
+//! is overtaken by nobody who came later.
 //! It knows neither clock nor cluster: time and plans are asked for by whoever calls.
 
 use std::{
@@ -11,7 +13,7 @@ use shared::{model::ServiceKey, process::Backoff};
 use tokio::time::Instant;
 
 use super::{metrics::ApplyMetrics, step::Outcome};
-use crate::plan::Plan;
+use crate::{plan::Plan, watch::Queue};
 
 /// First wait after a failure.
 pub(super) const RETRY_FIRST: Duration = Duration::from_millis(50);
@@ -23,8 +25,10 @@ const NEW_CONTENT_WAIT: Duration = Duration::from_secs(1);
 /// Who waits, who is worked on, who failed.
 #[derive(Default)]
 pub(super) struct Work {
-    waiting: BTreeSet<ServiceKey>,
+    waiting: Queue<ServiceKey>,
     working: BTreeSet<ServiceKey>,
+    /// Changed while they were worked on.
+    again: BTreeSet<ServiceKey>,
     delayed: BTreeMap<ServiceKey, Delay>,
     failing: BTreeMap<ServiceKey, Failing>,
 }
@@ -39,20 +43,34 @@ struct Delay {
 
 struct Failing {
     backoff: Backoff,
-    parked: bool,
+    parked: Option<Box<str>>,
+}
+
+/// What people are to be told of a service: once, however often it is tried.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Only another content or an operator's hand helps, and why.
+    Parked(Box<str>),
+    /// It is as desired again.
+    Recovered,
 }
 
 impl Work {
-    /// Something about these services changed. `planned` says what there is to do for one of them.
+    /// Something about these services changed, in this order. `planned` says what there is to do for one of them.
     pub(super) fn marked(
         &mut self,
-        services: BTreeSet<ServiceKey>,
+        services: impl IntoIterator<Item = ServiceKey>,
         planned: impl Fn(&ServiceKey) -> Option<Plan>,
     ) {
-        for service in &services {
-            self.reconsider(service, &planned);
+        for service in services {
+            if self.working.contains(&service) {
+                self.again.insert(service);
+            } else if self.delayed.contains_key(&service) {
+                self.reconsider(&service, &planned); // it is planned anew when its wait is over
+            } else {
+                self.waiting.push(service);
+            }
         }
-        self.waiting.extend(services);
     }
 
     /// Shortens the wait of a service for which there is something else to do than what failed.
@@ -71,15 +89,10 @@ impl Work {
         let due: Vec<ServiceKey> = due.map(|(service, _)| service.clone()).collect();
         for service in due {
             self.delayed.remove(&service);
-            self.waiting.insert(service);
+            self.waiting.push(service);
         }
-        let may_run =
-            |service: &&ServiceKey| !self.working.contains(*service) && !self.delayed.contains_key(*service);
-        let next: Vec<ServiceKey> = self.waiting.iter().filter(may_run).take(free).cloned().collect();
-        for service in &next {
-            self.waiting.remove(service);
-            self.working.insert(service.clone());
-        }
+        let next: Vec<ServiceKey> = std::iter::from_fn(|| self.waiting.pop()).take(free).collect();
+        self.working.extend(next.iter().cloned());
         next
     }
 
@@ -88,7 +101,7 @@ impl Work {
         self.delayed.values().map(|delay| delay.until).min()
     }
 
-    /// A service was worked on. `random` is any uniformly distributed number.
+    /// A service was worked on; what is new about it comes back. `random` is any uniformly distributed number.
     pub(super) fn done(
         &mut self,
         service: ServiceKey,
@@ -96,17 +109,23 @@ impl Work {
         planned: impl Fn(&ServiceKey) -> Option<Plan>,
         now: Instant,
         random: u64,
-    ) {
+    ) -> Option<News> {
         self.working.remove(&service);
+        let again = self.again.remove(&service);
         let Outcome::Retry { after, parked, left } = outcome else {
-            self.failing.remove(&service);
-            return;
+            let before = self.failing.remove(&service);
+            if again {
+                self.waiting.push(service);
+            }
+            return before?.parked.map(|_| News::Recovered);
         };
         let failing = self.failing.entry(service.clone()).or_insert_with(|| Failing {
             backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
-            parked,
+            parked: None,
         });
-        failing.parked = parked;
+        let is_new = parked.is_some() && parked != failing.parked;
+        failing.parked = parked.or(failing.parked.take());
+        let news = failing.parked.clone().filter(|_| is_new);
         let asked = after.unwrap_or_default();
         let delay = Delay {
             until: now + failing.backoff.failed(random).max(asked),
@@ -114,16 +133,21 @@ impl Work {
             left,
         };
         self.delayed.insert(service.clone(), delay);
-        if self.waiting.contains(&service) {
-            self.reconsider(&service, planned); // it changed while it was worked on
+        if again {
+            self.reconsider(&service, planned);
         }
+        news.map(News::Parked)
     }
 
     pub(super) fn measure(&self, metrics: &ApplyMetrics) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        metrics.queued.set(number(self.waiting.len()));
+        metrics.queued.set(number(self.waiting.len() + self.again.len()));
         metrics.delayed.set(number(self.delayed.len()));
-        let parked = self.failing.values().filter(|failing| failing.parked).count();
+        let parked = self
+            .failing
+            .values()
+            .filter(|failing| failing.parked.is_some())
+            .count();
         metrics.parked.set(number(parked));
     }
 }
@@ -135,6 +159,74 @@ mod tests {
 
     fn cart() -> ServiceKey {
         ServiceKey::new("shop", "cart").unwrap()
+    }
+
+    /// The later the number, the earlier the name sorts.
+    fn service(number: usize) -> ServiceKey {
+        ServiceKey::new("shop", &format!("s{:03}", 999 - number)).unwrap()
+    }
+
+    #[test]
+    fn services_are_served_first_come_first_served() {
+        let (mut work, now) = (Work::default(), Instant::now());
+        work.marked([service(1), service(2)], |_| None);
+        work.marked([service(3), service(1)], |_| None);
+        assert_eq!(work.take(2, now), [service(1), service(2)]);
+        // Two that change while they are worked on come after those that wait, in the order in which they end.
+        work.marked([service(1), service(2), service(4)], |_| None);
+        assert!(work.next_due().is_none());
+        work.done(service(2), Outcome::Settled, |_| None, now, 0);
+        work.done(service(1), Outcome::Settled, |_| None, now, 0);
+        let rest = [service(3), service(4), service(2), service(1)];
+        assert_eq!(work.take(9, now), rest);
+        assert!(work.take(9, now).is_empty());
+    }
+
+    #[test]
+    fn a_wait_that_is_over_overtakes_nobody() {
+        let (mut work, now) = (Work::default(), Instant::now());
+        work.marked([service(9)], |_| None);
+        assert_eq!(work.take(1, now), [service(9)]);
+        work.done(service(9), refused("x", None), |_| None, now, 0);
+        work.marked([service(1), service(2), service(9)], |_| None);
+        let due = work.next_due().unwrap();
+        assert_eq!(work.take(9, due), [service(1), service(2), service(9)]);
+    }
+
+    /// 49 services that change 200 times a second in all, and 150 that can be done in a second: by name the last
+    /// ones waited for more than ten seconds while the first were served again and again.
+    #[test]
+    fn under_too_much_load_nobody_is_overtaken_twice() {
+        const SERVICES: usize = 49;
+        let (mut work, now) = (Work::default(), Instant::now());
+        let mut waiting_since = [None::<usize>; SERVICES];
+        let mut served_at = [0_usize; SERVICES];
+        let mut longest = 0;
+        for turn in 0..30 * 150 {
+            // Four marks come while three services are done.
+            let marks: &[usize] = if turn % 3 == 0 { &[0, 1] } else { &[2] };
+            for mark in marks {
+                let which = (turn / 3 * 4 + mark + turn % 3) * 31 % SERVICES;
+                waiting_since[which].get_or_insert(turn);
+                work.marked([service(which)], |_| None);
+            }
+            let Some(next) = work.take(1, now).pop() else {
+                continue;
+            };
+            let which = (0..SERVICES).find(|which| service(*which) == next).unwrap();
+            let since = waiting_since[which].take().unwrap();
+            longest = longest.max(turn - since);
+            for other in (0..SERVICES).filter(|other| waiting_since[*other].is_some_and(|at| at < since)) {
+                panic!(
+                    "turn {turn}: {which} overtook {other}, which waits since {:?}",
+                    waiting_since[other]
+                );
+            }
+            served_at[which] = turn;
+            work.done(next, Outcome::Settled, |_| None, now, 0);
+        }
+        assert!(longest <= SERVICES, "somebody waited for {longest} turns");
+        assert!(served_at.iter().all(|at| *at > 29 * 150), "{served_at:?}");
     }
 
     fn to_do(what: &str) -> Plan {
@@ -152,7 +244,7 @@ mod tests {
     fn refused(what: &str, after: Option<Duration>) -> Outcome {
         Outcome::Retry {
             after,
-            parked: true,
+            parked: Some(what.into()),
             left: to_do(what),
         }
     }
@@ -186,6 +278,28 @@ mod tests {
         assert_eq!(work.next_due(), Some(failed + NEW_CONTENT_WAIT));
         assert!(work.take(1, failed).is_empty());
         assert_eq!(work.take(1, failed + NEW_CONTENT_WAIT), [cart()]);
+    }
+
+    #[test]
+    fn people_are_told_what_is_in_the_way_once_and_when_it_is_gone() {
+        let (mut work, now) = (Work::default(), Instant::now());
+        let parked = |why: &str| Some(News::Parked(why.into()));
+        let busy = Outcome::Retry {
+            after: None,
+            parked: None,
+            left: Plan::default(),
+        };
+        let mut done = |outcome| work.done(cart(), outcome, |_| None, now, 0);
+        assert_eq!(done(Outcome::Settled), None);
+        assert_eq!(done(busy.clone()), None);
+        assert_eq!(done(Outcome::Settled), None);
+        assert_eq!(done(refused("a", None)), parked("a"));
+        assert_eq!(done(refused("a", None)), None);
+        assert_eq!(done(busy), None);
+        assert_eq!(done(refused("a", None)), None);
+        assert_eq!(done(refused("b", None)), parked("b"));
+        assert_eq!(done(Outcome::Settled), Some(News::Recovered));
+        assert_eq!(done(Outcome::Settled), None);
     }
 
     #[test]

@@ -133,6 +133,7 @@ impl Link {
     pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
         let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_LONGEST);
         let mut generation = 0;
+        let mut told = None;
         if !self.namespaces_listed(&drain).await {
             return Ok(());
         }
@@ -148,17 +149,30 @@ impl Link {
             });
             match end {
                 End::Drain => return Ok(()),
-                End::Broken(why) => info!(why, "the session with the hub ended; connecting again"),
+                End::Broken(why) => {
+                    if told.as_ref() == Some(&why) {
+                        debug!(why, "still no session with the hub");
+                    } else {
+                        info!(why, "the session with the hub ended; connecting again");
+                    }
+                    told = Some(why);
+                }
                 End::Refused(why) => {
-                    warn!(
-                        why,
-                        "the hub refuses this cluster; everything applied stays, trying again"
-                    );
+                    if told.as_ref() == Some(&why) {
+                        debug!(why, "the hub still refuses this cluster");
+                    } else {
+                        warn!(
+                            why,
+                            "the hub refuses this cluster; everything applied stays, trying again"
+                        );
+                    }
+                    told = Some(why);
                     self.connector.try_next_address();
                 }
             }
             if started.elapsed() >= GOOD_SESSION {
                 backoff.succeeded();
+                told = None;
             }
             let wait = backoff.failed(random());
             tokio::select! {

@@ -15,7 +15,7 @@ use shared::model::{
 
 use super::{
     interest::{Covered, InterestState},
-    sources::Sources,
+    sources::{Settling, Sources},
 };
 
 /// Most recorded removals that are kept for the plan. Beyond it they are dropped: what they named then waits
@@ -27,6 +27,10 @@ pub const REMOVALS_MAX: usize = 100_000;
 pub enum Touched {
     /// These.
     Services(BTreeSet<ServiceKey>),
+    /// All in these namespaces.
+    Namespaces(BTreeSet<Box<str>>),
+    /// Those of which something comes from these clusters.
+    Sources(Settling),
     /// Every one that is desired or observed.
     All,
 }
@@ -191,23 +195,24 @@ impl Desired {
         generation: u64,
         namespaces: impl IntoIterator<Item = Box<str>>,
     ) -> Touched {
-        for namespace in namespaces {
-            if !self.interest.admits(&namespace, generation) {
-                continue;
-            }
-            match &mut self.staged {
-                Some(staged) => staged.covered.insert(namespace),
-                None => self.covered.namespaces.insert(namespace),
-            };
+        let admitted = namespaces
+            .into_iter()
+            .filter(|namespace| self.interest.admits(namespace, generation));
+        let admitted: BTreeSet<Box<str>> = admitted.collect();
+        if let Some(staged) = &mut self.staged {
+            staged.covered.extend(admitted); // everything is planned once the snapshot is complete
+            return Touched::none();
         }
-        Touched::All
+        self.covered.namespaces.extend(admitted.iter().cloned());
+        Touched::Namespaces(admitted)
     }
 
     /// Some sources changed; the first time in a session these are all of them.
     pub fn sources_changed(&mut self, sources: &[Source]) -> Touched {
-        match self.sources.changed(sources) {
-            true => Touched::All,
-            false => Touched::none(),
+        let settling = self.sources.changed(sources);
+        match settling.is_empty() {
+            true => Touched::none(),
+            false => Touched::Sources(settling),
         }
     }
 
@@ -259,6 +264,26 @@ impl Desired {
             .range(first..)
             .take_while(move |(key, _)| key.service == *service)
             .map(|(_, slice)| slice)
+    }
+
+    /// Every service with the clusters that export it as the hub says.
+    pub fn exporters(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
+        let imports = self.held.imports.iter();
+        imports.flat_map(|(service, import)| {
+            import
+                .value
+                .clusters
+                .keys()
+                .map(move |cluster| (service, cluster))
+        })
+    }
+
+    /// Every service with the clusters that it has slices of.
+    pub fn slice_sources(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
+        self.held
+            .slices
+            .keys()
+            .map(|key| (&key.service, &key.source_cluster))
     }
 
     /// The hub's word on this cluster's own export of a service.

@@ -24,7 +24,7 @@ use shared::model::{ServiceKey, derived_name::derived_service_name};
 pub use action::{Action, Kind, Plan, Report};
 pub use desired::{Desired, Touched};
 pub use slices::slice_names;
-pub use sources::Sources;
+pub use sources::{Settling, Sources};
 pub use view::{Found, InvalidReason, LocalConfig, NamespaceState, Ours, ServedFields, Validity, View};
 
 use derived::{DerivedStep, plan_derived};

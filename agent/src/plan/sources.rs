@@ -1,9 +1,25 @@
 //! The clusters that facts come from, as the hub describes them in this session.
 //! The hub names a source as listed only after everything that its listing changed. Nothing here deletes anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shared::model::{ClusterId, sync::Source};
+
+/// What may be believed of absence is another since then.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settling {
+    /// Clusters that became settled, or are not any more.
+    pub clusters: BTreeSet<ClusterId>,
+    /// Whether all are settled is another answer than before.
+    pub all: bool,
+}
+
+impl Settling {
+    /// Whether anything changed.
+    pub fn is_empty(&self) -> bool {
+        self.clusters.is_empty() && !self.all
+    }
+}
 
 /// Every source by its cluster. What the hub has not named in this session is unknown, and so not settled.
 #[derive(Debug, Clone, Default)]
@@ -15,14 +31,21 @@ impl Sources {
         self.0.clear();
     }
 
-    /// The hub described these. True when that changed anything.
-    pub(super) fn changed(&mut self, sources: &[Source]) -> bool {
-        let mut changed = false;
+    /// The hub described these. A plan reads nothing of them but whether they are settled.
+    pub(super) fn changed(&mut self, sources: &[Source]) -> Settling {
+        let all_before = self.all_settled();
+        let mut clusters = BTreeSet::new();
         for source in sources {
-            let before = self.0.insert(source.cluster.clone(), source.clone());
-            changed |= before.as_ref() != Some(source);
+            let before = self.is_settled(&source.cluster);
+            self.0.insert(source.cluster.clone(), source.clone());
+            if before != is_settled(source) {
+                clusters.insert(source.cluster.clone());
+            }
         }
-        changed
+        Settling {
+            clusters,
+            all: all_before != self.all_settled(),
+        }
     }
 
     /// True when nothing of `cluster` has to be waited for: what the hub does not name of it is not there.

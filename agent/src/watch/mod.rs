@@ -2,38 +2,26 @@
 //! Keeps objects as they are; what they mean is for the readers.
 
 mod dirty;
+mod follow;
 mod store;
 
-use std::{fmt::Debug, time::Duration};
-
-use futures::StreamExt;
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
     discovery::v1::EndpointSlice,
 };
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    runtime::watcher::{self, watcher},
-};
-use serde::de::DeserializeOwned;
+use kube::{Api, Client, Resource, ResourceExt};
 use shared::{
     api::{
         ServiceExport, ServiceImport,
         names::{AGENT_MANAGER, LABEL_KUBERNETES_SERVICE_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME},
     },
     model::ServiceKey,
-    process::{Backoff, random},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
 
-pub use dirty::Dirty;
+pub use dirty::{Dirty, Queue};
+pub use follow::{follow, means_not_served, show};
 pub use store::{Index, ObjectKey, Watched, WriteTicket};
-
-/// First wait after a watch failed.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-/// Longest wait after a watch failed.
-const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
 /// The kinds that observe and apply share.
 #[derive(Clone)]
@@ -89,78 +77,6 @@ impl Watches {
             && self.services.is_listed()
             && self.slices.is_listed()
             && self.exports.is_listed()
-    }
-}
-
-/// Follows one kind until `drain`.
-pub async fn follow<K>(api: Api<K>, store: &Watched<K>, drain: &CancellationToken)
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    let kind = K::kind(&());
-    let mut backoff = Backoff::new(RETRY_FIRST, RETRY_LONGEST);
-    let begin = || watcher(api.clone(), watcher::Config::default()).boxed();
-    let mut events = begin();
-    loop {
-        let event = tokio::select! {
-            biased;
-            () = drain.cancelled() => return,
-            event = events.next() => event,
-        };
-        match event {
-            Some(Ok(event)) => {
-                backoff.succeeded();
-                show(store, event);
-            }
-            Some(Err(error)) => {
-                if is_not_served(&error) {
-                    store.unlisted();
-                    events = begin(); // a watch would go on where it was: only a listing makes the kind known again
-                    warn!(%kind, %error, "cannot list the kind: install its CRD, or let the agent read it (see deploy/)");
-                } else {
-                    debug!(%kind, %error, "watch interrupted");
-                }
-                let wait = backoff.failed(random());
-                tokio::select! {
-                    biased;
-                    () = drain.cancelled() => return,
-                    () = tokio::time::sleep(wait) => {}
-                }
-            }
-            None => return,
-        }
-    }
-}
-
-/// Takes an event of a watch into the store that follows it.
-pub fn show<K: Resource>(store: &Watched<K>, event: watcher::Event<K>) {
-    store.handle(event.modify(forget_strange_managers));
-}
-
-/// The kind is not there, or not for us.
-fn is_not_served(error: &watcher::Error) -> bool {
-    let code = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code,
-        watcher::Error::WatchError(status) => status.code,
-        _ => 0,
-    };
-    means_not_served(code)
-}
-
-/// Whether this HTTP status says that the kind is not there, or not for us: then it is unknown, not empty.
-pub fn means_not_served(code: u16) -> bool {
-    matches!(code, 401 | 403 | 404)
-}
-
-/// Who wrote other people's objects is nothing to us, and the larger part of their size.
-fn forget_strange_managers<K: Resource>(object: &mut K) {
-    let ours = |entry: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry| {
-        entry.manager.as_deref() == Some(AGENT_MANAGER)
-    };
-    if let Some(entries) = &mut object.meta_mut().managed_fields {
-        entries.retain(ours);
     }
 }
 

@@ -109,7 +109,7 @@ impl<K: Resource> Watched<K> {
 
     /// From now on marks in `dirty` what `key_of` says of each object that comes, changes or goes, both of its
     /// old and its new state.
-    pub fn mark_changes<M: Ord + Send + 'static>(
+    pub fn mark_changes<M: Ord + Clone + Send + 'static>(
         &self,
         dirty: &Dirty<M>,
         key_of: impl Fn(&K) -> Option<M> + Send + Sync + 'static,

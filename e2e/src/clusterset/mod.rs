@@ -43,7 +43,7 @@ pub use self::{
     clusters::{Backend, Kind, MemberCluster, USER_AGENT},
     inspect::Inspection,
     process::{Program, signal},
-    variants::AgentVariant,
+    variants::{AgentVariant, POD_UID_FLAG},
 };
 
 /// A running clusterset.
@@ -194,17 +194,12 @@ impl LocalClusterset {
 
     /// The same with further flags.
     pub async fn start_agent_with(&mut self, name: &str, flags: &[&str]) -> anyhow::Result<()> {
-        let cluster = self.cluster(name)?;
-        let mut arguments: Vec<OsString> = vec![
-            "run".into(),
-            "--hub".into(),
-            format!("https://{}", self.hub_address).into(),
-        ];
-        arguments.extend(["--kubeconfig".into(), cluster.agent_kubeconfig.clone().into()]);
-        arguments.extend(["--admin".into(), "127.0.0.1:0".into()]);
-        arguments.extend(self.tls(name));
-        arguments.extend(flags.iter().map(Into::into));
-        let mut agent = Program::start(Role::Agent, arguments, &self.log(name))?;
+        let mut agent = self.spawn_agent(&AgentVariant {
+            certificate: name,
+            cluster: name,
+            log: name,
+            flags,
+        })?;
         agent
             .admin()
             .await

@@ -5,6 +5,9 @@ use std::{ffi::OsString, path::PathBuf};
 
 use super::{LocalClusterset, Program, Role};
 
+/// Says in which pod an agent runs; one that is given this flag runs in another than all before.
+pub const POD_UID_FLAG: &str = "--pod-uid";
+
 /// Beside what an agent is started with.
 #[derive(Debug, Clone, Default)]
 pub struct AgentVariant<'a> {
@@ -27,6 +30,13 @@ impl LocalClusterset {
         arguments.extend(["--kubeconfig".into(), kubeconfig.into()]);
         arguments.extend(["--admin".into(), "127.0.0.1:0".into()]);
         arguments.extend(self.tls(variant.certificate));
+        if !variant.flags.contains(&POD_UID_FLAG) {
+            // Every start is one in the same pod, and goes on where the last one was.
+            arguments.extend([
+                POD_UID_FLAG.into(),
+                format!("pod-of-{}", variant.certificate).into(),
+            ]);
+        }
         arguments.extend(variant.flags.iter().map(OsString::from));
         Program::start(Role::Agent, arguments, &self.log(variant.log))
     }

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::lease::{AgentLease, LeaseMetrics};
 use anyhow::{Context, ensure};
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use kube::api::{Api, DeleteParams, PostParams};
 use libtest_mimic::Trial;
@@ -44,7 +46,7 @@ type Right = (
 
 /// What the agent must be able to do.
 const AGENT_MAY: &[Right] = &[
-    (READ, MCS, "serviceexports", "", ""),
+    (&["list", "watch"], MCS, "serviceexports", "", ""),
     (&["patch"], MCS, "serviceexports/status", ANY, ""),
     (OWN, MCS, "serviceimports", "", ""),
     (&["patch"], MCS, "serviceimports/status", ANY, ""),
@@ -53,7 +55,7 @@ const AGENT_MAY: &[Right] = &[
     (&["list", "watch"], "", "namespaces", "", ""),
     (&["get"], "", "namespaces", "", "kube-system"),
     (READ, ABOUT_GROUP, "clusterproperties", "", ""),
-    (&["create", "patch"], "events.k8s.io", "events", ANY, ""),
+    (&["create"], "events.k8s.io", "events", ANY, ""),
     (
         &["list", "watch"],
         "apiextensions.k8s.io",
@@ -62,7 +64,7 @@ const AGENT_MAY: &[Right] = &[
         "serviceimports.multicluster.x-k8s.io",
     ),
     (
-        &["get", "patch", "update"],
+        &["get", "update"],
         LEASES,
         "leases",
         TRIBUTARY_NAMESPACE,
@@ -92,7 +94,7 @@ const AGENT_MAY_NOT: &[Right] = &[
     (&["patch"], "", "services/status", ANY, ""),
     (&["update", "deletecollection"], SLICES, "endpointslices", ANY, ""),
     (
-        &["create", "update", "patch", "delete"],
+        &["get", "create", "update", "patch", "delete"],
         MCS,
         "serviceexports",
         ANY,
@@ -107,8 +109,16 @@ const AGENT_MAY_NOT: &[Right] = &[
         "",
         "",
     ),
+    (&["patch", "update", "delete"], "events.k8s.io", "events", ANY, ""),
     (
-        &["get", "patch", "delete"],
+        &["patch", "delete"],
+        LEASES,
+        "leases",
+        TRIBUTARY_NAMESPACE,
+        AGENT_LEASE,
+    ),
+    (
+        &["get", "update", "patch", "delete"],
         LEASES,
         "leases",
         TRIBUTARY_NAMESPACE,
@@ -250,15 +260,28 @@ async fn writes_of_the_agent(fleet: Arc<Fleet>) -> anyhow::Result<()> {
             .delete(&name, &DeleteParams::default())
             .await?;
     }
-    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": { "name": AGENT_LEASE, "namespace": TRIBUTARY_NAMESPACE } });
-    let lease = serde_json::from_value(lease)?;
-    deploy::apply(&agent, &lease).await?;
-    // Its own account may not delete it, and the next test's agent counts its starts in it.
-    let harness = cluster.client().await?;
-    deploy::api(&harness, &lease)?
-        .delete(AGENT_LEASE, &DeleteParams::default())
+    let metrics = LeaseMetrics::default();
+    for _ in 0..2 {
+        // Taken, renewed and given back as the agent does it; the second time it is there.
+        let lease = AgentLease::take(
+            agent.clone(),
+            TRIBUTARY_NAMESPACE,
+            "a test of rights",
+            &metrics,
+            || {},
+        )
         .await?;
+        lease.renew().await?;
+        lease.release().await;
+    }
+    let leases: Api<Lease> = Api::namespaced(cluster.client().await?, TRIBUTARY_NAMESPACE);
+    let spec = leases.get(AGENT_LEASE).await?.spec.unwrap_or_default();
+    ensure!(
+        spec.holder_identity.as_deref() == Some(""),
+        "not released: {spec:?}"
+    );
+    // Its own account may not delete it, and the next test's agent counts its starts in it.
+    leases.delete(AGENT_LEASE, &DeleteParams::default()).await?;
     for path in ["/readyz?verbose", "/version", "/openapi/v3"] {
         agent
             .request_text(http::Request::get(path).body(Vec::new())?)

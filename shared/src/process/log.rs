@@ -15,6 +15,10 @@ use std::io;
 
 use tracing_subscriber::{EnvFilter, fmt, util::SubscriberInitExt};
 
+/// What is logged unless something else is asked for. The library that watches warns at every retry of a watch that
+/// is not permitted; the agent says that itself, once.
+const DEFAULT_FILTER: &str = "info,kube_runtime::watcher=error";
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LogFormat {
@@ -44,7 +48,7 @@ pub struct LogArgs {
         long,
         env = "TRIBUTARY_LOG_FILTER",
         value_name = "FILTER",
-        default_value = "info",
+        default_value = DEFAULT_FILTER,
         help_heading = "Logging",
         global = true
     )]
@@ -104,6 +108,7 @@ mod tests {
             log_filter: filter.to_owned(),
         };
         assert!(args("info,tributary_shared::tls=debug").filter().is_ok());
+        assert!(args(DEFAULT_FILTER).filter().is_ok());
         let error = args("info,hub=loud").filter().expect_err("no such level");
         assert!(error.to_string().contains("info,hub=loud"), "{error}");
     }

@@ -44,6 +44,22 @@ impl Supervisor {
         self.names.insert(handle.id(), name);
     }
 
+    /// Does `work` while the tasks that were started run. `None`: the drain began before it was done. The end of a
+    /// task is an error, as in [`Supervisor::run`].
+    pub async fn meanwhile<T>(
+        &mut self,
+        work: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<Option<T>> {
+        let (drain, abort) = (self.shutdown.drain().clone(), self.shutdown.abort().clone());
+        tokio::select! {
+            biased;
+            () = abort.cancelled() => bail!("aborted by a signal"),
+            () = drain.cancelled() => Ok(None),
+            ended = self.next_end(), if !self.names.is_empty() => Self::early_end(ended),
+            done = work => done.map(Some),
+        }
+    }
+
     /// Waits for the drain or the end of a task, then for the others to drain, [`DRAIN_TIMEOUT`] at most.
     /// An error says which task ended the process and why.
     pub async fn run(self) -> anyhow::Result<()> {
@@ -84,7 +100,7 @@ impl Supervisor {
         Some((name, result))
     }
 
-    fn early_end(ended: Option<(&'static str, anyhow::Result<()>)>) -> anyhow::Result<()> {
+    fn early_end<T>(ended: Option<(&'static str, anyhow::Result<()>)>) -> anyhow::Result<T> {
         match ended {
             Some((name, Err(error))) => Err(error.context(format!("{name} failed"))),
             Some((name, Ok(()))) => Err(anyhow!("{name} ended, and nothing had asked it to")),
@@ -178,6 +194,31 @@ mod tests {
             assert_eq!(format!("{error:#}"), expected);
             assert!(shutdown.drain().is_cancelled());
         }
+    }
+
+    #[tokio::test]
+    async fn work_beside_the_tasks_ends_with_them() {
+        let (mut running, shutdown) = supervisor();
+        running.spawn("a", until_drained(shutdown.clone()));
+        let done = running.meanwhile(async { Ok(7) }).await;
+        assert_eq!(done.expect("done"), Some(7));
+        let failed = running
+            .meanwhile(async { bail!("no") as anyhow::Result<()> })
+            .await;
+        assert_eq!(failed.expect_err("failed").to_string(), "no");
+        shutdown.begin();
+        let never = std::future::pending::<anyhow::Result<()>>;
+        assert_eq!(running.meanwhile(never()).await.expect("drained"), None);
+        running.run().await.expect("drained");
+
+        let (mut running, _shutdown) = supervisor();
+        assert_eq!(
+            running.meanwhile(async { Ok(1) }).await.expect("none runs"),
+            Some(1)
+        );
+        running.spawn("b", async { bail!("the disk is full") });
+        let error = running.meanwhile(never()).await.expect_err("b ended");
+        assert_eq!(format!("{error:#}"), "b failed: the disk is full");
     }
 
     #[tokio::test]

@@ -1,9 +1,11 @@
 //! The desired state as the link feeds it: snapshots, interest, cursors.
 
+use std::collections::BTreeSet;
+
 use shared::model::sync::DesiredKey;
 
 use super::*;
-use crate::plan::Touched;
+use crate::plan::{Settling, Touched};
 
 fn wanted() -> DesiredChange {
     DesiredChange::Import(Arc::new(import(&[port("http", 80)], &["east"])))
@@ -112,15 +114,78 @@ fn a_namespace_that_came_during_a_snapshot_is_complete_only_with_its_own_marker(
 }
 
 #[test]
+fn a_complete_namespace_concerns_its_own_services_alone() {
+    let mut desired = told(&[source("east", true)], vec![wanted()]);
+    desired.namespace_added(2, "bank");
+    let complete =
+        |desired: &mut Desired, generation| desired.namespace_complete(generation, ["bank".into()]);
+    assert_eq!(
+        complete(&mut desired, 1),
+        Touched::Namespaces(BTreeSet::new()),
+        "an older telling"
+    );
+    assert_eq!(
+        complete(&mut desired, 2),
+        Touched::Namespaces(BTreeSet::from(["bank".into()]))
+    );
+    desired.snapshot_begin(epoch(1));
+    assert_eq!(
+        complete(&mut desired, 2),
+        Touched::none(),
+        "the snapshot concerns all"
+    );
+}
+
+#[test]
 fn a_welcome_forgets_what_was_said_of_sources() {
     let mut desired = told(&[source("east", true), source("west", true)], vec![]);
     assert!(desired.sources().is_settled(&cluster("west")));
     desired.welcome(&welcome(1, true));
     assert!(!desired.sources().is_settled(&cluster("west")));
-    assert_eq!(desired.sources_changed(&[source("east", true)]), Touched::All);
+    desired.sources_changed(&[source("east", true)]);
     assert!(desired.sources().is_settled(&cluster("east")));
     assert!(!desired.sources().is_settled(&cluster("west")));
-    assert_eq!(desired.sources_changed(&[source("east", true)]), Touched::none());
+}
+
+#[test]
+fn a_source_concerns_somebody_when_its_settledness_changes_and_then_alone() {
+    let settling = |clusters: &[&str], all| {
+        let clusters = clusters.iter().map(|name| cluster(name)).collect();
+        Touched::Sources(Settling { clusters, all })
+    };
+    let state = |name: &str, state, listed| Source {
+        state,
+        ..source(name, listed)
+    };
+    let mut desired = Desired::default();
+    let first = [source("east", true), source("west", false)];
+    assert_eq!(desired.sources_changed(&first), settling(&["east"], false));
+    assert_eq!(desired.sources_changed(&first), Touched::none());
+    // Whether a cluster answers is not what a plan reads.
+    for live in [SourceState::Suspect, SourceState::Lost, SourceState::Live] {
+        assert_eq!(
+            desired.sources_changed(&[state("east", live, true)]),
+            Touched::none()
+        );
+        assert_eq!(
+            desired.sources_changed(&[state("west", live, false)]),
+            Touched::none()
+        );
+    }
+    assert_eq!(
+        desired.sources_changed(&[source("west", true)]),
+        settling(&["west"], true)
+    );
+    let gone = state("west", SourceState::Left, false);
+    assert_eq!(
+        desired.sources_changed(&[gone]),
+        Touched::none(),
+        "it stays settled"
+    );
+    assert_eq!(
+        desired.sources_changed(&[source("new", false)]),
+        settling(&[], true)
+    );
 }
 
 #[test]

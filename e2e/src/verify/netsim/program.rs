@@ -8,7 +8,8 @@ use std::{
     sync::Arc,
 };
 
-use agent::agent::AgentOptions;
+use agent::agent::{AgentMetrics, AgentOptions};
+use agent::api_client::{self, ApiMetrics};
 use hub::{
     clock::Clock,
     hub::{Hub, HubMetrics},
@@ -136,14 +137,22 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
     let credentials = machine.credentials.clone();
     let options = AgentOptions {
         cluster: machine.id.clone(),
-        client: machine.cluster.client_named("tributary-agent"),
+        client: api_client::over(
+            machine.cluster.client_named("tributary-agent"),
+            ApiMetrics::default(),
+        ),
         connector: HubConnector::new(vec![address], credentials, Arc::new(dial), TlsMetrics::default()),
         namespace: names::TRIBUTARY_NAMESPACE.to_owned(),
+        holder: machine.id.to_string(),
         deny: NamespaceDenyList::default(),
         all_namespaces: false,
     };
-    let mut supervisor = Supervisor::new(shutdown);
-    let readiness = Readiness::default();
-    agent::agent::start(options, &mut Registry::default(), &readiness, &mut supervisor).await?;
-    supervisor.run().await
+    let supervisor = Supervisor::new(shutdown);
+    agent::agent::run(
+        options,
+        AgentMetrics::default(),
+        &Readiness::default(),
+        supervisor,
+    )
+    .await
 }

@@ -1,7 +1,9 @@
 //! Fencing (docs/design.md, section 6): one session per cluster id, and the right one.
 
 use anyhow::ensure;
-use tributary_e2e::clusterset::{AgentVariant, Backend, LocalClusterset, admin, eventually::eventually};
+use tributary_e2e::clusterset::{
+    AgentVariant, Backend, LocalClusterset, POD_UID_FLAG, admin, eventually::eventually,
+};
 
 use super::hub::{events, listed, said, state};
 
@@ -79,5 +81,30 @@ pub(super) async fn a_newer_agent_of_the_same_cluster_takes_over() -> anyhow::Re
     let after = sessions(&events(&world).await?);
     ensure!(after >= before, "sessions only grow");
     new.stop().await?;
+    world.end().await
+}
+
+/// An agent in another pod waits, and says for whom; the end of the first one lets it in at once, for a clean end
+/// releases the Lease.
+pub(super) async fn an_agent_in_another_pod_waits_for_the_end_of_the_first() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&world, &["east"]).await?;
+    let mut other = world.spawn_agent(&AgentVariant {
+        certificate: "east",
+        cluster: "east",
+        log: "other",
+        flags: &[POD_UID_FLAG, "pod-of-another-node"],
+    })?;
+    let line = said(&world.log("other"), "another agent holds the Lease").await?;
+    ensure!(line.contains("pod-of-east"), "it says for whom it waits: {line}");
+    let (status, why) = admin::get(other.admin().await?, "/readyz").await?;
+    ensure!(status == 200, "one that waits is ready: {why}");
+    ensure!(admin::metric(&mut other, "tributary_agent_lease_held", "").await? == 0.0);
+    ensure!(admin::metric(world.agent("east")?, "tributary_agent_lease_held", "").await? == 1.0);
+    world.stop_agent("east").await?;
+    said(&world.log("other"), "the hub admitted this cluster").await?;
+    ensure!(admin::metric(&mut other, "tributary_agent_lease_held", "").await? == 1.0);
+    other.stop().await?;
     world.end().await
 }

@@ -55,6 +55,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         fencing::another_cluster_with_the_same_certificate_is_refused
     );
     sim_story!(trials, fencing::a_newer_agent_of_the_same_cluster_takes_over);
+    sim_story!(
+        trials,
+        fencing::an_agent_in_another_pod_waits_for_the_end_of_the_first
+    );
     sim_story!(trials, identity::strangers_are_refused);
     sim_story!(trials, identity::each_role_has_its_own_calls);
     sim_story!(trials, identity::an_agent_that_is_told_another_id_does_not_start);

@@ -49,11 +49,13 @@ const EDGES: &[Edge] = &[
             "shared/src/api/",
             "shared/src/bin/",
             "shared/src/testing/",
-            // The agent's shells: watches, reports, writes, its Lease; and what wires them.
+            // The agent's shells: the client, watches, reports, writes, its Lease; and what wires them.
+            "agent/src/api_client.rs",
+            "agent/src/api_client/",
             "agent/src/watch/",
             "agent/src/observe/",
             "agent/src/apply/",
-            "agent/src/lease.rs",
+            "agent/src/lease/",
             "agent/src/agent.rs",
             "agent/src/run.rs",
             // The interest it sends is read from the watch of namespaces.

@@ -62,6 +62,10 @@ const ROOMS: &[Room] = &[
         may_name: &["bytes"],
     },
     Room {
+        path: "agent/src/lease/machine.rs",
+        may_name: &[],
+    },
+    Room {
         path: "agent/src/link/machine.rs",
         may_name: &["crate::outbox", "crate::plan", "thiserror"],
     },

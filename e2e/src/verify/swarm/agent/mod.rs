@@ -3,9 +3,11 @@
 
 mod link;
 
+use std::time::Duration;
+
 use agent::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
-    lease::AgentLease,
+    lease::{AgentLease, Attempt, machine::Candidate},
     link::machine::{Introduction, Session},
     observe::{Observer, removal},
     outbox::Outbox,
@@ -43,7 +45,7 @@ pub(super) struct Agent {
     schema_read: bool,
     introduction: Introduction,
     lease: AgentLease,
-    instance: String,
+    holder: String,
     known_epoch: Option<Epoch>,
     generation: u64,
     session: Option<Open>,
@@ -56,7 +58,8 @@ struct Open {
 }
 
 impl Agent {
-    /// Starts an agent; it takes the Lease. `None` when the API server did not let it.
+    /// Starts an agent, in a pod of its own; it takes the Lease. One that another agent holds it saw unmoved for its
+    /// duration: the other one's renewals did not get through. `None` when the API server did not let it.
     pub(super) fn start(
         runtime: &Runtime,
         cluster: &SimCluster,
@@ -65,9 +68,8 @@ impl Agent {
         instance: u64,
     ) -> Option<Self> {
         let instance = format!("{instance:032x}");
-        let (lease, taken) = runtime
-            .block_on(AgentLease::take(client.clone(), AGENT_NAMESPACE, &instance))
-            .ok()?;
+        let holder = format!("pod-{instance}");
+        let lease = runtime.block_on(take_lease(client.clone(), &holder))?;
         let fingerprint = cluster.get("Namespace", "", "kube-system")?["metadata"]["uid"]
             .as_str()?
             .to_owned();
@@ -107,11 +109,11 @@ impl Agent {
                 agent_version: "swarm".into(),
                 cluster_fingerprint: fingerprint.into(),
                 instance: instance.as_str().into(),
-                lease_transitions: taken.transitions,
+                lease_transitions: lease.transitions(),
             },
+            known_epoch: lease.epoch(),
             lease,
-            instance,
-            known_epoch: taken.epoch,
+            holder,
             generation: 0,
             session: None,
         })
@@ -120,7 +122,7 @@ impl Agent {
     /// Another agent holds the Lease: this one ends as soon as it tries to renew it.
     pub(super) fn is_replaced(&self, cluster: &SimCluster) -> bool {
         let lease = cluster.get("Lease", AGENT_NAMESPACE, names::AGENT_LEASE);
-        lease.is_none_or(|lease| lease["spec"]["holderIdentity"] != self.instance.as_str())
+        lease.is_none_or(|lease| lease["spec"]["holderIdentity"] != self.holder.as_str())
     }
 
     /// One turn of one watch.
@@ -190,4 +192,17 @@ impl Agent {
         let (waiting, sent) = self.outbox.depth();
         (keys, waiting + sent)
     }
+}
+
+/// Looks, and looks again when what it saw must be over.
+async fn take_lease(client: kube::Client, holder: &str) -> Option<AgentLease> {
+    let (mut candidate, mut now) = (Candidate::new(holder), Duration::ZERO);
+    for _ in 0..2 {
+        match AgentLease::attempt(client.clone(), AGENT_NAMESPACE, &mut candidate, now).await {
+            Ok(Attempt::Taken(lease)) => return Some(lease),
+            Ok(Attempt::Waiting { longest, .. }) => now += longest,
+            Err(_) => return None,
+        }
+    }
+    None
 }

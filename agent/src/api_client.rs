@@ -1,0 +1,89 @@
+//! The client of the member cluster's API, one for everything the agent asks. It gives a request up in seconds,
+//! notices dead connections, counts, and never repeats a request: whoever asked knows when to ask again.
+
+mod deadline;
+mod request;
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use http::Request;
+use hyper_util::{
+    client::legacy::{Client as HttpClient, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube::{
+    Client, Config,
+    client::{Body, ConfigExt},
+};
+use tower::{BoxError, ServiceBuilder};
+
+pub use deadline::{ANSWER_WAIT, NoAnswer};
+pub use request::ApiMetrics;
+
+use deadline::Deadline;
+
+/// Longest wait for a TCP connection.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// How long a connection is silent before TCP asks whether the other side is there. A watch may be silent for
+/// minutes; with these it ends 45 s after its API server went away, as those of client-go do.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
+/// How often TCP asks then.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// How many questions may stay without an answer.
+const KEEPALIVE_QUESTIONS: u32 = 3;
+/// How long written bytes may stay unacknowledged.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED_WAIT: Duration = Duration::from_secs(30);
+/// How long a connection that nobody uses is kept.
+const IDLE_CONNECTION: Duration = Duration::from_secs(90);
+
+/// A client of the cluster that `config` names.
+pub fn api_client(config: Config, metrics: ApiMetrics) -> anyhow::Result<Client> {
+    ensure!(
+        config.proxy_url.is_none(),
+        "the API server is to be reached through a proxy ({}), which is not supported: remove proxy-url from the \
+         kubeconfig, and HTTPS_PROXY and HTTP_PROXY from the environment",
+        config.proxy_url.unwrap_or_default()
+    );
+    let credentials = "the credentials for the member cluster cannot be used";
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_WAIT));
+    tcp.set_keepalive(Some(KEEPALIVE_AFTER));
+    tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_QUESTIONS));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_WAIT));
+    let connector = config
+        .rustls_https_connector_with_connector(tcp)
+        .context(credentials)?;
+    let http = HttpClient::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_CONNECTION)
+        .build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().context(credentials)?)
+        .layer(config.extra_headers_layer().context(credentials)?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(Client::new(
+        Deadline::new(service, metrics),
+        config.default_namespace,
+    ))
+}
+
+/// The same limits and counts over a client that has its own way to the cluster, such as a simulated one's.
+pub fn over(client: Client, metrics: ApiMetrics) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    Client::new(Deadline::new(service, metrics), namespace)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! The client over real sockets, and over API servers that do not answer.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::Response;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api,
+    api::{ListParams, WatchParams},
+    client::Body,
+};
+use tokio::{net::TcpListener, time::Instant};
+
+use super::*;
+
+/// An HTTP server at this address does what the agent's own tests expect of an API server: it says no.
+async fn refusing(code: u16) -> (Config, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let uri = format!("http://{}", listener.local_addr().expect("an address"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let counted = counted.clone();
+            let service = hyper::service::service_fn(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let answer = Response::builder().status(code).header("retry-after", "0");
+                async move { answer.body(Body::empty()) }
+            });
+            let connection = hyper::server::conn::http1::Builder::new();
+            tokio::spawn(connection.serve_connection(TokioIo::new(socket), service));
+        }
+    });
+    (Config::new(uri.parse().expect("a URI")), asked)
+}
+
+fn namespaces(client: Client) -> Api<Namespace> {
+    Api::all(client)
+}
+
+#[tokio::test]
+async fn nothing_is_asked_twice_behind_the_back_of_whoever_asked() {
+    for code in [429, 503, 504] {
+        let (config, asked) = refusing(code).await;
+        let client = api_client(config, ApiMetrics::default()).expect("a client");
+        namespaces(client).get("x").await.expect_err("refused");
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_accepts_and_never_answers_is_given_up_in_seconds() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let uri = format!("http://{}", listener.local_addr().expect("an address"));
+    let config = Config::new(uri.parse().expect("a URI"));
+    let client = api_client(config, ApiMetrics::default()).expect("a client");
+    let clock = Instant::now();
+    let error = namespaces(client).get("x").await.expect_err("no answer");
+    assert!(clock.elapsed() <= ANSWER_WAIT + CONNECT_WAIT, "{error}");
+}
+
+/// An API server that sends the head of an answer, or not even that, and then nothing.
+fn silent(sends_head: bool) -> Client {
+    let service = tower::service_fn(move |_: http::Request<Body>| async move {
+        if !sends_head {
+            std::future::pending::<()>().await;
+        }
+        let nothing = futures::stream::pending::<Result<Frame<bytes::Bytes>, std::io::Error>>();
+        Response::builder().body(StreamBody::new(nothing))
+    });
+    over(Client::new(service, "default"), ApiMetrics::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_stops_coming_is_given_up_and_a_watch_is_not() {
+    for sends_head in [false, true] {
+        let api = namespaces(silent(sends_head));
+        let clock = Instant::now();
+        let errors = [
+            api.get("x").await.expect_err("get"),
+            api.list(&ListParams::default()).await.expect_err("list"),
+            api.delete("x", &Default::default()).await.expect_err("delete"),
+        ];
+        assert_eq!(clock.elapsed(), 3 * ANSWER_WAIT, "{errors:?}");
+        let parameters = WatchParams::default();
+        let watching = api.watch(&parameters, "1");
+        let clock = Instant::now();
+        match watching.await {
+            Err(_) => assert!(!sends_head && clock.elapsed() <= Duration::from_secs(30)),
+            Ok(events) => {
+                let mut events = Box::pin(events);
+                let event = futures::StreamExt::next(&mut events);
+                let quiet = tokio::time::timeout(Duration::from_secs(280), event).await;
+                assert!(sends_head && quiet.is_err(), "a watch may be silent");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_is_refused_with_advice() {
+    let mut config = Config::new("https://10.0.0.1".parse().expect("a URI"));
+    config.proxy_url = Some("http://proxy:3128".parse().expect("a URI"));
+    let error = api_client(config, ApiMetrics::default()).err().expect("refused");
+    assert!(error.to_string().contains("proxy-url"), "{error}");
+}

@@ -1,0 +1,207 @@
+//! Follows one kind for ever: what its watch tells goes into the store, and what goes wrong makes the next try wait.
+//! When to wait, and what to tell people, is decided from events and times alone; the loop only does it.
+
+use std::{fmt::Debug, time::Duration};
+
+use futures::StreamExt;
+use kube::{
+    Api, Resource,
+    runtime::watcher::{self, watcher},
+};
+use serde::de::DeserializeOwned;
+use shared::{
+    api::names::AGENT_MANAGER,
+    process::{Backoff, random},
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::Watched;
+
+/// First wait after a watch failed.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+/// Longest wait after a watch failed.
+const RETRY_LONGEST: Duration = Duration::from_secs(10);
+/// A watch that stood this long after its listing is a good one. That it was listed is not enough: the kind may be
+/// one that can be listed and not watched.
+const GOOD_WATCH: Duration = Duration::from_secs(2);
+/// Failures in a row before people are told: a few are an API server that starts again.
+const FAILURES_TOLD: u32 = 6;
+
+/// Follows one kind until `drain`.
+pub async fn follow<K>(api: Api<K>, store: &Watched<K>, drain: &CancellationToken)
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let kind = K::kind(&());
+    let mut course = Course::default();
+    let begin = || watcher(api.clone(), watcher::Config::default()).boxed();
+    let mut events = begin();
+    loop {
+        let good_at = course.good_at();
+        let event = tokio::select! {
+            biased;
+            () = drain.cancelled() => return,
+            event = events.next() => event,
+            () = tokio::time::sleep_until(good_at.unwrap_or_else(Instant::now)), if good_at.is_some() => {
+                tell(&kind, course.good(), &"");
+                continue;
+            }
+        };
+        match event {
+            Some(Ok(event)) => {
+                tell(&kind, course.told(&event, Instant::now()), &"");
+                show(store, event);
+            }
+            Some(Err(error)) => {
+                let failure = Failure::of(&error);
+                if failure == Failure::NotServed {
+                    store.unlisted();
+                    events = begin(); // a watch would go on where it was: only a listing makes the kind known again
+                }
+                debug!(%kind, %error, "watch interrupted");
+                let (wait, notice) = course.failed(failure, random());
+                tell(&kind, notice, &error);
+                tokio::select! {
+                    biased;
+                    () = drain.cancelled() => return,
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+            None => return,
+        }
+    }
+}
+
+/// Takes an event of a watch into the store that follows it.
+pub fn show<K: Resource>(store: &Watched<K>, event: watcher::Event<K>) {
+    store.handle(event.modify(forget_strange_managers));
+}
+
+/// Who wrote other people's objects is nothing to us, and the larger part of their size.
+fn forget_strange_managers<K: Resource>(object: &mut K) {
+    let ours = |entry: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry| {
+        entry.manager.as_deref() == Some(AGENT_MANAGER)
+    };
+    if let Some(entries) = &mut object.meta_mut().managed_fields {
+        entries.retain(ours);
+    }
+}
+
+/// Whether this HTTP status says that the kind is not there, or not for us: then it is unknown, not empty.
+pub fn means_not_served(code: u16) -> bool {
+    matches!(code, 401 | 403 | 404)
+}
+
+/// What a failed watch means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// The kind is not there, or not for us.
+    NotServed,
+    /// The watch may go on where it was.
+    Interrupted,
+}
+
+impl Failure {
+    fn of(error: &watcher::Error) -> Self {
+        let code = match error {
+            watcher::Error::InitialListFailed(kube::Error::Api(status))
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+            | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code,
+            watcher::Error::WatchError(status) => status.code,
+            _ => 0,
+        };
+        match means_not_served(code) {
+            true => Self::NotServed,
+            false => Self::Interrupted,
+        }
+    }
+}
+
+/// What people are to be told: each once, however often it is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notice {
+    Failing(Failure),
+    Recovered,
+}
+
+fn tell(kind: &str, notice: Option<Notice>, error: &dyn std::fmt::Display) {
+    match notice {
+        None => {}
+        Some(Notice::Failing(Failure::NotServed)) => {
+            warn!(%kind, %error, "cannot list the kind: install its CRD, or let the agent read it (see deploy/); trying again");
+        }
+        Some(Notice::Failing(Failure::Interrupted)) => {
+            warn!(%kind, %error, "the watch of the kind fails again and again; what is known of it stays, trying again");
+        }
+        Some(Notice::Recovered) => info!(%kind, "the kind is listed and watched again"),
+    }
+}
+
+/// How the watch of a kind has been doing.
+#[derive(Debug)]
+struct Course {
+    backoff: Backoff,
+    failures: u32,
+    /// What people believe.
+    told: Option<Failure>,
+    /// When the present watch finished its listing.
+    listed_at: Option<Instant>,
+}
+
+impl Default for Course {
+    fn default() -> Self {
+        Self {
+            backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
+            failures: 0,
+            told: None,
+            listed_at: None,
+        }
+    }
+}
+
+impl Course {
+    /// An event came. That a listing begins, or was read in part, is no success: every retry does that.
+    fn told<K>(&mut self, event: &watcher::Event<K>, now: Instant) -> Option<Notice> {
+        match event {
+            watcher::Event::Init | watcher::Event::InitApply(_) => None,
+            watcher::Event::InitDone => {
+                self.listed_at = Some(now);
+                None
+            }
+            watcher::Event::Apply(_) | watcher::Event::Delete(_) => self.good(),
+        }
+    }
+
+    /// When the watch counts as a good one if nothing goes wrong before; absent when nothing depends on it.
+    fn good_at(&self) -> Option<Instant> {
+        let listed_at = self.listed_at.filter(|_| self.failures > 0)?;
+        Some(listed_at + GOOD_WATCH)
+    }
+
+    /// The watch works.
+    fn good(&mut self) -> Option<Notice> {
+        self.backoff.succeeded();
+        self.failures = 0;
+        self.told.take().map(|_| Notice::Recovered)
+    }
+
+    /// The watch failed: how long to wait, and what to say. `random` is any uniformly distributed number.
+    fn failed(&mut self, failure: Failure, random: u64) -> (Duration, Option<Notice>) {
+        self.listed_at = None;
+        self.failures = self.failures.saturating_add(1);
+        let is_news = match failure {
+            Failure::NotServed => self.told != Some(failure),
+            Failure::Interrupted => self.told.is_none() && self.failures >= FAILURES_TOLD,
+        };
+        if is_news {
+            self.told = Some(failure);
+        }
+        let wait = self.backoff.failed(random);
+        (wait, is_news.then_some(Notice::Failing(failure)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! How often a kind that cannot be followed is asked for, and how often people hear of it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::{Request, Response};
+use kube::{Client, client::Body};
+use serde_json::json;
+use shared::api::ServiceExport;
+
+use super::*;
+
+const FIVE_MINUTES: Duration = Duration::from_secs(300);
+/// Requests of five minutes: some at first, then one every five to ten seconds.
+const REQUESTS_MAX: usize = 80;
+
+/// An API server that answers lists and watches with these HTTP codes; 200 is an empty list.
+async fn lists_and_watches(list: u16, watch: u16) -> (usize, usize) {
+    let (lists, watches) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counted = (lists.clone(), watches.clone());
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+        let (count, code) = match is_watch {
+            true => (&counted.1, watch),
+            false => (&counted.0, list),
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        let answer = match code {
+            200 => json!({"kind": "ServiceExportList", "apiVersion": "multicluster.x-k8s.io/v1beta1",
+                "metadata": {"resourceVersion": "7"}, "items": []}),
+            _ => json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                "reason": "no", "message": "no"}),
+        };
+        let answer = Response::builder()
+            .status(code)
+            .body(Body::from(answer.to_string().into_bytes()));
+        async move { answer }
+    });
+    let api = Api::<ServiceExport>::all(Client::new(service, "default"));
+    let (store, drain) = (Watched::new(|_| None), CancellationToken::new());
+    let five_minutes = tokio::time::timeout(FIVE_MINUTES, follow(api, &store, &drain));
+    assert!(five_minutes.await.is_err(), "it never gives up");
+    assert!(!store.is_listed() || list == 200);
+    (lists.load(Ordering::Relaxed), watches.load(Ordering::Relaxed))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_listed_is_asked_for_less_and_less() {
+    for code in [401, 403, 404, 410, 429, 500, 503] {
+        let (lists, _) = lists_and_watches(code, 200).await;
+        assert!((30..=REQUESTS_MAX).contains(&lists), "{code}: {lists} lists");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_can_be_listed_and_not_watched_is_asked_for_less_and_less() {
+    for code in [403, 500] {
+        let (lists, watches) = lists_and_watches(200, code).await;
+        assert!(lists <= REQUESTS_MAX, "{code}: {lists} lists");
+        assert!(
+            (30..=REQUESTS_MAX).contains(&watches),
+            "{code}: {watches} watches"
+        );
+    }
+}
+
+fn init() -> watcher::Event<ServiceExport> {
+    watcher::Event::Init
+}
+
+#[test]
+fn people_are_told_of_changes_and_not_of_retries() {
+    let mut course = Course::default();
+    let now = Instant::now();
+    let retry = |course: &mut Course, failure| {
+        assert_eq!(course.told(&init(), now), None);
+        course.failed(failure, 0)
+    };
+    let (_, notice) = retry(&mut course, Failure::NotServed);
+    assert_eq!(notice, Some(Notice::Failing(Failure::NotServed)));
+    for _ in 0..10 {
+        assert_eq!(retry(&mut course, Failure::NotServed).1, None);
+        assert_eq!(retry(&mut course, Failure::Interrupted).1, None);
+    }
+    assert_eq!(retry(&mut course, Failure::NotServed).0, RETRY_LONGEST / 2);
+    // It is listed: whether it can be watched too shows in a moment.
+    assert_eq!(course.told(&watcher::Event::<ServiceExport>::InitDone, now), None);
+    assert_eq!(course.good_at(), Some(now + GOOD_WATCH));
+    assert_eq!(course.good(), Some(Notice::Recovered));
+    assert_eq!((course.good(), course.good_at()), (None, None));
+    assert_eq!(retry(&mut course, Failure::Interrupted), (RETRY_FIRST / 2, None));
+}
+
+#[test]
+fn an_api_server_that_starts_again_is_not_worth_a_warning() {
+    let mut course = Course::default();
+    let notices: Vec<_> = (0..10)
+        .filter_map(|_| course.failed(Failure::Interrupted, 0).1)
+        .collect();
+    assert_eq!(notices, [Notice::Failing(Failure::Interrupted)]);
+    let mut course = Course::default();
+    let few = (1..FAILURES_TOLD).all(|_| course.failed(Failure::Interrupted, 0).1.is_none());
+    assert!(few && course.good().is_none());
+}
