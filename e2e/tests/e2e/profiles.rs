@@ -33,7 +33,7 @@ use shared::{
     identity::Identity,
     model::{
         ClusterId, ClusterProperty, Clusterset, ControlPlane, Epoch, Fact, Health, KeyFingerprint,
-        PropertyValue, Revision, SessionId, UnixMillis,
+        PropertyValue, SessionId, UnixMillis,
         sync::{Observation, ObservedItem},
     },
     tls::PeerIdentity,
@@ -251,7 +251,6 @@ impl LocalClusterset {
             hello: hello(&format!("uid-{id}")),
             cursor: CursorCheck::Absent,
             silent_holder: None,
-            tombstone_floor: Revision(0),
         };
         let admitted = self.hub.writer.admit(request, sink).await?;
         let session = admitted

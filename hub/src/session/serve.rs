@@ -378,7 +378,6 @@ impl SessionStream {
             hello,
             cursor,
             silent_holder: None,
-            tombstone_floor: self.service.view.read().tombstone_floor(),
         };
         loop {
             let answer = self

@@ -29,8 +29,6 @@ pub struct AdmitRequest {
     pub cursor: CursorCheck,
     /// The holder that did not answer a ping.
     pub silent_holder: Option<SessionId>,
-    /// A resumable cursor must not be older than this.
-    pub tombstone_floor: shared::model::Revision,
 }
 
 /// What the log says of a cursor.
@@ -208,8 +206,9 @@ impl Core {
         if exports_match {
             self.mark_listed(cluster);
         }
+        // The state is never behind what is published: what it still remembers the view does too.
         let resume = hello.cursor.filter(|cursor| {
-            request.cursor == CursorCheck::OnHistory && cursor.revision >= request.tombstone_floor
+            request.cursor == CursorCheck::OnHistory && self.state.can_resume_from(cursor.revision)
         });
         let welcome = Welcome {
             protocol_version: PROTOCOL_VERSION,

@@ -7,8 +7,8 @@ use shared::{
     identity::Identity,
     model::{
         ClusterId, Clusterset, Endpoint, EndpointPort, EndpointSlice, Epoch, Export, Fact, IpFamily,
-        KeyFingerprint, Protocol, Revision, ServiceKey, ServicePolicies, ServicePort, ServiceType,
-        SessionAffinity, SessionId, SliceKey, UnixMillis,
+        KeyFingerprint, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
+        SessionId, SliceKey, UnixMillis,
         sync::{Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
     },
     tls::PeerIdentity,
@@ -148,7 +148,6 @@ impl World {
             hello,
             cursor: CursorCheck::Absent,
             silent_holder: None,
-            tombstone_floor: Revision(0),
         };
         let admitted = self
             .hub

@@ -43,7 +43,6 @@ fn hello(cluster: &str, instance: &str, lease_transitions: i64) -> AdmitRequest 
         },
         cursor: CursorCheck::Absent,
         silent_holder: None,
-        tombstone_floor: Revision(0),
     }
 }
 
