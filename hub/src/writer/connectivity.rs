@@ -120,7 +120,9 @@ mod tests {
         assert_eq!(transition(SourceState::Live, 3_000), Some(Connectivity::Suspect));
         assert_eq!(transition(SourceState::Suspect, 3_000), None);
         assert_eq!(transition(SourceState::Suspect, 9_000), Some(Connectivity::Lost));
-        assert_eq!(transition(SourceState::Lost, 100), Some(Connectivity::Live));
+        assert_eq!(transition(SourceState::Suspect, 2_999), Some(Connectivity::Live));
+        assert_eq!(transition(SourceState::Lost, 2_999), Some(Connectivity::Live));
+        assert_eq!(transition(SourceState::Lost, 3_000), None);
         assert_eq!(transition(SourceState::Evicted, 0), None);
     }
 

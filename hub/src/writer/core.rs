@@ -413,14 +413,11 @@ impl Core {
         self.batch.replies.push(Reply::Operated(token, outcome));
     }
 
-    /// Ends the sessions of clusters that are no members any more.
+    /// What is remembered of a member beside the state ends with its membership, whether it is connected or not.
     fn drop_former_members(&mut self) {
-        let former: Vec<ClusterId> = self
-            .sessions
-            .keys()
-            .filter(|cluster| self.state.current_member(cluster).is_none())
-            .cloned()
-            .collect();
+        let members = self.state.members().iter();
+        let former = members.filter(|(_, member)| !member.is_current());
+        let former: Vec<ClusterId> = former.map(|(cluster, _)| cluster.clone()).collect();
         for cluster in former {
             if let Some(open) = self.sessions.remove(&cluster) {
                 let why = format!("{cluster} is no member of this clusterset any more");
@@ -428,6 +425,7 @@ impl Core {
             }
             self.listed.remove(&cluster);
             self.heard.forget(&cluster);
+            self.claims.withdrawn(&cluster);
         }
     }
 
