@@ -141,7 +141,7 @@ fn who_may_not_and_what_cannot_be_is_told_what_to_do() {
         (
             "alice",
             &["evict", "nobody"],
-            "`tributary-hub member list` shows who is",
+            "--tls-key operator.key` shows who is",
         ),
         ("alice", &["evict", "Not-A-Label"], "RFC 1123"),
         ("alice", &["rekey", "east"], "not a member"),

@@ -12,6 +12,7 @@ use hub::{
     hub::{Hub, HubMetrics},
     inspect::Inspection,
     log::{MemoryDisk, MemoryLog},
+    membership::MembershipService,
     profile::{ProfileMetrics, ProfileWriter, default_namespace},
     writer::{AdmitRequest, CursorCheck, Options, Request, SessionEvent, SessionSink},
 };
@@ -289,7 +290,9 @@ impl LocalClusterset {
         };
         let mut request = tonic::Request::new(evict);
         request.extensions_mut().insert(Arc::new(peer));
-        inspection.evict(request).await?;
+        MembershipService::new(inspection, self.hub.writer.clone())
+            .evict(request)
+            .await?;
         Ok(())
     }
 }

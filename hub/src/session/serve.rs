@@ -15,7 +15,7 @@ use proto::v1::{self, sync_server::Sync};
 use shared::{
     identity::Role,
     model::{
-        ClusterId, Clusterset, Cursor, SessionId,
+        ClusterId, Clusterset, Cursor, SessionId, advice,
         sync::{AgentMessage, Hello, MESSAGE_BYTES_MAX},
     },
     tls::{self, PeerIdentity},
@@ -446,11 +446,12 @@ impl SessionStream {
             list_properties = welcome.list_properties,
             "admitted"
         );
-        if !admission.unknown_sources.is_empty() {
+        if let Some(unknown) = admission.unknown_sources.first() {
             warn!(
                 clusters = ?admission.unknown_sources,
                 "the cluster holds objects of clusters that are no members here; they stay until those clusters \
-                 join, or `tributary-hub member forget ID` says that they are gone for good"
+                 join, or an operator says that they are gone for good: `{}`",
+                advice::member_forget(unknown)
             );
         }
         self.service.metrics.admitted(welcome.resume);

@@ -18,17 +18,17 @@ use shared::{
 use tokio::net::TcpListener;
 
 /// The clusterset that it serves.
-pub fn clusterset() -> Clusterset {
+pub(crate) fn clusterset() -> Clusterset {
     Clusterset::new("example.org", "default").expect("valid")
 }
 
 /// An authority of that clusterset.
-pub fn authority() -> CertificateAuthority {
+pub(crate) fn authority() -> CertificateAuthority {
     CertificateAuthority::generate(&clusterset(), Validity::days_from_now(2)).expect("made")
 }
 
 /// What somebody connects with, or serves.
-pub fn credentials(authority: &CertificateAuthority, subject: &Subject) -> Arc<LiveCredentials> {
+pub(crate) fn credentials(authority: &CertificateAuthority, subject: &Subject) -> Arc<LiveCredentials> {
     let issued = authority
         .issue(subject, Validity::days_from_now(1))
         .expect("issued");
@@ -36,7 +36,7 @@ pub fn credentials(authority: &CertificateAuthority, subject: &Subject) -> Arc<L
 }
 
 /// Serves a hub with an empty log until the runtime ends; its port.
-pub async fn serve(authority: &CertificateAuthority) -> u16 {
+pub(crate) async fn serve(authority: &CertificateAuthority) -> u16 {
     let subject = Subject::Hub {
         name: "hub".to_owned(),
         dns_names: Vec::new(),

@@ -220,6 +220,7 @@ fn who_is_not_admitted_neither_stops_nor_rewinds_the_hub() {
             token: 2,
             command: evict,
             confirm: true,
+            describe: |_, _, _| Vec::new(),
         },
     );
     for request in [

@@ -80,6 +80,7 @@ fn evict(core: &mut Core, confirm: bool) -> Batch {
         token: 2,
         command,
         confirm,
+        describe: |_, _, _| Vec::new(),
     };
     handle(core, request)
 }
@@ -342,4 +343,48 @@ fn a_suspect_member_that_is_heard_again_is_live() {
     );
     core.tick(UnixMillis(2), now + TICK_MILLIS, [(id("east"), now)]);
     assert!(core.take_batch().events.is_empty(), "once is enough");
+}
+
+#[test]
+fn a_fact_is_refused_for_the_reason_that_the_rules_give() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let fact = ObservedItem::Fact(wire::encode_fact(&Fact::MemberLeft));
+    let request = Request::Observe {
+        session,
+        cluster: id("east"),
+        observations: vec![Observation {
+            sequence: 1,
+            item: fact,
+        }],
+    };
+    let batch = handle(&mut core, request);
+    let Some(Reply::Refused(of, refused)) = batch.replies.first() else {
+        panic!("{:?}", batch.replies)
+    };
+    assert_eq!(
+        (*of, refused.sequence, refused.reason),
+        (session, 1, RefusalReason::NotAMembersFact)
+    );
+    assert!(batch.events.is_empty());
+}
+
+/// A log that other rules folded says from where on these hold, once.
+#[test]
+fn the_rules_of_another_version_are_followed_by_an_event() {
+    let rows = State::new().into_snapshot_rows().map(|row| match row {
+        fold::SnapshotRow::Header(header) => fold::SnapshotRow::Header(fold::SnapshotHeader {
+            fold_version: fold::FOLD_VERSION + 1,
+            ..header
+        }),
+        other => other,
+    });
+    let mut core = core();
+    core.state = State::restore(rows).expect("a snapshot");
+    core.adopt_fold_version(UnixMillis(7));
+    assert_eq!(core.state().fold_version(), fold::FOLD_VERSION);
+    let batch = core.take_batch();
+    assert_eq!((batch.events.len(), batch.head.revision), (1, Revision(1)));
+    core.adopt_fold_version(UnixMillis(8));
+    assert!(core.take_batch().events.is_empty());
 }
