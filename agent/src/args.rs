@@ -178,4 +178,27 @@ mod tests {
             }
         }
     }
+
+    /// What a message advises can be typed.
+    #[test]
+    fn every_advised_command_and_every_example_is_understood() {
+        use shared::testing::advice::{advised, examples, words};
+        let mut commands = advised();
+        let mut programs = vec![Cli::command()];
+        while let Some(program) = programs.pop() {
+            let help = program
+                .get_long_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            commands.extend(examples("tributary-agent", &help));
+            programs.extend(program.get_subcommands().cloned());
+        }
+        commands.retain(|command| command.starts_with("tributary-agent "));
+        assert!(commands.len() > 1, "{commands:?}");
+        for command in commands {
+            if let Err(error) = Cli::try_parse_from(words(&command)) {
+                panic!("{command}: {error}");
+            }
+        }
+    }
 }

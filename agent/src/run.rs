@@ -11,7 +11,7 @@ use kube::{
 use shared::{
     api::{convert::NamespaceDenyList, names},
     identity::{Identity, Role},
-    model::ClusterId,
+    model::{ClusterId, advice},
     process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
     tls::{HubConnector, Reloader, TcpDial, TlsMetrics, install_crypto_provider},
 };
@@ -98,8 +98,8 @@ fn own_namespace() -> String {
 pub fn cluster_of(identity: &Identity, expected: Option<&ClusterId>) -> anyhow::Result<ClusterId> {
     let Role::Cluster(cluster) = &identity.role else {
         bail!(
-            "--tls-cert is for {identity}, not for a member cluster: issue one with `tributary-hub certs member \
-             --cluster-id ID`"
+            "--tls-cert is for {identity}, not for a member cluster: issue one with `{}`",
+            advice::certs_member("DIR", expected)
         );
     };
     match expected {

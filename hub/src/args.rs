@@ -61,7 +61,7 @@ pub enum Command {
         Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
         it is printed. Each decision is an event of the log, with the operator's name.\n\n\
         Example:\n  \
-        tributary-hub member list --hub https://HOST:PORT --tls-ca certs/ca.crt \\\n    \
+        tributary-hub member list --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
         --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Member(MemberArgs),
@@ -143,5 +143,28 @@ mod tests {
             commands.extend(command.get_subcommands().cloned());
         }
         assert!(flags > 20, "{flags}");
+    }
+
+    /// What a message advises can be typed.
+    #[test]
+    fn every_advised_command_and_every_example_is_understood() {
+        use shared::testing::advice::{advised, examples, words};
+        let mut commands = advised();
+        let mut programs = vec![Cli::command()];
+        while let Some(program) = programs.pop() {
+            let help = program
+                .get_long_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            commands.extend(examples("tributary-hub", &help));
+            programs.extend(program.get_subcommands().cloned());
+        }
+        commands.retain(|command| command.starts_with("tributary-hub "));
+        assert!(commands.len() > 20, "{commands:?}");
+        for command in commands {
+            if let Err(error) = Cli::try_parse_from(words(&command)) {
+                panic!("{command}: {error}");
+            }
+        }
     }
 }

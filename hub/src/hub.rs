@@ -16,6 +16,7 @@ use crate::{
     fold::FOLD_VERSION,
     inspect::{Inspection, InspectionMetrics},
     log::{Log, LogReader},
+    membership::MembershipService,
     metrics::WriterMetrics,
     replay,
     session::{SyncMetrics, SyncService},
@@ -150,7 +151,7 @@ impl Hub {
         );
         routes.add_service(inspection.event_log());
         routes.add_service(inspection.state());
-        routes.add_service(inspection.membership());
+        routes.add_service(MembershipService::new(inspection, self.writer.clone()).server());
         routes.routes()
     }
 

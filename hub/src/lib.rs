@@ -3,7 +3,7 @@
 //! * [`args`]: the command line; [`run`]: the wiring.
 //! * [`certs`]: certificates for hubs, members and operators.
 //! * [`session`] → [`writer`] { decide → [`log`] → apply, by the rules of [`fold`] } → [`view`] → [`push`].
-//! * [`inspect`]: what people and tools read, and operators' decisions.
+//! * [`inspect`]: what people and tools read. [`membership`]: operators' decisions about members.
 //! * [`operate`]: the operator's command line.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
 //! * [`hub`] puts them together; [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
@@ -15,6 +15,7 @@ pub mod fold;
 pub mod hub;
 pub mod inspect;
 pub mod log;
+pub mod membership;
 pub mod metrics;
 pub mod operate;
 pub mod profile;

@@ -12,7 +12,10 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
-use shared::model::sync::RefusalReason;
+use shared::model::{
+    ConflictReason,
+    sync::{RefusalReason, Source, SourceState},
+};
 
 use crate::log::Stats;
 
@@ -36,6 +39,16 @@ impl EncodeLabelValue for ReasonLabel {
     }
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ConflictLabel {
+    reason: &'static str,
+}
+
 /// What the writer counts.
 #[derive(Debug, Clone)]
 pub struct WriterMetrics {
@@ -45,6 +58,8 @@ pub struct WriterMetrics {
     append_seconds: Histogram,
     refused: Family<RefusalLabels, Counter>,
     sessions: Gauge,
+    members: Family<StateLabel, Gauge>,
+    conflicts: Family<ConflictLabel, Gauge>,
     epochs_begun: Counter,
     log_bytes: Gauge<u64, AtomicU64>,
     log_syncs: Gauge<u64, AtomicU64>,
@@ -61,6 +76,8 @@ impl WriterMetrics {
             append_seconds: Histogram::new(exponential_buckets(0.000_1, 2.0, 16)),
             refused: Family::default(),
             sessions: Gauge::default(),
+            members: Family::default(),
+            conflicts: Family::default(),
             epochs_begun: Counter::default(),
             log_bytes: Gauge::default(),
             log_syncs: Gauge::default(),
@@ -90,6 +107,16 @@ impl WriterMetrics {
             metrics.refused.clone(),
         );
         registry.register("sessions", "Open sessions of members", metrics.sessions.clone());
+        registry.register(
+            "members",
+            "Clusters that are or were members, by state",
+            metrics.members.clone(),
+        );
+        registry.register(
+            "exports_in_conflict",
+            "ServiceExports with a conflict, by reason",
+            metrics.conflicts.clone(),
+        );
         registry.register(
             "epochs_begun",
             "Epochs begun because a member showed that the log was rewound, or knew a later one",
@@ -129,6 +156,27 @@ impl WriterMetrics {
     /// A new epoch began on a member's word.
     pub fn epoch_begun(&self) {
         self.epochs_begun.inc();
+    }
+
+    /// All clusters that are known.
+    pub fn members(&self, sources: &[Source]) {
+        for state in SourceState::ALL {
+            let count = sources.iter().filter(|source| source.state == state).count();
+            let state = state.as_str();
+            self.members
+                .get_or_create(&StateLabel { state })
+                .set(count as i64);
+        }
+    }
+
+    /// How many exports are in conflict for each reason.
+    pub fn conflicts(&self, count: impl Fn(ConflictReason) -> u64) {
+        for reason in ConflictReason::ALL {
+            let label = ConflictLabel {
+                reason: reason.as_str(),
+            };
+            self.conflicts.get_or_create(&label).set(count(reason) as i64);
+        }
     }
 
     /// How many sessions are open.

@@ -109,10 +109,12 @@ impl Push {
             return;
         }
         self.interest.generation = generation;
-        if let Namespaces::Only(names) = &mut self.interest.namespaces {
-            names.retain(|name| !removed.contains(name));
-            names.extend(added.iter().cloned());
-        }
+        let Namespaces::Only(names) = &mut self.interest.namespaces else {
+            // Who hears everything hears of every namespace already: nothing waits to be told.
+            return;
+        };
+        names.retain(|name| !removed.contains(name));
+        names.extend(added.iter().cloned());
         self.added
             .retain(|(name, _)| !removed.contains(name) && !added.contains(name));
         self.added.extend(added.into_iter().map(|name| (name, None)));
@@ -133,6 +135,9 @@ impl Push {
 
     /// The next message for this member, or `None` when it has everything.
     pub fn next(&mut self, view: &View) -> Option<HubMessage> {
+        if self.may_have_missed_a_removal(view) {
+            self.stage = Stage::Begin;
+        }
         match self.stage {
             Stage::Begin => Some(self.begin(view)),
             Stage::Snapshot { .. } => Some(self.continue_snapshot(view)),
@@ -143,11 +148,19 @@ impl Push {
 
     /// Everything up to this revision has been sent; `None` while a snapshot is under way.
     pub fn settled(&self) -> Option<Revision> {
-        match (&self.stage, &self.position) {
-            (Stage::Changes, ChangePosition::Revision(revision)) => Some(*revision),
-            (Stage::Changes, ChangePosition::Change((revision, _))) => Some(Revision(revision.0 - 1)),
-            (Stage::Begin | Stage::Snapshot { .. }, _) => None,
+        match &self.stage {
+            Stage::Changes => Some(self.position.whole()),
+            Stage::Begin | Stage::Snapshot { .. } => None,
         }
+    }
+
+    /// Tombstones of what this member holds may be gone from the view: it was slow, or one revision removed more
+    /// than are kept. Objects of a snapshot under way count too, for they are as of when they were sent. A new
+    /// snapshot shows by what it leaves out what was removed.
+    fn may_have_missed_a_removal(&self, view: &View) -> bool {
+        // Rules of another version put the floor above the head until their first event is durable.
+        let floor = view.tombstone_floor().min(view.head().revision);
+        !matches!(self.stage, Stage::Begin) && self.position.whole() < floor
     }
 
     /// The cursor to confirm with a heartbeat, when everything has been sent and the head moved on.

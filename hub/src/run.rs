@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use proto::v1::sync_server::SyncServer;
 use shared::{
     identity::Role,
-    model::Epoch,
+    model::{Epoch, advice},
     process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, random},
     tls::{
         HTTP2_KEEPALIVE_INTERVAL, Incoming, Reloader, TlsMetrics, accept, install_crypto_provider,
@@ -69,8 +69,9 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     let identity = credentials.identity();
     let Role::Hub(name) = &identity.role else {
         bail!(
-            "--tls-cert is a {}'s certificate ({identity}); `tributary-hub certs hub` makes one for a hub",
-            identity.role.word()
+            "--tls-cert is a {}'s certificate ({identity}); `{}` makes one for a hub",
+            identity.role.word(),
+            advice::certs_hub("DIR")
         );
     };
     let options = Options {

@@ -1,6 +1,8 @@
 //! `tributary-hub member` as it is typed, against a hub over real mutual TLS: dry run, the command that confirms,
 //! the decision, and what is said to those who may not or cannot.
 
+mod support;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -10,19 +12,10 @@ use clap::Parser;
 use hub::{
     args::{Cli, Command},
     certs::{CertificateAuthority, Subject, Validity},
-    clock::Clock,
-    hub::{Hub, HubMetrics},
-    log::{MemoryDisk, MemoryLog},
-    writer::Options,
 };
-use prometheus_client::registry::Registry;
-use shared::{
-    model::{ClusterId, Clusterset, Epoch, UnixMillis},
-    process::Shutdown,
-    tls::{Credentials, LiveCredentials, TlsMetrics, accept, tcp_connections},
-};
+use shared::model::ClusterId;
 use tempfile::TempDir;
-use tokio::{net::TcpListener, runtime::Runtime};
+use tokio::runtime::Runtime;
 
 struct World {
     files: TempDir,
@@ -34,8 +27,7 @@ impl World {
     /// A hub on loopback, and certificates in files: alice's (operator), east's (member), mallory's (another CA).
     fn new() -> Self {
         let files = TempDir::new().expect("a directory");
-        let clusterset = Clusterset::new("example.org", "default").expect("valid");
-        let authority = authority(&clusterset);
+        let authority = support::authority();
         let alice = Subject::Operator("alice".to_owned());
         issue(files.path(), &authority, "alice", &alice);
         issue(
@@ -44,11 +36,11 @@ impl World {
             "east",
             &Subject::Member(ClusterId::new("east").expect("valid")),
         );
-        issue(files.path(), &self::authority(&clusterset), "mallory", &alice);
+        issue(files.path(), &support::authority(), "mallory", &alice);
         fs::write(files.path().join("ca.crt"), authority.certificate_pem()).expect("written");
 
         let runtime = Runtime::new().expect("a runtime");
-        let port = runtime.block_on(serve(&authority, &clusterset));
+        let port = runtime.block_on(support::serve(&authority));
         Self {
             files,
             address: format!("https://127.0.0.1:{port}"),
@@ -95,47 +87,12 @@ fn run(words: impl IntoIterator<Item = String>) -> Result<String, String> {
     hub::operate::run_member(args).map_err(|error| format!("{error:#}"))
 }
 
-fn authority(clusterset: &Clusterset) -> CertificateAuthority {
-    CertificateAuthority::generate(clusterset, Validity::days_from_now(2)).expect("made")
-}
-
 fn issue(directory: &Path, authority: &CertificateAuthority, name: &str, subject: &Subject) {
     let issued = authority
         .issue(subject, Validity::days_from_now(1))
         .expect("issued");
     fs::write(directory.join(format!("{name}.crt")), &issued.certificate_pem).expect("written");
     fs::write(directory.join(format!("{name}.key")), &issued.key_pem).expect("written");
-}
-
-async fn serve(authority: &CertificateAuthority, clusterset: &Clusterset) -> u16 {
-    let subject = Subject::Hub {
-        name: "hub".to_owned(),
-        dns_names: Vec::new(),
-        ips: Vec::new(),
-    };
-    let issued = authority
-        .issue(&subject, Validity::days_from_now(1))
-        .expect("issued");
-    let credentials = LiveCredentials::new(Credentials::from_pem(&authority.tls(&issued)).expect("usable"));
-    let epoch = Epoch::default().next(UnixMillis(1_000), 7);
-    let log = MemoryLog::open(&MemoryDisk::default(), clusterset, epoch).expect("opened");
-    let options = Options {
-        hub: "hub".into(),
-        hub_version: "test".into(),
-        adopt_epoch: false,
-    };
-    let metrics = HubMetrics::register(&mut Registry::default());
-    let hub = Hub::start(Box::new(log), options, Clock::start(), metrics).expect("started");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
-    let port = listener.local_addr().expect("an address").port();
-    let incoming = accept(tcp_connections(listener), credentials, TlsMetrics::default());
-    let server = tonic::transport::Server::builder().add_routes(hub.routes(&Shutdown::default()));
-    tokio::spawn(async move {
-        // It keeps the hub for as long as it serves.
-        let _hub = hub;
-        server.serve_with_incoming(incoming).await
-    });
-    port
 }
 
 #[test]
@@ -184,7 +141,7 @@ fn who_may_not_and_what_cannot_be_is_told_what_to_do() {
         (
             "alice",
             &["evict", "nobody"],
-            "`tributary-hub member list` shows who is",
+            "--tls-key operator.key` shows who is",
         ),
         ("alice", &["evict", "Not-A-Label"], "RFC 1123"),
         ("alice", &["rekey", "east"], "not a member"),

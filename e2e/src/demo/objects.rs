@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, ValidationDirective},
@@ -93,6 +93,7 @@ async fn apply_one(client: &Client, object: DynamicObject) -> anyhow::Result<Str
     let mut parameters = PatchParams::apply(FIELD_MANAGER).force();
     parameters.field_validation = Some(ValidationDirective::Strict);
     let patched = api.patch(&name, &parameters, &Patch::Apply(&object)).await;
+    let patched = patched.map_err(told);
     let patched = patched.with_context(|| format!("cannot apply {} {name}", kind.kind))?;
     let namespace = patched.namespace().map(|namespace| format!("{namespace}/"));
     Ok(format!("{} {}{name}", kind.kind, namespace.unwrap_or_default()))
@@ -108,18 +109,35 @@ pub(super) async fn export(client: &Client, service: &Name) -> anyhow::Result<()
     });
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
     let applied = api.patch(&service.name, &parameters, &Patch::Apply(object)).await;
-    applied
-        .map(drop)
-        .with_context(|| format!("cannot export {service}"))
+    match applied {
+        Ok(_) => Ok(()),
+        Err(error) if is_missing(&error) => {
+            bail!("there is no namespace {} to export from", service.namespace)
+        }
+        Err(error) => Err(told(error)).with_context(|| format!("cannot export {service}")),
+    }
+}
+
+/// An API server's refusal in its own words: printed as it is, kube's error is a Rust value.
+pub(super) fn told(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow!("{}", status.message),
+        other => other.into(),
+    }
+}
+
+fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_not_found())
 }
 
 /// Deletes a ServiceExport.
 pub(super) async fn unexport(client: &Client, service: &Name) -> anyhow::Result<()> {
     let api = Api::<ServiceExport>::namespaced(client.clone(), &service.namespace);
-    let deleted = api.delete(&service.name, &DeleteParams::default()).await;
-    deleted
-        .map(drop)
-        .with_context(|| format!("cannot delete the export of {service}"))
+    match api.delete(&service.name, &DeleteParams::default()).await {
+        Ok(_) => Ok(()),
+        Err(error) if is_missing(&error) => bail!("{service} is not exported: there is nothing to take back"),
+        Err(error) => Err(told(error)).with_context(|| format!("cannot delete the export of {service}")),
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +164,34 @@ mod tests {
             .await
             .expect("exported");
         assert!(east.get("ServiceExport", "shop", "cart").is_some());
+    }
+
+    /// No Rust value is shown to a user.
+    #[tokio::test]
+    async fn what_is_not_there_is_said_in_words() {
+        shared::tls::install_crypto_provider().ok();
+        let cluster = crate::sim::SimCluster::new(crate::sim::SimConfig::default()).expect("starts");
+        apply(&cluster.client(), EVERYWHERE).await.expect("accepted");
+        let name = Name::new("shop", "nothing");
+        let missing = unexport(&cluster.client(), &name).await.expect_err("refused");
+        let text = format!("{missing:#}");
+        assert_eq!(
+            text,
+            "shop/nothing is not exported: there is nothing to take back"
+        );
+        let name = Name::new("nowhere", "cart");
+        let missing = export(&cluster.client(), &name).await.expect_err("refused");
+        assert_eq!(
+            format!("{missing:#}"),
+            "there is no namespace nowhere to export from"
+        );
+        let invalid = "apiVersion: v1\nkind: Service\nmetadata: {name: Wrong_Name, namespace: shop}\nspec: {ports: [{port: 80}]}";
+        let refused = apply(&cluster.client(), invalid).await.expect_err("refused");
+        let text = format!("{refused:#}");
+        assert!(
+            !text.contains("ErrorResponse") && !text.contains("Some("),
+            "{text}"
+        );
     }
 
     #[tokio::test]

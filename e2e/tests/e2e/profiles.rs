@@ -12,6 +12,7 @@ use hub::{
     hub::{Hub, HubMetrics},
     inspect::Inspection,
     log::{MemoryDisk, MemoryLog},
+    membership::MembershipService,
     profile::{ProfileMetrics, ProfileWriter, default_namespace},
     writer::{AdmitRequest, CursorCheck, Options, Request, SessionEvent, SessionSink},
 };
@@ -33,7 +34,7 @@ use shared::{
     identity::Identity,
     model::{
         ClusterId, ClusterProperty, Clusterset, ControlPlane, Epoch, Fact, Health, KeyFingerprint,
-        PropertyValue, Revision, SessionId, UnixMillis,
+        PropertyValue, SessionId, UnixMillis,
         sync::{Observation, ObservedItem},
     },
     tls::PeerIdentity,
@@ -251,7 +252,6 @@ impl LocalClusterset {
             hello: hello(&format!("uid-{id}")),
             cursor: CursorCheck::Absent,
             silent_holder: None,
-            tombstone_floor: Revision(0),
         };
         let admitted = self.hub.writer.admit(request, sink).await?;
         let session = admitted
@@ -290,7 +290,9 @@ impl LocalClusterset {
         };
         let mut request = tonic::Request::new(evict);
         request.extensions_mut().insert(Arc::new(peer));
-        inspection.evict(request).await?;
+        MembershipService::new(inspection, self.hub.writer.clone())
+            .evict(request)
+            .await?;
         Ok(())
     }
 }

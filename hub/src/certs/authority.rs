@@ -10,7 +10,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use shared::{
     identity::{Identity, IdentityError, Role},
-    model::{ClusterId, Clusterset, InvalidName, UnixMillis, name},
+    model::{ClusterId, Clusterset, InvalidName, UnixMillis, advice, name},
     tls::Pem,
 };
 use x509_parser::{
@@ -82,7 +82,10 @@ pub enum AuthorityError {
     #[error("ca.crt is not a certificate: {0}")]
     Unreadable(String),
     /// The certificate is not an authority's.
-    #[error("ca.crt is not the certificate of an authority; `tributary-hub certs ca` makes one")]
+    #[error(
+        "ca.crt is not the certificate of an authority; `{}` makes one",
+        advice::certs_ca()
+    )]
     NotAnAuthority,
     /// The key belongs to another certificate.
     #[error("ca.key is not the key of ca.crt: use the two files that were made together")]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use shared::model::{ClusterId, Clusterset};
+use shared::model::{ClusterId, Clusterset, advice};
 
 use super::{
     authority::{CertificateAuthority, Subject},
@@ -163,9 +163,8 @@ pub fn run(args: CertsArgs) -> anyhow::Result<String> {
             let MemberArgs { cluster_id, issue } = args;
             let next = |files: &Files| {
                 format!(
-                    "Next: give the three files to the cluster's agent and nobody else:\n  tributary-agent run \
-                     --hub https://HOST:PORT {}\n",
-                    files.flags()
+                    "Next: give the three files to the cluster's agent and nobody else:\n  {}\n",
+                    advice::agent_run(&files.flags())
                 )
             };
             issue_subject(&issue, &Subject::Member(cluster_id), next)
@@ -190,8 +189,7 @@ struct Files {
 
 impl Files {
     fn flags(&self) -> String {
-        let Self { ca, cert, key } = self;
-        format!("--tls-ca {ca} --tls-cert {cert} --tls-key {key}")
+        advice::tls_flags(&self.ca, &self.cert, &self.key)
     }
 }
 
@@ -209,15 +207,16 @@ fn make_authority(args: CaArgs) -> anyhow::Result<String> {
     let authority = CertificateAuthority::generate(&clusterset, Validity::days_from_now(days))?;
     let [cert, key] = Directory::open(&out, force)?.write_authority(&authority)?;
     let (set, last_day) = (clusterset.name(), authority.validity().last_day());
-    let (cert, key, out) = (cert.display(), key.display(), out.display());
+    let (cert, key, out) = (cert.display(), key.display(), out.display().to_string());
     Ok(format!(
         "Made an authority for clusterset {set} in trust domain {trust_domain}, valid until {last_day}.\n  \
          {cert}  for the hub and every member\n  \
          {key}  keep it secret and away from both: it admits members\n\
          Next:\n  \
-         tributary-hub certs hub --ca {out} --dns-name HOST\n  \
-         tributary-hub certs member --ca {out} --cluster-id ID\n  \
-         tributary-hub certs operator --ca {out} --name NAME\n"
+         {}\n  {}\n  {}\n",
+        advice::certs_hub(&out),
+        advice::certs_member(&out, None),
+        advice::certs_operator(&out)
     ))
 }
 
@@ -234,10 +233,7 @@ fn issue_hub(args: HubArgs) -> anyhow::Result<String> {
     }
     let subject = Subject::Hub { name, dns_names, ips };
     issue_subject(&issue, &subject, |files| {
-        format!(
-            "Next:\n  tributary-hub serve --data DIR --listen ADDR --admin ADDR {}\n",
-            files.flags()
-        )
+        format!("Next:\n  {}\n", advice::hub_serve(&files.flags()))
     })
 }
 

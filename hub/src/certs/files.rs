@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use shared::model::advice;
 
 use super::{
     authority::{CertificateAuthority, Issued},
@@ -114,7 +115,8 @@ pub(super) fn read_authority(
         let text = fs::read_to_string(&path);
         text.with_context(|| {
             let path = path.display();
-            format!("cannot read {path}: --ca names the directory that `tributary-hub certs ca --out` filled")
+            let made = advice::certs_ca();
+            format!("cannot read {path}: --ca names the directory that `{made}` filled")
         })
     };
     let authority = CertificateAuthority::from_pem(&read(CA_CERT)?, &read(CA_KEY)?, trust_domain, clusterset);

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use shared::model::{
     ClusterId, EncodedFact, Event, Fact, FactKey, KeyFingerprint, ListingGroup, Revision, SessionId,
-    UnixMillis, sync::RefusalReason,
+    UnixMillis, advice, sync::RefusalReason,
 };
 
 use super::{Connectivity, State};
@@ -228,8 +228,8 @@ impl fmt::Display for Rejection {
             | Self::OperatorRefused { message } => f.write_str(message),
             Self::NotAMember { cluster } => write!(
                 f,
-                "cluster {cluster} is not a member of this clusterset; \
-                 `tributary-hub member list` shows who is"
+                "cluster {cluster} is not a member of this clusterset; `{}` shows who is",
+                advice::member_list()
             ),
         }
     }

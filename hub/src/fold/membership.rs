@@ -1,7 +1,7 @@
 //! Membership: who is admitted, who leaves, which keys and cluster fingerprints count.
 //! It never looks at a certificate: key and id come from one that has been verified.
 
-use shared::model::{ClusterId, Fact, FactKey, KeyFingerprint, ServiceKey};
+use shared::model::{ClusterId, Fact, FactKey, KeyFingerprint, ServiceKey, advice};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
@@ -66,9 +66,8 @@ fn unknown_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
         AdmissionRefusal::UnknownKey,
         format!(
             "cluster id {cluster} belongs to a member with another key. If this is the same cluster with a \
-             new certificate, an operator admits it: \
-             `tributary-hub member rekey {cluster} --key-fingerprint {key} --confirm`; \
-             else give this cluster an id of its own"
+             new certificate, an operator admits it: `{}`; else give this cluster an id of its own",
+            advice::member_rekey(cluster, Some(key), None)
         ),
     )
 }
@@ -80,13 +79,12 @@ fn changed_fingerprint(
     stated: &str,
 ) -> Rejection {
     let known = &member.cluster_fingerprint;
-    let key = unknown_key.map_or(String::new(), |key| format!("--key-fingerprint {key} "));
     Rejection::admission(
         AdmissionRefusal::ClusterFingerprintChanged,
         format!(
             "cluster id {cluster} belongs to the cluster whose kube-system UID is {known}, this one's is \
-             {stated}. If the cluster was rebuilt, an operator admits it: `tributary-hub member rekey {cluster} \
-             {key}--cluster-fingerprint {stated} --confirm`; else give this cluster an id of its own"
+             {stated}. If the cluster was rebuilt, an operator admits it: `{}`; else give this cluster an id of its own",
+            advice::member_rekey(cluster, unknown_key, Some(stated))
         ),
     )
 }
@@ -96,7 +94,8 @@ fn former_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
         AdmissionRefusal::KeyOfFormerMember,
         format!(
             "key {key} belongs to a membership of cluster id {cluster} that ended, and stays refused: \
-             issue a certificate with a new key (`tributary-hub certs member {cluster}`)"
+             issue a certificate with a new key (`{} --force`)",
+            advice::certs_member("DIR", Some(cluster))
         ),
     )
 }
@@ -175,7 +174,8 @@ pub(super) fn forget(state: &State, cluster: &ClusterId, operator: &str) -> Resu
     match state.member(cluster) {
         Some(member) if member.is_current() => Err(Rejection::operator(format!(
             "{cluster} is a member: what it exports is not to be forgotten. End its membership instead: \
-             `tributary-hub member evict {cluster} --confirm`"
+             `{}`",
+            advice::member_evict(cluster)
         ))),
         Some(member) if member.status == MemberStatus::Forgotten => Ok(Vec::new()),
         None if state.members.len() >= MEMBERS_MAX => Err(too_many_members(cluster)),

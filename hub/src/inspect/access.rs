@@ -3,7 +3,7 @@
 
 use shared::{
     identity::Role,
-    model::{ClusterId, Clusterset, KeyFingerprint},
+    model::{ClusterId, Clusterset, KeyFingerprint, advice},
     tls::PeerIdentity,
 };
 
@@ -12,7 +12,7 @@ const NAMED_CHARACTERS_MAX: usize = 80;
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum Need {
     /// It looks.
     Read,
     /// It changes who is a member.
@@ -21,7 +21,7 @@ pub(super) enum Need {
 
 /// Who asks, and may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(crate) enum Caller {
     /// A person or a tool, by the name in the certificate.
     Operator(Box<str>),
     /// A member.
@@ -65,11 +65,12 @@ pub(super) fn check(
         (Role::Cluster(cluster), Need::Read) => Ok(Caller::Member(cluster.clone())),
         (Role::Cluster(cluster), Need::Decide) => Err(format!(
             "this certificate is {identity}, the member {cluster}'s: a member may read, and only an operator decides \
-             about members (`tributary-hub certs operator` makes such a certificate)"
+             about members (`{}` makes such a certificate)",
+            advice::certs_operator("DIR")
         )),
         (Role::Hub(_), _) => Err(format!(
-            "this certificate is {identity}, a hub's: come with an operator's (`tributary-hub certs operator` \
-             makes one) or a member's"
+            "this certificate is {identity}, a hub's: come with an operator's (`{}` makes one) or a member's",
+            advice::certs_operator("DIR")
         )),
     }
 }

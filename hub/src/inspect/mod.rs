@@ -1,32 +1,27 @@
-//! Inspection: the gRPC services that people and tools read with, and through which operators decide.
+//! Inspection: the gRPC services that people and tools read with.
 //!
 //! * `access.rs`: who may read, who may decide.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
 //! * `state.rs`, `query.rs`: the present, and why an import looks as it does.
-//! * `membership.rs`, `effects.rs`: members, and operators' decisions about them.
 //! * `convert.rs`: the one file that knows both our values and the messages.
 //!
 //! It reads what is durable and asks the writer; it owns no state and never changes any itself.
 
 mod access;
 mod convert;
-mod effects;
 mod event_log;
 mod filter;
-mod membership;
 mod metrics;
 mod query;
 mod state;
 mod watch;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{future::Future, sync::Arc};
 
-use proto::v1::{
-    event_log_server::EventLogServer, membership_server::MembershipServer, state_server::StateServer,
-};
+use proto::v1::{self, event_log_server::EventLogServer, state_server::StateServer};
 use shared::{
     model::{Clusterset, sync::MESSAGE_BYTES_MAX},
     tls,
@@ -35,14 +30,13 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use self::access::{Caller, Need};
 use crate::{
     log::{LogError, LogReader},
     view::SharedView,
     writer::{Gone, WriterHandle},
 };
 
-pub(crate) use membership::parse_key_fingerprint;
+pub(crate) use access::{Caller, Need};
 pub use metrics::InspectionMetrics;
 
 /// Watches by operators at the same time.
@@ -95,13 +89,13 @@ impl Inspection {
         StateServer::new(self.clone()).max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// The service `Membership`.
-    pub fn membership(&self) -> MembershipServer<Self> {
-        MembershipServer::new(self.clone()).max_encoding_message_size(MESSAGE_BYTES_MAX)
-    }
-
     /// Who asks, if they may. `named` is the clusterset in the request.
-    async fn admit<T>(&self, request: &Request<T>, named: &str, need: Need) -> Result<Caller, Status> {
+    pub(crate) async fn admit<T>(
+        &self,
+        request: &Request<T>,
+        named: &str,
+        need: Need,
+    ) -> Result<Caller, Status> {
         let peer = tls::peer(request)?;
         let caller =
             access::check(&self.clusterset, &peer, named, need).map_err(Status::permission_denied)?;
@@ -128,8 +122,22 @@ impl Inspection {
         }
     }
 
+    /// Every cluster that is or was a member.
+    pub(crate) async fn list_members(&self) -> Result<v1::ListMembersResponse, Status> {
+        let seen = self.writer.query(|core| {
+            let members = query::members(core.state(), &query::Sessions::of(core), None);
+            (core.head(), members)
+        });
+        let (head, members) = seen.await.map_err(gone)?;
+        Ok(v1::ListMembersResponse {
+            epoch: head.epoch.to_string(),
+            revision: head.revision.0,
+            members: members.into_iter().map(convert::member).collect(),
+        })
+    }
+
     /// Runs a request and counts how it ended.
-    async fn counted<T>(
+    pub(crate) async fn counted<T>(
         &self,
         method: &'static str,
         request: impl Future<Output = Result<T, Status>>,
@@ -142,7 +150,7 @@ impl Inspection {
 }
 
 /// The writer has ended, and the process with it.
-fn gone(gone: Gone) -> Status {
+pub(crate) fn gone(gone: Gone) -> Status {
     Status::unavailable(format!("{gone}; ask again in a moment"))
 }
 

@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use shared::model::{Cursor, Epoch, Revision};
+use shared::model::{Cursor, Epoch, Revision, advice};
 
 use super::{record::InvalidRow, rows::RowsError};
 
@@ -92,7 +92,8 @@ pub enum InvalidBatch {
 pub enum LogError {
     /// Stored bytes are not what was written.
     #[error(
-        "{0}; stop the hub, run `tributary-hub log verify`, and restore a backup or start with an empty directory"
+        "{0}; stop the hub, run `{verify}`, and restore a backup or start with an empty directory",
+        verify = advice::log_verify("DIR")
     )]
     Corrupt(#[from] Corruption),
     /// The log is in its failed state.
@@ -123,7 +124,9 @@ impl From<RowsError> for LogError {
 pub enum OpenError {
     /// The log is damaged.
     #[error(
-        "{corruption}. Directory: {}. The hub does not start on a damaged log. Either restore a backup of the directory, or move it aside and start with an empty one: every member lists its cluster again, nothing that lives is deleted; only history is lost. `tributary-hub log verify` shows what can still be read", .dir.display()
+        "{corruption}. Directory: {}. The hub does not start on a damaged log. Either restore a backup of the directory, or move it aside and start with an empty one: every member lists its cluster again, nothing that lives is deleted; only history is lost. `{verify}` shows what can still be read",
+        .dir.display(),
+        verify = advice::log_verify(&.dir.display().to_string())
     )]
     Corrupt {
         /// The directory.

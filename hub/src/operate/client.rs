@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use proto::v1::membership_client::MembershipClient;
 use shared::{
     identity::Role,
+    model::advice::{self, quoted, tls_flags},
     tls::{Credentials, HubAddress, HubConnector, LiveCredentials, TcpDial, TlsFiles, TlsMetrics, explain},
 };
 use tonic::{Code, Request, Status, transport::Channel};
@@ -39,23 +40,9 @@ impl HubArgs {
     /// The flags as they would be typed again.
     pub(super) fn typed(&self) -> String {
         let hubs: Vec<String> = self.hub.iter().map(ToString::to_string).collect();
-        let path = |path: &std::path::Path| quoted(&path.display().to_string());
-        format!(
-            "--hub {} --tls-cert {} --tls-key {} --tls-ca {}",
-            quoted(&hubs.join(",")),
-            path(&self.tls.cert),
-            path(&self.tls.key),
-            path(&self.tls.ca)
-        )
-    }
-}
-
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+        let path = |path: &std::path::Path| path.display().to_string();
+        let tls = tls_flags(&path(&self.tls.ca), &path(&self.tls.cert), &path(&self.tls.key));
+        format!("--hub {} {tls}", quoted(&hubs.join(",")))
     }
 }
 
@@ -66,8 +53,9 @@ pub(super) async fn connect(args: &HubArgs, decides: bool) -> anyhow::Result<Mem
     if decides && !matches!(identity.role, Role::Operator(_)) {
         bail!(
             "--tls-cert is {identity}, a {}'s certificate: only an operator decides about members; \
-             `tributary-hub certs operator --name NAME` makes such a certificate",
-            identity.role.word()
+             `{}` makes such a certificate",
+            identity.role.word(),
+            advice::certs_operator("DIR")
         );
     }
     let credentials = LiveCredentials::new(credentials);
@@ -99,30 +87,13 @@ pub(super) fn failed(status: &Status) -> anyhow::Error {
     let message = status.message();
     match status.code() {
         Code::DeadlineExceeded | Code::Cancelled => anyhow!(
-            "the hub did not answer within {} s; whether a decision was taken shows `tributary-hub member list`",
-            REQUEST_TIMEOUT.as_secs()
+            "the hub did not answer within {} s; whether a decision was taken shows `{}`",
+            REQUEST_TIMEOUT.as_secs(),
+            advice::member_list()
         ),
         Code::Unavailable => anyhow!("the hub cannot answer now: {message}; try again"),
         Code::Unimplemented => anyhow!("this hub is of a release without member commands: update it"),
         Code::PermissionDenied => anyhow!("the hub refuses: {message}"),
         _ => anyhow!("{message}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_as_a_shell_takes_them() {
-        for (word, typed) in [
-            ("https://hub:8443", "https://hub:8443"),
-            ("/a b/c", "'/a b/c'"),
-            ("it's", r"'it'\''s'"),
-            ("", "''"),
-            ("$HOME", "'$HOME'"),
-        ] {
-            assert_eq!(quoted(word), typed);
-        }
     }
 }

@@ -2,13 +2,13 @@
 
 use clap::{Args, Subcommand};
 use proto::v1;
-use shared::model::ClusterId;
+use shared::model::{ClusterId, advice::rekey_options};
 
 use super::{
-    client::{HubArgs, connect, failed, quoted, request},
+    client::{HubArgs, connect, failed, request},
     print,
 };
-use crate::inspect::parse_key_fingerprint;
+use crate::membership::parse_key_fingerprint;
 
 /// See the members and decide about them.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ enum MemberCommand {
         long_about = "Admit another key or another cluster fingerprint for a member: after its certificate was \
         issued anew with a new key, or its cluster was built anew. The hub's refusal of the session names both.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member rekey east --key-fingerprint 9f86d081… --hub https://HOST:PORT …"
+        Example:\n  tributary-hub member rekey east --key-fingerprint 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Rekey(RekeyArgs),
     /// End a membership
@@ -34,7 +34,7 @@ enum MemberCommand {
         long_about = "End a membership: what the cluster exports is withdrawn everywhere, its key stays refused. \
         For a cluster that still lives and should leave in peace, stop its agent first.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member evict west --hub https://HOST:PORT …"
+        Example:\n  tributary-hub member evict west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Evict(EvictArgs),
     /// State that nothing of a cluster is to be waited for
@@ -43,7 +43,7 @@ enum MemberCommand {
         started with an empty or an old log, members keep the objects of clusters that have not reported to it: \
         if such a cluster will never come back, this lets them go.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member forget gone --hub https://HOST:PORT …"
+        Example:\n  tributary-hub member forget gone --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Forget(ForgetArgs),
 }
@@ -160,15 +160,7 @@ async fn rekey(args: RekeyArgs) -> anyhow::Result<String> {
         cluster_fingerprint,
         decision,
     } = args;
-    let mut flags = String::new();
-    for (flag, value) in [
-        ("--key-fingerprint", &key_fingerprint),
-        ("--cluster-fingerprint", &cluster_fingerprint),
-    ] {
-        if let Some(value) = value {
-            flags.push_str(&format!("{flag} {} ", quoted(value)));
-        }
-    }
+    let flags = rekey_options(key_fingerprint.as_deref(), cluster_fingerprint.as_deref());
     let rekey = v1::RekeyMemberRequest {
         cluster: cluster.to_string(),
         key_fingerprint: key_fingerprint.unwrap_or_default(),

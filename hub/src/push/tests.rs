@@ -65,6 +65,15 @@ fn text(item: Bytes) -> String {
     }
 }
 
+/// The items of a message.
+fn texts(message: &HubMessage) -> String {
+    let HubMessage::Desired { items, .. } = message else {
+        panic!("{message:?} has no items")
+    };
+    let texts: Vec<_> = items.iter().cloned().map(text).collect();
+    texts.join(", ")
+}
+
 /// Publishes an object or a tombstone.
 fn publish(view: &mut View, revision: u64, key: DerivedKey, removed: bool) {
     let change = match &key {
@@ -104,10 +113,7 @@ fn drain(push: &mut Push, view: &View) -> Vec<String> {
                 namespaces,
             } => format!("namespace {namespaces:?} under {interest_generation}"),
             HubMessage::UpTo(up_to) => format!("up to {}", up_to.cursor.revision),
-            HubMessage::Desired { items, .. } => {
-                let texts: Vec<_> = items.into_iter().map(text).collect();
-                texts.join(", ")
-            }
+            HubMessage::Desired { .. } => texts(&message),
             other => unreachable!("push never says {other:?}"),
         });
         assert!(said.len() < 1_000, "push never ends: {said:?}");
@@ -338,4 +344,115 @@ fn what_is_said_of_exports_is_said_to_their_member_only() {
     assert_eq!(drain(&mut push, &view), Vec::<String>::new());
     publish(&mut view, 6, DerivedKey::ExportStatus(member(), service()), false);
     assert_eq!(drain(&mut push, &view).len(), 2, "the status and the cursor");
+}
+
+/// One revision removes a, b and c, of which the view remembers one removal.
+fn remove_more_than_is_kept(view: &mut View, revision: u64) {
+    let gone = ["a", "b", "c"].map(|name| Publication {
+        key: import("shop", name),
+        entry: entry(
+            revision,
+            DesiredChange::Removed(DesiredKey::Import(service(name))),
+        ),
+    });
+    view.publish(cursor(revision), gone.to_vec(), 1);
+}
+
+fn service(name: &str) -> ServiceKey {
+    ServiceKey::new("shop", name).expect("valid")
+}
+
+/// A view of a, b, c and what stays.
+fn crowded() -> View {
+    let mut view = View::new(cursor(0), Revision(0));
+    for (revision, name) in (1..).zip(["a", "b", "c", "stays"]) {
+        publish(&mut view, revision, import("shop", name), false);
+    }
+    view
+}
+
+/// What nobody remembers to remove would stay in the member for ever.
+#[test]
+fn a_member_behind_the_oldest_removal_on_record_starts_again_with_a_snapshot() {
+    let mut view = crowded();
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
+    assert_eq!(drain(&mut push, &view), Vec::<String>::new());
+    remove_more_than_is_kept(&mut view, 5);
+    assert_eq!(push.idle_up_to(&view), None);
+    let again = ["begin", "shop/stays@4", "complete 1 at 5"];
+    assert_eq!(drain(&mut push, &view), again);
+    assert_eq!(
+        drain(&mut push, &view),
+        Vec::<String>::new(),
+        "and once is enough"
+    );
+}
+
+#[test]
+fn a_snapshot_that_was_overtaken_by_forgotten_removals_begins_again() {
+    let mut view = crowded();
+    let mut push = Push::snapshot(member(), interest(1, &["shop"])).in_chunks_of(1);
+    assert!(matches!(push.next(&view), Some(HubMessage::SnapshotBegin { .. })));
+    assert_eq!(
+        push.next(&view).map(|message| texts(&message)),
+        Some("shop/a@1".into())
+    );
+    remove_more_than_is_kept(&mut view, 5);
+    let again = ["begin", "shop/stays@4", "complete 1 at 5"];
+    assert_eq!(drain(&mut push, &view), again);
+}
+
+#[test]
+fn a_member_in_the_middle_of_a_revision_whose_removals_are_forgotten_starts_again() {
+    let mut view = View::new(cursor(0), Revision(0));
+    let changes = ["a", "b", "c"].map(|name| half_a_message(1, name)).to_vec();
+    view.publish(cursor(1), changes, 1_000);
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(0)).in_chunks_of(1);
+    assert!(matches!(push.next(&view), Some(HubMessage::Desired { .. })));
+    assert_eq!(push.settled(), Some(Revision(0)));
+    remove_more_than_is_kept(&mut view, 2);
+    assert_eq!(drain(&mut push, &view), ["begin", "complete 1 at 2"]);
+}
+
+#[test]
+fn a_member_that_has_seen_all_removals_but_the_remembered_goes_on() {
+    let mut view = crowded();
+    let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
+    let remove = |view: &mut View, revision, name| {
+        let change = DesiredChange::Removed(DesiredKey::Import(service(name)));
+        let (key, entry) = (import("shop", name), entry(revision, change));
+        view.publish(cursor(revision), vec![Publication { key, entry }], 1);
+    };
+    remove(&mut view, 5, "a");
+    assert_eq!(drain(&mut push, &view), ["shop/a@5 gone", "up to 5"]);
+    remove(&mut view, 6, "b");
+    assert_eq!(view.tombstone_floor(), Revision(5));
+    assert_eq!(drain(&mut push, &view), ["shop/b@6 gone", "up to 6"]);
+}
+
+/// A member could let the hub remember namespaces without end.
+#[test]
+fn who_hears_everything_adds_nothing_that_waits() {
+    let all = Interest {
+        generation: 1,
+        namespaces: Namespaces::All,
+    };
+    let view = world();
+    let mut push = Push::resume(member(), all, cursor(4));
+    push.change_interest(2, ["bank".into(), "more".into()].into(), &BTreeSet::new());
+    assert!(push.added.is_empty());
+    assert_eq!(drain(&mut push, &view), Vec::<String>::new());
+}
+
+/// As after a restart under rules of another version, before their first event is durable.
+#[test]
+fn a_floor_above_the_head_lets_a_snapshot_end() {
+    let mut view = View::new(cursor(4), Revision(5));
+    let mut push = Push::snapshot(member(), interest(1, &["shop"]));
+    assert_eq!(drain(&mut push, &view), ["begin", "complete 1 at 4"]);
+    publish(&mut view, 5, import("shop", "cart"), false);
+    assert_eq!(
+        drain(&mut push, &view),
+        ["begin", "shop/cart@5", "complete 1 at 5"]
+    );
 }

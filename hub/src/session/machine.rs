@@ -34,6 +34,9 @@ const SOURCES_OF_A_MESSAGE: usize = 256;
 pub const SILENCE_MAX_MILLIS: u64 = 10_000;
 /// Observations that a member may have unacknowledged.
 pub const UNACKNOWLEDGED_MAX: u32 = 8_192;
+/// Bytes of refusals that may wait to be said to a member before no more is read from it. What it had sent until then
+/// may be refused on top, which its unacknowledged observations bound.
+pub const WAITING_BYTES_MAX: usize = 1024 * 1024;
 /// How long a member may take for its Hello, in milliseconds.
 pub const HELLO_WAIT_MILLIS: u64 = 10_000;
 
@@ -90,6 +93,12 @@ pub enum Violation {
     /// Nothing was heard for too long.
     #[error("nothing was heard for {SILENCE_MAX_MILLIS} ms")]
     Silent,
+    /// It takes nothing of what it is told.
+    #[error(
+        "nothing of what it is told was taken for {SILENCE_MAX_MILLIS} ms, and more than {WAITING_BYTES_MAX} bytes \
+         of refusals wait for it"
+    )]
+    NotReading,
     /// An interest is too large.
     #[error(
         "an interest has at most {} namespaces",
@@ -128,7 +137,10 @@ pub struct Session {
     acknowledged: u64,
     acknowledged_said: u64,
     refused: VecDeque<Refused>,
-    pings: VecDeque<u64>,
+    /// What `refused` takes.
+    refused_bytes: usize,
+    /// The ping to say next: it asks for all before it.
+    ping: Option<u64>,
     /// The agent said a heartbeat that was not answered yet.
     asked: bool,
     sources: ToldSources,
@@ -188,7 +200,8 @@ impl Session {
             acknowledged: 0,
             acknowledged_said: 0,
             refused: VecDeque::new(),
-            pings: VecDeque::new(),
+            refused_bytes: 0,
+            ping: None,
             asked: false,
             sources: ToldSources::default(),
             listings: Listings::default(),
@@ -281,7 +294,8 @@ impl Session {
         if !facts.is_empty() {
             effects.push(Effect::Observe(facts));
         }
-        if self.last_sequence - self.acknowledged > u64::from(UNACKNOWLEDGED_MAX) {
+        // What the member was not told of yet still takes memory here.
+        if self.last_sequence - self.acknowledged_said > u64::from(UNACKNOWLEDGED_MAX) {
             return Err(Violation::TooManyUnacknowledged);
         }
         Ok(effects)
@@ -316,12 +330,20 @@ impl Session {
 
     /// The writer refused an item.
     pub fn on_refused(&mut self, refused: Refused) {
+        self.refused_bytes += bytes_of(&refused);
         self.refused.push_back(refused);
     }
 
-    /// Another session claims this member: find out whether this one is alive.
+    /// Whether the member takes what it is told more slowly than it causes it: nothing more is to be read from it
+    /// until it has.
+    pub fn is_congested(&self) -> bool {
+        self.refused_bytes >= WAITING_BYTES_MAX
+    }
+
+    /// Another session claims this member: find out whether this one is alive. Nonces grow; the answer to one
+    /// answers all before it, so that only the last of those not said yet is kept.
     pub fn ping(&mut self, nonce: u64) {
-        self.pings.push_back(nonce);
+        self.ping = Some(nonce);
     }
 
     /// The next thing to say, if there is any; call it until it returns `None`.
@@ -334,7 +356,7 @@ impl Session {
     }
 
     fn next_message(&mut self, view: &View, now: u64, asked: bool) -> Option<HubMessage> {
-        if let Some(nonce) = self.pings.pop_front() {
+        if let Some(nonce) = self.ping.take() {
             return Some(HubMessage::Ping(nonce));
         }
         let Phase::Open { welcome, push } = &mut self.phase else {
@@ -344,6 +366,7 @@ impl Session {
             return Some(HubMessage::Welcome(welcome));
         }
         if let Some(refused) = self.refused.pop_front() {
+            self.refused_bytes -= bytes_of(&refused);
             return Some(HubMessage::Refused(refused));
         }
         if self.acknowledged > self.acknowledged_said {
@@ -371,29 +394,44 @@ impl Session {
         })
     }
 
-    /// When to look again, though nothing happens: for a heartbeat, or to give the stream up.
-    pub fn next_deadline(&self) -> u64 {
-        let wait = match self.phase {
-            Phase::AwaitingHello | Phase::Admitting(_) => return self.heard_at + HELLO_WAIT_MILLIS,
-            Phase::Open { .. } => self.said_at + SAY_UNASKED_MILLIS,
-        };
-        let wait = self.sources.waiting_until.unwrap_or(wait).min(wait);
-        wait.min(self.heard_at + SILENCE_MAX_MILLIS)
+    /// When to look again, though nothing happens: for a heartbeat, or to give the stream up. `can_say`: false
+    /// while the member has not taken what was said last, so that there is nothing to do for a heartbeat's sake.
+    pub fn next_deadline(&self, can_say: bool) -> u64 {
+        match self.phase {
+            Phase::AwaitingHello | Phase::Admitting(_) => self.heard_at + HELLO_WAIT_MILLIS,
+            Phase::Open { .. } if !can_say => self.heard_at + SILENCE_MAX_MILLIS,
+            Phase::Open { .. } => {
+                let wait = self.said_at + SAY_UNASKED_MILLIS;
+                let wait = self.sources.waiting_until.unwrap_or(wait).min(wait);
+                wait.min(self.heard_at + SILENCE_MAX_MILLIS)
+            }
+        }
     }
 
-    /// We did not read what it may have said: its silence begins anew.
-    pub fn excuse_silence(&mut self, now: u64) {
-        self.heard_at = now;
+    /// Nothing was read of what it may have said: its silence begins anew if the writer is what holds it up. If it
+    /// is congested, it lives as long as it takes what it is told. Returns its last sign of life.
+    pub fn excuse_silence(&mut self, writer_is_behind: bool, now: u64) -> u64 {
+        if writer_is_behind {
+            self.heard_at = now;
+        } else if self.is_congested() {
+            self.heard_at = self.heard_at.max(self.said_at);
+        }
+        self.heard_at
     }
 
     /// Whether the stream is to be given up.
     pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
-        if now >= self.heard_at + SILENCE_MAX_MILLIS {
-            Err(Violation::Silent)
-        } else {
-            Ok(())
+        match now >= self.heard_at + SILENCE_MAX_MILLIS {
+            true if self.is_congested() => Err(Violation::NotReading),
+            true => Err(Violation::Silent),
+            false => Ok(()),
         }
     }
+}
+
+/// What a refusal takes while it waits.
+fn bytes_of(refused: &Refused) -> usize {
+    size_of::<Refused>() + refused.message.len()
 }
 
 /// What the member was told of the sources.

@@ -22,6 +22,7 @@ struct Rejected {
 pub struct SyncMetrics {
     admitted: Family<Admitted, Counter>,
     rejected: Family<Rejected, Counter>,
+    snapshots_begun: Counter,
     items_pushed: Counter,
     bytes_pushed: Counter,
 }
@@ -40,6 +41,12 @@ impl SyncMetrics {
             "Sessions refused or ended for a reason: other_clusterset, not_a_member, held, membership, \
              not_serving, doubted, new_epoch, protocol",
             metrics.rejected.clone(),
+        );
+        registry.register(
+            "snapshots_begun",
+            "Snapshots begun: for sessions that cannot resume, and again for a member that fell behind the oldest \
+             removal on record",
+            metrics.snapshots_begun.clone(),
         );
         registry.register(
             "items_pushed",
@@ -67,10 +74,14 @@ impl SyncMetrics {
 
     /// A message goes out.
     pub fn sent(&self, message: &HubMessage) {
-        if let HubMessage::Desired { items, .. } = message {
-            self.items_pushed.inc_by(items.len() as u64);
-            self.bytes_pushed
-                .inc_by(items.iter().map(|item| item.len() as u64).sum());
+        match message {
+            HubMessage::Desired { items, .. } => {
+                self.items_pushed.inc_by(items.len() as u64);
+                self.bytes_pushed
+                    .inc_by(items.iter().map(|item| item.len() as u64).sum());
+            }
+            HubMessage::SnapshotBegin { .. } => drop(self.snapshots_begun.inc()),
+            _ => {}
         }
     }
 }

@@ -15,7 +15,7 @@ use proto::v1::{self, sync_server::Sync};
 use shared::{
     identity::Role,
     model::{
-        ClusterId, Clusterset, Cursor, SessionId,
+        ClusterId, Clusterset, Cursor, SessionId, advice,
         sync::{AgentMessage, Hello, MESSAGE_BYTES_MAX},
     },
     tls::{self, PeerIdentity},
@@ -210,7 +210,8 @@ impl SessionStream {
         let expiry = self.expiry();
         let mut more_to_say = true;
         loop {
-            let deadline = self.service.clock.instant(self.machine.next_deadline());
+            let deadline = self.machine.next_deadline(!more_to_say);
+            let deadline = self.service.clock.instant(deadline);
             let step = tokio::select! {
                 biased;
                 () = drain.cancelled() => Err(Status::unavailable("the hub is shutting down: connect again")),
@@ -244,19 +245,21 @@ impl SessionStream {
         }
     }
 
-    /// Whether the writer has kept up with this member; as long as it has not, nothing more is read from it.
-    fn may_read(&self) -> bool {
-        self.effects.len() < EFFECTS_MAX && !self.unacknowledged.is_full()
+    /// Whether the writer is behind this member; as long as it is, nothing more is read from it.
+    fn writer_is_behind(&self) -> bool {
+        self.effects.len() >= EFFECTS_MAX || self.unacknowledged.is_full()
     }
 
-    /// Whether the member is silent. It is not while we do not listen to it: the writer will let go of what it holds
-    /// up, and from then on the member's silence counts.
+    fn may_read(&self) -> bool {
+        !self.writer_is_behind() && !self.machine.is_congested()
+    }
+
+    /// Whether the member is silent. It is not while the writer holds it up: it will let go, and from then on the
+    /// member's silence counts.
     fn check_silence(&mut self) -> Result<(), Status> {
         let now = self.service.clock.now();
-        if !self.may_read() {
-            self.heard_at.store(now, Ordering::Relaxed);
-            self.machine.excuse_silence(now);
-        }
+        let heard_at = self.machine.excuse_silence(self.writer_is_behind(), now);
+        self.heard_at.fetch_max(heard_at, Ordering::Relaxed);
         let silence = self.machine.check_silence(now);
         silence.map_err(|why| Status::unavailable(why.to_string()))
     }
@@ -324,6 +327,8 @@ impl SessionStream {
             SessionEvent::Ping(reply) => {
                 self.next_nonce += 1;
                 self.machine.ping(self.next_nonce);
+                // Those who gave up waiting need no answer: only sessions that live wait here.
+                self.pongs.retain(|(_, reply)| !reply.is_closed());
                 self.pongs.push((self.next_nonce, reply));
             }
         }
@@ -331,7 +336,7 @@ impl SessionStream {
     }
 
     fn answer_holder_pings(&mut self, nonce: u64) {
-        for (_, reply) in self.pongs.extract_if(.., |(asked, _)| *asked == nonce) {
+        for (_, reply) in self.pongs.extract_if(.., |(asked, _)| *asked <= nonce) {
             // Whoever asked may have given up waiting.
             let _ = reply.send(());
         }
@@ -378,7 +383,6 @@ impl SessionStream {
             hello,
             cursor,
             silent_holder: None,
-            tombstone_floor: self.service.view.read().tombstone_floor(),
         };
         loop {
             let answer = self
@@ -442,11 +446,12 @@ impl SessionStream {
             list_properties = welcome.list_properties,
             "admitted"
         );
-        if !admission.unknown_sources.is_empty() {
+        if let Some(unknown) = admission.unknown_sources.first() {
             warn!(
                 clusters = ?admission.unknown_sources,
                 "the cluster holds objects of clusters that are no members here; they stay until those clusters \
-                 join, or `tributary-hub member forget ID` says that they are gone for good"
+                 join, or an operator says that they are gone for good: `{}`",
+                advice::member_forget(unknown)
             );
         }
         self.service.metrics.admitted(welcome.resume);

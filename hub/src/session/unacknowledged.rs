@@ -26,7 +26,7 @@ impl Unacknowledged {
     /// These were read and go to the writer.
     pub(super) fn took(&mut self, observations: &[Observation]) {
         let Some(last) = observations.last() else { return };
-        let bytes = observations.iter().map(fact_bytes).sum::<usize>();
+        let bytes = observations.iter().map(bytes_of).sum::<usize>();
         self.bytes += bytes;
         self.messages.push_back(Message {
             last_sequence: last.sequence,
@@ -50,10 +50,11 @@ impl Unacknowledged {
     }
 }
 
-fn fact_bytes(observation: &Observation) -> usize {
+fn bytes_of(observation: &Observation) -> usize {
     match &observation.item {
         ObservedItem::Fact(fact) => fact.bytes.len(),
-        ObservedItem::ListingCompleted(_) | ObservedItem::Invalid(_) => 0,
+        ObservedItem::Invalid(refused) => refused.message.len(),
+        ObservedItem::ListingCompleted(_) => 0,
     }
 }
 
@@ -61,7 +62,10 @@ fn fact_bytes(observation: &Observation) -> usize {
 mod tests {
     use bytes::Bytes;
     use shared::{
-        model::{EncodedFact, Fact},
+        model::{
+            EncodedFact, Fact,
+            sync::{RefusalReason, Refused},
+        },
         wire,
     };
 
@@ -91,6 +95,20 @@ mod tests {
             "a message counts until all of it is durable"
         );
         unacknowledged.acknowledged(2);
+        assert!(!unacknowledged.is_full());
+    }
+
+    #[test]
+    fn what_is_to_be_refused_waits_for_the_writer_as_facts_do() {
+        let mut unacknowledged = Unacknowledged::default();
+        let item = ObservedItem::Invalid(Refused {
+            sequence: 1,
+            reason: RefusalReason::Invalid,
+            message: "x".repeat(UNACKNOWLEDGED_BYTES_MAX).into(),
+        });
+        unacknowledged.took(&[Observation { sequence: 1, item }]);
+        assert!(unacknowledged.is_full());
+        unacknowledged.acknowledged(1);
         assert!(!unacknowledged.is_full());
     }
 

@@ -42,6 +42,16 @@ pub enum ChangePosition {
     Change((Revision, Arc<DerivedKey>)),
 }
 
+impl ChangePosition {
+    /// The last revision of which everything was read.
+    pub fn whole(&self) -> Revision {
+        match self {
+            Self::Revision(revision) => *revision,
+            Self::Change((revision, _)) => Revision(revision.0 - 1),
+        }
+    }
+}
+
 /// A source, and since when it is so.
 #[derive(Debug, Clone)]
 struct SourceEntry {
@@ -121,7 +131,7 @@ impl View {
         self.head
     }
 
-    /// A cursor older than this cannot be resumed: tombstones after it have been dropped.
+    /// Tombstones up to this revision have been dropped: who has read less may have missed a removal.
     pub fn tombstone_floor(&self) -> Revision {
         self.tombstone_floor
     }

@@ -2,7 +2,7 @@
 //! The decisions of docs/design.md, sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
 use shared::model::{
-    ChainHash, ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId,
+    ChainHash, ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId, advice,
     sync::{CHUNK_BYTES, Hello, PROTOCOL_VERSION, Welcome},
 };
 
@@ -29,8 +29,6 @@ pub struct AdmitRequest {
     pub cursor: CursorCheck,
     /// The holder that did not answer a ping.
     pub silent_holder: Option<SessionId>,
-    /// A resumable cursor must not be older than this.
-    pub tombstone_floor: shared::model::Revision,
 }
 
 /// What the log says of a cursor.
@@ -208,8 +206,9 @@ impl Core {
         if exports_match {
             self.mark_listed(cluster);
         }
+        // The state is never behind what is published: what it still remembers the view does too.
         let resume = hello.cursor.filter(|cursor| {
-            request.cursor == CursorCheck::OnHistory && cursor.revision >= request.tombstone_floor
+            request.cursor == CursorCheck::OnHistory && self.state.can_resume_from(cursor.revision)
         });
         let welcome = Welcome {
             protocol_version: PROTOCOL_VERSION,
@@ -265,8 +264,9 @@ fn doubted(cluster: &ClusterId) -> String {
         "cluster {cluster} says for the second time within {} minutes that this hub's log was rewound or is of an \
          older epoch, and was believed the first time. Restart its agent: it then asks for a snapshot. If it goes \
          on, somebody else has its certificate, or the agent is broken: \
-         `tributary-hub member evict {cluster}` shuts it out",
-        claims::MINT_INTERVAL_MILLIS / 60_000
+         `{}` shuts it out",
+        claims::MINT_INTERVAL_MILLIS / 60_000,
+        advice::member_evict(cluster)
     )
 }
 
@@ -274,7 +274,8 @@ fn impossible(cluster: &ClusterId, epoch: Epoch) -> String {
     format!(
         "cluster {cluster} says that it knows epoch {epoch}, which no hub can have minted. Remove the annotation of \
          its Lease tributary-agent that says so and restart its agent; if that does not help, somebody else has its \
-         certificate: `tributary-hub member evict {cluster}` shuts it out"
+         certificate: `{}` shuts it out",
+        advice::member_evict(cluster)
     )
 }
 

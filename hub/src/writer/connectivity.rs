@@ -120,7 +120,9 @@ mod tests {
         assert_eq!(transition(SourceState::Live, 3_000), Some(Connectivity::Suspect));
         assert_eq!(transition(SourceState::Suspect, 3_000), None);
         assert_eq!(transition(SourceState::Suspect, 9_000), Some(Connectivity::Lost));
-        assert_eq!(transition(SourceState::Lost, 100), Some(Connectivity::Live));
+        assert_eq!(transition(SourceState::Suspect, 2_999), Some(Connectivity::Live));
+        assert_eq!(transition(SourceState::Lost, 2_999), Some(Connectivity::Live));
+        assert_eq!(transition(SourceState::Lost, 3_000), None);
         assert_eq!(transition(SourceState::Evicted, 0), None);
     }
 
@@ -153,7 +155,11 @@ mod tests {
         heard.heard(&east, 400);
         heard.tick(500);
         heard.tick(60_000);
-        assert!(heard.silence(&east, 60_000) < SUSPECT_AFTER_MILLIS);
+        assert_eq!(
+            heard.silence(&east, 60_000),
+            100 + TICK_MILLIS,
+            "as before, and one tick"
+        );
         assert_eq!(
             heard.silence(&ClusterId::new("west").unwrap(), 60_000),
             2 * TICK_MILLIS

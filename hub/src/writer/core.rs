@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     model::{
-        ChainHash, ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup, Revision, SessionId, UnixMillis,
+        ChainHash, ClusterId, ConflictReason, Cursor, Epoch, Fact, FactKey, ListingGroup, Revision,
+        SessionId, UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
         },
@@ -17,6 +18,7 @@ use shared::{
 use super::{
     admission::{AdmitRequest, Holder},
     claims::Claims,
+    conflicts::OpenConflicts,
     connectivity::Heard,
 };
 use crate::{
@@ -28,6 +30,10 @@ use crate::{
 
 /// Names one question of the shell, so that the answer finds its way back.
 pub type Token = u64;
+
+/// Says for people what the events of an operator's decision mean in the state on which it is decided; the writer
+/// does not know the words.
+pub type Describe = fn(&State, &Command, &[Draft]) -> Vec<String>;
 
 /// Something the writer is asked.
 #[derive(Debug)]
@@ -73,6 +79,8 @@ pub enum Request {
         command: Command,
         /// False: a dry run.
         confirm: bool,
+        /// What is to be said of it.
+        describe: Describe,
     },
 }
 
@@ -115,6 +123,8 @@ pub struct Operated {
     pub revision: Option<Revision>,
     /// The kinds of facts it led or would lead to.
     pub kinds: Vec<&'static str>,
+    /// What the decision does, for people.
+    pub effects: Vec<String>,
 }
 
 /// What a batch did, to be released when it is durable.
@@ -159,6 +169,7 @@ pub struct Core {
     pub(super) heard: Heard,
     pub(super) last_session: SessionId,
     pub(super) claims: Claims,
+    conflicts: OpenConflicts,
     pub(super) must_mint: Option<Epoch>,
     pub(super) not_serving: Option<String>,
     pub(super) batch: Batch,
@@ -179,6 +190,10 @@ pub struct Options {
 impl Core {
     /// A core over a replayed state; `now` is monotonic milliseconds.
     pub fn new(state: State, head: Cursor, recorded_at: UnixMillis, options: Options, now: u64) -> Self {
+        let mut conflicts = OpenConflicts::default();
+        for (key, derived) in state.all_derived() {
+            conflicts.changed(key, Some(&derived.content));
+        }
         Self {
             state,
             head,
@@ -189,6 +204,7 @@ impl Core {
             heard: Heard::new(now),
             last_session: SessionId(0),
             claims: Claims::default(),
+            conflicts,
             must_mint: None,
             not_serving: None,
             batch: Batch {
@@ -222,6 +238,11 @@ impl Core {
     /// The clusters that are listed in this process's life.
     pub fn listed(&self) -> &BTreeSet<ClusterId> {
         &self.listed
+    }
+
+    /// How many exports are in conflict for a reason.
+    pub fn open_conflicts(&self, reason: ConflictReason) -> u64 {
+        self.conflicts.count(reason)
     }
 
     /// The position after everything that was applied.
@@ -274,7 +295,8 @@ impl Core {
                 token,
                 command,
                 confirm,
-            } => self.operate(token, &command, confirm),
+                describe,
+            } => self.operate(token, &command, confirm, describe),
         }
     }
 
@@ -396,31 +418,33 @@ impl Core {
         }
     }
 
-    fn operate(&mut self, token: Token, command: &Command, confirm: bool) {
+    fn operate(&mut self, token: Token, command: &Command, confirm: bool, describe: Describe) {
         let outcome = match fold::decide(&self.state, command) {
             Err(rejection) => Err(rejection),
             Ok(drafts) => {
                 let kinds = drafts.iter().map(kind).collect();
+                let effects = describe(&self.state, command, &drafts);
                 let before = self.head.revision;
                 if confirm {
                     self.record(drafts);
                     self.drop_former_members();
                 }
                 let revision = (self.head.revision > before).then_some(self.head.revision);
-                Ok(Operated { revision, kinds })
+                Ok(Operated {
+                    revision,
+                    kinds,
+                    effects,
+                })
             }
         };
         self.batch.replies.push(Reply::Operated(token, outcome));
     }
 
-    /// Ends the sessions of clusters that are no members any more.
+    /// What is remembered of a member beside the state ends with its membership, whether it is connected or not.
     fn drop_former_members(&mut self) {
-        let former: Vec<ClusterId> = self
-            .sessions
-            .keys()
-            .filter(|cluster| self.state.current_member(cluster).is_none())
-            .cloned()
-            .collect();
+        let members = self.state.members().iter();
+        let former = members.filter(|(_, member)| !member.is_current());
+        let former: Vec<ClusterId> = former.map(|(cluster, _)| cluster.clone()).collect();
         for cluster in former {
             if let Some(open) = self.sessions.remove(&cluster) {
                 let why = format!("{cluster} is no member of this clusterset any more");
@@ -428,6 +452,7 @@ impl Core {
             }
             self.listed.remove(&cluster);
             self.heard.forget(&cluster);
+            self.claims.withdrawn(&cluster);
         }
     }
 
@@ -452,6 +477,9 @@ impl Core {
             };
             self.sources_changed |= concerns_sources(&event.fact.fact);
             let changes = fold::apply(&mut self.state, &event);
+            for change in &changes {
+                self.conflicts.changed(&change.key, change.content.as_ref());
+            }
             self.batch.payload_bytes += payload.len();
             self.batch.events.push((self.head.hash, payload));
             self.batch

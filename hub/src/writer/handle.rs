@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     connectivity::TICK_MILLIS,
-    core::{Core, NotAdmitted, Operated, Request},
+    core::{Core, Describe, NotAdmitted, Operated, Request},
 };
 use crate::{
     fold::{Command, Rejection},
@@ -79,6 +79,7 @@ pub(super) enum Work {
     Operate {
         command: Command,
         confirm: bool,
+        describe: Describe,
         reply: oneshot::Sender<Result<Operated, Rejection>>,
     },
     Query(Query),
@@ -124,16 +125,18 @@ impl WriterHandle {
         Ok(answer)
     }
 
-    /// Carries out an operator's decision, or tries it.
+    /// Carries out an operator's decision, or tries it, and has it described.
     pub async fn operate(
         &self,
         command: Command,
         confirm: bool,
+        describe: Describe,
     ) -> Result<Result<Operated, Rejection>, Gone> {
         let (reply, answer) = oneshot::channel();
         self.send(Work::Operate {
             command,
             confirm,
+            describe,
             reply,
         })
         .await?;

@@ -6,6 +6,7 @@
 
 mod admission;
 mod claims;
+mod conflicts;
 mod connectivity;
 mod core;
 mod handle;
@@ -15,7 +16,7 @@ pub use self::{
     admission::{AdmitRequest, CursorCheck, Holder},
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS, TICK_MILLIS},
-    core::{Batch, Core, NotAdmitted, Operated, Options, Reply, Request, Token, publication},
+    core::{Batch, Core, Describe, NotAdmitted, Operated, Options, Reply, Request, Token, publication},
     handle::{Gone, Room, SessionEvent, SessionSink, WriterHandle},
     thread::{Writer, WriterError, view_of},
 };

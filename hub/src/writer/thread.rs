@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, thread};
 
 use shared::{
-    model::{ChainHash, Cursor, SessionId},
+    model::{ChainHash, Cursor, SessionId, sync::Source},
     process::random,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -176,6 +176,7 @@ impl Writer {
             Work::Operate {
                 command,
                 confirm,
+                describe,
                 reply,
             } => {
                 let token = self.token();
@@ -184,6 +185,7 @@ impl Writer {
                     token,
                     command,
                     confirm,
+                    describe,
                 });
             }
             Work::PingHolder { session, reply } => self.pings.push((session, reply)),
@@ -226,6 +228,7 @@ impl Writer {
             );
             return Err(LogError::Refused(what).into());
         }
+        self.measure(batch.sources.as_deref());
         publish(&self.view, self.durable, batch.publications, batch.sources);
         self.answer(batch.replies);
         for (session, reply) in std::mem::take(&mut self.pings) {
@@ -238,6 +241,14 @@ impl Writer {
             query(&self.core);
         }
         Ok(())
+    }
+
+    /// What is durable now, as gauges; `sources` are all there are, if any of them changed.
+    fn measure(&self, sources: Option<&[Source]>) {
+        if let Some(sources) = sources {
+            self.metrics.members(sources);
+        }
+        self.metrics.conflicts(|reason| self.core.open_conflicts(reason));
     }
 
     fn append(&mut self, events: Vec<(ChainHash, Vec<u8>)>) -> Result<(), WriterError> {
@@ -354,7 +365,13 @@ impl Writer {
         self.commit()?;
         if self.durable.revision.0 > self.snapshot_at {
             let rows = wire::snapshot::rows(self.core.state().clone());
-            self.log.write_snapshot_and_wait(self.durable, Box::new(rows))?;
+            match self.log.write_snapshot_and_wait(self.durable, Box::new(rows)) {
+                // Such as while another is being written: everything is durable without it.
+                Err(LogError::Refused(why)) => {
+                    tracing::info!(%why, "stops without a snapshot; starting takes longer")
+                }
+                written => written?,
+            }
         }
         Ok(())
     }
@@ -386,12 +403,7 @@ pub fn view_of(state: &State, head: Cursor) -> View {
     view
 }
 
-fn publish(
-    view: &SharedView,
-    head: Cursor,
-    publications: Vec<Publication>,
-    sources: Option<Vec<shared::model::sync::Source>>,
-) {
+fn publish(view: &SharedView, head: Cursor, publications: Vec<Publication>, sources: Option<Vec<Source>>) {
     let unchanged = publications.is_empty() && sources.is_none() && view.read().head() == head;
     if !unchanged {
         view.publish(head, publications, sources, TOMBSTONES_MAX);

@@ -1,6 +1,7 @@
 //! The domain's vocabulary: identities, log positions, facts, derived objects, messages and limits.
 //! Pure values only; it never does IO, reads a clock, or knows protobuf, Kubernetes or serde.
 
+pub mod advice;
 pub mod derived_name;
 pub mod digest;
 pub mod endpoint;

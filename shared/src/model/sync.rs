@@ -259,6 +259,28 @@ pub enum SourceState {
 }
 
 impl SourceState {
+    /// All six, in order.
+    pub const ALL: [Self; 6] = [
+        Self::Live,
+        Self::Suspect,
+        Self::Lost,
+        Self::Left,
+        Self::Evicted,
+        Self::Forgotten,
+    ];
+
+    /// The state in a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Suspect => "suspect",
+            Self::Lost => "lost",
+            Self::Left => "left",
+            Self::Evicted => "evicted",
+            Self::Forgotten => "forgotten",
+        }
+    }
+
     /// True when nothing of this source is to be waited for: what came from it may be deleted.
     pub fn is_gone(self) -> bool {
         matches!(self, Self::Left | Self::Evicted | Self::Forgotten)

@@ -1,6 +1,7 @@
 //! Generators of model values for property tests: every value that they give keeps the rules of
-//! `model::validate`, and every kind and option comes up. For tests only.
+//! `model::validate`, and every kind and option comes up. `advice`: the commands that messages print. For tests only.
 
+pub mod advice;
 pub mod desired;
 pub mod fact;
 pub mod message;

@@ -33,6 +33,7 @@ const EDGES: &[Edge] = &[
             // The services and clients that carry whole messages, and ask the conversions for the rest.
             "hub/src/session/serve.rs",
             "hub/src/inspect/",
+            "hub/src/membership/",
             "hub/src/operate/",
             "hub/src/hub.rs",
             "hub/src/run.rs",

@@ -1,6 +1,8 @@
-//! Owns: the laws of the source tree that a compiler does not check: pure rooms, edges, sizes, openings.
+//! Owns: the laws of the source tree that a compiler does not check: pure rooms, edges, sizes, openings,
+//! and where the commands that messages advise are written.
 //! Never: judges behaviour; it reads text only.
 
+mod advice;
 mod edges;
 mod purity;
 mod shape;
@@ -10,6 +12,7 @@ use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = purity::trials();
+    trials.extend(advice::trials());
     trials.extend(edges::trials());
     trials.extend(shape::trials());
     trials.extend(source::trials());

@@ -54,6 +54,10 @@ const ROOMS: &[Room] = &[
         may_name: &[],
     },
     Room {
+        path: "hub/src/writer/conflicts.rs",
+        may_name: &["crate::fold"],
+    },
+    Room {
         path: "hub/src/writer/connectivity.rs",
         may_name: &["crate::fold"],
     },

@@ -67,7 +67,7 @@ fn the_first_hello_of_an_id_is_a_join_and_later_ones_are_nothing() {
 fn an_unknown_key_is_refused_with_the_command_that_admits_it() {
     let world = given_members(&[]).after(admit("east", 1, "a"));
     let advice = format!(
-        "tributary-hub member rekey east --key-fingerprint {} --confirm",
+        "tributary-hub member rekey east --key-fingerprint {} --hub",
         key(2)
     );
     let rejection = world.when(admit("east", 2, "a")).then_rejected();
@@ -83,7 +83,7 @@ fn a_changed_fingerprint_is_refused_until_admitted_and_then_begins_an_incarnatio
         .after(admit("east", 1, "a"))
         .and("east", exported(export(1)));
     let rejection = world.when(admit("east", 1, "b")).then_rejected();
-    let advice = "tributary-hub member rekey east --cluster-fingerprint b --confirm";
+    let advice = "tributary-hub member rekey east --cluster-fingerprint b --hub";
     refused_admission(rejection, AdmissionRefusal::ClusterFingerprintChanged, advice);
 
     let world = world.after(rekey("east", None, Some("b")));

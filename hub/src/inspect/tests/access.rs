@@ -62,16 +62,16 @@ fn a_refusal_says_whose_certificate_it_is() {
 #[tokio::test]
 async fn every_method_refuses_another_clusterset_and_a_connection_without_a_peer() {
     let world = World::new();
-    let inspection = &world.inspection;
+    let (inspection, membership) = (&world.inspection, &world.membership);
     let stranger = || peer("spiffe://example.org/clusterset/other/operator/mallory", KEY);
     macro_rules! refused {
-        ($service:ident, $method:ident, $message:expr) => {
-            let status = $service::$method(inspection, by($message, stranger()))
+        ($service:ident, $of:expr, $method:ident, $message:expr) => {
+            let status = $service::$method($of, by($message, stranger()))
                 .await
                 .err()
                 .expect("refused");
             assert_eq!(status.code(), Code::PermissionDenied, "{status}");
-            let bare = $service::$method(inspection, tonic::Request::new($message))
+            let bare = $service::$method($of, tonic::Request::new($message))
                 .await
                 .err()
                 .expect("refused");
@@ -81,21 +81,21 @@ async fn every_method_refuses_another_clusterset_and_a_connection_without_a_peer
                 message.clusterset.push_str("other");
                 message
             };
-            let status = $service::$method(inspection, by_alice(named))
+            let status = $service::$method($of, by_alice(named))
                 .await
                 .err()
                 .expect("refused");
             assert_eq!(status.code(), Code::PermissionDenied, "{status}");
         };
     }
-    refused!(EventLog, list, v1::ListEventsRequest::default());
-    refused!(EventLog, watch, v1::WatchEventsRequest::default());
-    refused!(StateService, get, v1::GetStateRequest::default());
-    refused!(StateService, explain, v1::ExplainRequest::default());
-    refused!(Membership, list, v1::ListMembersRequest::default());
-    refused!(Membership, rekey, v1::RekeyMemberRequest::default());
-    refused!(Membership, evict, v1::EvictMemberRequest::default());
-    refused!(Membership, forget, v1::ForgetMemberRequest::default());
+    refused!(EventLog, inspection, list, v1::ListEventsRequest::default());
+    refused!(EventLog, inspection, watch, v1::WatchEventsRequest::default());
+    refused!(StateService, inspection, get, v1::GetStateRequest::default());
+    refused!(StateService, inspection, explain, v1::ExplainRequest::default());
+    refused!(Membership, membership, list, v1::ListMembersRequest::default());
+    refused!(Membership, membership, rekey, v1::RekeyMemberRequest::default());
+    refused!(Membership, membership, evict, v1::EvictMemberRequest::default());
+    refused!(Membership, membership, forget, v1::ForgetMemberRequest::default());
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn a_member_reads_and_does_not_decide() {
         confirm: true,
         ..Default::default()
     };
-    let status = world.inspection.evict(by_east(evict)).await.expect_err("refused");
+    let status = world.membership.evict(by_east(evict)).await.expect_err("refused");
     assert_eq!(status.code(), Code::PermissionDenied);
     assert!(status.message().contains("cluster/east"), "{status}");
     assert_eq!(world.head(), head, "nothing was recorded");
@@ -123,7 +123,7 @@ async fn a_member_that_was_evicted_reads_no_more_with_its_key() {
         confirm: true,
         ..Default::default()
     };
-    world.inspection.evict(by_alice(evict)).await.expect("evicted");
+    world.membership.evict(by_alice(evict)).await.expect("evicted");
     let get = |key| {
         let east = peer("spiffe://example.org/clusterset/default/cluster/east", key);
         world.inspection.get(by(v1::GetStateRequest::default(), east))

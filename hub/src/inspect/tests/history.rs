@@ -240,7 +240,7 @@ async fn a_members_watch_ends_with_its_membership() {
         confirm: true,
         ..Default::default()
     };
-    world.inspection.evict(by_alice(evict)).await.expect("evicted");
+    world.membership.evict(by_alice(evict)).await.expect("evicted");
     assert_eq!(next(&mut events).await.kind, "member_evicted");
     let status = events.next().await.expect("a last word").expect_err("the end");
     assert_eq!(status.code(), Code::PermissionDenied);

@@ -2,6 +2,5 @@
 
 mod access;
 mod history;
-mod members;
 mod present;
-mod world;
+pub(crate) mod world;

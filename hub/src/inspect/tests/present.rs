@@ -196,3 +196,22 @@ async fn why_there_is_no_import_is_answered_and_a_bad_name_refused() {
         .expect_err("refused");
     assert_eq!(status.code(), Code::InvalidArgument);
 }
+
+#[tokio::test]
+async fn exports_in_conflict_are_counted_until_it_is_settled() {
+    let (world, ..) = World::with_two_members().await;
+    let count = || {
+        let count = |core: &crate::writer::Core| core.open_conflicts(shared::model::ConflictReason::Port);
+        world.hub.writer.query(count)
+    };
+    assert_eq!(count().await, Ok(2), "shop/cart has other ports in west");
+    let evict = proto::v1::EvictMemberRequest {
+        cluster: "west".into(),
+        confirm: true,
+        ..Default::default()
+    };
+    proto::v1::membership_server::Membership::evict(&world.membership, by_alice(evict))
+        .await
+        .expect("evicted");
+    assert_eq!(count().await, Ok(0));
+}

@@ -7,8 +7,8 @@ use shared::{
     identity::Identity,
     model::{
         ClusterId, Clusterset, Endpoint, EndpointPort, EndpointSlice, Epoch, Export, Fact, IpFamily,
-        KeyFingerprint, Protocol, Revision, ServiceKey, ServicePolicies, ServicePort, ServiceType,
-        SessionAffinity, SessionId, SliceKey, UnixMillis,
+        KeyFingerprint, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
+        SessionId, SliceKey, UnixMillis,
         sync::{Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
     },
     tls::PeerIdentity,
@@ -23,21 +23,22 @@ use crate::{
     hub::{Hub, HubMetrics},
     inspect::Inspection,
     log::{MemoryDisk, MemoryLog},
+    membership::MembershipService,
     writer::{self, AdmitRequest, CursorCheck, Options, SessionEvent, SessionSink},
 };
 
-pub(super) const EAST_KEY: KeyFingerprint = KeyFingerprint([0xea; 32]);
-pub(super) const WEST_KEY: KeyFingerprint = KeyFingerprint([0x3e; 32]);
+pub(crate) const EAST_KEY: KeyFingerprint = KeyFingerprint([0xea; 32]);
+pub(crate) const WEST_KEY: KeyFingerprint = KeyFingerprint([0x3e; 32]);
 
-pub(super) fn clusterset() -> Clusterset {
+pub(crate) fn clusterset() -> Clusterset {
     Clusterset::new("example.org", "default").expect("valid")
 }
 
-pub(super) fn cluster(id: &str) -> ClusterId {
+pub(crate) fn cluster(id: &str) -> ClusterId {
     ClusterId::new(id).expect("valid")
 }
 
-pub(super) fn peer(uri: &str, key: KeyFingerprint) -> PeerIdentity {
+pub(crate) fn peer(uri: &str, key: KeyFingerprint) -> PeerIdentity {
     let identity = Identity::parse(uri).expect("an identity");
     PeerIdentity {
         identity,
@@ -48,34 +49,35 @@ pub(super) fn peer(uri: &str, key: KeyFingerprint) -> PeerIdentity {
 }
 
 /// A request that arrived over a connection of this peer.
-pub(super) fn by<T>(message: T, peer: PeerIdentity) -> Request<T> {
+pub(crate) fn by<T>(message: T, peer: PeerIdentity) -> Request<T> {
     let mut request = Request::new(message);
     request.extensions_mut().insert(Arc::new(peer));
     request
 }
 
 /// A request of the operator alice.
-pub(super) fn by_alice<T>(message: T) -> Request<T> {
+pub(crate) fn by_alice<T>(message: T) -> Request<T> {
     let uri = "spiffe://example.org/clusterset/default/operator/alice";
     by(message, peer(uri, KeyFingerprint([0xa1; 32])))
 }
 
 /// A request of the member east.
-pub(super) fn by_east<T>(message: T) -> Request<T> {
+pub(crate) fn by_east<T>(message: T) -> Request<T> {
     by(
         message,
         peer("spiffe://example.org/clusterset/default/cluster/east", EAST_KEY),
     )
 }
 
-pub(super) struct World {
+pub(crate) struct World {
     pub hub: Hub,
     pub inspection: Inspection,
+    pub membership: MembershipService,
     pub drain: CancellationToken,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let epoch = Epoch::default().next(UnixMillis(1_000), 7);
         let log = MemoryLog::open(&MemoryDisk::default(), &clusterset(), epoch).expect("opened");
         let options = Options {
@@ -95,15 +97,17 @@ impl World {
             counts,
             drain.clone(),
         );
+        let membership = MembershipService::new(inspection.clone(), hub.writer.clone());
         Self {
             hub,
             inspection,
+            membership,
             drain,
         }
     }
 
     /// East and west are members; both export shop/cart with different ports, east first; east alone shop/web.
-    pub(super) async fn with_two_members() -> (Self, Member, Member) {
+    pub(crate) async fn with_two_members() -> (Self, Member, Member) {
         let world = Self::new();
         let mut east = world.join("east", EAST_KEY).await;
         let mut west = world.join("west", WEST_KEY).await;
@@ -121,7 +125,7 @@ impl World {
         (world, east, west)
     }
 
-    pub(super) async fn join(&self, id: &str, key: KeyFingerprint) -> Member {
+    pub(crate) async fn join(&self, id: &str, key: KeyFingerprint) -> Member {
         let (sender, events) = mpsc::unbounded_channel();
         let sink = SessionSink {
             cluster: cluster(id),
@@ -148,7 +152,6 @@ impl World {
             hello,
             cursor: CursorCheck::Absent,
             silent_holder: None,
-            tombstone_floor: Revision(0),
         };
         let admitted = self
             .hub
@@ -166,13 +169,13 @@ impl World {
         }
     }
 
-    pub(super) fn head(&self) -> u64 {
+    pub(crate) fn head(&self) -> u64 {
         self.hub.view.read().head().revision.0
     }
 }
 
 /// A member's open session.
-pub(super) struct Member {
+pub(crate) struct Member {
     pub cluster: ClusterId,
     session: SessionId,
     writer: writer::WriterHandle,
@@ -182,7 +185,7 @@ pub(super) struct Member {
 
 impl Member {
     /// Reports facts and waits until they are durable.
-    pub(super) async fn report(&mut self, facts: Vec<Fact>) {
+    pub(crate) async fn report(&mut self, facts: Vec<Fact>) {
         let observations = facts.iter().map(|fact| {
             self.sequence += 1;
             Observation {
@@ -207,11 +210,11 @@ impl Member {
     }
 }
 
-pub(super) fn service(namespace: &str, name: &str) -> ServiceKey {
+pub(crate) fn service(namespace: &str, name: &str) -> ServiceKey {
     ServiceKey::new(namespace, name).expect("valid")
 }
 
-pub(super) fn export(namespace: &str, name: &str, created_at_seconds: u64, port: u16) -> Fact {
+pub(crate) fn export(namespace: &str, name: &str, created_at_seconds: u64, port: u16) -> Fact {
     let port = ServicePort {
         name: "http".into(),
         protocol: Protocol::Tcp,
@@ -237,7 +240,7 @@ pub(super) fn export(namespace: &str, name: &str, created_at_seconds: u64, port:
     }))
 }
 
-pub(super) fn slice(namespace: &str, name: &str, slice: &str, addresses: &[&str]) -> Fact {
+pub(crate) fn slice(namespace: &str, name: &str, slice: &str, addresses: &[&str]) -> Fact {
     let endpoint = |address: &&str| Endpoint {
         addresses: vec![address.parse().expect("an address")],
         ready: Some(true),

@@ -245,9 +245,105 @@ fn the_window_of_unacknowledged_observations_holds() {
         )
         .expect("within the window");
     session.on_acknowledged(2);
+    say_all(&mut session, &View::default(), 0);
     let full: Vec<_> = (3..next + 2).map(|n| removal(n, "a")).collect();
     let again = session.on_message(AgentMessage::Observations(full), 0);
     assert!(again.is_ok(), "what was acknowledged makes room");
+}
+
+/// The answers to a member that reads nothing wait here, and so they count.
+#[test]
+fn what_the_member_was_not_told_is_unacknowledged() {
+    let mut session = open(false);
+    let bound = u64::from(UNACKNOWLEDGED_MAX);
+    let send = |session: &mut Session, sequences: std::ops::RangeInclusive<u64>| {
+        let observations = sequences.map(|sequence| removal(sequence, "a")).collect();
+        let sent = session.on_message(AgentMessage::Observations(observations), 0);
+        session.on_acknowledged(bound);
+        sent
+    };
+    assert!(send(&mut session, 1..=bound).is_ok());
+    let unread = send(&mut session, bound + 1..=bound + 1);
+    assert_eq!(unread, Err(Violation::TooManyUnacknowledged));
+}
+
+fn refused(sequence: u64, bytes: usize) -> Refused {
+    Refused {
+        sequence,
+        reason: RefusalReason::Invalid,
+        message: "x".repeat(bytes).into(),
+    }
+}
+
+#[test]
+fn a_member_that_does_not_take_its_refusals_is_read_from_again_when_it_has() {
+    let (mut session, view) = (open(false), View::default());
+    say_all(&mut session, &view, 0);
+    session.on_refused(refused(1, WAITING_BYTES_MAX / 2));
+    assert!(!session.is_congested());
+    session.on_refused(refused(2, WAITING_BYTES_MAX / 2));
+    assert!(session.is_congested());
+    assert!(matches!(session.poll(&view, 0), Some(HubMessage::Refused(_))));
+    assert!(!session.is_congested(), "one of them went");
+    say_all(&mut session, &view, 0);
+    for sequence in 3..=4 {
+        session.on_refused(refused(sequence, WAITING_BYTES_MAX / 2));
+    }
+    assert!(session.is_congested(), "what went does not count any more");
+}
+
+#[test]
+fn many_small_refusals_congest_as_well() {
+    let mut session = open(false);
+    let bound = WAITING_BYTES_MAX / size_of::<Refused>();
+    let until = (1..).find(|&sequence| {
+        session.on_refused(refused(sequence, 0));
+        session.is_congested()
+    });
+    assert_eq!(until, Some(bound as u64));
+}
+
+/// It is not read from: what it takes is all that can be seen of it.
+#[test]
+fn a_congested_member_lives_as_long_as_it_takes_what_it_is_told() {
+    let (mut session, view) = (open(false), View::default());
+    say_all(&mut session, &view, 0);
+    for sequence in 1..=3 {
+        session.on_refused(refused(sequence, WAITING_BYTES_MAX));
+    }
+    assert!(session.poll(&view, 4_000).is_some() && session.is_congested());
+    assert_eq!(session.excuse_silence(false, SILENCE_MAX_MILLIS), 4_000);
+    assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Ok(()));
+    let later = 4_000 + SILENCE_MAX_MILLIS;
+    session.excuse_silence(false, later);
+    assert_eq!(session.check_silence(later), Err(Violation::NotReading));
+}
+
+#[test]
+fn a_member_that_takes_what_it_is_told_and_says_nothing_is_silent_all_the_same() {
+    let (mut session, view) = (open(false), View::default());
+    assert!(!say_all(&mut session, &view, 4_000).is_empty());
+    assert_eq!(session.excuse_silence(false, SILENCE_MAX_MILLIS), 0);
+    let silent = session.check_silence(SILENCE_MAX_MILLIS);
+    assert_eq!(silent, Err(Violation::Silent));
+}
+
+/// Else the hub would turn in a circle for a member that reads nothing.
+#[test]
+fn no_heartbeat_is_due_while_nothing_can_be_said() {
+    let (mut session, view) = (open(false), View::default());
+    say_all(&mut session, &view, 0);
+    session.heard_at = 5_000;
+    assert_eq!(session.next_deadline(true), SAY_UNASKED_MILLIS);
+    assert_eq!(session.next_deadline(false), 5_000 + SILENCE_MAX_MILLIS);
+}
+
+#[test]
+fn of_the_pings_that_could_not_be_said_the_last_is_kept() {
+    let (mut session, view) = (open(false), View::default());
+    (1..=1_000).for_each(|nonce| session.ping(nonce));
+    assert_eq!(session.poll(&view, 0), Some(HubMessage::Ping(1_000)));
+    assert!(!matches!(session.poll(&view, 0), Some(HubMessage::Ping(_))));
 }
 
 #[test]
@@ -308,7 +404,7 @@ fn sources_are_told_only_after_what_was_recorded_with_them() {
             .any(|message| matches!(message, HubMessage::SourcesChanged(_)))
     );
     // News that follow the last ones closely are gathered.
-    assert_eq!(session.next_deadline(), SOURCES_GATHER_MILLIS);
+    assert_eq!(session.next_deadline(true), SOURCES_GATHER_MILLIS);
     let said = say_all(&mut session, &view, SOURCES_GATHER_MILLIS);
     assert_eq!(said.last(), Some(&HubMessage::SourcesChanged(vec![source(true)])));
 }
@@ -353,15 +449,15 @@ fn a_heartbeat_of_the_agent_is_answered_after_a_silence() {
 #[test]
 fn heartbeats_fill_the_silence_and_silence_ends_the_session() {
     let waiting = Session::new(member(), 50);
-    assert_eq!(waiting.next_deadline(), 50 + HELLO_WAIT_MILLIS);
+    assert_eq!(waiting.next_deadline(true), 50 + HELLO_WAIT_MILLIS);
     let (mut session, view) = (open(false), View::default());
     say_all(&mut session, &view, 0);
-    assert_eq!(session.next_deadline(), SAY_UNASKED_MILLIS);
+    assert_eq!(session.next_deadline(true), SAY_UNASKED_MILLIS);
     let said = say_all(&mut session, &view, SAY_UNASKED_MILLIS);
     assert!(matches!(said[..], [HubMessage::Heartbeat(_)]));
     // However busy the hub is in speaking, it gives up an agent that says nothing.
     session.said_at = SILENCE_MAX_MILLIS;
-    assert_eq!(session.next_deadline(), SILENCE_MAX_MILLIS);
+    assert_eq!(session.next_deadline(true), SILENCE_MAX_MILLIS);
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS - 1), Ok(()));
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Err(Violation::Silent));
 }
@@ -369,7 +465,7 @@ fn heartbeats_fill_the_silence_and_silence_ends_the_session() {
 #[test]
 fn silence_while_nothing_was_read_is_excused_and_counts_from_then_on() {
     let mut session = open(false);
-    session.excuse_silence(SILENCE_MAX_MILLIS - 1);
+    session.excuse_silence(true, SILENCE_MAX_MILLIS - 1);
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Ok(()));
     let silent = session.check_silence(2 * SILENCE_MAX_MILLIS - 1);
     assert_eq!(silent, Err(Violation::Silent));

@@ -4,7 +4,7 @@ use shared::model::{UnixMillis, sync::Interest};
 
 use super::*;
 use crate::{
-    fold::State,
+    fold::{SnapshotHeader, SnapshotRow, State},
     writer::{
         Options,
         core::{Batch, Request},
@@ -59,7 +59,6 @@ fn hello(cluster: &str, known: Option<u64>, cursor: CursorCheck) -> AdmitRequest
         },
         cursor,
         silent_holder: None,
-        tombstone_floor: shared::model::Revision(0),
     }
 }
 
@@ -221,6 +220,7 @@ fn who_is_not_admitted_neither_stops_nor_rewinds_the_hub() {
             token: 2,
             command: evict,
             confirm: true,
+            describe: |_, _, _| Vec::new(),
         },
     );
     for request in [
@@ -256,16 +256,30 @@ fn admission(batch: &Batch) -> &Admission {
     }
 }
 
+/// A state that has forgotten removals up to this revision, as a hub may have done while a Hello waited for it.
+fn forgetful(floor: u64) -> State {
+    let rows = State::new().into_snapshot_rows().map(|row| match row {
+        SnapshotRow::Header(header) => SnapshotRow::Header(SnapshotHeader {
+            fold_version: crate::fold::FOLD_VERSION,
+            tombstone_floor: shared::model::Revision(floor),
+            ..header
+        }),
+        other => other,
+    });
+    State::restore(rows).expect("a snapshot")
+}
+
 #[test]
 fn a_cursor_is_resumed_unless_it_may_have_missed_a_removal() {
     for (floor, resumed) in [(6, true), (7, true), (8, false)] {
+        let core = &mut core();
+        core.state = forgetful(floor);
         let mut request = hello("east", None, CursorCheck::OnHistory);
         request.hello.cursor = Some(Cursor {
             revision: shared::model::Revision(7),
             ..Cursor::default()
         });
-        request.tombstone_floor = shared::model::Revision(floor);
-        let batch = admit(&mut core(), request);
+        let batch = admit(core, request);
         let admission = admission(&batch);
         assert_eq!(
             (admission.resume.is_some(), admission.welcome.resume),

@@ -43,7 +43,6 @@ fn hello(cluster: &str, instance: &str, lease_transitions: i64) -> AdmitRequest 
         },
         cursor: CursorCheck::Absent,
         silent_holder: None,
-        tombstone_floor: Revision(0),
     }
 }
 
@@ -81,6 +80,7 @@ fn evict(core: &mut Core, confirm: bool) -> Batch {
         token: 2,
         command,
         confirm,
+        describe: |_, _, _| Vec::new(),
     };
     handle(core, request)
 }
@@ -295,4 +295,96 @@ fn a_removal_is_published_to_those_who_follow_its_kind() {
         gone(DerivedKey::Profile(id("east"))).is_none(),
         "only the hub does"
     );
+}
+
+/// Its exports would count as complete before it has said anything of them.
+#[test]
+fn a_member_that_was_evicted_while_it_was_away_comes_back_unlisted() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    list(&mut core, session, ListingGroup::Exports);
+    let closed = Request::Closed {
+        session,
+        cluster: id("east"),
+        heard_at: 1,
+    };
+    handle(&mut core, closed);
+    assert!(core.listed().contains(&id("east")), "it is only away");
+    evict(&mut core, true);
+    assert!(core.listed().is_empty());
+    let new_key = AdmitRequest {
+        key: KeyFingerprint([2; 32]),
+        ..hello("east", "one", 1)
+    };
+    let batch = handle(&mut core, Request::Admit(1, Box::new(new_key)));
+    let sources = batch.sources.expect("it joined");
+    assert!(sources[0].state == SourceState::Live && !sources[0].listed);
+}
+
+#[test]
+fn a_suspect_member_that_is_heard_again_is_live() {
+    use crate::writer::connectivity::{SUSPECT_AFTER_MILLIS, TICK_MILLIS};
+    let mut core = core();
+    admit(&mut core, hello("east", "one", 1));
+    let silent = SUSPECT_AFTER_MILLIS + 1;
+    let state = |core: &Core| core.state().members()[&id("east")].source_state();
+    for now in (TICK_MILLIS..=silent + TICK_MILLIS).step_by(TICK_MILLIS as usize) {
+        core.tick(UnixMillis(2), now, []);
+    }
+    assert_eq!(state(&core), SourceState::Suspect);
+    core.take_batch();
+    let now = silent + 2 * TICK_MILLIS;
+    core.tick(UnixMillis(2), now, [(id("east"), now)]);
+    let batch = core.take_batch();
+    assert_eq!(state(&core), SourceState::Live);
+    assert_eq!(
+        (batch.events.len(), batch.sources.map(|sources| sources[0].state)),
+        (1, Some(SourceState::Live))
+    );
+    core.tick(UnixMillis(2), now + TICK_MILLIS, [(id("east"), now)]);
+    assert!(core.take_batch().events.is_empty(), "once is enough");
+}
+
+#[test]
+fn a_fact_is_refused_for_the_reason_that_the_rules_give() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let fact = ObservedItem::Fact(wire::encode_fact(&Fact::MemberLeft));
+    let request = Request::Observe {
+        session,
+        cluster: id("east"),
+        observations: vec![Observation {
+            sequence: 1,
+            item: fact,
+        }],
+    };
+    let batch = handle(&mut core, request);
+    let Some(Reply::Refused(of, refused)) = batch.replies.first() else {
+        panic!("{:?}", batch.replies)
+    };
+    assert_eq!(
+        (*of, refused.sequence, refused.reason),
+        (session, 1, RefusalReason::NotAMembersFact)
+    );
+    assert!(batch.events.is_empty());
+}
+
+/// A log that other rules folded says from where on these hold, once.
+#[test]
+fn the_rules_of_another_version_are_followed_by_an_event() {
+    let rows = State::new().into_snapshot_rows().map(|row| match row {
+        fold::SnapshotRow::Header(header) => fold::SnapshotRow::Header(fold::SnapshotHeader {
+            fold_version: fold::FOLD_VERSION + 1,
+            ..header
+        }),
+        other => other,
+    });
+    let mut core = core();
+    core.state = State::restore(rows).expect("a snapshot");
+    core.adopt_fold_version(UnixMillis(7));
+    assert_eq!(core.state().fold_version(), fold::FOLD_VERSION);
+    let batch = core.take_batch();
+    assert_eq!((batch.events.len(), batch.head.revision), (1, Revision(1)));
+    core.adopt_fold_version(UnixMillis(8));
+    assert!(core.take_batch().events.is_empty());
 }

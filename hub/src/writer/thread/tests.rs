@@ -12,9 +12,16 @@ use crate::{
 
 /// A writer over what the disk holds.
 fn writer(disk: &MemoryDisk) -> Writer {
+    writer_over(log(disk))
+}
+
+fn log(disk: &MemoryDisk) -> MemoryLog {
     let clusterset = Clusterset::new("example.org", "default").expect("a clusterset");
     let epoch = Epoch::default().next(UnixMillis(1_000), 7);
-    let log = MemoryLog::open(disk, &clusterset, epoch).expect("it opens");
+    MemoryLog::open(disk, &clusterset, epoch).expect("it opens")
+}
+
+fn writer_over(log: MemoryLog) -> Writer {
     let (state, _) = replay::replay(&log.reader()).expect("it is whole");
     let options = Options {
         hub: "hub".into(),
@@ -35,6 +42,7 @@ fn decide(writer: &mut Writer, number: u32) {
             operator: "alice".into(),
         },
         confirm: true,
+        describe: |_, _, _| Vec::new(),
     };
     writer.handle(request);
 }
@@ -84,4 +92,42 @@ fn a_snapshot_of_many_facts_waits_for_more_events_than_it_has_rows() {
     assert!(is_snapshot_due(SNAPSHOT_EVENTS, SNAPSHOT_EVENTS / 2));
     assert!(!is_snapshot_due(SNAPSHOT_EVENTS + 1, SNAPSHOT_EVENTS));
     assert!(is_snapshot_due(2 * SNAPSHOT_EVENTS, SNAPSHOT_EVENTS));
+}
+
+/// The next start reads the older snapshot and the events behind it.
+#[test]
+fn a_stop_while_a_snapshot_is_written_is_in_order() {
+    let disk = MemoryDisk::default();
+    let log = log(&disk);
+    let mut writer = writer_over(log.clone());
+    record(&mut writer, 1);
+    let head = writer.durable;
+    log.hold_syncs(true);
+    let rows = wire::snapshot::rows(writer.core.state().clone());
+    writer.log.write_snapshot(
+        head,
+        Box::new(rows),
+        Box::new(|outcome| panic!("not written yet: {outcome:?}")),
+    );
+    writer.finish().expect("it stops in order");
+    let again = self::writer(&disk);
+    assert_eq!((again.durable, again.log.stats().snapshot_revision), (head, None));
+}
+
+#[test]
+fn members_are_counted_by_state() {
+    let mut registry = Registry::default();
+    let mut writer = writer(&MemoryDisk::default());
+    writer.metrics = WriterMetrics::register(&mut registry);
+    record(&mut writer, 1);
+    record(&mut writer, 2);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("encoded");
+    for line in [
+        "members{state=\"forgotten\"} 2",
+        "members{state=\"live\"} 0",
+        "exports_in_conflict{reason=\"PortConflict\"} 0",
+    ] {
+        assert!(text.lines().any(|said| said == line), "{line} is not in:\n{text}");
+    }
 }

@@ -243,7 +243,6 @@ impl Hub {
             match effect {
                 Effect::Admit(hello) => {
                     let cursor = self.check_cursor(hello.cursor);
-                    let tombstone_floor = self.view.tombstone_floor();
                     let Some(session) = self.sessions.get_mut(&id) else {
                         return;
                     };
@@ -253,7 +252,6 @@ impl Hub {
                         hello: *hello,
                         cursor,
                         silent_holder: None,
-                        tombstone_floor,
                     });
                     self.ask_for_admission(id, at);
                 }

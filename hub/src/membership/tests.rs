@@ -3,7 +3,7 @@
 use proto::v1::{self, event_log_server::EventLog, membership_server::Membership, state_server::State as _};
 use tonic::Code;
 
-use super::world::{EAST_KEY, World, by_alice};
+use crate::inspect::tests::world::{EAST_KEY, World, by_alice};
 
 fn evict(cluster: &str, confirm: bool) -> v1::EvictMemberRequest {
     v1::EvictMemberRequest {
@@ -48,7 +48,7 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
     let (world, ..) = World::with_two_members().await;
     let head = world.head();
     let dry = world
-        .inspection
+        .membership
         .evict(by_alice(evict("east", false)))
         .await
         .expect("tried")
@@ -63,7 +63,7 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
         assert!(text.contains(said), "{said} is not in:\n{text}");
     }
     let done = world
-        .inspection
+        .membership
         .evict(by_alice(evict("east", true)))
         .await
         .expect("done")
@@ -100,11 +100,29 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
     assert_eq!(state.imports.len(), 1, "shop/web is gone, shop/cart is west's");
 
     let again = world
-        .inspection
+        .membership
         .evict(by_alice(evict("east", true)))
         .await
         .expect_err("refused");
     assert_eq!(again.code(), Code::NotFound);
+}
+
+/// Two operators decide at once: the one who comes second is told what follows from the first decision.
+#[tokio::test]
+async fn the_effects_shown_are_those_of_the_decision_taken() {
+    let (world, ..) = World::with_two_members().await;
+    let (east, west) = tokio::join!(
+        world.membership.evict(by_alice(evict("east", true))),
+        world.membership.evict(by_alice(evict("west", true)))
+    );
+    let effects = |answer: Result<tonic::Response<v1::MemberDecisionResponse>, _>| {
+        let answer = answer.map(tonic::Response::into_inner);
+        let answer = answer.map_err(|status: tonic::Status| status.message().to_owned());
+        answer.expect("done").effects.join("\n")
+    };
+    let (east, west) = (effects(east), effects(west));
+    assert!(east.contains("other exporters: shop/cart"), "{east}");
+    assert!(west.contains("nobody else exports them: shop/cart"), "{west}");
 }
 
 #[tokio::test]
@@ -113,7 +131,7 @@ async fn a_rekey_admits_a_key_in_any_spelling_once() {
     let head = world.head();
     let spelled = vec!["AB"; 32].join(":");
     let dry = world
-        .inspection
+        .membership
         .rekey(by_alice(rekey(&spelled, "", false)))
         .await
         .expect("tried")
@@ -121,7 +139,7 @@ async fn a_rekey_admits_a_key_in_any_spelling_once() {
     assert!(dry.effects[0].contains(&"ab".repeat(32)), "{:?}", dry.effects);
     assert_eq!(world.head(), head);
     let done = world
-        .inspection
+        .membership
         .rekey(by_alice(rekey(&spelled, "uid-new", true)))
         .await
         .expect("done")
@@ -129,14 +147,14 @@ async fn a_rekey_admits_a_key_in_any_spelling_once() {
     assert_eq!((done.revision, done.effects.len()), (head + 1, 2));
     assert_eq!(last_event(&world).await.kind, "member_rekeyed");
     let again = world
-        .inspection
+        .membership
         .rekey(by_alice(rekey(&spelled, "", true)))
         .await
         .expect("answered")
         .into_inner();
     assert_eq!((again.done, again.revision), (true, 0));
     assert!(again.effects[0].contains("nothing to do"), "{:?}", again.effects);
-    let members = Membership::list(&world.inspection, by_alice(v1::ListMembersRequest::default())).await;
+    let members = Membership::list(&world.membership, by_alice(v1::ListMembersRequest::default())).await;
     let members = members.expect("answered").into_inner().members;
     assert_eq!(members[0].key_fingerprints, ["ab".repeat(32), "ea".repeat(32)]);
 }
@@ -159,7 +177,7 @@ async fn requests_that_make_no_sense_are_refused_with_advice() {
         ),
     ] {
         let status = world
-            .inspection
+            .membership
             .rekey(by_alice(request))
             .await
             .expect_err("refused");
@@ -167,14 +185,14 @@ async fn requests_that_make_no_sense_are_refused_with_advice() {
         assert!(status.message().contains(said), "{status}");
     }
     let status = world
-        .inspection
+        .membership
         .forget(by_alice(forget("east", true)))
         .await
         .expect_err("refused");
     assert_eq!(status.code(), Code::FailedPrecondition);
     assert!(status.message().contains("member evict east"), "{status}");
     let status = world
-        .inspection
+        .membership
         .evict(by_alice(evict("", true)))
         .await
         .expect_err("refused");
@@ -186,7 +204,7 @@ async fn requests_that_make_no_sense_are_refused_with_advice() {
 async fn a_cluster_that_never_was_can_be_forgotten_once() {
     let world = World::new();
     let dry = world
-        .inspection
+        .membership
         .forget(by_alice(forget("gone", false)))
         .await
         .expect("tried")
@@ -197,14 +215,14 @@ async fn a_cluster_that_never_was_can_be_forgotten_once() {
         dry.effects
     );
     let done = world
-        .inspection
+        .membership
         .forget(by_alice(forget("gone", true)))
         .await
         .expect("done")
         .into_inner();
     assert_eq!((done.done, done.revision), (true, 1));
     let again = world
-        .inspection
+        .membership
         .forget(by_alice(forget("gone", true)))
         .await
         .expect("answered")

@@ -1,24 +1,32 @@
-//! What an operator's decision does, in sentences for people, read from the state before it is done.
+//! What an operator's decision does, in sentences for people, seen in the state on which it is decided.
 //! Pure; whether the decision is allowed at all is the fold's to say.
 
 use shared::model::{ClusterId, KeyFingerprint, ServiceKey};
 
-use crate::fold::{Command, Member, State};
+use crate::fold::{Command, Draft, Member, State};
 
 /// Most services that a sentence names.
 const NAMED_SERVICES_MAX: usize = 5;
 
 /// What follows from a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Effects {
+struct Effects {
     /// If it leads to an event.
-    pub expected: Vec<String>,
+    expected: Vec<String>,
     /// If there is nothing to do.
-    pub nothing: String,
+    nothing: String,
 }
 
-/// The effects of a command of an operator.
-pub(super) fn of(state: &State, command: &Command) -> Effects {
+/// The effects of a command of an operator that leads to these events.
+pub(super) fn of(state: &State, command: &Command, events: &[Draft]) -> Vec<String> {
+    let Effects { expected, nothing } = effects(state, command);
+    match events.is_empty() {
+        true => vec![nothing],
+        false => expected,
+    }
+}
+
+fn effects(state: &State, command: &Command) -> Effects {
     match command {
         Command::Evict { cluster, .. } => evict(state, cluster),
         Command::Rekey {

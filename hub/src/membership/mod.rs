@@ -1,0 +1,17 @@
+//! Operators' decisions about members: tried first, carried out when confirmed.
+//!
+//! * `service.rs`: the gRPC service `Membership`. `request.rs`: what its requests say.
+//! * `effects.rs`: what a decision does, in sentences.
+//!
+//! Whether a decision is allowed and which facts it leads to is the fold's; the writer takes it and describes it
+//! in one call, so that what is shown is what is done. It never changes the state itself.
+
+mod effects;
+mod request;
+mod service;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use request::parse_key_fingerprint;
+pub use service::MembershipService;

@@ -1,0 +1,49 @@
+//! What requests about members say, in the words of the domain. A word that is wrong is refused with what would do.
+
+use shared::model::{ClusterId, KeyFingerprint, advice, fact::IDENTITY_STRING_BYTES_MAX};
+use tonic::Status;
+
+/// A cluster id.
+pub(super) fn cluster(text: &str) -> Result<ClusterId, Status> {
+    ClusterId::new(text).map_err(|error| {
+        Status::invalid_argument(format!(
+            "{error}; `{}` shows the members' ids",
+            advice::member_list()
+        ))
+    })
+}
+
+/// A key fingerprint in a request: 64 hexadecimal digits, with or without colons; empty: none.
+pub(super) fn key_fingerprint(text: &str) -> Result<Option<KeyFingerprint>, Status> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    parse_key_fingerprint(text)
+        .map(Some)
+        .map_err(Status::invalid_argument)
+}
+
+/// Reads a key fingerprint as openssl or we print it.
+pub(crate) fn parse_key_fingerprint(text: &str) -> Result<KeyFingerprint, String> {
+    let digits = text.chars().filter(|character| *character != ':');
+    let digits: String = digits.map(|digit| digit.to_ascii_lowercase()).collect();
+    digits.parse().map_err(|_| {
+        "a key fingerprint is the sha256 of the public key (SubjectPublicKeyInfo), 64 hexadecimal digits; the \
+         hub's refusal of the session names it"
+            .to_owned()
+    })
+}
+
+/// A cluster fingerprint in a request; empty: none.
+pub(super) fn cluster_fingerprint(text: &str) -> Result<Option<Box<str>>, Status> {
+    match text {
+        "" => Ok(None),
+        text if text.len() <= IDENTITY_STRING_BYTES_MAX && text.chars().all(|c| c.is_ascii_graphic()) => {
+            Ok(Some(text.into()))
+        }
+        _ => Err(Status::invalid_argument(format!(
+            "a cluster fingerprint is the uid of the namespace kube-system, at most {IDENTITY_STRING_BYTES_MAX} \
+             characters without spaces: kubectl get namespace kube-system -o jsonpath='{{.metadata.uid}}'"
+        ))),
+    }
+}

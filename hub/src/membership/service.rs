@@ -1,0 +1,137 @@
+//! `Membership`: checks who asks and what, has the writer decide, and says what followed. It decides nothing.
+
+use proto::v1::{
+    self,
+    membership_server::{Membership, MembershipServer},
+};
+use shared::model::sync::MESSAGE_BYTES_MAX;
+use tonic::{Request, Response, Status};
+use tracing::info;
+
+use super::{
+    effects,
+    request::{cluster, cluster_fingerprint, key_fingerprint},
+};
+use crate::{
+    fold::{Command, Rejection},
+    inspect::{Caller, Inspection, Need, gone},
+    writer::WriterHandle,
+};
+
+/// The service over one hub's parts. Clones are the same service.
+#[derive(Clone)]
+pub struct MembershipService {
+    /// Knows who may ask, counts, and lists the members.
+    inspection: Inspection,
+    writer: WriterHandle,
+}
+
+#[tonic::async_trait]
+impl Membership for MembershipService {
+    async fn list(
+        &self,
+        request: Request<v1::ListMembersRequest>,
+    ) -> Result<Response<v1::ListMembersResponse>, Status> {
+        let listed = async {
+            let named = &request.get_ref().clusterset;
+            self.inspection.admit(&request, named, Need::Read).await?;
+            self.inspection.list_members().await
+        };
+        self.inspection.counted("Membership/List", listed).await
+    }
+
+    async fn rekey(
+        &self,
+        request: Request<v1::RekeyMemberRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let request = request.into_inner();
+            let command = Command::Rekey {
+                cluster: cluster(&request.cluster)?,
+                operator,
+                key: key_fingerprint(&request.key_fingerprint)?,
+                cluster_fingerprint: cluster_fingerprint(&request.cluster_fingerprint)?,
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection.counted("Membership/Rekey", decided).await
+    }
+
+    async fn evict(
+        &self,
+        request: Request<v1::EvictMemberRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let request = request.into_inner();
+            let command = Command::Evict {
+                cluster: cluster(&request.cluster)?,
+                operator,
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection.counted("Membership/Evict", decided).await
+    }
+
+    async fn forget(
+        &self,
+        request: Request<v1::ForgetMemberRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let request = request.into_inner();
+            let command = Command::Forget {
+                cluster: cluster(&request.cluster)?,
+                operator,
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection.counted("Membership/Forget", decided).await
+    }
+}
+
+impl MembershipService {
+    /// A service that asks this writer.
+    pub fn new(inspection: Inspection, writer: WriterHandle) -> Self {
+        Self { inspection, writer }
+    }
+
+    /// As it is served.
+    pub fn server(self) -> MembershipServer<Self> {
+        MembershipServer::new(self).max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    async fn operator<T>(&self, request: &Request<T>, named: &str) -> Result<Box<str>, Status> {
+        match self.inspection.admit(request, named, Need::Decide).await? {
+            Caller::Operator(name) => Ok(name),
+            Caller::Member(cluster) => Err(Status::permission_denied(format!(
+                "{cluster} is a member: only an operator decides"
+            ))),
+        }
+    }
+
+    /// Tries a decision, or carries it out. What is said of it is seen in the state that it is decided on.
+    async fn decide(&self, command: Command, confirm: bool) -> Result<v1::MemberDecisionResponse, Status> {
+        let operated = self.writer.operate(command.clone(), confirm, effects::of).await;
+        let operated = operated.map_err(gone)?;
+        let operated = operated.map_err(|rejection| rejected(&rejection))?;
+        if let Some(revision) = operated.revision {
+            info!(revision = revision.0, kinds = ?operated.kinds, ?command, "an operator decided");
+        }
+        Ok(v1::MemberDecisionResponse {
+            done: confirm,
+            revision: operated.revision.unwrap_or_default().0,
+            effects: operated.effects,
+        })
+    }
+}
+
+fn rejected(rejection: &Rejection) -> Status {
+    match rejection {
+        Rejection::NotAMember { .. } => Status::not_found(rejection.to_string()),
+        Rejection::OperatorRefused { .. }
+        | Rejection::AdmissionRefused { .. }
+        | Rejection::Refused { .. } => Status::failed_precondition(rejection.to_string()),
+    }
+}

@@ -1,0 +1,135 @@
+//! A member's stream over real mutual TLS, as a member that misbehaves uses it.
+
+mod support;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use hub::certs::Subject;
+use proto::v1::{self, hub_message::Message, sync_client::SyncClient};
+use shared::{
+    model::{
+        ClusterId, Fact,
+        sync::{AgentMessage, Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
+    },
+    tls::{HubConnector, TcpDial, TlsMetrics, install_crypto_provider},
+    wire,
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+
+/// As many as a member may have unacknowledged.
+const OBSERVATIONS: u64 = 8_192;
+const OF_A_MESSAGE: u64 = 128;
+/// Nothing moves for so long: the hub does not read.
+const STALLED: Duration = Duration::from_secs(2);
+/// Longest wait for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Member {
+    outgoing: mpsc::Sender<v1::AgentMessage>,
+    incoming: Streaming<v1::HubMessage>,
+}
+
+impl Member {
+    /// Connects and is welcomed.
+    async fn welcomed() -> Self {
+        // Another test of this process may have installed it.
+        let _ = install_crypto_provider();
+        let authority = support::authority();
+        let port = support::serve(&authority).await;
+        let east = Subject::Member(ClusterId::new("east").expect("valid"));
+        let address = format!("https://127.0.0.1:{port}").parse().expect("an address");
+        let credentials = support::credentials(&authority, &east);
+        let connector = HubConnector::new(
+            vec![address],
+            credentials,
+            Arc::new(TcpDial),
+            TlsMetrics::default(),
+        );
+        let channel = connector.connect().await.expect("connected");
+        let (outgoing, messages) = mpsc::channel(1);
+        outgoing.send(hello()).await.expect("there is room");
+        let stream = SyncClient::new(channel)
+            .stream(ReceiverStream::new(messages))
+            .await;
+        let mut member = Self {
+            outgoing,
+            incoming: stream.expect("a stream").into_inner(),
+        };
+        assert!(matches!(member.read().await, Message::Welcome(_)));
+        member
+    }
+
+    async fn read(&mut self) -> Message {
+        let next = tokio::time::timeout(PATIENCE, self.incoming.message()).await;
+        let message = next.expect("in time").expect("a session").expect("not its end");
+        message.message.expect("a message")
+    }
+}
+
+fn hello() -> v1::AgentMessage {
+    wire::agent_message_to_proto(AgentMessage::Hello(Box::new(Hello {
+        protocol_version: PROTOCOL_VERSION,
+        features: 0,
+        agent_version: "test".into(),
+        highest_epoch: None,
+        cluster_fingerprint: "uid".into(),
+        instance: "one".into(),
+        lease_transitions: 1,
+        cursor: None,
+        exports_digest: None,
+        properties_digest: None,
+        sources_held: BTreeSet::new(),
+        interest: Interest::default(),
+    })))
+}
+
+/// Observations that are refused, each with about a kilobyte of words.
+fn nonsense(first: u64) -> v1::AgentMessage {
+    let fact = wire::encode_fact(&Fact::ClusterPropertyRemoved("\u{10ffff}".repeat(200).into()));
+    let observations = (first..first + OF_A_MESSAGE).map(|sequence| Observation {
+        sequence,
+        item: ObservedItem::Fact(fact.clone()),
+    });
+    wire::agent_message_to_proto(AgentMessage::Observations(observations.collect()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_reads_nothing_is_not_read_from_until_it_does() {
+    let Member { outgoing, incoming } = Member::welcomed().await;
+    let mut first = 1;
+    while first <= OBSERVATIONS {
+        let sent = tokio::time::timeout(STALLED, outgoing.send(nonsense(first))).await;
+        let Ok(sent) = sent else { break };
+        sent.expect("the session goes on");
+        first += OF_A_MESSAGE;
+    }
+    assert!(
+        first <= OBSERVATIONS,
+        "the hub holds refusals of {OBSERVATIONS} observations"
+    );
+    let mut member = Member {
+        outgoing: outgoing.clone(),
+        incoming,
+    };
+    // Once it reads, everything that waits is said, and the rest is read.
+    let rest = tokio::spawn(async move {
+        for first in (first..=OBSERVATIONS).step_by(OF_A_MESSAGE as usize) {
+            outgoing.send(nonsense(first)).await.expect("the session goes on");
+        }
+    });
+    let (mut refused, mut acknowledged) = (0, 0);
+    while acknowledged < OBSERVATIONS {
+        match member.read().await {
+            Message::Refused(message) => {
+                refused += 1;
+                assert_eq!(message.sequence, refused, "none is left out");
+            }
+            Message::Acknowledged(message) => acknowledged = message.sequence,
+            _ => {}
+        }
+    }
+    assert_eq!(refused, OBSERVATIONS);
+    rest.await.expect("all was sent");
+}

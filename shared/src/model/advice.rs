@@ -1,0 +1,139 @@
+//! The commands that messages advise, each as it can be typed: a test of each program parses what is built here.
+//! Words in capitals and file names are to be filled in. Whatever another party said is quoted, so that no message
+//! puts words of theirs into an operator's shell.
+
+use std::fmt::Write;
+
+use super::{ClusterId, KeyFingerprint};
+
+/// How an operator reaches the hub.
+const ACCESS: &str = "--hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key";
+
+/// Shows the members.
+pub fn member_list() -> String {
+    format!("tributary-hub member list {ACCESS}")
+}
+
+/// Tries to end a membership.
+pub fn member_evict(cluster: &ClusterId) -> String {
+    format!("tributary-hub member evict {cluster} {ACCESS}")
+}
+
+/// Tries to forget a cluster.
+pub fn member_forget(cluster: &ClusterId) -> String {
+    format!("tributary-hub member forget {cluster} {ACCESS}")
+}
+
+/// Admits a key, a cluster fingerprint or both.
+pub fn member_rekey(
+    cluster: &ClusterId,
+    key: Option<KeyFingerprint>,
+    cluster_fingerprint: Option<&str>,
+) -> String {
+    let options = rekey_options(key.map(|key| key.to_string()).as_deref(), cluster_fingerprint);
+    format!("tributary-hub member rekey {cluster} {options}{ACCESS} --confirm")
+}
+
+/// What a rekey admits, as it is typed, with a space behind each.
+pub fn rekey_options(key: Option<&str>, cluster_fingerprint: Option<&str>) -> String {
+    let mut options = String::new();
+    for (flag, value) in [
+        ("--key-fingerprint", key),
+        ("--cluster-fingerprint", cluster_fingerprint),
+    ] {
+        if let Some(value) = value {
+            // Writing to a String never fails.
+            let _ = write!(options, "{flag} {} ", quoted(value));
+        }
+    }
+    options
+}
+
+/// Makes an authority.
+pub fn certs_ca() -> String {
+    "tributary-hub certs ca --out DIR".to_owned()
+}
+
+/// Issues a hub's certificate; `directory` holds the authority.
+pub fn certs_hub(directory: &str) -> String {
+    format!(
+        "tributary-hub certs hub --ca {} --dns-name HOST",
+        quoted(directory)
+    )
+}
+
+/// Issues a member's certificate.
+pub fn certs_member(directory: &str, cluster: Option<&ClusterId>) -> String {
+    let cluster = cluster.map_or("my-cluster", ClusterId::as_str);
+    format!(
+        "tributary-hub certs member --ca {} --cluster-id {cluster}",
+        quoted(directory)
+    )
+}
+
+/// Issues an operator's certificate.
+pub fn certs_operator(directory: &str) -> String {
+    format!(
+        "tributary-hub certs operator --ca {} --name NAME",
+        quoted(directory)
+    )
+}
+
+/// The files of a process, as its flags.
+pub fn tls_flags(ca: &str, cert: &str, key: &str) -> String {
+    let (ca, cert, key) = (quoted(ca), quoted(cert), quoted(key));
+    format!("--tls-ca {ca} --tls-cert {cert} --tls-key {key}")
+}
+
+/// Serves a clusterset.
+pub fn hub_serve(tls_flags: &str) -> String {
+    format!("tributary-hub serve --data data {tls_flags}")
+}
+
+/// Runs a member's agent.
+pub fn agent_run(tls_flags: &str) -> String {
+    format!("tributary-agent run --hub https://HUB:8443 {tls_flags}")
+}
+
+/// Verifies the log below a hub's data directory.
+pub fn log_verify(data: &str) -> String {
+    format!("tributary-hub log verify --data {}", quoted(data))
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_takes_them() {
+        for (word, typed) in [
+            ("https://hub:8443", "https://hub:8443"),
+            ("/a b/c", "'/a b/c'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+            ("$HOME", "'$HOME'"),
+        ] {
+            assert_eq!(quoted(word), typed);
+        }
+    }
+
+    /// An operator copies the command out of a refusal that a stranger's Hello has caused.
+    #[test]
+    fn what_a_member_says_of_itself_stays_one_word() {
+        let east = ClusterId::new("east").expect("valid");
+        let advice = member_rekey(&east, None, Some("uid;$(reboot)"));
+        assert!(
+            advice.contains("--cluster-fingerprint 'uid;$(reboot)' --hub"),
+            "{advice}"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! Every command that messages advise, and every example of a program's help, as the words that a shell would make
+//! of them: for the tests in which each program parses its own.
+
+use crate::model::{ClusterId, KeyFingerprint, advice};
+
+/// One of each command that [`advice`] builds.
+pub fn advised() -> Vec<String> {
+    let east = ClusterId::new("east").expect("valid");
+    let (key, stated) = (KeyFingerprint([7; 32]), "uid of east's kube-system");
+    let files = advice::tls_flags("a b/ca.crt", "east.crt", "east.key");
+    vec![
+        advice::member_list(),
+        advice::member_evict(&east),
+        advice::member_forget(&east),
+        advice::member_rekey(&east, Some(key), None),
+        advice::member_rekey(&east, None, Some(stated)),
+        advice::member_rekey(&east, Some(key), Some(stated)),
+        advice::certs_ca(),
+        advice::certs_hub("a directory"),
+        advice::certs_member("DIR", Some(&east)),
+        advice::certs_member("DIR", None),
+        advice::certs_operator("DIR"),
+        advice::hub_serve(&files),
+        advice::agent_run(&files),
+        advice::log_verify("DIR"),
+    ]
+}
+
+/// The commands of a program in its help: lines that begin with its name, with those that they go on in.
+pub fn examples(program: &str, help: &str) -> Vec<String> {
+    let help = help.replace("\\\n", " ");
+    let lines = help.lines().map(str::trim);
+    let commands = lines.filter(|line| {
+        line.strip_prefix(program)
+            .is_some_and(|rest| rest.starts_with(' '))
+    });
+    commands.map(str::to_owned).collect()
+}
+
+/// The words of a command: split at spaces, but not between single quotes.
+pub fn words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted, mut escaped) = (Vec::new(), None::<String>, false, false);
+    for c in command.chars() {
+        match c {
+            _ if escaped => {
+                word.get_or_insert_default().push(c);
+                escaped = false;
+            }
+            '\\' if !quoted => escaped = true,
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            ' ' if !quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_is_one_word_again() {
+        for word in ["plain", "", "two words", "it's", "$(reboot);"] {
+            assert_eq!(words(&format!("a {} b", advice::quoted(word))), ["a", word, "b"]);
+        }
+    }
+}
