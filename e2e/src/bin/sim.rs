@@ -192,6 +192,15 @@ fn play_many(size: Size, seed: u64, count: u64, broken_max: u64) -> bool {
         );
         return false;
     }
+    let idle = swarmed.seen.idle();
+    if count >= WHOLE_SWARM && !idle.is_empty() {
+        println!(
+            "{} seeds from {seed} on: every law held, but these guarded nothing: {}",
+            swarmed.played,
+            idle.join(", ")
+        );
+        return false;
+    }
     println!(
         "{} seeds from {seed} on in {took:.1?} ({rate:.0} a second): every law held",
         swarmed.played

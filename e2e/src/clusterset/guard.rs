@@ -1,5 +1,6 @@
 //! Watches every cluster of a world and notes each thing that Tributary made and that went: an object, an
-//! address of a slice, a cluster or a port of an import. It judges nothing but what it is asked about.
+//! address of a slice, a cluster or a port of an import. What goes is told by the law *what stood stays*. It judges
+//! nothing but what it is asked about.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,6 +8,10 @@ use std::{
 };
 
 use super::{LocalClusterset, eventually::eventually};
+use crate::verify::{
+    laws::Standing,
+    oracle::{Part, Parts, object_shown},
+};
 use anyhow::ensure;
 use futures::StreamExt;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
@@ -14,29 +19,29 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     runtime::{WatchStreamExt, watcher},
 };
-use serde::de::DeserializeOwned;
-use shared::{
-    api::{ServiceImport, names},
-    model::derived_name::derived_service_name,
-};
+use serde::{Serialize, de::DeserializeOwned};
+use shared::{api::ServiceImport, model::ServiceKey};
 use tokio::task::JoinSet;
 
 /// Something that was there and went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Loss {
     cluster: String,
-    /// The multi-cluster service, or the derived Service's name.
-    service: String,
-    what: String,
+    service: ServiceKey,
+    what: Part,
 }
+
+/// Cluster, kind and name of an object.
+type Place = (String, String, String);
 
 #[derive(Default)]
 struct Noted {
+    standing: Standing<Place>,
     losses: Vec<Loss>,
     /// Watches whose first list is complete.
     listed: usize,
-    /// Things seen, so that a guard that saw nothing is noticed.
-    seen: usize,
+    /// Services of which something was seen, so that a guard that saw nothing is noticed.
+    seen: BTreeSet<ServiceKey>,
 }
 
 /// The watches; they end with it.
@@ -45,9 +50,6 @@ pub struct Guard {
     noted: Arc<Mutex<Noted>>,
     _watches: JoinSet<()>,
 }
-
-/// What an object holds: the service it belongs to, and its parts.
-type Parts = (String, BTreeSet<String>);
 
 impl Guard {
     /// Begins to watch a namespace in every cluster, and returns when every watch has listed.
@@ -61,9 +63,9 @@ impl Guard {
                 namespace: namespace.to_owned(),
                 noted: noted.clone(),
             };
-            watches.spawn(post.clone().watch::<ServiceImport>(import_parts));
-            watches.spawn(post.clone().watch::<EndpointSlice>(slice_parts));
-            watches.spawn(post.watch::<Service>(service_parts));
+            watches.spawn(post.clone().watch::<ServiceImport>());
+            watches.spawn(post.clone().watch::<EndpointSlice>());
+            watches.spawn(post.watch::<Service>());
         }
         let guard = Self {
             namespace: namespace.to_owned(),
@@ -75,7 +77,7 @@ impl Guard {
             Ok((guard.lock().listed >= all).then_some(()))
         })
         .await?;
-        ensure!(guard.lock().seen > 0, "the guard has nothing to guard");
+        ensure!(!guard.lock().seen.is_empty(), "the guard has nothing to guard");
         Ok(guard)
     }
 
@@ -83,31 +85,24 @@ impl Guard {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing of these services went anywhere, at any time.
+    /// Nothing of these services went anywhere, at any time, and there was something of each.
     pub fn nothing_lost_of(&self, services: &[&str]) -> anyhow::Result<()> {
-        let derived: BTreeMap<String, &str> = services
-            .iter()
-            .map(|&service| (derived_service_name(&self.namespace, service), service))
-            .collect();
         let noted = self.lock();
-        let lost: Vec<&Loss> = noted
-            .losses
-            .iter()
-            .filter(|loss| services.contains(&loss.service.as_str()) || derived.contains_key(&loss.service))
-            .collect();
-        ensure!(lost.is_empty(), "something that lives went: {lost:#?}");
+        for service in services {
+            let key = ServiceKey::new(&self.namespace, service)?;
+            ensure!(noted.seen.contains(&key), "the guard never saw anything of {key}");
+            let lost: Vec<&Loss> = noted.losses.iter().filter(|loss| loss.service == key).collect();
+            ensure!(lost.is_empty(), "something that lives went: {lost:#?}");
+        }
         Ok(())
     }
 
     /// Waits until something of a service went: the guard does see.
     pub async fn saw_going(&self, service: &str) -> anyhow::Result<()> {
+        let key = ServiceKey::new(&self.namespace, service)?;
         eventually(&format!("the guard sees {service} go"), async || {
-            Ok(self
-                .lock()
-                .losses
-                .iter()
-                .any(|loss| loss.service == service)
-                .then_some(()))
+            let noted = self.lock();
+            Ok(noted.losses.iter().any(|loss| loss.service == key).then_some(()))
         })
         .await
     }
@@ -123,11 +118,12 @@ struct Post {
 }
 
 impl Post {
-    async fn watch<K>(self, parts: fn(&K) -> Option<Parts>)
+    async fn watch<K>(self)
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
             + Clone
             + std::fmt::Debug
+            + Serialize
             + DeserializeOwned
             + Send
             + 'static,
@@ -135,38 +131,30 @@ impl Post {
         let api: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
         let events = watcher(api, watcher::Config::default()).default_backoff();
         let mut events = std::pin::pin!(events);
-        let mut known: BTreeMap<String, Parts> = BTreeMap::new();
-        let mut listed: BTreeMap<String, Parts> = BTreeMap::new();
+        let kind = K::kind(&());
+        let mut known: BTreeMap<String, ServiceKey> = BTreeMap::new();
+        let mut listed: BTreeMap<String, Option<(ServiceKey, Parts)>> = BTreeMap::new();
         while let Some(event) = events.next().await {
             match event {
                 Ok(watcher::Event::Init) => listed.clear(),
                 Ok(watcher::Event::InitApply(object)) => {
-                    if let Some(parts) = parts(&object) {
-                        listed.insert(object.name_any(), parts);
-                    }
+                    listed.insert(object.name_any(), shown(&kind, &object));
                 }
                 Ok(watcher::Event::InitDone) => {
-                    let before = std::mem::take(&mut known);
-                    for (name, had) in &before {
-                        self.compare(had, listed.get(name));
+                    let gone = known.keys().filter(|name| !listed.contains_key(*name));
+                    for name in gone.cloned().collect::<Vec<_>>() {
+                        self.show(&kind, name, None, &mut known);
                     }
-                    let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-                    noted.listed += 1;
-                    noted.seen += listed.len();
-                    drop(noted);
-                    known = std::mem::take(&mut listed);
+                    for (name, shown) in std::mem::take(&mut listed) {
+                        self.show(&kind, name, shown, &mut known);
+                    }
+                    self.lock().listed += 1;
                 }
                 Ok(watcher::Event::Apply(object)) => {
-                    let (name, has) = (object.name_any(), parts(&object));
-                    if let Some(had) = known.remove(&name) {
-                        self.compare(&had, has.as_ref());
-                    }
-                    known.extend(has.map(|has| (name, has)));
+                    self.show(&kind, object.name_any(), shown(&kind, &object), &mut known);
                 }
                 Ok(watcher::Event::Delete(object)) => {
-                    if let Some(had) = known.remove(&object.name_any()) {
-                        self.compare(&had, None);
-                    }
+                    self.show(&kind, object.name_any(), None, &mut known);
                 }
                 // The watch lists anew, and what went meanwhile is found by comparing.
                 Err(_) => {}
@@ -174,61 +162,44 @@ impl Post {
         }
     }
 
-    fn compare(&self, (service, had): &Parts, has: Option<&Parts>) {
-        let none = BTreeSet::new();
-        let has = has.map_or(&none, |(_, has)| has);
-        let losses = had.difference(has).map(|what| Loss {
-            cluster: self.cluster.clone(),
-            service: service.clone(),
-            what: what.clone(),
+    fn lock(&self) -> std::sync::MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of what an object holds now, and of what it held before and holds no more.
+    fn show(
+        &self,
+        kind: &str,
+        name: String,
+        shown: Option<(ServiceKey, Parts)>,
+        known: &mut BTreeMap<String, ServiceKey>,
+    ) {
+        let place = (self.cluster.clone(), kind.to_owned(), name.clone());
+        let mut noted = self.lock();
+        let none = Parts::new();
+        let parts = shown.as_ref().map_or(&none, |(_, parts)| parts);
+        let lost = noted.standing.lost(&place, parts);
+        let losses = known.remove(&name).into_iter().flat_map(|service| {
+            let loss = move |what| Loss {
+                cluster: self.cluster.clone(),
+                service: service.clone(),
+                what,
+            };
+            lost.iter().cloned().map(loss).collect::<Vec<_>>()
         });
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         noted.losses.extend(losses);
+        match shown {
+            Some((service, parts)) => {
+                noted.seen.insert(service.clone());
+                noted.standing.stands(place, parts);
+                known.insert(name, service);
+            }
+            None => noted.standing.release(&place),
+        }
     }
 }
 
-fn import_parts(import: &ServiceImport) -> Option<Parts> {
-    let clusters = import.status.iter().flat_map(|status| &status.clusters);
-    let parts = clusters
-        .map(|cluster| format!("cluster {} of the import", cluster.cluster))
-        .chain(
-            import
-                .spec
-                .ports
-                .iter()
-                .map(|port| format!("port {} of the import", port.port)),
-        )
-        .chain(import.spec.ips.iter().map(|ip| format!("ip {ip} of the import")))
-        .chain(["the import".to_owned()]);
-    Some((import.name_any(), parts.collect()))
-}
-
-fn slice_parts(slice: &EndpointSlice) -> Option<Parts> {
-    let labels = slice.labels();
-    let manager = labels.get(names::LABEL_ENDPOINT_SLICE_MANAGED_BY)?;
-    let service = labels.get(names::LABEL_SERVICE_NAME)?;
-    let source = labels.get(names::LABEL_SOURCE_CLUSTER)?;
-    let endpoints = slice.endpoints.iter();
-    let parts = endpoints
-        .flat_map(|endpoint| &endpoint.addresses)
-        .map(|address| format!("address {address} of {source}"))
-        .chain([format!("a slice of {source}")]);
-    (manager == names::ENDPOINT_SLICE_MANAGER).then(|| (service.clone(), parts.collect()))
-}
-
-fn service_parts(service: &Service) -> Option<Parts> {
-    let manager = service.labels().get(names::LABEL_MANAGED_BY)?;
-    let spec = service.spec.as_ref()?;
-    let ports = spec
-        .ports
-        .iter()
-        .flatten()
-        .map(|port| format!("port {} of the Service", port.port));
-    let ips = spec
-        .cluster_ips
-        .iter()
-        .flatten()
-        .map(|ip| format!("ip {ip} of the Service"));
-    let parts = ports.chain(ips).chain(["the derived Service".to_owned()]);
-    (manager == names::AGENT_MANAGER).then(|| (service.name_any(), parts.collect()))
+/// The service that an object of Tributary's belongs to, and its parts.
+fn shown<K: Serialize>(kind: &str, object: &K) -> Option<(ServiceKey, Parts)> {
+    object_shown(kind, &serde_json::to_value(object).ok()?)
 }

@@ -6,7 +6,7 @@
 //! * `variants.rs`: programs that are not started as usual: a second agent, a hub that is to fail.
 //! * `player.rs`: a member that speaks the sync protocol by itself; `reporter.rs`: one that reports as fast as it can.
 //! * `admin.rs`: the programs' admin ports; `questions.rs`: what is often asked of the hub.
-//! * `shop.rs`: services that clusters export, and what every cluster should hold; `guard.rs`: what went.
+//! * `shop.rs`: services that clusters export; `picture.rs`: what the oracle is asked about; `guard.rs`: what went.
 //! * `eventually.rs`: waiting for conditions.
 //!
 //! Scenarios, the demo and crash tests are written against it. It judges nothing but what it is asked about.
@@ -17,6 +17,7 @@ mod clusters;
 pub mod eventually;
 pub mod guard;
 mod inspect;
+pub mod picture;
 pub mod player;
 mod process;
 pub mod questions;

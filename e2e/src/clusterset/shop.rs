@@ -1,45 +1,34 @@
-//! A namespace with services that clusters export: what a story does to them, what should be the outcome in every
-//! cluster, and what is. It knows nothing of hubs and agents.
+//! A namespace with services that clusters export: what a story does to them, and whether every cluster holds what
+//! the oracle makes of it. It knows nothing of hubs and agents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::{LocalClusterset, eventually::eventually};
-use crate::suite::unique_name;
-use anyhow::{Context, bail, ensure};
+use super::{LocalClusterset, eventually::eventually, picture::picture};
+use crate::{
+    suite::unique_name,
+    verify::oracle::{Picture, wrong_in},
+};
+use anyhow::{Context, ensure};
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
     discovery::v1::EndpointSlice,
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    Api, Client, Resource,
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use shared::{
-    api::{ServiceExport, ServiceImport, names},
-    model::derived_name::derived_service_name,
-};
-
-/// Addresses by exporting cluster.
-type Exporters = BTreeMap<String, BTreeSet<String>>;
+use shared::api::{ServiceExport, names};
 
 /// The namespace, and what is exported in it.
 pub struct Shop {
     /// Its name, the same in every cluster.
     pub namespace: String,
-    exports: BTreeMap<String, Exporters>,
-}
-
-/// What a cluster holds of one service.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Held {
-    /// status.clusters of the import.
-    clusters: BTreeSet<String>,
-    /// Addresses by source cluster.
-    addresses: Exporters,
-    /// Whether a derived Service stands behind it.
-    derived: bool,
+    /// Cluster and service of each export.
+    exports: BTreeSet<(String, String)>,
+    /// Clusters that count as no members.
+    forgotten: BTreeSet<String>,
 }
 
 impl Shop {
@@ -57,7 +46,8 @@ impl Shop {
         }
         Ok(Self {
             namespace,
-            exports: BTreeMap::new(),
+            exports: BTreeSet::new(),
+            forgotten: BTreeSet::new(),
         })
     }
 
@@ -98,9 +88,8 @@ impl Shop {
             "apiVersion": names::MULTICLUSTER_API_VERSION, "kind": "ServiceExport", "metadata": {"name": service}
         });
         apply(&self.api::<ServiceExport>(client), service, &object).await?;
-        let addresses = addresses.iter().map(|&address| address.to_owned()).collect();
-        let exporters = self.exports.entry(service.to_owned()).or_default();
-        exporters.insert(cluster.to_owned(), addresses);
+        self.exports.insert((cluster.to_owned(), service.to_owned()));
+        self.forgotten.remove(cluster);
         Ok(())
     }
 
@@ -114,107 +103,34 @@ impl Shop {
         let client = &world.cluster(cluster)?.client;
         let exports = self.api::<ServiceExport>(client);
         exports.delete(service, &DeleteParams::default()).await?;
-        self.forget(cluster, service);
+        self.exports.remove(&(cluster.to_owned(), service.to_owned()));
         Ok(())
     }
 
     /// Whether a cluster exports a service.
     pub fn exports(&self, cluster: &str, service: &str) -> bool {
-        self.exports
-            .get(service)
-            .is_some_and(|exporters| exporters.contains_key(cluster))
+        self.exports.contains(&(cluster.to_owned(), service.to_owned()))
     }
 
-    /// From now on the outcome is as if this cluster did not export the service.
-    pub fn forget(&mut self, cluster: &str, service: &str) {
-        if let Some(exporters) = self.exports.get_mut(service) {
-            exporters.remove(cluster);
-            if exporters.is_empty() {
-                self.exports.remove(service);
-            }
-        }
-    }
-
-    /// From now on the outcome is as if this cluster exported nothing.
+    /// From now on the outcome is as if this cluster exported nothing, until it exports again.
     pub fn forget_cluster(&mut self, cluster: &str) {
-        for service in self.exports.keys().cloned().collect::<Vec<_>>() {
-            self.forget(cluster, &service);
-        }
-    }
-
-    /// What every cluster should hold, computed from the exports alone.
-    fn expected(&self) -> BTreeMap<String, Held> {
-        let held = self.exports.iter().map(|(service, exporters)| {
-            let held = Held {
-                clusters: exporters.keys().cloned().collect(),
-                addresses: exporters.clone(),
-                derived: true,
-            };
-            (service.clone(), held)
-        });
-        held.collect()
-    }
-
-    /// What a cluster holds.
-    async fn actual(&self, client: &Client) -> anyhow::Result<BTreeMap<String, Held>> {
-        let all = ListParams::default();
-        let mut found: BTreeMap<String, Held> = BTreeMap::new();
-        for import in self.api::<ServiceImport>(client).list(&all).await? {
-            let held = found.entry(import.name_any()).or_default();
-            let clusters = import.status.unwrap_or_default().clusters;
-            held.clusters = clusters.into_iter().map(|cluster| cluster.cluster).collect();
-        }
-        for slice in self.api::<EndpointSlice>(client).list(&all).await? {
-            let labels = slice.labels();
-            if labels
-                .get(names::LABEL_ENDPOINT_SLICE_MANAGED_BY)
-                .map(String::as_str)
-                != Some(names::ENDPOINT_SLICE_MANAGER)
-            {
-                continue;
-            }
-            let label = |name: &str| {
-                labels
-                    .get(name)
-                    .cloned()
-                    .context("an imported slice lacks a label")
-            };
-            let held = found.entry(label(names::LABEL_SERVICE_NAME)?).or_default();
-            let source = label(names::LABEL_SOURCE_CLUSTER)?;
-            let addresses = slice
-                .endpoints
-                .iter()
-                .flat_map(|endpoint| endpoint.addresses.clone());
-            held.addresses.entry(source).or_default().extend(addresses);
-        }
-        let services = self.api::<Service>(client).list(&all).await?;
-        let names: BTreeSet<String> = services.iter().map(ResourceExt::name_any).collect();
-        let ours = services.iter().filter(|service| {
-            let manager = service.labels().get(names::LABEL_MANAGED_BY);
-            manager.map(String::as_str) == Some(names::AGENT_MANAGER)
-        });
-        let mut orphans: BTreeSet<String> = ours.map(ResourceExt::name_any).collect();
-        for (service, held) in &mut found {
-            let derived = derived_service_name(&self.namespace, service);
-            held.derived = names.contains(&derived);
-            orphans.remove(&derived);
-        }
-        ensure!(
-            orphans.is_empty(),
-            "derived Services without an import: {orphans:?}"
-        );
-        Ok(found)
+        self.forgotten.insert(cluster.to_owned());
     }
 
     /// Waits until a cluster holds what it should.
     pub async fn arrived_in(&self, world: &LocalClusterset, cluster: &str) -> anyhow::Result<()> {
-        let client = world.cluster(cluster)?.client.clone();
-        let expected = self.expected();
         eventually(&format!("{cluster} holds what the exports say"), async || {
-            let actual = self.actual(&client).await?;
-            if actual != expected {
-                bail!("expected {expected:#?}\nbut there is {actual:#?}");
+            let mut pictures = Vec::new();
+            for member in world.clusters.values() {
+                pictures.push(picture(&member.client, &member.name, &self.namespace).await?);
             }
+            let members: Vec<&Picture> = pictures
+                .iter()
+                .filter(|picture| !self.forgotten.contains(&picture.cluster))
+                .collect();
+            let of_it = pictures.iter().find(|picture| picture.cluster == cluster);
+            let wrong = wrong_in(&members, of_it.context("it is a member")?);
+            ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
             Ok(Some(()))
         })
         .await

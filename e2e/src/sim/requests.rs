@@ -68,6 +68,11 @@ impl Requests {
         entries.iter().filter(|entry| entry.is_write()).cloned().collect()
     }
 
+    /// Everything since then, which is forgotten.
+    pub fn take(&self) -> Vec<Entry> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).into()
+    }
+
     /// Forgets what was recorded.
     pub fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();

@@ -14,7 +14,12 @@ use std::{
 use shared::tls::install_crypto_provider;
 
 use super::run::{Outcome, simulate};
+use crate::verify::laws::{Guarded, Law};
 
+/// The laws of the simulated network.
+const LAWS: [Law; 4] = [Law::Holds, Law::Stood, Law::NoWrite, Law::Requests];
+/// How many seeds are enough for every law to guard something.
+const WHOLE_RUN: u64 = 20;
 /// Most failing seeds that are described.
 const FAILURES_SHOWN_MAX: usize = 10;
 
@@ -38,6 +43,7 @@ pub struct NetsimArgs {
 #[derive(Default)]
 struct Tally {
     counts: BTreeMap<&'static str, u64>,
+    guarded: Guarded,
     failures: Vec<(u64, String)>,
     simulated: u64,
 }
@@ -88,6 +94,7 @@ impl Tally {
         for (class, count) in outcome.counts {
             *self.counts.entry(class).or_default() += count;
         }
+        self.guarded.add(&outcome.guarded);
         self.simulated += outcome.simulated;
         if let Some(failure) = outcome.failure {
             println!("seed {seed}: {failure}");
@@ -101,6 +108,10 @@ impl Tally {
         for (class, count) in &self.counts {
             println!("{count:>8}  {class}");
         }
+        self.guarded
+            .lines(&LAWS)
+            .iter()
+            .for_each(|line| println!("{line}"));
         println!("{:>8}  simulated seconds", self.simulated / 1_000);
         self.failures.sort();
         for (seed, failure) in self.failures.iter().take(FAILURES_SHOWN_MAX) {
@@ -108,6 +119,14 @@ impl Tally {
         }
         let failed = self.failures.len();
         println!("netsim: {} seeds, {failed} failed, in {seconds:.0} s", args.count);
+        let idle = self.guarded.idle(&LAWS);
+        if failed == 0 && args.count >= WHOLE_RUN && !idle.is_empty() {
+            println!(
+                "netsim: every law held, but these guarded nothing: {}",
+                idle.join(", ")
+            );
+            return ExitCode::FAILURE;
+        }
         if failed == 0 {
             ExitCode::SUCCESS
         } else {

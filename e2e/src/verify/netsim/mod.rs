@@ -4,14 +4,13 @@
 //!
 //! * `script`: what happens when; `user`: what users do; `stage`: the machines, and how all of it is performed.
 //! * `program`, `network`, `credentials`: the programs as software of a machine, their sockets and certificates.
-//! * `judge`: what every cluster must hold; `vigil`: what must hold at every moment; `run`: one seed from its
-//!   beginning to its rest; `command`: many seeds, the histogram and the verdict.
+//! * `vigil`: what must hold at every moment, by the oracle; `run`: one seed from its beginning to its rest;
+//!   `command`: many seeds, the histogram and the verdict.
 //!
 //! It never decides how the programs work: nothing here is called by them.
 
 mod command;
 mod credentials;
-mod judge;
 mod network;
 mod program;
 mod run;

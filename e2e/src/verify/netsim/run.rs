@@ -16,6 +16,7 @@ use super::{
     trace::Trace,
     vigil::Vigil,
 };
+use crate::verify::laws::{Guarded, Law};
 
 /// How often the clusters are looked at, in simulated milliseconds.
 const LOOK_EVERY: u64 = 250;
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub trace: String,
     /// What happened, by class.
     pub counts: BTreeMap<&'static str, u64>,
+    /// What each law guarded.
+    pub guarded: Guarded,
     /// Simulated milliseconds.
     pub simulated: u64,
 }
@@ -53,6 +56,7 @@ pub fn simulate(seed: u64, print_trace: bool) -> Outcome {
         failure: None,
         trace: String::new(),
         counts: BTreeMap::new(),
+        guarded: Guarded::default(),
         simulated: 0,
     };
     let played = catch_unwind(AssertUnwindSafe(|| play(seed, print_trace, &mut outcome)));
@@ -90,6 +94,8 @@ fn play(seed: u64, print_trace: bool, outcome: &mut Outcome) -> anyhow::Result<(
             life.ends.borrow().len() as u64;
     }
     outcome.counts.append(&mut stage.counts);
+    outcome.guarded = vigil.guarded();
+    outcome.guarded.add(&stage.guarded);
     outcome.trace = stage.trace.hash();
     outcome.simulated = stage.now();
     result
@@ -140,7 +146,7 @@ fn advance(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<Vec<Written>>
     vigil
         .look(stage.now(), clusters)
         .map_err(|why| anyhow::anyhow!("at {} ms: {why}", stage.now()))?;
-    Ok(stage.note_requests())
+    stage.note_requests()
 }
 
 /// All is right in every cluster, and every member has its session.
@@ -168,6 +174,7 @@ fn converge(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
 fn rest(stage: &mut Stage, vigil: &mut Vigil, length: u64, when: &str) -> anyhow::Result<()> {
     // Whatever follows from what was just written is written now.
     settle(stage, vigil)?;
+    stage.guarded.count(Law::NoWrite, vigil.judged() as u64);
     let until = stage.now() + length;
     while stage.now() < until {
         no_content(&advance(stage, vigil)?, when)?;
@@ -306,7 +313,10 @@ mod tests {
             .expect("it was there");
         let mut looks = (0..1_000).map(|_| advance(&mut stage, &mut vigil));
         let broken = looks.find_map(Result::err).expect("seen").to_string();
-        assert!(broken.contains("the import is missing"), "{broken}");
+        assert!(
+            broken.contains("what stood stays") && broken.contains(", the import, "),
+            "{broken}"
+        );
     }
 
     #[test]

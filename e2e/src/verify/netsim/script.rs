@@ -68,6 +68,10 @@ pub(super) enum Fault {
     ApiErrors(usize, u16),
     /// The cluster's API is well again.
     ApiWell(usize),
+    /// The definition of a kind that the agent watches is deleted.
+    RemoveDefinition(usize),
+    /// It is installed again.
+    InstallDefinition(usize),
     /// All watches of a cluster end.
     DropWatches(usize),
     /// Watches of a cluster that resume are told that it is too late.
@@ -96,11 +100,15 @@ impl Fault {
             Self::Restore { from_backup: true } => "disk: restored from a backup",
             Self::Restore { from_backup: false } => "disk: emptied",
             Self::ApiErrors(..) => "API: errors",
+            Self::RemoveDefinition(_) => "API: definition deleted",
             Self::DropWatches(_) => "API: watches dropped",
             Self::ForgetHistory(_) => "API: history forgotten",
-            Self::Mend(_) | Self::StartAgent(_) | Self::StartHub | Self::BackUp | Self::ApiWell(_) => {
-                return None;
-            }
+            Self::Mend(_)
+            | Self::StartAgent(_)
+            | Self::StartHub
+            | Self::BackUp
+            | Self::ApiWell(_)
+            | Self::InstallDefinition(_) => return None,
         })
     }
 }
@@ -298,8 +306,13 @@ impl Draft {
     }
 
     fn api(&mut self, at: u64, member: usize) {
-        match self.random.random_range(0..4) {
+        match self.random.random_range(0..5) {
             0 => self.push(at, Fault::DropWatches(member)),
+            4 => {
+                self.push(at, Fault::RemoveDefinition(member));
+                let until = at + self.random.random_range(500..FAULT_LONGEST);
+                self.push(until, Fault::InstallDefinition(member));
+            }
             1 => {
                 self.push(at, Fault::ForgetHistory(member));
                 self.push(at + 1, Fault::DropWatches(member));

@@ -26,7 +26,10 @@ use super::{
     trace::Trace,
     user,
 };
-use crate::sim::{Entry, Fault as ApiFault, ManualClock, SimCluster, SimConfig};
+use crate::{
+    sim::{Entry, Fault as ApiFault, ManualClock, SimCluster, SimConfig, current_crds},
+    verify::laws::{Guarded, Law, requests::Requests},
+};
 
 /// How far time goes in one step.
 pub(super) const STEP: Duration = Duration::from_millis(5);
@@ -36,6 +39,8 @@ const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 const RESTART_AFTER: Duration = Duration::from_millis(1_500);
 /// Fewest milliseconds that a message takes.
 const LATENCY_FLOOR: Duration = Duration::from_millis(1);
+/// The definition that may be missing: what agents watch, and nothing that users declared.
+const DEFINITION: &str = "clusterproperties.about.k8s.io";
 /// How slow a slow API server is.
 const API_SLOW_MS: u64 = 700;
 
@@ -44,6 +49,7 @@ pub(super) struct Member {
     pub(super) cluster: SimCluster,
     pub(super) machine: Rc<AgentMachine>,
     clock: Arc<ManualClock>,
+    requests: Requests,
 }
 
 /// A write that an agent of a cluster asked for.
@@ -57,6 +63,8 @@ pub(super) struct Stage {
     pub(super) trace: Trace,
     /// What happened, by class.
     pub(super) counts: BTreeMap<&'static str, u64>,
+    /// What the laws guarded that are looked at here.
+    pub(super) guarded: Guarded,
     backup: MemoryDisk,
     latency: Duration,
     /// Machines that are down until the script starts them.
@@ -101,6 +109,7 @@ impl Stage {
             hub,
             trace,
             counts: BTreeMap::new(),
+            guarded: Guarded::default(),
             backup: disk.copy(),
             latency: script.latency,
             down: RefCell::default(),
@@ -162,6 +171,7 @@ impl Stage {
                 Fault::Mend(number),
                 Fault::SlowReader(number, 0),
                 Fault::ApiWell(number),
+                Fault::InstallDefinition(number),
             ] {
                 self.fault(fault);
             }
@@ -246,6 +256,20 @@ impl Stage {
                 }
             }
             Fault::ApiWell(member) => self.members[member].cluster.faults().clear(),
+            Fault::RemoveDefinition(member) => {
+                // It is there, unless it was removed before.
+                let _ = self.members[member].cluster.remove_crd(DEFINITION);
+            }
+            Fault::InstallDefinition(member) => {
+                let cluster = &self.members[member].cluster;
+                let definitions = current_crds();
+                let removed = definitions
+                    .iter()
+                    .find(|definition| definition.name() == DEFINITION);
+                if let Some(definition) = removed.filter(|_| !cluster.serves(DEFINITION)) {
+                    cluster.install_crd(definition);
+                }
+            }
             Fault::DropWatches(member) => self.members[member].cluster.faults().drop_watches(),
             Fault::ForgetHistory(member) => self.members[member].cluster.forget_history(),
         }
@@ -315,13 +339,22 @@ impl Stage {
         Ok(())
     }
 
-    /// Puts the requests that agents made since the last look into the trace; the writes among them.
-    pub(super) fn note_requests(&mut self) -> Vec<Written> {
+    /// Puts the requests that agents made since the last look into the trace; the writes among them. An error is
+    /// what an agent asked too often.
+    pub(super) fn note_requests(&mut self) -> anyhow::Result<Vec<Written>> {
         let now = self.now();
         let mut writes = Vec::new();
-        for member in &self.members {
-            let requests = member.cluster.requests();
-            for entry in requests.all() {
+        for member in &mut self.members {
+            let entries = member.cluster.requests().take();
+            let before = member.requests.guarded();
+            let noted = member.requests.note(entries.iter());
+            noted.map_err(|why| {
+                let law = Law::Requests.broken(format!("the agent of {}: {why}", member.cluster.name()));
+                anyhow!("at {now} ms: {law}")
+            })?;
+            self.guarded
+                .count(Law::Requests, member.requests.guarded() - before);
+            for entry in entries {
                 self.trace.line(
                     now,
                     format_args!(
@@ -339,9 +372,8 @@ impl Stage {
                     writes.push((member.cluster.name().to_owned(), entry));
                 }
             }
-            requests.clear();
         }
-        writes
+        Ok(writes)
     }
 }
 
@@ -368,5 +400,6 @@ fn member(name: &'static str, seed: u64, authority: &Authority) -> anyhow::Resul
         cluster,
         machine,
         clock,
+        requests: Requests::default(),
     })
 }

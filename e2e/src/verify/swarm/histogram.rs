@@ -1,6 +1,9 @@
-//! What happened in the worlds that were played, by kind. A kind that never happened was not tested.
+//! What happened in the worlds that were played, by kind, and what each law guarded. A kind that never happened,
+//! and a law that guarded nothing, was not tested.
 
 use std::{collections::BTreeMap, fmt};
+
+use crate::verify::laws::{Guarded, Law};
 
 /// Everything that a swarm is expected to meet. A swarm of [`WHOLE_SWARM`] seeds in which one of these never
 /// happened has failed, for it proves less than it says.
@@ -51,36 +54,83 @@ pub const EXPECTED: &[&str] = &[
 /// How many seeds are enough for every kind to happen.
 pub const WHOLE_SWARM: u64 = 1_000;
 
+/// The laws of the swarm.
+const LAWS: [Law; 8] = [
+    Law::Holds,
+    Law::Stood,
+    Law::Deletion,
+    Law::NoWrite,
+    Law::Durable,
+    Law::Epochs,
+    Law::Bounds,
+    Law::Alive,
+];
+
 /// Counts by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Histogram(BTreeMap<&'static str, u64>);
+pub struct Histogram {
+    happened: BTreeMap<&'static str, u64>,
+    /// What each law guarded.
+    pub guarded: Guarded,
+}
 
 impl Histogram {
     /// It happened once more.
     pub fn count(&mut self, kind: &'static str) {
         debug_assert!(EXPECTED.contains(&kind), "{kind} is not among what is expected");
-        *self.0.entry(kind).or_default() += 1;
+        *self.happened.entry(kind).or_default() += 1;
     }
 
     /// Adds what happened elsewhere.
     pub fn add(&mut self, other: &Self) {
-        for (kind, count) in &other.0 {
-            *self.0.entry(kind).or_default() += count;
+        for (kind, count) in &other.happened {
+            *self.happened.entry(kind).or_default() += count;
         }
+        self.guarded.add(&other.guarded);
     }
 
     /// What was expected and never happened.
     pub fn missing(&self) -> Vec<&'static str> {
-        let never = |kind: &&&str| !self.0.contains_key(**kind);
+        let never = |kind: &&&str| !self.happened.contains_key(**kind);
         EXPECTED.iter().filter(never).copied().collect()
+    }
+
+    /// The laws that guarded nothing.
+    pub fn idle(&self) -> Vec<&'static str> {
+        self.guarded.idle(&LAWS)
     }
 }
 
 impl fmt::Display for Histogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for kind in EXPECTED {
-            writeln!(f, "{:>12}  {kind}", self.0.get(kind).copied().unwrap_or(0))?;
+            writeln!(f, "{:>12}  {kind}", self.happened.get(kind).copied().unwrap_or(0))?;
+        }
+        for line in self.guarded.lines(&LAWS) {
+            writeln!(f, "{line}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_law_that_guarded_nothing_is_told_like_a_kind_that_never_happened() {
+        let mut seen = Histogram::default();
+        EXPECTED.iter().for_each(|kind| seen.count(kind));
+        let guarding = LAWS.iter().filter(|law| **law != Law::Stood);
+        guarding.for_each(|law| seen.guarded.count(*law, 1));
+        assert!(seen.missing().is_empty());
+        assert_eq!(seen.idle(), ["what stood stays"]);
+        let mut all = seen.clone();
+        all.add(&seen);
+        assert_eq!(all.idle(), ["what stood stays"]);
+        assert!(
+            all.to_string()
+                .contains("           0  imports guarded by: what stood stays")
+        );
     }
 }

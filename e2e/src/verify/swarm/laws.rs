@@ -3,11 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use shared::model::ServiceKey;
+use shared::model::{ServiceKey, sync::SourceState};
 
 use super::{
     hub::Hub,
-    site::{MANAGER, Site, owner},
+    judge::picture,
+    site::{MANAGER, Site},
+};
+use crate::{
+    sim::Entry,
+    verify::{
+        laws::{Guarded, Law, Standing},
+        oracle::{import_shown, is_ours, owner},
+    },
 };
 
 /// Most entries that an outbox may hold for each of its facts: the fact, its removal, two ends of listings.
@@ -16,60 +24,109 @@ const OUTBOX_ENTRIES_MAX: usize = 2;
 const OUTBOX_SPARE: usize = 32;
 /// Objects and tombstones that the view of a world this small can have.
 const VIEW_MAX: usize = 1_000;
+/// The kinds that agents make.
+const MADE: [(&str, &str); 3] = [
+    ("ServiceImport", "serviceimports"),
+    ("Service", "services"),
+    ("EndpointSlice", "endpointslices"),
+];
 
-/// What the agent had made in one cluster when everything was at rest: kind and place, and the service.
+/// Resource, namespace and name.
+type Place = (String, String, String);
+
+/// What stands in one cluster since the last rest, of services that nobody touched since.
 #[derive(Debug, Default)]
-pub(super) struct Standing(BTreeMap<(String, String, String), ServiceKey>);
+pub(super) struct Stood {
+    services: Standing<ServiceKey>,
+    objects: BTreeMap<Place, ServiceKey>,
+    /// The cluster's revision at the last look.
+    revision: Option<u64>,
+    objects_counted: bool,
+}
 
-impl Standing {
+impl Stood {
     /// Takes note of what stands.
     pub(super) fn of(site: &Site) -> Self {
-        let mut standing = BTreeMap::new();
-        for (kind, plural) in [
-            ("ServiceImport", "serviceimports"),
-            ("Service", "services"),
-            ("EndpointSlice", "endpointslices"),
-        ] {
-            for object in site.ours(kind) {
-                let metadata = &object["metadata"];
-                let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-                if let Some(service) = owner(&object) {
-                    standing.insert((plural.to_owned(), text("namespace"), text("name")), service);
+        let mut stood = Self::default();
+        let picture = picture(site);
+        for service in picture.services() {
+            let shown = import_shown(&picture, &service);
+            stood.services.stands(service, shown);
+        }
+        for (kind, plural) in MADE {
+            for object in site.cluster.objects(kind).iter().filter(|object| is_ours(object)) {
+                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+                if let Some(service) = owner(object) {
+                    let place = (plural.to_owned(), text("namespace"), text("name"));
+                    stood.objects.insert(place, service);
                 }
             }
         }
-        Self(standing)
+        stood
     }
-}
 
-/// **Law of deletion**, as people see it: what stood at the last rest, and belongs to a service that nobody touched
-/// since in any cluster, is not deleted by an agent. Returns how many deletions were rightful.
-pub(super) fn deletions(
-    site: &Site,
-    standing: &Standing,
-    touched: impl Fn(&ServiceKey) -> bool,
-) -> Result<u64, String> {
-    let mut rightful = 0;
-    for entry in site.cluster.requests().writes() {
-        if entry.verb != "delete" || entry.code >= 300 || entry.user_agent != MANAGER {
-            continue;
-        }
-        let place = (
-            entry.resource.clone(),
-            entry.namespace.clone(),
-            entry.name.clone(),
-        );
-        match standing.0.get(&place) {
-            Some(service) if !touched(service) => {
-                return Err(format!(
-                    "law of deletion: {}/{}/{} of {service} was deleted in {} though nobody touched the service",
-                    entry.resource, entry.namespace, entry.name, site.name
-                ));
-            }
-            _ => rightful += 1,
-        }
+    /// How many objects stand.
+    pub(super) fn objects(&self) -> u64 {
+        self.objects.len() as u64
     }
-    Ok(rightful)
+
+    /// People touched these services: what belongs to them may go.
+    pub(super) fn release(&mut self, touched: impl Fn(&ServiceKey) -> bool) {
+        self.services.retain(|service| !touched(service));
+        self.objects.retain(|_, service| !touched(service));
+    }
+
+    /// **What stood stays**, and the **law of deletion**, as people see them: what stood at the last rest, and
+    /// belongs to a service that nobody touched since in any cluster, is neither deleted by an agent nor narrowed.
+    /// Returns how many deletions were rightful.
+    pub(super) fn look(
+        &mut self,
+        site: &Site,
+        entries: &[Entry],
+        guarded: &mut Guarded,
+    ) -> Result<u64, String> {
+        if !std::mem::replace(&mut self.objects_counted, true) {
+            guarded.count(Law::Deletion, self.objects());
+        }
+        let rightful = self.deletions(site, entries)?;
+        let revision = site.cluster.revision();
+        if self.revision == Some(revision) || self.services.keys().next().is_none() {
+            return Ok(rightful);
+        }
+        self.revision = Some(revision);
+        let picture = picture(site);
+        let before = self.services.guarded();
+        let standing: Vec<ServiceKey> = self.services.keys().cloned().collect();
+        for service in standing {
+            let shown = import_shown(&picture, &service);
+            let looked = self.services.look(&service, &shown);
+            looked.map_err(|why| Law::Stood.broken(format!("{service} in {}: {why}", site.name)))?;
+        }
+        guarded.count(Law::Stood, self.services.guarded() - before);
+        Ok(rightful)
+    }
+
+    fn deletions(&self, site: &Site, entries: &[Entry]) -> Result<u64, String> {
+        let mut rightful = 0;
+        for entry in entries {
+            if entry.verb != "delete" || entry.code >= 300 || entry.user_agent != MANAGER {
+                continue;
+            }
+            let place = (
+                entry.resource.clone(),
+                entry.namespace.clone(),
+                entry.name.clone(),
+            );
+            if let Some(service) = self.objects.get(&place) {
+                return Err(Law::Deletion.broken(format!(
+                    "{}/{}/{} of {service} was deleted in {} though nobody touched the service",
+                    entry.resource, entry.namespace, entry.name, site.name
+                )));
+            }
+            rightful += 1;
+        }
+        Ok(rightful)
+    }
 }
 
 /// **No write when nothing changed**: the first write of an agent, the Lease excepted, in words. A refused one, such
@@ -86,25 +143,34 @@ pub(super) fn writes(site: &Site) -> Option<String> {
 }
 
 /// **Bounded memory**: queues grow with keys, never with messages.
-pub(super) fn bounds(sites: &[Site], hub: Option<&Hub>) -> Result<(), String> {
-    for site in sites {
-        for agent in &site.agents {
-            let (keys, entries) = agent.sizes();
-            // An unacknowledged entry and a later value of the same key may stand side by side.
-            let most = (keys + super::site::all_keys().count() * 3) * OUTBOX_ENTRIES_MAX + OUTBOX_SPARE;
-            if entries > most {
-                return Err(format!(
-                    "the outbox of {} holds {entries} entries for {keys} facts",
-                    site.name
-                ));
-            }
+pub(super) fn bounds(sites: &[Site], hub: Option<&Hub>, guarded: &mut Guarded) -> Result<(), String> {
+    for agent in sites.iter().flat_map(|site| &site.agents) {
+        let (keys, entries) = agent.sizes();
+        guarded.count(Law::Bounds, u64::from(entries > 0));
+        // An unacknowledged entry and a later value of the same key may stand side by side.
+        let most = (keys + super::site::all_keys().count() * 3) * OUTBOX_ENTRIES_MAX + OUTBOX_SPARE;
+        if entries > most {
+            return Err(Law::Bounds.broken(format!("an outbox holds {entries} entries for {keys} facts")));
         }
     }
     let (objects, tombstones) = hub.map(Hub::view_size).unwrap_or_default();
+    guarded.count(Law::Bounds, u64::from(objects > 0));
     match objects + tombstones > VIEW_MAX {
-        true => Err(format!(
+        true => Err(Law::Bounds.broken(format!(
             "the view holds {objects} objects and {tombstones} tombstones"
-        )),
+        ))),
         false => Ok(()),
     }
+}
+
+/// **Who lives is not suspect**: once everything is at rest, every member is known to live.
+pub(super) fn everybody_lives(hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {
+    for (cluster, member) in hub.state().members() {
+        guarded.count(Law::Alive, 1);
+        let state = member.source_state();
+        if state != SourceState::Live {
+            return Err(Law::Alive.broken(format!("{cluster} has a session, and is {state:?} at rest")));
+        }
+    }
+    Ok(())
 }

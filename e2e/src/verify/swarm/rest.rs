@@ -7,12 +7,13 @@ use hub::log::Faults;
 
 use super::{
     judge,
-    laws::{self, Standing},
+    laws::{self, Stood},
     network::Blocked,
     script::{Draw, Part, WATCHES},
     site::Site,
     world::World,
 };
+use crate::verify::laws::Law;
 
 /// Time between two rounds of a rest, in milliseconds.
 const ROUND_MILLIS: u64 = 300;
@@ -34,12 +35,12 @@ impl World {
         for _ in 0..self.judge()? {
             self.seen.count("conflict settled");
         }
+        for (site, stood) in self.sites.iter_mut().zip(&mut self.stood) {
+            *stood = Stood::of(site);
+            site.touched.clear();
+        }
         if restart {
             self.restart_agents()?;
-        }
-        for (site, standing) in self.sites.iter_mut().zip(&mut self.standing) {
-            *standing = Standing::of(site);
-            site.touched.clear();
         }
         Ok(())
     }
@@ -49,18 +50,23 @@ impl World {
             self.crash_agent(index);
         }
         self.settle()?;
+        let objects = self.stood.iter().map(Stood::objects).sum();
+        self.seen.guarded.count(Law::NoWrite, objects);
         if let Some(write) = self.sites.iter().find_map(laws::writes) {
-            return Err(format!(
-                "no write when nothing changed: after a restart of the agents: {write}"
-            ));
+            return Err(Law::NoWrite.broken(format!("after a restart of the agents: {write}")));
         }
         self.look()?;
         self.judge().map(drop)
     }
 
     /// Compares every cluster; how many services are in conflict comes back.
-    fn judge(&self) -> Result<u64, String> {
-        judge::judge(&self.sites).map_err(|what| format!("what a cluster holds: {what}"))
+    fn judge(&mut self) -> Result<u64, String> {
+        let judgement = judge::judge(&self.sites).map_err(|what| Law::Holds.broken(what))?;
+        self.seen.guarded.count(Law::Holds, judgement.guarded);
+        if let Some(hub) = &self.hub {
+            laws::everybody_lives(hub, &mut self.seen.guarded)?;
+        }
+        Ok(judgement.conflicts)
     }
 
     fn heal(&mut self) {

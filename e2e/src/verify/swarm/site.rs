@@ -14,10 +14,13 @@ use super::{
     histogram::Histogram,
     script::{NAMESPACES, Named, Part, SERVICES},
 };
-use crate::sim::{Crd, Fault, ManualClock, SimCluster, SimConfig};
+use crate::{
+    sim::{Crd, Fault, ManualClock, SimCluster, SimConfig},
+    verify::oracle::{is_ours, owner},
+};
 
 /// The name of a Tributary label.
-pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Its value on everything that the agent made.
 pub(super) const MANAGER: &str = "tributary-agent";
 
@@ -248,13 +251,10 @@ impl Site {
     }
 
     /// The objects that the agent made, of a kind.
-    pub(super) fn ours(&self, kind: &str) -> Vec<Arc<Value>> {
-        let ours = |object: &Arc<Value>| {
-            let metadata = &object["metadata"];
-            let mut managers = metadata["managedFields"].as_array().into_iter().flatten();
-            metadata["labels"][MANAGED_BY] == MANAGER && managers.any(|entry| entry["manager"] == MANAGER)
-        };
-        self.cluster.objects(kind).into_iter().filter(ours).collect()
+    fn ours(&self, kind: &str) -> Vec<Arc<Value>> {
+        let mut objects = self.cluster.objects(kind);
+        objects.retain(|object| is_ours(object));
+        objects
     }
 
     /// Somebody deletes one of the agent's objects, or changes what it says.
@@ -304,14 +304,6 @@ impl Site {
         seen.count(word);
         self.cluster.faults().next(fault, u32::from(times), "");
     }
-}
-
-/// The service that an object of the agent's belongs to.
-pub(super) fn owner(object: &Value) -> Option<ServiceKey> {
-    let metadata = &object["metadata"];
-    let label = metadata["labels"]["multicluster.kubernetes.io/service-name"].as_str();
-    let name = label.or(metadata["name"].as_str())?;
-    ServiceKey::new(metadata["namespace"].as_str()?, name).ok()
 }
 
 /// Every service that a script can name.

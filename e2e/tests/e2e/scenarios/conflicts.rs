@@ -273,7 +273,7 @@ pub(super) async fn the_next_oldest_inherits(story: &mut Story) -> anyhow::Resul
             same(&config["timeoutSeconds"], &json!(30), "the timeout")
         })
         .await?;
-    Ok(())
+    story.all_is_right().await
 }
 
 /// Exports of one and the same second: the cluster ids decide, the same everywhere.

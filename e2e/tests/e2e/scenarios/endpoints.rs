@@ -147,7 +147,7 @@ pub(super) async fn slices_follow_one_for_one(story: &mut Story) -> anyhow::Resu
             backends_are(seen, "cart", &[])
         })
         .await?;
-    Ok(())
+    story.all_is_right().await
 }
 
 /// A distribution by zones gives every endpoint the hint of its own zone, or none of them any.

@@ -56,7 +56,7 @@ pub(super) async fn arrives_everywhere(story: &mut Story) -> anyhow::Result<()> 
             .is_some_and(|entries| { entries.iter().all(|entry| entry["manager"] != "tributary-agent") }),
         "the agent wrote the user's Service: {own}"
     );
-    Ok(())
+    story.all_is_right().await
 }
 
 /// Every property of Service and export that the import has, as it stands there.

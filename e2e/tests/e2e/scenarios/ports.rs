@@ -106,7 +106,7 @@ pub(super) async fn merge_by_name_then_by_number(story: &mut Story) -> anyhow::R
             )
         })
         .await?;
-    Ok(())
+    story.all_is_right().await
 }
 
 /// Another application protocol is a conflict, and the same traffic.

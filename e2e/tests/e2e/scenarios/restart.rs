@@ -145,5 +145,5 @@ pub(super) async fn an_absent_agent_catches_up(story: &mut Story) -> anyhow::Res
         till["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"],
         "the restart wrote an import that had not changed"
     );
-    Ok(())
+    story.all_is_right().await
 }

@@ -18,9 +18,12 @@ use shared::{
 use tokio::runtime::Runtime;
 
 use super::{Agent, Network, Open, StreamId};
-use crate::verify::swarm::{
-    histogram::Histogram,
-    network::{IN_FLIGHT_MAX, Stream},
+use crate::verify::{
+    laws::Law,
+    swarm::{
+        histogram::Histogram,
+        network::{IN_FLIGHT_MAX, Stream},
+    },
 };
 
 impl Agent {
@@ -159,16 +162,26 @@ impl Agent {
             touched.unwrap_or(Touched::none())
         });
         match reaction {
-            Ok(reaction) => self.react(runtime, reaction, network)?,
+            Ok(reaction) => self.react(runtime, reaction, network, seen)?,
             Err(_) => self.disconnect(network),
         }
         Ok(news)
     }
 
-    fn react(&mut self, runtime: &Runtime, reaction: Reaction, network: &mut Network) -> Result<(), String> {
+    fn react(
+        &mut self,
+        runtime: &Runtime,
+        reaction: Reaction,
+        network: &mut Network,
+        seen: &mut Histogram,
+    ) -> Result<(), String> {
         if let Some(welcome) = &reaction.welcomed {
+            seen.guarded
+                .count(Law::Epochs, u64::from(self.known_epoch.is_some()));
             if self.known_epoch.is_some_and(|known| welcome.epoch < known) {
-                return Err(format!("{} took an epoch lower than it has known", self.cluster));
+                return Err(
+                    Law::Epochs.broken(format!("{} took an epoch lower than it has known", self.cluster))
+                );
             }
             if self.known_epoch.is_none_or(|known| known < welcome.epoch) {
                 match runtime.block_on(self.lease.remember(welcome.epoch)) {

@@ -4,6 +4,7 @@ use hub::log::{Faults, MemoryDisk};
 use shared::model::UnixMillis;
 
 use super::{AGENTS_MAX, Agent, Blocked, CRDS, Hub, START_MILLIS, What, World};
+use crate::verify::laws::Law;
 
 impl World {
     pub(in crate::verify::swarm) fn happen(&mut self, what: &What) -> Result<(), String> {
@@ -156,13 +157,16 @@ impl World {
             hub = Hub::start(&self.disk, &self.set, self.moment(), random);
         }
         let hub = hub.map_err(|why| format!("the hub does not start: {why}"))?;
-        if let Some(promised) = self.promised
-            && !hub.holds(promised)
-        {
-            return Err(format!(
-                "durable before ack: the hub had promised {promised:?}, after its crash the log stands at {:?}",
-                hub.head()
-            ));
+        if let Some(promised) = self.promised {
+            self.seen
+                .guarded
+                .count(Law::Durable, u64::from(promised.revision.0 > 0));
+            if !hub.holds(promised) {
+                return Err(Law::Durable.broken(format!(
+                    "the hub had promised {promised:?}, after its crash the log stands at {:?}",
+                    hub.head()
+                )));
+            }
         }
         self.promised = None;
         self.hub = Some(hub);
@@ -177,7 +181,21 @@ impl World {
         self.network.hub_crashes(lose);
     }
 
+    /// The hub has written what it has heard by now, and not synced it.
+    fn write_unsynced(&mut self) {
+        let at = self.moment();
+        let Some(hub) = &mut self.hub else { return };
+        for id in hub.streams() {
+            while hub.listen(id, &mut self.network, at, &mut self.seen).is_some() {}
+            while hub.hand_over(id, at) {}
+        }
+        hub.append();
+    }
+
     fn crash_hub(&mut self, kept: u8, torn: bool) -> Result<(), String> {
+        if torn {
+            self.write_unsynced();
+        }
         self.kill_hub(kept == 0);
         self.seen.count("hub crashed");
         if self.disk.unsynced() > usize::from(kept) {
@@ -187,17 +205,23 @@ impl World {
             self.disk.crash(usize::from(kept));
             return self.start_hub();
         }
-        let whole = self.disk.copy();
+        let (whole, untorn) = (self.disk.copy(), self.disk.copy());
+        untorn.crash(usize::from(kept) + 1);
         self.disk.crash_torn(usize::from(kept), 1);
-        self.seen.count("torn batch");
+        // A batch was torn if there was one to tear, and it had more than the row that stays.
+        let torn = self.disk.row_count() < untorn.row_count();
         let epoch = shared::model::Epoch {
             created_at: UnixMillis(START_MILLIS),
             random: 0,
         };
         // sled's batches are whole or not there; a store that tears one must be noticed, or have kept whole events.
-        if hub::log::MemoryLog::open(&self.disk, &self.set, epoch).is_err() {
+        let noticed = hub::log::MemoryLog::open(&self.disk, &self.set, epoch).is_err();
+        if noticed {
             self.disk = whole;
             self.disk.crash(usize::from(kept));
+        }
+        if torn && !noticed {
+            self.seen.count("torn batch");
         }
         self.start_hub()
     }

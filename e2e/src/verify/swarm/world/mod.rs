@@ -15,7 +15,7 @@ use super::{
     agent::Agent,
     histogram::Histogram,
     hub::{Hub, Moment},
-    laws::{self, Standing},
+    laws::{self, Stood},
     network::{Blocked, Network},
     script::{Draw, Script, Step, What},
     site::Site,
@@ -84,7 +84,7 @@ pub(super) struct World {
     pub(super) runtime: Runtime,
     pub(super) now: u64,
     pub(super) sites: Vec<Site>,
-    pub(super) standing: Vec<Standing>,
+    pub(super) stood: Vec<Stood>,
     pub(super) network: Network,
     pub(super) set: Clusterset,
     pub(super) disk: MemoryDisk,
@@ -114,7 +114,7 @@ impl World {
         Ok(Self {
             runtime,
             now: 1_000,
-            standing: sites.iter().map(|_| Standing::default()).collect(),
+            stood: sites.iter().map(|_| Stood::default()).collect(),
             network: Network::new(sites.len()),
             sites,
             set: Clusterset::new("swarm.example", "default")?,
@@ -155,16 +155,15 @@ impl World {
 
     /// The laws that hold at every moment.
     pub(super) fn look(&mut self) -> Result<(), String> {
-        laws::bounds(&self.sites, self.hub.as_ref())?;
+        laws::bounds(&self.sites, self.hub.as_ref(), &mut self.seen.guarded)?;
         let sites = &self.sites;
         let touched = |service: &_| sites.iter().any(|site| site.touched.contains(service));
-        for (site, standing) in sites.iter().zip(&self.standing) {
-            for _ in 0..laws::deletions(site, standing, touched)? {
+        for (site, stood) in sites.iter().zip(&mut self.stood) {
+            let entries = site.cluster.requests().take();
+            stood.release(touched);
+            for _ in 0..stood.look(site, &entries, &mut self.seen.guarded)? {
                 self.seen.count("removal applied");
             }
-        }
-        for site in &self.sites {
-            site.cluster.requests().clear();
         }
         Ok(())
     }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use kube::api::ListParams;
 use serde_json::Value;
 use shared::model::derived_name::derived_service_name;
 use tokio::time::Instant;
+use tributary_e2e::{clusterset::picture::picture, verify::oracle};
 
 use super::{CLUSTERS, EVENTUALLY_POLL, EVENTUALLY_WAIT, Kind, Story};
 
@@ -96,6 +97,32 @@ impl Story {
             found.push(self.until(cluster, &holds).await?);
         }
         Ok(found)
+    }
+
+    /// Waits until the oracle finds nothing wrong in the story's namespace of any cluster.
+    pub(crate) async fn all_is_right(&self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + EVENTUALLY_WAIT;
+        let mut poll = tokio::time::interval(EVENTUALLY_POLL);
+        loop {
+            poll.tick().await;
+            let mut pictures = Vec::new();
+            for cluster in CLUSTERS {
+                let client = &self.world.cluster(cluster)?.client;
+                pictures.push(picture(client, cluster, &self.namespace).await?);
+            }
+            let judgement = oracle::judge(&pictures);
+            let wrong: Vec<String> = judgement.wrong().collect();
+            if wrong.is_empty() && judgement.guarded > 0 {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "after {} s, of {} objects judged: {}",
+                EVENTUALLY_WAIT.as_secs(),
+                judgement.guarded,
+                wrong.join("\n")
+            );
+        }
     }
 
     /// It holds in every cluster now, and still does after something later went all the way.

@@ -1,0 +1,132 @@
+//! Owns: the names of the laws, and the count of what each of them guarded.
+//! Never: judges.
+
+use std::{collections::BTreeMap, fmt};
+
+/// A law, by what it guards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Law {
+    /// What a cluster holds is what users declared: imports and exports that were compared.
+    Holds,
+    /// What stood stays: imports that stood and were looked at while things broke.
+    Stood,
+    /// The law of deletion: objects that no agent may delete.
+    Deletion,
+    /// No write when nothing changed: objects over which agents restarted.
+    NoWrite,
+    /// Durable before ack: positions promised by hubs that were then started again.
+    Durable,
+    /// An agent follows no epoch below one it has known: welcomes of agents that knew one.
+    Epochs,
+    /// Bounded memory: queues that were looked at while they held something.
+    Bounds,
+    /// Bounded requests: kinds and minutes in which an agent asked for something.
+    Requests,
+    /// Nobody who lives is suspect: members of worlds at rest.
+    Alive,
+}
+
+impl Law {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Holds,
+        Self::Stood,
+        Self::Deletion,
+        Self::NoWrite,
+        Self::Durable,
+        Self::Epochs,
+        Self::Bounds,
+        Self::Requests,
+        Self::Alive,
+    ];
+
+    /// Its name, with which every failure begins.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "what a cluster holds",
+            Self::Stood => "what stood stays",
+            Self::Deletion => "law of deletion",
+            Self::NoWrite => "no write when nothing changed",
+            Self::Durable => "durable before ack",
+            Self::Epochs => "no epoch below a known one",
+            Self::Bounds => "bounded memory",
+            Self::Requests => "bounded requests",
+            Self::Alive => "who lives is not suspect",
+        }
+    }
+
+    /// What it counts.
+    fn what(self) -> &'static str {
+        match self {
+            Self::Holds => "imports and exports",
+            Self::Stood => "imports",
+            Self::Deletion | Self::NoWrite => "objects",
+            Self::Durable => "promises",
+            Self::Epochs => "welcomes",
+            Self::Bounds => "queues",
+            Self::Requests => "kinds and minutes",
+            Self::Alive => "members",
+        }
+    }
+
+    /// A failure of this law.
+    pub fn broken(self, why: impl fmt::Display) -> String {
+        format!("{}: {why}", self.name())
+    }
+}
+
+/// How many objects each law guarded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guarded(BTreeMap<Law, u64>);
+
+impl Guarded {
+    /// A law guarded so many more.
+    pub fn count(&mut self, law: Law, objects: u64) {
+        *self.0.entry(law).or_default() += objects;
+    }
+
+    /// How many it guarded.
+    pub fn of(&self, law: Law) -> u64 {
+        self.0.get(&law).copied().unwrap_or(0)
+    }
+
+    /// Adds what was guarded elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        for (law, objects) in &other.0 {
+            self.count(*law, *objects);
+        }
+    }
+
+    /// The laws of `these` that guarded nothing.
+    pub fn idle(&self, these: &[Law]) -> Vec<&'static str> {
+        let idle = these.iter().filter(|law| self.of(**law) == 0);
+        idle.map(|law| law.name()).collect()
+    }
+
+    /// One line for each law of `these`.
+    pub fn lines(&self, these: &[Law]) -> Vec<String> {
+        let line = |law: &Law| format!("{:>12}  {} guarded by: {}", self.of(*law), law.what(), law.name());
+        these.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_law_that_guarded_nothing_is_named() {
+        let mut guarded = Guarded::default();
+        guarded.count(Law::Stood, 2);
+        guarded.count(Law::Holds, 0);
+        let mut all = guarded.clone();
+        all.add(&guarded);
+        assert_eq!(all.of(Law::Stood), 4);
+        assert_eq!(
+            all.idle(&[Law::Stood, Law::Holds, Law::Durable]),
+            ["what a cluster holds", "durable before ack"]
+        );
+        let lines = all.lines(&[Law::Stood]);
+        assert_eq!(lines, ["           4  imports guarded by: what stood stays"]);
+    }
+}

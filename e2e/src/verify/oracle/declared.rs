@@ -1,0 +1,172 @@
+//! Owns: who exports a service, by precedence, and what the exports say together: KEP-1645, read anew.
+//! Never: looks at what Tributary made, or shares a rule with the hub's fold.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use shared::model::ServiceKey;
+
+use super::{
+    part::Port,
+    picture::{Picture, is_ours, text},
+};
+
+/// Namespaces that begin so are the cluster's own, and export nothing.
+const NAMESPACES_OF_KUBERNETES: &str = "kube-";
+
+/// One valid export.
+pub(super) struct Exporter<'a> {
+    created: String,
+    uid: String,
+    pub(super) picture: &'a Picture,
+    export: &'a Value,
+    service: &'a Value,
+}
+
+/// The export of a cluster, if it has one that is valid, or why it is not.
+pub(super) fn exporter<'a>(
+    picture: &'a Picture,
+    service: &ServiceKey,
+) -> Option<Result<Exporter<'a>, &'static str>> {
+    let export = picture.export(service)?;
+    if !export["metadata"]["deletionTimestamp"].is_null() {
+        return None;
+    }
+    let invalid = |reason| Some(Err(reason));
+    if service.namespace.starts_with(NAMESPACES_OF_KUBERNETES) {
+        return invalid("NamespaceDenied");
+    }
+    let Some(found) = picture.service(service) else {
+        return invalid("NoService");
+    };
+    if found["spec"]["type"] == "ExternalName" || is_ours(found) {
+        return invalid("InvalidServiceType");
+    }
+    Some(Ok(Exporter {
+        created: text(&export["metadata"]["creationTimestamp"]),
+        uid: text(&export["metadata"]["uid"]),
+        picture,
+        export,
+        service: found,
+    }))
+}
+
+/// The valid exports of a service, the oldest first, then by the cluster's name.
+pub(super) fn exporters<'a>(
+    members: impl Iterator<Item = &'a Picture>,
+    service: &ServiceKey,
+) -> Vec<Exporter<'a>> {
+    let mut exporters: Vec<Exporter<'a>> = members
+        .filter_map(|picture| exporter(picture, service)?.ok())
+        .collect();
+    exporters.sort_by(|a, b| (&a.created, &a.picture.cluster).cmp(&(&b.created, &b.picture.cluster)));
+    exporters
+}
+
+/// What users declared of a service in all clusters, as text: while it stays the same, what has come right must
+/// stay right.
+pub fn declared(pictures: &[Picture], service: &ServiceKey) -> String {
+    let mut declared = String::new();
+    for picture in pictures {
+        declared += &format!("{} {:?}", picture.cluster, picture.namespace(service));
+        if let Some(Ok(exporter)) = exporter(picture, service) {
+            declared += &format!(" {} {}", exporter.uid, exporter.created);
+            declared += &format!(" {} {}", exporter.export["spec"], exporter.service["spec"]);
+            for slice in picture.local_slices(service) {
+                let name = &slice["metadata"]["name"];
+                declared += &format!(" {name} {} {}", slice["ports"], slice["endpoints"]);
+            }
+        }
+        declared.push('\n');
+    }
+    declared
+}
+
+impl Exporter<'_> {
+    pub(super) fn cluster(&self) -> &str {
+        &self.picture.cluster
+    }
+
+    pub(super) fn is_headless(&self) -> bool {
+        self.service["spec"]["clusterIP"] == "None"
+    }
+
+    pub(super) fn affinity(&self) -> String {
+        text(&self.service["spec"]["sessionAffinity"])
+    }
+
+    pub(super) fn ports(&self) -> Vec<Port> {
+        Port::all(&self.service["spec"]["ports"])
+    }
+}
+
+/// First one port of each name, then of these one of each protocol and number; the older export's stays.
+pub(super) fn merged(exporters: &[Exporter<'_>]) -> Vec<Port> {
+    let mut named: Vec<Port> = Vec::new();
+    for port in exporters.iter().flat_map(Exporter::ports) {
+        if !named.iter().any(|taken| taken.name == port.name) {
+            named.push(port);
+        }
+    }
+    let mut merged: Vec<Port> = Vec::new();
+    for port in named {
+        let number = |port: &Port| (port.protocol.clone(), port.number);
+        if !merged.iter().any(|taken| number(taken) == number(&port)) {
+            merged.push(port);
+        }
+    }
+    merged
+}
+
+/// On what the exports disagree: every reason, in no order.
+pub(super) fn conflicts(exporters: &[Exporter<'_>]) -> BTreeSet<&'static str> {
+    let Some((oldest, others)) = exporters.split_first() else {
+        return BTreeSet::new();
+    };
+    let spec = |exporter: &Exporter<'_>, field: &str| exporter.service["spec"][field].clone();
+    let set = |exporter: &Exporter<'_>, field: &str| -> BTreeSet<String> {
+        let values = exporter.service["spec"][field].as_array().into_iter().flatten();
+        values.map(Value::to_string).collect()
+    };
+    let stated = |exporter: &Exporter<'_>, field: &str| match &exporter.export["spec"][field] {
+        Value::Object(map) if !map.is_empty() => Value::Object(map.clone()),
+        _ => Value::Null,
+    };
+    let policy = |exporter: &Exporter<'_>| match spec(exporter, "internalTrafficPolicy") {
+        Value::Null => Value::from("Cluster"),
+        stated => stated,
+    };
+    let timeout = |exporter: &Exporter<'_>| {
+        spec(exporter, "sessionAffinityConfig")["clientIP"]["timeoutSeconds"].clone()
+    };
+    let mut reasons = BTreeSet::new();
+    for other in others {
+        let ports = |exporter: &Exporter<'_>| exporter.ports().into_iter().collect::<BTreeSet<Port>>();
+        let differences = [
+            ("PortConflict", ports(oldest) != ports(other)),
+            ("TypeConflict", oldest.is_headless() != other.is_headless()),
+            ("SessionAffinityConflict", oldest.affinity() != other.affinity()),
+            ("SessionAffinityConfigConflict", timeout(oldest) != timeout(other)),
+            (
+                "LabelsConflict",
+                stated(oldest, "exportedLabels") != stated(other, "exportedLabels"),
+            ),
+            (
+                "AnnotationsConflict",
+                stated(oldest, "exportedAnnotations") != stated(other, "exportedAnnotations"),
+            ),
+            ("InternalTrafficPolicyConflict", policy(oldest) != policy(other)),
+            (
+                "TrafficDistributionConflict",
+                spec(oldest, "trafficDistribution") != spec(other, "trafficDistribution"),
+            ),
+            (
+                "IPFamilyConflict",
+                set(oldest, "ipFamilies") != set(other, "ipFamilies"),
+            ),
+        ];
+        let found = differences.into_iter().filter(|(_, differs)| *differs);
+        reasons.extend(found.map(|(reason, _)| reason));
+    }
+    reasons
+}

@@ -1,0 +1,176 @@
+//! Owns: what every cluster must hold of one service, from what users declared in all of them.
+//! Never: looks at what Tributary made, but for strangers' objects in its place.
+
+use serde_json::Value;
+use shared::model::{
+    ServiceKey,
+    derived_name::{derived_service_name, imported_slice_name},
+};
+
+use super::{
+    declared::{Exporter, conflicts, exporter, exporters, merged},
+    part::{Of, Parts, Port},
+    picture::{Picture, is_ours, text},
+    pieces,
+};
+
+/// What the members' exports of one service come to.
+pub struct Expected {
+    /// What every cluster must hold that has the namespace; empty if nobody exports it.
+    everywhere: Parts,
+    conflicts: Vec<&'static str>,
+}
+
+impl Expected {
+    /// Works it out from what users declared in these clusters.
+    pub fn of<'a>(members: impl Iterator<Item = &'a Picture>, service: &ServiceKey) -> Self {
+        let exporters = exporters(members, service);
+        Self {
+            everywhere: everywhere(&exporters, service),
+            conflicts: conflicts(&exporters).into_iter().collect(),
+        }
+    }
+
+    /// Whether the exports disagree.
+    pub fn is_conflict(&self) -> bool {
+        !self.conflicts.is_empty()
+    }
+
+    /// What this cluster must hold of the service. A stranger's object in the place of ours keeps it.
+    pub fn import_in(&self, picture: &Picture, service: &ServiceKey) -> Parts {
+        match picture.namespace(service) {
+            None => Parts::new(),
+            Some(_) => judged(picture, service, self.everywhere.clone()),
+        }
+    }
+
+    /// What the conditions of this cluster's export must say, if it has one.
+    pub fn export_in(&self, picture: &Picture, service: &ServiceKey) -> Option<Parts> {
+        let export = exporter(picture, service)?;
+        let conflicts = match self.conflicts.as_slice() {
+            [] => pieces::condition("Conflict", "False", "NoConflicts"),
+            reasons => pieces::condition("Conflict", "True", &reasons.join(",")),
+        };
+        Some(match export {
+            Ok(_) => Parts::from([
+                pieces::condition("Valid", "True", "Valid"),
+                pieces::condition("Ready", "True", "Exported"),
+                conflicts,
+            ]),
+            Err(reason) => Parts::from([
+                pieces::condition("Valid", "False", reason),
+                pieces::condition("Ready", "False", "Pending"),
+            ]),
+        })
+    }
+}
+
+/// What of these pieces can be judged: a stranger's import keeps everything of ours from being brought up to date,
+/// a stranger's Service all that needs the derived one.
+pub(super) fn judged(picture: &Picture, service: &ServiceKey, mut parts: Parts) -> Parts {
+    let strange = |object: Option<&Value>| object.is_some_and(|object| !is_ours(object));
+    if strange(picture.import(service)) {
+        return Parts::new();
+    }
+    if strange(derived_service(picture, service)) {
+        parts.retain(|part| part.of == Of::Import);
+    }
+    parts
+}
+
+/// The Service under the name of a derived one.
+pub(super) fn derived_service<'a>(picture: &'a Picture, service: &ServiceKey) -> Option<&'a Value> {
+    let name = derived_service_name(&service.namespace, &service.name);
+    picture.service(&ServiceKey::new(&service.namespace, &name).ok()?)
+}
+
+fn everywhere(exporters: &[Exporter<'_>], service: &ServiceKey) -> Parts {
+    let Some(oldest) = exporters.first() else {
+        return Parts::new();
+    };
+    let headless = oldest.is_headless();
+    let ports = merged(exporters);
+    let derived = (!headless).then(|| derived_service_name(&service.namespace, &service.name));
+    let mut parts = Parts::from([pieces::import(), pieces::kind(headless)]);
+    parts.extend(ports.iter().map(|port| pieces::port(Of::Import, port)));
+    parts.extend(
+        exporters
+            .iter()
+            .map(|exporter| pieces::cluster(exporter.cluster())),
+    );
+    if let Some(derived) = &derived {
+        parts.insert(pieces::affinity(Of::Import, &oldest.affinity()));
+        parts.insert(pieces::derived_is(derived));
+        parts.insert(pieces::derived());
+        parts.insert(pieces::affinity(Of::Derived, &oldest.affinity()));
+        let named = ports.iter().map(named_port);
+        parts.extend(named.map(|port| pieces::port(Of::Derived, &port)));
+        parts.insert(pieces::has_its_ips());
+    }
+    parts.insert(pieces::ready());
+    for exporter in exporters {
+        slices(exporter, service, &ports, derived.as_deref(), &mut parts);
+    }
+    parts
+}
+
+/// What a derived Service calls a port.
+fn named_port(port: &Port) -> Port {
+    let mut port = port.clone();
+    if port.name.is_empty() {
+        port.name = format!("unnamed-{}-{}", port.protocol.to_lowercase(), port.number);
+    }
+    port
+}
+
+/// One imported slice for each slice of the exporter, with the ports that it may serve.
+fn slices(
+    exporter: &Exporter<'_>,
+    service: &ServiceKey,
+    merged: &[Port],
+    derived: Option<&str>,
+    parts: &mut Parts,
+) {
+    let own = exporter.ports();
+    // Another appProtocol is a conflict, but the traffic is the same.
+    let same = |port: &Port, own: &Port| {
+        (&port.name, &port.protocol, port.number) == (&own.name, &own.protocol, own.number)
+    };
+    let eligible = |port: &&Port| own.iter().any(|own| same(port, own));
+    let eligible: Vec<&Port> = merged.iter().filter(eligible).collect();
+    for slice in exporter.picture.local_slices(service) {
+        if slice["addressType"] == "FQDN" {
+            continue;
+        }
+        let stated = Port::all(&slice["ports"]);
+        let served: Vec<Port> = stated
+            .iter()
+            .filter_map(|port| {
+                let front = |merged: &&&Port| merged.name == port.name && merged.protocol == port.protocol;
+                let front = eligible.iter().find(front)?;
+                let named = match derived {
+                    Some(_) => named_port(front).name,
+                    None => port.name.clone(),
+                };
+                Some(Port {
+                    name: named,
+                    ..port.clone()
+                })
+            })
+            .collect();
+        // A slice that never had a port serves all of them; one that lost its last serves nobody.
+        if served.is_empty() && !stated.is_empty() {
+            continue;
+        }
+        let source = exporter.cluster();
+        let name = imported_slice_name(
+            &service.namespace,
+            &service.name,
+            source,
+            &text(&slice["metadata"]["name"]),
+        );
+        parts.insert(pieces::slice(&name, source, derived.unwrap_or_default()));
+        parts.extend(served.iter().map(|port| pieces::slice_port(&name, source, port)));
+        parts.extend(pieces::endpoints(&name, source, slice));
+    }
+}
