@@ -216,12 +216,12 @@ mod tests {
             let which = (0..SERVICES).find(|which| service(*which) == next).unwrap();
             let since = waiting_since[which].take().unwrap();
             longest = longest.max(turn - since);
-            for other in (0..SERVICES).filter(|other| waiting_since[*other].is_some_and(|at| at < since)) {
-                panic!(
-                    "turn {turn}: {which} overtook {other}, which waits since {:?}",
-                    waiting_since[other]
-                );
-            }
+            let overtaken = |other: &usize| waiting_since[*other].is_some_and(|at| at < since);
+            let overtaken = (0..SERVICES).find(overtaken);
+            assert_eq!(
+                overtaken, None,
+                "turn {turn}: by {which}, which waits since {since}"
+            );
             served_at[which] = turn;
             work.done(next, Outcome::Settled, |_| None, now, 0);
         }

@@ -58,7 +58,7 @@ pub struct AgentLease {
 /// What became of one try to take the Lease.
 pub enum Attempt {
     /// It is ours.
-    Taken(AgentLease),
+    Taken(Box<AgentLease>),
     /// Somebody else has it.
     Waiting {
         /// Who.
@@ -103,7 +103,7 @@ impl AgentLease {
                 Ok(Attempt::Taken(lease)) => {
                     metrics.held.set(1);
                     info!(holder, transitions = lease.transitions, epoch = ?lease.epoch(), "took the Lease");
-                    return Ok(lease);
+                    return Ok(*lease);
                 }
                 Ok(Attempt::Waiting { holder, longest }) => {
                     failing = false;
@@ -223,12 +223,12 @@ async fn take(api: Api<Lease>, candidate: &mut Candidate, now: Duration) -> anyh
             Verdict::Wait { holder, longest } => return Ok(Attempt::Waiting { holder, longest }),
         };
         if put(&api, found, candidate.holder(), transitions, epoch).await? {
-            return Ok(Attempt::Taken(AgentLease {
+            return Ok(Attempt::Taken(Box::new(AgentLease {
                 api,
                 holder: candidate.holder().into(),
                 transitions,
                 epoch: Arc::new(Mutex::new(epoch)),
-            }));
+            })));
         }
     }
     bail!("it was changed by somebody else {CONFLICTS_MAX} times in a row")

@@ -199,7 +199,7 @@ async fn take_lease(client: kube::Client, holder: &str) -> Option<AgentLease> {
     let (mut candidate, mut now) = (Candidate::new(holder), Duration::ZERO);
     for _ in 0..2 {
         match AgentLease::attempt(client.clone(), AGENT_NAMESPACE, &mut candidate, now).await {
-            Ok(Attempt::Taken(lease)) => return Some(lease),
+            Ok(Attempt::Taken(lease)) => return Some(*lease),
             Ok(Attempt::Waiting { longest, .. }) => now += longest,
             Err(_) => return None,
         }
