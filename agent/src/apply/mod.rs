@@ -4,6 +4,7 @@
 //! * [`Driver`]: the loop; `work`: whose turn it is; [`Handle`]: how the link feeds it and the rest of the agent
 //!   asks it;
 //! * `convert`: Kubernetes objects ↔ plain values; `perform`: the requests; `failure`: what an error means;
+//! * `refusals`: what the API server did not take in derived Services, and for how long;
 //! * `served_fields`: which fields the cluster's ServiceImport has; `definition`: when to look again.
 
 mod convert;
@@ -15,6 +16,7 @@ mod handle;
 mod manual_driver;
 mod metrics;
 mod perform;
+mod refusals;
 mod served_fields;
 mod step;
 mod view;

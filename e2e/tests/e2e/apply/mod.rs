@@ -52,6 +52,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             exports::exports_get_their_conditions,
         ),
         sim_test(
+            "apply::slices_that_cannot_be_exported_are_named",
+            exports::slices_that_cannot_be_exported_are_named,
+        ),
+        sim_test(
             "apply::a_crd_that_goes_and_comes_is_followed",
             definitions::a_crd_that_goes_and_comes_is_followed,
         ),
