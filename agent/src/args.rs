@@ -41,6 +41,35 @@ pub enum Command {
         tributary-agent run --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key")]
     Run(Box<RunArgs>),
+    /// Take over the agent's objects after a restore from a backup
+    #[command(
+        long_about = "Take over the agent's objects after a restore from a backup.\n\n\
+        An object is the agent's by its label and by its managedFields. A backup tool that restores a cluster keeps \
+        the label and becomes the owner of the fields itself, so that the agent sees strangers' objects under the \
+        names it needs, reports them (NameTaken) and does not touch them. This command finds the ServiceImports, \
+        derived Services and EndpointSlices that carry the agent's label and a name that an agent gives, and makes \
+        the agent the owner of their fields again. It changes nothing else of them, and the agent may be running: \
+        it brings them up to date, the clusterset IPs stay.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  \
+        tributary-agent adopt --kubeconfig ~/.kube/config\n  \
+        tributary-agent adopt --kubeconfig ~/.kube/config --confirm"
+    )]
+    Adopt(AdoptArgs),
+}
+
+/// The flags of `adopt`.
+#[derive(Debug, Clone, Args)]
+pub struct AdoptArgs {
+    /// Kubeconfig of the member cluster. In a pod the service account is used instead
+    #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Only say what would be taken; that is also what happens without --confirm
+    #[arg(long, env = "TRIBUTARY_DRY_RUN", conflicts_with = "confirm")]
+    pub dry_run: bool,
+    /// Take them
+    #[arg(long, env = "TRIBUTARY_CONFIRM")]
+    pub confirm: bool,
 }
 
 /// The flags of `run`.
@@ -129,8 +158,10 @@ mod tests {
     fn parse(line: &str) -> Result<RunArgs, clap::Error> {
         let tls = "--tls-ca ca.crt --tls-cert a.crt --tls-key a.key";
         let line = format!("tributary-agent run {tls} {line}");
-        let Command::Run(args) = Cli::try_parse_from(line.split_whitespace())?.command;
-        Ok(*args)
+        match Cli::try_parse_from(line.split_whitespace())?.command {
+            Command::Run(args) => Ok(*args),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -165,8 +196,8 @@ mod tests {
     #[test]
     fn every_flag_has_an_environment_variable() {
         let command = Cli::command();
-        let run = command.find_subcommand("run").expect("present");
-        for argument in run.get_arguments().chain(command.get_arguments()) {
+        let of_commands = command.get_subcommands().flat_map(clap::Command::get_arguments);
+        for argument in of_commands.chain(command.get_arguments()) {
             let id = argument.get_id().as_str();
             if !matches!(id, "help" | "version") {
                 let variable = argument

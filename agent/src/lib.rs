@@ -1,11 +1,13 @@
 //! The member agent: observes its cluster, reports to the hub, applies what the hub derives.
 //!
-//! * [`args`]: the command line; [`run`]: sockets and flags around [`agent`], which wires the rooms;
+//! * [`args`]: the command line; [`run`]: sockets and flags around [`agent`], which wires the rooms; [`adopt`]: a command
+//!   of its own;
 //! * [`api_client`]: the way to the cluster's API; [`watch`]: one watch per kind, shared by all that read;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`lease`]: which agent works;
 //! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do;
 //! * [`apply`]: does it, and touches only what is ours.
 
+pub mod adopt;
 pub mod agent;
 pub mod api_client;
 pub mod apply;

@@ -9,5 +9,6 @@ fn main() -> ExitCode {
     let Cli { log, command } = Cli::parse();
     shared::process::exit_code(match command {
         Command::Run(args) => agent::run::run(&log, *args),
+        Command::Adopt(args) => agent::adopt::run(&log, &args),
     })
 }

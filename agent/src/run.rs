@@ -73,7 +73,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
 }
 
 /// The way to the member cluster's API: by kubeconfig, or as the pod's service account.
-async fn kubernetes(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+pub(crate) async fn kubernetes(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
     Ok(match kubeconfig {
         None => Config::incluster().context("not in a pod, and no --kubeconfig was given")?,
         Some(path) => {

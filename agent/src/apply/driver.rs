@@ -181,7 +181,14 @@ pub(super) async fn read_schema(
     shared: &Shared,
     known: Option<&Option<String>>,
 ) -> Result<Option<String>, kube::Error> {
-    let document = served_fields::document(&shared.client).await?;
+    let served_fields::Documents {
+        imports: document,
+        core,
+    } = served_fields::documents(&shared.client).await?;
+    if core.is_some_and(|core| lock(&shared.refusals).served_by(&core)) {
+        info!("the API server is another one: asking it again for what the one before refused");
+        shared.mark_all();
+    }
     if known == Some(&document) {
         return Ok(document);
     }

@@ -9,17 +9,19 @@ use std::{
 use kube::Client;
 use shared::{
     api::convert::NamespaceDenyList,
-    model::{ClusterId, IpFamily, Revision, ServiceKey},
+    model::{ClusterId, FactKey, Revision, ServiceKey},
 };
 use tokio::sync::{Notify, broadcast};
 
 use super::{
     metrics::ApplyMetrics,
     perform::Performer,
-    view::{self, RefusedExport},
+    refusals::LearnedRefusals,
+    view::{self, RefusedFacts},
 };
 use crate::{
-    plan::{Desired, Report, ServedFields, Settling, Touched, view::Refusals},
+    outbox::Refusal,
+    plan::{Desired, Report, ServedFields, Settling, Touched},
     watch::{Dirty, ObjectKey, Watches},
 };
 
@@ -85,10 +87,8 @@ pub(super) struct Shared {
     pub(super) served: Mutex<Option<ServedFields>>,
     /// A write said that the schema is another one.
     pub(super) schema_changed: Notify,
-    pub(super) refused_exports: Mutex<BTreeMap<ServiceKey, RefusedExport>>,
-    pub(super) refusals: Mutex<BTreeMap<ServiceKey, Refusals>>,
-    /// Lists of families that this cluster does not offer to any Service.
-    pub(super) refused_families: Mutex<BTreeSet<Vec<IpFamily>>>,
+    pub(super) refused_facts: Mutex<BTreeMap<ServiceKey, RefusedFacts>>,
+    pub(super) refusals: Mutex<LearnedRefusals>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
     /// Names that strangers have, and the services that wait for them.
     pub(super) taken_names: Arc<TakenNames>,
@@ -108,9 +108,8 @@ impl Handle {
             queue: Dirty::default(),
             served: Mutex::default(),
             schema_changed: Notify::new(),
-            refused_exports: Mutex::default(),
+            refused_facts: Mutex::default(),
             refusals: Mutex::default(),
-            refused_families: Mutex::default(),
             reports: Mutex::default(),
             taken_names: Arc::default(),
             applied: broadcast::Sender::new(APPLIED_NOTICES_MAX),
@@ -134,21 +133,16 @@ impl Handle {
         read(&lock(&self.0.desired))
     }
 
-    /// The hub refused the fact about this cluster's export of `service`: its condition Valid says so, until the
-    /// fact is sent anew (`None`) or the ServiceExport is another object.
-    pub fn export_refused(&self, service: &ServiceKey, message: Option<&str>) {
-        let mut refused = lock(&self.0.refused_exports);
-        let object = self.0.watches.exports.get(&service.namespace, &service.name);
-        let uid = object.and_then(|object| object.metadata.uid.as_deref().map(Into::into));
-        let (before, after) = match message.zip(uid) {
-            Some((message, uid)) => {
-                let message = message.into();
-                let after = RefusedExport { uid, message };
-                (refused.insert(service.clone(), after.clone()), Some(after))
-            }
-            None => (refused.remove(service), None),
+    /// The hub does not take a fact of this cluster: the ServiceExport says so, until another fact is stated.
+    pub fn fact_refused(&self, key: &FactKey, refusal: &Refusal) {
+        let service = match key {
+            FactKey::Export(service) => service,
+            FactKey::EndpointSlice(slice) => &slice.service,
+            FactKey::ClusterProperty(_) | FactKey::Health => return,
         };
-        if before != after {
+        let mut refused = lock(&self.0.refused_facts);
+        let of_service = refused.entry(service.clone()).or_default();
+        if of_service.insert(key.clone(), refusal.clone()).as_ref() != Some(refusal) {
             self.0.queue.mark([service.clone()]);
         }
     }

@@ -63,7 +63,7 @@ impl ApplyMetrics {
                 kind: Kind::Slice, ..
             } => "delete_slice",
             Action::ApplyExportStatus { .. } => "apply_export_status",
-            Action::ConflictEvent { .. } => "conflict_event",
+            Action::ExportEvent { .. } => "export_event",
         };
         self.actions.get_or_create(&ActionLabels { action, result }).inc();
     }

@@ -4,8 +4,11 @@
 //! * [`Driver`]: the loop; `work`: whose turn it is; [`Handle`]: how the link feeds it and the rest of the agent
 //!   asks it;
 //! * `convert`: Kubernetes objects ↔ plain values; `perform`: the requests; `failure`: what an error means;
+//! * `refusals`: what the API server did not take in derived Services, and for how long;
+//! * `adopt`: what came back from a backup becomes ours again;
 //! * `served_fields`: which fields the cluster's ServiceImport has; `definition`: when to look again.
 
+mod adopt;
 mod convert;
 mod definition;
 mod driver;
@@ -15,11 +18,13 @@ mod handle;
 mod manual_driver;
 mod metrics;
 mod perform;
+mod refusals;
 mod served_fields;
 mod step;
 mod view;
 mod work;
 
+pub use adopt::{Orphan, adopt};
 pub use convert::ANNOTATION_SOURCE_CLUSTERS;
 pub use driver::{CONCURRENT_SERVICES_MAX, Driver};
 pub use handle::{Applied, DriverConfig, Handle};

@@ -96,12 +96,12 @@ impl Performer {
                 self.apply_status(&self.watches.exports, &service.name, namespace, body)
                     .await
             }
-            Action::ConflictEvent {
+            Action::ExportEvent {
                 export_uid,
                 reason,
                 message,
             } => {
-                self.conflict_event(service, export_uid, reason, message).await;
+                self.export_event(service, export_uid, reason, message).await;
                 Ok(())
             }
         }
@@ -293,7 +293,7 @@ impl Performer {
         Ok(())
     }
 
-    async fn conflict_event(&self, service: &ServiceKey, uid: &str, reason: &str, message: &str) {
+    async fn export_event(&self, service: &ServiceKey, uid: &str, reason: &str, message: &str) {
         let note = Note {
             namespace: &service.namespace,
             api_version: MULTICLUSTER_API_VERSION,

@@ -10,6 +10,8 @@ use crate::plan::ServedFields;
 
 /// The index of OpenAPI documents.
 const INDEX: &str = "/openapi/v3";
+/// The API server's own kinds in it, Service among them.
+const CORE: &str = "api/v1";
 
 /// What a cluster is taken to serve whose document does not describe the kind: mcs-api v0.5.0.
 const UNDESCRIBED: ServedFields = ServedFields {
@@ -17,13 +19,25 @@ const UNDESCRIBED: ServedFields = ServedFields {
     ..ServedFields::ALL
 };
 
-/// The document's address as the index states it, hash included; absent when the group is not served.
-pub(crate) async fn document(client: &Client) -> Result<Option<String>, kube::Error> {
+/// Addresses of documents as the index states them, hashes included; absent when the group is not served.
+pub(crate) struct Documents {
+    /// ServiceImport's.
+    pub(crate) imports: Option<String>,
+    /// That of the API server's own kinds, which is another one in another version.
+    pub(crate) core: Option<String>,
+}
+
+/// What the index says.
+pub(crate) async fn documents(client: &Client) -> Result<Documents, kube::Error> {
     let index: Value = get(client, INDEX).await?;
-    let path = format!("apis/{MULTICLUSTER_API_VERSION}");
-    Ok(index["paths"][&path]["serverRelativeURL"]
-        .as_str()
-        .map(str::to_owned))
+    let address = |path: &str| {
+        let address = index["paths"][path]["serverRelativeURL"].as_str();
+        address.map(str::to_owned)
+    };
+    Ok(Documents {
+        imports: address(&format!("apis/{MULTICLUSTER_API_VERSION}")),
+        core: address(CORE),
+    })
 }
 
 /// The fields that the document at this address declares.

@@ -70,16 +70,18 @@ fn planned(shared: &Shared, service: &ServiceKey) -> Option<(View, Plan)> {
         cluster: shared.config.cluster.clone(),
         served,
     };
-    let refused = lock(&shared.refused_exports).get(service).cloned();
-    let mut refusals = lock(&shared.refusals).get(service).cloned().unwrap_or_default();
-    refusals.families.clone_from(&lock(&shared.refused_families));
+    let refused = lock(&shared.refused_facts)
+        .get(service)
+        .cloned()
+        .unwrap_or_default();
+    let refusals = lock(&shared.refusals).of(service);
     let desired = lock(&shared.desired);
     let view = view::view(
         &shared.watches,
         &desired,
         &config.cluster,
         &shared.config.deny,
-        refused.as_ref(),
+        &refused,
         refusals,
         service,
     );
@@ -93,6 +95,10 @@ fn settled(shared: &Shared, service: &ServiceKey, view: &View, wrote: bool) {
     let known = view.known.imports && view.known.slices && view.namespace != NamespaceState::Unknown;
     if known && view.import.ours().is_none() && view.our_slices().next().is_none() {
         desired.removals_done(service);
+        lock(&shared.refusals).forget(service);
+    }
+    if view.known.exports && view.export.is_none() {
+        lock(&shared.refused_facts).remove(service);
     }
     if !wrote {
         return;
@@ -125,10 +131,13 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
             .metrics
             .count(action, result.as_ref().map_or_else(Failure::word, |()| "done"));
         match result {
-            Ok(()) => learned_from_success(shared, service, action),
+            Ok(()) if matches!(action, Action::ApplyDerived { .. }) => {
+                lock(&shared.refusals).written(service)
+            }
+            Ok(()) => {}
             Err(failure) => {
                 let known_before = view.refusals.derived.is_some();
-                if learned(shared, service, view, action, &failure) {
+                if lock(&shared.refusals).learn(service, known_before, action, &failure) {
                     return Err(Stuck::Learned);
                 }
                 // the rest of the plan already reckons with a Service that cannot be written
@@ -149,60 +158,6 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
         reports,
     };
     postponed.map_or(Ok(()), |failure| Err(Stuck::Failed(failure, left)))
-}
-
-/// Takes note of what the cluster refuses in a derived Service. True when the next plan is another one.
-fn learned(shared: &Shared, service: &ServiceKey, view: &View, action: &Action, failure: &Failure) -> bool {
-    let Action::ApplyDerived {
-        content, cluster_ips, ..
-    } = action
-    else {
-        return false;
-    };
-    let (words, fields) = match failure {
-        Failure::Refused { message, fields } => (message, &fields[..]),
-        Failure::Forbidden(message) => (message, &[][..]),
-        _ => return false,
-    };
-    let names = |part: &str| fields.iter().any(|field| field.contains(part));
-    if names("ipFamil") {
-        return lock(&shared.refused_families).insert(content.ip_families.clone());
-    }
-    let mut all = lock(&shared.refusals);
-    let refusals = all.entry(service.clone()).or_default();
-    let before = refusals.clone();
-    let policies = &content.policies;
-    if names("clusterIP") && !cluster_ips.is_empty() {
-        refusals.cluster_ips = true;
-    } else if names("trafficDistribution") {
-        refusals
-            .traffic_distribution
-            .clone_from(&policies.traffic_distribution);
-    } else if names("internalTrafficPolicy") {
-        refusals
-            .internal_traffic_policy
-            .clone_from(&policies.internal_traffic_policy);
-    } else if names("sessionAffinityConfig") {
-        refusals.session_affinity_timeout_seconds = policies.session_affinity_timeout_seconds;
-    } else {
-        refusals.derived = Some(words.as_str().into());
-    }
-    *refusals != before && view.refusals.derived.is_none()
-}
-
-/// A Service that could be written is not refused any more.
-fn learned_from_success(shared: &Shared, service: &ServiceKey, action: &Action) {
-    if !matches!(action, Action::ApplyDerived { .. }) {
-        return;
-    }
-    let mut all = lock(&shared.refusals);
-    if let Some(refusals) = all.get_mut(service) {
-        refusals.derived = None;
-        refusals.cluster_ips = false;
-        if *refusals == Default::default() {
-            all.remove(service);
-        }
-    }
 }
 
 fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -> Outcome {

@@ -9,11 +9,13 @@ use shared::{
         convert::{NamespaceDenyList, service_of_slice},
         names::{LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER},
     },
-    model::{ClusterId, ServiceKey, derived_name::derived_service_name},
+    model::{ClusterId, FactKey, ServiceKey, derived_name::derived_service_name},
 };
 
 use super::convert::{derived::derived_from, export::judged_export, import::import_from, owned, slice};
 use crate::{
+    observe::join::{Joined, Objects, join},
+    outbox::Refusal,
     plan::{
         Desired, Found, InvalidReason, NamespaceState, Settling, Validity, View, slice_names,
         view::{Known, Refusals},
@@ -21,12 +23,8 @@ use crate::{
     watch::Watches,
 };
 
-/// A hub's refusal of an export, and the object it was about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RefusedExport {
-    pub(super) uid: Box<str>,
-    pub(super) message: Box<str>,
-}
+/// Facts of one service that the hub does not take. A fact that is another one since is not refused any more.
+pub(super) type RefusedFacts = BTreeMap<FactKey, Refusal>;
 
 /// The service as the stores show it.
 pub(super) fn view(
@@ -34,7 +32,7 @@ pub(super) fn view(
     desired: &Desired,
     own: &ClusterId,
     deny: &NamespaceDenyList,
-    refused: Option<&RefusedExport>,
+    refused: &RefusedFacts,
     refusals: Refusals,
     service: &ServiceKey,
 ) -> View {
@@ -60,21 +58,28 @@ pub(super) fn view(
         && let Some(object) = watches.exports.get(namespace, name)
     {
         let local = watches.services.get(namespace, name);
-        let (mut export, ports) = judged_export(&object, local.as_deref(), deny);
-        if export.validity == Validity::Valid
-            && let Some(refused) = refused.filter(|refused| refused.uid == export.uid)
-        {
-            export.validity = Validity::Invalid {
-                reason: InvalidReason::InvalidExport,
-                message: refused.message.clone(),
-            };
-        }
+        let (export, ports) = judged_export(&object, local.as_deref(), deny);
         view.export = Some(export);
         view.service_ports = ports;
-        view.own_slices = of_service
-            .iter()
-            .filter_map(|object| slice::own_from(object, service))
-            .collect();
+        for object in &of_service {
+            match slice::own_from(object, service) {
+                Ok(own) => view.own_slices.push(own),
+                Err(problem) if problem.is_foreign() => {}
+                Err(problem) => {
+                    let name = object.metadata.name.as_deref().unwrap_or_default();
+                    view.unexported_slices
+                        .insert(name.into(), problem.to_string().into());
+                }
+            }
+        }
+        if !refused.is_empty() {
+            let objects = Objects {
+                export: Some(&object),
+                service: local.as_deref(),
+                slices: of_service.iter().map(AsRef::as_ref).collect(),
+            };
+            add_refusals(&mut view, refused, &join(service, &objects, deny));
+        }
     }
     let mut slices = BTreeMap::new();
     for object in &of_service {
@@ -93,6 +98,30 @@ pub(super) fn view(
     }
     view.slices = slices;
     view
+}
+
+/// What the hub said of facts that are still stated.
+fn add_refusals(view: &mut View, refused: &RefusedFacts, joined: &Joined) {
+    let stated = |key: &FactKey| joined.facts.get(key).map(|fact| fact.hash);
+    for (key, refusal) in refused
+        .iter()
+        .filter(|(key, refusal)| stated(key) == Some(refusal.hash))
+    {
+        match key {
+            FactKey::Export(_) => {
+                let Some(export) = &mut view.export else { continue };
+                export.validity = Validity::Invalid {
+                    reason: InvalidReason::InvalidExport,
+                    message: (*refusal.message).into(),
+                };
+            }
+            FactKey::EndpointSlice(slice) => {
+                let message = (*refusal.message).into();
+                view.unexported_slices.insert(slice.name.clone(), message);
+            }
+            FactKey::ClusterProperty(_) | FactKey::Health => {}
+        }
+    }
 }
 
 fn namespace(watches: &Watches, name: &str) -> NamespaceState {

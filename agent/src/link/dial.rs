@@ -398,9 +398,7 @@ impl Stream<'_> {
             return;
         };
         warn!(?key, why = %refusal.message, "the hub does not take this fact");
-        if let FactKey::Export(service) = key {
-            self.link.apply.export_refused(service, Some(&refusal.message));
-        }
+        self.link.apply.fact_refused(key, refusal);
     }
 
     /// Namespaces that came or went since the interest was last stated.

@@ -87,12 +87,12 @@ pub enum Action {
         conditions: Vec<Condition>,
     },
     /// Tells people, by an Event on the ServiceExport.
-    ConflictEvent {
+    ExportEvent {
         /// uid of the ServiceExport.
         export_uid: Box<str>,
-        /// The condition's reason.
+        /// Why, in one word.
         reason: Box<str>,
-        /// What disagrees.
+        /// What is wrong and what to do.
         message: Box<str>,
     },
 }

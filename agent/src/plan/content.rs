@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use shared::model::{
-    ClusterId, Endpoint, EndpointPort, IpFamily, Metadata, Protocol, ServicePolicies, ServicePort,
-    ServiceType, SessionAffinity,
+    ClusterId, Endpoint, EndpointPort, IpFamily, Metadata, ServicePolicies, ServicePort, ServiceType,
+    SessionAffinity,
 };
 
 /// Begins the annotation and label keys that are Tributary's own: an export cannot set them elsewhere.
@@ -31,6 +31,22 @@ impl From<&ServicePolicies> for Policies {
             session_affinity_timeout_seconds: policies.session_affinity_timeout_seconds,
             internal_traffic_policy: policies.internal_traffic_policy.clone(),
             traffic_distribution: policies.traffic_distribution.clone(),
+        }
+    }
+}
+
+impl Policies {
+    /// These, and `others` where none is stated.
+    pub(super) fn or(self, others: Self) -> Self {
+        let affinity = match self.session_affinity {
+            Some(_) => (self.session_affinity, self.session_affinity_timeout_seconds),
+            None => (others.session_affinity, others.session_affinity_timeout_seconds),
+        };
+        Self {
+            session_affinity: affinity.0,
+            session_affinity_timeout_seconds: affinity.1,
+            internal_traffic_policy: self.internal_traffic_policy.or(others.internal_traffic_policy),
+            traffic_distribution: self.traffic_distribution.or(others.traffic_distribution),
         }
     }
 }
@@ -79,7 +95,7 @@ pub enum FamilyPolicy {
 /// A derived Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DerivedContent {
-    /// All named when there are several. A set: the API server keeps an order of its own.
+    /// All of them named. A set: the API server keeps an order of its own.
     pub ports: BTreeSet<ServicePort>,
     /// Those of the import, as far as this cluster takes them.
     pub policies: Policies,
@@ -180,20 +196,4 @@ pub struct Condition {
     pub message: Box<str>,
     /// The generation that was judged; an import has none.
     pub observed_generation: Option<i64>,
-}
-
-/// What the derived Service, and the slices behind it, call a port: one of several needs a name there.
-pub fn derived_port_name(ports: &[ServicePort], port: &ServicePort) -> Box<str> {
-    if ports.len() < 2 || !port.name.is_empty() {
-        return port.name.clone();
-    }
-    format!("unnamed-{}-{}", protocol_word(port.protocol), port.port).into()
-}
-
-fn protocol_word(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Tcp => "tcp",
-        Protocol::Udp => "udp",
-        Protocol::Sctp => "sctp",
-    }
 }

@@ -7,7 +7,8 @@ use shared::model::{IpFamily, ServicePort, SessionAffinity};
 
 use super::{
     action::{Action, Kind},
-    content::{DerivedContent, FamilyPolicy, Policies, derived_port_name},
+    content::{DerivedContent, FamilyPolicy, Policies},
+    port_names::derived_port_name,
     target::{Families, Standing, union},
     view::{Found, FoundDerived, Ours, Refusals, View},
 };

@@ -1,5 +1,8 @@
-//! The conditions of this cluster's own ServiceExports. Valid is the agent's verdict and needs no hub; Ready and
-//! Conflict are the hub's, of the generation that it judged, and stay as they are while it has not spoken.
+//! The conditions of this cluster's own ServiceExports, and the Events about them. Valid is the agent's verdict and
+//! needs no hub; Ready and Conflict are the hub's, of the generation that it judged, and stay as they are while it
+//! has not spoken.
+
+use std::collections::BTreeMap;
 
 use shared::model::{Conflict, ExportStatus, ServiceKey};
 
@@ -14,6 +17,10 @@ use super::{
 const MESSAGE_CHARACTERS_MAX: usize = 32_768;
 /// What joins conflict messages and reasons of one condition.
 const REASON_SEPARATOR: &str = ",";
+/// Slices that are named in the condition Valid, at most.
+const SLICES_NAMED_MAX: usize = 5;
+/// Reason of the Event about a slice that stays behind. Ours.
+const REASON_SLICE_NOT_EXPORTED: &str = "SliceNotExported";
 
 /// Plans the status of the export, if there is one.
 pub(super) fn plan_export(
@@ -29,17 +36,17 @@ pub(super) fn plan_export(
     let conditions = match &export.validity {
         Validity::Unknown => return,
         Validity::Invalid { reason, message } => invalid(export, reason.as_str(), message),
-        Validity::Valid => valid(desired, export, config, service),
+        Validity::Valid => valid(desired, view, export, config, service),
     };
     if same(&conditions, &export.conditions) {
         return;
     }
-    let event = conflict_event(export, &conditions);
+    let events = events(export, &conditions);
     plan.actions.push(Action::ApplyExportStatus {
         uid: export.uid.clone(),
         conditions,
     });
-    plan.actions.extend(event);
+    plan.actions.extend(events);
 }
 
 fn invalid(export: &FoundExport, reason: &str, message: &str) -> Vec<Condition> {
@@ -64,6 +71,7 @@ fn invalid(export: &FoundExport, reason: &str, message: &str) -> Vec<Condition> 
 
 fn valid(
     desired: &Desired,
+    view: &View,
     export: &FoundExport,
     config: &LocalConfig,
     service: &ServiceKey,
@@ -72,7 +80,7 @@ fn valid(
         ConditionType::Valid,
         ConditionStatus::True,
         "Valid",
-        "",
+        &unexported(&view.unexported_slices),
         Some(export.generation),
     )];
     let judged = desired.export_status(service).map(|status| &*status.value);
@@ -157,26 +165,55 @@ fn joined_messages(conflicts: &[Conflict]) -> String {
     words.join(" ")
 }
 
+/// What is said of slices that stay behind while the export is valid.
+fn unexported(slices: &BTreeMap<Box<str>, Box<str>>) -> String {
+    if slices.is_empty() {
+        return String::new();
+    }
+    let named = slices.iter().take(SLICES_NAMED_MAX);
+    let mut words: Vec<String> = named.map(|(name, why)| format!("{name}: {why}")).collect();
+    if slices.len() > SLICES_NAMED_MAX {
+        words.push(format!("and {} more", slices.len() - SLICES_NAMED_MAX));
+    }
+    format!("EndpointSlices that are not exported: {}", words.join("; "))
+}
+
 /// Equal but for the order.
 fn same(wanted: &[Condition], found: &[Condition]) -> bool {
     wanted.len() == found.len() && wanted.iter().all(|one| found.contains(one))
 }
 
-/// Conflicts that were not there before, or other ones, are worth an Event.
-fn conflict_event(export: &FoundExport, conditions: &[Condition]) -> Option<Action> {
-    let arising = |condition: &&Condition| {
-        condition.kind == ConditionType::Conflict && condition.status == ConditionStatus::True
-    };
-    let conflict = conditions.iter().find(arising)?;
-    let before = export.conditions.iter().find(arising);
-    if before.is_some_and(|before| before.reason == conflict.reason) {
-        return None;
-    }
-    Some(Action::ConflictEvent {
+/// What was not wrong before, or was for another reason, is worth an Event.
+fn events(export: &FoundExport, conditions: &[Condition]) -> Vec<Action> {
+    let stated = |conditions: &[Condition], kind| conditions.iter().find(|one| one.kind == kind).cloned();
+    let event = |reason: &str, message: &str| Action::ExportEvent {
         export_uid: export.uid.clone(),
-        reason: conflict.reason.clone(),
-        message: conflict.message.clone(),
-    })
+        reason: reason.into(),
+        message: message.into(),
+    };
+    let mut events = Vec::new();
+    for (kind, wrong) in [
+        (ConditionType::Valid, ConditionStatus::False),
+        (ConditionType::Conflict, ConditionStatus::True),
+    ] {
+        let Some(now) = stated(conditions, kind).filter(|now| now.status == wrong) else {
+            continue;
+        };
+        let before = stated(&export.conditions, kind).filter(|before| before.status == wrong);
+        if before.is_none_or(|before| before.reason != now.reason) {
+            events.push(event(&now.reason, &now.message));
+        }
+    }
+    let left_behind = |conditions: &[Condition]| {
+        let valid = stated(conditions, ConditionType::Valid);
+        valid.filter(|valid| valid.status == ConditionStatus::True && !valid.message.is_empty())
+    };
+    if let Some(now) = left_behind(conditions)
+        && left_behind(&export.conditions).is_none_or(|before| before.message != now.message)
+    {
+        events.push(event(REASON_SLICE_NOT_EXPORTED, &now.message));
+    }
+    events
 }
 
 fn condition(

@@ -11,6 +11,7 @@ pub mod desired;
 mod export;
 mod import;
 mod interest;
+mod port_names;
 mod slices;
 mod sources;
 mod target;
@@ -28,6 +29,7 @@ pub use sources::{Settling, Sources};
 pub use view::{Found, InvalidReason, LocalConfig, NamespaceState, Ours, ServedFields, Validity, View};
 
 use derived::{DerivedStep, plan_derived};
+use port_names::PortNames;
 use slices::{Front, SliceSteps};
 use target::{Standing, Target};
 
@@ -58,10 +60,16 @@ fn plan_imported(
     let derived_name = derived_service_name(&service.namespace, &service.name);
     let target = target::target(desired, view, &config.cluster, service);
     match target {
-        Target::Stand(_) if view.import == Found::Stranger => plan.reports.push(Report::Stranger {
-            kind: Kind::Import,
-            name: service.name.clone(),
-        }),
+        Target::Stand(standing) if view.import == Found::Stranger => {
+            plan.reports.push(Report::Stranger {
+                kind: Kind::Import,
+                name: service.name.clone(),
+            });
+            // What stands there already is kept true: whose it is, too, or it would go for the wrong cluster's sake.
+            if view.derived.ours().is_some() {
+                stand(desired, view, config, service, &standing, &derived_name, plan);
+            }
+        }
         Target::Stand(standing) => stand(desired, view, config, service, &standing, &derived_name, plan),
         Target::Flip => flip(view, service, &derived_name, plan),
         Target::Remove => remove(view, service, &derived_name, plan),
@@ -74,7 +82,8 @@ fn plan_imported(
     }
 }
 
-/// Brings everything to `standing`. Widening: Service, import, slices; narrowing: slices, import, Service.
+/// Brings everything to `standing`. Widening: Service, import, slices; narrowing, or a port that gets a name:
+/// slices, import, Service.
 fn stand(
     desired: &Desired,
     view: &View,
@@ -95,6 +104,7 @@ fn stand(
         service,
         standing,
         derived_name,
+        names: PortNames::of(standing, view),
         may_create: !derived.waiting || derived.problem.is_some(),
     };
     let mut steps = SliceSteps::default();
@@ -109,10 +119,15 @@ fn stand(
         plan,
         &mut steps,
     );
-    let import = import::plan_import(standing, &derived, view, config.served);
+    slices::rename_ports(view, &front, &mut steps);
+    let import = match view.import {
+        Found::Stranger => Vec::new(),
+        _ => import::plan_import(standing, &derived, view, config.served),
+    };
     let DerivedStep { before, after, .. } = derived;
-    if before.is_none() && after.is_some() {
+    if front.names.are_changing() || (before.is_none() && after.is_some()) {
         steps.append_to(plan);
+        plan.actions.extend(before);
         plan.actions.extend(import);
     } else {
         plan.actions.extend(before);

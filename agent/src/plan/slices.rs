@@ -10,20 +10,23 @@ use shared::model::{
 
 use super::{
     action::{Action, Kind, Plan, Report},
-    content::{SliceContent, SliceEndpoint, derived_port_name},
+    content::{SliceContent, SliceEndpoint},
     desired::Desired,
+    port_names::{PortNames, derived_port_name},
     target::{Standing, may_narrow},
     view::{Found, OwnSlice, Validity, View},
 };
 
-/// The values of trafficDistribution that are served by zone hints.
-const ZONE_DISTRIBUTIONS: [&str; 2] = ["PreferClose", "PreferSameZone"];
+/// The values of trafficDistribution that are served by zone hints. PreferSameNode falls back to the zone; it gets no
+/// hints for nodes, which kube-proxy heeds only when every endpoint has one, and another cluster's has no node here.
+const ZONE_DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 
 /// What slices need to know of the import in front of them.
 pub(super) struct Front<'a> {
     pub(super) service: &'a ServiceKey,
     pub(super) standing: &'a Standing,
     pub(super) derived_name: &'a str,
+    pub(super) names: PortNames,
     /// The derived Service has its IPs, or there is to be none.
     pub(super) may_create: bool,
 }
@@ -51,9 +54,15 @@ impl Front<'_> {
             source_cluster: Some(cluster.clone()),
             derived: self.standing.wants_derived().then(|| self.derived_name.into()),
             address_type: Some(address_type),
-            ports: ports.into_iter().map(|port| self.port(port)).collect(),
+            ports: self.ports(ports),
             endpoints: endpoints.into(),
         }
+    }
+
+    fn ports(&self, ports: Vec<EndpointPort>) -> Vec<EndpointPort> {
+        let mut ports = ports.into_iter().map(|port| self.port(port)).collect();
+        self.names.adjust(&mut ports);
+        ports
     }
 
     /// Behind a derived Service the port bears the name it has there.
@@ -80,6 +89,15 @@ impl SliceSteps {
     pub(super) fn append_to(self, plan: &mut Plan) {
         plan.actions.extend(self.writes);
         plan.actions.extend(self.deletes);
+    }
+
+    /// Something is to be done to this slice.
+    fn has(&self, slice: &str) -> bool {
+        let mut actions = self.writes.iter().chain(&self.deletes);
+        actions.any(|action| match action {
+            Action::ApplySlice { name, .. } | Action::Delete { name, .. } => **name == *slice,
+            _ => false,
+        })
     }
 
     fn delete(&mut self, name: &str, uid: &str) {
@@ -149,6 +167,7 @@ pub(super) fn plan_foreign(
         {
             let mut content = foreign_content(front, &slice.value);
             overruled.keep(&key.source_cluster, view.slices.get(&name), &mut content);
+            front.names.adjust(&mut content.ports);
             let may_update = desired.sources().is_settled(&key.source_cluster);
             let revision = Some(slice.revision);
             write(
@@ -265,6 +284,27 @@ pub(super) fn detach_all(view: &View, steps: &mut SliceSteps) {
             },
             revision: None,
         });
+    }
+}
+
+/// Slices that otherwise stay as they are (their source is not listed, nobody has judged their export) follow the
+/// derived Service when it gives a name to a port: it is Tributary's own way of writing them that changes.
+pub(super) fn rename_ports(view: &View, front: &Front<'_>, steps: &mut SliceSteps) {
+    for (name, slice) in view.our_slices() {
+        let behind = slice.content.derived.as_deref() == Some(front.derived_name);
+        if slice.deleting || !behind || steps.has(name) {
+            continue;
+        }
+        let mut content = slice.content.clone();
+        front.names.adjust(&mut content.ports);
+        if content != slice.content {
+            steps.writes.push(Action::ApplySlice {
+                name: name.into(),
+                uid: Some(slice.uid.clone()),
+                content,
+                revision: None,
+            });
+        }
     }
 }
 

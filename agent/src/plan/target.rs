@@ -11,7 +11,8 @@ use shared::model::{
 use super::{
     content::{ImportContent, OWN_KEY_PREFIX, Policies},
     desired::{Desired, Revised},
-    view::{FoundImport, View},
+    port_names::imported_port,
+    view::{FoundDerived, FoundImport, View},
 };
 
 /// What is to become of a service's objects.
@@ -93,7 +94,10 @@ pub(super) fn target(desired: &Desired, view: &View, own: &ClusterId, service: &
     let may_narrow = may_narrow(desired, view, service);
     let found = view.import.ours().map(|ours| &ours.content);
     match (desired.import(service), found) {
-        (Some(wanted), None) => stand(from_hub(wanted, None, view, own, may_narrow)),
+        (Some(wanted), None) => match view.derived.ours().filter(|_| !may_narrow) {
+            Some(derived) => beside(wanted, &derived.content, view, own).map_or(Target::Leave, stand),
+            None => stand(from_hub(wanted, None, view, own, may_narrow)),
+        },
         (Some(wanted), Some(found)) => {
             let flips = found
                 .content
@@ -167,6 +171,40 @@ fn widened(
         may_narrow: false,
         ports,
     }
+}
+
+/// The import is gone and its derived Service stands: that remembers what the import said, and has the sources whose
+/// word is awaited. Absent when the hub wants another type.
+fn beside(
+    wanted: &Revised<std::sync::Arc<ServiceImport>>,
+    derived: &FoundDerived,
+    view: &View,
+    own: &ClusterId,
+) -> Option<Standing> {
+    let import = &*wanted.value;
+    if import.service_type != ServiceType::ClusterSetIp {
+        return None;
+    }
+    let found = &derived.content;
+    let before: Vec<ServicePort> = found.ports.iter().map(imported_port).collect();
+    let ports = union(&before, &import.ports);
+    let mut clusters = found.sources.clone();
+    clusters.extend(import.clusters.keys().cloned());
+    Some(Standing {
+        service_type: import.service_type,
+        policies: found.policies.clone().or(Policies::from(&import.policies)),
+        families: Families::Kept(found.ip_families.clone()),
+        labels: exported(&import.labels),
+        annotations: exported(&import.annotations),
+        own_ports: clusters
+            .contains(own)
+            .then(|| common_ports(&ports, view))
+            .flatten(),
+        clusters,
+        revision: Some(wanted.revision),
+        may_narrow: false,
+        ports,
+    })
 }
 
 /// As it is found; absent when somebody took its type away.

@@ -198,6 +198,8 @@ pub struct View {
     pub service_ports: Option<Vec<ServicePort>>,
     /// The slices of the local Service.
     pub own_slices: Vec<OwnSlice>,
+    /// Slices of the local Service that cannot be exported, and why.
+    pub unexported_slices: BTreeMap<Box<str>, Box<str>>,
     /// What the API server refused.
     pub refusals: Refusals,
 }

@@ -46,8 +46,10 @@ pub fn run_if_child() -> Option<ExitCode> {
         }
         "agent" => {
             let agent::args::Cli { log, command } = agent::args::Cli::parse();
-            let agent::args::Command::Run(args) = command;
-            shared::process::exit_code(agent::run::run(&log, *args))
+            match command {
+                agent::args::Command::Run(args) => shared::process::exit_code(agent::run::run(&log, *args)),
+                agent::args::Command::Adopt(_) => ExitCode::from(2),
+            }
         }
         _ => ExitCode::from(2),
     };

@@ -180,6 +180,12 @@ impl Store {
                 )));
             }
         }
+        // Whoever states owners of fields in a write decides them, as tools that take over from others do.
+        let stated = object["metadata"]["managedFields"].as_array();
+        let managers = match stated.is_some_and(|stated| !stated.is_empty()) && !write.status {
+            true => Managers::of(&object),
+            false => managers,
+        };
         confine(&mut object);
         default(kind, &mut object);
         let managers = managers.after_update(&live, &object, &schema, &writer);

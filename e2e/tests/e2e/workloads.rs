@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString, path::Path};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{CommandFactory, Parser};
 use libtest_mimic::Trial;
 use serde_json::Value;
@@ -143,7 +143,9 @@ fn agent_fits() -> anyhow::Result<()> {
     let container = container("agent")?;
     reads_its_variables(&container, agent::args::Cli::command(), "run")?;
     let line = command_line(&container, |_| "https://one:8443,https://two:8443".to_owned())?;
-    let agent::args::Command::Run(run) = agent::args::Cli::try_parse_from(line)?.command;
+    let agent::args::Command::Run(run) = agent::args::Cli::try_parse_from(line)?.command else {
+        bail!("the Deployment runs another command");
+    };
     ensure!(
         run.hubs.len() == 2,
         "the ConfigMap may name several hubs: {:?}",

@@ -4,7 +4,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint as KubernetesEndpoint, EndpointSl
 use serde_json::{Map, Value, json};
 use shared::{
     api::{
-        convert::slice_from,
+        convert::{SliceProblem, slice_from},
         names::{
             ANNOTATION_REVISION, ENDPOINT_SLICE_MANAGER, LABEL_ENDPOINT_SLICE_MANAGED_BY,
             LABEL_KUBERNETES_SERVICE_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER,
@@ -94,12 +94,9 @@ fn target_ref_from(endpoint: &KubernetesEndpoint) -> Option<TargetRef> {
     })
 }
 
-/// A slice of the local Service, with node names and target references; absent when it is none, or a bad one.
-pub(crate) fn own_from(object: &EndpointSlice, service: &ServiceKey) -> Option<OwnSlice> {
-    if object.metadata.deletion_timestamp.is_some() {
-        return None;
-    }
-    let slice = slice_from(object, service).ok()?;
+/// A slice of the local Service, with node names and target references.
+pub(crate) fn own_from(object: &EndpointSlice, service: &ServiceKey) -> Result<OwnSlice, SliceProblem> {
+    let slice = slice_from(object, service)?;
     let endpoints = slice.endpoints.iter().zip(&object.endpoints);
     let endpoints = endpoints.map(|(endpoint, full)| SliceEndpoint {
         endpoint: endpoint.clone(),
@@ -107,7 +104,7 @@ pub(crate) fn own_from(object: &EndpointSlice, service: &ServiceKey) -> Option<O
         target_ref: target_ref_from(full),
         for_zones: Vec::new(),
     });
-    Some(OwnSlice {
+    Ok(OwnSlice {
         name: slice.key.name.clone(),
         address_type: slice.address_type,
         ports: slice.ports.clone(),

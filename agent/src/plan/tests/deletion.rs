@@ -380,3 +380,80 @@ fn a_port_without_a_name_that_nobody_wins_over_goes_with_its_slice() {
     model.settle(&told(&sources(false), both(wanted, &[])));
     assert_eq!(model.slices(), [("east".to_owned(), "10.1.0.1".to_owned())]);
 }
+
+/// Somebody deleted the import, or has an object of its name; then the hub began empty. The derived Service alone
+/// remembers whose it is.
+#[test]
+fn a_derived_service_without_its_import_keeps_its_sources_and_what_they_decided() {
+    let mut model = Model::settled(&east_and_west());
+    model.view.import = Found::Absent;
+    model.view.slices.clear();
+    let (before, ports) = (model.derived().clone(), model.derived().content.ports.clone());
+    let sources = |listed: &[bool; 2]| {
+        let listed = [source("east", listed[0]), source("west", listed[1])];
+        [&listed[..], &[source("south", true), source(OWN, true)]].concat()
+    };
+    let mut wanted = import(&[port("http", 8080)], &["south"]);
+    wanted.policies.session_affinity = SessionAffinity::ClientIp;
+    let of_south = told(&sources(&[false; 2]), both(wanted.clone(), &[]));
+    model.settle(&of_south);
+    let after = model.derived();
+    assert!(
+        after.content.sources.is_superset(&before.content.sources),
+        "{after:?}"
+    );
+    assert!(after.content.ports.is_superset(&ports), "{after:?}");
+    assert_eq!(after.content.policies, before.content.policies);
+    assert!(
+        model
+            .import()
+            .status
+            .clusters
+            .is_superset(&before.content.sources)
+    );
+    // Of another type: nothing at all.
+    let mut headless = Model::settled(&east_and_west());
+    headless.view.import = Found::Absent;
+    wanted.service_type = ServiceType::Headless;
+    headless.settle(&told(&sources(&[false; 2]), both(wanted, &[])));
+    assert!(headless.done.is_empty(), "{:?}", words(&headless.done));
+    // South withdraws its export, and somebody takes the import's name: the Service waits for east and west.
+    model.view.import = Found::Stranger;
+    model.done.clear();
+    model.settle(&told(&sources(&[true, false]), vec![]));
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    model.settle(&told(&sources(&[true; 2]), vec![]));
+    assert_eq!(words(&model.done), ["delete service"]);
+}
+
+/// Otherwise it would go when a cluster that exports it no more is listed, and the one that does is not.
+#[test]
+fn a_derived_service_whose_import_is_a_strangers_records_whose_it_is() {
+    let of_east = told(
+        &[source("east", true), source("west", true)],
+        both(
+            import(&[port("http", 80)], &["east"]),
+            &[slice("east", "a", "10.1.0.1")],
+        ),
+    );
+    let mut model = Model::settled(&of_east);
+    model.view.import = Found::Stranger;
+    let of_west = told(
+        &[source("east", true), source("west", true)],
+        both(
+            import(&[port("http", 80)], &["west"]),
+            &[slice("west", "b", "10.2.0.1")],
+        ),
+    );
+    let plan = model.settle(&of_west);
+    assert_eq!(model.view.import, Found::Stranger);
+    assert_eq!(plan.reports.len(), 1);
+    assert_eq!(model.derived().content.sources, [cluster("west")].into());
+    assert_eq!(model.slices(), [("west".to_owned(), "10.2.0.1".to_owned())]);
+    model.view.slices.clear();
+    model.done.clear();
+    model.settle(&told(&[source("east", true), source("west", false)], vec![]));
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    model.settle(&told(&[source("east", true), source("west", true)], vec![]));
+    assert_eq!(words(&model.done), ["delete service"]);
+}

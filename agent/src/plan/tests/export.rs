@@ -180,3 +180,64 @@ fn an_export_that_is_not_judged_or_going_is_left_alone() {
         assert!(model.done.is_empty());
     }
 }
+
+#[test]
+fn slices_that_stay_behind_are_named_by_a_valid_export_and_told_once() {
+    let mut model = exporting();
+    let bad = |number: u8| (format!("cart-{number}").into(), "addressType FQDN".into());
+    model.view.unexported_slices = (1..=1).map(bad).collect();
+    let desired = judged(status("export-1", 1));
+    model.settle(&desired);
+    assert_eq!(words(&model.done), ["export status", "event"]);
+    let valid = found(&model, ConditionType::Valid).unwrap();
+    assert_eq!((valid.status, &*valid.reason), (ConditionStatus::True, "Valid"));
+    let said = "EndpointSlices that are not exported: cart-1: addressType FQDN";
+    assert_eq!(&*valid.message, said);
+    model.done.clear();
+    model.settle(&desired);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    model.view.unexported_slices = (1..=9).map(bad).collect();
+    model.settle(&desired);
+    let valid = found(&model, ConditionType::Valid).unwrap();
+    assert!(
+        valid.message.ends_with("cart-5: addressType FQDN; and 4 more"),
+        "{valid:?}"
+    );
+    // and when they are mended, nothing is said any more
+    model.view.unexported_slices.clear();
+    model.done.clear();
+    model.settle(&desired);
+    assert_eq!(words(&model.done), ["export status"]);
+    assert_eq!(&*found(&model, ConditionType::Valid).unwrap().message, "");
+}
+
+#[test]
+fn what_makes_an_export_invalid_is_told_once() {
+    let mut model = exporting();
+    let invalid = |reason, message: &str| Validity::Invalid {
+        reason,
+        message: message.into(),
+    };
+    let told = judged(status("export-1", 1));
+    model.settle(&told);
+    for (validity, wanted) in [
+        (
+            invalid(InvalidReason::NoService, "no Service"),
+            &["export status", "event"][..],
+        ),
+        (
+            invalid(InvalidReason::NoService, "still none"),
+            &["export status"],
+        ),
+        (
+            invalid(InvalidReason::InvalidExport, "a label"),
+            &["export status", "event"],
+        ),
+        (Validity::Valid, &["export status"]),
+    ] {
+        model.view.export.as_mut().unwrap().validity = validity;
+        model.done.clear();
+        model.settle(&told);
+        assert_eq!(words(&model.done), wanted);
+    }
+}

@@ -6,6 +6,7 @@ mod deletion;
 mod desired;
 mod export;
 mod fixpoint;
+mod names;
 mod obstacles;
 mod shapes;
 
@@ -254,6 +255,12 @@ impl Model {
 
     #[track_caller]
     fn settle_with(&mut self, desired: &Desired, config: &LocalConfig) -> Plan {
+        self.settle_watched(desired, config, |_| {})
+    }
+
+    /// Lets `watch` look at the cluster after every action.
+    #[track_caller]
+    fn settle_watched(&mut self, desired: &Desired, config: &LocalConfig, watch: impl Fn(&Self)) -> Plan {
         for _ in 0..8 {
             let plan = plan(desired, &self.view, config, &key());
             if plan.is_settled() {
@@ -261,6 +268,7 @@ impl Model {
             }
             for action in plan.actions {
                 self.perform(action);
+                watch(self);
             }
         }
         panic!("no fixpoint: {:#?}", plan(desired, &self.view, config, &key()));
@@ -301,6 +309,7 @@ impl Model {
             Action::ApplySlice {
                 name, uid, content, ..
             } => {
+                unique(content.ports.iter().map(|port| &port.name));
                 let before = self.view.slices.get(&name).cloned().unwrap_or_default();
                 let after = self.applied(uid, before, content);
                 self.view.slices.insert(name, after);
@@ -311,7 +320,7 @@ impl Model {
                 assert_eq!(export.uid, uid);
                 export.conditions = conditions;
             }
-            Action::ConflictEvent { .. } => {}
+            Action::ExportEvent { .. } => {}
         }
     }
 
@@ -330,7 +339,15 @@ impl Model {
         }
     }
 
+    #[track_caller]
     fn apply_derived(&mut self, uid: Option<Box<str>>, mut content: DerivedContent, asked: Vec<IpAddr>) {
+        let names = content.ports.iter().map(|port| &port.name);
+        assert!(
+            content.ports.len() < 2 || names.clone().all(|name| !name.is_empty()),
+            "several ports, and one without a name: {:?}",
+            content.ports
+        );
+        unique(names);
         let before = self.view.derived.clone();
         let mut ips = before
             .ours()
@@ -431,6 +448,14 @@ impl Model {
     }
 }
 
+/// As the API server requires of the ports of Services and slices.
+#[track_caller]
+fn unique<'a>(names: impl Iterator<Item = &'a Box<str>>) {
+    let names: Vec<&Box<str>> = names.collect();
+    let different: std::collections::BTreeSet<_> = names.iter().collect();
+    assert_eq!(different.len(), names.len(), "one name for two ports: {names:?}");
+}
+
 fn ours<T>(uid: Box<str>, content: T) -> Ours<T> {
     Ours {
         uid,
@@ -456,7 +481,7 @@ fn words(actions: &[Action]) -> Vec<&'static str> {
             kind: Kind::Slice, ..
         } => "delete slice",
         Action::ApplyExportStatus { .. } => "export status",
-        Action::ConflictEvent { .. } => "event",
+        Action::ExportEvent { .. } => "event",
     };
     actions.iter().map(word).collect()
 }

@@ -28,14 +28,13 @@ fn one_unnamed_port_among_several_gets_a_name_in_service_and_slices_only() {
 }
 
 #[test]
-fn a_single_unnamed_port_and_those_of_headless_services_keep_their_names() {
-    let mut slice = slice("east", "a", "10.1.0.1");
-    slice.ports = vec![endpoint_port("", 9000)];
-    let single = import(&[port("", 80)], &["east"]);
-    let mut headless = import(&[port("", 80), port("http", 8080)], &["east"]);
-    headless.service_type = ServiceType::Headless;
-    for import in [single, headless] {
-        let model = Model::settled(&told(&listed(), both(import, std::slice::from_ref(&slice))));
+fn ports_of_headless_services_keep_their_names() {
+    for ports in [&[port("", 80)][..], &[port("", 80), port("http", 8080)]] {
+        let mut slice = slice("east", "a", "10.1.0.1");
+        slice.ports = vec![endpoint_port("", 9000)];
+        let mut headless = import(ports, &["east"]);
+        headless.service_type = ServiceType::Headless;
+        let model = Model::settled(&told(&listed(), both(headless, &[slice])));
         let (_, slice) = model.view.our_slices().next().unwrap();
         assert_eq!(&*slice.content.ports[0].name, "");
     }
@@ -50,6 +49,7 @@ fn hints_name_every_endpoints_zone_or_none() {
     for (distribution, second, hinted) in [
         (Some("PreferClose"), Some("b"), true),
         (Some("PreferSameZone"), Some("b"), true),
+        (Some("PreferSameNode"), Some("b"), true),
         (Some("PreferClose"), None, false),
         (Some("Other"), Some("b"), false),
         (None, Some("b"), false),

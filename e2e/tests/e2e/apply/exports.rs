@@ -2,9 +2,20 @@
 
 use std::sync::Arc;
 
+use agent::{
+    observe::join::{Objects, join},
+    outbox::Refusal,
+};
 use anyhow::Context;
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use serde_json::{Value, json};
-use shared::model::{Conflict, ConflictReason, ExportStatus, sync::DesiredChange};
+use shared::{
+    api::{ServiceExport, convert::NamespaceDenyList},
+    model::{
+        Conflict, ConflictReason, ExportStatus, FactKey,
+        sync::{DesiredChange, RefusalReason},
+    },
+};
 use tributary_e2e::sim::SimCluster;
 
 use super::{cluster::*, driver::*};
@@ -69,13 +80,93 @@ pub(super) async fn exports_get_their_conditions() -> anyhow::Result<()> {
             .any(|event| event["reason"] == json!("PortConflict"))
     })
     .await?;
-    agent
-        .handle
-        .export_refused(&key(), Some("the hub says no: rename a label"));
+    refuse(&cluster, &agent, "cart", "the hub says no: rename a label")?;
     until("InvalidExport", || {
         condition(&cluster, "Valid")["reason"] == json!("InvalidExport")
     })
     .await?;
     assert_eq!(condition(&cluster, "Conflict"), Value::Null);
+    // Mended, it is another fact, and that one was not refused.
+    cluster.apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: cart, namespace: shop}, spec: {ports: [{name: http, port: 81}]}}")?;
+    until("Valid again", || {
+        condition(&cluster, "Valid")["status"] == json!("True")
+    })
+    .await?;
+    agent.stop().await
+}
+
+/// The hub does not take a fact of the service: the export's, or that of the slice of this name.
+fn refuse(cluster: &SimCluster, agent: &Agent, name: &str, message: &str) -> anyhow::Result<()> {
+    let object = |kind: &str, name: &str| {
+        let found = cluster.get(kind, "shop", name);
+        found
+            .with_context(|| format!("{kind} {name}"))
+            .map(|found| Value::clone(&found))
+    };
+    let export: ServiceExport = serde_json::from_value(object("ServiceExport", "cart")?)?;
+    let service: Service = serde_json::from_value(object("Service", "cart")?)?;
+    let slice: Option<EndpointSlice> = match name {
+        "cart" => None,
+        slice => Some(serde_json::from_value(object("EndpointSlice", slice)?)?),
+    };
+    let objects = Objects {
+        export: Some(&export),
+        service: Some(&service),
+        slices: slice.iter().collect(),
+    };
+    let joined = join(&key(), &objects, &NamespaceDenyList::default());
+    let fact = joined.facts.iter().find(|(key, _)| match key {
+        FactKey::EndpointSlice(of) => *of.name == *name,
+        _ => slice.is_none(),
+    });
+    let (fact, stated) = fact.context("the fact")?;
+    let refusal = Refusal {
+        hash: stated.hash,
+        reason: RefusalReason::Invalid,
+        message: message.into(),
+    };
+    agent.handle.fact_refused(fact, &refusal);
+    Ok(())
+}
+
+/// One by its own addresses, one by the hub's word: the export is valid and says what stays behind.
+pub(super) async fn slices_that_cannot_be_exported_are_named() -> anyhow::Result<()> {
+    let cluster = cluster()?;
+    let agent = Agent::start(&cluster);
+    cluster.apply_yaml(EXPORT)?;
+    cluster.apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: cart, namespace: shop}, spec: {ports: [{name: http, port: 80}]}}")?;
+    for (name, address_type, address) in [
+        ("cart-names", "FQDN", "cart.example.org"),
+        ("cart-refused", "IPv4", "10.5.0.1"),
+    ] {
+        cluster.apply(
+            json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": "cart"}},
+            "addressType": address_type, "endpoints": [{"addresses": [address]}],
+            "ports": [{"name": "http", "port": 8080}]}),
+        )?;
+    }
+    let says = |words: &str| {
+        let valid = condition(&cluster, "Valid");
+        let message = valid["message"].as_str().unwrap_or_default();
+        valid["status"] == json!("True") && message.contains(words)
+    };
+    until("the slice of names", || {
+        says("cart-names: the slice has addressType FQDN")
+    })
+    .await?;
+    until("an Event", || {
+        cluster
+            .list("Event")
+            .iter()
+            .any(|event| event["reason"] == json!("SliceNotExported"))
+    })
+    .await?;
+    refuse(&cluster, &agent, "cart-refused", "too many endpoints")?;
+    until("the refused slice", || says("cart-refused: too many endpoints")).await?;
+    for name in ["cart-names", "cart-refused"] {
+        cluster.delete("EndpointSlice", "shop", name)?;
+    }
+    until("nothing", || condition(&cluster, "Valid")["message"] == json!("")).await?;
     agent.stop().await
 }

@@ -1,6 +1,7 @@
 //! The agent's driver against a simulated cluster: what arrives, what is restored, what is never touched, and
 //! that it stops writing when all is as it should be.
 
+mod adopt;
 mod arrival;
 mod cluster;
 mod definitions;
@@ -50,6 +51,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "apply::exports_get_their_conditions",
             exports::exports_get_their_conditions,
+        ),
+        sim_test(
+            "apply::objects_from_a_backup_are_adopted_once",
+            adopt::objects_from_a_backup_are_adopted_once,
+        ),
+        sim_test(
+            "apply::slices_that_cannot_be_exported_are_named",
+            exports::slices_that_cannot_be_exported_are_named,
         ),
         sim_test(
             "apply::a_crd_that_goes_and_comes_is_followed",

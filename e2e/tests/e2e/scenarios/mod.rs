@@ -58,8 +58,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, refused::namespaces_of_kubernetes_export_nothing);
     story!(trials, ports::merge_by_name_then_by_number);
     story!(trials, ports::an_application_protocol_keeps_traffic);
-    story!(trials, ports::an_unnamed_port_gets_a_name_where_it_needs_one);
-    story!(trials, ports::a_name_given_to_an_unnamed_port_is_taken_back);
+    story!(trials, ports::an_unnamed_port_has_a_name_behind_its_import);
+    story!(trials, ports::another_name_given_to_a_port_is_taken_back);
     story!(trials, namespaces::an_import_follows_its_namespace);
     story!(trials, namespaces::an_exporter_loses_its_namespace);
     story!(trials, namespaces::a_terminating_namespace_holds_nothing_up);

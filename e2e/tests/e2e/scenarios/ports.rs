@@ -132,9 +132,9 @@ pub(super) async fn an_application_protocol_keeps_traffic(story: &mut Story) -> 
     Ok(())
 }
 
-/// A port without a name stays so in the import, alone or among others; where a Service needs names, the derived
-/// one and the slices behind it call it by protocol and number.
-pub(super) async fn an_unnamed_port_gets_a_name_where_it_needs_one(story: &mut Story) -> anyhow::Result<()> {
+/// A port without a name stays so in the import, alone or among others; the derived Service and the slices behind it
+/// call it by protocol and number from the first write, so that it never changes its name under traffic.
+pub(super) async fn an_unnamed_port_has_a_name_behind_its_import(story: &mut Story) -> anyhow::Result<()> {
     story.start().await?;
     let unnamed = ports(json!([{"port": 80}]));
     story.export("east", "cart", &unnamed).await?;
@@ -148,11 +148,10 @@ pub(super) async fn an_unnamed_port_gets_a_name_where_it_needs_one(story: &mut S
             let import = complete(seen, "cart")?;
             let wanted = json!([{"protocol": "TCP", "port": 80}]);
             same(&import["spec"]["ports"], &wanted, "ports")?;
-            ensure!(
-                names(&seen.derived("cart")?["spec"]) == BTreeSet::from([String::new()]),
-                "one port needs no name"
-            );
-            serves(seen, "cart", "east", &[("", 8080)])
+            let derived = names(&seen.derived("cart")?["spec"]);
+            let wanted = BTreeSet::from(["unnamed-tcp-80".to_owned()]);
+            ensure!(derived == wanted, "the derived Service's ports are {derived:?}");
+            serves(seen, "cart", "east", &[("unnamed-tcp-80", 8080)])
         })
         .await?;
     super::story::act::next_second().await;
@@ -178,30 +177,29 @@ pub(super) async fn an_unnamed_port_gets_a_name_where_it_needs_one(story: &mut S
     story
         .everywhere(|seen| {
             complete(seen, "cart")?;
-            ensure!(
-                names(&seen.derived("cart")?["spec"]) == BTreeSet::from([String::new()]),
-                "one port needs no name"
-            );
-            serves(seen, "cart", "east", &[("", 8080)])?;
+            let derived = names(&seen.derived("cart")?["spec"]);
+            let wanted = BTreeSet::from(["unnamed-tcp-80".to_owned()]);
+            ensure!(derived == wanted, "the derived Service's ports are {derived:?}");
+            serves(seen, "cart", "east", &[("unnamed-tcp-80", 8080)])?;
             serves(seen, "cart", "west", &[])
         })
         .await?;
     Ok(())
 }
 
-/// The one port of a derived Service needs no name, and one that a user gives it would part it from its endpoints:
-/// it is taken back, whoever gave it and however, and what came with it goes too.
-pub(super) async fn a_name_given_to_an_unnamed_port_is_taken_back(story: &mut Story) -> anyhow::Result<()> {
+/// Another name that a user gives to a port of a derived Service would part it from its endpoints: it is taken back,
+/// whoever gave it and however, and what came with it goes too.
+pub(super) async fn another_name_given_to_a_port_is_taken_back(story: &mut Story) -> anyhow::Result<()> {
     story.start().await?;
     story
         .export("east", "cart", &ports(json!([{"port": 80}])))
         .await?;
-    let unnamed = |seen: &Seen| {
+    let as_written = |seen: &Seen| {
         complete(seen, "cart")?;
         let derived = seen.derived("cart")?;
         let ports = derived["spec"]["ports"].as_array().cloned().unwrap_or_default();
         ensure!(
-            ports.len() == 1 && ports[0]["name"].is_null() && ports[0]["appProtocol"].is_null(),
+            ports.len() == 1 && ports[0]["name"] == "unnamed-tcp-80" && ports[0]["appProtocol"].is_null(),
             "the derived Service has {ports:?}"
         );
         let managers = derived["metadata"]["managedFields"].as_array();
@@ -213,20 +211,20 @@ pub(super) async fn a_name_given_to_an_unnamed_port_is_taken_back(story: &mut St
             !updated,
             "the agent has another entry than its apply: {managers:?}"
         );
-        serves(seen, "cart", "east", &[("", 8080)])
+        serves(seen, "cart", "east", &[("unnamed-tcp-80", 8080)])
     };
-    story.until("west", unnamed).await?;
+    story.until("west", as_written).await?;
     let name = story.look("west").await?.derived_name("cart");
     let one = json!([{"name": "web", "appProtocol": "http", "port": 80, "protocol": "TCP"}]);
     let applied =
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": one}});
     story.apply("west", applied).await?;
-    story.until("west", unnamed).await?;
+    story.until("west", as_written).await?;
     let two = json!([{"name": "web", "port": 80}, {"name": "more", "port": 81}]);
     for edited in [one, two] {
         let edit = json!({"spec": {"ports": edited}});
         story.patch("west", Kind::Service, &name, edit).await?;
-        story.until("west", unnamed).await?;
+        story.until("west", as_written).await?;
     }
     // And it was no fight: nothing is written any more.
     let version = |object: Value| object["metadata"]["resourceVersion"].clone();

@@ -28,6 +28,9 @@ pub enum SliceProblem {
     /// It does not belong to the Service. Nothing to tell.
     #[error("the slice does not belong to the Service: its label kubernetes.io/service-name says otherwise")]
     OfNoService,
+    /// It is being deleted, as good as gone. Nothing to tell.
+    #[error("the slice is being deleted")]
+    Deleting,
     /// Its endpoints are names, not addresses.
     #[error("the slice has addressType FQDN, which cannot be imported; use IPv4 or IPv6")]
     NoAddresses,
@@ -39,7 +42,7 @@ pub enum SliceProblem {
 impl SliceProblem {
     /// True when the slice is none of our business, rather than bad.
     pub fn is_foreign(&self) -> bool {
-        matches!(self, Self::Imported | Self::OfNoService)
+        matches!(self, Self::Imported | Self::OfNoService | Self::Deleting)
     }
 }
 
@@ -67,6 +70,9 @@ pub fn service_of_slice(slice: &KubernetesSlice) -> Result<ServiceKey, SliceProb
 pub fn slice_from(slice: &KubernetesSlice, service: &ServiceKey) -> Result<EndpointSlice, SliceProblem> {
     if service_of_slice(slice)? != *service {
         return Err(SliceProblem::OfNoService);
+    }
+    if slice.metadata.deletion_timestamp.is_some() {
+        return Err(SliceProblem::Deleting);
     }
     let address_type = match slice.address_type.as_str() {
         "IPv4" => IpFamily::V4,
@@ -229,6 +235,16 @@ mod tests {
         assert_eq!(other.unwrap_err(), SliceProblem::OfNoService);
         let none = convert(|slice| slice["metadata"]["labels"] = Value::Null).unwrap_err();
         assert!(none.is_foreign());
+    }
+
+    #[test]
+    fn a_slice_that_is_being_deleted_is_gone_for_everybody() {
+        let deleting = |slice: &mut Value| {
+            slice["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            slice["metadata"]["finalizers"] = json!(["example.org/waits"]);
+        };
+        let problem = convert(deleting).unwrap_err();
+        assert!(problem.is_foreign(), "{problem}: neither told nor complained of");
     }
 
     #[test]

@@ -9,10 +9,7 @@ use agent::{
 use prost::Message;
 use proto::v1;
 use shared::{
-    model::{
-        FactKey,
-        sync::{AgentMessage, DesiredItem, HubMessage, Interest, Namespaces},
-    },
+    model::sync::{AgentMessage, DesiredItem, HubMessage, Interest, Namespaces},
     wire,
 };
 use tokio::runtime::Runtime;
@@ -192,8 +189,8 @@ impl Agent {
             }
         }
         for key in &reaction.refused {
-            if let (FactKey::Export(service), Some(refusal)) = (key, self.outbox.refusal(key)) {
-                self.handle.export_refused(service, Some(&refusal.message));
+            if let Some(refusal) = self.outbox.refusal(key) {
+                self.handle.fact_refused(key, refusal);
             }
         }
         Ok(())

@@ -1,0 +1,104 @@
+//! The command `adopt`: shows what a restored backup left without an owner, and takes it when it is told to.
+//! What is taken is decided in `apply`; here is what people read of it.
+
+use std::fmt::Write;
+
+use anyhow::Context;
+use shared::{
+    process::{LogArgs, block_on},
+    tls::install_crypto_provider,
+};
+
+use crate::{
+    api_client::{ApiMetrics, api_client},
+    apply::{Orphan, adopt},
+    args::AdoptArgs,
+    run,
+};
+
+/// Runs the command.
+pub fn run(log: &LogArgs, args: &AdoptArgs) -> anyhow::Result<()> {
+    log.init()?;
+    install_crypto_provider()?;
+    block_on(async {
+        let config = run::kubernetes(args.kubeconfig.as_deref()).await?;
+        let client = api_client(config, ApiMetrics::default())?;
+        let orphans = adopt(&client, args.confirm).await.context(
+            "not everything was looked at; run the command again, what was taken stays taken. It needs the rights of \
+             the agent",
+        )?;
+        print!("{}", report(&orphans, args));
+        Ok(())
+    })
+}
+
+fn report(orphans: &[Orphan], args: &AdoptArgs) -> String {
+    if orphans.is_empty() {
+        return "Nothing to adopt: no object that an agent made is without its owner.\n".to_owned();
+    }
+    let mut text = match args.confirm {
+        true => "Adopted; the agent of this cluster keeps these objects from now on:\n".to_owned(),
+        false => {
+            "Nothing has changed yet. With --confirm these objects become the agent's again:\n".to_owned()
+        }
+    };
+    for orphan in orphans {
+        let managers = match orphan.managers.is_empty() {
+            true => "nobody".to_owned(),
+            false => orphan.managers.join(", "),
+        };
+        let Orphan {
+            kind,
+            namespace,
+            name,
+            ..
+        } = orphan;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {kind} {namespace}/{name} (its fields are owned by {managers})"
+        );
+    }
+    if !args.confirm {
+        let kubeconfig = args.kubeconfig.as_ref();
+        let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", path.display()));
+        let _ = writeln!(
+            text,
+            "To do it:\n  tributary-agent adopt{} --confirm",
+            kubeconfig.unwrap_or_default()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_says_what_and_how() {
+        let orphan = Orphan {
+            kind: "Service".into(),
+            namespace: "shop".into(),
+            name: "derived-x".into(),
+            managers: vec!["velero".into()],
+        };
+        let mut args = AdoptArgs {
+            kubeconfig: Some("east.yaml".into()),
+            dry_run: false,
+            confirm: false,
+        };
+        let text = report(std::slice::from_ref(&orphan), &args);
+        assert!(
+            text.contains("Service shop/derived-x (its fields are owned by velero)"),
+            "{text}"
+        );
+        assert!(
+            text.contains("tributary-agent adopt --kubeconfig east.yaml --confirm"),
+            "{text}"
+        );
+        args.confirm = true;
+        assert!(report(&[orphan], &args).starts_with("Adopted"));
+        assert!(report(&[], &args).starts_with("Nothing to adopt"));
+    }
+}

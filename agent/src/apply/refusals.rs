@@ -1,0 +1,189 @@
+//! What the API server refused in derived Services, so that it is not asked for again.
+//! It lasts as long as the API server: another version or another schema of it may take what this one refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shared::model::{IpFamily, ServiceKey};
+
+use super::failure::Failure;
+use crate::plan::{Action, view::Refusals};
+
+/// What was refused so far.
+#[derive(Debug, Default)]
+pub(super) struct LearnedRefusals {
+    services: BTreeMap<ServiceKey, Refusals>,
+    /// Lists of families that this cluster does not offer to any Service.
+    families: BTreeSet<Vec<IpFamily>>,
+    /// The address of the API server's own schema, which has its hash.
+    served_by: Option<Box<str>>,
+}
+
+impl LearnedRefusals {
+    /// What was refused for a service.
+    pub(super) fn of(&self, service: &ServiceKey) -> Refusals {
+        let mut refusals = self.services.get(service).cloned().unwrap_or_default();
+        refusals.families.clone_from(&self.families);
+        refusals
+    }
+
+    /// The API server describes the kinds of its core by `document`. True when that is another one than before, and
+    /// something is asked for again.
+    pub(super) fn served_by(&mut self, document: &str) -> bool {
+        let before = self.served_by.replace(document.into());
+        if before.is_none_or(|before| *before == *document) {
+            return false;
+        }
+        let had_some = !self.services.is_empty() || !self.families.is_empty();
+        self.services.clear();
+        self.families.clear();
+        had_some
+    }
+
+    /// Takes note of what is refused in a derived Service. True when the next plan is another one.
+    pub(super) fn learn(
+        &mut self,
+        service: &ServiceKey,
+        refused_before: bool,
+        action: &Action,
+        failure: &Failure,
+    ) -> bool {
+        let Action::ApplyDerived {
+            content, cluster_ips, ..
+        } = action
+        else {
+            return false;
+        };
+        let (words, fields) = match failure {
+            Failure::Refused { message, fields } => (message, &fields[..]),
+            Failure::Forbidden(message) => (message, &[][..]),
+            _ => return false,
+        };
+        let names = |part: &str| fields.iter().any(|field| field.contains(part));
+        if names("ipFamil") {
+            return self.families.insert(content.ip_families.clone());
+        }
+        let refusals = self.services.entry(service.clone()).or_default();
+        let before = refusals.clone();
+        let policies = &content.policies;
+        if names("clusterIP") && !cluster_ips.is_empty() {
+            refusals.cluster_ips = true;
+        } else if names("trafficDistribution") {
+            refusals
+                .traffic_distribution
+                .clone_from(&policies.traffic_distribution);
+        } else if names("internalTrafficPolicy") {
+            refusals
+                .internal_traffic_policy
+                .clone_from(&policies.internal_traffic_policy);
+        } else if names("sessionAffinityConfig") {
+            refusals.session_affinity_timeout_seconds = policies.session_affinity_timeout_seconds;
+        } else {
+            refusals.derived = Some(words.as_str().into());
+        }
+        *refusals != before && !refused_before
+    }
+
+    /// A Service that could be written is not refused any more.
+    pub(super) fn written(&mut self, service: &ServiceKey) {
+        if let Some(refusals) = self.services.get_mut(service) {
+            refusals.derived = None;
+            refusals.cluster_ips = false;
+            if *refusals == Refusals::default() {
+                self.services.remove(service);
+            }
+        }
+    }
+
+    /// The service is not imported any more.
+    pub(super) fn forget(&mut self, service: &ServiceKey) {
+        self.services.remove(service);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::content::{DerivedContent, Policies};
+
+    fn cart() -> ServiceKey {
+        ServiceKey::new("shop", "cart").unwrap()
+    }
+
+    fn apply(distribution: &str) -> Action {
+        Action::ApplyDerived {
+            name: "derived-x".into(),
+            uid: None,
+            content: DerivedContent {
+                ports: BTreeSet::new(),
+                policies: Policies {
+                    traffic_distribution: Some(distribution.into()),
+                    ..Policies::default()
+                },
+                family_policy: None,
+                ip_families: vec![IpFamily::V6],
+                sources: BTreeSet::new(),
+            },
+            cluster_ips: Vec::new(),
+        }
+    }
+
+    fn refused(field: &str) -> Failure {
+        Failure::Refused {
+            message: "no".into(),
+            fields: vec![field.into()],
+        }
+    }
+
+    fn with_two_refusals() -> LearnedRefusals {
+        let mut learned = LearnedRefusals::default();
+        assert!(!learned.served_by("/openapi/v3/api/v1?hash=1"));
+        assert!(learned.learn(
+            &cart(),
+            false,
+            &apply("PreferMars"),
+            &refused("spec.trafficDistribution")
+        ));
+        assert!(learned.learn(&cart(), false, &apply("PreferMars"), &refused("spec.ipFamilies")));
+        learned
+    }
+
+    #[test]
+    fn what_was_refused_is_tried_again_when_the_api_server_is_another_one() {
+        let mut learned = with_two_refusals();
+        let before = learned.of(&cart());
+        assert_eq!(before.traffic_distribution.as_deref(), Some("PreferMars"));
+        assert_eq!(before.families.len(), 1);
+        assert!(!learned.served_by("/openapi/v3/api/v1?hash=1"), "the same one");
+        assert_eq!(learned.of(&cart()), before);
+        assert!(learned.served_by("/openapi/v3/api/v1?hash=2"), "an upgrade");
+        assert_eq!(learned.of(&cart()), Refusals::default());
+        assert!(
+            !learned.served_by("/openapi/v3/api/v1?hash=3"),
+            "there is nothing to try"
+        );
+    }
+
+    #[test]
+    fn a_service_that_is_not_imported_any_more_leaves_nothing() {
+        let mut learned = with_two_refusals();
+        learned.forget(&cart());
+        assert_eq!(learned.of(&cart()).traffic_distribution, None);
+        assert_eq!(learned.of(&cart()).families.len(), 1, "they are the cluster's");
+    }
+
+    #[test]
+    fn a_service_that_was_written_is_not_refused_but_its_values_are() {
+        let mut learned = with_two_refusals();
+        assert!(learned.learn(&cart(), false, &apply("x"), &Failure::Forbidden("quota".into())));
+        assert!(!learned.learn(
+            &cart(),
+            true,
+            &apply("x"),
+            &Failure::Forbidden("less quota".into())
+        ));
+        learned.written(&cart());
+        let left = learned.of(&cart());
+        assert_eq!(left.derived, None);
+        assert_eq!(left.traffic_distribution.as_deref(), Some("PreferMars"));
+    }
+}
