@@ -90,6 +90,18 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The operator whose decision it is, if it is one's.
+    pub fn operator(&self) -> Option<&str> {
+        match self {
+            Self::Evict { operator, .. } | Self::Rekey { operator, .. } | Self::Forget { operator, .. } => {
+                Some(operator)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// An event that is to be appended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {

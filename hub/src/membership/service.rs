@@ -117,7 +117,14 @@ impl MembershipService {
         let operated = operated.map_err(gone)?;
         let operated = operated.map_err(|rejection| rejected(&rejection))?;
         if let Some(revision) = operated.revision {
-            info!(revision = revision.0, kinds = ?operated.kinds, ?command, "an operator decided");
+            let effects = operated.effects.join("; ");
+            info!(
+                revision = revision.0,
+                operator = command.operator(),
+                kinds = operated.kinds.join(","),
+                effects,
+                "an operator decided"
+            );
         }
         Ok(v1::MemberDecisionResponse {
             done: confirm,

@@ -115,7 +115,7 @@ impl Performer {
         match self.profiles.delete(cluster.as_str(), &only_that).await {
             Ok(_) => Ok(Outcome::Deleted),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Outcome::Deleted),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(in_words(error)),
         }
     }
 
@@ -174,7 +174,15 @@ impl Performer {
 }
 
 fn in_words(error: kube::Error) -> Reason {
-    error.to_string()
+    told(&error)
+}
+
+/// An API server's refusal in its own words: printed as it is, kube's error is a Rust value.
+pub(super) fn told(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} (HTTP {})", status.message, status.code),
+        other => other.to_string(),
+    }
 }
 
 fn by_us() -> PatchParams {

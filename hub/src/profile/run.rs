@@ -229,9 +229,10 @@ fn advice(error: &watcher::Error) -> String {
         watcher::Error::WatchError(status) => Some(status),
         _ => None,
     };
+    let error = status.map_or_else(|| error.to_string(), |status| status.message.clone());
     match status.map(|status| status.code) {
         Some(404) => format!("{error}: install the CRD, kubectl apply --server-side -f deploy/crds"),
         Some(403) => format!("{error}: give the hub its rights, kubectl apply -f deploy/hub/inventory.yaml"),
-        _ => error.to_string(),
+        _ => error,
     }
 }

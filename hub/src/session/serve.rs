@@ -447,8 +447,9 @@ impl SessionStream {
             "admitted"
         );
         if let Some(unknown) = admission.unknown_sources.first() {
+            let names: Vec<&str> = admission.unknown_sources.iter().map(ClusterId::as_str).collect();
             warn!(
-                clusters = ?admission.unknown_sources,
+                clusters = names.join(","),
                 "the cluster holds objects of clusters that are no members here; they stay until those clusters \
                  join, or an operator says that they are gone for good: `{}`",
                 advice::member_forget(unknown)

@@ -154,6 +154,7 @@ async fn a_missing_namespace_is_made_with_its_label_or_the_command_is_told() {
         advice.contains("multicluster.x-k8s.io/clusterset=default"),
         "{advice}"
     );
+    assert!(!advice.contains("Status {"), "a Rust value: {advice}");
 }
 
 #[tokio::test]
