@@ -3,8 +3,11 @@
 use hub::log::{Faults, MemoryDisk};
 use shared::model::UnixMillis;
 
-use super::{AGENTS_MAX, Agent, Blocked, CRDS, Hub, START_MILLIS, What, World};
-use crate::verify::laws::Law;
+use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, START_MILLIS, What, World};
+use crate::verify::{
+    laws::Law,
+    swarm::script::{Part, WATCHES},
+};
 
 impl World {
     pub(in crate::verify::swarm) fn happen(&mut self, what: &What) -> Result<(), String> {
@@ -181,20 +184,31 @@ impl World {
         self.network.hub_crashes(lose);
     }
 
-    /// The hub has written what it has heard by now, and not synced it.
-    fn write_unsynced(&mut self) {
+    /// What changed in the clusters has been told to the hub as far as it gets there, and the hub has written it and
+    /// not synced it: of all moments the worst to crash.
+    fn write_unsynced(&mut self, draw: &mut Draw) -> Result<(), String> {
+        for index in 0..self.sites.len() {
+            for which in 0..self.sites[index].agents.len() {
+                let watches = (0..WATCHES).map(Part::Watch);
+                for part in watches.chain([Part::Observe]) {
+                    self.part_turn(index, which, part, draw)?;
+                }
+                while self.part_turn(index, which, Part::Speak, draw)? {}
+            }
+        }
         let at = self.moment();
-        let Some(hub) = &mut self.hub else { return };
+        let Some(hub) = &mut self.hub else { return Ok(()) };
         for id in hub.streams() {
             while hub.listen(id, &mut self.network, at, &mut self.seen).is_some() {}
             while hub.hand_over(id, at) {}
         }
         hub.append();
+        Ok(())
     }
 
     fn crash_hub(&mut self, kept: u8, torn: bool) -> Result<(), String> {
         if torn {
-            self.write_unsynced();
+            self.write_unsynced(&mut Draw::new(self.now))?;
         }
         self.kill_hub(kept == 0);
         self.seen.count("hub crashed");
