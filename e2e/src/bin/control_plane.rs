@@ -1,4 +1,4 @@
-//! Owns: the command that provides real control planes: build, install grpcurl, run clusters by hand.
+//! Owns: the command that provides real control planes: build, install grpcurl and kubectl, run clusters by hand.
 //! Never: is called by a test to build.
 
 use clap::{Parser, Subcommand};
@@ -27,6 +27,8 @@ enum Command {
     Path,
     /// Install grpcurl into the target directory, unless that is done already; prints its path.
     Grpcurl,
+    /// Build the kubectl of the same version into the target directory, unless that is done already; prints its path.
+    Kubectl,
     /// Run clusters until Ctrl-C; prints the kubeconfig file of each.
     Run {
         /// Names of the clusters.
@@ -53,6 +55,7 @@ fn main() -> anyhow::Result<()> {
         },
         Command::Path => println!("{}", module.built()?.display()),
         Command::Grpcurl => println!("{}", build::grpcurl(&module)?.display()),
+        Command::Kubectl => println!("{}", build::kubectl(&module)?.display()),
         Command::Run {
             names,
             dual_stack,

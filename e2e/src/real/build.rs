@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// The release of grpcurl that our checks use (MIT licence).
 const GRPCURL_VERSION: &str = "v1.9.3";
 const GRPCURL_MODULE: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl";
+/// Ours as a tool of the Go module, so that one version is pinned for it and the control plane.
+const KUBECTL_PACKAGE: &str = "k8s.io/kubernetes/cmd/kubectl";
 /// How often progress is shown: in place on a terminal, as a line elsewhere.
 const PROGRESS_TERMINAL: Duration = Duration::from_secs(1);
 const PROGRESS_LINE: Duration = Duration::from_secs(10);
@@ -65,15 +67,13 @@ pub fn control_plane(module: &Module) -> anyhow::Result<PathBuf> {
 
 /// Installs grpcurl unless it is installed already; the path of the binary.
 pub fn grpcurl(module: &Module) -> anyhow::Result<PathBuf> {
-    let tools = module.tools();
-    let binary = tools.join("grpcurl");
-    let stamp = tools.join("grpcurl.version");
-    let installed = std::fs::read_to_string(&stamp).unwrap_or_default();
-    if binary.is_file() && installed == GRPCURL_VERSION {
-        return Ok(binary);
+    let tool = Tool::new(module, "grpcurl", GRPCURL_VERSION);
+    if tool.is_built() {
+        return Ok(tool.binary);
     }
     let go = require_go(module)?;
     eprintln!("installing grpcurl {GRPCURL_VERSION} with {go}");
+    let tools = module.tools();
     std::fs::create_dir_all(&tools).with_context(|| format!("cannot create {}", tools.display()))?;
     let mut install = go_command(&tools);
     install
@@ -85,8 +85,61 @@ pub fn grpcurl(module: &Module) -> anyhow::Result<PathBuf> {
         "installing grpcurl",
         &Counted::Packages { total: 0 },
     )?;
-    std::fs::write(&stamp, GRPCURL_VERSION).with_context(|| format!("cannot write {}", stamp.display()))?;
-    Ok(binary)
+    tool.record()
+}
+
+/// Builds the kubectl of the control plane's version unless it is built already; the path of the binary.
+pub fn kubectl(module: &Module) -> anyhow::Result<PathBuf> {
+    let version = kubernetes_version(module)?;
+    let tool = Tool::new(module, "kubectl", &version);
+    if tool.is_built() {
+        return Ok(tool.binary);
+    }
+    let go = require_go(module)?;
+    eprintln!("building kubectl {version} with {go}");
+    let tools = module.tools();
+    std::fs::create_dir_all(&tools).with_context(|| format!("cannot create {}", tools.display()))?;
+    // Built beside its place and moved, as the control plane is.
+    let fresh = tools.join(format!("kubectl.{}", std::process::id()));
+    let mut build = go_command(module.sources());
+    build
+        .args(["build", "-v"])
+        .args(build_flags(module)?)
+        .arg("-o")
+        .arg(&fresh)
+        .arg(KUBECTL_PACKAGE);
+    run(&mut build, "building kubectl", &Counted::Packages { total: 0 })?;
+    std::fs::rename(&fresh, &tool.binary)
+        .with_context(|| format!("cannot create {}", tool.binary.display()))?;
+    tool.record()
+}
+
+/// A program in the directory of tools, and the file that says which version it is.
+struct Tool {
+    binary: PathBuf,
+    stamp: PathBuf,
+    version: String,
+}
+
+impl Tool {
+    fn new(module: &Module, name: &str, version: &str) -> Self {
+        Self {
+            binary: module.tools().join(name),
+            stamp: module.tools().join(format!("{name}.version")),
+            version: version.to_owned(),
+        }
+    }
+
+    fn is_built(&self) -> bool {
+        let stated = std::fs::read_to_string(&self.stamp).unwrap_or_default();
+        self.binary.is_file() && stated == self.version
+    }
+
+    fn record(self) -> anyhow::Result<PathBuf> {
+        std::fs::write(&self.stamp, &self.version)
+            .with_context(|| format!("cannot write {}", self.stamp.display()))?;
+        Ok(self.binary)
+    }
 }
 
 /// The directory in `KUBEBUILDER_ASSETS`, in which case nothing needs to be built.
@@ -96,13 +149,14 @@ pub fn assets() -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+fn kubernetes_version(module: &Module) -> anyhow::Result<String> {
+    let sources = module.sources().display();
+    let version = module.kubernetes_version();
+    version.with_context(|| format!("{sources}/go.mod requires no k8s.io/kubernetes"))
+}
+
 fn build_flags(module: &Module) -> anyhow::Result<[String; 4]> {
-    let version = module.kubernetes_version().with_context(|| {
-        format!(
-            "{}/go.mod requires no k8s.io/kubernetes",
-            module.sources().display()
-        )
-    })?;
+    let version = kubernetes_version(module)?;
     let mut numbers = version.trim_start_matches('v').split('.');
     let (major, minor) = (
         numbers.next().unwrap_or_default(),

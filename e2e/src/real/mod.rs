@@ -41,6 +41,7 @@ mod directory;
 mod error;
 mod fleet;
 mod inventory;
+pub mod kubectl;
 pub mod module;
 mod options;
 mod ports;

@@ -125,10 +125,12 @@ fn required_version(go_mod: &str, module: &str) -> Option<String> {
 /// Cargo marks its target directory; the running program lies somewhere below it, wherever it was put.
 fn target_directory(manifest: &Path) -> PathBuf {
     let running = std::env::current_exe().unwrap_or_default();
+    // The manifest's parent, and not `..` behind it: people read these paths.
+    let workspace = manifest.parent().unwrap_or(manifest);
     running
         .ancestors()
         .find(|directory| directory.join("CACHEDIR.TAG").is_file())
-        .map_or_else(|| manifest.join("..").join("target"), Path::to_path_buf)
+        .map_or_else(|| workspace.join("target"), Path::to_path_buf)
 }
 
 #[cfg(test)]

@@ -52,8 +52,18 @@ const DOCUMENTS_MAX: usize = 256;
 /// What is kept: by the digests of the served kinds, and the path.
 static DOCUMENTS: Mutex<BTreeMap<(u64, String), Bytes>> = Mutex::new(BTreeMap::new());
 
+/// The path of the second version of OpenAPI, which kubectl before 1.27 reads before it applies.
+const OPENAPI_V2: &str = "/openapi/v2";
+
+/// An OpenAPI v2 document without definitions, in the protobuf that such a kubectl asks for: the texts `2.0`,
+/// `Kubernetes` and `v1`, and no paths. What it does not find described it leaves to the server to judge.
+const OPENAPI_V2_EMPTY: &[u8] = b"\n\x032.0\x12\x10\n\nKubernetes\x12\x02v1B\0";
+
 /// The OpenAPI document under a path, as it is sent; nothing if the path is another one.
 pub(crate) fn document(kinds: &Kinds, path: &str) -> Option<Bytes> {
+    if path == OPENAPI_V2 {
+        return Some(Bytes::from_static(OPENAPI_V2_EMPTY));
+    }
     if !path.starts_with("/openapi/v3") {
         return None;
     }
@@ -117,6 +127,10 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
         if kind.has_status {
             resources.push(json!({"name": format!("{}/status", kind.plural), "singularName": "", "namespaced": kind.namespaced,
                 "kind": kind.kind, "verbs": ["get", "patch", "update"]}));
+        }
+        if kind.has_scale {
+            resources.push(json!({"name": format!("{}/scale", kind.plural), "singularName": "", "namespaced": kind.namespaced,
+                "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"]}));
         }
     }
     let name = if group.is_empty() {

@@ -11,10 +11,15 @@ use super::{
     discovery,
     faults::{Fault, Faults},
     kinds::Kind,
+    list,
+    managers::Subresource,
+    media::{self, Form},
     requests::{Entry, Requests},
+    scale,
     selector::Selector,
-    status::Refusal,
+    status::{Cause, Refusal},
     store::{Store, Watch},
+    table::{Include, table},
     write::{How, Write},
 };
 
@@ -59,20 +64,20 @@ pub(crate) struct Cluster {
 
 /// A parsed path and query.
 pub(crate) struct Target {
-    kind: Arc<Kind>,
-    version: String,
-    namespace: String,
+    pub(super) kind: Arc<Kind>,
+    pub(super) version: String,
+    pub(super) namespace: String,
     name: String,
-    status: bool,
+    subresource: Subresource,
     query: BTreeMap<String, String>,
 }
 
 impl Target {
-    fn flag(&self, name: &str) -> bool {
+    pub(super) fn flag(&self, name: &str) -> bool {
         matches!(self.query.get(name).map(String::as_str), Some("true" | "1"))
     }
 
-    fn text(&self, name: &str) -> &str {
+    pub(super) fn text(&self, name: &str) -> &str {
         self.query.get(name).map_or("", String::as_str)
     }
 }
@@ -128,11 +133,12 @@ impl Cluster {
     }
 
     fn perform(&mut self, request: &Request<Bytes>, target: Target) -> Result<Answer, Refusal> {
+        let form = media::accepted(request)?;
         if *request.method() == Method::GET {
             return if target.name.is_empty() {
-                self.list(target)
+                self.list(target, form)
             } else {
-                self.get(&target)
+                self.get(&target, form)
             };
         }
         if !target.text("dryRun").is_empty() {
@@ -140,11 +146,7 @@ impl Cluster {
                 "the simulated API server has no dryRun: send the request without it",
             ));
         }
-        let mut body: Value = if request.body().is_empty() {
-            json!({})
-        } else {
-            parse(request.body())?
-        };
+        let mut body = media::body(request, &target.kind)?;
         let how = match (request.method(), target.name.is_empty()) {
             (&Method::DELETE, false) => return self.delete(&target, &body),
             (&Method::POST, true) => How::Create,
@@ -159,32 +161,70 @@ impl Cluster {
             }
         };
         convert_event(&mut body, &target.kind.group, true);
-        let write = Write {
-            manager: manager(request, &target),
+        let (created, object) = self.write(request, &target, how, body)?;
+        Ok(Answer::Whole {
+            code: if created { 201 } else { 200 },
+            body: self.shown(&target, &object, form),
+        })
+    }
+
+    fn write(
+        &mut self,
+        request: &Request<Bytes>,
+        target: &Target,
+        mut how: How,
+        mut body: Value,
+    ) -> Result<(bool, Arc<Value>), Refusal> {
+        if target.subresource == Subresource::Scale {
+            body = scale::as_patch(&target.kind, &*self.kept(target)?, &how, &body)?;
+            how = How::MergePatch;
+        }
+        self.store.write(Write {
+            manager: manager(request, target),
             strict: target.text("fieldValidation") == "Strict",
             kind: target.kind.clone(),
             version: target.version.clone(),
             namespace: target.namespace.clone(),
             name: target.name.clone(),
-            status: target.status,
+            subresource: target.subresource,
             how,
-            body,
-        };
-        let (created, object) = self.store.write(write)?;
-        let body = presented(&target.kind, &target.version, &object);
-        Ok(Answer::Whole {
-            code: if created { 201 } else { 200 },
             body,
         })
     }
 
-    fn get(&self, target: &Target) -> Result<Answer, Refusal> {
+    fn kept(&self, target: &Target) -> Result<Arc<Value>, Refusal> {
         let object = self.store.get(target.kind.key(), &target.namespace, &target.name);
-        let object = object.ok_or_else(|| Refusal::not_found(&target.kind, &target.name))?;
+        object.ok_or_else(|| Refusal::not_found(&target.kind, &target.name))
+    }
+
+    fn get(&self, target: &Target, form: Form) -> Result<Answer, Refusal> {
+        let object = self.kept(target)?;
         Ok(Answer::Whole {
             code: 200,
-            body: presented(&target.kind, &target.version, &object),
+            body: self.shown(target, &object, form),
         })
+    }
+
+    /// One object in the form that was asked for; of a Scale there is no table.
+    fn shown(&self, target: &Target, object: &Arc<Value>, form: Form) -> Value {
+        if target.subresource == Subresource::Scale {
+            return scale::of(object);
+        }
+        let (kind, version) = (&target.kind, target.version.as_str());
+        if form == Form::Object {
+            return presented(kind, version, object);
+        }
+        let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+        let include = Include::parse(target.text("includeObject"));
+        let objects = std::slice::from_ref(object);
+        table(
+            kind,
+            version,
+            objects,
+            metadata,
+            include,
+            self.store.clock.now_ms(),
+        )
     }
 
     fn delete(&mut self, target: &Target, options: &Value) -> Result<Answer, Refusal> {
@@ -207,39 +247,13 @@ impl Cluster {
         Ok(Answer::Whole { code: 200, body })
     }
 
-    fn list(&self, target: Target) -> Result<Answer, Refusal> {
-        let event = target.kind.kind == "Event";
-        let selector = Selector::parse(target.text("labelSelector"), target.text("fieldSelector"), event)?;
-        if target.flag("watch") {
-            return self.watch(target, selector);
-        }
-        let objects = self.store.list(target.kind.key(), &target.namespace);
-        let items: Vec<Value> = objects
-            .iter()
-            .filter(|object| selector.matches(object))
-            .map(|object| presented(&target.kind, &target.version, object))
-            .collect();
-        let body = json!({
-            "kind": format!("{}List", target.kind.kind), "apiVersion": target.kind.api_version(&target.version),
-            "metadata": {"resourceVersion": self.store.revision().to_string()}, "items": items,
-        });
-        Ok(Answer::Whole { code: 200, body })
-    }
-
-    fn watch(&self, target: Target, selector: Selector) -> Result<Answer, Refusal> {
-        let asked = target.text("resourceVersion");
-        let revision = if asked.is_empty() {
-            0
-        } else {
-            asked
-                .parse()
-                .map_err(|_| Refusal::bad_request("invalid resource version"))?
-        };
+    pub(super) fn watch(&self, target: Target, selector: Selector, form: Form) -> Result<Answer, Refusal> {
+        let revision = list::revision(target.text("resourceVersion"))?;
         let streaming = target.flag("sendInitialEvents");
         if streaming && target.text("resourceVersionMatch") != "NotOlderThan" {
-            return Err(Refusal::bad_request(
-                "sendInitialEvents needs resourceVersionMatch=NotOlderThan",
-            ));
+            let why = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            let cause = Cause::other("FieldValueForbidden", "resourceVersionMatch", why);
+            return Err(Refusal::invalid_as("meta.k8s.io", "ListOptions", "", &[cause]));
         }
         Ok(Answer::Watch(Box::new(Watch {
             timeout_seconds: target
@@ -250,6 +264,8 @@ impl Cluster {
             initial: streaming || revision == 0,
             initial_bookmark: streaming && target.flag("allowWatchBookmarks"),
             opened: self.faults.watch_epoch(),
+            form,
+            include: Include::parse(target.text("includeObject")),
             kind: target.kind,
             version: target.version,
             namespace: target.namespace,
@@ -265,8 +281,9 @@ impl Cluster {
         }
         match self.store.poll(watch) {
             Ok(events) => {
+                let now = self.store.clock.now_ms();
                 let line = |(event, object): (&str, Value)| {
-                    let object = in_version(&watch.kind, &watch.version, object);
+                    let object = told(watch, object, now);
                     Value::from_iter([("type", event.into()), ("object", object)])
                 };
                 (
@@ -285,31 +302,18 @@ impl Cluster {
     }
 }
 
-/// How every protobuf body of Kubernetes begins.
-const PROTOBUF_MAGIC: &[u8] = b"k8s\0";
-
-fn parse(body: &Bytes) -> Result<Value, Refusal> {
-    if body.starts_with(PROTOBUF_MAGIC) {
-        let message =
-            "the simulated API server has no protobuf: use kubectl apply -f or create -f, which send JSON";
-        return Err(Refusal::new(415, "UnsupportedMediaType", message));
+/// An object, or a bookmark, as a watch tells it.
+fn told(watch: &Watch, object: Value, now_ms: i64) -> Value {
+    if watch.form == Form::Object {
+        return in_version(&watch.kind, &watch.version, object);
     }
-    // kubectl sends apply patches as YAML; JSON is YAML too, but its own parser is the faster and stricter one.
-    let parsed = serde_json::from_slice(body).or_else(|_| serde_norway::from_slice(body));
-    parsed.map_err(|error| Refusal::bad_request(format!("the body is neither JSON nor YAML: {error}")))
+    let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+    let row = [Arc::new(object)];
+    table(&watch.kind, &watch.version, &row, metadata, watch.include, now_ms)
 }
 
 fn patch_kind(request: &Request<Bytes>, target: &Target) -> Result<How, Refusal> {
-    let content_type = request
-        .headers()
-        .get(http::header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    match content_type
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-    {
+    match media::content_type(request) {
         "application/apply-patch+yaml" if target.text("fieldManager").is_empty() => {
             Err(Refusal::no_manager())
         }
@@ -359,7 +363,7 @@ fn entry(request: &Request<Bytes>, target: &Target) -> Entry {
     Entry {
         verb,
         resource: target.kind.plural.clone(),
-        status: target.status,
+        status: target.subresource == Subresource::Status,
         namespace: target.namespace.clone(),
         name: target.name.clone(),
         user_agent: user_agent(request).to_owned(),
@@ -379,17 +383,23 @@ fn target(store: &Store, path: &str, query: &str) -> Result<Target, Refusal> {
         ["namespaces", namespace, rest @ ..] if !matches!(rest, [] | ["status"]) => (*namespace, rest),
         rest => ("", rest),
     };
-    let (plural, name, status) = match rest {
-        [plural] => (*plural, "", false),
-        [plural, name] => (*plural, *name, false),
-        [plural, name, "status"] => (*plural, *name, true),
+    let (plural, name, subresource) = match rest {
+        [plural] => (*plural, "", Subresource::Main),
+        [plural, name] => (*plural, *name, Subresource::Main),
+        [plural, name, "scale"] => (*plural, *name, Subresource::Scale),
+        [plural, name, "status"] => (*plural, *name, Subresource::Status),
         _ => return Err(Refusal::no_such_path()),
     };
     let kind = store
         .kinds
         .find(group, version, plural)
         .ok_or_else(Refusal::no_such_path)?;
-    if (status && !kind.has_status) || (!name.is_empty() && kind.namespaced == namespace.is_empty()) {
+    let served = match subresource {
+        Subresource::Main => true,
+        Subresource::Scale => kind.has_scale,
+        Subresource::Status => kind.has_status,
+    };
+    if !served || (!name.is_empty() && kind.namespaced == namespace.is_empty()) {
         return Err(Refusal::no_such_path());
     }
     let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
@@ -399,7 +409,7 @@ fn target(store: &Store, path: &str, query: &str) -> Result<Target, Refusal> {
         version: version.to_owned(),
         namespace,
         name,
-        status,
+        subresource,
         query,
     })
 }

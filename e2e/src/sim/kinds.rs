@@ -28,11 +28,15 @@ pub(crate) struct Kind {
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     pub(crate) has_status: bool,
+    /// Has the scale subresource: `spec.replicas` can be set through it.
+    pub(crate) has_scale: bool,
     pub(crate) has_generation: bool,
     /// The schema comes from a CRD: undeclared fields are pruned or refused.
     pub(crate) custom: bool,
     /// OpenAPI schema per version; a built-in kind's states what is checked or merged by.
     pub(crate) schemas: BTreeMap<String, Arc<Value>>,
+    /// The columns that a CRD names for `kubectl get`, per version.
+    columns: BTreeMap<String, Vec<Value>>,
     /// What an object of this kind holds before anything was set in it (decides which maps get an owner).
     pub(crate) blank: Value,
 }
@@ -58,6 +62,11 @@ impl Kind {
         self.schemas.get(version).cloned().unwrap_or_default()
     }
 
+    /// The columns of a custom kind behind its name.
+    pub(crate) fn printer_columns(&self, version: &str) -> &[Value] {
+        self.columns.get(version).map_or(&[], Vec::as_slice)
+    }
+
     /// Reads a CustomResourceDefinition.
     fn custom(definition: &Value) -> anyhow::Result<Self> {
         let text = |pointer: &str| {
@@ -77,7 +86,8 @@ impl Kind {
                 .collect()
         };
         let need = |pointer: &str| text(pointer).ok_or_else(|| anyhow::anyhow!("the CRD has no {pointer}"));
-        let (mut versions, mut schemas, mut has_status) = (Vec::new(), BTreeMap::new(), false);
+        let (mut versions, mut schemas, mut columns) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut has_status, mut has_scale) = (false, false);
         for version in definition
             .pointer("/spec/versions")
             .and_then(Value::as_array)
@@ -89,7 +99,9 @@ impl Kind {
                 let mut schema = version["schema"]["openAPIV3Schema"].clone();
                 schema["properties"]["metadata"] = metadata_schema();
                 schemas.insert(name.clone(), Arc::new(schema));
+                columns.insert(name.clone(), printer_columns(version));
                 has_status |= version.pointer("/subresources/status").is_some();
+                has_scale |= version.pointer("/subresources/scale").is_some();
                 // The stored version is the preferred one, as long as it is the newest.
                 versions.insert(
                     if version["storage"] == json!(true) {
@@ -126,9 +138,18 @@ impl Kind {
             blank: json!({}),
             versions,
             schemas,
+            columns,
             has_status,
+            has_scale,
         })
     }
+}
+
+fn printer_columns(version: &Value) -> Vec<Value> {
+    let stated = version["additionalPrinterColumns"].as_array().cloned();
+    stated.unwrap_or_else(|| {
+        vec![json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})]
+    })
 }
 
 fn qualified(plural: &str, group: &str) -> String {
@@ -230,7 +251,7 @@ fn built_in() -> anyhow::Result<Vec<Arc<Kind>>> {
         let definition = Value::deserialize(document)?;
         let kind = Kind::custom(&definition)?;
         kinds.push(Arc::new(Kind {
-            has_generation: kind.kind == "EndpointSlice",
+            has_generation: matches!(kind.kind.as_str(), "Deployment" | "EndpointSlice"),
             custom: false,
             blank: definition["blank"].clone(),
             ..kind

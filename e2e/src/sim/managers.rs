@@ -8,12 +8,43 @@ use super::{
     status::Cause,
 };
 
+/// Through which path of an object a write comes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subresource {
+    /// Its own.
+    #[default]
+    Main,
+    /// `/scale`.
+    Scale,
+    /// `/status`.
+    Status,
+}
+
+impl Subresource {
+    /// The last part of the path, as managedFields names it; empty for the object itself.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Scale => "scale",
+            Self::Status => "status",
+        }
+    }
+
+    fn of(entry: &Value) -> Self {
+        let named = entry["subresource"].as_str().unwrap_or_default();
+        let all = [Self::Scale, Self::Status];
+        all.into_iter()
+            .find(|one| one.name() == named)
+            .unwrap_or_default()
+    }
+}
+
 /// Who writes, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
     pub(crate) manager: String,
     pub(crate) api_version: String,
-    pub(crate) status: bool,
+    pub(crate) subresource: Subresource,
     pub(crate) time: String,
 }
 
@@ -21,7 +52,7 @@ pub(crate) struct Writer {
 struct Entry {
     manager: String,
     apply: bool,
-    status: bool,
+    subresource: Subresource,
     api_version: String,
     time: String,
     fields: FieldSet,
@@ -44,7 +75,7 @@ impl Managers {
         let read = |entry: &Value| Entry {
             manager: text(entry, "manager"),
             apply: entry["operation"] == json!("Apply"),
-            status: entry["subresource"] == json!("status"),
+            subresource: Subresource::of(entry),
             api_version: text(entry, "apiVersion"),
             time: text(entry, "time"),
             fields: FieldSet::from_json(&entry["fieldsV1"]),
@@ -59,7 +90,7 @@ impl Managers {
                 !entry.apply,
                 entry.time.clone(),
                 entry.manager.clone(),
-                entry.status,
+                entry.subresource,
             )
         });
         let written = entries.iter().map(|entry| {
@@ -68,8 +99,8 @@ impl Managers {
                 "apiVersion": entry.api_version, "time": entry.time,
                 "fieldsType": "FieldsV1", "fieldsV1": entry.fields.to_json(),
             });
-            if entry.status {
-                json["subresource"] = json!("status");
+            if entry.subresource != Subresource::Main {
+                json["subresource"] = json!(entry.subresource.name());
             }
             json
         });
@@ -81,7 +112,7 @@ impl Managers {
         let bare = |managers: &Self| {
             let mut entries = managers.0.clone();
             entries.iter_mut().for_each(|entry| entry.time.clear());
-            entries.sort_by_key(|entry| (entry.apply, entry.status, entry.manager.clone()));
+            entries.sort_by_key(|entry| (entry.apply, entry.subresource, entry.manager.clone()));
             entries
         };
         bare(self) == bare(other)
@@ -155,7 +186,7 @@ impl Managers {
                 self.0.push(Entry {
                     manager: writer.manager.clone(),
                     apply,
-                    status: writer.status,
+                    subresource: writer.subresource,
                     api_version: writer.api_version.clone(),
                     time: writer.time.clone(),
                     fields: FieldSet::default(),
@@ -186,7 +217,7 @@ impl Managers {
 
 impl Entry {
     fn is(&self, writer: &Writer, apply: bool) -> bool {
-        self.manager == writer.manager && self.apply == apply && self.status == writer.status
+        self.manager == writer.manager && self.apply == apply && self.subresource == writer.subresource
     }
 }
 

@@ -14,24 +14,33 @@
 //! east.remove_crd("serviceexports.multicluster.x-k8s.io"); // DELETED for each, then 404; install_crd brings it back
 //! ```
 //!
-//! Not simulated: JSON patch, protobuf, RBAC, admission, CEL, Table, dryRun, deletecollection; list ignores `limit`.
+//! Deployments and ConfigMaps are kept, and nothing runs them. Protobuf is read and never written.
+//!
+//! Not simulated: JSON patch, RBAC, admission, CEL, dryRun, deletecollection.
 
 mod clock;
+mod columns;
 mod discovery;
 mod faults;
 mod fields;
 mod front;
 mod handler;
 mod kinds;
+mod list;
 mod managers;
+mod media;
 mod patch;
+mod protobuf;
 mod requests;
+mod scale;
 mod schema;
 mod selector;
 mod service;
 mod status;
 mod store;
+mod table;
 mod validate;
+mod workload;
 mod write;
 
 use std::sync::{Arc, LazyLock, Mutex};
@@ -281,7 +290,7 @@ impl SimCluster {
                 namespace: if kind.namespaced { stated } else { String::new() },
                 name: text("name"),
                 version: version.to_owned(),
-                status: false,
+                subresource: managers::Subresource::Main,
                 how: How::Apply { force: true },
                 manager: USER_MANAGER.into(),
                 strict: true,

@@ -25,6 +25,9 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
 fn merge_key(path: &str) -> Option<&'static str> {
     match path {
         "/spec/ports" => Some("port"),
+        "/spec/template/spec/containers" | "/spec/template/spec/initContainers" => Some("name"),
+        "/spec/template/spec/containers/ports" => Some("containerPort"),
+        "/spec/template/spec/containers/env" => Some("name"),
         "/status/conditions" => Some("type"),
         "/metadata/ownerReferences" => Some("uid"),
         _ => None,

@@ -53,6 +53,11 @@ impl Selector {
         })
     }
 
+    /// Whether it selects everything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let label = |name: &str| object["metadata"]["labels"].get(name).and_then(Value::as_str);
         let labels = self.labels.iter().all(|(name, test)| match (label(name), test) {

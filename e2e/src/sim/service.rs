@@ -70,7 +70,7 @@ fn family(ip: IpAddr) -> &'static str {
     if ip.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
-fn set_default(map: &mut Value, name: &str, value: Value) {
+pub(super) fn set_default(map: &mut Value, name: &str, value: Value) {
     if map[name].is_null() {
         map[name] = value;
     }

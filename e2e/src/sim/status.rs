@@ -15,6 +15,8 @@ pub(crate) struct Refusal {
     reason: &'static str,
     message: String,
     details: Value,
+    /// The token that an expired list can be continued with.
+    again: Option<String>,
 }
 
 /// One thing that is wrong with one field.
@@ -86,6 +88,7 @@ impl Refusal {
             reason,
             message: message.into(),
             details: Value::Null,
+            again: None,
         }
     }
 
@@ -149,18 +152,26 @@ impl Refusal {
     }
 
     pub(crate) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let full = if kind.group.is_empty() {
-            kind.kind.clone()
+        Self::invalid_as(&kind.group, &kind.kind, name, causes)
+    }
+
+    /// What is invalid need not be an object that is kept: a Scale, the options of a request.
+    pub(crate) fn invalid_as(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let full = if group.is_empty() {
+            kind.to_owned()
         } else {
-            format!("{}.{}", kind.kind, kind.group)
+            format!("{kind}.{group}")
         };
-        let mut refusal = Self::new(
-            422,
-            "Invalid",
-            format!("{full} {name:?} is invalid: {}", listed(causes)),
-        )
-        .about(kind, name, causes);
-        refusal.details["kind"] = json!(kind.kind);
+        let message = format!("{full} {name:?} is invalid: {}", listed(causes));
+        let mut refusal = Self::new(422, "Invalid", message);
+        let causes: Vec<Value> = causes.iter().map(Cause::json).collect();
+        refusal.details = json!({"name": name, "group": group, "kind": kind, "causes": causes});
+        if group.is_empty() {
+            refusal
+                .details
+                .as_object_mut()
+                .map(|details| details.remove("group"));
+        }
         refusal
     }
 
@@ -185,6 +196,33 @@ impl Refusal {
         )
     }
 
+    /// A list that cannot be continued as it was begun; `again` continues it as things are now.
+    pub(crate) fn list_expired(again: Option<String>) -> Self {
+        let message = match again {
+            Some(_) => {
+                "The provided continue parameter is too old to display a consistent list result. You can start a new \
+                 list without the continue parameter, or use the continue token in this response to retrieve the \
+                 remainder of the results. Continuing with the provided token results in an inconsistent list - \
+                 objects that were created, modified, or deleted between the time the first chunk was returned and \
+                 now may show up in the list."
+            }
+            None => "The resourceVersion for the provided list is too old.",
+        };
+        let mut refusal = Self::new(410, "Expired", message);
+        refusal.again = again;
+        refusal
+    }
+
+    /// A revision that is not there yet.
+    pub(crate) fn too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let mut refusal = Self::new(504, "Timeout", message);
+        let cause = Cause::other("ResourceVersionTooLarge", "", "Too large resource version");
+        refusal.details =
+            json!({"causes": [{"reason": cause.reason, "message": cause.message}], "retryAfterSeconds": 1});
+        refusal
+    }
+
     pub(crate) fn body(&self) -> Value {
         if self.message == NO_SUCH_PATH {
             return json!(NO_SUCH_PATH);
@@ -195,6 +233,9 @@ impl Refusal {
         });
         if !self.reason.is_empty() {
             body["reason"] = json!(self.reason);
+        }
+        if let Some(again) = &self.again {
+            body["metadata"]["continue"] = json!(again);
         }
         if !self.details.is_null() {
             body["details"] = self.details.clone();

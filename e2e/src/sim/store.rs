@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 use super::{
     clock::{Clock, Seeded, timestamp},
     kinds::{Kind, Kinds},
+    media::Form,
     selector::Selector,
     service::{self, Range},
     status::Refusal,
+    table::Include,
 };
 
 /// How many changes the watch history holds; a watch from before them is answered by 410.
@@ -46,6 +48,9 @@ pub struct Watch {
     /// A bookmark tells where the existing objects end.
     pub(crate) initial_bookmark: bool,
     pub(crate) timeout_seconds: u64,
+    /// How its objects are written, and how much of them goes with the rows of a table.
+    pub(crate) form: Form,
+    pub(crate) include: Include,
     pub(crate) opened: u64,
 }
 
@@ -106,6 +111,32 @@ impl Store {
         all.filter(|((_, found, _), _)| namespace.is_empty() || found == namespace)
             .map(|(_, object)| object.clone())
             .collect()
+    }
+
+    /// As [`Store::list`], at a past revision; nothing when the history no longer reaches back to it.
+    pub(crate) fn list_at(&self, key: &str, namespace: &str, revision: u64) -> Option<Vec<Arc<Value>>> {
+        if revision < self.oldest {
+            return None;
+        }
+        let present = self.list(key, namespace).into_iter();
+        let mut then: BTreeMap<Place, Arc<Value>> =
+            present.map(|object| (place_of(key, &object), object)).collect();
+        for change in self
+            .history
+            .iter()
+            .rev()
+            .take_while(|change| change.revision > revision)
+        {
+            let (found, within, _) = &change.place;
+            if found != key || !(namespace.is_empty() || namespace == within) {
+                continue;
+            }
+            match &change.old {
+                Some(old) => then.insert(change.place.clone(), old.clone()),
+                None => then.remove(&change.place),
+            };
+        }
+        Some(then.into_values().collect())
     }
 
     /// Replaces or removes an object; the new one gets the next revision.

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{
     clock::timestamp,
     kinds::Kind,
-    managers::{Managers, Writer},
+    managers::{Managers, Subresource, Writer},
     patch, schema, service,
     status::{Cause, Refusal},
     store::{Place, Store, place_of},
-    validate,
+    validate, workload,
 };
 
 /// How an object is written.
@@ -39,11 +39,17 @@ pub(crate) struct Write {
     pub(crate) version: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
-    pub(crate) status: bool,
+    pub(crate) subresource: Subresource,
     pub(crate) how: How,
     pub(crate) manager: String,
     pub(crate) strict: bool,
     pub(crate) body: Value,
+}
+
+impl Write {
+    fn is_status(&self) -> bool {
+        self.subresource == Subresource::Status
+    }
 }
 
 impl Store {
@@ -58,7 +64,7 @@ impl Store {
         let old = self.get(&place.0, &place.1, &place.2);
         match (&old, &write.how) {
             (Some(_), How::Create) => return Err(Refusal::exists(&write.kind, &write.name)),
-            (None, How::Apply { .. }) if !write.status => self.check_absent(&write)?,
+            (None, How::Apply { .. }) if !write.is_status() => self.check_absent(&write)?,
             (None, How::Create) => self.check_namespace(&write)?,
             (None, _) => return Err(Refusal::not_found(&write.kind, &write.name)),
             (Some(old), _) => check_preconditions(&write, old)?,
@@ -152,7 +158,7 @@ impl Store {
         let writer = Writer {
             manager: write.manager.clone(),
             api_version: kind.api_version(&write.version),
-            status: write.status,
+            subresource: write.subresource,
             time: timestamp(self.clock.now_ms()),
         };
         let confine = |object: &mut Value| confine(write, old, object);
@@ -203,18 +209,11 @@ impl Store {
         let kind = &write.kind;
         let before = old.as_deref();
         let mut causes = self.system_metadata(write, before, &mut object);
-        validate::metadata(kind, &object, &mut causes);
         schema::validate(&object, before, &kind.schema(&write.version), "", &mut causes);
-        match kind.kind.as_str() {
-            "Service" => {
-                validate::service(&object, &mut causes);
-                if causes.is_empty() && !write.status {
-                    let taken = self.taken_addresses();
-                    causes.extend(service::allocate(&mut object, before, &self.ranges, &taken));
-                }
-            }
-            "EndpointSlice" => validate::endpoint_slice(&object, before, &mut causes),
-            _ => {}
+        validate::object(kind, &object, before, &mut causes);
+        if kind.kind == "Service" && causes.is_empty() && !write.is_status() {
+            let taken = self.taken_addresses();
+            causes.extend(service::allocate(&mut object, before, &self.ranges, &taken));
         }
         if !causes.is_empty() {
             return Err(Refusal::invalid(kind, &write.name, &causes));
@@ -346,7 +345,7 @@ fn applied_part(write: &Write) -> Result<Value, Refusal> {
     if let Some(map) = applied.as_object_mut() {
         map.retain(|name, value| {
             !value.is_null()
-                && match (name.as_str(), write.status) {
+                && match (name.as_str(), write.is_status()) {
                     ("apiVersion" | "kind" | "metadata", _) => true,
                     ("status", status) => status || !write.kind.has_status,
                     (_, status) => !status,
@@ -370,7 +369,7 @@ fn applied_part(write: &Write) -> Result<Value, Refusal> {
 
 /// Writes through /status touch nothing but the status; others leave it alone.
 fn confine(write: &Write, old: Option<&Value>, object: &mut Value) {
-    if write.status {
+    if write.is_status() {
         let status = object["status"].take();
         let (metadata, uid) = (
             old.cloned().unwrap_or_default(),
@@ -398,6 +397,7 @@ fn default(kind: &Kind, object: &mut Value) {
     match kind.kind.as_str() {
         "Service" => service::default(object),
         "EndpointSlice" => service::default_slice(object),
+        "Deployment" => workload::default(object),
         "Namespace" => {
             let name = object["metadata"]["name"].clone();
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;

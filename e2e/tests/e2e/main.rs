@@ -9,6 +9,7 @@ mod documents;
 mod durability;
 mod failures;
 mod grpcurl;
+mod kubectl;
 mod manifests;
 mod netsim;
 mod permissions;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     trials.extend(profiles::trials());
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
+    trials.extend(kubectl::trials());
     trials.extend(documents::trials());
     trials.extend(netsim::trials());
     trials.extend(swarm::trials());

@@ -9,6 +9,7 @@ mod preconditions;
 mod services;
 mod slices;
 mod status;
+mod verdicts;
 
 use std::{future::Future, sync::Arc};
 
@@ -31,6 +32,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         real_test(
             "real::conformance::answers_as_the_simulation",
             real_answers_as_the_simulation,
+        ),
+        sim_test("sim::conformance::verdicts_as_recorded", verdicts::as_recorded),
+        real_test(
+            "real::conformance::verdicts_as_the_simulation",
+            verdicts::as_a_real_server,
         ),
     ]
 }
@@ -189,19 +195,32 @@ fn normalised(mut answer: Value) -> Vec<String> {
     lines
 }
 
-async fn simulated() -> anyhow::Result<Vec<String>> {
-    let cluster = SimCluster::new(SimConfig {
+fn cluster() -> anyhow::Result<SimCluster> {
+    SimCluster::new(SimConfig {
         service_cidrs: vec!["10.96.0.0/16".into(), "fd00:10::/108".into()],
         ..SimConfig::default()
-    })?;
+    })
+}
+
+/// Asks a simulated cluster.
+async fn respond(cluster: &SimCluster, request: Request<Bytes>) -> anyhow::Result<(u16, Bytes)> {
+    let response = cluster.respond(request).await?;
+    let code = response.status().as_u16();
+    Ok((code, response.into_body().collect().await?.to_bytes()))
+}
+
+/// Asks a real one.
+async fn ask(client: &kube::Client, request: Request<Bytes>) -> anyhow::Result<(u16, Bytes)> {
+    let response = client.send(request.map(kube::client::Body::from)).await?;
+    let code = response.status().as_u16();
+    Ok((code, response.into_body().collect_bytes().await?))
+}
+
+async fn simulated() -> anyhow::Result<Vec<String>> {
+    let cluster = cluster()?;
     // A real namespace controller takes seconds; here the namespace must stay Terminating for the last step.
     cluster.hold_controllers(true);
-    play(|request| async {
-        let response = cluster.respond(request).await?;
-        let code = response.status().as_u16();
-        Ok((code, response.into_body().collect().await?.to_bytes()))
-    })
-    .await
+    play(|request| respond(&cluster, request)).await
 }
 
 async fn answers_as_recorded() -> anyhow::Result<()> {
@@ -212,15 +231,7 @@ async fn answers_as_recorded() -> anyhow::Result<()> {
 async fn real_answers_as_the_simulation(fleet: Arc<Fleet>) -> anyhow::Result<()> {
     let client = fleet.clusters()[0].client().await?;
     deploy::install(&client, &["crds"]).await?;
-    let send = |request: Request<Bytes>| {
-        let client = client.clone();
-        async move {
-            let response = client.send(request.map(kube::client::Body::from)).await?;
-            let code = response.status().as_u16();
-            Ok((code, response.into_body().collect_bytes().await?))
-        }
-    };
-    let (simulated, real) = (simulated().await?, play(send).await?);
+    let (simulated, real) = (simulated().await?, play(|request| ask(&client, request)).await?);
     let pairs = simulated
         .iter()
         .zip(&real)

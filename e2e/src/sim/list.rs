@@ -1,0 +1,238 @@
+//! Lists: of the present or of a past revision, whole or in pages that all show the same revision.
+//! Reads the store and its history; never changes anything.
+
+use std::sync::Arc;
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+use super::{
+    handler::{Answer, Cluster, Target, presented},
+    media::Form,
+    selector::Selector,
+    status::{Cause, Refusal},
+    store::Store,
+    table::{Include, table},
+};
+
+/// What a list asks for beside its selectors.
+struct Question {
+    /// Items in a page; nothing for all of them.
+    limit: Option<usize>,
+    /// Only what stands behind this namespace and name.
+    after: Option<(String, String)>,
+    /// As it was at this revision; nothing for the present.
+    at: Option<u64>,
+}
+
+/// One page.
+struct Page {
+    objects: Vec<Arc<Value>>,
+    revision: u64,
+    /// The namespace and name of the last item, and how many follow it, when any do.
+    more: Option<(String, usize)>,
+}
+
+impl Cluster {
+    pub(super) fn list(&self, target: Target, form: Form) -> Result<Answer, Refusal> {
+        let event = target.kind.kind == "Event";
+        let selector = Selector::parse(target.text("labelSelector"), target.text("fieldSelector"), event)?;
+        if target.flag("watch") {
+            return self.watch(target, selector, form);
+        }
+        let question = question(&self.store, &target)?;
+        let page = self.store.page(&target, &question, &selector)?;
+        let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+        if let Some((last, remaining)) = &page.more {
+            metadata["continue"] = json!(token(page.revision.cast_signed(), &format!("{last}\0")));
+            // How many a selector would still find is not known without looking.
+            if selector.is_empty() {
+                metadata["remainingItemCount"] = json!(remaining);
+            }
+        }
+        let (kind, version) = (&target.kind, target.version.as_str());
+        let body = match form {
+            Form::Table => {
+                let include = Include::parse(target.text("includeObject"));
+                let now = self.store.clock.now_ms();
+                table(kind, version, &page.objects, metadata, include, now)
+            }
+            Form::Object => {
+                let items = page.objects.iter().map(|object| presented(kind, version, object));
+                json!({"kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(version),
+                       "metadata": metadata, "items": items.collect::<Vec<_>>()})
+            }
+        };
+        Ok(Answer::Whole { code: 200, body })
+    }
+}
+
+/// The options of a list, refused where they contradict each other.
+fn question(store: &Store, target: &Target) -> Result<Question, Refusal> {
+    let (stated, matching) = (
+        target.text("resourceVersion"),
+        target.text("resourceVersionMatch"),
+    );
+    let resumed = target.text("continue");
+    check_match(stated, matching, resumed, target.flag("sendInitialEvents"))?;
+    let limit = match target.text("limit") {
+        "" => None,
+        text => {
+            let limit: usize = text
+                .parse()
+                .map_err(|_| Refusal::bad_request(format!("limit {text:?} is no number")))?;
+            Some(limit).filter(|limit| *limit > 0)
+        }
+    };
+    if !resumed.is_empty() {
+        if !matches!(stated, "" | "0") {
+            let why = "specifying resource version is not allowed when using continue";
+            return Err(Refusal::bad_request(why));
+        }
+        let (at, after) = read_token(resumed)?;
+        return Ok(Question {
+            limit,
+            after: Some(after),
+            at,
+        });
+    }
+    let revision = revision(stated)?;
+    let exact = matching == "Exact" || (matching.is_empty() && limit.is_some());
+    if revision > store.revision() {
+        return Err(Refusal::too_large(revision, store.revision()));
+    }
+    Ok(Question {
+        limit,
+        after: None,
+        at: (revision > 0 && exact).then_some(revision),
+    })
+}
+
+/// A revision as a query states it; 0 is any.
+pub(super) fn revision(stated: &str) -> Result<u64, Refusal> {
+    let refused =
+        |_| Refusal::bad_request(format!("Invalid value: {stated:?}: resourceVersion is no number"));
+    if stated.is_empty() {
+        Ok(0)
+    } else {
+        stated.parse().map_err(refused)
+    }
+}
+
+fn check_match(stated: &str, matching: &str, resumed: &str, streaming: bool) -> Result<(), Refusal> {
+    let mut causes = Vec::new();
+    let mut forbid = |field: &str, why: &str| {
+        causes.push(Cause::other(
+            "FieldValueForbidden",
+            field,
+            format!("Forbidden: {why}"),
+        ));
+    };
+    if !matching.is_empty() && stated.is_empty() {
+        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        forbid("resourceVersionMatch", why);
+    }
+    if !matching.is_empty() && !resumed.is_empty() {
+        forbid(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden when continue is provided",
+        );
+    }
+    if matching == "Exact" && stated == "0" {
+        forbid(
+            "resourceVersionMatch",
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        );
+    }
+    if streaming {
+        forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+    }
+    if !matches!(matching, "" | "Exact" | "NotOlderThan") {
+        let message =
+            format!("Unsupported value: {matching:?}: supported values: \"Exact\", \"NotOlderThan\", \"\"");
+        causes.push(Cause::unsupported("resourceVersionMatch", message));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid_as("meta.k8s.io", "ListOptions", "", &causes))
+}
+
+/// Where the next page begins. The revision is -1 when later pages show things as they are then.
+fn token(revision: i64, start: &str) -> String {
+    let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start});
+    BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+fn read_token(text: &str) -> Result<(Option<u64>, (String, String)), Refusal> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok();
+    let token: Option<Value> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let invalid = || Refusal::bad_request("invalid continue token: continue key is not valid");
+    let token = token
+        .filter(|token| token["v"] == json!("meta.k8s.io/v1"))
+        .ok_or_else(invalid)?;
+    let start = token["start"].as_str().unwrap_or_default().trim_end_matches('\0');
+    let revision = token["rv"]
+        .as_i64()
+        .filter(|revision| *revision != 0)
+        .ok_or_else(invalid)?;
+    if start.is_empty() {
+        return Err(invalid());
+    }
+    let (namespace, name) = start.rsplit_once('/').unwrap_or(("", start));
+    // A negative revision continues with what is there now.
+    Ok((
+        u64::try_from(revision).ok(),
+        (namespace.to_owned(), name.to_owned()),
+    ))
+}
+
+impl Store {
+    fn page(&self, target: &Target, question: &Question, selector: &Selector) -> Result<Page, Refusal> {
+        let revision = question.at.unwrap_or(self.revision());
+        let objects = match question.at {
+            None => self.list(target.kind.key(), &target.namespace),
+            Some(at) => self
+                .list_at(target.kind.key(), &target.namespace, at)
+                .ok_or_else(|| {
+                    let again = question.after.as_ref().map(|(namespace, name)| {
+                        let start = if namespace.is_empty() {
+                            name.clone()
+                        } else {
+                            format!("{namespace}/{name}")
+                        };
+                        token(-1, &format!("{start}\0"))
+                    });
+                    Refusal::list_expired(again)
+                })?,
+        };
+        let behind = |object: &Arc<Value>| {
+            let after = question.after.as_ref();
+            after.is_none_or(|(namespace, name)| place(object) > (namespace.as_str(), name.as_str()))
+        };
+        let mut found = objects
+            .into_iter()
+            .filter(behind)
+            .filter(|object| selector.matches(object));
+        let limit = question.limit.unwrap_or(usize::MAX);
+        let objects: Vec<Arc<Value>> = found.by_ref().take(limit).collect();
+        let remaining = found.count();
+        let last = objects
+            .last()
+            .filter(|_| remaining > 0)
+            .map(|object| match place(object) {
+                ("", name) => name.to_owned(),
+                (namespace, name) => format!("{namespace}/{name}"),
+            });
+        Ok(Page {
+            objects,
+            revision,
+            more: last.map(|last| (last, remaining)),
+        })
+    }
+}
+
+fn place(object: &Value) -> (&str, &str) {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    (text("namespace"), text("name"))
+}
