@@ -40,15 +40,25 @@ pub(super) fn lead_somewhere() -> anyhow::Result<()> {
             }
         }
     }
-    ensure!(seen > 20 && headings_seen > 0, "only {seen} links were found, {headings_seen} to headings");
-    ensure!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    ensure!(
+        seen > 20 && headings_seen > 0,
+        "only {seen} links were found, {headings_seen} to headings"
+    );
+    ensure!(
+        broken.is_empty(),
+        "links that lead nowhere:\n{}",
+        broken.join("\n")
+    );
     Ok(())
 }
 
 pub(super) fn cited_sections_exist() -> anyhow::Result<()> {
     let design = fs::read_to_string(root().join("docs/design.md")).context("docs/design.md")?;
     let heading = Regex::new(r"(?m)^## ([0-9]+)\. ")?;
-    let sections: BTreeSet<_> = heading.captures_iter(&design).map(|found| found[1].to_owned()).collect();
+    let sections: BTreeSet<_> = heading
+        .captures_iter(&design)
+        .map(|found| found[1].to_owned())
+        .collect();
     let citation = Regex::new(r"docs/design\.md, sections? ([0-9]+)(?: and ([0-9]+))?")?;
     let former = Regex::new(r"\bDESIGN\b")?;
     let mut wrong = Vec::new();
@@ -60,15 +70,23 @@ pub(super) fn cited_sections_exist() -> anyhow::Result<()> {
                 let numbers = [found.get(1), found.get(2)].into_iter().flatten();
                 let missing = numbers.filter(|number| !sections.contains(number.as_str()));
                 cited += 1;
-                wrong.extend(missing.map(|number| format!("{}: section {}", path.display(), number.as_str())));
+                wrong
+                    .extend(missing.map(|number| format!("{}: section {}", path.display(), number.as_str())));
             }
             if former.is_match(&text) && !path.ends_with("documents/links.rs") {
-                wrong.push(format!("{}: cites DESIGN, which is docs/design.md", path.display()));
+                wrong.push(format!(
+                    "{}: cites DESIGN, which is docs/design.md",
+                    path.display()
+                ));
             }
         }
     }
     ensure!(cited > 5, "only {cited} citations were found");
-    ensure!(wrong.is_empty(), "citations that lead nowhere:\n{}", wrong.join("\n"));
+    ensure!(
+        wrong.is_empty(),
+        "citations that lead nowhere:\n{}",
+        wrong.join("\n")
+    );
     Ok(())
 }
 
@@ -82,7 +100,13 @@ fn anchors(path: &Path) -> anyhow::Result<BTreeSet<String>> {
         _ => None,
     };
     Ok(headings
-        .map(|line| line.trim_start_matches('#').trim().chars().filter_map(kept).collect())
+        .map(|line| {
+            line.trim_start_matches('#')
+                .trim()
+                .chars()
+                .filter_map(kept)
+                .collect()
+        })
         .collect())
 }
 

@@ -27,8 +27,14 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         plain_test("documents::every_metric_is_documented_and_no_other", metrics),
         plain_test("documents::every_flag_of_the_programs_is_documented", flags),
-        plain_test("documents::links_lead_to_files_and_headings", links::lead_somewhere),
-        plain_test("documents::cited_sections_of_the_design_exist", links::cited_sections_exist),
+        plain_test(
+            "documents::links_lead_to_files_and_headings",
+            links::lead_somewhere,
+        ),
+        plain_test(
+            "documents::cited_sections_of_the_design_exist",
+            links::cited_sections_exist,
+        ),
     ]
 }
 
