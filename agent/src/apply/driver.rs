@@ -78,6 +78,7 @@ impl Driver {
             () = self.work(&drain) => Ok(()),
             () = follow_schema(&shared) => Ok(()),
             () = follow_listings(&shared) => Ok(()),
+            () = follow_patience(&shared) => Ok(()),
         }
     }
 
@@ -199,6 +200,13 @@ pub(super) async fn read_schema(
         shared.mark_all();
     }
     Ok(document)
+}
+
+/// The hub has not answered in time: what its answer would have replaced is written after all.
+async fn follow_patience(shared: &Shared) {
+    loop {
+        shared.queue.mark(shared.patience.lost().await);
+    }
 }
 
 /// What was unknown and is known now, or the reverse, may change every plan.

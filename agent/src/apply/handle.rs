@@ -15,6 +15,7 @@ use tokio::sync::{Notify, broadcast};
 
 use super::{
     metrics::ApplyMetrics,
+    patience::Patience,
     perform::Performer,
     refusals::LearnedRefusals,
     view::{self, RefusedFacts},
@@ -92,6 +93,8 @@ pub(super) struct Shared {
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
     /// Names that strangers have, and the services that wait for them.
     pub(super) taken_names: Arc<TakenNames>,
+    /// Exports that the hub may answer about any moment.
+    pub(super) patience: Patience,
     pub(super) applied: broadcast::Sender<Applied>,
     pub(super) metrics: ApplyMetrics,
 }
@@ -112,6 +115,7 @@ impl Handle {
             refusals: Mutex::default(),
             reports: Mutex::default(),
             taken_names: Arc::default(),
+            patience: Patience::default(),
             applied: broadcast::Sender::new(APPLIED_NOTICES_MAX),
             metrics,
         }))

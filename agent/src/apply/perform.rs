@@ -1,6 +1,6 @@
 //! Performs the actions of a plan, one after the other, and shows their answers to the stores at once.
-//! Every write is a forced server-side apply; before an object is created, the cluster is asked whether it is
-//! there. It never decides what to write.
+//! Every write is a forced server-side apply; one that creates is refused where anything stands.
+//! It never decides what to write.
 
 use std::fmt::Debug;
 
@@ -11,7 +11,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use shared::{
     api::names::{AGENT_MANAGER, MULTICLUSTER_API_VERSION},
     model::ServiceKey,
@@ -19,7 +19,7 @@ use shared::{
 use tracing::warn;
 
 use super::{
-    convert::{derived, export, import, owned, slice},
+    convert::{derived, export, import, slice},
     event::{self, Note},
     failure::Failure,
 };
@@ -27,6 +27,11 @@ use crate::{
     plan::{Action, Kind, content::ImportStatus},
     watch::{Watched, Watches},
 };
+
+/// The resourceVersion of an apply that may only create. No object has it, for the first revision of a store is that
+/// of the empty one; so an API server refuses the apply with a conflict where an object stands, and creates where
+/// none does (ADR 0024).
+pub const ONLY_IF_ABSENT: &str = "1";
 
 /// Writes to one cluster.
 #[derive(Clone)]
@@ -194,44 +199,42 @@ impl Performer {
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
         let ticket = store.begin_write();
-        if uid.is_none()
-            && let Some(found) = api.get_opt(name).await?
-        {
-            // ours after a lost answer, or a stranger's: the next plan sees which
-            store.written(ticket, found);
-            return Err(Failure::Stale(format!("{name} is already there")));
-        }
+        let Some(_) = uid else {
+            return self.create(store, &api, name, body).await;
+        };
         let written = api.patch(name, &force(), &Patch::Apply(&body)).await?;
-        if uid.is_none() && owned::has_other_managers(&written) {
-            return self.give_back(store, &api, name, &body, &written).await;
-        }
         store.written(ticket, written);
         Ok(())
     }
 
-    /// Somebody created the object between our look and our write: an apply of nothing takes our fields back.
-    async fn give_back<K>(
+    /// An apply to an absent object. Where something stands after all, nothing of it is touched: it is ours, after
+    /// an answer that was lost, or a stranger's, and the next plan sees which.
+    async fn create<K>(
         &self,
         store: &Watched<K>,
         api: &Api<K>,
         name: &str,
-        body: &Value,
-        written: &K,
+        mut body: Value,
     ) -> Result<(), Failure>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
-        let metadata = json!({
-            "namespace": body["metadata"]["namespace"], "name": name, "uid": written.meta().uid,
-        });
-        let nothing = json!({
-            "apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata,
-        });
-        warn!(kind = %K::kind(&()), name, "somebody else created the object at the same moment: taking our fields back");
+        body["metadata"]["resourceVersion"] = ONLY_IF_ABSENT.into();
         let ticket = store.begin_write();
-        let left = api.patch(name, &force(), &Patch::Apply(&nothing)).await?;
-        store.written(ticket, left);
-        Err(Failure::Stale(format!("{name} was created by somebody else")))
+        match api.patch(name, &force(), &Patch::Apply(&body)).await {
+            Ok(created) => {
+                store.written(ticket, created);
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                let ticket = store.begin_write();
+                if let Some(found) = api.get_opt(name).await? {
+                    store.written(ticket, found);
+                }
+                Err(Failure::Stale(status.message))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn apply_status<K>(

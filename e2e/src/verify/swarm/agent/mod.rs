@@ -167,7 +167,7 @@ impl Agent {
         }
         let waiting: Vec<ServiceKey> = self.driver.waiting().iter().cloned().collect();
         let Some(service) = waiting.get(draw.index(waiting.len())) else {
-            return false;
+            return self.driver.lose_patience();
         };
         runtime.block_on(self.driver.work(service));
         true
