@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     plan::ServedFields,
-    watch::{Dirty, Watches},
+    watch::{Dirty, Kept, KeptService, KeptSlice, Watches},
 };
 
 /// Services that are worked on at a time.
@@ -51,22 +51,24 @@ impl Driver {
         let handle = Handle::new(client, watches.clone(), config, metrics);
         let shared = handle.0.clone();
         let queue = &shared.queue;
-        watches.imports.mark_changes(queue, super::view::named);
-        watches.exports.mark_changes(queue, super::view::named);
-        watches.services.mark_changes(queue, super::view::of_service);
-        watches.slices.mark_changes(queue, super::view::of_slice);
+        watches.imports.mark_services(queue);
+        watches.exports.mark_services(queue);
+        let of_service =
+            |service: &KeptService| service.labelled_service().or_else(|| service.head().service());
+        watches.services.mark_changes(queue, of_service);
+        watches.slices.mark_changes(queue, KeptSlice::imported_or_own);
         let names = shared.taken_names.clone();
         watches
             .services
-            .mark_changes(queue, move |object| names.waiting_for(object));
+            .mark_changes(queue, move |object| names.waiting_for(object.head()));
         let names = shared.taken_names.clone();
         watches
             .slices
-            .mark_changes(queue, move |object| names.waiting_for(object));
+            .mark_changes(queue, move |object| names.waiting_for(object.head()));
         let namespaces = Dirty::default();
-        watches.namespaces.mark_changes(&namespaces, |namespace| {
-            namespace.metadata.name.as_deref().map(Into::into)
-        });
+        watches
+            .namespaces
+            .mark_changes(&namespaces, |namespace| Some(namespace.head().name.clone()));
         (Self { shared, namespaces }, handle)
     }
 

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     outbox::Refusal,
     plan::{Desired, Report, ServedFields, Settling, Touched},
-    watch::{Dirty, ObjectKey, Watches},
+    watch::{Dirty, Head, ObjectKey, Watches},
 };
 
 /// Most notices of applied services that a slow reader can be behind.
@@ -62,14 +62,12 @@ impl TakenNames {
     }
 
     /// Who waits for the name of this object.
-    pub(super) fn waiting_for<K: kube::Resource>(&self, object: &K) -> Option<ServiceKey> {
+    pub(super) fn waiting_for(&self, object: &Head) -> Option<ServiceKey> {
         let names = lock(&self.0);
         if names.is_empty() {
             return None;
         }
-        let meta = object.meta();
-        let namespace = meta.namespace.as_deref()?.into();
-        names.get(&(namespace, meta.name.as_deref()?.into())).cloned()
+        names.get(&object.key()).cloned()
     }
 }
 

@@ -2,15 +2,12 @@
 //! Every write is a forced server-side apply; one that creates is refused where anything stands.
 //! It never decides what to write.
 
-use std::fmt::Debug;
-
 use jiff::Timestamp;
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Service};
 use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shared::{
     api::names::{AGENT_MANAGER, MULTICLUSTER_API_VERSION},
@@ -19,13 +16,13 @@ use shared::{
 use tracing::warn;
 
 use super::{
-    convert::{derived, export, import, slice},
     event::{self, Note},
     failure::Failure,
 };
 use crate::{
+    convert::{derived, export, import, slice},
     plan::{Action, Kind, content::ImportStatus},
-    watch::{Watched, Watches},
+    watch::{Kept, KeptService, Watched, Watches},
 };
 
 /// The resourceVersion of an apply that may only create. No object has it, for the first revision of a store is that
@@ -61,6 +58,7 @@ impl Performer {
                     namespace,
                     uid.as_deref(),
                     body,
+                    |_| (),
                 )
                 .await
             }
@@ -79,7 +77,7 @@ impl Performer {
                     .get(namespace, name)
                     .filter(|_| uid.is_some());
                 let uid = uid.as_deref();
-                let found = found.as_deref();
+                let found = found.as_deref().and_then(KeptService::derived);
                 let body = derived::derived_json(service, name, uid, content, cluster_ips, found);
                 self.apply_derived(name, namespace, uid, body, found).await
             }
@@ -90,14 +88,15 @@ impl Performer {
                 revision,
             } => {
                 let body = slice::slice_json(namespace, name, uid.as_deref(), content, *revision);
-                self.apply(&self.watches.slices, name, namespace, uid.as_deref(), body)
+                let uid = uid.as_deref();
+                self.apply(&self.watches.slices, name, namespace, uid, body, |_| ())
                     .await
             }
             Action::Delete { kind, name, uid } => self.delete(*kind, namespace, name, uid).await,
             Action::ApplyExportStatus { uid, conditions } => {
                 let found = self.watches.exports.get(namespace, &service.name);
-                let now = Timestamp::now();
-                let body = export::export_status_json(service, uid, conditions, found.as_deref(), now);
+                let (before, now) = (found.as_ref().map(|found| found.transitions()), Timestamp::now());
+                let body = export::export_status_json(service, uid, conditions, before, now);
                 self.apply_status(&self.watches.exports, &service.name, namespace, body)
                     .await
             }
@@ -121,9 +120,9 @@ impl Performer {
     ) -> Result<(), Failure> {
         let imports = &self.watches.imports;
         let found = imports.get(&service.namespace, &service.name);
-        let created = found.as_ref().and_then(|found| found.metadata.uid.as_deref());
-        let now = Timestamp::now();
-        let body = import::import_status_json(service, uid.or(created), status, found.as_deref(), now);
+        let created = found.as_ref().map(|found| &*found.head().uid);
+        let (before, now) = (found.as_ref().map(|found| found.transitions()), Timestamp::now());
+        let body = import::import_status_json(service, uid.or(created), status, before, now);
         self.apply_status(imports, &service.name, &service.namespace, body)
             .await
     }
@@ -136,18 +135,17 @@ impl Performer {
         namespace: &str,
         uid: Option<&str>,
         body: Value,
-        found: Option<&Service>,
+        found: Option<&derived::Derived>,
     ) -> Result<(), Failure> {
         let services = &self.watches.services;
-        match self.apply(services, name, namespace, uid, body.clone()).await {
-            Ok(()) => {
-                let written = services.get(namespace, name);
-                let mixed = written.filter(|written| derived::has_fields_of_others(&body, written));
-                match mixed {
-                    Some(mixed) => self.remove_others(name, namespace, &body, &mixed).await,
-                    None => Ok(()),
-                }
-            }
+        let mixed =
+            |written: &Service| derived::has_fields_of_others(&body, written).then(|| written.clone());
+        match self
+            .apply(services, name, namespace, uid, body.clone(), mixed)
+            .await
+        {
+            Ok(Some(mixed)) => self.remove_others(name, namespace, &body, &mixed).await,
+            Ok(None) => Ok(()),
             Err(refused @ Failure::Refused { .. }) => {
                 let Some(aside) = found.and_then(|found| derived::with_others_set_aside(&body, found)) else {
                     return Err(refused);
@@ -186,46 +184,41 @@ impl Performer {
         Ok(())
     }
 
-    async fn apply<K>(
+    /// `read` is shown the answer.
+    async fn apply<K, T>(
         &self,
         store: &Watched<K>,
         name: &str,
         namespace: &str,
         uid: Option<&str>,
         body: Value,
-    ) -> Result<(), Failure>
+        read: impl FnOnce(&K::Object) -> T,
+    ) -> Result<T, Failure>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+        K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
         let ticket = store.begin_write();
-        let Some(_) = uid else {
-            return self.create(store, &api, name, body).await;
+        let written = match uid {
+            Some(_) => api.patch(name, &force(), &Patch::Apply(&body)).await?,
+            None => self.create(store, &api, name, body).await?,
         };
-        let written = api.patch(name, &force(), &Patch::Apply(&body)).await?;
+        let answer = read(&written);
         store.written(ticket, written);
-        Ok(())
+        Ok(answer)
     }
 
     /// An apply to an absent object. Where something stands after all, nothing of it is touched: it is ours, after
     /// an answer that was lost, or a stranger's, and the next plan sees which.
-    async fn create<K>(
+    async fn create<K: Kept>(
         &self,
         store: &Watched<K>,
-        api: &Api<K>,
+        api: &Api<K::Object>,
         name: &str,
         mut body: Value,
-    ) -> Result<(), Failure>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
-    {
+    ) -> Result<K::Object, Failure> {
         body["metadata"]["resourceVersion"] = ONLY_IF_ABSENT.into();
-        let ticket = store.begin_write();
         match api.patch(name, &force(), &Patch::Apply(&body)).await {
-            Ok(created) => {
-                store.written(ticket, created);
-                Ok(())
-            }
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 let ticket = store.begin_write();
                 if let Some(found) = api.get_opt(name).await? {
@@ -233,7 +226,7 @@ impl Performer {
                 }
                 Err(Failure::Stale(status.message))
             }
-            Err(error) => Err(error.into()),
+            answer => Ok(answer?),
         }
     }
 
@@ -245,9 +238,9 @@ impl Performer {
         body: Value,
     ) -> Result<(), Failure>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+        K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
         let ticket = store.begin_write();
         let written = api.patch_status(name, &force(), &Patch::Apply(&body)).await?;
         store.written(ticket, written);
@@ -271,9 +264,9 @@ impl Performer {
         uid: &str,
     ) -> Result<(), Failure>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+        K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
         let ticket = store.begin_write();
         let params = DeleteParams {
             preconditions: Some(Preconditions {

@@ -1,12 +1,12 @@
 //! Kubernetes objects ↔ the plain values of a plan. Only here do the two meet.
 //! Reading shows only fields that the agent owns; writing states all of them, and nothing else.
 
-pub(super) mod condition;
-pub(super) mod derived;
-pub(super) mod export;
-pub(super) mod import;
-pub(super) mod owned;
-pub(super) mod slice;
+pub(crate) mod condition;
+pub(crate) mod derived;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod owned;
+pub(crate) mod slice;
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -56,7 +56,7 @@ pub(super) fn sources_text(sources: &BTreeSet<ClusterId>) -> Box<str> {
     names.join(",").into()
 }
 
-pub(super) fn sources_from(text: Option<&str>) -> BTreeSet<ClusterId> {
+pub(crate) fn sources_from(text: Option<&str>) -> BTreeSet<ClusterId> {
     let names = text.into_iter().flat_map(|text| text.split(','));
     names.filter_map(|name| ClusterId::new(name).ok()).collect()
 }
