@@ -15,7 +15,7 @@ use shared::{
 use super::{
     ANNOTATION_SOURCE_CLUSTERS, add_policies, addresses_from, affinity_from, boxed,
     condition::{Transitions, conditions_from, conditions_json},
-    families_from, family_text, metadata_json,
+    exactly, families_from, family_text, metadata_json,
     owned::{OwnedFields, found, member_of},
     protocol_from, protocol_text, revision_text, sources_from, sources_text,
 };
@@ -63,7 +63,7 @@ fn content_from(object: &ServiceImport) -> (ImportContent, bool) {
     };
     let content = ImportContent {
         service_type: has("type").then_some(service_type),
-        ports: when(has("ports"), || spec.ports.iter().filter_map(port_from).collect()),
+        ports: when(has("ports"), || exactly(spec.ports.iter().filter_map(port_from))),
         ips: when(has("ips"), || addresses_from(&spec.ips)),
         ip_families: when(has("ipFamilies"), || families_from(Some(&spec.ip_families))),
         policies,

@@ -87,17 +87,22 @@ pub(super) fn family_text(family: IpFamily) -> &'static str {
 
 pub(super) fn families_from(families: Option<&[String]>) -> Vec<IpFamily> {
     let families = families.unwrap_or_default().iter();
-    families
-        .filter_map(|text| match text.as_str() {
-            "IPv4" => Some(IpFamily::V4),
-            "IPv6" => Some(IpFamily::V6),
-            _ => None,
-        })
-        .collect()
+    exactly(families.filter_map(|text| match text.as_str() {
+        "IPv4" => Some(IpFamily::V4),
+        "IPv6" => Some(IpFamily::V6),
+        _ => None,
+    }))
 }
 
 pub(super) fn addresses_from(addresses: &[String]) -> Vec<IpAddr> {
-    addresses.iter().filter_map(|text| text.parse().ok()).collect()
+    exactly(addresses.iter().filter_map(|text| text.parse().ok()))
+}
+
+/// A list without room to spare: it is kept as long as its object is, and there are thousands.
+pub(super) fn exactly<T>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut list: Vec<T> = items.collect();
+    list.shrink_to_fit();
+    list
 }
 
 pub(super) fn affinity_from(text: Option<&str>) -> Option<SessionAffinity> {

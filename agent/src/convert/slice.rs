@@ -11,7 +11,7 @@ use shared::{
 };
 
 use super::{
-    boxed, family_text, metadata_json,
+    boxed, exactly, family_text, metadata_json,
     owned::{OwnedFields, found},
     protocol_from, protocol_text, revision_text,
 };
@@ -44,7 +44,7 @@ pub(crate) fn content_of(object: &EndpointSlice) -> Found<SliceContent> {
                 "IPv6" => Some(IpFamily::V6),
                 _ => None,
             },
-            ports: ports.filter_map(port_from).collect(),
+            ports: exactly(ports.filter_map(port_from)),
             endpoints: endpoints.map(endpoint_from).collect(),
         };
         (content, intact)
@@ -82,20 +82,21 @@ fn endpoint_from(endpoint: &KubernetesEndpoint) -> SliceEndpoint {
     }
 }
 
-fn target_ref_from(endpoint: &KubernetesEndpoint) -> Option<TargetRef> {
-    endpoint.target_ref.as_ref().map(|target| TargetRef {
+fn target_ref_from(endpoint: &KubernetesEndpoint) -> Option<Box<TargetRef>> {
+    let target = endpoint.target_ref.as_ref()?;
+    Some(Box::new(TargetRef {
         kind: boxed(&target.kind),
         namespace: boxed(&target.namespace),
         name: boxed(&target.name),
         uid: boxed(&target.uid),
-    })
+    }))
 }
 
 /// Where an endpoint runs: what only its own cluster is told.
 #[derive(Debug)]
 pub(crate) struct Place {
     node_name: Option<Box<str>>,
-    target_ref: Option<TargetRef>,
+    target_ref: Option<Box<TargetRef>>,
 }
 
 /// Where the endpoints of a slice run, in their order.

@@ -35,7 +35,7 @@ struct Shared<K> {
 
 struct State<K> {
     objects: BTreeMap<ObjectKey, Stored<K>>,
-    /// Each service with the key of each of its objects.
+    /// Each service with each of its objects that does not bear its name.
     by_service: BTreeSet<(ServiceKey, ObjectKey)>,
     /// A listing is on its way.
     listing: bool,
@@ -106,23 +106,30 @@ impl<K: Kept> Watched<K> {
     /// The objects that belong to a service.
     pub fn of_service(&self, service: &ServiceKey) -> Vec<Arc<K>> {
         let state = self.read();
+        let of = |key: &ObjectKey| Some(&state.objects.get(key)?.object);
+        let namesake = (service.namespace.clone(), service.name.clone());
+        let namesake = of(&namesake).filter(|object| (self.shared.index)(object).as_ref() == Some(service));
         let first = (service.clone(), ObjectKey::default());
-        let of = state.by_service.range(first..);
-        let keys = of.take_while(|(of, _)| of == service).map(|(_, key)| key);
-        keys.filter_map(|key| Some(state.objects.get(key)?.object.clone()))
+        let others = state.by_service.range(first..);
+        let others = others.take_while(|(its, _)| its == service).map(|(_, key)| key);
+        namesake
+            .into_iter()
+            .chain(others.filter_map(of))
+            .cloned()
             .collect()
     }
 
     /// Every service that has an object.
     pub fn services(&self) -> Vec<ServiceKey> {
         let state = self.read();
-        let mut services: Vec<ServiceKey> = Vec::new();
-        for (service, _) in &state.by_service {
-            if services.last() != Some(service) {
-                services.push(service.clone());
-            }
-        }
-        services
+        let index = self.shared.index;
+        let namesakes = state.objects.iter().filter_map(|(key, stored)| {
+            let service = index(&stored.object)?;
+            is_namesake(key, &service).then_some(service)
+        });
+        let others = state.by_service.iter().map(|(service, _)| service.clone());
+        let services: BTreeSet<ServiceKey> = namesakes.chain(others).collect();
+        services.into_iter().collect()
     }
 
     /// All objects, in the order of their keys.
@@ -328,10 +335,15 @@ impl<K: Kept> State<K> {
         if let Some(service) = old {
             self.by_service.remove(&(service, key.clone()));
         }
-        if let Some(service) = new {
+        if let Some(service) = new.filter(|service| !is_namesake(&key, service)) {
             self.by_service.insert((service, key));
         }
     }
+}
+
+/// Where an object bears the name of its service.
+fn is_namesake((namespace, name): &ObjectKey, service: &ServiceKey) -> bool {
+    *namespace == service.namespace && *name == service.name
 }
 
 /// A state of the same object that was there before the other one.

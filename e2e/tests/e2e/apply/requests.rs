@@ -101,7 +101,7 @@ pub(super) async fn a_name_taken_at_the_last_moment_stays_the_strangers() -> any
         let object = taken().unwrap_or_default();
         assert_eq!(
             object["metadata"]["labels"],
-            json!({"made-by": "a stranger"}),
+            json!({"made-by": "stranger"}),
             "{kind}"
         );
         let managers = object["metadata"]["managedFields"].as_array().map(Vec::len);
@@ -112,7 +112,7 @@ pub(super) async fn a_name_taken_at_the_last_moment_stays_the_strangers() -> any
 }
 
 fn is_strangers(object: &Value) -> bool {
-    object["metadata"]["labels"]["made-by"] == json!("a stranger")
+    object["metadata"]["labels"]["made-by"] == json!("stranger")
 }
 
 /// A client whose first write of this kind is overtaken by a stranger's, of another content.
@@ -140,7 +140,7 @@ fn strangers(written: &Value) -> Value {
     let mut object = written.clone();
     let metadata = &written["metadata"];
     object["metadata"] = json!({
-        "name": metadata["name"], "namespace": metadata["namespace"], "labels": {"made-by": "a stranger"},
+        "name": metadata["name"], "namespace": metadata["namespace"], "labels": {"made-by": "stranger"},
     });
     let ports = json!([{"name": "other", "port": 9}]);
     match object.get_mut("spec") {
