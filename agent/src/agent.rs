@@ -26,7 +26,7 @@ use crate::{
     link::{Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
-    watch::{Dirty, Watched, Watches, follow},
+    watch::{Dirty, Watched, Watches, Whole, follow},
 };
 
 /// First wait before a busy API server is asked again, at the start.
@@ -149,7 +149,7 @@ fn start(options: AgentOptions, metrics: AgentMetrics, begun: Begun, supervisor:
         listed,
     } = begun;
     let watches = Watches::default();
-    let properties = Watched::<ClusterProperty>::new(|_| None);
+    let properties = Watched::<Whole<ClusterProperty>>::new(|_| None);
     let config = DriverConfig {
         cluster,
         deny: deny.clone(),

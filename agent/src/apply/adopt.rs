@@ -30,7 +30,7 @@ use shared::{
     },
 };
 
-use super::convert::{ANNOTATION_SOURCE_CLUSTERS, owned};
+use crate::convert::{ANNOTATION_SOURCE_CLUSTERS, owned};
 
 /// Objects that are read at a time.
 const PAGE: u32 = 500;

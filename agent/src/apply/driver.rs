@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     plan::ServedFields,
-    watch::{Dirty, Watches},
+    watch::{Dirty, Kept, KeptService, KeptSlice, Watches},
 };
 
 /// Services that are worked on at a time.
@@ -51,22 +51,24 @@ impl Driver {
         let handle = Handle::new(client, watches.clone(), config, metrics);
         let shared = handle.0.clone();
         let queue = &shared.queue;
-        watches.imports.mark_changes(queue, super::view::named);
-        watches.exports.mark_changes(queue, super::view::named);
-        watches.services.mark_changes(queue, super::view::of_service);
-        watches.slices.mark_changes(queue, super::view::of_slice);
+        watches.imports.mark_services(queue);
+        watches.exports.mark_services(queue);
+        let of_service =
+            |service: &KeptService| service.labelled_service().or_else(|| service.head().service());
+        watches.services.mark_changes(queue, of_service);
+        watches.slices.mark_changes(queue, KeptSlice::imported_or_own);
         let names = shared.taken_names.clone();
         watches
             .services
-            .mark_changes(queue, move |object| names.waiting_for(object));
+            .mark_changes(queue, move |object| names.waiting_for(object.head()));
         let names = shared.taken_names.clone();
         watches
             .slices
-            .mark_changes(queue, move |object| names.waiting_for(object));
+            .mark_changes(queue, move |object| names.waiting_for(object.head()));
         let namespaces = Dirty::default();
-        watches.namespaces.mark_changes(&namespaces, |namespace| {
-            namespace.metadata.name.as_deref().map(Into::into)
-        });
+        watches
+            .namespaces
+            .mark_changes(&namespaces, |namespace| Some(namespace.head().name.clone()));
         (Self { shared, namespaces }, handle)
     }
 
@@ -78,6 +80,7 @@ impl Driver {
             () = self.work(&drain) => Ok(()),
             () = follow_schema(&shared) => Ok(()),
             () = follow_listings(&shared) => Ok(()),
+            () = follow_patience(&shared) => Ok(()),
         }
     }
 
@@ -199,6 +202,13 @@ pub(super) async fn read_schema(
         shared.mark_all();
     }
     Ok(document)
+}
+
+/// The hub has not answered in time: what its answer would have replaced is written after all.
+async fn follow_patience(shared: &Shared) {
+    loop {
+        shared.queue.mark(shared.patience.lost().await);
+    }
 }
 
 /// What was unknown and is known now, or the reverse, may change every plan.

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, broadcast};
 
 use super::{
     metrics::ApplyMetrics,
+    patience::Patience,
     perform::Performer,
     refusals::LearnedRefusals,
     view::{self, RefusedFacts},
@@ -22,7 +23,7 @@ use super::{
 use crate::{
     outbox::Refusal,
     plan::{Desired, Report, ServedFields, Settling, Touched},
-    watch::{Dirty, ObjectKey, Watches},
+    watch::{Dirty, Head, ObjectKey, Watches},
 };
 
 /// Most notices of applied services that a slow reader can be behind.
@@ -61,14 +62,12 @@ impl TakenNames {
     }
 
     /// Who waits for the name of this object.
-    pub(super) fn waiting_for<K: kube::Resource>(&self, object: &K) -> Option<ServiceKey> {
+    pub(super) fn waiting_for(&self, object: &Head) -> Option<ServiceKey> {
         let names = lock(&self.0);
         if names.is_empty() {
             return None;
         }
-        let meta = object.meta();
-        let namespace = meta.namespace.as_deref()?.into();
-        names.get(&(namespace, meta.name.as_deref()?.into())).cloned()
+        names.get(&object.key()).cloned()
     }
 }
 
@@ -92,6 +91,8 @@ pub(super) struct Shared {
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
     /// Names that strangers have, and the services that wait for them.
     pub(super) taken_names: Arc<TakenNames>,
+    /// Exports that the hub may answer about any moment.
+    pub(super) patience: Patience,
     pub(super) applied: broadcast::Sender<Applied>,
     pub(super) metrics: ApplyMetrics,
 }
@@ -112,6 +113,7 @@ impl Handle {
             refusals: Mutex::default(),
             reports: Mutex::default(),
             taken_names: Arc::default(),
+            patience: Patience::default(),
             applied: broadcast::Sender::new(APPLIED_NOTICES_MAX),
             metrics,
         }))

@@ -67,12 +67,20 @@ impl ManualDriver {
         read_schema(self.shared(), None).await.is_ok()
     }
 
-    /// Whether nothing is left to do for any service that anything is known of.
+    /// The time is over that the hub had to answer about exports; false when no export waited for it.
+    pub fn lose_patience(&mut self) -> bool {
+        let over = self.shared().patience.lose(None);
+        let waited = !over.is_empty();
+        self.shared().queue.mark(over);
+        waited
+    }
+
+    /// Whether nothing is left to do for any service that anything is known of, nor will be when the hub is silent.
     pub fn is_settled(&self) -> bool {
         let mut services = lock(&self.shared().desired).services();
         services.extend(super::view::observed_services(&self.shared().watches));
         let settled =
             |service: &ServiceKey| what_to_do(self.shared(), service).is_some_and(|plan| plan.is_settled());
-        services.iter().all(settled)
+        !self.shared().patience.waits() && services.iter().all(settled)
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! * [`Driver`]: the loop; `work`: whose turn it is; [`Handle`]: how the link feeds it and the rest of the agent
 //!   asks it;
-//! * `convert`: Kubernetes objects ↔ plain values; `perform`: the requests; `failure`: what an error means;
+//! * `perform`: the requests; `failure`: what an error means;
 //! * `refusals`: what the API server did not take in derived Services, and for how long;
 //! * `adopt`: what came back from a backup becomes ours again;
+//! * `patience`: what is not written yet, because the hub is about to answer;
 //! * `served_fields`: which fields the cluster's ServiceImport has; `definition`: when to look again.
 
 mod adopt;
-mod convert;
 mod definition;
 mod driver;
 mod event;
@@ -17,6 +17,7 @@ mod failure;
 mod handle;
 mod manual_driver;
 mod metrics;
+mod patience;
 mod perform;
 mod refusals;
 mod served_fields;
@@ -25,8 +26,8 @@ mod view;
 mod work;
 
 pub use adopt::{Orphan, adopt};
-pub use convert::ANNOTATION_SOURCE_CLUSTERS;
 pub use driver::{CONCURRENT_SERVICES_MAX, Driver};
 pub use handle::{Applied, DriverConfig, Handle};
 pub use manual_driver::ManualDriver;
 pub use metrics::ApplyMetrics;
+pub use perform::ONLY_IF_ABSENT;

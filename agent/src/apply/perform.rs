@@ -1,8 +1,6 @@
 //! Performs the actions of a plan, one after the other, and shows their answers to the stores at once.
-//! Every write is a forced server-side apply; before an object is created, the cluster is asked whether it is
-//! there. It never decides what to write.
-
-use std::fmt::Debug;
+//! Every write is a forced server-side apply; one that creates is refused where anything stands.
+//! It never decides what to write.
 
 use jiff::Timestamp;
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Service};
@@ -10,8 +8,7 @@ use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use shared::{
     api::names::{AGENT_MANAGER, MULTICLUSTER_API_VERSION},
     model::ServiceKey,
@@ -19,14 +16,19 @@ use shared::{
 use tracing::warn;
 
 use super::{
-    convert::{derived, export, import, owned, slice},
     event::{self, Note},
     failure::Failure,
 };
 use crate::{
+    convert::{derived, export, import, slice},
     plan::{Action, Kind, content::ImportStatus},
-    watch::{Watched, Watches},
+    watch::{Kept, KeptService, Watched, Watches},
 };
+
+/// The resourceVersion of an apply that may only create. No object has it, for the first revision of a store is that
+/// of the empty one; so an API server refuses the apply with a conflict where an object stands, and creates where
+/// none does (ADR 0024).
+pub const ONLY_IF_ABSENT: &str = "1";
 
 /// Writes to one cluster.
 #[derive(Clone)]
@@ -56,6 +58,7 @@ impl Performer {
                     namespace,
                     uid.as_deref(),
                     body,
+                    |_| (),
                 )
                 .await
             }
@@ -74,7 +77,7 @@ impl Performer {
                     .get(namespace, name)
                     .filter(|_| uid.is_some());
                 let uid = uid.as_deref();
-                let found = found.as_deref();
+                let found = found.as_deref().and_then(KeptService::derived);
                 let body = derived::derived_json(service, name, uid, content, cluster_ips, found);
                 self.apply_derived(name, namespace, uid, body, found).await
             }
@@ -85,14 +88,15 @@ impl Performer {
                 revision,
             } => {
                 let body = slice::slice_json(namespace, name, uid.as_deref(), content, *revision);
-                self.apply(&self.watches.slices, name, namespace, uid.as_deref(), body)
+                let uid = uid.as_deref();
+                self.apply(&self.watches.slices, name, namespace, uid, body, |_| ())
                     .await
             }
             Action::Delete { kind, name, uid } => self.delete(*kind, namespace, name, uid).await,
             Action::ApplyExportStatus { uid, conditions } => {
                 let found = self.watches.exports.get(namespace, &service.name);
-                let now = Timestamp::now();
-                let body = export::export_status_json(service, uid, conditions, found.as_deref(), now);
+                let (before, now) = (found.as_ref().map(|found| found.transitions()), Timestamp::now());
+                let body = export::export_status_json(service, uid, conditions, before, now);
                 self.apply_status(&self.watches.exports, &service.name, namespace, body)
                     .await
             }
@@ -116,9 +120,9 @@ impl Performer {
     ) -> Result<(), Failure> {
         let imports = &self.watches.imports;
         let found = imports.get(&service.namespace, &service.name);
-        let created = found.as_ref().and_then(|found| found.metadata.uid.as_deref());
-        let now = Timestamp::now();
-        let body = import::import_status_json(service, uid.or(created), status, found.as_deref(), now);
+        let created = found.as_ref().map(|found| &*found.head().uid);
+        let (before, now) = (found.as_ref().map(|found| found.transitions()), Timestamp::now());
+        let body = import::import_status_json(service, uid.or(created), status, before, now);
         self.apply_status(imports, &service.name, &service.namespace, body)
             .await
     }
@@ -131,18 +135,17 @@ impl Performer {
         namespace: &str,
         uid: Option<&str>,
         body: Value,
-        found: Option<&Service>,
+        found: Option<&derived::Derived>,
     ) -> Result<(), Failure> {
         let services = &self.watches.services;
-        match self.apply(services, name, namespace, uid, body.clone()).await {
-            Ok(()) => {
-                let written = services.get(namespace, name);
-                let mixed = written.filter(|written| derived::has_fields_of_others(&body, written));
-                match mixed {
-                    Some(mixed) => self.remove_others(name, namespace, &body, &mixed).await,
-                    None => Ok(()),
-                }
-            }
+        let mixed =
+            |written: &Service| derived::has_fields_of_others(&body, written).then(|| written.clone());
+        match self
+            .apply(services, name, namespace, uid, body.clone(), mixed)
+            .await
+        {
+            Ok(Some(mixed)) => self.remove_others(name, namespace, &body, &mixed).await,
+            Ok(None) => Ok(()),
             Err(refused @ Failure::Refused { .. }) => {
                 let Some(aside) = found.and_then(|found| derived::with_others_set_aside(&body, found)) else {
                     return Err(refused);
@@ -181,57 +184,50 @@ impl Performer {
         Ok(())
     }
 
-    async fn apply<K>(
+    /// `read` is shown the answer.
+    async fn apply<K, T>(
         &self,
         store: &Watched<K>,
         name: &str,
         namespace: &str,
         uid: Option<&str>,
         body: Value,
-    ) -> Result<(), Failure>
+        read: impl FnOnce(&K::Object) -> T,
+    ) -> Result<T, Failure>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+        K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
         let ticket = store.begin_write();
-        if uid.is_none()
-            && let Some(found) = api.get_opt(name).await?
-        {
-            // ours after a lost answer, or a stranger's: the next plan sees which
-            store.written(ticket, found);
-            return Err(Failure::Stale(format!("{name} is already there")));
-        }
-        let written = api.patch(name, &force(), &Patch::Apply(&body)).await?;
-        if uid.is_none() && owned::has_other_managers(&written) {
-            return self.give_back(store, &api, name, &body, &written).await;
-        }
+        let written = match uid {
+            Some(_) => api.patch(name, &force(), &Patch::Apply(&body)).await?,
+            None => self.create(store, &api, name, body).await?,
+        };
+        let answer = read(&written);
         store.written(ticket, written);
-        Ok(())
+        Ok(answer)
     }
 
-    /// Somebody created the object between our look and our write: an apply of nothing takes our fields back.
-    async fn give_back<K>(
+    /// An apply to an absent object. Where something stands after all, nothing of it is touched: it is ours, after
+    /// an answer that was lost, or a stranger's, and the next plan sees which.
+    async fn create<K: Kept>(
         &self,
         store: &Watched<K>,
-        api: &Api<K>,
+        api: &Api<K::Object>,
         name: &str,
-        body: &Value,
-        written: &K,
-    ) -> Result<(), Failure>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
-    {
-        let metadata = json!({
-            "namespace": body["metadata"]["namespace"], "name": name, "uid": written.meta().uid,
-        });
-        let nothing = json!({
-            "apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata,
-        });
-        warn!(kind = %K::kind(&()), name, "somebody else created the object at the same moment: taking our fields back");
-        let ticket = store.begin_write();
-        let left = api.patch(name, &force(), &Patch::Apply(&nothing)).await?;
-        store.written(ticket, left);
-        Err(Failure::Stale(format!("{name} was created by somebody else")))
+        mut body: Value,
+    ) -> Result<K::Object, Failure> {
+        body["metadata"]["resourceVersion"] = ONLY_IF_ABSENT.into();
+        match api.patch(name, &force(), &Patch::Apply(&body)).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                let ticket = store.begin_write();
+                if let Some(found) = api.get_opt(name).await? {
+                    store.written(ticket, found);
+                }
+                Err(Failure::Stale(status.message))
+            }
+            answer => Ok(answer?),
+        }
     }
 
     async fn apply_status<K>(
@@ -242,9 +238,9 @@ impl Performer {
         body: Value,
     ) -> Result<(), Failure>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+        K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
         let ticket = store.begin_write();
         let written = api.patch_status(name, &force(), &Patch::Apply(&body)).await?;
         store.written(ticket, written);
@@ -268,9 +264,9 @@ impl Performer {
         uid: &str,
     ) -> Result<(), Failure>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+        K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
         let ticket = store.begin_write();
         let params = DeleteParams {
             preconditions: Some(Preconditions {

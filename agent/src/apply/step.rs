@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use shared::model::{Revision, ServiceKey};
+use tokio::time::Instant;
 use tracing::{debug, info};
 
 use super::{
@@ -40,6 +41,7 @@ pub(super) async fn step(shared: &Shared, service: &ServiceKey) -> Outcome {
         let Some((view, plan)) = planned(shared, service) else {
             return Outcome::Settled; // the served schema is not known: everything is planned once it is
         };
+        await_hub(shared, service, &view, &plan);
         report(shared, service, &plan).await;
         if plan.is_settled() {
             settled(shared, service, &view, wrote);
@@ -76,7 +78,7 @@ fn planned(shared: &Shared, service: &ServiceKey) -> Option<(View, Plan)> {
         .unwrap_or_default();
     let refusals = lock(&shared.refusals).of(service);
     let desired = lock(&shared.desired);
-    let view = view::view(
+    let mut view = view::view(
         &shared.watches,
         &desired,
         &config.cluster,
@@ -85,8 +87,18 @@ fn planned(shared: &Shared, service: &ServiceKey) -> Option<(View, Plan)> {
         refusals,
         service,
     );
+    let export = view.export.as_ref();
+    view.hub_may_answer = export.is_some_and(|export| shared.patience.lasts(service, &export.uid));
     let plan = plan(&desired, &view, &config, service);
     Some((view, plan))
+}
+
+/// An export whose conditions the hub is about to state gets it some time for that.
+fn await_hub(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) {
+    match view.export.as_ref().filter(|_| plan.awaits_hub) {
+        Some(export) => shared.patience.begin(service, &export.uid, Instant::now()),
+        None => shared.patience.end(service),
+    }
 }
 
 /// Nothing is left to do.
@@ -125,7 +137,12 @@ enum Stuck {
 async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) -> Result<(), Stuck> {
     let mut postponed = None;
     let mut undone = Vec::new();
+    let mut slice_refused = false;
     for (index, action) in plan.actions.iter().enumerate() {
+        if slice_refused && !stands_alone(action) {
+            undone.push(action.clone());
+            continue;
+        }
         let result = shared.performer.perform(service, action).await;
         shared
             .metrics
@@ -141,8 +158,10 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
                     return Err(Stuck::Learned);
                 }
                 // the rest of the plan already reckons with a Service that cannot be written
-                let goes_on =
-                    known_before && failure.is_lasting() && matches!(action, Action::ApplyDerived { .. });
+                let derived = known_before && matches!(action, Action::ApplyDerived { .. });
+                let slice = matches!(action, Action::ApplySlice { .. });
+                let goes_on = failure.is_lasting() && (derived || slice);
+                slice_refused |= slice;
                 postponed = Some(failure);
                 if !goes_on {
                     undone.extend_from_slice(&plan.actions[index..]);
@@ -156,8 +175,21 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
     let left = Plan {
         actions: undone,
         reports,
+        awaits_hub: plan.awaits_hub,
     };
     postponed.map_or(Ok(()), |failure| Err(Stuck::Failed(failure, left)))
+}
+
+/// Slices of which one is refused do not stand in each other's way, nor in that of words for people. What narrows
+/// the Service behind them waits.
+fn stands_alone(action: &Action) -> bool {
+    match action {
+        Action::ApplySlice { .. }
+        | Action::ApplyImportStatus { .. }
+        | Action::ApplyExportStatus { .. }
+        | Action::ExportEvent { .. } => true,
+        Action::ApplyImport { .. } | Action::ApplyDerived { .. } | Action::Delete { .. } => false,
+    }
 }
 
 fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -> Outcome {

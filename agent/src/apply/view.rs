@@ -3,24 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use shared::{
-    api::{
-        convert::{NamespaceDenyList, service_of_slice},
-        names::{LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER},
-    },
+    api::convert::NamespaceDenyList,
     model::{ClusterId, FactKey, ServiceKey, derived_name::derived_service_name},
 };
 
-use super::convert::{derived::derived_from, export::judged_export, import::import_from, owned, slice};
 use crate::{
+    convert::{derived::derived_from, export::judged_export},
     observe::join::{Joined, Objects, join},
     outbox::Refusal,
     plan::{
-        Desired, Found, InvalidReason, NamespaceState, Settling, Validity, View, slice_names,
+        Desired, InvalidReason, NamespaceState, Settling, Validity, View, slice_names,
         view::{Known, Refusals},
     },
-    watch::Watches,
+    watch::{Kept, Watches},
 };
 
 /// Facts of one service that the hub does not take. A fact that is another one since is not refused any more.
@@ -48,7 +44,8 @@ pub(super) fn view(
         ..View::default()
     };
     let (namespace, name) = (&*service.namespace, &*service.name);
-    view.import = import_from(watches.imports.get(namespace, name).as_deref());
+    let import = watches.imports.get(namespace, name);
+    view.import = import.map(|import| import.found().clone()).unwrap_or_default();
     let derived = watches
         .services
         .get(namespace, &derived_service_name(namespace, name));
@@ -62,13 +59,12 @@ pub(super) fn view(
         view.export = Some(export);
         view.service_ports = ports;
         for object in &of_service {
-            match slice::own_from(object, service) {
+            match object.own(service) {
                 Ok(own) => view.own_slices.push(own),
                 Err(problem) if problem.is_foreign() => {}
                 Err(problem) => {
-                    let name = object.metadata.name.as_deref().unwrap_or_default();
-                    view.unexported_slices
-                        .insert(name.into(), problem.to_string().into());
+                    let name = object.head().name.clone();
+                    view.unexported_slices.insert(name, problem.to_string().into());
                 }
             }
         }
@@ -82,18 +78,13 @@ pub(super) fn view(
         }
     }
     let mut slices = BTreeMap::new();
-    for object in &of_service {
-        if owned::is_ours(&**object) {
-            let name = object.metadata.name.as_deref().unwrap_or_default();
-            slices.insert(name.into(), slice::imported_from(Some(object)));
-        }
+    for slice in of_service.iter().filter(|slice| slice.is_ours()) {
+        slices.insert(slice.head().name.clone(), slice.found());
     }
     let own_names = view.own_slices.iter().map(|slice| &*slice.name);
     for name in slice_names(desired, own, own_names, service) {
-        let object = watches.slices.get(namespace, &name);
-        let found = slice::imported_from(object.as_deref());
-        if found != Found::Absent {
-            slices.entry(name).or_insert(found);
+        if let Some(slice) = watches.slices.get(namespace, &name) {
+            slices.entry(name).or_insert_with(|| slice.found());
         }
     }
     view.slices = slices;
@@ -130,7 +121,7 @@ fn namespace(watches: &Watches, name: &str) -> NamespaceState {
     }
     match watches.namespaces.get("", name) {
         None => NamespaceState::Absent,
-        Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => NamespaceState::Terminating,
+        Some(namespace) if namespace.head().deleting => NamespaceState::Terminating,
         Some(_) => NamespaceState::Active,
     }
 }
@@ -144,14 +135,14 @@ pub(super) fn observed_services(watches: &Watches) -> Vec<ServiceKey> {
             .services
             .all()
             .iter()
-            .filter_map(|object| labelled_service(&**object)),
+            .filter_map(|object| object.labelled_service()),
     );
     services.extend(
         watches
             .slices
             .all()
             .iter()
-            .filter_map(|object| labelled_service(&**object)),
+            .filter_map(|object| object.labelled_service()),
     );
     services
 }
@@ -190,79 +181,34 @@ pub(super) fn sources_held(watches: &Watches) -> BTreeSet<ClusterId> {
 /// The clusters that objects of ours come from, each with the service it belongs to as far as it says so.
 fn held(watches: &Watches) -> Vec<(Option<ServiceKey>, ClusterId)> {
     let mut held = Vec::new();
-    for object in watches
-        .slices
-        .all()
-        .iter()
-        .filter(|object| owned::is_ours(&***object))
-    {
-        let labels = object.metadata.labels.as_ref();
-        let label = labels.and_then(|labels| labels.get(LABEL_SOURCE_CLUSTER));
-        let cluster = label.and_then(|name| ClusterId::new(name).ok());
-        held.extend(cluster.map(|cluster| (labelled_service(&**object), cluster)));
+    for slice in watches.slices.all() {
+        let source = slice.source().cloned();
+        held.extend(source.map(|cluster| (slice.labelled_service(), cluster)));
     }
     for object in watches.imports.all() {
-        if let Some(import) = import_from(Some(&object)).ours() {
+        if let Some(import) = object.found().ours() {
             let clusters = import.content.status.clusters.iter();
             let clusters = clusters.chain(&import.content.content.sources);
-            held.extend(clusters.map(|cluster| (named(&*object), cluster.clone())));
+            held.extend(clusters.map(|cluster| (object.head().service(), cluster.clone())));
         }
     }
-    for object in watches
-        .services
-        .all()
-        .iter()
-        .filter(|object| owned::is_ours(&***object))
-    {
-        let annotations = object.metadata.annotations.as_ref();
-        let text = annotations.and_then(|all| all.get(super::convert::ANNOTATION_SOURCE_CLUSTERS));
-        let clusters = super::convert::sources_from(text.map(String::as_str));
-        held.extend(
-            clusters
-                .into_iter()
-                .map(|cluster| (labelled_service(&**object), cluster)),
-        );
+    for service in watches.services.all() {
+        let clusters = service.sources().iter().cloned();
+        held.extend(clusters.map(|cluster| (service.labelled_service(), cluster)));
     }
     held
-}
-
-/// The service that an object of ours names by label.
-fn labelled_service<K: kube::Resource>(object: &K) -> Option<ServiceKey> {
-    let meta = object.meta();
-    let label = meta.labels.as_ref()?.get(LABEL_SERVICE_NAME)?;
-    let service = ServiceKey::new(meta.namespace.as_deref()?, label).ok()?;
-    owned::is_ours(object).then_some(service)
-}
-
-/// The service that an import or an export stands for.
-pub(super) fn named<K: kube::Resource>(object: &K) -> Option<ServiceKey> {
-    let meta = object.meta();
-    ServiceKey::new(meta.namespace.as_deref()?, meta.name.as_deref()?).ok()
-}
-
-/// The service that a Service is, or is derived for.
-pub(super) fn of_service(object: &Service) -> Option<ServiceKey> {
-    labelled_service(object).or_else(|| named(object))
-}
-
-/// The service that a slice belongs to, imported or not.
-pub(super) fn of_slice(object: &EndpointSlice) -> Option<ServiceKey> {
-    labelled_service(object).or_else(|| service_of_slice(object).ok())
 }
 
 #[cfg(test)]
 mod tests {
     use kube::runtime::watcher::Event;
     use serde_json::{Value, json};
-    use shared::api::{ServiceExport, names::AGENT_MANAGER, names::LABEL_MANAGED_BY};
+    use shared::api::names::{AGENT_MANAGER, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER};
 
     use super::*;
     use crate::watch::{Watched, show};
 
-    fn list<K: kube::Resource + Clone + serde::de::DeserializeOwned>(
-        store: &Watched<K>,
-        objects: Vec<Value>,
-    ) {
+    fn list<K: Kept>(store: &Watched<K>, objects: Vec<Value>) {
         show(store, Event::Init);
         for object in objects {
             show(
@@ -299,7 +245,7 @@ mod tests {
         list(&watches.slices, slices);
         let export =
             json!({"metadata": {"namespace": "shop", "name": "own", "uid": "e", "resourceVersion": "1"}});
-        list::<ServiceExport>(&watches.exports, vec![export]);
+        list(&watches.exports, vec![export]);
         let woken = |clusters: &[&str], all| {
             let clusters = clusters.iter().map(|name| cluster(name)).collect();
             let settling = Settling { clusters, all };

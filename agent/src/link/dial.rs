@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::Namespace;
 use prometheus_client::{
     metrics::{counter::Counter, gauge::Gauge},
     registry::Registry,
@@ -37,7 +36,7 @@ use crate::{
     lease::AgentLease,
     outbox::Outbox,
     plan::Touched,
-    watch::{Dirty, Watched},
+    watch::{Dirty, Kept, KeptNamespace, Watched},
 };
 
 /// Waits between sessions: at first …
@@ -105,7 +104,7 @@ pub struct Link {
     /// The desired state, and who brings it about.
     pub apply: Handle,
     /// The namespaces of the cluster.
-    pub namespaces: Watched<Namespace>,
+    pub namespaces: Watched<KeptNamespace>,
     /// Marked when a namespace came or went.
     pub namespaces_changed: Dirty<()>,
     /// Whether everything is held, whatever namespaces exist.
@@ -262,16 +261,14 @@ impl Link {
 
     fn namespaces(&self) -> BTreeSet<Box<str>> {
         let all = self.namespaces.all();
-        let names = all
-            .iter()
-            .filter_map(|namespace| namespace.metadata.name.as_deref());
+        let names = all.iter().map(|namespace| namespace.head().name.clone());
         if all.len() > INTEREST_NAMESPACES_MAX {
             warn!(
                 INTEREST_NAMESPACES_MAX,
                 "too many namespaces: the last ones by name are not served"
             );
         }
-        names.take(INTEREST_NAMESPACES_MAX).map(Into::into).collect()
+        names.take(INTEREST_NAMESPACES_MAX).collect()
     }
 }
 

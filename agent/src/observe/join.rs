@@ -3,25 +3,23 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use shared::{
-    api::{
-        ServiceExport,
-        convert::{NamespaceDenyList, export_from, slice_from},
-    },
+    api::convert::{NamespaceDenyList, export_from},
     model::{EncodedFact, Fact, FactKey, ServiceKey},
     wire::encode_fact,
 };
 use std::sync::Arc;
 
+use crate::watch::{Kept, KeptExport, KeptService, KeptSlice};
+
 /// The objects of one service in this cluster.
 pub struct Objects<'a> {
     /// Its ServiceExport.
-    pub export: Option<&'a ServiceExport>,
+    pub export: Option<&'a KeptExport>,
     /// The Service.
-    pub service: Option<&'a Service>,
+    pub service: Option<&'a KeptService>,
     /// EndpointSlices that may be its own, imported ones among them.
-    pub slices: Vec<&'a EndpointSlice>,
+    pub slices: Vec<&'a KeptSlice>,
 }
 
 /// What is reported of one service.
@@ -36,28 +34,29 @@ pub struct Joined {
 /// Joins the objects of `key`.
 pub fn join(key: &ServiceKey, objects: &Objects<'_>, deny: &NamespaceDenyList) -> Joined {
     let mut joined = Joined::default();
-    let Some(export) = objects
-        .export
-        .filter(|export| export.metadata.deletion_timestamp.is_none())
-    else {
+    let Some(export) = objects.export.filter(|export| !export.head().deleting) else {
         return joined;
     };
     // Why an export is not valid is said in its status, by the plan.
-    let Ok(exported) = export_from(export, objects.service, deny) else {
+    let Ok(exported) = export_from(
+        export.exported(),
+        objects.service.map(KeptService::exported),
+        deny,
+    ) else {
         return joined;
     };
     let fact = encode_fact(&Fact::ExportUpserted(Arc::new(exported)));
     joined.facts.insert(FactKey::Export(key.clone()), fact);
     for slice in &objects.slices {
-        match slice_from(slice, key) {
+        match slice.exported(key) {
             Ok(slice) => {
                 let fact_key = FactKey::EndpointSlice(slice.key.clone());
-                let fact = encode_fact(&Fact::EndpointSliceUpserted(Arc::new(slice)));
+                let fact = encode_fact(&Fact::EndpointSliceUpserted(slice));
                 joined.facts.insert(fact_key, fact);
             }
             Err(problem) if problem.is_foreign() => {}
             Err(problem) => {
-                let name = slice.metadata.name.clone().unwrap_or_default();
+                let name = slice.head().name.to_string();
                 joined.bad_slices.push((name, problem.to_string()));
             }
         }

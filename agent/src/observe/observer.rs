@@ -19,7 +19,7 @@ use tracing::warn;
 use super::join::{Joined, Objects, join};
 use crate::{
     outbox::Outbox,
-    watch::{Watched, Watches},
+    watch::{Kept, Watched, Watches, Whole},
 };
 
 /// The observer.
@@ -114,18 +114,21 @@ impl Observer {
     }
 
     /// States the ClusterProperties.
-    pub fn look_at_properties(&mut self, properties: &Watched<ClusterPropertyObject>, outbox: &mut Outbox) {
+    pub fn look_at_properties(
+        &mut self,
+        properties: &Watched<Whole<ClusterPropertyObject>>,
+        outbox: &mut Outbox,
+    ) {
         let mut stated = BTreeSet::new();
         for property in properties.all() {
-            match property_from(&property) {
+            match property_from(&property.object) {
                 Ok(property) => {
                     let (key, fact) = property_fact(property);
                     stated.insert(key.clone());
                     outbox.set(key, Some(fact));
                 }
                 Err(problem) => {
-                    let name = property.metadata.name.as_deref().unwrap_or_default();
-                    warn!(property = name, %problem, "this ClusterProperty is not reported");
+                    warn!(property = %property.head().name, %problem, "this ClusterProperty is not reported");
                 }
             }
         }
@@ -163,10 +166,7 @@ mod tests {
 
     use super::*;
 
-    fn list<K>(store: &Watched<K>, objects: &[K])
-    where
-        K: kube::Resource + Clone,
-    {
+    fn list<K: Kept>(store: &Watched<K>, objects: &[K::Object]) {
         store.handle(Event::Init);
         let listed = objects.iter().cloned().map(Event::InitApply);
         listed.for_each(|event| store.handle(event));

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     outbox::Outbox,
-    watch::{Dirty, Watched, Watches},
+    watch::{Dirty, Watched, Watches, Whole},
 };
 
 /// By which part of the interval probes of different agents are spread.
@@ -32,7 +32,7 @@ pub struct Observing {
     /// The cluster.
     pub watches: Watches,
     /// Its ClusterProperties.
-    pub properties: Watched<ClusterProperty>,
+    pub properties: Watched<Whole<ClusterProperty>>,
     /// Turns objects into facts.
     pub observer: Observer,
     /// Where the facts go.

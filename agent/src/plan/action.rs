@@ -116,6 +116,8 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// What is wrong.
     pub reports: Vec<Report>,
+    /// The export's conditions would say that the hub has not answered, or do in a moment.
+    pub awaits_hub: bool,
 }
 
 impl Plan {

@@ -128,7 +128,7 @@ pub struct SliceEndpoint {
     /// Only in a cluster's own slices.
     pub node_name: Option<Box<str>>,
     /// Only in a cluster's own slices.
-    pub target_ref: Option<TargetRef>,
+    pub target_ref: Option<Box<TargetRef>>,
     /// hints.forZones.
     pub for_zones: Vec<Box<str>>,
 }

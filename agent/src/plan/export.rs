@@ -41,6 +41,10 @@ pub(super) fn plan_export(
     if same(&conditions, &export.conditions) {
         return;
     }
+    plan.awaits_hub = conditions.iter().any(is_interim);
+    if plan.awaits_hub && view.hub_may_answer {
+        return;
+    }
     let events = events(export, &conditions);
     plan.actions.push(Action::ApplyExportStatus {
         uid: export.uid.clone(),
@@ -147,6 +151,11 @@ fn unjudged_conditions(
         "the hub has not committed this export yet",
         Some(export.generation),
     )]
+}
+
+/// The hub's word is about to replace it.
+fn is_interim(condition: &Condition) -> bool {
+    condition.kind == ConditionType::Ready && condition.status == ConditionStatus::Unknown
 }
 
 /// Reasons in their fixed order, without a space: the reason's pattern allows none.

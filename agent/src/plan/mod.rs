@@ -83,7 +83,7 @@ fn plan_imported(
 }
 
 /// Brings everything to `standing`. Widening: Service, import, slices; narrowing, or a port that gets a name:
-/// slices, import, Service.
+/// slices, import, Service. The import's status, which is for people, comes after what carries traffic.
 fn stand(
     desired: &Desired,
     view: &View,
@@ -120,10 +120,11 @@ fn stand(
         &mut steps,
     );
     slices::rename_ports(view, &front, &mut steps);
-    let import = match view.import {
+    let mut import = match view.import {
         Found::Stranger => Vec::new(),
         _ => import::plan_import(standing, &derived, view, config.served),
     };
+    let status = import.pop_if(|action| matches!(action, Action::ApplyImportStatus { .. }));
     let DerivedStep { before, after, .. } = derived;
     if front.names.are_changing() || (before.is_none() && after.is_some()) {
         steps.append_to(plan);
@@ -134,6 +135,7 @@ fn stand(
         plan.actions.extend(import);
         steps.append_to(plan);
     }
+    plan.actions.extend(status);
     plan.actions.extend(after);
 }
 

@@ -194,6 +194,8 @@ pub struct View {
     pub slices: BTreeMap<Box<str>, Found<SliceContent>>,
     /// This cluster's own export of it.
     pub export: Option<FoundExport>,
+    /// The hub may answer about that export any moment: what its answer will replace is not written.
+    pub hub_may_answer: bool,
     /// The ports of the local Service, if there is one.
     pub service_ports: Option<Vec<ServicePort>>,
     /// The slices of the local Service.

@@ -1,28 +1,26 @@
 //! Follows one kind for ever: what its watch tells goes into the store, and what goes wrong makes the next try wait.
 //! When to wait, and what to tell people, is decided from events and times alone; the loop only does it.
 
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::{
     Api, Resource,
     runtime::watcher::{self, watcher},
 };
-use serde::de::DeserializeOwned;
-use shared::{
-    api::names::AGENT_MANAGER,
-    process::{Backoff, random},
-};
+use shared::process::{Backoff, random};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::Watched;
+use super::{Kept, Watched};
 
 /// First wait after a watch failed.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// Longest wait after a watch failed.
 const RETRY_LONGEST: Duration = Duration::from_secs(10);
+/// Objects that a listing asks for at a time: a page of them, as they come, is in memory before it is reduced.
+const LIST_PAGE: u32 = 250;
 /// A watch that stood this long after its listing is a good one. That it was listed is not enough: the kind may be
 /// one that can be listed and not watched.
 const GOOD_WATCH: Duration = Duration::from_secs(2);
@@ -30,13 +28,10 @@ const GOOD_WATCH: Duration = Duration::from_secs(2);
 const FAILURES_TOLD: u32 = 6;
 
 /// Follows one kind until `drain`.
-pub async fn follow<K>(api: Api<K>, store: &Watched<K>, drain: &CancellationToken)
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    let kind = K::kind(&());
+pub async fn follow<K: Kept>(api: Api<K::Object>, store: &Watched<K>, drain: &CancellationToken) {
+    let kind = K::Object::kind(&());
     let mut course = Course::default();
-    let begin = || watcher(api.clone(), watcher::Config::default()).boxed();
+    let begin = || watcher(api.clone(), watcher::Config::default().page_size(LIST_PAGE)).boxed();
     let mut events = begin();
     loop {
         let good_at = course.good_at();
@@ -75,18 +70,8 @@ where
 }
 
 /// Takes an event of a watch into the store that follows it.
-pub fn show<K: Resource>(store: &Watched<K>, event: watcher::Event<K>) {
-    store.handle(event.modify(forget_strange_managers));
-}
-
-/// Who wrote other people's objects is nothing to us, and the larger part of their size.
-fn forget_strange_managers<K: Resource>(object: &mut K) {
-    let ours = |entry: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry| {
-        entry.manager.as_deref() == Some(AGENT_MANAGER)
-    };
-    if let Some(entries) = &mut object.meta_mut().managed_fields {
-        entries.retain(ours);
-    }
+pub fn show<K: Kept>(store: &Watched<K>, event: watcher::Event<K::Object>) {
+    store.handle(event);
 }
 
 /// Whether this HTTP status says that the kind is not there, or not for us: then it is unknown, not empty.

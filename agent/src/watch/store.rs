@@ -1,5 +1,6 @@
 //! The objects of one kind, as last listed and watched: shared by everything in the process that reads them.
-//! A relist is the truth: it takes effect when it is done, never half. Unknown (not listed) is not empty.
+//! A relist adds and changes at once, so that nothing is held twice, and removes when it is done, never half.
+//! Unknown (not listed) is not empty.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,10 +11,10 @@ use kube::{Resource, runtime::watcher::Event};
 use shared::model::ServiceKey;
 use tokio::sync::watch;
 
-use super::Dirty;
-
-/// Namespace (empty for kinds that have none) and name.
-pub type ObjectKey = (Box<str>, Box<str>);
+use super::{
+    Dirty,
+    kept::{Head, Kept, ObjectKey},
+};
 
 /// The service that an object belongs to, for [`Watched::of_service`].
 pub type Index<K> = fn(&K) -> Option<ServiceKey>;
@@ -33,14 +34,23 @@ struct Shared<K> {
 }
 
 struct State<K> {
-    objects: BTreeMap<ObjectKey, Arc<K>>,
-    by_service: BTreeMap<ServiceKey, BTreeSet<ObjectKey>>,
-    /// A listing on its way.
-    listing: Option<BTreeMap<ObjectKey, Arc<K>>>,
+    objects: BTreeMap<ObjectKey, Stored<K>>,
+    /// Each service with each of its objects that does not bear its name.
+    by_service: BTreeSet<(ServiceKey, ObjectKey)>,
+    /// A listing is on its way.
+    listing: bool,
+    /// The number of the last listing that began: what it has shown bears it.
+    begun: u64,
     /// How many listings were completed.
     listings: u64,
     /// The greatest resource version that the watch has shown: it tells all changes of a kind in their order.
     seen: u64,
+}
+
+struct Stored<K> {
+    object: Arc<K>,
+    /// The last listing that showed it, or during which it was shown otherwise.
+    listing: u64,
 }
 
 /// A write that began while the store was as it was then.
@@ -55,13 +65,14 @@ impl<K> Clone for Watched<K> {
     }
 }
 
-impl<K: Resource> Watched<K> {
+impl<K: Kept> Watched<K> {
     /// An empty, unlisted store whose objects are found by service with `index`.
     pub fn new(index: Index<K>) -> Self {
         let state = State {
             objects: BTreeMap::new(),
-            by_service: BTreeMap::new(),
-            listing: None,
+            by_service: BTreeSet::new(),
+            listing: false,
+            begun: 0,
             listings: 0,
             seen: 0,
         };
@@ -87,24 +98,48 @@ impl<K: Resource> Watched<K> {
 
     /// One object.
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
-        self.read().objects.get(&(namespace.into(), name.into())).cloned()
+        let state = self.read();
+        let stored = state.objects.get(&(namespace.into(), name.into()));
+        stored.map(|stored| stored.object.clone())
     }
 
     /// The objects that belong to a service.
     pub fn of_service(&self, service: &ServiceKey) -> Vec<Arc<K>> {
         let state = self.read();
-        let keys = state.by_service.get(service).into_iter().flatten();
-        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+        let of = |key: &ObjectKey| Some(&state.objects.get(key)?.object);
+        let namesake = (service.namespace.clone(), service.name.clone());
+        let namesake = of(&namesake).filter(|object| (self.shared.index)(object).as_ref() == Some(service));
+        let first = (service.clone(), ObjectKey::default());
+        let others = state.by_service.range(first..);
+        let others = others.take_while(|(its, _)| its == service).map(|(_, key)| key);
+        namesake
+            .into_iter()
+            .chain(others.filter_map(of))
+            .cloned()
+            .collect()
     }
 
     /// Every service that has an object.
     pub fn services(&self) -> Vec<ServiceKey> {
-        self.read().by_service.keys().cloned().collect()
+        let state = self.read();
+        let index = self.shared.index;
+        let namesakes = state.objects.iter().filter_map(|(key, stored)| {
+            let service = index(&stored.object)?;
+            is_namesake(key, &service).then_some(service)
+        });
+        let others = state.by_service.iter().map(|(service, _)| service.clone());
+        let services: BTreeSet<ServiceKey> = namesakes.chain(others).collect();
+        services.into_iter().collect()
     }
 
     /// All objects, in the order of their keys.
     pub fn all(&self) -> Vec<Arc<K>> {
-        self.read().objects.values().cloned().collect()
+        let state = self.read();
+        state
+            .objects
+            .values()
+            .map(|stored| stored.object.clone())
+            .collect()
     }
 
     /// From now on marks in `dirty` what `key_of` says of each object that comes, changes or goes, both of its
@@ -113,9 +148,7 @@ impl<K: Resource> Watched<K> {
         &self,
         dirty: &Dirty<M>,
         key_of: impl Fn(&K) -> Option<M> + Send + Sync + 'static,
-    ) where
-        K: 'static,
-    {
+    ) {
         let dirty = dirty.clone();
         let listener: Listener<K> = Box::new(move |object| dirty.mark(key_of(object)));
         let mut listeners = self
@@ -127,31 +160,29 @@ impl<K: Resource> Watched<K> {
     }
 
     /// [`Watched::mark_changes`] with the service that an object belongs to.
-    pub fn mark_services(&self, dirty: &Dirty<ServiceKey>)
-    where
-        K: 'static,
-    {
+    pub fn mark_services(&self, dirty: &Dirty<ServiceKey>) {
         self.mark_changes(dirty, self.shared.index);
     }
 
     /// Takes an event of the watch.
-    pub fn handle(&self, event: Event<K>) {
+    pub fn handle(&self, event: Event<K::Object>) {
         match event {
-            Event::Init => self.write().listing = Some(BTreeMap::new()),
-            Event::InitApply(object) => {
-                if let Some(listing) = &mut self.write().listing {
-                    listing.insert(key_of(&object), Arc::new(object));
-                }
+            Event::Init => {
+                let mut state = self.write();
+                state.listing = true;
+                state.begun += 1;
             }
-            Event::InitDone => self.replace_all(),
+            Event::InitApply(object) => self.list(K::keep(object)),
+            Event::InitDone => self.listed_all(),
             Event::Apply(object) => {
-                self.write().saw(&object);
+                let object = K::keep(object);
+                self.write().saw(object.head());
                 self.put(object, |_| true);
             }
             Event::Delete(object) => {
-                self.write().saw(&object);
-                let uid = object.meta().uid.as_deref().unwrap_or_default();
-                self.remove(key_of(&object), uid);
+                let head = Head::of(object.meta());
+                self.write().saw(&head);
+                self.remove(&head.key(), &head.uid);
             }
         }
     }
@@ -163,14 +194,15 @@ impl<K: Resource> Watched<K> {
 
     /// Takes the answer to that write, so that it is seen before the watch shows it. An answer that comes later
     /// than the watch, or than a listing, has nothing to tell: the object may be gone again.
-    pub fn written(&self, ticket: WriteTicket, object: K) {
-        let version = version(&object);
+    pub fn written(&self, ticket: WriteTicket, object: K::Object) {
+        let object = K::keep(object);
+        let version = object.head().version;
         self.put(object, |state| state.listings == ticket.0 && state.seen < version);
     }
 
     /// Takes note that an object we deleted is gone.
     pub fn deleted(&self, namespace: &str, name: &str, uid: &str) {
-        self.remove((namespace.into(), name.into()), uid);
+        self.remove(&(namespace.into(), name.into()), uid);
     }
 
     /// The kind cannot be listed (any more): what is held may be outdated.
@@ -180,72 +212,76 @@ impl<K: Resource> Watched<K> {
 
     /// Takes a newer state of an object, if `when` holds of the store, and tells of the old and the new one.
     fn put(&self, object: K, when: impl FnOnce(&State<K>) -> bool) {
-        let (key, object) = (key_of(&object), Arc::new(object));
+        let object = Arc::new(object);
         let old = {
             let mut state = self.write();
-            let outdated = state.objects.get(&key).is_some_and(|found| {
-                found.meta().uid == object.meta().uid && version(&**found) > version(&*object)
-            });
+            let found = state.objects.get(&object.head().key());
+            let outdated = found.is_some_and(|found| is_older(&*object, &*found.object));
             if outdated || !when(&state) {
                 return;
             }
-            let old = state.objects.insert(key.clone(), object.clone());
-            state.reindex(self.shared.index, &key, old.as_deref(), Some(&object));
-            old
+            state.insert(self.shared.index, object.clone())
+        };
+        self.tell(old.into_iter().chain([object]));
+    }
+
+    /// Takes an object of a listing, and tells of it if it is news. A listing is believed whatever was seen before,
+    /// for the cluster may be one of an older backup; but not against what was seen since it began.
+    fn list(&self, object: K) {
+        let object = Arc::new(object);
+        let old = {
+            let mut state = self.write();
+            if !state.listing {
+                return;
+            }
+            state.saw(object.head());
+            let begun = state.begun;
+            if let Some(found) = state.objects.get_mut(&object.head().key()) {
+                let same = found.object.head().is_same_state(object.head());
+                if same || (found.listing == begun && is_older(&*object, &*found.object)) {
+                    found.listing = begun;
+                    return;
+                }
+            }
+            state.insert(self.shared.index, object.clone())
         };
         self.tell(old.into_iter().chain([object]));
     }
 
     /// Removes the object of this uid, and no later one of its name, and tells of it.
-    fn remove(&self, key: ObjectKey, uid: &str) {
+    fn remove(&self, key: &ObjectKey, uid: &str) {
         let old = {
             let mut state = self.write();
-            let same = |found: &&Arc<K>| found.meta().uid.as_deref().unwrap_or_default() == uid;
-            if state.objects.get(&key).filter(same).is_none() {
+            if state
+                .objects
+                .get(key)
+                .is_none_or(|found| *found.object.head().uid != *uid)
+            {
                 return;
             }
-            let old = state.objects.remove(&key);
-            state.reindex(self.shared.index, &key, old.as_deref(), None);
-            old
+            state.take(self.shared.index, key)
         };
         self.tell(old);
     }
 
-    /// The listing is complete. Objects that did not change in it are not told of.
-    fn replace_all(&self) {
-        let mut changed = Vec::new();
-        let index = self.shared.index;
-        {
+    /// The listing is complete: what it has not shown is gone.
+    fn listed_all(&self) {
+        let gone: Vec<Arc<K>> = {
             let mut state = self.write();
-            let Some(listing) = state.listing.take() else {
+            if !std::mem::take(&mut state.listing) {
                 return;
-            };
-            state.listings += 1;
-            listing.values().for_each(|object| state.saw(&**object));
-            let old = std::mem::replace(&mut state.objects, listing);
-            state.by_service.clear();
-            let State {
-                objects, by_service, ..
-            } = &mut *state;
-            for (key, object) in &*objects {
-                if let Some(service) = index(object) {
-                    by_service.entry(service).or_default().insert(key.clone());
-                }
-                let before = old.get(key);
-                let same =
-                    |before: &&Arc<K>| before.meta().resource_version == object.meta().resource_version;
-                if before.filter(same).is_none() {
-                    changed.extend(before.cloned());
-                    changed.push(object.clone());
-                }
             }
-            let gone = old.iter().filter(|(key, _)| !objects.contains_key(*key));
-            changed.extend(gone.map(|(_, object)| object.clone()));
-        }
+            state.listings += 1;
+            let begun = state.begun;
+            let gone = state.objects.iter().filter(|(_, stored)| stored.listing != begun);
+            let gone: Vec<ObjectKey> = gone.map(|(key, _)| key.clone()).collect();
+            let index = self.shared.index;
+            gone.iter().filter_map(|key| state.take(index, key)).collect()
+        };
         self.shared
             .listed
             .send_if_modified(|listed| !std::mem::replace(listed, true));
-        self.tell(changed);
+        self.tell(gone);
     }
 
     fn tell(&self, objects: impl IntoIterator<Item = Arc<K>>) {
@@ -268,43 +304,52 @@ impl<K: Resource> Watched<K> {
     }
 }
 
-impl<K> State<K> {
-    fn saw(&mut self, object: &K)
-    where
-        K: Resource,
-    {
-        self.seen = self.seen.max(version(object));
+impl<K: Kept> State<K> {
+    fn saw(&mut self, head: &Head) {
+        self.seen = self.seen.max(head.version);
     }
 
-    fn reindex(&mut self, index: Index<K>, key: &ObjectKey, old: Option<&K>, new: Option<&K>) {
+    /// Puts an object in the place of the one that is returned.
+    fn insert(&mut self, index: Index<K>, object: Arc<K>) -> Option<Arc<K>> {
+        let key = object.head().key();
+        let stored = Stored {
+            object: object.clone(),
+            listing: self.begun,
+        };
+        let old = self.objects.insert(key.clone(), stored).map(|old| old.object);
+        self.reindex(index, key, old.as_deref(), Some(&object));
+        old
+    }
+
+    fn take(&mut self, index: Index<K>, key: &ObjectKey) -> Option<Arc<K>> {
+        let old = self.objects.remove(key)?.object;
+        self.reindex(index, key.clone(), Some(&old), None);
+        Some(old)
+    }
+
+    fn reindex(&mut self, index: Index<K>, key: ObjectKey, old: Option<&K>, new: Option<&K>) {
         let (old, new) = (old.and_then(index), new.and_then(index));
         if old == new {
             return;
         }
-        if let Some(service) = old
-            && let Some(keys) = self.by_service.get_mut(&service)
-        {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_service.remove(&service);
-            }
+        if let Some(service) = old {
+            self.by_service.remove(&(service, key.clone()));
         }
-        if let Some(service) = new {
-            self.by_service.entry(service).or_default().insert(key.clone());
+        if let Some(service) = new.filter(|service| !is_namesake(&key, service)) {
+            self.by_service.insert((service, key));
         }
     }
 }
 
-fn key_of<K: Resource>(object: &K) -> ObjectKey {
-    let meta = object.meta();
-    let namespace = meta.namespace.as_deref().unwrap_or_default();
-    (namespace.into(), meta.name.as_deref().unwrap_or_default().into())
+/// Where an object bears the name of its service.
+fn is_namesake((namespace, name): &ObjectKey, service: &ServiceKey) -> bool {
+    *namespace == service.namespace && *name == service.name
 }
 
-/// Resource versions of one kind grow; one that is no number counts as the oldest, so that the watch decides.
-fn version<K: Resource>(object: &K) -> u64 {
-    let version = object.meta().resource_version.as_deref();
-    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+/// A state of the same object that was there before the other one.
+fn is_older<K: Kept>(object: &K, than: &K) -> bool {
+    let (head, other) = (object.head(), than.head());
+    head.uid == other.uid && head.version < other.version
 }
 
 #[cfg(test)]
@@ -313,6 +358,7 @@ mod tests {
     use kube::api::ObjectMeta;
 
     use super::*;
+    use crate::watch::Whole;
 
     fn object(name: &str, version: u64) -> ConfigMap {
         ConfigMap {
@@ -327,22 +373,25 @@ mod tests {
         }
     }
 
-    fn store() -> Watched<ConfigMap> {
-        Watched::new(|object| {
-            let meta = &object.metadata;
-            ServiceKey::new(meta.namespace.as_deref()?, meta.name.as_deref()?).ok()
-        })
+    type Store = Watched<Whole<ConfigMap>>;
+
+    fn store() -> Store {
+        Watched::new(|object| object.head().service())
     }
 
-    fn names(store: &Watched<ConfigMap>) -> Vec<String> {
+    fn names(store: &Store) -> Vec<String> {
         store
             .all()
             .iter()
-            .map(|object| object.metadata.name.clone().unwrap())
+            .map(|object| object.head().name.to_string())
             .collect()
     }
 
-    fn list(store: &Watched<ConfigMap>, names: &[&str]) {
+    fn version(store: &Store, name: &str) -> u64 {
+        store.get("shop", name).unwrap().head().version
+    }
+
+    fn list(store: &Store, names: &[&str]) {
         store.handle(Event::Init);
         names
             .iter()
@@ -358,7 +407,11 @@ mod tests {
         store.handle(Event::Init);
         store.handle(Event::InitApply(object("c", 1)));
         store.handle(Event::Init);
-        assert_eq!(names(&store), ["a", "b"]);
+        assert_eq!(
+            names(&store),
+            ["a", "b", "c"],
+            "what comes is there at once, and nothing goes"
+        );
         store.handle(Event::InitApply(object("b", 1)));
         store.handle(Event::InitDone);
         assert_eq!(names(&store), ["b"]);
@@ -370,7 +423,7 @@ mod tests {
     async fn a_relist_tells_of_what_changed_and_what_went_only() {
         let (store, dirty) = (store(), Dirty::default());
         list(&store, &["a", "b", "c"]);
-        store.mark_changes(&dirty, |object: &ConfigMap| object.metadata.name.clone());
+        store.mark_changes(&dirty, |object| Some(object.head().name.to_string()));
         store.handle(Event::Init);
         store.handle(Event::InitApply(object("a", 1)));
         store.handle(Event::InitApply(object("b", 2)));
@@ -385,25 +438,49 @@ mod tests {
         list(&store, &["a"]);
         store.written(store.begin_write(), object("a", 5));
         store.handle(Event::Apply(object("a", 3)));
-        assert_eq!(
-            store
-                .get("shop", "a")
-                .unwrap()
-                .metadata
-                .resource_version
-                .as_deref(),
-            Some("5")
-        );
+        assert_eq!(version(&store, "a"), 5);
         store.handle(Event::Apply(object("a", 6)));
+        assert_eq!(version(&store, "a"), 6);
+    }
+
+    #[test]
+    fn a_relist_is_believed_but_not_against_what_came_since_it_began() {
+        let store = store();
+        store.handle(Event::Init);
+        store.handle(Event::InitApply(object("a", 9)));
+        store.handle(Event::InitApply(object("b", 9)));
+        store.handle(Event::InitDone);
+        store.handle(Event::Init);
+        store.written(store.begin_write(), object("b", 12));
+        store.written(store.begin_write(), object("c", 13));
+        store.handle(Event::InitApply(object("a", 4)));
+        store.handle(Event::InitApply(object("b", 11)));
+        store.handle(Event::InitDone);
         assert_eq!(
-            store
-                .get("shop", "a")
-                .unwrap()
-                .metadata
-                .resource_version
-                .as_deref(),
-            Some("6")
+            version(&store, "a"),
+            4,
+            "the cluster may be one of an older backup"
         );
+        assert_eq!(version(&store, "b"), 12);
+        assert_eq!(
+            names(&store),
+            ["a", "b", "c"],
+            "the watch will tell if c is gone again"
+        );
+    }
+
+    #[test]
+    fn a_relist_holds_no_object_twice() {
+        let store = store();
+        list(&store, &["a", "b"]);
+        let before = Arc::downgrade(&store.get("shop", "a").unwrap());
+        store.handle(Event::Init);
+        store.handle(Event::InitApply(object("a", 2)));
+        assert!(
+            before.upgrade().is_none(),
+            "the old state is gone with the new one"
+        );
+        assert_eq!(names(&store), ["a", "b"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use agent::apply::ONLY_IF_ABSENT;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
@@ -10,12 +11,16 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    core::{ApiResource, GroupVersionKind},
 };
 use libtest_mimic::Trial;
 use serde_json::json;
 use shared::{
-    api::{ServiceImport, names::LABEL_SOURCE_CLUSTER},
+    api::{
+        ServiceImport,
+        names::{self, LABEL_SOURCE_CLUSTER},
+    },
     model::{
         Revision, ServiceKey,
         derived_name::derived_service_name,
@@ -43,6 +48,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         real_test(
             "real::apply::what_somebody_changes_is_restored",
             what_somebody_changes_is_restored,
+        ),
+        real_test(
+            "real::apply::an_apply_that_may_only_create_touches_nothing",
+            an_apply_that_may_only_create_touches_nothing,
         ),
     ]
 }
@@ -248,6 +257,56 @@ async fn ips_survive_and_a_restart_writes_nothing(fleet: Arc<Fleet>) -> anyhow::
         ensure!(after.get(object) == Some(version), "{object} was written");
     }
     agent.stop().await?;
+    place.end().await
+}
+
+/// What ADR 0024 rests on, of each kind that the agent creates: absent it is created, and what stands there, a
+/// stranger's or the agent's own, is left as it is.
+async fn an_apply_that_may_only_create_touches_nothing(fleet: Arc<Fleet>) -> anyhow::Result<()> {
+    let place = Place::new(&fleet).await?;
+    let ports = json!([{"name": "http", "port": 80}]);
+    let kinds = [
+        ("v1", "Service", json!({"spec": {"ports": ports}})),
+        (
+            names::MULTICLUSTER_API_VERSION,
+            "ServiceImport",
+            json!({"spec": {"type": "ClusterSetIP", "ports": ports}}),
+        ),
+        (
+            "discovery.k8s.io/v1",
+            "EndpointSlice",
+            json!({"addressType": "IPv4", "ports": ports, "endpoints": []}),
+        ),
+    ];
+    for (api_version, kind, content) in kinds {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(place.client.clone(), &place.key.namespace, &resource);
+        let apply = async |manager: &str, note: &str| {
+            let mut body = content.clone();
+            body["apiVersion"] = json!(api_version);
+            body["kind"] = json!(kind);
+            body["metadata"] = json!({
+                "name": "only", "resourceVersion": ONLY_IF_ABSENT, "annotations": {"note": note},
+            });
+            let params = PatchParams::apply(manager).force();
+            api.patch("only", &params, &Patch::Apply(&body)).await
+        };
+        let created = apply("first", "one")
+            .await
+            .with_context(|| format!("{kind}, absent"))?;
+        for (manager, note) in [("second", "two"), ("first", "two")] {
+            let refused = apply(manager, note).await.err();
+            let code = match &refused {
+                Some(kube::Error::Api(status)) => status.code,
+                _ => 0,
+            };
+            ensure!(code == 409, "{kind}, of {manager}: {refused:?}");
+        }
+        let left = api.get("only").await?;
+        ensure!(left.metadata == created.metadata, "{kind} was written: {left:?}");
+    }
     place.end().await
 }
 

@@ -20,7 +20,7 @@ fn a_new_import_begins_with_its_service_and_ends_with_its_slices() {
     model.settle(&desired);
     assert_eq!(
         words(&model.done),
-        ["service", "import", "import status", "slice"]
+        ["service", "import", "slice", "import status"]
     );
     let import = model.import();
     assert_eq!(import.content.ips, model.derived().cluster_ips);
@@ -165,7 +165,7 @@ fn another_type_takes_slice_labels_service_and_import_away_and_begins_anew() {
     assert_eq!(slice.content.derived, None);
     model.done.clear();
     model.settle(&with_ip);
-    let order = ["delete import", "service", "import", "import status", "slice"];
+    let order = ["delete import", "service", "import", "slice", "import status"];
     assert_eq!(words(&model.done), order);
 }
 
@@ -214,7 +214,7 @@ fn a_failing_service_shows_in_ready_and_existing_slices_stay_current() {
     let plan = plan(&desired, &model.view, &config(), &key());
     assert_eq!(
         words(&plan.actions),
-        ["service", "import", "import status", "slice"]
+        ["service", "import", "slice", "import status"]
     );
     for action in plan.actions {
         if !matches!(action, Action::ApplyDerived { .. }) {

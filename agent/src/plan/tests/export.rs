@@ -65,6 +65,32 @@ fn an_export_is_valid_at_once_and_ready_when_the_hub_has_committed_it() {
 }
 
 #[test]
+fn nothing_is_written_that_the_hub_is_about_to_replace() {
+    let mut model = exporting();
+    model.view.hub_may_answer = true;
+    let unknown = told(&[source(OWN, true)], vec![]);
+    let plan = plan(&unknown, &model.view, &config(), &key());
+    assert!(plan.awaits_hub && plan.is_settled(), "{:?}", words(&plan.actions));
+    model.settle(&judged(status("export-1", 1)));
+    assert_eq!(words(&model.done), ["export status"]);
+    assert_eq!(&*found(&model, ConditionType::Ready).unwrap().reason, "Exported");
+    // its time is over: an export says what is known of it
+    let mut model = exporting();
+    let plan = model.settle(&unknown);
+    assert!(!plan.awaits_hub, "it has been said");
+    assert_eq!(words(&model.done), ["export status"]);
+    // a verdict of our own does not wait for anybody
+    let mut model = exporting();
+    model.view.hub_may_answer = true;
+    model.view.export.as_mut().unwrap().validity = Validity::Invalid {
+        reason: InvalidReason::NoService,
+        message: "no Service cart".into(),
+    };
+    model.settle(&unknown);
+    assert_eq!(words(&model.done), ["export status"]);
+}
+
+#[test]
 fn a_word_about_another_object_of_that_name_does_not_count() {
     let mut model = exporting();
     model.settle(&judged(status("export-0", 1)));

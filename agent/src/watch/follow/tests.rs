@@ -11,6 +11,7 @@ use serde_json::json;
 use shared::api::ServiceExport;
 
 use super::*;
+use crate::watch::KeptExport;
 
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 /// Requests of five minutes: some at first, then one every five to ten seconds.
@@ -39,7 +40,7 @@ async fn lists_and_watches(list: u16, watch: u16) -> (usize, usize) {
         async move { answer }
     });
     let api = Api::<ServiceExport>::all(Client::new(service, "default"));
-    let (store, drain) = (Watched::new(|_| None), CancellationToken::new());
+    let (store, drain) = (Watched::<KeptExport>::new(|_| None), CancellationToken::new());
     let five_minutes = tokio::time::timeout(FIVE_MINUTES, follow(api, &store, &drain));
     assert!(five_minutes.await.is_err(), "it never gives up");
     assert!(!store.is_listed() || list == 200);

@@ -1,7 +1,7 @@
 //! One watch of one kind, by hand: lists, follows, lists again, as a client of the API server does it.
 //! What the store makes of it is the agent's own code. Listings may be cut off, as connections are.
 
-use agent::watch::{Watched, means_not_served, show};
+use agent::watch::{Kept, Watched, means_not_served, show};
 use bytes::Bytes;
 use http::Request;
 use kube::{Resource, runtime::watcher::Event};
@@ -37,14 +37,11 @@ pub(super) struct Follower<K> {
     revision: Option<u64>,
 }
 
-impl<K> Follower<K>
-where
-    K: Resource<DynamicType = ()> + DeserializeOwned + Clone,
-{
+impl<K: Kept> Follower<K> {
     pub(super) fn new(store: Watched<K>) -> Self {
         Self {
             store,
-            path: K::url_path(&(), None),
+            path: K::Object::url_path(&(), None),
             watch: None,
             revision: None,
         }
@@ -121,10 +118,7 @@ where
     }
 }
 
-impl<K> Follow for Follower<K>
-where
-    K: Resource<DynamicType = ()> + DeserializeOwned + Clone,
-{
+impl<K: Kept> Follow for Follower<K> {
     fn turn(&mut self, cluster: &SimCluster, cut: bool) -> Followed {
         let Some(revision) = self.revision else {
             self.watch = None;

@@ -8,9 +8,10 @@ mod definitions;
 mod driver;
 mod exports;
 mod ownership;
+mod requests;
 
 use libtest_mimic::Trial;
-use tributary_e2e::suite::sim_test;
+use tributary_e2e::suite::{plain_test, sim_test};
 
 pub(crate) use driver::{Agent, all_listed, import, port, wishes};
 
@@ -71,6 +72,18 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "apply::own_slices_keep_their_nodes",
             arrival::own_slices_keep_their_nodes,
+        ),
+        sim_test(
+            "apply::an_import_costs_a_request_for_each_object",
+            requests::an_import_costs_a_request_for_each_object,
+        ),
+        plain_test(
+            "apply::an_export_costs_one_write_of_its_status",
+            requests::an_export_costs_one_write_of_its_status,
+        ),
+        sim_test(
+            "apply::a_name_taken_at_the_last_moment_stays_the_strangers",
+            requests::a_name_taken_at_the_last_moment_stays_the_strangers,
         ),
     ]
 }

@@ -56,11 +56,10 @@ const EDGES: &[Edge] = &[
             "agent/src/watch/",
             "agent/src/observe/",
             "agent/src/apply/",
+            "agent/src/convert/",
             "agent/src/lease/",
             "agent/src/agent.rs",
             "agent/src/run.rs",
-            // The interest it sends is read from the watch of namespaces.
-            "agent/src/link/dial.rs",
             // The hub writes ClusterProfiles into its own cluster.
             "hub/src/profile/",
             "hub/src/run.rs",

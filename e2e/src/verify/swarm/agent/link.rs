@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use agent::{
     link::machine::{Reaction, Session},
     plan::Touched,
+    watch::Kept,
 };
 use prost::Message;
 use proto::v1;
@@ -33,10 +34,9 @@ impl Agent {
 
     fn namespaces(&self) -> BTreeSet<Box<str>> {
         let all = self.watches.namespaces.all();
-        let names = all
-            .iter()
-            .filter_map(|namespace| namespace.metadata.name.as_deref());
-        names.map(Into::into).collect()
+        all.iter()
+            .map(|namespace| namespace.head().name.clone())
+            .collect()
     }
 
     /// Opens a session, if there is none and the way is free. Returns the stream.

@@ -11,7 +11,7 @@ use agent::{
     link::machine::{Introduction, Session},
     observe::{Observer, removal},
     outbox::Outbox,
-    watch::{Dirty, Watched, Watches},
+    watch::{Dirty, Watched, Watches, Whole},
 };
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
@@ -34,7 +34,7 @@ pub(super) const AGENT_NAMESPACE: &str = "tributary-agent";
 pub(super) struct Agent {
     cluster: ClusterId,
     watches: Watches,
-    properties: Watched<ClusterProperty>,
+    properties: Watched<Whole<ClusterProperty>>,
     followers: Vec<Box<dyn Follow>>,
     changed: Dirty<ServiceKey>,
     namespaces_changed: Dirty<()>,
@@ -167,7 +167,7 @@ impl Agent {
         }
         let waiting: Vec<ServiceKey> = self.driver.waiting().iter().cloned().collect();
         let Some(service) = waiting.get(draw.index(waiting.len())) else {
-            return false;
+            return self.driver.lose_patience();
         };
         runtime.block_on(self.driver.work(service));
         true

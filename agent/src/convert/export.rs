@@ -1,44 +1,40 @@
 //! ServiceExport → what a plan sees of it, and its conditions as they are applied.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 use shared::{
     api::{
-        ServiceExport,
         convert::{ExportProblem, NamespaceDenyList, export_from},
         names::MULTICLUSTER_API_VERSION,
     },
     model::{ServiceKey, ServicePort},
 };
 
-use super::{
-    condition::{conditions_from, conditions_json},
-    owned::OwnedFields,
+use super::condition::{Transitions, conditions_json};
+use crate::{
+    plan::{InvalidReason, Validity, content::Condition, view::FoundExport},
+    watch::{Kept, KeptExport, KeptService},
 };
-use crate::plan::{InvalidReason, Validity, content::Condition, view::FoundExport};
 
 /// The export, judged together with its Service (absent only when it is known that there is none), and the
 /// Service's ports if it is valid.
 pub(crate) fn judged_export(
-    object: &ServiceExport,
-    service: Option<&Service>,
+    export: &KeptExport,
+    service: Option<&KeptService>,
     deny: &NamespaceDenyList,
 ) -> (FoundExport, Option<Vec<ServicePort>>) {
-    let judged = export_from(object, service, deny);
+    let object = export.exported();
+    let judged = export_from(object, service.map(KeptService::exported), deny);
     let (validity, ports) = match judged {
         Ok(export) => (Validity::Valid, Some(export.ports)),
         Err(problem) => (invalid(&problem), None),
     };
-    let owned = OwnedFields::of_status(object);
-    let status = object.status.as_ref();
-    let conditions = status.map(|status| &status.conditions[..]).unwrap_or_default();
     let found = FoundExport {
-        uid: object.metadata.uid.as_deref().unwrap_or_default().into(),
+        uid: export.head().uid.clone(),
         generation: object.metadata.generation.unwrap_or_default(),
-        deleting: object.metadata.deletion_timestamp.is_some(),
+        deleting: export.head().deleting,
         validity,
-        conditions: conditions_from(&owned, conditions),
+        conditions: export.conditions().to_vec(),
     };
     (found, ports)
 }
@@ -61,11 +57,9 @@ pub(crate) fn export_status_json(
     key: &ServiceKey,
     uid: &str,
     conditions: &[Condition],
-    found: Option<&ServiceExport>,
+    before: Option<&Transitions>,
     now: Timestamp,
 ) -> Value {
-    let found = found.and_then(|found| found.status.as_ref());
-    let before = found.map(|status| &status.conditions[..]).unwrap_or_default();
     json!({
         "apiVersion": MULTICLUSTER_API_VERSION, "kind": "ServiceExport",
         "metadata": {"namespace": &*key.namespace, "name": &*key.name, "uid": uid},

@@ -1,6 +1,7 @@
 //! Conditions ↔ plain values. lastTransitionTime changes only when the status does.
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use shared::api::{
     Condition as KubernetesCondition,
@@ -22,19 +23,51 @@ pub(crate) fn conditions_from(owned: &OwnedFields<'_>, conditions: &[KubernetesC
         .collect()
 }
 
-fn condition_from(condition: &KubernetesCondition) -> Option<Condition> {
+/// Since when conditions have their status, whoever wrote them.
+#[derive(Debug, Default)]
+pub(crate) struct Transitions(Box<[(ConditionType, ConditionStatus, Time)]>);
+
+impl Transitions {
+    /// Of these conditions, as far as they are of the types that the agent writes.
+    pub(crate) fn of(conditions: &[KubernetesCondition]) -> Self {
+        let one = |condition: &KubernetesCondition| {
+            let since = condition.last_transition_time.clone();
+            Some((
+                type_from(&condition.type_)?,
+                status_from(&condition.status),
+                since,
+            ))
+        };
+        Self(conditions.iter().filter_map(one).collect())
+    }
+
+    fn since(&self, kind: ConditionType, status: ConditionStatus) -> Option<&Time> {
+        let same = |(one, its, _): &&(ConditionType, ConditionStatus, Time)| *one == kind && *its == status;
+        self.0.iter().find(same).map(|(_, _, since)| since)
+    }
+}
+
+fn type_from(text: &str) -> Option<ConditionType> {
     let kinds = [
         ConditionType::Valid,
         ConditionType::Ready,
         ConditionType::Conflict,
     ];
+    kinds.into_iter().find(|kind| kind.as_str() == text)
+}
+
+fn status_from(text: &str) -> ConditionStatus {
+    match text {
+        STATUS_TRUE => ConditionStatus::True,
+        STATUS_FALSE => ConditionStatus::False,
+        _ => ConditionStatus::Unknown,
+    }
+}
+
+fn condition_from(condition: &KubernetesCondition) -> Option<Condition> {
     Some(Condition {
-        kind: kinds.into_iter().find(|kind| kind.as_str() == condition.type_)?,
-        status: match condition.status.as_str() {
-            STATUS_TRUE => ConditionStatus::True,
-            STATUS_FALSE => ConditionStatus::False,
-            _ => ConditionStatus::Unknown,
-        },
+        kind: type_from(&condition.type_)?,
+        status: status_from(&condition.status),
         reason: condition.reason.as_str().into(),
         message: condition.message.as_str().into(),
         observed_generation: condition.observed_generation,
@@ -44,18 +77,13 @@ fn condition_from(condition: &KubernetesCondition) -> Option<Condition> {
 /// Conditions as they are applied over those that are there.
 pub(crate) fn conditions_json(
     wanted: &[Condition],
-    found: &[KubernetesCondition],
+    found: Option<&Transitions>,
     now: Timestamp,
 ) -> Vec<Value> {
     let one = |condition: &Condition| {
         let status = status_text(condition.status);
-        let before = found
-            .iter()
-            .find(|found| found.type_ == condition.kind.as_str() && found.status == status);
-        let since = before.map_or_else(
-            || json!(whole_seconds(now)),
-            |found| json!(found.last_transition_time),
-        );
+        let before = found.and_then(|found| found.since(condition.kind, condition.status));
+        let since = before.map_or_else(|| json!(whole_seconds(now)), |since| json!(since));
         let mut json = json!({
             "type": condition.kind.as_str(), "status": status, "reason": &*condition.reason,
             "message": &*condition.message, "lastTransitionTime": since,

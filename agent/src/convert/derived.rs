@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Service, ServicePort as KubernetesPort};
 use serde_json::{Value, json};
 use shared::{
     api::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME},
-    model::{Metadata, ServiceKey, ServicePort},
+    model::{Metadata, Protocol, ServiceKey, ServicePort},
 };
 
 use super::{
@@ -15,32 +15,60 @@ use super::{
     owned::{OwnedFields, found, member},
     protocol_from, protocol_text, sources_from, sources_text,
 };
-use crate::plan::{
-    Found,
-    content::{DerivedContent, FamilyPolicy, Policies},
-    view::FoundDerived,
+use crate::{
+    plan::{
+        Found, Ours,
+        content::{DerivedContent, FamilyPolicy, Policies},
+        view::FoundDerived,
+    },
+    watch::KeptService,
 };
 
-/// The derived Service of `service` as a plan sees it. One that is derived for another service (fifty bits of a
-/// name can collide) is as strange as anybody's.
-pub(crate) fn derived_from(object: Option<&Service>, service: &ServiceKey) -> Found<FoundDerived> {
-    if object.is_some_and(|object| is_of_another(object, service)) {
-        return Found::Stranger;
-    }
-    found(object, |object| {
-        let owned = OwnedFields::of(object);
-        let mut labels = owned.metadata("labels", object.metadata.labels.as_ref());
-        let managed_by = labels.remove(LABEL_MANAGED_BY);
-        let of = labels.remove(LABEL_SERVICE_NAME);
-        let intact = managed_by.is_some() && of.as_deref() == Some(&*service.name) && labels.is_empty();
-        (content_from(object, &owned), intact)
+/// What is read of a derived Service that is the agent's.
+#[derive(Debug)]
+pub(crate) struct Derived {
+    /// The service that our label names.
+    of: Option<Box<str>>,
+    found: Ours<FoundDerived>,
+    /// An apply of ours asked for its IPs.
+    states_ips: bool,
+    /// All of its ports, whoever wrote them.
+    ports: Box<[(Protocol, u16)]>,
+}
+
+/// Reads a derived Service; absent when the object is not the agent's.
+pub(crate) fn derived_of(object: &Service) -> Option<Derived> {
+    let owned = OwnedFields::of(object);
+    let mut labels = owned.metadata("labels", object.metadata.labels.as_ref());
+    let managed_by = labels.remove(LABEL_MANAGED_BY);
+    let of = labels.remove(LABEL_SERVICE_NAME);
+    let intact = managed_by.is_some() && of.is_some() && labels.is_empty();
+    let found = found(object, |object| (content_from(object, &owned), intact));
+    let Found::Ours(found) = found else { return None };
+    let ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    let number = |port: &KubernetesPort| {
+        Some((
+            protocol_from(port.protocol.as_deref())?,
+            u16::try_from(port.port).ok()?,
+        ))
+    };
+    Some(Derived {
+        of,
+        found,
+        states_ips: owned.has(&["spec", "clusterIPs"]),
+        ports: ports.filter_map(number).collect(),
     })
 }
 
-fn is_of_another(object: &Service, service: &ServiceKey) -> bool {
-    let labels = OwnedFields::of(object).metadata("labels", object.metadata.labels.as_ref());
-    let of = labels.get(LABEL_SERVICE_NAME);
-    of.is_some_and(|of| *of != service.name)
+/// The derived Service of `service` as a plan sees it. One that is derived for another service (fifty bits of a
+/// name can collide) is as strange as anybody's.
+pub(crate) fn derived_from(object: Option<&KeptService>, service: &ServiceKey) -> Found<FoundDerived> {
+    let Some(object) = object else {
+        return Found::Absent;
+    };
+    let ours = object.derived();
+    let ours = ours.filter(|derived| derived.of.as_ref().is_none_or(|of| *of == service.name));
+    ours.map_or(Found::Stranger, |derived| Found::Ours(derived.found.clone()))
 }
 
 fn content_from(object: &Service, owned: &OwnedFields<'_>) -> FoundDerived {
@@ -100,7 +128,7 @@ pub(crate) fn derived_json(
     uid: Option<&str>,
     content: &DerivedContent,
     asked: &[IpAddr],
-    found: Option<&Service>,
+    found: Option<&Derived>,
 ) -> Value {
     let ports: Vec<Value> = content.ports.iter().map(port_json).collect();
     let mut spec = json!({"type": "ClusterIP", "ports": ports});
@@ -138,12 +166,9 @@ pub(crate) fn derived_json(
     })
 }
 
-fn stated_ips(found: &Service) -> Vec<IpAddr> {
-    let stated = OwnedFields::of(found).has(&["spec", "clusterIPs"]);
-    let ips = found.spec.as_ref().and_then(|spec| spec.cluster_ips.as_ref());
-    ips.filter(|_| stated)
-        .map(|ips| addresses_from(ips))
-        .unwrap_or_default()
+fn stated_ips(found: &Derived) -> Vec<IpAddr> {
+    let ips = &found.found.content.cluster_ips;
+    if found.states_ips { ips.clone() } else { Vec::new() }
 }
 
 fn port_json(port: &ServicePort) -> Value {
@@ -162,15 +187,16 @@ const SET_ASIDE_PREFIX: &str = "set-aside-";
 
 /// `body` with the ports of `found` that it does not have, under names that collide with none; absent when there
 /// are no such ports.
-pub(crate) fn with_others_set_aside(body: &Value, found: &Service) -> Option<Value> {
-    let ports = found.spec.as_ref()?.ports.as_ref()?;
+pub(crate) fn with_others_set_aside(body: &Value, found: &Derived) -> Option<Value> {
     let mut aside = body.clone();
     let wanted = aside["spec"]["ports"].as_array_mut()?;
     let before = wanted.len();
-    for port in ports.iter().filter(|port| !has_port(body, port)) {
-        let protocol = port.protocol.as_deref().unwrap_or("TCP");
-        let name = format!("{SET_ASIDE_PREFIX}{}-{}", protocol.to_lowercase(), port.port);
-        wanted.push(json!({"name": name, "protocol": protocol, "port": port.port}));
+    for &(protocol, port) in &found.ports {
+        let protocol = protocol_text(protocol);
+        if wanted_port(body, protocol, port.into()).is_none() {
+            let name = format!("{SET_ASIDE_PREFIX}{}-{port}", protocol.to_lowercase());
+            wanted.push(json!({"name": name, "protocol": protocol, "port": port}));
+        }
     }
     (wanted.len() > before).then_some(aside)
 }
@@ -181,7 +207,7 @@ const PORT_FIELDS: [&str; 2] = ["name", "appProtocol"];
 /// A merge patch that leaves of `written` only the ports that `body` has, called as there.
 pub(crate) fn removal_of_others(body: &Value, written: &Service) -> Value {
     let ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
-    let left = ports.filter_map(|port| Some(as_in_body(wanted_port(body, port)?, port)));
+    let left = ports.filter_map(|port| Some(as_in_body(wanted_like(body, port)?, port)));
     let metadata = &written.metadata;
     json!({
         "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
@@ -192,7 +218,7 @@ pub(crate) fn removal_of_others(body: &Value, written: &Service) -> Value {
 /// Whether a port of ours in `written` has what `body` does not say: an apply leaves fields of others in place.
 pub(crate) fn has_fields_of_others(body: &Value, written: &Service) -> bool {
     let ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
-    let mut wanted = ports.filter_map(|port| Some((wanted_port(body, port)?, json!(port))));
+    let mut wanted = ports.filter_map(|port| Some((wanted_like(body, port)?, json!(port))));
     wanted.any(|(wanted, port)| PORT_FIELDS.iter().any(|field| wanted[*field] != port[*field]))
 }
 
@@ -204,21 +230,21 @@ fn as_in_body(wanted: &Value, port: &KubernetesPort) -> Value {
     port
 }
 
-fn has_port(body: &Value, port: &KubernetesPort) -> bool {
-    wanted_port(body, port).is_some()
+fn wanted_like<'a>(body: &'a Value, port: &KubernetesPort) -> Option<&'a Value> {
+    wanted_port(body, port.protocol.as_deref().unwrap_or("TCP"), port.port)
 }
 
-fn wanted_port<'a>(body: &'a Value, port: &KubernetesPort) -> Option<&'a Value> {
-    let protocol = port.protocol.as_deref().unwrap_or("TCP");
+fn wanted_port<'a>(body: &'a Value, protocol: &str, port: i32) -> Option<&'a Value> {
     let ports = body["spec"]["ports"].as_array()?;
     ports
         .iter()
-        .find(|one| one["port"] == port.port && one["protocol"] == protocol)
+        .find(|one| one["port"] == port && one["protocol"] == protocol)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::Kept;
 
     fn service(label: &str) -> Service {
         let fields = json!({"f:metadata": {"f:labels": {
@@ -235,20 +261,25 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
+    fn kept(object: &Service) -> KeptService {
+        KeptService::keep(object.clone())
+    }
+
     #[test]
     fn a_service_derived_for_another_is_a_strangers() {
         let cart = ServiceKey::new("shop", "cart").unwrap();
-        assert!(derived_from(Some(&service("cart")), &cart).ours().is_some());
-        assert_eq!(derived_from(Some(&service("till")), &cart), Found::Stranger);
+        let found = |label| derived_from(Some(&kept(&service(label))), &cart);
+        assert!(found("cart").ours().is_some());
+        assert_eq!(found("till"), Found::Stranger);
     }
 
     #[test]
     fn ips_that_were_not_asked_for_are_not_stated() {
         let cart = ServiceKey::new("shop", "cart").unwrap();
-        let object = service("cart");
+        let object = kept(&service("cart"));
         let found = derived_from(Some(&object), &cart);
         let content = &found.ours().unwrap().content.content;
-        let json = derived_json(&cart, "derived-x", Some("u"), content, &[], Some(&object));
+        let json = derived_json(&cart, "derived-x", Some("u"), content, &[], object.derived());
         assert!(json["spec"]["clusterIP"].is_null());
         let asked = ["10.0.0.1".parse().unwrap()];
         let json = derived_json(&cart, "derived-x", None, content, &asked, None);
@@ -258,13 +289,16 @@ mod tests {
     #[test]
     fn ports_of_others_are_set_aside_and_then_removed() {
         let body = json!({"spec": {"ports": [{"name": "http", "protocol": "TCP", "port": 80}]}});
-        let service = |ports: Value| -> Service {
-            let metadata = json!({"uid": "u", "resourceVersion": "7"});
-            serde_json::from_value(json!({"metadata": metadata, "spec": {"ports": ports}})).unwrap()
+        let with_ports = |ports: Value| -> Service {
+            let mut object = service("cart");
+            object.metadata.resource_version = Some("7".into());
+            object.spec.as_mut().unwrap().ports = serde_json::from_value(ports).unwrap();
+            object
         };
+        let set_aside = |object: &Service| with_others_set_aside(&body, &derived_of(object).unwrap());
         let found =
-            service(json!([{"name": "http", "port": 81}, {"name": "dns", "protocol": "UDP", "port": 80}]));
-        let aside = with_others_set_aside(&body, &found).unwrap();
+            with_ports(json!([{"name": "http", "port": 81}, {"name": "dns", "protocol": "UDP", "port": 80}]));
+        let aside = set_aside(&found).unwrap();
         let wanted = json!([
             {"name": "http", "protocol": "TCP", "port": 80},
             {"name": "set-aside-tcp-81", "protocol": "TCP", "port": 81},
@@ -273,12 +307,13 @@ mod tests {
         assert_eq!(aside["spec"]["ports"], wanted);
         let mut both = wanted;
         both[0]["targetPort"] = json!(80); // as the API server fills it in
-        let removal = removal_of_others(&body, &service(both.clone()));
+        let removal = removal_of_others(&body, &with_ports(both.clone()));
         let kept = json!([both[0]]);
         assert_eq!(removal["spec"]["ports"], kept);
         assert_eq!(removal["metadata"], json!({"uid": "u", "resourceVersion": "7"}));
-        assert_eq!(with_others_set_aside(&body, &service(kept)), None);
+        assert_eq!(set_aside(&with_ports(kept)), None);
     }
+
     #[test]
     fn a_name_that_somebody_gave_to_an_unnamed_port_is_seen_and_removed() {
         let cart = ServiceKey::new("shop", "cart").unwrap();
@@ -288,7 +323,7 @@ mod tests {
         fields.0["f:spec"] = json!({"f:ports": {r#"k:{"port":80,"protocol":"TCP"}"#: {"f:port": {}}}});
         let port = json!([{"name": "web", "protocol": "TCP", "port": 80, "targetPort": 80}]);
         object.spec.as_mut().unwrap().ports = serde_json::from_value(port).unwrap();
-        let found = derived_from(Some(&object), &cart);
+        let found = derived_from(Some(&kept(&object)), &cart);
         let ports = &found.ours().unwrap().content.content.ports;
         assert_eq!(&*ports.first().unwrap().name, "web");
         let unnamed = json!({"spec": {"ports": [{"protocol": "TCP", "port": 80}]}});

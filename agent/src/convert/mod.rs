@@ -1,12 +1,12 @@
 //! Kubernetes objects ↔ the plain values of a plan. Only here do the two meet.
 //! Reading shows only fields that the agent owns; writing states all of them, and nothing else.
 
-pub(super) mod condition;
-pub(super) mod derived;
-pub(super) mod export;
-pub(super) mod import;
-pub(super) mod owned;
-pub(super) mod slice;
+pub(crate) mod condition;
+pub(crate) mod derived;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod owned;
+pub(crate) mod slice;
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -56,7 +56,7 @@ pub(super) fn sources_text(sources: &BTreeSet<ClusterId>) -> Box<str> {
     names.join(",").into()
 }
 
-pub(super) fn sources_from(text: Option<&str>) -> BTreeSet<ClusterId> {
+pub(crate) fn sources_from(text: Option<&str>) -> BTreeSet<ClusterId> {
     let names = text.into_iter().flat_map(|text| text.split(','));
     names.filter_map(|name| ClusterId::new(name).ok()).collect()
 }
@@ -87,17 +87,22 @@ pub(super) fn family_text(family: IpFamily) -> &'static str {
 
 pub(super) fn families_from(families: Option<&[String]>) -> Vec<IpFamily> {
     let families = families.unwrap_or_default().iter();
-    families
-        .filter_map(|text| match text.as_str() {
-            "IPv4" => Some(IpFamily::V4),
-            "IPv6" => Some(IpFamily::V6),
-            _ => None,
-        })
-        .collect()
+    exactly(families.filter_map(|text| match text.as_str() {
+        "IPv4" => Some(IpFamily::V4),
+        "IPv6" => Some(IpFamily::V6),
+        _ => None,
+    }))
 }
 
 pub(super) fn addresses_from(addresses: &[String]) -> Vec<IpAddr> {
-    addresses.iter().filter_map(|text| text.parse().ok()).collect()
+    exactly(addresses.iter().filter_map(|text| text.parse().ok()))
+}
+
+/// A list without room to spare: it is kept as long as its object is, and there are thousands.
+pub(super) fn exactly<T>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut list: Vec<T> = items.collect();
+    list.shrink_to_fit();
+    list
 }
 
 pub(super) fn affinity_from(text: Option<&str>) -> Option<SessionAffinity> {

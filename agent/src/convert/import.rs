@@ -14,8 +14,8 @@ use shared::{
 
 use super::{
     ANNOTATION_SOURCE_CLUSTERS, add_policies, addresses_from, affinity_from, boxed,
-    condition::{conditions_from, conditions_json},
-    families_from, family_text, metadata_json,
+    condition::{Transitions, conditions_from, conditions_json},
+    exactly, families_from, family_text, metadata_json,
     owned::{OwnedFields, found, member_of},
     protocol_from, protocol_text, revision_text, sources_from, sources_text,
 };
@@ -25,8 +25,8 @@ use crate::plan::{
     view::FoundImport,
 };
 
-/// The import as a plan sees it.
-pub(crate) fn import_from(object: Option<&ServiceImport>) -> Found<FoundImport> {
+/// An import that stands there, as a plan sees it.
+pub(crate) fn import_of(object: &ServiceImport) -> Found<FoundImport> {
     found(object, |object| {
         let (content, intact) = content_from(object);
         let status = status_from(object);
@@ -63,7 +63,7 @@ fn content_from(object: &ServiceImport) -> (ImportContent, bool) {
     };
     let content = ImportContent {
         service_type: has("type").then_some(service_type),
-        ports: when(has("ports"), || spec.ports.iter().filter_map(port_from).collect()),
+        ports: when(has("ports"), || exactly(spec.ports.iter().filter_map(port_from))),
         ips: when(has("ips"), || addresses_from(&spec.ips)),
         ip_families: when(has("ipFamilies"), || families_from(Some(&spec.ip_families))),
         policies,
@@ -173,11 +173,9 @@ pub(crate) fn import_status_json(
     key: &ServiceKey,
     uid: Option<&str>,
     status: &ImportStatus,
-    found: Option<&ServiceImport>,
+    before: Option<&Transitions>,
     now: Timestamp,
 ) -> Value {
-    let found = found.and_then(|found| found.status.as_ref());
-    let before = found.map(|status| &status.conditions[..]).unwrap_or_default();
     let clusters: Vec<Value> = status
         .clusters
         .iter()

@@ -3,18 +3,15 @@
 use k8s_openapi::api::discovery::v1::{Endpoint as KubernetesEndpoint, EndpointSlice};
 use serde_json::{Map, Value, json};
 use shared::{
-    api::{
-        convert::{SliceProblem, slice_from},
-        names::{
-            ANNOTATION_REVISION, ENDPOINT_SLICE_MANAGER, LABEL_ENDPOINT_SLICE_MANAGED_BY,
-            LABEL_KUBERNETES_SERVICE_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER,
-        },
+    api::names::{
+        ANNOTATION_REVISION, ENDPOINT_SLICE_MANAGER, LABEL_ENDPOINT_SLICE_MANAGED_BY,
+        LABEL_KUBERNETES_SERVICE_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER,
     },
-    model::{ClusterId, Endpoint, EndpointPort, IpFamily, Metadata, Revision, ServiceKey},
+    model::{ClusterId, Endpoint, EndpointPort, EndpointSlice as LocalSlice, IpFamily, Metadata, Revision},
 };
 
 use super::{
-    boxed, family_text, metadata_json,
+    boxed, exactly, family_text, metadata_json,
     owned::{OwnedFields, found},
     protocol_from, protocol_text, revision_text,
 };
@@ -24,8 +21,8 @@ use crate::plan::{
     view::OwnSlice,
 };
 
-/// An imported slice as a plan sees it.
-pub(crate) fn imported_from(object: Option<&EndpointSlice>) -> Found<SliceContent> {
+/// A slice that stands there, as a plan sees it.
+pub(crate) fn content_of(object: &EndpointSlice) -> Found<SliceContent> {
     found(object, |object| {
         let owned = OwnedFields::of(object);
         let mut labels = owned.metadata("labels", object.metadata.labels.as_ref());
@@ -47,7 +44,7 @@ pub(crate) fn imported_from(object: Option<&EndpointSlice>) -> Found<SliceConten
                 "IPv6" => Some(IpFamily::V6),
                 _ => None,
             },
-            ports: ports.filter_map(port_from).collect(),
+            ports: exactly(ports.filter_map(port_from)),
             endpoints: endpoints.map(endpoint_from).collect(),
         };
         (content, intact)
@@ -85,31 +82,47 @@ fn endpoint_from(endpoint: &KubernetesEndpoint) -> SliceEndpoint {
     }
 }
 
-fn target_ref_from(endpoint: &KubernetesEndpoint) -> Option<TargetRef> {
-    endpoint.target_ref.as_ref().map(|target| TargetRef {
+fn target_ref_from(endpoint: &KubernetesEndpoint) -> Option<Box<TargetRef>> {
+    let target = endpoint.target_ref.as_ref()?;
+    Some(Box::new(TargetRef {
         kind: boxed(&target.kind),
         namespace: boxed(&target.namespace),
         name: boxed(&target.name),
         uid: boxed(&target.uid),
-    })
+    }))
+}
+
+/// Where an endpoint runs: what only its own cluster is told.
+#[derive(Debug)]
+pub(crate) struct Place {
+    node_name: Option<Box<str>>,
+    target_ref: Option<Box<TargetRef>>,
+}
+
+/// Where the endpoints of a slice run, in their order.
+pub(crate) fn places_of(object: &EndpointSlice) -> Box<[Place]> {
+    let place = |endpoint: &KubernetesEndpoint| Place {
+        node_name: boxed(&endpoint.node_name),
+        target_ref: target_ref_from(endpoint),
+    };
+    object.endpoints.iter().map(place).collect()
 }
 
 /// A slice of the local Service, with node names and target references.
-pub(crate) fn own_from(object: &EndpointSlice, service: &ServiceKey) -> Result<OwnSlice, SliceProblem> {
-    let slice = slice_from(object, service)?;
-    let endpoints = slice.endpoints.iter().zip(&object.endpoints);
-    let endpoints = endpoints.map(|(endpoint, full)| SliceEndpoint {
+pub(crate) fn own_from(slice: &LocalSlice, places: &[Place]) -> OwnSlice {
+    let endpoints = slice.endpoints.iter().zip(places);
+    let endpoints = endpoints.map(|(endpoint, place)| SliceEndpoint {
         endpoint: endpoint.clone(),
-        node_name: boxed(&full.node_name),
-        target_ref: target_ref_from(full),
+        node_name: place.node_name.clone(),
+        target_ref: place.target_ref.clone(),
         for_zones: Vec::new(),
     });
-    Ok(OwnSlice {
+    OwnSlice {
         name: slice.key.name.clone(),
         address_type: slice.address_type,
         ports: slice.ports.clone(),
         endpoints: endpoints.collect(),
-    })
+    }
 }
 
 /// The slice as it is applied.

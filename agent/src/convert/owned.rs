@@ -83,20 +83,8 @@ pub(crate) fn is_ours<K: Resource>(object: &K) -> bool {
             .any(|entry| entry.manager.as_deref() == Some(AGENT_MANAGER))
 }
 
-/// Whether anybody else wrote fields of the object.
-pub(crate) fn has_other_managers<K: Resource>(object: &K) -> bool {
-    let managers = object.meta().managed_fields.iter().flatten();
-    managers
-        .filter(|entry| entry.manager.as_deref() != Some(AGENT_MANAGER))
-        .count()
-        > 0
-}
-
-/// What stands there: `read` gives the content and whether all constant fields are intact.
-pub(crate) fn found<K: Resource, T>(object: Option<&K>, read: impl FnOnce(&K) -> (T, bool)) -> Found<T> {
-    let Some(object) = object else {
-        return Found::Absent;
-    };
+/// What an object is that stands there: `read` gives the content and whether all constant fields are intact.
+pub(crate) fn found<K: Resource, T>(object: &K, read: impl FnOnce(&K) -> (T, bool)) -> Found<T> {
     if !is_ours(object) {
         return Found::Stranger;
     }

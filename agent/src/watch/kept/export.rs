@@ -1,0 +1,75 @@
+//! A ServiceExport as facts and the plan read it.
+
+use kube::api::ObjectMeta;
+use shared::api::ServiceExport;
+
+use super::{Head, Kept};
+use crate::{
+    convert::{
+        condition::{Transitions, conditions_from},
+        owned::OwnedFields,
+    },
+    plan::content::Condition,
+};
+
+/// What is kept of a ServiceExport.
+#[derive(Debug)]
+pub struct KeptExport {
+    head: Head,
+    exported: Box<ServiceExport>,
+    conditions: Vec<Condition>,
+    transitions: Transitions,
+}
+
+impl Kept for KeptExport {
+    type Object = ServiceExport;
+
+    fn keep(object: ServiceExport) -> Self {
+        let status = object.status.as_ref();
+        let conditions = status.map(|status| &status.conditions[..]).unwrap_or_default();
+        Self {
+            head: Head::of(&object.metadata),
+            conditions: conditions_from(&OwnedFields::of_status(&object), conditions),
+            transitions: Transitions::of(conditions),
+            exported: Box::new(stripped(object)),
+        }
+    }
+
+    fn head(&self) -> &Head {
+        &self.head
+    }
+}
+
+impl KeptExport {
+    /// What a fact is made from: all but the status and what others noted on the object.
+    pub fn exported(&self) -> &ServiceExport {
+        &self.exported
+    }
+
+    /// The conditions that are the agent's.
+    pub fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    /// Since when its conditions have their status.
+    pub(crate) fn transitions(&self) -> &Transitions {
+        &self.transitions
+    }
+}
+
+fn stripped(export: ServiceExport) -> ServiceExport {
+    let meta = export.metadata;
+    ServiceExport {
+        metadata: ObjectMeta {
+            namespace: meta.namespace,
+            name: meta.name,
+            uid: meta.uid,
+            generation: meta.generation,
+            creation_timestamp: meta.creation_timestamp,
+            deletion_timestamp: meta.deletion_timestamp,
+            ..ObjectMeta::default()
+        },
+        spec: export.spec,
+        status: None,
+    }
+}
