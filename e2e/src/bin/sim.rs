@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use tributary_e2e::{
-    verify::planted,
+    verify::{mutants, planted},
     verify::swarm::{
         histogram::WHOLE_SWARM,
         run::{Broken, play_caught, swarm},
@@ -80,8 +80,10 @@ enum Command {
         #[arg(long)]
         trace: bool,
     },
-    /// Plants bugs in a copy of the product and requires that the swarm or a test turns red.
+    /// Plants bugs in a copy of the product and requires that the rings of tests turn red that should.
     Planted(planted::args::Arguments),
+    /// Changes the pure rooms one place at a time and says which changes no unit test sees.
+    Mutants(mutants::args::Arguments),
     /// Finds a short script that breaks the same law as a seed, and prints it for `replay`.
     Shrink {
         /// The seed.
@@ -92,7 +94,7 @@ enum Command {
 
 fn main() -> anyhow::Result<ExitCode> {
     let Args { size, command } = Args::parse();
-    if !matches!(command, Command::Planted(_)) {
+    if !matches!(command, Command::Planted(_) | Command::Mutants(_)) {
         // A panic in a world is a failure of that world, and is reported as one.
         std::panic::set_hook(Box::new(|_| {}));
     }
@@ -108,6 +110,7 @@ fn main() -> anyhow::Result<ExitCode> {
             play_one(&script, size, trace)
         }
         Command::Planted(arguments) => planted::run(&arguments)?,
+        Command::Mutants(arguments) => mutants::run(&arguments).map(|()| true)?,
         Command::Shrink { seed } => shrink_one(size, seed)?,
     };
     Ok(if passed {

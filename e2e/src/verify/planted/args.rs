@@ -3,22 +3,38 @@
 
 use clap::Args;
 
-/// Plants bugs in a copy of the product and requires that the swarm or a test turns red.
+/// Plants bugs in a copy of the product and requires that the tests and worlds turn red that should.
 ///
-/// Each bug is a file in e2e/planted: a text of the product, found exactly once, and what stands in its place. The
-/// tracked files are copied below target/planted; one bug after the other is put into the copy, built, and tried: first by the tests that it names, then by the swarm.
-/// A bug that nothing catches, that does not apply any more or that does not build fails the run, by name.
+/// Each bug is a file in e2e/planted: a text of the product, found exactly once, what stands in its place, and which
+/// rings of tests see it. The tracked files are copied below target/variants and built once with all bugs in them, each
+/// as a copy of its function that an environment variable chooses; a bug that does not fit into that build has one of
+/// its own. Then each bug is shown to the tests that it names, to the swarm and to the simulated network.
+///
+/// A bug that nothing sees, that a ring does not see which should, that does not apply any more or that does not build
+/// fails the run, by name. Results are written down in target/variants/planted.jsonl as they come.
 ///
 /// The last line is the verdict.
 #[derive(Debug, Clone, Args)]
 pub struct Arguments {
-    /// Only these bugs (all of them if none is given)
-    #[arg(value_name = "NAME")]
+    /// Only this bug (may be given several times; all bugs if it is not given)
+    #[arg(long = "only", value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Runs tests only, and does not play the swarm
+    /// Runs tests only: no swarm, no simulated network
     #[arg(long)]
     pub tests_only: bool,
+
+    /// How many small worlds the swarm plays against each bug; it stops at the first that breaks a law
+    #[arg(long, default_value_t = 2_000)]
+    pub worlds: u64,
+
+    /// How many seeds of the simulated network are played against each bug; 0: none
+    #[arg(long, default_value_t = 8)]
+    pub netsim: u64,
+
+    /// Goes on where a run of the same sources and the same question was interrupted
+    #[arg(long)]
+    pub resume: bool,
 
     /// Says which bugs there are, and plants none
     #[arg(long)]

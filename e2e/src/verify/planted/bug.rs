@@ -1,16 +1,22 @@
-//! Owns: planted bugs as they stand in `e2e/planted`, one file each, and how one gets into the text of the product.
+//! Owns: planted bugs as they stand in `e2e/planted`, one file each, and what each changes in the product.
 //! Never: builds or runs anything.
 //!
 //! A bug replaces whole lines. They are compared without their indentation, and must be found exactly once: when
 //! the product moves on, the bug fails by name until somebody moves it along.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use serde::Deserialize;
+
+use super::{
+    super::variants::{build::TestTarget, edit},
+    ring::Ring,
+};
 
 /// Where the bugs are, from the root of the workspace.
 const DIRECTORY: &str = "e2e/planted";
@@ -24,7 +30,10 @@ pub(super) struct Bug {
     pub(super) name: String,
     /// What is wrong with it, in a sentence.
     pub(super) what: String,
-    /// What may catch it.
+    /// The rings of tests that see it.
+    #[serde(default)]
+    pub(super) seen_by: BTreeSet<Ring>,
+    /// The tests of its own room, which may see it.
     pub(super) tests: Tests,
     /// What is replaced.
     edits: Vec<Edit>,
@@ -34,12 +43,21 @@ pub(super) struct Bug {
 #[derive(Debug, Clone, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tests {
-    /// The crate.
-    pub(super) package: String,
+    package: String,
     /// The integration test's target; absent: the tests in the library.
-    pub(super) target: Option<String>,
+    target: Option<String>,
     /// Those whose path has this in it.
     pub(super) filter: String,
+}
+
+impl Tests {
+    /// The program that they are in.
+    pub(super) fn program(&self) -> TestTarget {
+        TestTarget {
+            package: self.package.clone(),
+            target: self.target.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -75,109 +93,41 @@ fn read(path: &Path) -> anyhow::Result<Bug> {
 }
 
 impl Bug {
-    /// Puts it into the files below `root`. An error says which text is not there, and then nothing was changed.
-    pub(super) fn plant(&self, root: &Path) -> Result<(), String> {
-        self.planted(root)
-            .and_then(|files| {
-                for (path, text) in files {
-                    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-                }
-                Ok(())
-            })
-            .map_err(|error| format!("{error:#}"))
-    }
-
-    /// The files that it changes, as they are with it.
-    fn planted(&self, root: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
-        let mut files: Vec<(PathBuf, String)> = Vec::new();
-        for edit in &self.edits {
-            let path = root.join(&edit.file);
-            let known = files.iter().position(|(known, _)| *known == path);
-            let text = match known {
-                Some(at) => files.swap_remove(at).1,
-                None => fs::read_to_string(&path)
-                    .with_context(|| format!("cannot read {}", edit.file.display()))?,
-            };
-            let text = replaced(&text, &edit.find, &edit.replace)
-                .map_err(|why| anyhow!("{}: {why}:\n{}", edit.file.display(), edit.find))?;
-            files.push((path, text));
+    /// What it changes in the files below `root`. An error says which text is not there.
+    pub(super) fn edits(&self, root: &Path) -> anyhow::Result<Vec<(PathBuf, edit::Edit)>> {
+        let mut edits = Vec::new();
+        for Edit { file, find, replace } in &self.edits {
+            let text = fs::read_to_string(root.join(file))
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            let edit = edit::Edit::of_lines(&text, find, replace)
+                .map_err(|why| anyhow!("{}: {why}:\n{find}", file.display()))?;
+            ensure!(
+                text[edit.range.clone()] != edit.replacement,
+                "{}: it changes nothing",
+                file.display()
+            );
+            edits.push((file.clone(), edit));
         }
-        Ok(files)
+        Ok(edits)
     }
-}
-
-/// `text` with the lines of `find`, which must stand there exactly once, replaced.
-fn replaced(text: &str, find: &str, replace: &str) -> Result<String, String> {
-    let lines: Vec<&str> = text.lines().collect();
-    let wanted: Vec<&str> = find.lines().map(str::trim).collect();
-    if wanted.is_empty() {
-        return Err("there is nothing to look for".to_owned());
-    }
-    let same = |lines: &[&str]| lines.iter().map(|line| line.trim()).eq(wanted.iter().copied());
-    let mut places = lines
-        .windows(wanted.len())
-        .enumerate()
-        .filter(|(_, lines)| same(lines))
-        .map(|(at, _)| at);
-    let at = places
-        .next()
-        .ok_or("this text is not there any more; move the planted bug along with the product")?;
-    if places.next().is_some() {
-        return Err("this text is there more than once; make it longer".to_owned());
-    }
-    let (before, from) = lines.split_at(at);
-    let all = before
-        .iter()
-        .copied()
-        .chain(replace.lines())
-        .chain(from[wanted.len()..].iter().copied());
-    Ok(all.flat_map(|line| [line, "\n"]).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::super::variants::workspace, *};
 
     /// The fewest bugs that have to be planted.
     const BUGS_MIN: usize = 16;
 
     #[test]
     fn every_planted_bug_still_applies() {
-        let root = super::super::workspace();
+        let root = workspace();
         let bugs = all(&root).unwrap();
         assert!(bugs.len() >= BUGS_MIN, "only {} bugs are planted", bugs.len());
         let failures: Vec<String> = bugs
             .iter()
-            .filter_map(|bug| {
-                let files = match bug.planted(&root) {
-                    Ok(files) => files,
-                    Err(why) => return Some(format!("{}: {why:#}", bug.name)),
-                };
-                let changes = files
-                    .iter()
-                    .all(|(path, text)| fs::read_to_string(path).unwrap() != *text);
-                (!changes).then(|| format!("{}: it changes nothing", bug.name))
-            })
+            .filter_map(|bug| bug.edits(&root).err().map(|why| format!("{}: {why:#}", bug.name)))
             .collect();
         assert!(failures.is_empty(), "{}", failures.join("\n"));
-    }
-
-    #[test]
-    fn lines_are_found_without_their_indentation_and_only_once() {
-        let text = "fn f() {\n    one();\n    two();\n}\n";
-        let with = replaced(text, "one();\ntwo();\n", "three();\n").unwrap();
-        assert_eq!(with, "fn f() {\nthree();\n}\n");
-        assert_eq!(replaced(text, "two();", "").unwrap(), "fn f() {\n    one();\n}\n");
-        assert!(
-            replaced(text, "two();\none();", "")
-                .unwrap_err()
-                .contains("not there")
-        );
-        assert!(
-            replaced("a\nb\n a\n", "a", "")
-                .unwrap_err()
-                .contains("more than once")
-        );
-        assert!(replaced(text, "", "x").is_err());
     }
 }

@@ -1,202 +1,167 @@
-//! Owns: building the copy and running what may catch the bug in it.
-//! Never: changes the copy.
+//! Owns: showing a bug to the rings of tests, and reading off what they saw.
+//! Never: builds; decides whether that is enough.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    process::{Output, Stdio},
-    time::Duration,
-};
+use std::{collections::BTreeSet, process::Output, time::Duration};
 
 use anyhow::{Context, bail, ensure};
-use tokio::{process::Command, time::timeout};
 
 use super::{
+    super::variants::{
+        Number, UNCHANGED,
+        build::Built,
+        program::{Ended, Selection, output},
+    },
     bug::{Bug, Tests},
-    copy::Copy,
+    ring::{Ring, Sight, Sights},
 };
 
-/// The longest build; the first one builds every dependency.
-const BUILD_TIME_MAX: Duration = Duration::from_secs(30 * 60);
 /// The longest run of tests.
 const TEST_TIME_MAX: Duration = Duration::from_secs(5 * 60);
+/// The longest that worlds are played.
+const PLAY_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 /// Most failed tests that are named.
 const NAMED_TESTS_MAX: usize = 2;
-/// Most lines of a compiler that are repeated.
-const ERROR_LINES_MAX: usize = 20;
 
-/// What became of a bug.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// These tests failed.
-    Failed(Vec<String>),
-    /// The tests did not come to an end.
-    Hung,
-    /// The tests ended the process: a panic in a thread of their own, an abort.
-    Died(String),
-    /// Nothing noticed it.
-    Survived,
-    /// Its text is not in the product any more.
-    DoesNotApply(String),
-    /// The product does not build with it.
-    DoesNotBuild(String),
+/// How much is played against each bug; nothing: that ring is not asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Depth {
+    /// Small worlds.
+    pub(super) worlds: u64,
+    /// Seeds of the simulated network.
+    pub(super) netsim: u64,
 }
 
-impl Verdict {
-    /// Whether the product was built with the bug.
-    pub(super) fn was_built(&self) -> bool {
-        !matches!(self, Self::DoesNotApply(_) | Self::DoesNotBuild(_))
-    }
-
-    /// Whether the bug was seen.
-    pub(super) fn is_caught(&self) -> bool {
-        matches!(self, Self::Failed(_) | Self::Hung | Self::Died(_))
-    }
-
-    /// In words.
-    pub(super) fn words(&self) -> String {
-        match self {
-            Self::Failed(tests) => {
-                let named = tests.iter().take(NAMED_TESTS_MAX).map(String::as_str);
-                let named = named.collect::<Vec<_>>().join(", ");
-                match tests.len().saturating_sub(NAMED_TESTS_MAX) {
-                    0 => named,
-                    more => format!("{named} and {more} more"),
-                }
-            }
-            Self::Hung => format!("the tests did not end within {} s", TEST_TIME_MAX.as_secs()),
-            Self::Died(how) => format!("the tests died: {how}"),
-            Self::Survived => "SURVIVED".to_owned(),
-            Self::DoesNotApply(why) => format!("DOES NOT APPLY: {why}"),
-            Self::DoesNotBuild(why) => format!("DOES NOT BUILD: {why}"),
-        }
+impl Depth {
+    /// The rings that are asked.
+    pub(super) fn rings(self) -> impl Iterator<Item = Ring> {
+        let played = [(Ring::Swarm, self.worlds), (Ring::Netsim, self.netsim)];
+        let played = played.into_iter().filter(|(_, much)| *much > 0);
+        [Ring::Tests].into_iter().chain(played.map(|(ring, _)| ring))
     }
 }
 
-/// Builds and runs in one copy.
+/// Shows what was built to the rings.
 pub(super) struct Judge<'a> {
-    copy: &'a Copy,
+    built: &'a Built,
+    depth: Depth,
 }
 
 impl<'a> Judge<'a> {
-    /// A judge over a copy.
-    pub(super) fn new(copy: &'a Copy) -> Self {
-        Self { copy }
+    /// A judge of a build.
+    pub(super) fn new(built: &'a Built, depth: Depth) -> Self {
+        Self { built, depth }
     }
 
-    /// Requires that everything that may catch one of these bugs passes in the copy as it is.
-    pub(super) async fn is_green(&self, bugs: &[Bug]) -> anyhow::Result<()> {
+    /// Requires that every ring sees nothing in the product as it is.
+    pub(super) async fn is_green(&self, bugs: &[&Bug]) -> anyhow::Result<()> {
         let tests: BTreeSet<&Tests> = bugs.iter().map(|bug| &bug.tests).collect();
         for tests in tests {
-            let program = match self.build(tests).await? {
-                Ok(program) => program,
-                Err(errors) => bail!("{} does not build:\n{errors}", tests.package),
+            let program = self.built.tests.get(&tests.program()).context("it was built")?;
+            let selection = Selection {
+                filter: &tests.filter,
+                ..Selection::default()
             };
             ensure!(
-                self.has_tests(&program, tests).await?,
-                "{} has no test whose path contains {:?}: correct the planted bugs that name it",
-                tests.package,
-                tests.filter
+                program.has(&selection).await?,
+                "there is none of the tests that planted bugs name: {tests:?}"
             );
-            let verdict = self.run(&program, tests).await?;
-            ensure!(
-                verdict == Verdict::Survived,
-                "{}: {}",
-                tests.package,
-                verdict.words()
-            );
+            let sight = self.tests(tests, UNCHANGED).await?;
+            ensure!(!sight.is_seen(), "{tests:?}: {}", sight.words());
+        }
+        for ring in self.depth.rings().filter(|ring| *ring != Ring::Tests) {
+            let sight = self.play(ring, UNCHANGED).await?;
+            ensure!(!sight.is_seen(), "{}: {}", ring.name(), sight.words());
         }
         Ok(())
     }
 
-    /// Builds the copy with a bug, and runs what may catch it.
-    pub(super) async fn judge(&self, bug: &Bug) -> anyhow::Result<Verdict> {
-        match self.build(&bug.tests).await? {
-            Ok(program) => self.run(&program, &bug.tests).await,
-            Err(errors) => Ok(Verdict::DoesNotBuild(errors)),
+    /// What each ring sees of a bug.
+    pub(super) async fn show(&self, bug: &Bug, number: Number) -> anyhow::Result<Sights> {
+        let mut sights = Sights::new();
+        for ring in self.depth.rings() {
+            let sight = match ring {
+                Ring::Tests => self.tests(&bug.tests, number).await?,
+                Ring::Swarm | Ring::Netsim => self.play(ring, number).await?,
+            };
+            sights.insert(ring, sight);
         }
+        Ok(sights)
     }
 
-    /// The program of the tests; else what the compiler says.
-    async fn build(&self, tests: &Tests) -> anyhow::Result<Result<PathBuf, String>> {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]);
-        cargo.args(["--package", &tests.package]);
-        match &tests.target {
-            Some(target) => cargo.args(["--test", target]),
-            None => cargo.arg("--lib"),
+    async fn tests(&self, tests: &Tests, number: Number) -> anyhow::Result<Sight> {
+        let program = self.built.tests.get(&tests.program()).context("it was built")?;
+        let selection = Selection {
+            filter: &tests.filter,
+            ..Selection::default()
         };
-        cargo.current_dir(self.copy.root());
-        cargo.env("CARGO_TARGET_DIR", self.copy.target());
-        let Some(built) = output(cargo, BUILD_TIME_MAX).await? else {
-            bail!("the build did not end within {} s", BUILD_TIME_MAX.as_secs());
-        };
-        if !built.status.success() {
-            let said = String::from_utf8_lossy(&built.stderr);
-            let errors = said.lines().skip_while(|line| !line.starts_with("error"));
-            let errors: Vec<&str> = errors.take(ERROR_LINES_MAX).collect();
-            return Ok(Err(errors.join("\n")));
-        }
-        let program = executable(&String::from_utf8_lossy(&built.stdout));
-        program.map(Ok).context("cargo names no program of the tests")
-    }
-
-    async fn has_tests(&self, program: &Path, tests: &Tests) -> anyhow::Result<bool> {
-        let mut list = Command::new(program);
-        list.args(["--list", "--format", "terse", &tests.filter]);
-        let listed = output(list, TEST_TIME_MAX).await?;
-        let listed = listed.context("listing the tests did not end")?;
-        Ok(String::from_utf8_lossy(&listed.stdout).contains(": test"))
-    }
-
-    async fn run(&self, program: &Path, tests: &Tests) -> anyhow::Result<Verdict> {
-        let mut run = Command::new(program);
-        let package = tests.package.trim_start_matches("tributary-");
-        run.arg(&tests.filter).current_dir(self.copy.root().join(package));
-        // A new snapshot would be no part of the copy, and nobody reads the smallest input that fails.
-        run.env("INSTA_UPDATE", "no")
-            .env("PROPTEST_MAX_SHRINK_ITERS", "0");
-        let Some(ran) = output(run, TEST_TIME_MAX).await? else {
-            return Ok(Verdict::Hung);
-        };
-        if ran.status.success() {
-            return Ok(Verdict::Survived);
-        }
-        let failed = failed(&String::from_utf8_lossy(&ran.stdout));
-        Ok(match failed.is_empty() {
-            true => Verdict::Died(ran.status.to_string()),
-            false => Verdict::Failed(failed),
+        Ok(match program.run(number, &selection, TEST_TIME_MAX).await? {
+            Ended::Passed => Sight::Nothing(format!("the tests of `{}`", tests.filter)),
+            Ended::Failed(failed) => Sight::Seen(few(&failed)),
+            Ended::Hung => Sight::Seen(format!("did not end within {} s", TEST_TIME_MAX.as_secs())),
+            Ended::Died(how) => Sight::Seen(format!("the tests died: {how}")),
         })
     }
-}
 
-/// What a program said, unless it took too long; then, and when this is dropped, it is killed.
-pub(super) async fn output(mut command: Command, longest: Duration) -> anyhow::Result<Option<Output>> {
-    command.kill_on_drop(true).stdin(Stdio::null());
-    let named = command.as_std().get_program().to_owned();
-    match timeout(longest, command.output()).await {
-        Ok(output) => Ok(Some(
-            output.with_context(|| format!("cannot run {}", named.display()))?,
-        )),
-        Err(_) => Ok(None),
+    async fn play(&self, ring: Ring, number: Number) -> anyhow::Result<Sight> {
+        let (program, command, count) = match ring {
+            Ring::Netsim => ("netsim", None, self.depth.netsim),
+            _ => ("sim", Some("swarm"), self.depth.worlds),
+        };
+        let path = self.built.simulations.get(program).context("it was built")?;
+        let count = count.to_string();
+        let mut arguments: Vec<&str> = command.into_iter().collect();
+        arguments.extend(["--seed", "1", "--count", &count]);
+        match output(path, number, &arguments, PLAY_TIME_MAX).await? {
+            None => Ok(Sight::Seen(format!(
+                "did not end within {} s",
+                PLAY_TIME_MAX.as_secs()
+            ))),
+            Some(played) if played.status.success() => Ok(Sight::Nothing(format!("{count} seeds"))),
+            Some(played) => broken(ring, &played),
+        }
     }
 }
 
-/// The one program that cargo's messages name.
-fn executable(messages: &str) -> Option<PathBuf> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["profile"]["test"] == true)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+fn few(failed: &[String]) -> String {
+    let named: Vec<String> = failed
+        .iter()
+        .take(NAMED_TESTS_MAX)
+        .map(|test| format!("`{test}`"))
+        .collect();
+    match failed.len().saturating_sub(NAMED_TESTS_MAX) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
-/// The tests that failed, as libtest names them.
-fn failed(said: &str) -> Vec<String> {
-    said.lines()
-        .filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
-        .map(str::to_owned)
-        .collect()
+/// What a simulation that failed says was wrong.
+fn broken(ring: Ring, played: &Output) -> anyhow::Result<Sight> {
+    let said = String::from_utf8_lossy(&played.stdout);
+    match first_broken(ring, &said) {
+        Some(what) => Ok(Sight::Seen(what)),
+        None => bail!(
+            "{} neither passed nor named what broke ({}):\n{said}{}",
+            ring.name(),
+            played.status,
+            String::from_utf8_lossy(&played.stderr)
+        ),
+    }
+}
+
+/// The seed and the law of a line such as `seed 7: BROKEN: convergence: not at rest`.
+fn first_broken(ring: Ring, said: &str) -> Option<String> {
+    said.lines().find_map(|line| {
+        if let Some((_, never)) = line.split_once("these never happened: ") {
+            return Some(format!("never happened: {never}"));
+        }
+        let (seed, what) = line.strip_prefix("seed ")?.split_once(": ")?;
+        let what = match ring {
+            Ring::Netsim => what,
+            _ => what.strip_prefix("BROKEN: ")?,
+        };
+        let law = what.split(':').next().unwrap_or(what);
+        Some(format!("seed {seed}: {law}"))
+    })
 }
 
 #[cfg(test)]
@@ -204,26 +169,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_and_failed_tests_are_found_in_what_is_said() {
-        let messages = "{\"reason\":\"compiler-artifact\",\"profile\":{\"test\":false},\"executable\":\"/a\"}\n\
-                        {\"reason\":\"compiler-artifact\",\"profile\":{\"test\":true},\"executable\":\"/b\"}\n";
-        assert_eq!(executable(messages), Some(PathBuf::from("/b")));
-        assert_eq!(executable("no message"), None);
-        let said = "test a::b ... ok\ntest a::c ... FAILED\n\nfailures:\n    a::c\n";
-        assert_eq!(failed(said), ["a::c"]);
+    fn the_seed_and_the_law_are_read_off_the_verdict() {
+        let said =
+            "   3  agent crashed\n12 seeds held every law\nseed 13: BROKEN: law of deletion: it went\n";
+        let read = |ring, said| first_broken(ring, said);
+        assert_eq!(read(Ring::Swarm, said).unwrap(), "seed 13: law of deletion");
+        let never = "1000 seeds from 1 on: every law held, but these never happened: resume";
+        assert_eq!(read(Ring::Swarm, never).unwrap(), "never happened: resume");
+        assert_eq!(
+            read(Ring::Netsim, "seed 2: west lacks it: x").unwrap(),
+            "seed 2: west lacks it"
+        );
+        assert_eq!(read(Ring::Swarm, "error: could not compile"), None);
     }
 
     #[test]
-    fn only_what_was_seen_is_caught() {
-        let many = ["a", "b", "c"].map(str::to_owned).to_vec();
-        assert_eq!(Verdict::Failed(many).words(), "a, b and 1 more");
-        assert!(Verdict::Hung.is_caught());
-        for missed in [
-            Verdict::Survived,
-            Verdict::DoesNotApply(String::new()),
-            Verdict::DoesNotBuild(String::new()),
-        ] {
-            assert!(!missed.is_caught(), "{missed:?}");
-        }
+    fn what_is_not_played_is_not_asked() {
+        let rings = |worlds, netsim| Depth { worlds, netsim }.rings().collect::<Vec<_>>();
+        assert_eq!(rings(1, 1), [Ring::Tests, Ring::Swarm, Ring::Netsim]);
+        assert_eq!(rings(0, 0), [Ring::Tests]);
     }
 }

@@ -1,43 +1,46 @@
-//! `cargo sim planted`: bugs that a tired engineer would make, planted one by one, and whether the tests turn red.
+//! `cargo sim planted`: bugs that a tired engineer would make, and which rings of tests turn red.
 //!
 //! * `bug.rs`: a bug as a file in `e2e/planted`: which text of the product becomes which other text.
-//! * `copy.rs`: a copy of the working tree's tracked files, in which a bug is planted and taken away again.
-//! * `judge.rs`: builds and runs tests that may catch it; `swarm.rs`: plays the swarm against it.
+//! * `ring.rs`: the rings that a bug is shown to. `judge.rs`: asks them.
 //! * `report.rs`: the table and the verdict.
 //!
-//! The working tree itself is never changed.
+//! All bugs are in one build, as `variants` makes it. The working tree itself is never changed.
 
 pub mod args;
 mod bug;
-mod copy;
 mod judge;
 mod report;
-mod swarm;
+mod ring;
 
 use std::{
-    path::{Path, PathBuf},
+    collections::{BTreeMap, BTreeSet},
     time::Instant,
 };
 
-use anyhow::{Context, bail, ensure};
-
+use anyhow::{Context, bail};
 use args::Arguments;
 use bug::Bug;
-use copy::Copy;
-use judge::{Judge, Verdict};
+use judge::{Depth, Judge};
 use report::Outcome;
-use swarm::Sight;
+use ring::Ring;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The root of the workspace.
-fn workspace() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    root.canonicalize().unwrap_or(root)
-}
+use super::variants::{
+    Number, UNCHANGED,
+    build::{Built, Wanted, build, build_alone},
+    copy::Copy,
+    plan::Variant,
+    record::Record,
+    workspace,
+};
 
-/// Runs what the command line asks for. False: a bug survived, or does not apply or build any more.
+/// Where results are written down.
+const RECORD: &str = "planted.jsonl";
+
+/// Runs what the command line asks for. False: a bug is not seen as it should be, or does not apply or build any more.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let bugs = chosen(bug::all(&workspace())?, &arguments.names)?;
+    let bugs = bug::all(&workspace())?;
+    let chosen = chosen(&bugs, &arguments.names)?;
     if arguments.list {
         println!("{}", report::list(&bugs));
         return Ok(true);
@@ -48,72 +51,172 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         tokio::select! {
-            outcome = plant_all(&bugs, !arguments.tests_only) => return outcome,
+            outcome = plant(&bugs, &chosen, arguments) => return outcome,
             interrupted = tokio::signal::ctrl_c() => interrupted?,
             _ = terminate.recv() => {}
         }
-        bail!("stopped; the working tree was not touched, and the next run puts its copy in order")
+        bail!("stopped; the working tree was not touched, and --resume goes on from here")
     })
 }
 
-fn chosen(bugs: Vec<Bug>, names: &[String]) -> anyhow::Result<Vec<Bug>> {
+fn chosen<'a>(bugs: &'a [Bug], names: &[String]) -> anyhow::Result<Vec<&'a Bug>> {
     if let Some(unknown) = names
         .iter()
         .find(|name| !bugs.iter().any(|bug| bug.name == **name))
     {
         bail!("there is no planted bug {unknown:?}: `cargo sim planted --list` names them all");
     }
-    let wanted = |bug: &Bug| names.is_empty() || names.contains(&bug.name);
-    Ok(bugs.into_iter().filter(wanted).collect())
+    let wanted = |bug: &&Bug| names.is_empty() || names.contains(&bug.name);
+    Ok(bugs.iter().filter(wanted).collect())
 }
 
-async fn plant_all(bugs: &[Bug], swarm: bool) -> anyhow::Result<bool> {
+/// All bugs are built, whichever are chosen, so that one build serves every question.
+async fn plant(bugs: &[Bug], chosen: &[&Bug], arguments: &Arguments) -> anyhow::Result<bool> {
     let began = Instant::now();
+    let depth = match arguments.tests_only {
+        true => Depth { worlds: 0, netsim: 0 },
+        false => Depth {
+            worlds: arguments.worlds,
+            netsim: arguments.netsim,
+        },
+    };
     let copy = Copy::open(&workspace())?;
-    copy.heal()?;
-    let judge = Judge::new(&copy);
-    eprintln!("the copy without a bug: building it and running its tests");
-    judge
-        .is_green(bugs)
-        .await
-        .context("without any bug the tests must pass; nothing was planted")?;
-    if swarm {
-        let sight = swarm::play(&copy).await?;
-        ensure!(
-            sight == Sight::Nothing,
-            "without any bug the swarm must pass, but: {}",
-            sight.words()
-        );
-    }
-    eprintln!("it is green after {} s", began.elapsed().as_secs());
-    let mut outcomes = Vec::new();
-    for (number, bug) in (1..).zip(bugs) {
-        let began = Instant::now();
-        let (tests, sight) = plant(&copy, &judge, bug, swarm).await?;
-        let took = began.elapsed();
-        let outcome = Outcome {
-            bug,
-            tests,
-            sight,
-            took,
-        };
-        eprintln!("{number} of {}: {}", bugs.len(), outcome.line());
-        outcomes.push(outcome);
-    }
-    copy.heal()?;
+    let question = format!("planted {depth:?}");
+    let (record, known) = Record::open(
+        &copy.record(RECORD),
+        &copy.fingerprint(&question)?,
+        arguments.resume,
+    )?;
+    let mut run = Run {
+        variants: BTreeMap::new(),
+        wanted: wanted(bugs, depth),
+        depth,
+        copy,
+        record,
+        outcomes: known
+            .into_iter()
+            .map(|outcome: Outcome| (outcome.bug.clone(), outcome))
+            .collect(),
+    };
+    run.apply(bugs)?;
+    run.show_all(chosen).await?;
+    let outcomes: Vec<(&Bug, Outcome)> = chosen
+        .iter()
+        .map(|bug| {
+            Ok((
+                *bug,
+                run.outcomes
+                    .remove(&bug.name)
+                    .context("every chosen bug has an outcome")?,
+            ))
+        })
+        .collect::<anyhow::Result<_>>()?;
     println!("{}", report::text(&outcomes, began.elapsed()));
-    Ok(outcomes.iter().all(Outcome::is_caught))
+    Ok(outcomes
+        .iter()
+        .all(|(bug, outcome)| outcome.complaints(bug).is_empty()))
 }
 
-async fn plant(copy: &Copy, judge: &Judge<'_>, bug: &Bug, swarm: bool) -> anyhow::Result<(Verdict, Sight)> {
-    copy.heal()?;
-    if let Err(why) = bug.plant(copy.root()) {
-        return Ok((Verdict::DoesNotApply(why), Sight::NotAsked));
+fn wanted(bugs: &[Bug], depth: Depth) -> Wanted {
+    let tests: BTreeSet<_> = bugs.iter().map(|bug| bug.tests.program()).collect();
+    let simulations = depth.rings().filter_map(|ring| match ring {
+        Ring::Tests => None,
+        Ring::Swarm => Some("sim"),
+        Ring::Netsim => Some("netsim"),
+    });
+    Wanted {
+        tests: tests.into_iter().collect(),
+        simulations: simulations.collect(),
     }
-    let verdict = judge.judge(bug).await?;
-    let sight = match swarm && verdict.was_built() {
-        true => swarm::play(copy).await?,
-        false => Sight::NotAsked,
-    };
-    Ok((verdict, sight))
+}
+
+struct Run {
+    copy: Copy,
+    depth: Depth,
+    wanted: Wanted,
+    variants: BTreeMap<String, Variant>,
+    record: Record,
+    outcomes: BTreeMap<String, Outcome>,
+}
+
+impl Run {
+    /// Finds the place of every bug in the product.
+    fn apply(&mut self, bugs: &[Bug]) -> anyhow::Result<()> {
+        for (number, bug) in (UNCHANGED + 1..).zip(bugs) {
+            match bug.edits(self.copy.workspace()) {
+                Ok(edits) => {
+                    self.variants.insert(bug.name.clone(), Variant { number, edits });
+                }
+                Err(why) => self.note(bug, Err(format!("it does not apply: {why:#}")), None)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        bug: &Bug,
+        sights: Result<ring::Sights, String>,
+        alone: Option<String>,
+    ) -> anyhow::Result<()> {
+        let outcome = Outcome {
+            bug: bug.name.clone(),
+            sights,
+            alone,
+        };
+        eprintln!("{}", outcome.row(bug));
+        self.record.add(&outcome)?;
+        self.outcomes.insert(bug.name.clone(), outcome);
+        Ok(())
+    }
+
+    async fn show_all(&mut self, chosen: &[&Bug]) -> anyhow::Result<()> {
+        let asked: Vec<&Bug> = chosen
+            .iter()
+            .copied()
+            .filter(|bug| !self.outcomes.contains_key(&bug.name))
+            .collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        eprintln!("building the product with {} bugs in it", self.variants.len());
+        let variants = self.variants.values().cloned().collect();
+        let built = build(&self.copy, variants, &self.wanted).await?;
+        eprintln!(
+            "built after {} s; every ring must pass while no bug is chosen",
+            began.elapsed().as_secs()
+        );
+        let green = Judge::new(&built, self.depth).is_green(&asked).await;
+        green.context("without any bug everything must pass; no bug was chosen yet")?;
+        eprintln!("it is green after {} s", began.elapsed().as_secs());
+        let mut alone = Vec::new();
+        for bug in asked {
+            let number = self.variants[&bug.name].number;
+            match why_alone(&built, number) {
+                Some(why) => alone.push((bug, why)),
+                None => {
+                    let sights = Judge::new(&built, self.depth).show(bug, number).await?;
+                    self.note(bug, Ok(sights), None)?;
+                }
+            }
+        }
+        for (bug, why) in alone {
+            eprintln!("{}: a build of its own, for {why}", bug.name);
+            let sights = match build_alone(&self.copy, &self.variants[&bug.name], &self.wanted).await? {
+                Ok(built) => Ok(Judge::new(&built, self.depth).show(bug, UNCHANGED).await?),
+                Err(errors) => Err(format!("the product does not build with it: {errors}")),
+            };
+            self.note(bug, sights, Some(why))?;
+        }
+        Ok(())
+    }
+}
+
+fn why_alone(built: &Built, number: Number) -> Option<String> {
+    let refused = built
+        .refused
+        .get(&number)
+        .map(|why| format!("as a copy it does not compile: {why}"));
+    built.unfit.get(&number).cloned().or(refused)
 }

@@ -1,65 +1,199 @@
 //! Owns: what became of the planted bugs, as a table and a verdict.
 //! Never: plants or runs anything.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use super::{bug::Bug, judge::Verdict, swarm::Sight};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    bug::Bug,
+    ring::{Ring, Sights},
+};
 
 /// How one bug went.
-#[derive(Debug)]
-pub(super) struct Outcome<'a> {
-    /// Which.
-    pub(super) bug: &'a Bug,
-    /// What the tests said.
-    pub(super) tests: Verdict,
-    /// What the swarm saw.
-    pub(super) sight: Sight,
-    /// How long that took.
-    pub(super) took: Duration,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    /// Its name.
+    pub(super) bug: String,
+    /// What the rings saw, or why the bug could not be shown to them.
+    pub(super) sights: Result<Sights, String>,
+    /// Why it had a build of its own.
+    pub(super) alone: Option<String>,
 }
 
-impl Outcome<'_> {
-    /// Whether anything saw it.
-    pub(super) fn is_caught(&self) -> bool {
-        self.tests.is_caught() || self.sight.is_caught()
+impl Outcome {
+    /// What is wrong with the bug, or with the rings; several things may be.
+    pub(super) fn complaints(&self, bug: &Bug) -> Vec<String> {
+        let sights = match &self.sights {
+            Ok(sights) => sights,
+            Err(why) => return vec![why.clone()],
+        };
+        let blind = |ring: &&Ring| sights.get(ring).is_some_and(|sight| !sight.is_seen());
+        let blind = bug.seen_by.iter().filter(blind);
+        let mut complaints: Vec<String> = blind
+            .map(|ring| format!("{} should see it and does not", ring.name()))
+            .collect();
+        if bug.seen_by.is_empty() {
+            complaints.push("its file does not say which rings see it (seen_by)".to_owned());
+        }
+        let all_asked = sights.contains_key(&Ring::Swarm);
+        if all_asked && !sights.values().any(super::ring::Sight::is_seen) {
+            complaints.push("nothing sees it".to_owned());
+        }
+        complaints
     }
 
-    /// It in one line, but for what a compiler or a patch says.
-    pub(super) fn line(&self) -> String {
-        format!(
-            "{:<36} {:>5} s  swarm: {:<48}  tests: {}",
-            self.bug.name,
-            self.took.as_secs(),
-            self.sight.words(),
-            self.tests.words()
-        )
+    /// Rings that saw it though its file does not say so.
+    fn unforeseen(&self, bug: &Bug) -> Vec<&'static str> {
+        self.seen()
+            .difference(&bug.seen_by)
+            .map(|ring| ring.name())
+            .collect()
+    }
+
+    fn seen(&self) -> BTreeSet<Ring> {
+        let sights = self.sights.iter().flatten();
+        sights
+            .filter(|(_, sight)| sight.is_seen())
+            .map(|(ring, _)| *ring)
+            .collect()
+    }
+
+    /// It as a row of the table.
+    pub(super) fn row(&self, bug: &Bug) -> String {
+        let words = |ring| match &self.sights {
+            Ok(sights) => sights
+                .get(&ring)
+                .map_or("not asked".to_owned(), super::ring::Sight::words),
+            Err(_) => "not shown".to_owned(),
+        };
+        let [tests, swarm, netsim] = [Ring::Tests, Ring::Swarm, Ring::Netsim].map(words);
+        format!("| `{}`: {} | {tests} | {swarm} | {netsim} |", self.bug, bug.what)
     }
 }
 
-/// The bugs, and what each is.
+/// The bugs, what each is, and which rings see it.
 pub(super) fn list(bugs: &[Bug]) -> String {
-    let lines = bugs.iter().map(|bug| format!("{:<32} {}", bug.name, bug.what));
-    lines.collect::<Vec<_>>().join("\n")
+    let line = |bug: &Bug| {
+        let rings: Vec<&str> = bug.seen_by.iter().map(|ring| ring.name()).collect();
+        format!("{:<36} [{}] {}", bug.name, rings.join(", "), bug.what)
+    };
+    bugs.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The table, and the verdict in the last line.
-pub(super) fn text(outcomes: &[Outcome<'_>], took: Duration) -> String {
-    let mut lines = vec![format!("{:<36} {:>7}  caught by", "bug", "")];
-    lines.extend(outcomes.iter().map(Outcome::line));
-    let missed: Vec<&str> = outcomes
+/// The table in Markdown, what to change, and the verdict in the last line.
+pub(super) fn text(outcomes: &[(&Bug, Outcome)], took: Duration) -> String {
+    let mut lines = vec![
+        "| bug | tests | swarm | netsim |".to_owned(),
+        "|---|---|---|---|".to_owned(),
+    ];
+    lines.extend(outcomes.iter().map(|(bug, outcome)| outcome.row(bug)));
+    lines.push(String::new());
+    for (bug, outcome) in outcomes {
+        if let Some(why) = &outcome.alone {
+            lines.push(format!("{}: had a build of its own, for {why}", bug.name));
+        }
+        let unforeseen = outcome.unforeseen(bug);
+        if !unforeseen.is_empty() {
+            lines.push(format!(
+                "{}: seen by {} too; its file may say so",
+                bug.name,
+                unforeseen.join(", ")
+            ));
+        }
+    }
+    let mut wrong = 0;
+    for (bug, outcome) in outcomes {
+        let complaints = outcome.complaints(bug);
+        wrong += usize::from(!complaints.is_empty());
+        lines.extend(
+            complaints
+                .iter()
+                .map(|complaint| format!("{}: {complaint}", bug.name)),
+        );
+    }
+    let seen = outcomes.iter().filter(|(_, outcome)| !outcome.seen().is_empty());
+    let beyond = outcomes
         .iter()
-        .filter(|outcome| !outcome.is_caught())
-        .map(|outcome| &*outcome.bug.name)
-        .collect();
-    let caught = outcomes.len() - missed.len();
-    let verdict = match missed.is_empty() {
-        true => "PASSED".to_owned(),
-        false => format!("FAILED: {}", missed.join(", ")),
-    };
+        .filter(|(_, outcome)| outcome.seen().iter().any(|ring| *ring > Ring::Tests));
     lines.push(format!(
-        "verdict: {verdict}: {caught} of {} planted bugs were caught in {} s",
+        "verdict: {}: {} of {} planted bugs were seen, {} of them by more than their own tests, in {} s",
+        match wrong {
+            0 => "PASSED".to_owned(),
+            wrong => format!("FAILED: {wrong} bugs are not seen as they should be"),
+        },
+        seen.count(),
         outcomes.len(),
+        beyond.count(),
         took.as_secs()
     ));
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::ring::Sight, *};
+
+    fn bug(seen_by: &str) -> Bug {
+        let text = format!("what: x\nseen_by: {seen_by}\ntests:\n  package: a\n  filter: b\nedits: []\n");
+        serde_norway::from_str(&text).unwrap()
+    }
+
+    fn outcome(sights: &[(Ring, bool)]) -> Outcome {
+        let sight = |seen| match seen {
+            true => Sight::Seen("s".to_owned()),
+            false => Sight::Nothing("n".to_owned()),
+        };
+        Outcome {
+            bug: "one".to_owned(),
+            sights: Ok(sights.iter().map(|(ring, seen)| (*ring, sight(*seen))).collect()),
+            alone: None,
+        }
+    }
+
+    #[test]
+    fn every_ring_that_a_bug_names_must_see_it() {
+        let all = |tests, swarm| outcome(&[(Ring::Tests, tests), (Ring::Swarm, swarm)]);
+        assert!(all(true, true).complaints(&bug("[tests, swarm]")).is_empty());
+        assert_eq!(
+            all(true, false).complaints(&bug("[tests, swarm]")),
+            ["swarm should see it and does not"]
+        );
+        assert!(all(true, false).complaints(&bug("[tests]")).is_empty());
+        assert!(
+            all(false, false)
+                .complaints(&bug("[]"))
+                .join(",")
+                .contains("nothing sees it")
+        );
+        assert!(all(true, true).complaints(&bug("[]"))[0].contains("seen_by"));
+        let alone = outcome(&[(Ring::Tests, false)]);
+        assert!(
+            alone.complaints(&bug("[swarm]")).is_empty(),
+            "the swarm was not asked"
+        );
+        assert_eq!(all(true, true).unforeseen(&bug("[tests]")), ["swarm"]);
+    }
+
+    #[test]
+    fn the_verdict_counts_what_more_than_unit_tests_see() {
+        let bug = bug("[tests]");
+        let outcomes = [
+            (&bug, outcome(&[(Ring::Tests, true), (Ring::Swarm, true)])),
+            (&bug, outcome(&[(Ring::Tests, true), (Ring::Swarm, false)])),
+            (
+                &bug,
+                Outcome {
+                    sights: Err("it does not apply".to_owned()),
+                    ..outcome(&[])
+                },
+            ),
+        ];
+        let text = text(&outcomes, Duration::from_secs(3));
+        let verdict = text.lines().last().unwrap();
+        assert!(
+            verdict.contains("FAILED: 1 bug") && verdict.contains("2 of 3") && verdict.contains(" 1 of them")
+        );
+        assert!(text.contains("it does not apply"), "{text}");
+    }
 }

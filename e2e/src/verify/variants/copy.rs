@@ -1,11 +1,11 @@
-//! Owns: the copy of the working tree in which bugs are planted, below `target/planted`.
+//! Owns: the copy of the working tree in which variants are built, below `target/variants`.
 //! Never: writes into the working tree itself.
 //!
 //! A file that is right already is not written again, so that a build has little to do. The copy has a target
-//! directory of its own, which all bugs share.
+//! directory of its own, which all variants share.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     path::{Path, PathBuf},
     process::Command,
@@ -18,49 +18,59 @@ const FILES_MAX: usize = 20_000;
 
 /// A copy that this process alone uses.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(crate) struct Copy {
     workspace: PathBuf,
-    root: PathBuf,
-    target: PathBuf,
+    directory: PathBuf,
     /// Locked while the process lives.
     _lock: File,
 }
 
 impl Copy {
-    /// The copy of a workspace, which may be outdated or hold a bug.
-    pub(super) fn open(workspace: &Path) -> anyhow::Result<Self> {
-        let directory = workspace.join("target").join("planted");
-        let root = directory.join("copy");
-        fs::create_dir_all(&root)?;
+    /// The copy of a workspace, which may be outdated or hold variants.
+    pub(crate) fn open(workspace: &Path) -> anyhow::Result<Self> {
+        let directory = workspace.join("target").join("variants");
+        fs::create_dir_all(directory.join("copy"))?;
         let lock = File::create(directory.join("lock"))?;
         if lock.try_lock().is_err() {
-            bail!("another run uses {}: wait for it, or end it", root.display());
+            bail!("another run uses {}: wait for it, or end it", directory.display());
         }
         Ok(Self {
             workspace: workspace.to_owned(),
-            target: directory.join("target"),
-            root,
+            directory,
             _lock: lock,
         })
     }
 
+    /// The workspace that it is a copy of.
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
     /// Where the copy is.
-    pub(super) fn root(&self) -> &Path {
-        &self.root
+    pub(crate) fn root(&self) -> PathBuf {
+        self.directory.join("copy")
     }
 
     /// Where it is built.
-    pub(super) fn target(&self) -> &Path {
-        &self.target
+    pub(crate) fn target(&self) -> PathBuf {
+        self.directory.join("target")
     }
 
-    /// Makes it equal to the tracked files of the working tree, as they are there now.
-    pub(super) fn heal(&self) -> anyhow::Result<()> {
+    /// Where results are kept from one run to the next.
+    pub(crate) fn record(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Makes it equal to the tracked files of the working tree, as they are there now, but for these texts.
+    pub(crate) fn fill(&self, texts: &BTreeMap<PathBuf, String>) -> anyhow::Result<()> {
         let tracked = tracked(&self.workspace)?;
+        let root = self.root();
         for file in &tracked {
-            let text = fs::read(self.workspace.join(file))
-                .with_context(|| format!("cannot read the tracked file {}", file.display()))?;
-            let copied = self.root.join(file);
+            let text = match texts.get(file) {
+                Some(text) => text.clone().into_bytes(),
+                None => read(&self.workspace, file)?,
+            };
+            let copied = root.join(file);
             if fs::read(&copied).is_ok_and(|known| known == text) {
                 continue;
             }
@@ -68,8 +78,25 @@ impl Copy {
             fs::create_dir_all(directory)?;
             fs::write(&copied, text).with_context(|| format!("cannot write {}", copied.display()))?;
         }
-        remove_others(&self.root, Path::new(""), &tracked)
+        remove_others(&root, Path::new(""), &tracked)
     }
+
+    /// The same for the same tracked files and the same question; documents do not matter.
+    pub(crate) fn fingerprint(&self, question: &str) -> anyhow::Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(question.as_bytes());
+        for file in tracked(&self.workspace)? {
+            if file.extension().is_none_or(|extension| extension != "md") {
+                hasher.update(file.as_os_str().as_encoded_bytes());
+                hasher.update(blake3::hash(&read(&self.workspace, &file)?).as_bytes());
+            }
+        }
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+fn read(workspace: &Path, file: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(workspace.join(file)).with_context(|| format!("cannot read the tracked file {}", file.display()))
 }
 
 /// The tracked files that are there, by their paths within the workspace.
