@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agent::{
     observe::join::{Objects, join},
     outbox::Refusal,
+    watch::{Kept, KeptExport, KeptService, KeptSlice},
 };
 use anyhow::Context;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
@@ -109,6 +110,8 @@ fn refuse(cluster: &SimCluster, agent: &Agent, name: &str, message: &str) -> any
         "cart" => None,
         slice => Some(serde_json::from_value(object("EndpointSlice", slice)?)?),
     };
+    let (export, service) = (KeptExport::keep(export), KeptService::keep(service));
+    let slice = slice.map(KeptSlice::keep);
     let objects = Objects {
         export: Some(&export),
         service: Some(&service),
