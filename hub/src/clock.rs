@@ -6,6 +6,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shared::model::UnixMillis;
 use tokio::time::Instant;
 
+/// What the clocks show at one moment: what machines are given instead of a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Monotonic microseconds.
+    pub micros: u64,
+    /// The wall clock.
+    pub wall: UnixMillis,
+}
+
+impl Moment {
+    /// Monotonic milliseconds.
+    pub fn now(self) -> u64 {
+        self.micros / 1_000
+    }
+}
+
 /// A clock that counts from its making.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -36,9 +52,16 @@ impl Clock {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Monotonic microseconds.
-    pub fn now_micros(&self) -> u64 {
+    fn now_micros(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Both clocks at once.
+    pub fn moment(&self) -> Moment {
+        Moment {
+            micros: self.now_micros(),
+            wall: self.wall(),
+        }
     }
 
     /// The instant at a number of monotonic milliseconds.

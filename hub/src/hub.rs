@@ -7,11 +7,12 @@ use shared::{
     model::{Clusterset, sync::MESSAGE_BYTES_MAX},
     process::Shutdown,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 use tokio_util::task::TaskTracker;
 use tonic::service::{Routes, RoutesBuilder};
 
 use crate::{
+    bounds::Bounds,
     clock::Clock,
     fold::FOLD_VERSION,
     inspect::{Inspection, InspectionMetrics},
@@ -21,7 +22,7 @@ use crate::{
     replay,
     session::{SyncMetrics, SyncService},
     view::SharedView,
-    writer::{Options, Writer, WriterError, WriterHandle},
+    writer::{Completed, Options, Writer, WriterError, WriterHandle},
 };
 
 /// What a hub counts.
@@ -62,6 +63,7 @@ pub struct Hub {
     pub clock: Clock,
     /// The sessions that run.
     pub sessions: TaskTracker,
+    bounds: Bounds,
     sync_metrics: SyncMetrics,
     inspection_metrics: InspectionMetrics,
     writer_ended: oneshot::Receiver<Result<(), WriterError>>,
@@ -75,7 +77,10 @@ impl Hub {
         clock: Clock,
         metrics: HubMetrics,
     ) -> anyhow::Result<Self> {
-        let on_thread = |writer: Writer| writer.spawn().context("cannot start the writer's thread");
+        let on_thread = |writer: Writer, completed| {
+            let spawned = writer.spawn(completed, clock);
+            spawned.context("cannot start the writer's thread")
+        };
         Self::start_writer(log, options, clock, metrics, on_thread)
     }
 
@@ -86,7 +91,8 @@ impl Hub {
         clock: Clock,
         metrics: HubMetrics,
     ) -> anyhow::Result<Self> {
-        Self::start_writer(log, options, clock, metrics, |writer| Ok(writer.spawn_task()))
+        let as_task = |writer: Writer, completed| Ok(writer.spawn_task(completed, clock));
+        Self::start_writer(log, options, clock, metrics, as_task)
     }
 
     fn start_writer(
@@ -94,7 +100,7 @@ impl Hub {
         options: Options,
         clock: Clock,
         metrics: HubMetrics,
-        spawn: impl FnOnce(Writer) -> anyhow::Result<SpawnedWriter>,
+        spawn: impl FnOnce(Writer, UnboundedReceiver<Completed>) -> anyhow::Result<SpawnedWriter>,
     ) -> anyhow::Result<Self> {
         let reader = log.reader();
         let (state, head) = replay::replay(&reader).context("the event log cannot be replayed")?;
@@ -107,8 +113,9 @@ impl Hub {
             "replayed the event log"
         );
         let clusterset = log.clusterset().clone();
-        let (writer, view) = Writer::new(state, log, options, clock, metrics.writer);
-        let (writer, writer_ended) = spawn(writer)?;
+        let bounds = options.bounds;
+        let (writer, view, completed) = Writer::new(state, log, options, metrics.writer, clock.moment());
+        let (writer, writer_ended) = spawn(writer, completed)?;
         let sessions = TaskTracker::new();
         Ok(Self {
             clusterset,
@@ -117,6 +124,7 @@ impl Hub {
             reader,
             clock,
             sessions,
+            bounds,
             sync_metrics: metrics.sync,
             inspection_metrics: metrics.inspection,
             writer_ended,
@@ -131,6 +139,7 @@ impl Hub {
             view: self.view.clone(),
             reader: self.reader.clone(),
             clock: self.clock,
+            bounds: self.bounds,
             metrics: self.sync_metrics.clone(),
             drain: shutdown.drain().clone(),
             tasks: self.sessions.clone(),

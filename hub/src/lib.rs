@@ -2,13 +2,15 @@
 //!
 //! * [`args`]: the command line; [`run`]: the wiring.
 //! * [`certs`]: certificates for hubs, members and operators.
-//! * [`session`] → [`writer`] { decide → [`log`] → apply, by the rules of [`fold`] } → [`view`] → [`push`].
+//! * [`session`] → [`writer`] { decide → apply, by the rules of [`fold`] → [`log`] } → [`view`] → [`push`].
+//! * [`bounds`]: the bounds that are settings.
 //! * [`inspect`]: what people and tools read. [`membership`]: operators' decisions about members.
 //! * [`operate`]: the operator's command line.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
 //! * [`hub`] puts them together; [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
+pub mod bounds;
 pub mod certs;
 pub mod clock;
 pub mod fold;

@@ -66,10 +66,9 @@ pub struct WriterMetrics {
     warned: Arc<std::sync::atomic::AtomicBool>,
 }
 
-impl WriterMetrics {
-    /// Makes the metrics and registers them.
-    pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
+impl Default for WriterMetrics {
+    fn default() -> Self {
+        Self {
             events: Counter::default(),
             batches: Counter::default(),
             batch_bytes: Counter::default(),
@@ -82,7 +81,14 @@ impl WriterMetrics {
             log_bytes: Gauge::default(),
             log_syncs: Gauge::default(),
             warned: Arc::default(),
-        };
+        }
+    }
+}
+
+impl WriterMetrics {
+    /// Makes the metrics and registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
         registry.register("events_recorded", "Events made durable", metrics.events.clone());
         registry.register(
             "log_batches",

@@ -78,6 +78,7 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         hub: name.clone(),
         hub_version: env!("CARGO_PKG_VERSION").into(),
         adopt_epoch: args.adopt_epoch,
+        bounds: Default::default(),
     };
     let (data, clusterset) = (args.data.clone(), identity.clusterset.clone());
     let hub = tokio::task::spawn_blocking(move || -> anyhow::Result<Hub> {

@@ -119,15 +119,21 @@ impl Handle {
         }))
     }
 
-    /// Changes the desired state; whatever that touches is planned again.
-    pub fn feed(&self, change: impl FnOnce(&mut Desired) -> Touched) {
-        let touched = change(&mut lock(&self.0.desired));
+    /// Changes the desired state; whatever that touches is planned again. Gives back what the change gives.
+    pub fn feed<T>(&self, change: impl FnOnce(&mut Desired) -> (Touched, T)) -> T {
+        let (touched, outcome) = change(&mut lock(&self.0.desired));
         match touched {
             Touched::Services(services) => self.0.queue.mark(services),
             Touched::Namespaces(namespaces) => self.0.mark_namespaces(&namespaces),
             Touched::Sources(settling) => self.0.mark_sources(&settling),
             Touched::All => self.0.mark_all(),
         }
+        outcome
+    }
+
+    /// Changes the desired state in a way that touches nothing.
+    pub fn note<T>(&self, change: impl FnOnce(&mut Desired) -> T) -> T {
+        change(&mut lock(&self.0.desired))
     }
 
     /// Reads the desired state, for example its cursor.

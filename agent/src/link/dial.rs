@@ -30,12 +30,12 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, Streaming};
 use tracing::{debug, info, warn};
 
-use super::machine::{Introduction, Reaction, Session, Violation};
+use super::machine::{Beginning, Introduction, Reaction, Session, Violation, touched_by};
 use crate::{
     apply::Handle,
     lease::AgentLease,
     outbox::Outbox,
-    plan::Touched,
+    plan::Desired,
     watch::{Dirty, Kept, KeptNamespace, Watched},
 };
 
@@ -142,10 +142,7 @@ impl Link {
             let end = self.session(&mut generation, &drain).await;
             self.metrics.connected.set(0);
             lock(&self.outbox).end_session();
-            self.apply.feed(|desired| {
-                desired.session_ended();
-                Touched::none()
-            });
+            self.apply.note(Desired::session_ended);
             match end {
                 End::Drain => return Ok(()),
                 End::Broken(why) => {
@@ -206,25 +203,18 @@ impl Link {
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         let clock = Instant::now();
         let interest = self.interest(*generation);
-        let held = self.apply.sources_held();
-        let mut begun = None;
-        self.apply.feed(|desired| {
-            let (known, introduction) = (self.known_epoch, &self.introduction);
-            let mut outbox = lock(&self.outbox);
-            begun = Some(Session::begin(
-                introduction,
-                known,
+        let sources_held = self.apply.sources_held();
+        let (session, hello) = self.apply.note(|desired| {
+            Session::begin(Beginning {
+                introduction: &self.introduction,
+                known_epoch: self.known_epoch,
                 interest,
-                &mut outbox,
+                sources_held,
+                outbox: &mut lock(&self.outbox),
                 desired,
-                held,
-                0,
-            ));
-            Touched::none()
+                now: 0,
+            })
         });
-        let Some((session, hello)) = begun else {
-            return End::Broken("the desired state is gone".into());
-        };
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
         let hello = wire::agent_message_to_proto(AgentMessage::Hello(Box::new(hello)));
         // The channel is new and has room.
@@ -343,14 +333,9 @@ impl Stream<'_> {
             wire::hub_message_from_proto(message).map_err(|error| End::Broken(error.to_string()))?;
         let now = self.now();
         let (session, outbox) = (&mut self.session, &self.link.outbox);
-        let mut reaction = Ok(Reaction::default());
-        self.link.apply.feed(|desired| {
-            reaction = session.on_message(message, &mut lock(outbox), desired, decode, now);
-            let touched = reaction
-                .as_mut()
-                .ok()
-                .and_then(|reaction| reaction.touched.take());
-            touched.unwrap_or(Touched::none())
+        let reaction = self.link.apply.feed(|desired| {
+            let reaction = session.on_message(message, &mut lock(outbox), desired, decode, now);
+            touched_by(reaction)
         });
         let reaction = reaction.map_err(|violation| match violation {
             Violation::OlderEpoch { .. } | Violation::Version { .. } => End::Refused(violation.to_string()),
@@ -402,10 +387,9 @@ impl Stream<'_> {
     fn follow_namespaces(&mut self) {
         let present = self.link.namespaces();
         let (session, generation) = (&mut self.session, &mut *self.generation);
-        self.link.apply.feed(|desired| {
-            session.follow_namespaces(present, generation, desired);
-            Touched::none()
-        });
+        self.link
+            .apply
+            .note(|desired| session.follow_namespaces(present, generation, desired));
     }
 
     async fn say_goodbye(&mut self) {

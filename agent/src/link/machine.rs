@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use shared::model::{
-    Epoch, FactKey, ListingGroup,
+    ClusterId, Epoch, FactKey, ListingGroup,
     sync::{
         AgentMessage, CHUNK_BYTES, DesiredItem, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION,
         Welcome,
@@ -48,6 +48,14 @@ pub enum Violation {
         /// What this cluster has known.
         known: Epoch,
     },
+    /// A position of another epoch than the one in which the hub admitted this session.
+    #[error("the hub told a position of epoch {told} in a session of epoch {opened}: connecting again")]
+    ForeignEpoch {
+        /// Of which epoch it is.
+        told: Epoch,
+        /// The session's.
+        opened: Epoch,
+    },
     /// The versions do not overlap.
     #[error("the hub speaks protocol version {theirs}, this agent {PROTOCOL_VERSION} and its neighbours")]
     Version {
@@ -79,6 +87,12 @@ pub struct Reaction {
     pub welcomed: Option<Box<Welcome>>,
 }
 
+/// What must be planned again because of a message, beside what else came of it.
+pub fn touched_by(mut reaction: Result<Reaction, Violation>) -> (Touched, Result<Reaction, Violation>) {
+    let touched = reaction.as_mut().ok().and_then(|reaction| reaction.touched.take());
+    (touched.unwrap_or(Touched::none()), reaction)
+}
+
 /// A desired item as it was decoded; the decoding is wire conversion and done before.
 pub type DecodeItem = fn(bytes::Bytes) -> Option<DesiredItem>;
 
@@ -96,6 +110,8 @@ pub struct Session {
 
 #[derive(Debug, Clone, Copy)]
 struct Limits {
+    /// The epoch in which the hub admitted the session: positions of another one are none of it.
+    epoch: Epoch,
     heartbeat_interval: u64,
     silence_max: u64,
     unacknowledged_max: usize,
@@ -108,17 +124,37 @@ struct InterestChange {
     removed: BTreeSet<Box<str>>,
 }
 
+/// What a session begins with.
+#[derive(Debug)]
+pub struct Beginning<'a> {
+    /// What does not change.
+    pub introduction: &'a Introduction,
+    /// The highest epoch that is known.
+    pub known_epoch: Option<Epoch>,
+    /// The namespaces that are there.
+    pub interest: Interest,
+    /// The clusters whose objects stand in this one.
+    pub sources_held: BTreeSet<ClusterId>,
+    /// The facts.
+    pub outbox: &'a mut Outbox,
+    /// The desired state.
+    pub desired: &'a mut Desired,
+    /// The time, in milliseconds.
+    pub now: u64,
+}
+
 impl Session {
     /// A session that begins with the returned Hello.
-    pub fn begin(
-        introduction: &Introduction,
-        known_epoch: Option<Epoch>,
-        interest: Interest,
-        outbox: &mut Outbox,
-        desired: &mut Desired,
-        sources_held: BTreeSet<shared::model::ClusterId>,
-        now: u64,
-    ) -> (Self, Hello) {
+    pub fn begin(beginning: Beginning<'_>) -> (Self, Hello) {
+        let Beginning {
+            introduction,
+            known_epoch,
+            interest,
+            sources_held,
+            outbox,
+            desired,
+            now,
+        } = beginning;
         outbox.begin_session();
         // The desired state must know the interest before its cursor says anything about it.
         desired.interest(&interest);
@@ -189,6 +225,7 @@ impl Session {
         now: u64,
     ) -> Result<Reaction, Violation> {
         self.heard_at = now;
+        self.check_epoch(&message)?;
         let mut reaction = Reaction::default();
         match message {
             HubMessage::Welcome(welcome) => {
@@ -227,6 +264,21 @@ impl Session {
         Ok(reaction)
     }
 
+    /// A position of another epoch would be resumed there later, and everything before it would be missing.
+    fn check_epoch(&self, message: &HubMessage) -> Result<(), Violation> {
+        let told = match message {
+            HubMessage::SnapshotBegin { epoch, .. } => *epoch,
+            HubMessage::UpTo(up_to)
+            | HubMessage::Heartbeat(Some(up_to))
+            | HubMessage::SnapshotComplete(up_to) => up_to.cursor.epoch,
+            _ => return Ok(()),
+        };
+        match self.open {
+            Some(Limits { epoch: opened, .. }) if opened != told => Err(Violation::ForeignEpoch { told, opened }),
+            _ => Ok(()),
+        }
+    }
+
     fn on_welcome(&mut self, welcome: &Welcome) -> Result<(), Violation> {
         if self.open.is_some() {
             return Err(Violation::OutOfPlace {
@@ -245,6 +297,7 @@ impl Session {
             });
         }
         self.open = Some(Limits {
+            epoch: welcome.epoch,
             heartbeat_interval: u64::from(welcome.heartbeat_interval_millis).max(100),
             silence_max: u64::from(welcome.silence_max_millis).max(1_000),
             unacknowledged_max: welcome.unacknowledged_max.max(1) as usize,

@@ -216,9 +216,9 @@ impl Desired {
         }
     }
 
-    /// Everything up to the cursor has been received.
+    /// Everything up to the cursor has been received, if what is held is of its epoch.
     pub fn up_to(&mut self, up_to: &UpTo) {
-        if self.staged.is_none() {
+        if self.staged.is_none() && self.complete_epoch == Some(up_to.cursor.epoch) {
             self.cursor = Some(up_to.cursor);
         }
     }

@@ -241,13 +241,8 @@ async fn ips_survive_and_a_restart_writes_nothing(fleet: Arc<Fleet>) -> anyhow::
     probe.service = ServiceKey::new(&place.key.namespace, "zz-probe")?;
     agent.handle.feed(|desired| {
         let change = DesiredChange::Import(Arc::new(probe));
-        desired.items(
-            1,
-            [DesiredItem {
-                revision: Revision(100),
-                change,
-            }],
-        )
+        let revision = Revision(100);
+        (desired.items(1, [DesiredItem { revision, change }]), ())
     });
     until!("the probe", {
         place.imports().get_opt("zz-probe").await?.is_some()

@@ -14,7 +14,7 @@ use hub::{
     log::{MemoryDisk, MemoryLog},
     membership::MembershipService,
     profile::{ProfileMetrics, ProfileWriter, default_namespace},
-    writer::{AdmitRequest, CursorCheck, Options, Request, SessionEvent, SessionSink},
+    writer::{AdmitRequest, CursorCheck, CursorVerdict, Options, Request, SessionEvent, SessionSink},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -33,7 +33,7 @@ use shared::{
     },
     identity::Identity,
     model::{
-        ClusterId, ClusterProperty, Clusterset, ControlPlane, Epoch, Fact, Health, KeyFingerprint,
+        ClusterId, ClusterProperty, Clusterset, ControlPlane, Cursor, Epoch, Fact, Health, KeyFingerprint,
         PropertyValue, SessionId, UnixMillis,
         sync::{Observation, ObservedItem},
     },
@@ -179,6 +179,7 @@ impl LocalClusterset {
             hub: "hub".into(),
             hub_version: "test".into(),
             adopt_epoch: false,
+            bounds: Default::default(),
         };
         let metrics = HubMetrics::register(&mut Registry::default());
         let hub = Hub::start(Box::new(log), options, Clock::start(), metrics)?;
@@ -250,10 +251,13 @@ impl LocalClusterset {
             cluster: cluster.clone(),
             key: KeyFingerprint([id.as_bytes()[0]; 32]),
             hello: hello(&format!("uid-{id}")),
-            cursor: CursorCheck::Absent,
+            cursor: CursorVerdict {
+                under: Cursor::default(),
+                check: CursorCheck::Absent,
+            },
             silent_holder: None,
         };
-        let admitted = self.hub.writer.admit(request, sink).await?;
+        let admitted = self.hub.writer.room().await?.admit(request, sink).await?;
         let session = admitted
             .map_err(|why| anyhow::anyhow!("{why:?}"))?
             .welcome

@@ -23,6 +23,7 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
             // Objects may look different now at revisions that members have already passed.
             state.derived.forget_before(event.revision);
         }
+        (_, Fact::TombstonesBounded { max }) => state.derived.remember(*max),
         (Some(cluster), fact) => apply_to_cluster(state, cluster, fact, event, &mut step),
         (None, _) => {}
     }
@@ -58,6 +59,6 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
             properties::upserted(state, cluster, &event.fact, step);
         }
         Fact::ClusterPropertyRemoved(name) => properties::removed(state, cluster, name, step),
-        Fact::FoldVersionChanged { .. } => {}
+        Fact::FoldVersionChanged { .. } | Fact::TombstonesBounded { .. } => {}
     }
 }

@@ -88,6 +88,11 @@ pub enum Command {
         /// The version that folded everything up to here.
         from: u32,
     },
+    /// So many removals of derived objects are to be remembered from here on.
+    BoundTombstones {
+        /// How many.
+        max: u32,
+    },
 }
 
 impl Command {

@@ -38,20 +38,26 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
         } => membership::rekey(state, cluster, operator, *key, cluster_fingerprint.as_deref()),
         Command::Forget { cluster, operator } => membership::forget(state, cluster, operator),
         Command::AdoptFoldVersion { from } => Ok(adopt_fold_version(*from)),
+        Command::BoundTombstones { max } => Ok(bound_tombstones(state, *max)),
     }
 }
 
 fn adopt_fold_version(from: u32) -> Vec<Draft> {
-    if from == FOLD_VERSION {
-        return Vec::new();
-    }
-    vec![Draft {
+    let to = FOLD_VERSION;
+    decided_if(from != to, Fact::FoldVersionChanged { from, to })
+}
+
+fn bound_tombstones(state: &State, max: u32) -> Vec<Draft> {
+    decided_if(state.tombstones_max() != max, Fact::TombstonesBounded { max })
+}
+
+/// A decision on the whole log, if it changes anything.
+fn decided_if(changes: bool, fact: Fact) -> Vec<Draft> {
+    let draft = Draft {
         cluster: None,
         session: Default::default(),
         member_sequence: 0,
-        fact: DraftFact::Decided(Fact::FoldVersionChanged {
-            from,
-            to: FOLD_VERSION,
-        }),
-    }]
+        fact: DraftFact::Decided(fact),
+    };
+    Vec::from_iter(changes.then_some(draft))
 }

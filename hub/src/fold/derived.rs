@@ -7,8 +7,9 @@ use shared::model::{ClusterId, Revision, ServiceImport, ServiceKey, UnixMillis};
 
 use super::{Change, DerivedContent, DerivedKey};
 
-/// Most removals that are remembered. Half of them, the oldest, go when there are more.
-pub const TOMBSTONES_MAX: usize = 50_000;
+/// Most removals that are remembered, where the log does not say otherwise. Half of them, the oldest, go when there
+/// are more.
+pub const TOMBSTONES_MAX: u32 = 50_000;
 
 /// A derived object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +29,20 @@ pub(super) struct Step {
 }
 
 /// All derived objects. A key has content or a tombstone, never both.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DerivedStore {
     objects: BTreeMap<DerivedKey, Derived>,
     tombstones: BTreeMap<DerivedKey, Revision>,
+    /// How many of them are kept: it decides what the state remembers, and so it is recorded.
+    tombstones_max: u32,
     /// A cursor below it may have missed a removal.
     floor: Revision,
+}
+
+impl Default for DerivedStore {
+    fn default() -> Self {
+        Self::restored(BTreeMap::new(), BTreeMap::new(), TOMBSTONES_MAX, Revision::default())
+    }
 }
 
 impl DerivedStore {
@@ -63,6 +72,16 @@ impl DerivedStore {
 
     pub(super) fn tombstone(&self, key: &DerivedKey) -> Option<Revision> {
         self.tombstones.get(key).copied()
+    }
+
+    pub(super) fn tombstones_max(&self) -> u32 {
+        self.tombstones_max
+    }
+
+    /// From here on at most so many removals are remembered.
+    pub(super) fn remember(&mut self, tombstones_max: u32) {
+        self.tombstones_max = tombstones_max;
+        self.bound_tombstones();
     }
 
     pub(super) fn tombstone_floor(&self) -> Revision {
@@ -139,14 +158,15 @@ impl DerivedStore {
         self.floor = revision;
     }
 
-    /// Drops the older half once there are too many: seldom, so that each removal stays cheap.
+    /// Keeps the newest half of the bound once there are too many: seldom, so that each removal stays cheap.
     fn bound_tombstones(&mut self) {
-        if self.tombstones.len() <= TOMBSTONES_MAX {
+        let max = self.tombstones_max as usize;
+        if self.tombstones.len() <= max {
             return;
         }
         let mut revisions: Vec<Revision> = self.tombstones.values().copied().collect();
-        let middle = revisions.len() / 2;
-        let (_, &mut threshold, _) = revisions.select_nth_unstable(middle);
+        let newest_dropped = revisions.len() - 1 - max / 2;
+        let (_, &mut threshold, _) = revisions.select_nth_unstable(newest_dropped);
         self.tombstones.retain(|_, revision| *revision > threshold);
         self.floor = self.floor.max(threshold);
     }
@@ -170,11 +190,13 @@ impl DerivedStore {
     pub(super) fn restored(
         objects: BTreeMap<DerivedKey, Derived>,
         tombstones: BTreeMap<DerivedKey, Revision>,
+        tombstones_max: u32,
         floor: Revision,
     ) -> Self {
         Self {
             objects,
             tombstones,
+            tombstones_max,
             floor,
         }
     }

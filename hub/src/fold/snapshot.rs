@@ -63,6 +63,8 @@ pub struct SnapshotHeader {
     pub derived: u64,
     /// Tombstone rows.
     pub tombstones: u64,
+    /// How many removals are remembered.
+    pub tombstones_max: u32,
 }
 
 /// A member without its facts.
@@ -156,6 +158,7 @@ impl State {
             facts: self.fact_count() as u64,
             derived: self.derived.iter().count() as u64,
             tombstones: self.derived.tombstones().count() as u64,
+            tombstones_max: self.derived.tombstones_max(),
         };
         let members = self.members.into_iter().flat_map(|(cluster, mut member)| {
             let facts = std::mem::take(&mut member.facts);
@@ -289,11 +292,13 @@ impl Restoring {
         state.derived = match header.fold_version == FOLD_VERSION {
             true => {
                 let objects = dated(&state.derived, self.derived)?;
-                DerivedStore::restored(objects, self.tombstones, header.tombstone_floor)
+                let floor = header.tombstone_floor;
+                DerivedStore::restored(objects, self.tombstones, header.tombstones_max, floor)
             }
             false => {
                 let objects = redated(&state.derived, &self.derived, header.revision);
-                DerivedStore::restored(objects, BTreeMap::new(), header.revision.next())
+                let floor = header.revision.next();
+                DerivedStore::restored(objects, BTreeMap::new(), header.tombstones_max, floor)
             }
         };
         Ok(state)

@@ -342,6 +342,11 @@ impl State {
         self.derived.tombstone(key)
     }
 
+    /// How many removals are remembered: recorded, for a replay must forget what was forgotten.
+    pub fn tombstones_max(&self) -> u32 {
+        self.derived.tombstones_max()
+    }
+
     /// Cursors below it may have missed a removal.
     pub fn tombstone_floor(&self) -> Revision {
         self.derived.tombstone_floor()

@@ -6,7 +6,7 @@ use shared::model::{ClusterId, Event, FactKey, name};
 use tonic::Status;
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 17] = [
+pub(super) const KINDS: [&str; 18] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",
@@ -24,6 +24,7 @@ pub(super) const KINDS: [&str; 17] = [
     "member_suspect",
     "member_lost",
     "fold_version_changed",
+    "tombstones_bounded",
 ];
 
 /// Narrows what is shown: every given part must match.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use shared::model::{
-    ClusterId, Cursor, Fact, FactKey, ListingGroup,
+    ClusterId, Epoch, Fact, FactKey, ListingGroup,
     fact::MEMBER_FACTS_MAX,
     sync::{
         AgentMessage, Hello, HubMessage, Namespaces, Observation, ObservedItem, PROTOCOL_VERSION, Refused,
@@ -16,11 +16,14 @@ use shared::model::{
     },
 };
 
-use crate::{push::Push, view::View};
+use crate::{
+    push::Push,
+    view::View,
+    writer::request::{
+        Admission, HEARTBEAT_INTERVAL_MILLIS, SILENCE_MAX_MILLIS, UNACKNOWLEDGED_MAX,
+    },
+};
 
-/// How often an agent says something, in milliseconds; the hub answers with a heartbeat of its own, if it has said
-/// nothing meanwhile.
-pub const HEARTBEAT_INTERVAL_MILLIS: u64 = 1_000;
 /// Silence of the hub before a heartbeat of the agent that it answers, in milliseconds.
 const ANSWER_AFTER_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS / 2;
 /// The hub's own silence after which it says something unasked: later than an answer, which costs less.
@@ -30,10 +33,6 @@ pub const SAY_UNASKED_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS + ANSWER_AFTER_MIL
 const SOURCES_GATHER_MILLIS: u64 = 250;
 /// Sources of one message.
 const SOURCES_OF_A_MESSAGE: usize = 256;
-/// Silence after which a stream is given up, in milliseconds.
-pub const SILENCE_MAX_MILLIS: u64 = 10_000;
-/// Observations that a member may have unacknowledged.
-pub const UNACKNOWLEDGED_MAX: u32 = 8_192;
 /// Bytes of refusals that may wait to be said to a member before no more is read from it. What it had sent until then
 /// may be refused on top, which its unacknowledged observations bound.
 pub const WAITING_BYTES_MAX: usize = 1024 * 1024;
@@ -113,19 +112,6 @@ pub enum Violation {
     ListingTooLarge,
 }
 
-/// What the writer answers to an admitted Hello.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Admission {
-    /// What to tell the agent.
-    pub welcome: Welcome,
-    /// The cursor to go on from; `None`: a snapshot.
-    pub resume: Option<Cursor>,
-    /// Clusters whose objects the member holds and this hub knows nothing of.
-    pub unknown_sources: Vec<ClusterId>,
-    /// Bytes of objects after which a message to the member is full.
-    pub chunk_bytes: usize,
-}
-
 /// The machine.
 #[derive(Debug)]
 pub struct Session {
@@ -153,6 +139,8 @@ enum Phase {
     Admitting(Box<Hello>),
     Open {
         welcome: Option<Box<Welcome>>,
+        /// The epoch in which it was opened: positions of another one mean nothing to the member.
+        epoch: Epoch,
         push: Box<Push>,
     },
 }
@@ -318,6 +306,7 @@ impl Session {
             properties: wanted(admission.welcome.list_properties),
         };
         self.phase = Phase::Open {
+            epoch: admission.welcome.epoch,
             welcome: Some(Box::new(admission.welcome)),
             push: Box::new(push),
         };
@@ -359,7 +348,12 @@ impl Session {
         if let Some(nonce) = self.ping.take() {
             return Some(HubMessage::Ping(nonce));
         }
-        let Phase::Open { welcome, push } = &mut self.phase else {
+        let Phase::Open {
+            welcome,
+            epoch,
+            push,
+        } = &mut self.phase
+        else {
             return None;
         };
         if let Some(welcome) = welcome.take() {
@@ -372,6 +366,10 @@ impl Session {
         if self.acknowledged > self.acknowledged_said {
             self.acknowledged_said = self.acknowledged;
             return Some(HubMessage::Acknowledged(self.acknowledged));
+        }
+        if view.head().epoch != *epoch {
+            // A new epoch began, and the word that ends this session is on its way.
+            return None;
         }
         if let Some(sources) = self.sources.due(push, view, now) {
             return Some(sources);

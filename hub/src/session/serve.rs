@@ -1,50 +1,40 @@
-//! The stream around a session machine: reads the member's messages, hands effects to the writer, sends what
-//! the machine wants said. It owns no protocol state; whatever blocks here blocks this one member only.
+//! The task around a session's steps: reads the member's messages, waits for what the session waits for, sends what
+//! it wants said. It owns no protocol state; whatever blocks here blocks this one member only.
 
-use std::{
-    collections::VecDeque,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use proto::v1::{self, sync_server::Sync};
 use shared::{
     identity::Role,
     model::{
-        ClusterId, Clusterset, Cursor, SessionId, advice,
-        sync::{AgentMessage, Hello, MESSAGE_BYTES_MAX},
+        ClusterId, Clusterset,
+        sync::{AgentMessage, MESSAGE_BYTES_MAX},
     },
     tls::{self, PeerIdentity},
     wire,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use super::{
-    machine::{Admission, Effect, Session},
+    actor::{Answer, Awaited, SessionActor},
     metrics::SyncMetrics,
-    unacknowledged::Unacknowledged,
 };
 use crate::{
+    bounds::Bounds,
     clock::Clock,
-    log::{LogError, LogReader},
+    log::{History, LogError, LogReader},
     view::SharedView,
-    writer::{self, AdmitRequest, CursorCheck, NotAdmitted, SessionEvent, SessionSink, WriterHandle},
+    writer::{SessionEvent, WriterHandle},
 };
 
 /// Messages to a member that may wait in its stream; the rest waits as keys.
 const OUTGOING_MAX: usize = 4;
-/// Effects of one member's messages that may wait for the writer before no more are read.
-const EFFECTS_MAX: usize = 16;
-/// How long a holder may take to answer a ping before another session takes over.
-const HOLDER_ANSWER: Duration = Duration::from_secs(2);
+/// How long a member may take to read why its session ends.
+const FAREWELL_WAIT: Duration = Duration::from_secs(2);
 /// Longest life of a session, which only bounds the arithmetic of timers.
 const EXPIRY_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 
@@ -61,6 +51,8 @@ pub struct SyncService {
     pub reader: LogReader,
     /// The hub's clock.
     pub clock: Clock,
+    /// The bounds that are settings.
+    pub bounds: Bounds,
     /// Counts.
     pub metrics: SyncMetrics,
     /// Ends every session.
@@ -108,17 +100,19 @@ impl SyncService {
         }
     }
 
-    async fn check_cursor(&self, cursor: Option<Cursor>) -> Result<CursorCheck, Status> {
-        let known = CursorCheck::by_view(cursor, &self.view.read());
-        match known {
-            Ok(known) => Ok(known),
-            Err(cursor) => {
-                let question =
-                    move |history: &dyn crate::log::History| history.hash_at(cursor.epoch, cursor.revision);
-                let hash = self.reader.ask(question).await.map_err(log_status)?;
-                Ok(CursorCheck::of_our_epoch(cursor, hash))
+    /// Waits for what a session waits for.
+    async fn answer(self, awaited: Awaited) -> Result<Answer, Status> {
+        Ok(match awaited {
+            Awaited::Hash(cursor) => {
+                let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
+                Answer::Hash(self.reader.ask(question).await.map_err(log_status)?)
             }
-        }
+            Awaited::Admission(answer) => Answer::Admission(answer.await.ok()),
+            Awaited::Holder(answer, until) => {
+                let answered = tokio::time::timeout_at(self.clock.instant(until), answer).await;
+                Answer::Holder(matches!(answered, Ok(Ok(()))))
+            }
+        })
     }
 }
 
@@ -126,22 +120,19 @@ fn log_status(error: LogError) -> Status {
     Status::unavailable(format!("the event log cannot be read now: {error}"))
 }
 
+/// What a session waits for besides its member, its events and the view.
+type Waiting = Pin<Box<dyn Future<Output = Result<Answer, Status>> + Send>>;
+
 /// One running session.
 struct SessionStream {
     service: SyncService,
     peer: Arc<PeerIdentity>,
     cluster: ClusterId,
-    machine: Session,
-    admitted: Option<SessionId>,
-    heard_at: Arc<AtomicU64>,
+    actor: SessionActor,
+    events: mpsc::UnboundedReceiver<SessionEvent>,
     incoming: Streaming<v1::AgentMessage>,
     outgoing: mpsc::Sender<Result<v1::HubMessage, Status>>,
-    events: mpsc::UnboundedReceiver<SessionEvent>,
-    sink: SessionSink,
-    effects: VecDeque<Effect>,
-    unacknowledged: Unacknowledged,
-    pongs: Vec<(u64, oneshot::Sender<()>)>,
-    next_nonce: u64,
+    waiting: Option<Waiting>,
 }
 
 impl SessionStream {
@@ -152,30 +143,22 @@ impl SessionStream {
         incoming: Streaming<v1::AgentMessage>,
         outgoing: mpsc::Sender<Result<v1::HubMessage, Status>>,
     ) -> Self {
-        let (sender, events) = mpsc::unbounded_channel();
-        let now = service.clock.now();
-        let heard_at = Arc::new(AtomicU64::new(now));
-        let sink = SessionSink {
-            cluster: cluster.clone(),
-            events: sender,
-            heard_at: heard_at.clone(),
-        };
-        let machine = Session::new(cluster.clone(), now);
+        let (actor, events) = SessionActor::new(
+            cluster.clone(),
+            peer.key_fingerprint,
+            service.bounds,
+            service.metrics.clone(),
+            service.clock.now(),
+        );
         Self {
             service,
             peer,
             cluster,
-            machine,
-            admitted: None,
-            heard_at,
+            actor,
+            events,
             incoming,
             outgoing,
-            events,
-            sink,
-            effects: VecDeque::new(),
-            unacknowledged: Unacknowledged::default(),
-            pongs: Vec::new(),
-            next_nonce: 0,
+            waiting: None,
         }
     }
 
@@ -188,17 +171,18 @@ impl SessionStream {
         }
         if end.code() != tonic::Code::Ok {
             // An agent that is gone does not read it.
-            let _ = tokio::time::timeout(HOLDER_ANSWER, self.outgoing.send(Err(end))).await;
+            let _ = tokio::time::timeout(FAREWELL_WAIT, self.outgoing.send(Err(end))).await;
         }
-        if let Some(session) = self.admitted
+        // The writer may be admitting it just now, and must hear that it is over then, too.
+        if let Some(waiting) = self.waiting.take()
+            && let Ok(answer) = waiting.await
+        {
+            let _ = self.actor.on_answer(answer);
+        }
+        if let Some(farewell) = self.actor.farewell()
             && let Ok(room) = self.service.writer.room().await
         {
-            let heard_at = self.heard_at.load(Ordering::Relaxed);
-            room.send(writer::Request::Closed {
-                session,
-                cluster: self.cluster.clone(),
-                heard_at,
-            });
+            room.send(farewell);
         }
     }
 
@@ -206,62 +190,63 @@ impl SessionStream {
     async fn drive(&mut self) -> Status {
         let mut listener = self.service.view.listen(&self.cluster);
         let (writer, outgoing) = (self.service.writer.clone(), self.outgoing.clone());
-        let drain = self.service.drain.clone();
+        let (clock, drain) = (self.service.clock, self.service.drain.clone());
         let expiry = self.expiry();
         let mut more_to_say = true;
         loop {
-            let deadline = self.machine.next_deadline(!more_to_say);
-            let deadline = self.service.clock.instant(deadline);
+            self.judge();
+            let deadline = clock.instant(self.actor.next_deadline(!more_to_say));
             let step = tokio::select! {
                 biased;
                 () = drain.cancelled() => Err(Status::unavailable("the hub is shutting down: connect again")),
-                Some(event) = self.events.recv() => self.on_event(event),
-                room = writer.room(), if !self.effects.is_empty() => self.hand_over(room),
+                Some(event) = self.events.recv() => self.actor.on_event(event),
+                answer = async { self.waiting.as_mut().expect("checked").await }, if self.waiting.is_some() => {
+                    self.waiting = None;
+                    answer.and_then(|answer| self.actor.on_answer(answer))
+                }
+                room = writer.room(), if self.actor.wants_room() => match room {
+                    Err(gone) => Err(Status::unavailable(gone.to_string())),
+                    Ok(room) => {
+                        let awaited = self.actor.hand_over(room, clock.now());
+                        self.wait_for(awaited);
+                        Ok(())
+                    }
+                },
                 slot = outgoing.reserve(), if more_to_say => match slot {
                     Err(_) => Err(Status::cancelled("the agent went away")),
-                    Ok(slot) => match self.machine.poll(&self.service.view.read(), self.service.clock.now()) {
+                    Ok(slot) => match self.actor.poll(&self.service.view.read(), clock.now()) {
                         None => { more_to_say = false; continue }
-                        Some(message) => {
-                            self.service.metrics.sent(&message);
-                            slot.send(Ok(wire::hub_message_to_proto(message)));
-                            continue
-                        }
+                        Some(message) => { slot.send(Ok(wire::hub_message_to_proto(message))); continue }
                     },
                 },
-                message = self.incoming.message(), if self.may_read() => self.on_message(message).await,
+                message = self.incoming.message(), if self.actor.may_read() => self.on_message(message),
                 () = listener.woken() => Ok(()),
                 () = tokio::time::sleep_until(expiry) => Err(Status::unauthenticated(
                     "the certificate that opened this session has expired: connect with a renewed one",
                 )),
-                () = tokio::time::sleep_until(deadline) => self.check_silence(),
+                () = tokio::time::sleep_until(deadline) => self.actor.check_silence(clock.now()),
             };
             if let Err(status) = step {
                 return status;
             }
-            if let Some(namespaces) = self.machine.interest() {
+            if let Some(namespaces) = self.actor.interest() {
                 listener.follow(namespaces);
             }
             more_to_say = true;
         }
     }
 
-    /// Whether the writer is behind this member; as long as it is, nothing more is read from it.
-    fn writer_is_behind(&self) -> bool {
-        self.effects.len() >= EFFECTS_MAX || self.unacknowledged.is_full()
+    fn judge(&mut self) {
+        if self.actor.wants_judgement() {
+            let awaited = self.actor.judge(&self.service.view.read());
+            self.wait_for(awaited);
+        }
     }
 
-    fn may_read(&self) -> bool {
-        !self.writer_is_behind() && !self.machine.is_congested()
-    }
-
-    /// Whether the member is silent. It is not while the writer holds it up: it will let go, and from then on the
-    /// member's silence counts.
-    fn check_silence(&mut self) -> Result<(), Status> {
-        let now = self.service.clock.now();
-        let heard_at = self.machine.excuse_silence(self.writer_is_behind(), now);
-        self.heard_at.fetch_max(heard_at, Ordering::Relaxed);
-        let silence = self.machine.check_silence(now);
-        silence.map_err(|why| Status::unavailable(why.to_string()))
+    fn wait_for(&mut self, awaited: Option<Awaited>) {
+        if let Some(awaited) = awaited {
+            self.waiting = Some(Box::pin(self.service.clone().answer(awaited)));
+        }
     }
 
     /// A connection may outlive its certificate, a session may not.
@@ -270,12 +255,12 @@ impl SessionStream {
         tokio::time::Instant::now() + Duration::from_millis(left).min(EXPIRY_MAX)
     }
 
-    async fn on_message(&mut self, message: Result<Option<v1::AgentMessage>, Status>) -> Result<(), Status> {
+    fn on_message(&mut self, message: Result<Option<v1::AgentMessage>, Status>) -> Result<(), Status> {
         let message = match message {
             Ok(Some(message)) => message,
             Ok(None) => return Err(Status::ok("")),
             Err(status) if status.code() == tonic::Code::OutOfRange => {
-                return Err(self.violation(format!(
+                return Err(self.actor.violation(format!(
                     "a message may have {MESSAGE_BYTES_MAX} bytes: send facts in several ({})",
                     status.message()
                 )));
@@ -285,178 +270,8 @@ impl SessionStream {
                 return Err(Status::cancelled("the stream broke"));
             }
         };
-        let now = self.service.clock.now();
-        self.heard_at.store(now, Ordering::Relaxed);
-        let message: AgentMessage =
-            wire::agent_message_from_proto(message).map_err(|error| self.violation(error.to_string()))?;
-        let effects = self
-            .machine
-            .on_message(message, now)
-            .map_err(|violation| self.violation(violation.to_string()))?;
-        for effect in effects {
-            match effect {
-                Effect::Admit(hello) => self.admit(*hello).await?,
-                Effect::Goodbye => info!("the agent says that it shuts down"),
-                Effect::Pong(nonce) => self.answer_holder_pings(nonce),
-                Effect::Observe(observations) => {
-                    self.unacknowledged.took(&observations);
-                    self.effects.push_back(Effect::Observe(observations));
-                }
-                Effect::CompleteListing { .. } => self.effects.push_back(effect),
-            }
-        }
-        Ok(())
-    }
-
-    fn violation(&self, what: String) -> Status {
-        self.service.metrics.rejected("protocol");
-        Status::invalid_argument(what)
-    }
-
-    fn on_event(&mut self, event: SessionEvent) -> Result<(), Status> {
-        match event {
-            SessionEvent::Acknowledged(sequence) => {
-                self.unacknowledged.acknowledged(sequence);
-                self.machine.on_acknowledged(sequence);
-            }
-            SessionEvent::Refused(refused) => {
-                debug!(sequence = refused.sequence, why = %refused.message, "refused an item");
-                self.machine.on_refused(refused);
-            }
-            SessionEvent::Close(why) => return Err(Status::unavailable(why)),
-            SessionEvent::Ping(reply) => {
-                self.next_nonce += 1;
-                self.machine.ping(self.next_nonce);
-                // Those who gave up waiting need no answer: only sessions that live wait here.
-                self.pongs.retain(|(_, reply)| !reply.is_closed());
-                self.pongs.push((self.next_nonce, reply));
-            }
-        }
-        Ok(())
-    }
-
-    fn answer_holder_pings(&mut self, nonce: u64) {
-        for (_, reply) in self.pongs.extract_if(.., |(asked, _)| *asked <= nonce) {
-            // Whoever asked may have given up waiting.
-            let _ = reply.send(());
-        }
-    }
-
-    fn hand_over(&mut self, room: Result<writer::Room<'_>, writer::Gone>) -> Result<(), Status> {
-        let room = room.map_err(|gone| Status::unavailable(gone.to_string()))?;
-        let (Some(session), Some(effect)) = (self.admitted, self.effects.pop_front()) else {
-            return Ok(());
-        };
-        let cluster = self.cluster.clone();
-        match effect {
-            Effect::Observe(observations) => {
-                room.send(writer::Request::Observe {
-                    session,
-                    cluster,
-                    observations,
-                });
-            }
-            Effect::CompleteListing {
-                sequence,
-                group,
-                seen,
-            } => {
-                room.send(writer::Request::CompleteListing {
-                    session,
-                    cluster,
-                    sequence,
-                    group,
-                    seen,
-                });
-            }
-            Effect::Admit(_) | Effect::Goodbye | Effect::Pong(_) => {}
-        }
-        Ok(())
-    }
-
-    /// Asks for admission; pings the holder of the member if there is one.
-    async fn admit(&mut self, hello: Hello) -> Result<(), Status> {
-        let cursor = self.service.check_cursor(hello.cursor).await?;
-        let mut request = AdmitRequest {
-            cluster: self.cluster.clone(),
-            key: self.peer.key_fingerprint,
-            hello,
-            cursor,
-            silent_holder: None,
-        };
-        loop {
-            let answer = self
-                .service
-                .writer
-                .admit(request.clone(), self.sink.clone())
-                .await;
-            match answer.map_err(|gone| Status::unavailable(gone.to_string()))? {
-                Ok(admission) => {
-                    self.on_admitted(*admission);
-                    return Ok(());
-                }
-                Err(NotAdmitted::Held(holder)) if request.silent_holder != Some(holder.session) => {
-                    if self.holder_answers(holder.session).await {
-                        self.service.metrics.rejected("held");
-                        return Err(Status::already_exists(format!(
-                            "cluster {} is held by session {} of agent instance {}, which is alive: stop that \
-                             agent, or see that two clusters do not share one certificate",
-                            self.cluster, holder.session.0, holder.instance
-                        )));
-                    }
-                    request.silent_holder = Some(holder.session);
-                }
-                Err(not) => return Err(self.not_admitted(not)),
-            }
-        }
-    }
-
-    fn not_admitted(&self, not: NotAdmitted) -> Status {
-        self.service.metrics.rejected(match not {
-            NotAdmitted::Held(_) => "held",
-            NotAdmitted::NewEpoch => "new_epoch",
-            NotAdmitted::Refused(_) => "membership",
-            NotAdmitted::NotServing(_) => "not_serving",
-            NotAdmitted::Doubted(_) => "doubted",
-        });
-        match not {
-            NotAdmitted::Held(holder) => Status::unavailable(format!(
-                "session {} still holds this cluster: try again",
-                holder.session.0
-            )),
-            NotAdmitted::NewEpoch => Status::unavailable("a new epoch begins: connect again"),
-            NotAdmitted::Refused(why) => Status::permission_denied(why),
-            NotAdmitted::NotServing(why) | NotAdmitted::Doubted(why) => Status::failed_precondition(why),
-        }
-    }
-
-    async fn holder_answers(&self, holder: SessionId) -> bool {
-        match self.service.writer.ping_holder(holder).await {
-            Ok(answer) => matches!(tokio::time::timeout(HOLDER_ANSWER, answer).await, Ok(Ok(()))),
-            Err(_) => false,
-        }
-    }
-
-    fn on_admitted(&mut self, admission: Admission) {
-        let welcome = &admission.welcome;
-        info!(
-            session = welcome.session.0,
-            resume = welcome.resume,
-            list_exports = welcome.list_exports,
-            list_properties = welcome.list_properties,
-            "admitted"
-        );
-        if let Some(unknown) = admission.unknown_sources.first() {
-            let names: Vec<&str> = admission.unknown_sources.iter().map(ClusterId::as_str).collect();
-            warn!(
-                clusters = names.join(","),
-                "the cluster holds objects of clusters that are no members here; they stay until those clusters \
-                 join, or an operator says that they are gone for good: `{}`",
-                advice::member_forget(unknown)
-            );
-        }
-        self.service.metrics.admitted(welcome.resume);
-        self.admitted = Some(welcome.session);
-        self.machine.on_admitted(admission);
+        let message: AgentMessage = wire::agent_message_from_proto(message)
+            .map_err(|error| self.actor.violation(error.to_string()))?;
+        self.actor.on_message(message, self.service.clock.now())
     }
 }

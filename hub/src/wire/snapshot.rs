@@ -14,7 +14,7 @@ use shared::{
 };
 
 use crate::fold::{
-    Connectivity, DerivedKey, DerivedRow, MemberRow, MemberStatus, SnapshotHeader, SnapshotRow, State,
+    Connectivity, DerivedKey, DerivedRow, MemberRow, MemberStatus, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
 };
 
 /// Bytes that are no row of a snapshot of this version.
@@ -125,6 +125,8 @@ fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
         facts: header.facts,
         derived: header.derived,
         tombstones: header.tombstones,
+        // Snapshots of logs that never said otherwise have the bytes that older builds give them.
+        tombstones_max: (header.tombstones_max != TOMBSTONES_MAX).then_some(header.tombstones_max),
     }
 }
 
@@ -138,6 +140,7 @@ fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
         facts: header.facts,
         derived: header.derived,
         tombstones: header.tombstones,
+        tombstones_max: header.tombstones_max.unwrap_or(TOMBSTONES_MAX),
     }
 }
 
@@ -257,14 +260,15 @@ mod tests {
     use super::*;
 
     /// In the order of [`rows`].
-    const FROZEN_ROWS: [&str; 4] = [
+    const FROZEN_ROWS: [&str; 5] = [
         "0a12080110ac0218e80720072801300238034004",
+        "0a14080110ac0218e807200728013002380340044803",
         "123f0a04656173741005180120002a0375696432046e65787442200909090909090909090909090909090909090909090909090909090909090909480558006002",
         "22200a0622046561737410021a10030303030303030303030303030303032a020102",
         "2a1a0a161a140a0465617374120c0a0473686f701204636172741004",
     ];
 
-    fn rows() -> [SnapshotRow; 4] {
+    fn rows() -> [SnapshotRow; 5] {
         let east = || ClusterId::new("east").unwrap();
         let service = ServiceKey::new("shop", "cart").unwrap();
         let header = SnapshotHeader {
@@ -276,6 +280,11 @@ mod tests {
             facts: 2,
             derived: 3,
             tombstones: 4,
+            tombstones_max: TOMBSTONES_MAX,
+        };
+        let bounded = SnapshotHeader {
+            tombstones_max: 3,
+            ..header
         };
         let member = MemberRow {
             cluster: east(),
@@ -303,6 +312,7 @@ mod tests {
         };
         [
             SnapshotRow::Header(header),
+            SnapshotRow::Header(bounded),
             SnapshotRow::Member(Box::new(member)),
             SnapshotRow::Derived(derived),
             tombstone,

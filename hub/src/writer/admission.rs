@@ -2,80 +2,19 @@
 //! The decisions of docs/design.md, sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
 use shared::model::{
-    ChainHash, ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId, advice,
-    sync::{CHUNK_BYTES, Hello, PROTOCOL_VERSION, Welcome},
+    ClusterId, Cursor, Epoch, FactsDigest, ListingGroup, SessionId, advice,
+    sync::{Hello, PROTOCOL_VERSION, Welcome},
 };
 
 use super::{
     claims,
-    core::{Core, NotAdmitted, Open, Reply, Token},
+    core::{Core, Open},
+    request::{
+        Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, NotAdmitted, Reply,
+        SILENCE_MAX_MILLIS, Token, UNACKNOWLEDGED_MAX,
+    },
 };
-use crate::{
-    fold::{self, Command},
-    session::machine::{Admission, HEARTBEAT_INTERVAL_MILLIS, SILENCE_MAX_MILLIS, UNACKNOWLEDGED_MAX},
-    view::View,
-};
-
-/// A Hello with what the certificate and the log say about it.
-#[derive(Debug, Clone)]
-pub struct AdmitRequest {
-    /// The cluster, from the certificate.
-    pub cluster: ClusterId,
-    /// The certificate's key.
-    pub key: KeyFingerprint,
-    /// The Hello.
-    pub hello: Hello,
-    /// What the log says of the Hello's cursor.
-    pub cursor: CursorCheck,
-    /// The holder that did not answer a ping.
-    pub silent_holder: Option<SessionId>,
-}
-
-/// What the log says of a cursor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CursorCheck {
-    /// There is none.
-    Absent,
-    /// Of another epoch: a snapshot answers it.
-    OtherEpoch,
-    /// It lies on our history.
-    OnHistory,
-    /// Ahead of the head or with another hash: our log was rewound.
-    Foreign,
-}
-
-impl CursorCheck {
-    /// Judges a cursor by the epoch and the heads that the view knows. The error is a cursor of our epoch of which
-    /// only the log can tell.
-    pub fn by_view(cursor: Option<Cursor>, view: &View) -> Result<Self, Cursor> {
-        let Some(cursor) = cursor else {
-            return Ok(Self::Absent);
-        };
-        if cursor.epoch != view.head().epoch {
-            return Ok(Self::OtherEpoch);
-        }
-        let recent = view.recent_head(cursor.revision).ok_or(cursor)?;
-        Ok(Self::of_our_epoch(cursor, Some(recent.hash)))
-    }
-
-    /// Judges a cursor of our epoch by the hash that the log has at its revision, if it has one.
-    pub fn of_our_epoch(cursor: Cursor, on_record: Option<ChainHash>) -> Self {
-        if on_record == Some(cursor.hash) {
-            Self::OnHistory
-        } else {
-            Self::Foreign
-        }
-    }
-}
-
-/// The session that holds a member.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// Its number.
-    pub session: SessionId,
-    /// The agent's instance.
-    pub instance: Box<str>,
-}
+use crate::fold::{self, Command};
 
 impl Core {
     pub(super) fn admit(&mut self, token: Token, request: AdmitRequest, now: u64) {
@@ -115,7 +54,12 @@ impl Core {
     /// Mints above a rewound log and above members that know a later epoch; `claims` says how often and when.
     fn check_epoch(&mut self, request: &AdmitRequest, now: u64) -> Result<(), NotAdmitted> {
         let (cluster, ours) = (&request.cluster, self.head.epoch);
-        if request.cursor == CursorCheck::Foreign {
+        if !request.cursor.holds_in(ours) {
+            // An epoch began while it waited: what proved a rewound log then says nothing of this one, and a
+            // position of that one is none in this.
+            return Err(NotAdmitted::JudgedBefore);
+        }
+        if matches!(request.cursor.check, CursorCheck::Ahead | CursorCheck::Foreign) {
             return Err(self.mint_above(cluster, ours, now));
         }
         let Some(higher) = request.hello.highest_epoch.filter(|known| *known > ours) else {
@@ -207,9 +151,10 @@ impl Core {
             self.mark_listed(cluster);
         }
         // The state is never behind what is published: what it still remembers the view does too.
-        let resume = hello.cursor.filter(|cursor| {
-            request.cursor == CursorCheck::OnHistory && self.state.can_resume_from(cursor.revision)
-        });
+        let on_history = request.cursor.check == CursorCheck::OnHistory;
+        let resume = hello
+            .cursor
+            .filter(|cursor| on_history && self.state.can_resume_from(cursor.revision));
         let welcome = Welcome {
             protocol_version: PROTOCOL_VERSION,
             features: 0,
@@ -230,24 +175,23 @@ impl Core {
             welcome,
             resume,
             unknown_sources: hello.sources_held.iter().filter(unknown).cloned().collect(),
-            chunk_bytes: CHUNK_BYTES,
+            chunk_bytes: self.options.bounds.chunk_bytes,
         }
     }
 
-    /// The new epoch has begun: positions start anew, sessions come again.
-    pub fn epoch_begun(&mut self, head: Cursor) {
+    /// The new epoch has begun: positions start anew. The sessions of the old one are over; they are to be told
+    /// before anything of the new one is shown.
+    pub fn epoch_begun(&mut self, head: Cursor) -> Vec<(SessionId, String)> {
         self.must_mint = None;
         self.claims.settled();
         self.head = head;
         self.state.begin_epoch();
         self.listed.clear();
         self.sources_changed = true;
-        for (_, open) in std::mem::take(&mut self.sessions) {
-            self.batch.replies.push(Reply::Close(
-                open.session,
-                "a new epoch began: connect again".into(),
-            ));
-        }
+        let closed = std::mem::take(&mut self.sessions).into_values();
+        closed
+            .map(|open| (open.session, "a new epoch began: connect again".to_owned()))
+            .collect()
     }
 }
 

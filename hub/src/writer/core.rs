@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     model::{
-        ChainHash, ClusterId, ConflictReason, Cursor, Epoch, Fact, FactKey, ListingGroup, Revision,
-        SessionId, UnixMillis,
+        ChainHash, ClusterId, ConflictReason, Cursor, Epoch, Fact, FactKey, ListingGroup, SessionId,
+        UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
         },
@@ -16,116 +16,17 @@ use shared::{
 };
 
 use super::{
-    admission::{AdmitRequest, Holder},
     claims::Claims,
     conflicts::OpenConflicts,
     connectivity::Heard,
+    request::{Describe, Operated, Reply, Request, Token},
 };
 use crate::{
+    bounds::Bounds,
     fold::{self, Change, Command, DerivedContent, DerivedKey, Draft, DraftFact, Rejection, State},
     log::chain,
-    session::machine::Admission,
     view::{Entry, Item, Publication},
 };
-
-/// Names one question of the shell, so that the answer finds its way back.
-pub type Token = u64;
-
-/// Says for people what the events of an operator's decision mean in the state on which it is decided; the writer
-/// does not know the words.
-pub type Describe = fn(&State, &Command, &[Draft]) -> Vec<String>;
-
-/// Something the writer is asked.
-#[derive(Debug)]
-pub enum Request {
-    /// A member introduced itself.
-    Admit(Token, Box<AdmitRequest>),
-    /// Facts of an admitted session, in order.
-    Observe {
-        /// The session.
-        session: SessionId,
-        /// Its cluster.
-        cluster: ClusterId,
-        /// What it observed.
-        observations: Vec<Observation>,
-    },
-    /// The end of a listing.
-    CompleteListing {
-        /// The session.
-        session: SessionId,
-        /// Its cluster.
-        cluster: ClusterId,
-        /// The observation's sequence number.
-        sequence: u64,
-        /// What was listed.
-        group: ListingGroup,
-        /// The keys that it has.
-        seen: std::sync::Arc<BTreeSet<FactKey>>,
-    },
-    /// A session ended.
-    Closed {
-        /// The session.
-        session: SessionId,
-        /// Its cluster.
-        cluster: ClusterId,
-        /// When it was last heard, in monotonic milliseconds.
-        heard_at: u64,
-    },
-    /// An operator's decision; without `confirm` it is only tried.
-    Operate {
-        /// Where the answer goes.
-        token: Token,
-        /// The decision.
-        command: Command,
-        /// False: a dry run.
-        confirm: bool,
-        /// What is to be said of it.
-        describe: Describe,
-    },
-}
-
-/// What goes out once the batch is durable.
-#[derive(Debug)]
-pub enum Reply {
-    /// A Hello was admitted.
-    Admitted(Token, Box<Admission>),
-    /// A Hello was not admitted; what to do is in the message.
-    NotAdmitted(Token, NotAdmitted),
-    /// Everything of the session up to the sequence number has been dealt with.
-    Acknowledged(SessionId, u64),
-    /// One item was not taken.
-    Refused(SessionId, Refused),
-    /// The session is over: another took its place, or its member is none any more.
-    Close(SessionId, String),
-    /// An operator's decision was carried out or tried.
-    Operated(Token, Result<Operated, Rejection>),
-}
-
-/// Why a Hello was not admitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotAdmitted {
-    /// Another session holds the member: ping it, and ask again naming it if it stays silent.
-    Held(Holder),
-    /// Come again at once: a new epoch has been minted.
-    NewEpoch,
-    /// No.
-    Refused(String),
-    /// The clusterset is not served.
-    NotServing(String),
-    /// What it says of epochs is not believed.
-    Doubted(String),
-}
-
-/// The outcome of an operator's decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operated {
-    /// Revision of the event; `None` for a dry run or when there was nothing to do.
-    pub revision: Option<Revision>,
-    /// The kinds of facts it led or would lead to.
-    pub kinds: Vec<&'static str>,
-    /// What the decision does, for people.
-    pub effects: Vec<String>,
-}
 
 /// What a batch did, to be released when it is durable.
 #[derive(Debug, Default)]
@@ -185,6 +86,8 @@ pub struct Options {
     pub hub_version: Box<str>,
     /// Whether a higher epoch of members is adopted although the log holds facts.
     pub adopt_epoch: bool,
+    /// The bounds that are settings.
+    pub bounds: Bounds,
 }
 
 impl Core {
@@ -215,19 +118,28 @@ impl Core {
         }
     }
 
-    /// Records that these rules take over a log that others folded, if they do.
-    pub fn adopt_fold_version(&mut self, clock: UnixMillis) {
+    /// Records that these rules and bounds take over a log that others folded, if they do.
+    pub fn adopt_rules(&mut self, clock: UnixMillis) {
         self.recorded_at = self.recorded_at.max(clock);
         let from = self.state.fold_version();
-        if from != fold::FOLD_VERSION {
-            // The fold always takes the version it is of.
-            let _ = self.decide_and_apply(&Command::AdoptFoldVersion { from });
+        let max = self.options.bounds.tombstones;
+        for command in [
+            Command::AdoptFoldVersion { from },
+            Command::BoundTombstones { max },
+        ] {
+            // The fold always takes its own rules.
+            let _ = self.decide_and_apply(&command);
         }
     }
 
     /// The state, which may hold more than is durable: for looking only between batches.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The bounds that are settings.
+    pub fn bounds(&self) -> Bounds {
+        self.options.bounds
     }
 
     /// The clusters with an open session.
@@ -258,6 +170,17 @@ impl Core {
     /// An epoch that must be begun before anything else is answered.
     pub fn must_mint(&self) -> Option<Epoch> {
         self.must_mint
+    }
+
+    /// Whether the batch would release nothing.
+    pub fn is_idle(&self) -> bool {
+        let Batch {
+            events,
+            publications,
+            replies,
+            ..
+        } = &self.batch;
+        events.is_empty() && publications.is_empty() && replies.is_empty() && !self.sources_changed
     }
 
     /// How many events wait in the batch, and their bytes.
@@ -411,7 +334,7 @@ impl Core {
         self.batch.replies.push(Reply::Acknowledged(session, sequence));
     }
 
-    fn closed(&mut self, session: SessionId, cluster: &ClusterId, heard_at: u64) {
+    pub(super) fn closed(&mut self, session: SessionId, cluster: &ClusterId, heard_at: u64) {
         if self.admits(session, cluster) {
             self.sessions.remove(cluster);
             self.heard.left(cluster, heard_at);

@@ -9,21 +9,15 @@ use std::{
     time::Duration,
 };
 
-use shared::model::{ClusterId, sync::Refused};
+use shared::model::{ClusterId, SessionId, sync::Refused};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     connectivity::TICK_MILLIS,
-    core::{Core, Describe, NotAdmitted, Operated, Request},
+    core::Core,
+    request::{Admission, AdmitRequest, Describe, NotAdmitted, Operated, Request},
 };
-use crate::{
-    fold::{Command, Rejection},
-    session::machine::Admission,
-    writer::AdmitRequest,
-};
-
-/// Requests that may wait for the writer. A session that finds no room reads no more from its member.
-pub(super) const INBOX_MAX: usize = 4_096;
+use crate::fold::{Command, Rejection};
 
 /// The writer's thread has ended; the process is about to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -61,68 +55,91 @@ impl SessionSink {
 }
 
 /// A question that is answered between batches.
-pub(super) type Query = Box<dyn FnOnce(&Core) + Send>;
+pub type Query = Box<dyn FnOnce(&Core) + Send>;
+
+/// The answer to a Hello, when its batch is durable.
+pub type AdmissionAnswer = oneshot::Receiver<Result<Box<Admission>, NotAdmitted>>;
 
 /// What waits for the writer.
-pub(super) enum Work {
+pub enum Work {
+    /// What needs no answer, or has it among the session's events.
     Request(Request),
+    /// A Hello.
     Admit {
+        /// The Hello and what is known of it.
         request: Box<AdmitRequest>,
+        /// The session's end for events, from its admission on.
         sink: SessionSink,
+        /// Where the answer goes.
         reply: oneshot::Sender<Result<Box<Admission>, NotAdmitted>>,
     },
     /// A session asks that the holder of its member be pinged.
     PingHolder {
-        session: shared::model::SessionId,
+        /// The holder.
+        session: SessionId,
+        /// Where its answer goes; dropped if it is gone.
         reply: oneshot::Sender<()>,
     },
+    /// An operator's decision.
     Operate {
+        /// The decision.
         command: Command,
+        /// False: a dry run.
         confirm: bool,
+        /// What is to be said of it.
         describe: Describe,
+        /// Where the outcome goes.
         reply: oneshot::Sender<Result<Operated, Rejection>>,
     },
+    /// A question about the state.
     Query(Query),
+    /// Look at every member's silence.
     Tick,
+    /// Finish what waits, and end.
     Stop,
+}
+
+/// The writer's end of the inbox.
+pub struct Inbox(mpsc::Receiver<Work>);
+
+impl Inbox {
+    /// What waits longest; `None` when nobody can ask any more.
+    pub async fn next(&mut self) -> Option<Work> {
+        self.0.recv().await
+    }
+
+    /// What waits longest, if anything does.
+    pub fn try_next(&mut self) -> Option<Work> {
+        self.0.try_recv().ok()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// Reaches the writer.
 #[derive(Clone)]
 pub struct WriterHandle {
-    pub(super) inbox: mpsc::Sender<Work>,
+    inbox: mpsc::Sender<Work>,
 }
 
 impl WriterHandle {
+    /// A way to a writer, and the writer's end of it, in which at most `room` requests wait.
+    pub fn new(room: usize) -> (Self, Inbox) {
+        let (sender, inbox) = mpsc::channel(room);
+        (Self { inbox: sender }, Inbox(inbox))
+    }
+
     /// Waits for room for one request.
     pub async fn room(&self) -> Result<Room<'_>, Gone> {
         self.inbox.reserve().await.map(Room).map_err(|_| Gone)
     }
 
-    /// Asks for admission.
-    pub async fn admit(
-        &self,
-        request: AdmitRequest,
-        sink: SessionSink,
-    ) -> Result<Result<Box<Admission>, NotAdmitted>, Gone> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Work::Admit {
-            request: Box::new(request),
-            sink,
-            reply,
-        })
-        .await?;
-        answer.await.map_err(|_| Gone)
-    }
-
-    /// Has a holder pinged; the answer comes when it answered, or fails when it is gone.
-    pub async fn ping_holder(
-        &self,
-        session: shared::model::SessionId,
-    ) -> Result<oneshot::Receiver<()>, Gone> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Work::PingHolder { session, reply }).await?;
-        Ok(answer)
+    /// Room for one request, if there is any now.
+    pub fn try_room(&self) -> Option<Room<'_>> {
+        self.inbox.try_reserve().map(Room).ok()
     }
 
     /// Carries out an operator's decision, or tries it, and has it described.
@@ -187,6 +204,26 @@ pub struct Room<'a>(mpsc::Permit<'a, Work>);
 impl Room<'_> {
     /// Hands the request over.
     pub fn send(self, request: Request) {
-        self.0.send(Work::Request(request));
+        self.work(Work::Request(request));
+    }
+
+    /// Hands over anything that waits for the writer.
+    pub fn work(self, work: Work) {
+        self.0.send(work);
+    }
+
+    /// Asks for admission.
+    pub fn admit(self, request: AdmitRequest, sink: SessionSink) -> AdmissionAnswer {
+        let (reply, answer) = oneshot::channel();
+        let request = Box::new(request);
+        self.work(Work::Admit { request, sink, reply });
+        answer
+    }
+
+    /// Has a holder pinged; the answer comes when it answered, or fails when it is gone.
+    pub fn ping_holder(self, session: SessionId) -> oneshot::Receiver<()> {
+        let (reply, answer) = oneshot::channel();
+        self.work(Work::PingHolder { session, reply });
+        answer
     }
 }

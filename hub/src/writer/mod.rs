@@ -1,22 +1,28 @@
 //! The writer: one thread per clusterset that owns log and state (docs/design.md, section 5).
 //!
-//! * `core.rs`, `admission.rs`, `claims.rs`, `connectivity.rs`: its mind, pure.
-//! * `thread.rs`: drains requests, appends, publishes, answers: in this order, never another.
-//! * `handle.rs`: how sessions and inspection reach it, bounded.
+//! * `request.rs`: what it is asked and what it answers.
+//! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`: its mind, pure.
+//! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
+//! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
 
+mod actor;
 mod admission;
 mod claims;
 mod conflicts;
 mod connectivity;
 mod core;
 mod handle;
+pub mod request;
 mod thread;
 
 pub use self::{
-    admission::{AdmitRequest, CursorCheck, Holder},
+    actor::{Completed, Writer, WriterError, view_of},
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS, TICK_MILLIS},
-    core::{Batch, Core, Describe, NotAdmitted, Operated, Options, Reply, Request, Token, publication},
-    handle::{Gone, Room, SessionEvent, SessionSink, WriterHandle},
-    thread::{Writer, WriterError, view_of},
+    core::{Batch, Core, Options, publication},
+    handle::{AdmissionAnswer, Gone, Inbox, Query, Room, SessionEvent, SessionSink, Work, WriterHandle},
+    request::{
+        Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,
+        Request, Token,
+    },
 };

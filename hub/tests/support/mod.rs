@@ -48,6 +48,7 @@ pub(crate) async fn serve(authority: &CertificateAuthority) -> u16 {
         hub: "hub".into(),
         hub_version: "test".into(),
         adopt_epoch: false,
+        bounds: Default::default(),
     };
     let metrics = HubMetrics::register(&mut Registry::default());
     let hub = Hub::start(Box::new(log), options, Clock::start(), metrics).expect("started");

@@ -205,6 +205,11 @@ pub enum Fact {
         /// The version that folds this and the following.
         to: u32,
     },
+    /// From here on at most so many removals of derived objects are remembered.
+    TombstonesBounded {
+        /// How many.
+        max: u32,
+    },
 }
 
 impl Fact {
@@ -227,7 +232,8 @@ impl Fact {
             | Self::MemberLive
             | Self::MemberSuspect
             | Self::MemberLost
-            | Self::FoldVersionChanged { .. } => None,
+            | Self::FoldVersionChanged { .. }
+            | Self::TombstonesBounded { .. } => None,
         }
     }
 
@@ -259,6 +265,7 @@ impl Fact {
             Self::MemberSuspect => "member_suspect",
             Self::MemberLost => "member_lost",
             Self::FoldVersionChanged { .. } => "fold_version_changed",
+            Self::TombstonesBounded { .. } => "tombstones_bounded",
         }
     }
 }
@@ -285,7 +292,7 @@ pub struct Event {
     pub revision: Revision,
     /// max(the hub's clock, the previous event's).
     pub recorded_at: UnixMillis,
-    /// The member it is about. For [`Fact::FoldVersionChanged`] there is none.
+    /// The member it is about. For decisions on the whole log there is none.
     pub cluster: Option<ClusterId>,
     /// Revision of the member's join; zero before any.
     pub incarnation: Revision,

@@ -86,6 +86,7 @@ pub fn hub_fact() -> impl Strategy<Value = Fact> {
         Just(Fact::MemberSuspect),
         Just(Fact::MemberLost),
         any::<(u32, u32)>().prop_map(|(from, to)| Fact::FoldVersionChanged { from, to }),
+        any::<u32>().prop_map(|max| Fact::TombstonesBounded { max }),
     ]
 }
 

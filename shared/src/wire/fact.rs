@@ -186,6 +186,7 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
             from: change.from,
             to: change.to,
         },
+        ProtoFact::TombstonesBounded(bound) => Fact::TombstonesBounded { max: bound.max },
     })
 }
 
@@ -209,5 +210,6 @@ fn kind(fact: &ProtoFact) -> &'static str {
         ProtoFact::MemberSuspect(_) => "member_suspect",
         ProtoFact::MemberLost(_) => "member_lost",
         ProtoFact::FoldVersionChanged(_) => "fold_version_changed",
+        ProtoFact::TombstonesBounded(_) => "tombstones_bounded",
     }
 }

@@ -122,6 +122,7 @@ fn facts() -> Vec<Fact> {
         Fact::MemberSuspect,
         Fact::MemberLost,
         Fact::FoldVersionChanged { from: 1, to: 2 },
+        Fact::TombstonesBounded { max: 3 },
     ]
 }
 

@@ -89,15 +89,15 @@ impl World {
         };
         let (mut outbox, mut desired) = (Outbox::new(fact), Desired::default());
         outbox.complete(ListingGroup::Exports);
-        let (session, hello) = Session::begin(
-            &introduction,
+        let (session, hello) = Session::begin(Beginning {
+            introduction: &introduction,
             known_epoch,
             interest,
-            &mut outbox,
-            &mut desired,
-            BTreeSet::new(),
-            START,
-        );
+            sources_held: BTreeSet::new(),
+            outbox: &mut outbox,
+            desired: &mut desired,
+            now: START,
+        });
         Self {
             session,
             hello,
@@ -306,4 +306,32 @@ fn a_silent_hub_is_given_up() {
         world.session.check_silence(START + 9_000),
         Err(Violation::Silent { millis })
     );
+}
+
+/// Its next Hello would resume there, and never hear of what stood before.
+#[test]
+fn a_position_of_an_epoch_in_which_the_session_was_not_opened_ends_it() {
+    let (opened, told) = (welcome().epoch, epoch(9));
+    let up_to = UpTo {
+        interest_generation: 1,
+        cursor: Cursor {
+            epoch: told,
+            ..Cursor::default()
+        },
+    };
+    for message in [
+        HubMessage::UpTo(up_to),
+        HubMessage::Heartbeat(Some(up_to)),
+        HubMessage::SnapshotComplete(up_to),
+        HubMessage::SnapshotBegin {
+            epoch: told,
+            interest_generation: 1,
+        },
+    ] {
+        let mut world = World::open();
+        let before = world.desired.cursor();
+        let heard = world.hear(message);
+        assert_eq!(heard.err(), Some(Violation::ForeignEpoch { told, opened }));
+        assert_eq!(world.desired.cursor(), before);
+    }
 }

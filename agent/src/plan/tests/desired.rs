@@ -34,6 +34,7 @@ fn no_cursor_is_taken_over_while_a_snapshot_is_under_way() {
     desired.up_to(&up_to(2, 1, 3));
     desired.session_ended();
     assert_eq!(desired.cursor(), before, "what was staged is gone");
+    desired.welcome(&welcome(1, true));
     desired.up_to(&up_to(1, 1, 6));
     assert_eq!(desired.cursor(), Some(up_to(1, 1, 6).cursor));
 }
@@ -235,4 +236,12 @@ fn the_cursor_moves_but_not_during_a_snapshot() {
     desired.snapshot_begin(epoch(1));
     desired.up_to(&up_to(1, 1, 9));
     assert_eq!(desired.cursor(), Some(up_to(1, 1, 8).cursor));
+}
+
+#[test]
+fn a_cursor_of_another_epoch_than_what_is_held_is_not_taken_over() {
+    let mut desired = told(&[source("east", true)], vec![wanted()]);
+    let before = desired.cursor();
+    desired.up_to(&up_to(2, 1, 9));
+    assert_eq!(desired.cursor(), before);
 }

@@ -94,6 +94,7 @@ async fn hub(machine: &HubMachine, shutdown: Shutdown) -> anyhow::Result<()> {
         hub: HUB.into(),
         hub_version: env!("CARGO_PKG_VERSION").into(),
         adopt_epoch: machine.adopt_epoch.take(),
+        bounds: Default::default(),
     };
     let metrics = HubMetrics::register(&mut Registry::default());
     let hub = Hub::start_task(Box::new(log), options, clock, metrics)?;

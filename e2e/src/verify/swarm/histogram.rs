@@ -15,6 +15,7 @@ pub const EXPECTED: &[&str] = &[
     "conflict settled",
     "connection broken",
     "crd removed",
+    "cursor judged again",
     "drift",
     "epoch begun",
     "export removed",

@@ -173,23 +173,7 @@ impl World {
     fn hub_round(&mut self) -> bool {
         let at = self.moment();
         let Some(hub) = &mut self.hub else { return true };
-        let (network, seen) = (&mut self.network, &mut self.seen);
-        let mut something = hub.look_at_clocks(network, at, seen);
-        for id in hub.streams() {
-            while let Some(news) = hub.listen(id, network, at, seen) {
-                something |= news;
-            }
-            while hub.hand_over(id, at) {
-                something = true;
-            }
-        }
-        something |= hub.append();
-        something |= hub.sync(network, at, seen);
-        for id in hub.streams() {
-            while hub.speak(id, network, at.now, &mut self.trace) {
-                something = true;
-            }
-        }
+        let something = hub.round(&mut self.network, at, (&mut self.seen, &mut self.trace));
         self.bury_hub();
         something
     }

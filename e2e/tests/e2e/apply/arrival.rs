@@ -70,12 +70,12 @@ pub(super) async fn an_empty_hub_deletes_nothing_until_the_sources_list() -> any
     assert!(ready(&cluster));
     agent
         .handle
-        .feed(|desired| desired.sources_changed(&[source("east", true)]));
+        .feed(|desired| (desired.sources_changed(&[source("east", true)]), ()));
     until("the slice of east to go", || addresses(&cluster) == ["10.2.0.1"]).await?;
     assert!(ready(&cluster));
     agent
         .handle
-        .feed(|desired| desired.sources_changed(&[source("west", true)]));
+        .feed(|desired| (desired.sources_changed(&[source("west", true)]), ()));
     until("everything to go", || {
         the_import(&cluster).is_null()
             && cluster.get("Service", "shop", &derived()).is_none()

@@ -96,13 +96,8 @@ pub(super) async fn looked_at_everything(
     probe.service = other;
     agent.handle.feed(|desired| {
         let change = DesiredChange::Import(Arc::new(probe));
-        desired.items(
-            1,
-            [DesiredItem {
-                revision: Revision(100 + created_at),
-                change,
-            }],
-        )
+        let revision = Revision(100 + created_at);
+        (desired.items(1, [DesiredItem { revision, change }]), ())
     });
     until("the probe", || {
         cluster.get("ServiceImport", "shop", "zz-probe").is_some()

@@ -150,10 +150,11 @@ impl Agent {
             tokio::spawn(driver.run(drain.clone())),
         ];
         handle.feed(|desired| {
-            desired.interest(&Interest {
+            let interest = Interest {
                 generation: 1,
                 namespaces: Namespaces::Only(BTreeSet::from([namespace.into()])),
-            })
+            };
+            (desired.interest(&interest), ())
         });
         Self { handle, drain, tasks }
     }
@@ -177,12 +178,13 @@ impl Agent {
                 change,
             });
             desired.items(1, items);
-            desired.snapshot_complete(&UpTo {
+            let up_to = UpTo {
                 interest_generation: 1,
                 cursor,
-            })
+            };
+            (desired.snapshot_complete(&up_to), ())
         });
-        self.handle.feed(|desired| desired.sources_changed(sources));
+        self.handle.feed(|desired| (desired.sources_changed(sources), ()));
     }
 
     pub(crate) async fn stop(self) -> anyhow::Result<()> {

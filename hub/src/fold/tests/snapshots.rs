@@ -126,10 +126,12 @@ fn a_new_epoch_keeps_everything_but_revisions() {
 }
 
 #[test]
-fn tombstones_are_bounded_and_the_floor_says_from_where_they_tell_all() {
-    let mut world = given_members(&["east"]).and("east", exported(export(1)));
-    let reported = TOMBSTONES_MAX + 2;
-    for number in 0..reported {
+fn as_many_tombstones_are_kept_as_the_log_says_and_the_floor_says_from_where_they_tell_all() {
+    let (max, mut world) = (20, given_members(&["east"]).and("east", exported(export(1))));
+    assert_eq!(world.state.tombstones_max(), TOMBSTONES_MAX);
+    world.carry_out(&Command::BoundTombstones { max }).unwrap();
+    world.when(Command::BoundTombstones { max }).then_nothing();
+    for number in 0..=max {
         let name = format!("slice-{number}");
         world
             .carry_out(&observe("east", slice(&name, &["http"])))
@@ -137,13 +139,20 @@ fn tombstones_are_bounded_and_the_floor_says_from_where_they_tell_all() {
         world
             .carry_out(&observe("east", Fact::EndpointSliceRemoved(slice_key(&name))))
             .unwrap();
-        world.events.clear();
     }
-    let kept = world.state.tombstones().count();
-    assert!(kept <= TOMBSTONES_MAX && kept * 2 >= TOMBSTONES_MAX - 2, "{kept}");
+    let kept = world.state.tombstones().count() as u32;
+    assert!(kept <= max && kept * 2 >= max - 2, "{kept}");
     let floor = world.state.tombstone_floor();
     assert!(world.state.tombstones().all(|(_, revision)| revision > floor));
     assert!(world.state.can_resume_from(floor) && !world.state.can_resume_from(Revision(floor.0 - 1)));
+    assert_eq!(State::restore(world.state.snapshot_rows()).unwrap(), world.state);
+
+    world.carry_out(&Command::BoundTombstones { max: 1 }).unwrap();
+    assert!(world.state.tombstones().count() <= 1, "a lower bound holds at once");
+    let bounded = world.state.clone();
+    world.state.begin_epoch();
+    assert_eq!(world.state.tombstones_max(), 1, "a new epoch keeps it");
+    assert_ne!(world.state, bounded);
 }
 
 /// Digests stand in snapshots on disks: when this fails, `FOLD_VERSION` must grow.

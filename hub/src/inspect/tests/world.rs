@@ -7,8 +7,8 @@ use shared::{
     identity::Identity,
     model::{
         ClusterId, Clusterset, Endpoint, EndpointPort, EndpointSlice, Epoch, Export, Fact, IpFamily,
-        KeyFingerprint, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
-        SessionId, SliceKey, UnixMillis,
+        Cursor, KeyFingerprint, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType,
+        SessionAffinity, SessionId, SliceKey, UnixMillis,
         sync::{Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
     },
     tls::PeerIdentity,
@@ -24,7 +24,7 @@ use crate::{
     inspect::Inspection,
     log::{MemoryDisk, MemoryLog},
     membership::MembershipService,
-    writer::{self, AdmitRequest, CursorCheck, Options, SessionEvent, SessionSink},
+    writer::{self, AdmitRequest, CursorCheck, CursorVerdict, Options, SessionEvent, SessionSink},
 };
 
 pub(crate) const EAST_KEY: KeyFingerprint = KeyFingerprint([0xea; 32]);
@@ -84,6 +84,7 @@ impl World {
             hub: "hub".into(),
             hub_version: "test".into(),
             adopt_epoch: false,
+            bounds: Default::default(),
         };
         let metrics = HubMetrics::register(&mut Registry::default());
         let counts = metrics.inspection.clone();
@@ -150,15 +151,14 @@ impl World {
             cluster: cluster(id),
             key,
             hello,
-            cursor: CursorCheck::Absent,
+            cursor: CursorVerdict {
+                under: Cursor::default(),
+                check: CursorCheck::Absent,
+            },
             silent_holder: None,
         };
-        let admitted = self
-            .hub
-            .writer
-            .admit(request, sink)
-            .await
-            .expect("the writer runs");
+        let room = self.hub.writer.room().await.expect("the writer runs");
+        let admitted = room.admit(request, sink).await.expect("the writer runs");
         let session = admitted.expect("admitted").welcome.session;
         Member {
             cluster: cluster(id),

@@ -2,7 +2,7 @@
 
 use shared::{
     model::{
-        ChainHash, Epoch, Revision, ServiceKey, SessionId, UnixMillis,
+        ChainHash, Cursor, Epoch, Revision, ServiceKey, SessionId, UnixMillis,
         sync::{CHUNK_BYTES, Interest, RefusalReason, Source, SourceState},
     },
     wire::encode_fact,
@@ -381,7 +381,11 @@ fn sources_are_told_only_after_what_was_recorded_with_them() {
         listed,
     };
     view.set_sources([source(false)]);
-    let mut session = open(false);
+    let mut session = Session::new(member(), 0);
+    session.on_message(hello(), 0).expect("in order");
+    let mut admission = admission(false);
+    admission.welcome.epoch = head(5).epoch;
+    session.on_admitted(admission);
     let first: Vec<HubMessage> = std::iter::from_fn(|| session.poll(&view, 0)).take(3).collect();
     assert!(matches!(
         first[..],
@@ -469,4 +473,38 @@ fn silence_while_nothing_was_read_is_excused_and_counts_from_then_on() {
     assert_eq!(session.check_silence(SILENCE_MAX_MILLIS), Ok(()));
     let silent = session.check_silence(2 * SILENCE_MAX_MILLIS - 1);
     assert_eq!(silent, Err(Violation::Silent));
+}
+
+#[test]
+fn a_session_is_told_nothing_of_an_epoch_in_which_it_was_not_opened() {
+    let at = |number: u64| Cursor {
+        epoch: Epoch {
+            created_at: UnixMillis(number),
+            random: 0,
+        },
+        revision: Revision(7),
+        hash: ChainHash([1; 16]),
+    };
+    let mut resumed = admission(false);
+    resumed.welcome.epoch = at(1).epoch;
+    resumed.resume = Some(at(1));
+    let mut anew = resumed.clone();
+    anew.resume = None;
+    for admission in [resumed, anew] {
+        let mut session = Session::new(member(), 0);
+        session.on_message(hello(), 0).expect("in order");
+        session.on_admitted(admission);
+        session.on_acknowledged(1);
+        let other = View::new(at(2), Revision(0));
+        let mut now = 0;
+        let mut said = |session: &mut Session, view: &View| {
+            now += 2 * SAY_UNASKED_MILLIS;
+            session.poll(view, now)
+        };
+        assert!(matches!(said(&mut session, &other), Some(HubMessage::Welcome(_))));
+        assert_eq!(said(&mut session, &other), Some(HubMessage::Acknowledged(1)));
+        assert_eq!(said(&mut session, &other), None, "neither a cursor nor a heartbeat");
+        let own = View::new(at(1), Revision(0));
+        assert!(said(&mut session, &own).is_some());
+    }
 }

@@ -1,13 +1,16 @@
 //! Admission: epochs, cursors, and who is believed about them.
 
-use shared::model::{UnixMillis, sync::Interest};
+use std::collections::BTreeSet;
+
+use shared::model::{ChainHash, KeyFingerprint, Revision, UnixMillis, sync::Interest};
 
 use super::*;
 use crate::{
     fold::{SnapshotHeader, SnapshotRow, State},
     writer::{
         Options,
-        core::{Batch, Request},
+        core::Batch,
+        request::{CursorVerdict, Request},
     },
 };
 
@@ -34,8 +37,18 @@ fn core() -> Core {
         hub: "hub".into(),
         hub_version: "0".into(),
         adopt_epoch: false,
+        bounds: Default::default(),
     };
     Core::new(State::new(), head, UnixMillis(1), options, 0)
+}
+
+/// A verdict of the log as it stood in this epoch.
+fn judged_in(number: u64, check: CursorCheck) -> CursorVerdict {
+    let under = Cursor {
+        epoch: epoch(number),
+        ..Cursor::default()
+    };
+    CursorVerdict { under, check }
 }
 
 /// A Hello of a cluster that knows this epoch.
@@ -57,7 +70,7 @@ fn hello(cluster: &str, known: Option<u64>, cursor: CursorCheck) -> AdmitRequest
             sources_held: Default::default(),
             interest: Interest::default(),
         },
-        cursor,
+        cursor: judged_in(OURS, cursor),
         silent_holder: None,
     }
 }
@@ -146,14 +159,77 @@ fn a_later_epoch_that_the_only_member_knows_is_enough() {
 }
 
 /// The epoch that was asked for begins.
-fn begin_epoch(core: &mut Core) {
+fn begin_epoch(core: &mut Core) -> Vec<(SessionId, String)> {
     let known = core.must_mint().expect("an epoch is to begin");
     let head = Cursor {
         epoch: known.next(UnixMillis(0), 0),
         ..Cursor::default()
     };
-    core.epoch_begun(head);
+    let closed = core.epoch_begun(head);
     core.take_batch();
+    closed
+}
+
+/// A verdict of the log as it stands.
+fn judged_now(core: &Core, check: CursorCheck) -> CursorVerdict {
+    let under = core.head;
+    CursorVerdict { under, check }
+}
+
+fn judged_before(not: &NotAdmitted) -> bool {
+    *not == NotAdmitted::JudgedBefore
+}
+
+#[test]
+fn one_rewind_begins_one_epoch_however_many_members_report_it() {
+    let mut core = core();
+    let ahead = |number: usize| hello(&format!("c{number}"), None, CursorCheck::Ahead);
+    let batch = admit(&mut core, ahead(0));
+    assert!(refused(&batch, |not| *not == NotAdmitted::NewEpoch));
+    begin_epoch(&mut core);
+    // These waited for the writer meanwhile, with what was true of them in the epoch before.
+    for number in 1..50 {
+        let mut request = ahead(number);
+        if number % 2 == 0 {
+            request.cursor.check = CursorCheck::Foreign;
+        }
+        let batch = admit(&mut core, request);
+        assert!(refused(&batch, judged_before), "{:?}", batch.replies);
+        assert!(core.must_mint().is_none(), "an epoch for member {number}");
+    }
+}
+
+#[test]
+fn a_position_of_the_epoch_before_is_judged_again_and_not_resumed() {
+    let mut core = core();
+    admit(&mut core, hello("west", None, CursorCheck::Ahead));
+    begin_epoch(&mut core);
+    for check in [CursorCheck::OnHistory, CursorCheck::Forgotten, CursorCheck::OtherEpoch] {
+        let mut request = hello("east", None, check);
+        request.hello.cursor = Some(Cursor {
+            epoch: epoch(OURS),
+            ..Cursor::default()
+        });
+        let batch = admit(&mut core, request.clone());
+        assert!(refused(&batch, judged_before), "{:?}", batch.replies);
+        assert!(!core.sessions.contains_key(&id("east")));
+    }
+    // Without a cursor there is nothing to judge.
+    let batch = admit(&mut core, hello("east", None, CursorCheck::Absent));
+    assert!(!admission(&batch).welcome.resume);
+}
+
+#[test]
+fn a_new_epoch_ends_every_session_of_the_one_before() {
+    let mut core = core();
+    for cluster in ["east", "north"] {
+        admit(&mut core, hello(cluster, None, CursorCheck::Absent));
+    }
+    let open: BTreeSet<SessionId> = core.sessions.values().map(|open| open.session).collect();
+    admit(&mut core, hello("west", None, CursorCheck::Foreign));
+    let closed = begin_epoch(&mut core);
+    assert_eq!(closed.into_iter().map(|(session, _)| session).collect::<BTreeSet<_>>(), open);
+    assert!(core.sessions.is_empty());
 }
 
 #[test]
@@ -166,11 +242,17 @@ fn a_member_that_goes_on_saying_that_the_log_was_rewound_is_believed_once() {
     assert!(refused(&batch, |not| *not == NotAdmitted::NewEpoch));
     begin_epoch(&mut core);
     admit(&mut core, hello("east", None, CursorCheck::Absent));
-    let batch = admit(&mut core, hello("west", None, CursorCheck::Foreign));
+    let again = |core: &Core, check| AdmitRequest {
+        cursor: judged_now(core, check),
+        ..hello("west", None, check)
+    };
+    let request = again(&core, CursorCheck::Foreign);
+    let batch = admit(&mut core, request);
     assert!(refused(&batch, doubted), "{:?}", batch.replies);
     assert!(core.must_mint().is_none() && core.sessions.contains_key(&id("east")));
     // Others are believed, and so is it after a while; with a cursor of ours it is welcome at any time.
-    let batch = admit(&mut core, hello("west", None, CursorCheck::OtherEpoch));
+    let request = again(&core, CursorCheck::OtherEpoch);
+    let batch = admit(&mut core, request);
     assert!(
         batch
             .replies
@@ -178,7 +260,7 @@ fn a_member_that_goes_on_saying_that_the_log_was_rewound_is_believed_once() {
             .any(|reply| matches!(reply, Reply::Admitted(..)))
     );
     let later = 1 + crate::writer::MINT_INTERVAL_MILLIS;
-    let request = hello("west", None, CursorCheck::Foreign);
+    let request = again(&core, CursorCheck::Ahead);
     core.handle(Request::Admit(1, Box::new(request)), UnixMillis(2), later);
     assert!(core.must_mint().is_some());
 }
@@ -236,16 +318,29 @@ fn who_is_not_admitted_neither_stops_nor_rewinds_the_hub() {
 }
 
 #[test]
-fn only_the_hash_on_record_puts_a_cursor_on_our_history() {
-    let cursor = Cursor {
-        epoch: epoch(OURS),
-        revision: shared::model::Revision(7),
-        hash: ChainHash([1; 16]),
+fn ahead_of_the_head_foreign_and_forgotten_are_different_answers() {
+    let at = |number, revision, hash| Cursor {
+        epoch: epoch(number),
+        revision: Revision(revision),
+        hash: ChainHash([hash; 16]),
     };
-    let check = |on_record| CursorCheck::of_our_epoch(cursor, on_record);
-    assert_eq!(check(Some(ChainHash([1; 16]))), CursorCheck::OnHistory);
-    assert_eq!(check(Some(ChainHash([2; 16]))), CursorCheck::Foreign);
-    assert_eq!(check(None), CursorCheck::Foreign);
+    let head = at(OURS, 7, 7);
+    let by_head = |cursor| CursorVerdict::by_head(cursor, head).map(|verdict| verdict.check);
+    assert_eq!(by_head(None), Ok(CursorCheck::Absent));
+    assert_eq!(by_head(Some(at(OURS - 1, 3, 1))), Ok(CursorCheck::OtherEpoch));
+    assert_eq!(by_head(Some(at(OURS, 8, 1))), Ok(CursorCheck::Ahead));
+    // Even at the head only the hash can tell.
+    for cursor in [head, at(OURS, 3, 1)] {
+        assert_eq!(by_head(Some(cursor)), Err(cursor));
+    }
+    for (on_record, check) in [
+        (Some(ChainHash([1; 16])), CursorCheck::OnHistory),
+        (Some(ChainHash([2; 16])), CursorCheck::Foreign),
+        (None, CursorCheck::Forgotten),
+    ] {
+        let verdict = CursorVerdict::by_hash(at(OURS, 3, 1), on_record, head);
+        assert_eq!(verdict, CursorVerdict { under: head, check });
+    }
 }
 
 fn admission(batch: &Batch) -> &Admission {
@@ -261,7 +356,7 @@ fn forgetful(floor: u64) -> State {
     let rows = State::new().into_snapshot_rows().map(|row| match row {
         SnapshotRow::Header(header) => SnapshotRow::Header(SnapshotHeader {
             fold_version: crate::fold::FOLD_VERSION,
-            tombstone_floor: shared::model::Revision(floor),
+            tombstone_floor: Revision(floor),
             ..header
         }),
         other => other,
@@ -276,7 +371,7 @@ fn a_cursor_is_resumed_unless_it_may_have_missed_a_removal() {
         core.state = forgetful(floor);
         let mut request = hello("east", None, CursorCheck::OnHistory);
         request.hello.cursor = Some(Cursor {
-            revision: shared::model::Revision(7),
+            revision: Revision(7),
             ..Cursor::default()
         });
         let batch = admit(core, request);

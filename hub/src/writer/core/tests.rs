@@ -1,12 +1,12 @@
 //! What a batch holds and releases: sessions, listings, acknowledgements, operators' decisions.
 
 use shared::model::{
-    ControlPlane, Health, KeyFingerprint, ServiceKey,
+    ControlPlane, Health, KeyFingerprint, Revision, ServiceKey,
     sync::{Hello, Interest, PROTOCOL_VERSION, SourceState},
 };
 
 use super::*;
-use crate::writer::admission::CursorCheck;
+use crate::writer::request::{AdmitRequest, CursorCheck, CursorVerdict};
 
 fn id(name: &str) -> ClusterId {
     ClusterId::new(name).expect("a cluster id")
@@ -17,6 +17,7 @@ fn core() -> Core {
         hub: "hub".into(),
         hub_version: "0".into(),
         adopt_epoch: false,
+        bounds: Default::default(),
     };
     let mut core = Core::new(State::new(), Cursor::default(), UnixMillis(1), options, 0);
     core.take_batch();
@@ -41,7 +42,10 @@ fn hello(cluster: &str, instance: &str, lease_transitions: i64) -> AdmitRequest 
             sources_held: Default::default(),
             interest: Interest::default(),
         },
-        cursor: CursorCheck::Absent,
+        cursor: CursorVerdict {
+            under: Cursor::default(),
+            check: CursorCheck::Absent,
+        },
         silent_holder: None,
     }
 }
@@ -381,10 +385,10 @@ fn the_rules_of_another_version_are_followed_by_an_event() {
     });
     let mut core = core();
     core.state = State::restore(rows).expect("a snapshot");
-    core.adopt_fold_version(UnixMillis(7));
+    core.adopt_rules(UnixMillis(7));
     assert_eq!(core.state().fold_version(), fold::FOLD_VERSION);
     let batch = core.take_batch();
     assert_eq!((batch.events.len(), batch.head.revision), (1, Revision(1)));
-    core.adopt_fold_version(UnixMillis(8));
+    core.adopt_rules(UnixMillis(8));
     assert!(core.take_batch().events.is_empty());
 }

@@ -80,7 +80,8 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         | Fact::MemberLive
         | Fact::MemberSuspect
         | Fact::MemberLost
-        | Fact::FoldVersionChanged { .. } => Ok(()),
+        | Fact::FoldVersionChanged { .. }
+        | Fact::TombstonesBounded { .. } => Ok(()),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use agent::{
-    link::machine::{Reaction, Session},
-    plan::Touched,
+    link::machine::{Beginning, Reaction, Session, touched_by},
+    plan::Desired,
     watch::Kept,
 };
 use prost::Message;
@@ -52,23 +52,18 @@ impl Agent {
         let stream = network.open(site)?;
         self.generation += 1;
         let interest = self.interest(self.generation);
-        let held = self.handle.sources_held();
-        let mut begun = None;
-        self.handle.feed(|desired| {
-            let known = self.known_epoch;
-            let (introduction, outbox) = (&self.introduction, &mut self.outbox);
-            begun = Some(Session::begin(
-                introduction,
-                known,
+        let sources_held = self.handle.sources_held();
+        let (machine, hello) = self.handle.note(|desired| {
+            Session::begin(Beginning {
+                introduction: &self.introduction,
+                known_epoch: self.known_epoch,
                 interest,
-                outbox,
+                sources_held,
+                outbox: &mut self.outbox,
                 desired,
-                held,
-                0,
-            ));
-            Touched::none()
+                now: 0,
+            })
         });
-        let (machine, hello) = begun?;
         self.session = Some(Open {
             stream,
             machine,
@@ -85,10 +80,7 @@ impl Agent {
         let Some(open) = self.session.take() else { return };
         network.agent_leaves(open.stream);
         self.outbox.end_session();
-        self.handle.feed(|desired| {
-            desired.session_ended();
-            Touched::none()
-        });
+        self.handle.note(Desired::session_ended);
     }
 
     /// Says one thing, if there is anything to say and room. A heartbeat does not count.
@@ -147,16 +139,11 @@ impl Agent {
         let message = v1::HubMessage::decode(&*bytes).map_err(|error| error.to_string())?;
         let message: HubMessage = wire::hub_message_from_proto(message).map_err(|error| error.to_string())?;
         let news = !matches!(message, HubMessage::Heartbeat(_));
-        let mut reaction = Ok(Reaction::default());
-        self.handle.feed(|desired| {
-            reaction = open
+        let reaction = self.handle.feed(|desired| {
+            let reaction = open
                 .machine
                 .on_message(message, &mut self.outbox, desired, decode, at);
-            let touched = reaction
-                .as_mut()
-                .ok()
-                .and_then(|reaction| reaction.touched.take());
-            touched.unwrap_or(Touched::none())
+            touched_by(reaction)
         });
         match reaction {
             Ok(reaction) => self.react(runtime, reaction, network, seen)?,
@@ -203,10 +190,8 @@ impl Agent {
         let present = self.namespaces();
         let Some(open) = &mut self.session else { return };
         let (machine, generation) = (&mut open.machine, &mut self.generation);
-        self.handle.feed(|desired| {
-            machine.follow_namespaces(present, generation, desired);
-            Touched::none()
-        });
+        self.handle
+            .note(|desired| machine.follow_namespaces(present, generation, desired));
     }
 }
 

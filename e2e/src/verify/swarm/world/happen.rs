@@ -179,7 +179,7 @@ impl World {
     /// Ends the hub's process, as a kill does.
     pub(super) fn kill_hub(&mut self, lose: bool) {
         if let Some(hub) = self.hub.take() {
-            self.promised = Some(hub.promised);
+            self.promised = Some(hub.promised());
         }
         self.network.hub_crashes(lose);
     }
@@ -197,12 +197,9 @@ impl World {
             }
         }
         let at = self.moment();
-        let Some(hub) = &mut self.hub else { return Ok(()) };
-        for id in hub.streams() {
-            while hub.listen(id, &mut self.network, at, &mut self.seen).is_some() {}
-            while hub.hand_over(id, at) {}
+        if let Some(hub) = &mut self.hub {
+            hub.write_unsynced(&mut self.network, at, &mut self.seen);
         }
-        hub.append();
         Ok(())
     }
 
@@ -243,7 +240,12 @@ impl World {
     fn stop_hub(&mut self) -> Result<(), String> {
         let at = self.moment();
         if let Some(hub) = self.hub.take() {
-            hub.stop(&mut self.network, at, &mut self.seen);
+            let stopped = hub.stop(&mut self.network, at, &mut self.seen);
+            if let Err(error) = stopped
+                && !self.sync_fails
+            {
+                return Err(format!("the hub does not stop in order: {error}"));
+            }
         }
         self.seen.count("hub stopped in order");
         self.start_hub()

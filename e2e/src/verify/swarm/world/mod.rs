@@ -6,7 +6,7 @@ mod turn;
 
 use std::sync::LazyLock;
 
-use hub::log::MemoryDisk;
+use hub::{clock::Moment, log::MemoryDisk};
 use serde_json::Value;
 use shared::model::{Clusterset, Cursor, UnixMillis};
 use tokio::runtime::Runtime;
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::{
     agent::Agent,
     histogram::Histogram,
-    hub::{Hub, Moment},
+    hub::Hub,
     laws::{self, Stood},
     network::{Blocked, Network},
     script::{Draw, Script, Step, What},
@@ -132,7 +132,7 @@ impl World {
 
     pub(super) fn moment(&self) -> Moment {
         Moment {
-            now: self.now,
+            micros: self.now * 1_000,
             wall: UnixMillis((START_MILLIS + self.now).saturating_add_signed(self.hub_skew)),
         }
     }

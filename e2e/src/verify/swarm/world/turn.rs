@@ -19,19 +19,7 @@ impl World {
         let Some(hub) = &mut self.hub else {
             return self.start_hub();
         };
-        let streams = hub.streams();
-        let stream = streams.get(draw.index(streams.len())).copied();
-        let (network, seen) = (&mut self.network, &mut self.seen);
-        match (draw.below(12), stream) {
-            (0..=2, Some(id)) => drop(hub.listen(id, network, at, seen)),
-            (3 | 4, Some(id)) => drop(hub.hand_over(id, at)),
-            (5..=7, Some(id)) => drop(hub.speak(id, network, at.now, &mut self.trace)),
-            (8, _) => drop(hub.append()),
-            (9, _) => drop(hub.sync(network, at, seen)),
-            (10, _) => drop(hub.look_at_clocks(network, at, seen)),
-            (11, _) if draw.percent(10) => hub.snapshot(),
-            _ => {}
-        }
+        hub.turn(draw, &mut self.network, at, (&mut self.seen, &mut self.trace));
         self.bury_hub();
         Ok(())
     }

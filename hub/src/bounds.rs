@@ -1,0 +1,42 @@
+//! Owns: the bounds of one hub that are settings: tests and simulations make them small, so that small worlds meet them.
+//! Never: bounds what members or the log's format must know at compile time.
+
+/// Names every bound. The defaults are the product's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Requests that may wait for the writer. A session that finds no room reads no more from its member.
+    pub inbox: usize,
+    /// A batch is closed at this many events …
+    pub batch_events: usize,
+    /// … or this many bytes.
+    pub batch_bytes: usize,
+    /// Batches that may wait for the disk at once; while they do, requests wait in the inbox.
+    pub batches_in_flight: usize,
+    /// A snapshot is written after this many events …
+    pub snapshot_events: u64,
+    /// … or this many for each fact of the state, if those are more: a snapshot has a row for each fact, and writing
+    /// them must not cost as much as the events themselves.
+    pub snapshot_events_per_fact: u64,
+    /// Removals that are remembered. It decides what the state holds: a log that says otherwise gets an event.
+    pub tombstones: u32,
+    /// Effects of one member's messages that may wait for the writer before no more are read.
+    pub effects: usize,
+    /// Bytes of objects after which a message to a member is full.
+    pub chunk_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            inbox: 4_096,
+            batch_events: 8 * 1024,
+            batch_bytes: 4 * 1024 * 1024,
+            batches_in_flight: 2,
+            snapshot_events: 50_000,
+            snapshot_events_per_fact: 2,
+            tombstones: crate::fold::TOMBSTONES_MAX,
+            effects: 16,
+            chunk_bytes: shared::model::sync::CHUNK_BYTES,
+        }
+    }
+}

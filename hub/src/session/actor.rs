@@ -1,0 +1,437 @@
+//! Owns: one session's steps between its member, the writer, the log and the view: judge a cursor, queue a request,
+//! take an answer, say what is next. What it waits for it hands out; whoever steps it waits.
+//! Never: waits itself, reads a clock or a socket.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use shared::model::{
+    ChainHash, ClusterId, Cursor, KeyFingerprint, SessionId, advice,
+    sync::{AgentMessage, Hello, HubMessage, Namespaces},
+};
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+use tracing::{debug, info, warn};
+
+use super::{
+    machine::{Effect, Session},
+    metrics::SyncMetrics,
+    unacknowledged::Unacknowledged,
+};
+use crate::{
+    bounds::Bounds,
+    view::View,
+    writer::{
+        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, NotAdmitted, Request, Room, SessionEvent,
+        SessionSink,
+    },
+};
+
+/// How long a holder may take to answer a ping before another session takes over, in milliseconds.
+const HOLDER_ANSWER_MILLIS: u64 = 2_000;
+/// How often a cursor is judged anew because an epoch began meanwhile, until the member has to connect again.
+const JUDGED_MAX: u32 = 3;
+
+/// What an actor waits for, besides its member and its events.
+#[derive(Debug)]
+pub enum Awaited {
+    /// The chain hash that the log has at this cursor's revision.
+    Hash(Cursor),
+    /// The writer's answer to the Hello.
+    Admission(AdmissionAnswer),
+    /// The holder of the member. It is given up at that time, in monotonic milliseconds.
+    Holder(oneshot::Receiver<()>, u64),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Answer {
+    /// The hash on record, if there is one.
+    Hash(Option<ChainHash>),
+    /// The writer's answer; `None`: it is gone.
+    Admission(Option<Result<Box<Admission>, NotAdmitted>>),
+    /// Whether the holder answered.
+    Holder(bool),
+}
+
+/// How far the admission has come.
+#[derive(Debug)]
+enum Admitting {
+    /// No Hello is under way.
+    Not,
+    /// Its cursor is to be judged.
+    Judge(Box<Claim>),
+    /// The log was asked for a hash, and stood there then.
+    Hash(Box<Claim>, Cursor),
+    /// The writer is to be asked.
+    Ask(Box<Claim>, CursorVerdict),
+    /// It was asked.
+    Asked(Box<Claim>),
+    /// The holder is to be pinged.
+    Ping(Box<Claim>, NotAdmitted, SessionId),
+    /// It was pinged.
+    Pinged(Box<Claim>, NotAdmitted, SessionId),
+}
+
+/// A Hello that wants to be admitted.
+#[derive(Debug, Clone)]
+struct Claim {
+    hello: Hello,
+    judged: u32,
+    silent_holder: Option<SessionId>,
+}
+
+/// One session.
+pub struct SessionActor {
+    cluster: ClusterId,
+    key: KeyFingerprint,
+    machine: Session,
+    admitting: Admitting,
+    admitted: Option<SessionId>,
+    heard_at: Arc<AtomicU64>,
+    sink: SessionSink,
+    effects: VecDeque<Effect>,
+    unacknowledged: Unacknowledged,
+    pongs: Vec<(u64, oneshot::Sender<()>)>,
+    next_nonce: u64,
+    bounds: Bounds,
+    metrics: SyncMetrics,
+}
+
+impl SessionActor {
+    /// A session with a member whose certificate has been checked, and what it will hear from the writer.
+    pub fn new(
+        cluster: ClusterId,
+        key: KeyFingerprint,
+        bounds: Bounds,
+        metrics: SyncMetrics,
+        now: u64,
+    ) -> (Self, mpsc::UnboundedReceiver<SessionEvent>) {
+        let (sender, events) = mpsc::unbounded_channel();
+        let heard_at = Arc::new(AtomicU64::new(now));
+        let sink = SessionSink {
+            cluster: cluster.clone(),
+            events: sender,
+            heard_at: heard_at.clone(),
+        };
+        let actor = Self {
+            machine: Session::new(cluster.clone(), now),
+            cluster,
+            key,
+            admitting: Admitting::Not,
+            admitted: None,
+            heard_at,
+            sink,
+            effects: VecDeque::new(),
+            unacknowledged: Unacknowledged::default(),
+            pongs: Vec::new(),
+            next_nonce: 0,
+            bounds,
+            metrics,
+        };
+        (actor, events)
+    }
+
+    /// Whether the writer is behind this member, or still admits it; as long as it is, nothing more is read from it.
+    fn writer_is_behind(&self) -> bool {
+        let admitting = !matches!(self.admitting, Admitting::Not);
+        admitting || self.effects.len() >= self.bounds.effects || self.unacknowledged.is_full()
+    }
+
+    /// Whether more may be read: neither is the writer behind, nor the member with what it is told.
+    pub fn may_read(&self) -> bool {
+        !self.writer_is_behind() && !self.machine.is_congested()
+    }
+
+    /// Whether nothing waits to be judged, queued or answered.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.admitting, Admitting::Not) && self.effects.is_empty()
+    }
+
+    /// What the member wants to hear about, once it is admitted.
+    pub fn interest(&self) -> Option<&Namespaces> {
+        self.machine.interest()
+    }
+
+    /// When to look again, though nothing happens, in monotonic milliseconds. `can_say`: false while the member has
+    /// not taken what was said last.
+    pub fn next_deadline(&self, can_say: bool) -> u64 {
+        self.machine.next_deadline(can_say)
+    }
+
+    /// The next thing to say; `None` when there is nothing.
+    pub fn poll(&mut self, view: &View, now: u64) -> Option<HubMessage> {
+        let message = self.machine.poll(view, now)?;
+        self.metrics.sent(&message);
+        Some(message)
+    }
+
+    /// Whether the member is silent. It is not while the writer holds it up: it will let go, and from then on the
+    /// member's silence counts.
+    pub fn check_silence(&mut self, now: u64) -> Result<(), Status> {
+        let heard_at = self.machine.excuse_silence(self.writer_is_behind(), now);
+        self.heard_at.fetch_max(heard_at, Ordering::Relaxed);
+        let silence = self.machine.check_silence(now);
+        silence.map_err(|why| Status::unavailable(why.to_string()))
+    }
+
+    /// Takes a message of the member.
+    pub fn on_message(&mut self, message: AgentMessage, now: u64) -> Result<(), Status> {
+        self.heard_at.store(now, Ordering::Relaxed);
+        let effects = self.machine.on_message(message, now);
+        for effect in effects.map_err(|violation| self.violation(violation.to_string()))? {
+            match effect {
+                Effect::Admit(hello) => {
+                    self.admitting = Admitting::Judge(Box::new(Claim {
+                        hello: *hello,
+                        judged: 0,
+                        silent_holder: None,
+                    }));
+                }
+                Effect::Goodbye => info!("the agent says that it shuts down"),
+                Effect::Pong(nonce) => self.answer_holder_pings(nonce),
+                Effect::Observe(observations) => {
+                    self.unacknowledged.took(&observations);
+                    self.effects.push_back(Effect::Observe(observations));
+                }
+                Effect::CompleteListing { .. } => self.effects.push_back(effect),
+            }
+        }
+        Ok(())
+    }
+
+    /// The member broke the protocol.
+    pub fn violation(&self, what: String) -> Status {
+        self.metrics.rejected("protocol");
+        Status::invalid_argument(what)
+    }
+
+    /// Takes a word of the writer.
+    pub fn on_event(&mut self, event: SessionEvent) -> Result<(), Status> {
+        match event {
+            SessionEvent::Acknowledged(sequence) => {
+                self.unacknowledged.acknowledged(sequence);
+                self.machine.on_acknowledged(sequence);
+            }
+            SessionEvent::Refused(refused) => {
+                debug!(sequence = refused.sequence, why = %refused.message, "refused an item");
+                self.machine.on_refused(refused);
+            }
+            SessionEvent::Close(why) => return Err(Status::unavailable(why)),
+            SessionEvent::Ping(reply) => {
+                self.next_nonce += 1;
+                self.machine.ping(self.next_nonce);
+                // Those who gave up waiting need no answer: only sessions that live wait here.
+                self.pongs.retain(|(_, reply)| !reply.is_closed());
+                self.pongs.push((self.next_nonce, reply));
+            }
+        }
+        Ok(())
+    }
+
+    fn answer_holder_pings(&mut self, nonce: u64) {
+        for (_, reply) in self.pongs.extract_if(.., |(asked, _)| *asked <= nonce) {
+            // Whoever asked may have given up waiting.
+            let _ = reply.send(());
+        }
+    }
+
+    /// Judges the cursor of a Hello by what is published, or says that the log must be asked.
+    pub fn judge(&mut self, view: &View) -> Option<Awaited> {
+        let claim = match std::mem::replace(&mut self.admitting, Admitting::Not) {
+            Admitting::Judge(claim) => claim,
+            other => {
+                self.admitting = other;
+                return None;
+            }
+        };
+        let head = view.head();
+        let verdict = CursorVerdict::by_head(claim.hello.cursor, head).or_else(|cursor| {
+            let recent = view.recent_head(cursor.revision).ok_or(cursor)?;
+            Ok(CursorVerdict::by_hash(cursor, Some(recent.hash), head))
+        });
+        match verdict {
+            Ok(verdict) => {
+                self.admitting = Admitting::Ask(claim, verdict);
+                None
+            }
+            Err(cursor) => {
+                self.admitting = Admitting::Hash(claim, head);
+                Some(Awaited::Hash(cursor))
+            }
+        }
+    }
+
+    /// Whether [`SessionActor::judge`] has something to do.
+    pub fn wants_judgement(&self) -> bool {
+        matches!(self.admitting, Admitting::Judge(_))
+    }
+
+    /// Whether it has something for the writer.
+    pub fn wants_room(&self) -> bool {
+        match self.admitting {
+            Admitting::Ask(..) | Admitting::Ping(..) => true,
+            _ => self.admitted.is_some() && !self.effects.is_empty(),
+        }
+    }
+
+    /// Queues one thing at the writer. What it answers outside the events is to be waited for.
+    pub fn hand_over(&mut self, room: Room<'_>, now: u64) -> Option<Awaited> {
+        match std::mem::replace(&mut self.admitting, Admitting::Not) {
+            Admitting::Ask(claim, cursor) => {
+                let request = AdmitRequest {
+                    cluster: self.cluster.clone(),
+                    key: self.key,
+                    hello: claim.hello.clone(),
+                    cursor,
+                    silent_holder: claim.silent_holder,
+                };
+                self.admitting = Admitting::Asked(claim);
+                Some(Awaited::Admission(room.admit(request, self.sink.clone())))
+            }
+            Admitting::Ping(claim, held, holder) => {
+                self.admitting = Admitting::Pinged(claim, held, holder);
+                let until = now + HOLDER_ANSWER_MILLIS;
+                Some(Awaited::Holder(room.ping_holder(holder), until))
+            }
+            other => {
+                self.admitting = other;
+                if let Some(request) = self.next_request() {
+                    room.send(request);
+                }
+                None
+            }
+        }
+    }
+
+    fn next_request(&mut self) -> Option<Request> {
+        let (session, cluster) = (self.admitted?, self.cluster.clone());
+        match self.effects.pop_front()? {
+            Effect::Observe(observations) => Some(Request::Observe {
+                session,
+                cluster,
+                observations,
+            }),
+            Effect::CompleteListing {
+                sequence,
+                group,
+                seen,
+            } => Some(Request::CompleteListing {
+                session,
+                cluster,
+                sequence,
+                group,
+                seen,
+            }),
+            Effect::Admit(_) | Effect::Goodbye | Effect::Pong(_) => None,
+        }
+    }
+
+    /// Takes what came of what was waited for.
+    pub fn on_answer(&mut self, answer: Answer) -> Result<(), Status> {
+        match (std::mem::replace(&mut self.admitting, Admitting::Not), answer) {
+            (Admitting::Hash(claim, head), Answer::Hash(on_record)) => {
+                if let Some(cursor) = claim.hello.cursor {
+                    let verdict = CursorVerdict::by_hash(cursor, on_record, head);
+                    self.admitting = Admitting::Ask(claim, verdict);
+                }
+                Ok(())
+            }
+            (Admitting::Asked(claim), Answer::Admission(answer)) => match answer {
+                None => Err(Status::unavailable(crate::writer::Gone.to_string())),
+                Some(Ok(admission)) => {
+                    self.on_admitted(*admission);
+                    Ok(())
+                }
+                Some(Err(not)) => self.on_not_admitted(claim, not),
+            },
+            (Admitting::Pinged(_, held, _), Answer::Holder(true)) => Err(self.refused(held)),
+            (Admitting::Pinged(mut claim, _, holder), Answer::Holder(false)) => {
+                claim.silent_holder = Some(holder);
+                // Two seconds have passed: what was known of the cursor may be outdated.
+                self.admitting = Admitting::Judge(claim);
+                Ok(())
+            }
+            // Nobody answers what was not asked.
+            (admitting, _) => {
+                self.admitting = admitting;
+                Ok(())
+            }
+        }
+    }
+
+    fn on_not_admitted(&mut self, mut claim: Box<Claim>, not: NotAdmitted) -> Result<(), Status> {
+        match &not {
+            NotAdmitted::Held(holder) if claim.silent_holder != Some(holder.session) => {
+                let session = holder.session;
+                self.admitting = Admitting::Ping(claim, not, session);
+                Ok(())
+            }
+            NotAdmitted::JudgedBefore if claim.judged < JUDGED_MAX => {
+                claim.judged += 1;
+                self.admitting = Admitting::Judge(claim);
+                Ok(())
+            }
+            _ => Err(self.refused(not)),
+        }
+    }
+
+    fn refused(&self, not: NotAdmitted) -> Status {
+        self.metrics.rejected(match not {
+            NotAdmitted::Held(_) => "held",
+            NotAdmitted::NewEpoch | NotAdmitted::JudgedBefore => "new_epoch",
+            NotAdmitted::Refused(_) => "membership",
+            NotAdmitted::NotServing(_) => "not_serving",
+            NotAdmitted::Doubted(_) => "doubted",
+        });
+        match not {
+            NotAdmitted::Held(holder) => Status::already_exists(format!(
+                "cluster {} is held by session {} of agent instance {}, which is alive: stop that agent, or see that \
+                 two clusters do not share one certificate",
+                self.cluster, holder.session.0, holder.instance
+            )),
+            NotAdmitted::NewEpoch | NotAdmitted::JudgedBefore => {
+                Status::unavailable("a new epoch begins: connect again")
+            }
+            NotAdmitted::Refused(why) => Status::permission_denied(why),
+            NotAdmitted::NotServing(why) | NotAdmitted::Doubted(why) => Status::failed_precondition(why),
+        }
+    }
+
+    fn on_admitted(&mut self, admission: Admission) {
+        let welcome = &admission.welcome;
+        info!(
+            session = welcome.session.0,
+            resume = welcome.resume,
+            list_exports = welcome.list_exports,
+            list_properties = welcome.list_properties,
+            "admitted"
+        );
+        if let Some(unknown) = admission.unknown_sources.first() {
+            let names: Vec<&str> = admission.unknown_sources.iter().map(ClusterId::as_str).collect();
+            warn!(
+                clusters = names.join(","),
+                "the cluster holds objects of clusters that are no members here; they stay until those clusters \
+                 join, or an operator says that they are gone for good: `{}`",
+                advice::member_forget(unknown)
+            );
+        }
+        self.metrics.admitted(welcome.resume);
+        self.admitted = Some(welcome.session);
+        self.machine.on_admitted(admission);
+    }
+
+    /// What the writer is to be told when the session is over, if it was ever admitted.
+    pub fn farewell(&self) -> Option<Request> {
+        Some(Request::Closed {
+            session: self.admitted?,
+            cluster: self.cluster.clone(),
+            heard_at: self.heard_at.load(Ordering::Relaxed),
+        })
+    }
+}

@@ -1,0 +1,475 @@
+//! Owns: the writer's steps over its log and the ways back to those who asked: take, append, publish, answer; close
+//! sessions, replace the view. Nothing is published or answered before its batch is durable.
+//! Never: waits, reads a clock or makes randomness; whoever steps it does, and chooses when.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use shared::model::{Cursor, SessionId, sync::Source};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    core::{Batch, Core, Options, publication},
+    handle::{Query, SessionEvent, SessionSink, Work},
+    request::{Admission, NotAdmitted, Operated, Reply, Request, Token},
+};
+use crate::{
+    bounds::Bounds,
+    clock::Moment,
+    fold::{Change, Rejection, State},
+    log::{self, AppendError, Log, LogError},
+    metrics::WriterMetrics,
+    view::{Publication, SharedView, View},
+    wire,
+};
+
+/// Why the writer ended by itself: the process ends with it.
+#[derive(Debug, thiserror::Error)]
+pub enum WriterError {
+    /// Events could not be made durable.
+    #[error("the event log cannot be written, so nothing more is acknowledged: {0}")]
+    Append(#[from] AppendError),
+    /// A new epoch could not be begun, or another operation of the log failed.
+    #[error("the event log failed: {0}")]
+    Log(#[from] LogError),
+}
+
+/// The log's word on what was appended, in order: it is handed to [`Writer::on_completed`].
+#[derive(Debug)]
+pub struct Completed(Result<Cursor, AppendError>);
+
+/// A writer between two steps.
+pub struct Writer {
+    core: Core,
+    log: Box<dyn Log>,
+    view: SharedView,
+    metrics: WriterMetrics,
+    /// What is on disk, published and answered.
+    durable: Cursor,
+    in_flight: VecDeque<InFlight>,
+    completed: mpsc::UnboundedSender<Completed>,
+    /// A new epoch began, and its sessions are closed: what it shows is to be published.
+    view_outdated: bool,
+    snapshot_at: u64,
+    next_token: Token,
+    sessions: BTreeMap<SessionId, SessionSink>,
+    admissions: BTreeMap<Token, Admitting>,
+    operations: BTreeMap<Token, oneshot::Sender<Result<Operated, Rejection>>>,
+    queries: Vec<Query>,
+    stopping: bool,
+}
+
+/// A batch that was handed to the log, and what of it is not durable yet.
+struct InFlight {
+    batch: Batch,
+    parts: VecDeque<Part>,
+}
+
+/// One batch of the log: what is decided at once may be too large for one.
+struct Part {
+    events: usize,
+    bytes: usize,
+    appended_at_micros: u64,
+}
+
+struct Admitting {
+    sink: SessionSink,
+    reply: oneshot::Sender<Result<Box<Admission>, NotAdmitted>>,
+}
+
+impl Writer {
+    /// A writer over a replayed state, the view of that state, and where the log says what became durable.
+    pub fn new(
+        state: State,
+        log: Box<dyn Log>,
+        options: Options,
+        metrics: WriterMetrics,
+        at: Moment,
+    ) -> (Self, SharedView, mpsc::UnboundedReceiver<Completed>) {
+        let (durable, snapshot_at) = (log.head(), log.stats().snapshot_revision);
+        let view = SharedView::new(view_of(&state, durable));
+        let recorded_at = state.recorded_at();
+        // Bounded by the parts of the batches in flight.
+        let (completed, completions) = mpsc::unbounded_channel();
+        let writer = Self {
+            core: Core::new(state, durable, recorded_at, options, at.now()),
+            log,
+            view: view.clone(),
+            metrics,
+            durable,
+            in_flight: VecDeque::new(),
+            completed,
+            view_outdated: false,
+            // A hub that crashes often must not have ever more to replay: what follows the snapshot counts.
+            snapshot_at: snapshot_at.map_or(0, |revision| revision.0),
+            next_token: 1,
+            sessions: BTreeMap::new(),
+            admissions: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            queries: Vec::new(),
+            stopping: false,
+        };
+        (writer, view, completions)
+    }
+
+    /// Its bounds.
+    pub fn bounds(&self) -> Bounds {
+        self.core.bounds()
+    }
+
+    /// Its mind, which may be ahead of the disk.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// The first step: its rules and bounds take the log over.
+    pub fn begin(&mut self, at: Moment) {
+        self.core.adopt_rules(at.wall);
+    }
+
+    /// Whether it takes more. Not while the batch is full, nor while something waits that is done between batches.
+    pub fn has_room(&self) -> bool {
+        let between = self.view_outdated
+            || self.core.must_mint().is_some()
+            || !self.queries.is_empty()
+            || self.is_snapshot_due();
+        !between && !self.stopping && !self.is_batch_full()
+    }
+
+    /// Nothing waits for the disk, to be appended or to be done between batches.
+    pub fn is_idle(&self) -> bool {
+        self.is_settled() && self.queries.is_empty() && !self.view_outdated && self.core.must_mint().is_none()
+    }
+
+    /// It was told to stop, and everything before is done.
+    pub fn is_finished(&self) -> bool {
+        self.stopping && self.is_idle()
+    }
+
+    /// Everything that was decided is durable and answered.
+    fn is_settled(&self) -> bool {
+        self.in_flight.is_empty() && self.core.is_idle()
+    }
+
+    fn is_batch_full(&self) -> bool {
+        let (events, bytes) = self.core.pending();
+        events >= self.bounds().batch_events || bytes >= self.bounds().batch_bytes
+    }
+
+    /// Takes what waited longest in the inbox.
+    pub fn take(&mut self, work: Work, at: Moment) {
+        match work {
+            Work::Request(request) => self.handle(request, at),
+            Work::Admit { request, sink, reply } => {
+                let token = self.token();
+                self.admissions.insert(token, Admitting { sink, reply });
+                self.handle(Request::Admit(token, request), at);
+            }
+            Work::Operate {
+                command,
+                confirm,
+                describe,
+                reply,
+            } => {
+                let token = self.token();
+                self.operations.insert(token, reply);
+                let operate = Request::Operate {
+                    token,
+                    command,
+                    confirm,
+                    describe,
+                };
+                self.handle(operate, at);
+            }
+            // A session that just ended drops the reply, which tells as much.
+            Work::PingHolder { session, reply } => self.tell(session, SessionEvent::Ping(reply)),
+            Work::Query(query) => self.queries.push(query),
+            Work::Tick => self.tick(at),
+            Work::Stop => self.stopping = true,
+        }
+    }
+
+    fn handle(&mut self, request: Request, at: Moment) {
+        if let Request::Closed { session, .. } = &request {
+            self.sessions.remove(session);
+        }
+        self.core.handle(request, at.wall, at.now());
+    }
+
+    fn token(&mut self) -> Token {
+        self.next_token += 1;
+        self.next_token
+    }
+
+    fn tick(&mut self, at: Moment) {
+        let heard = self
+            .sessions
+            .values()
+            .map(|sink| (sink.cluster.clone(), sink.heard_at()));
+        self.core.tick(at.wall, at.now(), heard);
+        self.metrics.observe_log(&self.log.stats());
+    }
+
+    /// Does one thing that is due, besides taking and completing; false when nothing is.
+    pub fn step(&mut self, at: Moment, random: impl FnOnce() -> u64) -> Result<bool, WriterError> {
+        if self.view_outdated {
+            self.replace_view();
+        } else if self.may_append() {
+            self.append(at)?;
+        } else if !self.in_flight.is_empty() {
+            return Ok(false);
+        } else if !self.queries.is_empty() {
+            self.queries.drain(..).for_each(|query| query(&self.core));
+        } else if self.core.must_mint().is_some() {
+            self.begin_epoch(at, random())?;
+        } else if self.is_snapshot_due() && !self.stopping {
+            self.write_snapshot();
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// A batch goes out when the disk has nothing to do, for then waiting gains nothing; while it is busy, the batch
+    /// grows until it is full.
+    fn may_append(&self) -> bool {
+        match self.in_flight.len() {
+            0 => !self.core.is_idle(),
+            some => some < self.bounds().batches_in_flight && self.is_batch_full(),
+        }
+    }
+
+    fn append(&mut self, at: Moment) -> Result<(), WriterError> {
+        let mut batch = self.core.take_batch();
+        let mut events = std::mem::take(&mut batch.events).into_iter().peekable();
+        let Bounds {
+            batch_events,
+            batch_bytes,
+            ..
+        } = self.bounds();
+        let mut follows = self.in_flight.back().map_or(self.durable, |last| last.batch.head);
+        let mut parts = VecDeque::new();
+        while events.peek().is_some() {
+            let (mut part, mut bytes) = (Vec::new(), 0);
+            while let Some(event) = events.next_if(|(_, next)| {
+                part.is_empty() || (part.len() < batch_events && bytes + next.len() <= batch_bytes)
+            }) {
+                bytes += event.1.len();
+                part.push(event);
+            }
+            parts.push_back(Part {
+                events: part.len(),
+                bytes,
+                appended_at_micros: at.micros,
+            });
+            // The core chained these bytes, and the store chains them again before it writes them.
+            let part = log::Batch::chained(follows, part).map_err(refused)?;
+            follows = part.head_after();
+            let completed = self.completed.clone();
+            let done = move |outcome| {
+                // A writer that is gone has ended its process.
+                let _ = completed.send(Completed(outcome));
+            };
+            self.log.append(part, Box::new(done));
+        }
+        if follows != batch.head {
+            // Never seen: the log and the core number and chain the same bytes.
+            let what = format!("the log will stand at {follows:?}, the state at {:?}", batch.head);
+            return Err(refused(what).into());
+        }
+        if parts.is_empty() {
+            self.release(batch);
+        } else {
+            self.in_flight.push_back(InFlight { batch, parts });
+        }
+        Ok(())
+    }
+
+    /// A part of the oldest batch in flight is durable, or never will be. The last part releases the batch.
+    pub fn on_completed(&mut self, Completed(outcome): Completed, at: Moment) -> Result<(), WriterError> {
+        self.durable = outcome?;
+        let Some(oldest) = self.in_flight.front_mut() else {
+            return Err(refused("it completed what was not appended").into());
+        };
+        if let Some(part) = oldest.parts.pop_front() {
+            let micros = at.micros.saturating_sub(part.appended_at_micros);
+            self.metrics.observe_batch(part.events, part.bytes, micros);
+        }
+        if oldest.parts.is_empty()
+            && let Some(InFlight { batch, .. }) = self.in_flight.pop_front()
+        {
+            self.release(batch);
+        }
+        Ok(())
+    }
+
+    /// What the batch did is durable: everybody may see it.
+    fn release(&mut self, batch: Batch) {
+        self.measure(batch.sources.as_deref());
+        self.publish(batch.publications, batch.sources);
+        self.answer(batch.replies);
+    }
+
+    /// What is known, as gauges; `sources` are all there are, if any of them changed.
+    fn measure(&self, sources: Option<&[Source]>) {
+        if let Some(sources) = sources {
+            self.metrics.members(sources);
+        }
+        self.metrics.conflicts(|reason| self.core.open_conflicts(reason));
+    }
+
+    fn publish(&self, publications: Vec<Publication>, sources: Option<Vec<Source>>) {
+        let unchanged =
+            publications.is_empty() && sources.is_none() && self.view.read().head() == self.durable;
+        if !unchanged {
+            let tombstones_max = self.core.state().tombstones_max() as usize;
+            self.view
+                .publish(self.durable, publications, sources, tombstones_max);
+        }
+    }
+
+    fn answer(&mut self, replies: Vec<Reply>) {
+        for reply in replies {
+            match reply {
+                Reply::Admitted(token, admission) => self.answer_admitted(token, admission),
+                Reply::NotAdmitted(token, why) => {
+                    if let Some(Admitting { reply, .. }) = self.admissions.remove(&token) {
+                        // A stream that went away does not want it.
+                        let _ = reply.send(Err(why));
+                    }
+                }
+                Reply::Acknowledged(session, sequence) => {
+                    self.tell(session, SessionEvent::Acknowledged(sequence));
+                }
+                Reply::Refused(session, refused) => {
+                    self.metrics.refused(refused.reason);
+                    self.tell(session, SessionEvent::Refused(refused));
+                }
+                Reply::Close(session, why) => {
+                    self.tell(session, SessionEvent::Close(why));
+                    self.sessions.remove(&session);
+                }
+                Reply::Operated(token, outcome) => {
+                    if let Some(reply) = self.operations.remove(&token) {
+                        let _ = reply.send(outcome);
+                    }
+                }
+            }
+        }
+        self.metrics.sessions(self.sessions.len());
+    }
+
+    fn answer_admitted(&mut self, token: Token, admission: Box<Admission>) {
+        let Some(Admitting { sink, reply }) = self.admissions.remove(&token) else {
+            return;
+        };
+        let session = admission.welcome.session;
+        let (cluster, heard_at) = (sink.cluster.clone(), sink.heard_at());
+        self.sessions.insert(session, sink);
+        if reply.send(Ok(admission)).is_err() {
+            // The stream went away while it was being admitted.
+            self.sessions.remove(&session);
+            self.core.closed(session, &cluster, heard_at);
+        }
+    }
+
+    fn tell(&self, session: SessionId, event: SessionEvent) {
+        if let Some(sink) = self.sessions.get(&session) {
+            // A session that just ended needs no word.
+            let _ = sink.events.send(event);
+        }
+    }
+
+    /// Begins the epoch that is due, and closes the sessions of the old one. They hear it before the view is another,
+    /// which is the next step.
+    fn begin_epoch(&mut self, at: Moment, random: u64) -> Result<(), WriterError> {
+        let known = self.core.must_mint().unwrap_or(self.durable.epoch);
+        let epoch = known.max(self.durable.epoch).next(at.wall, random);
+        let mut carried = self.core.state().clone();
+        carried.begin_epoch();
+        self.durable = self
+            .log
+            .begin_epoch(epoch, Box::new(wire::snapshot::rows(carried)))?;
+        for (session, why) in self.core.epoch_begun(self.durable) {
+            self.tell(session, SessionEvent::Close(why));
+            self.sessions.remove(&session);
+        }
+        self.metrics.epoch_begun();
+        self.metrics.sessions(self.sessions.len());
+        self.snapshot_at = 0;
+        self.view_outdated = true;
+        tracing::warn!(%epoch, "began a new epoch: the log was rewound, or members know a later one");
+        Ok(())
+    }
+
+    fn replace_view(&mut self) {
+        self.view.replace(view_of(self.core.state(), self.durable));
+        self.view_outdated = false;
+    }
+
+    fn is_snapshot_due(&self) -> bool {
+        let events = self.core.head().revision.0.saturating_sub(self.snapshot_at);
+        let bounds = self.bounds();
+        // Facts are counted only when they can matter: this is asked for every request.
+        events >= bounds.snapshot_events
+            && is_snapshot_due(bounds, events, self.core.state().fact_count() as u64)
+    }
+
+    fn write_snapshot(&mut self) {
+        self.snapshot_at = self.durable.revision.0;
+        let rows = wire::snapshot::rows(self.core.state().clone());
+        let done = |outcome: Result<(), LogError>| match outcome {
+            Ok(()) => tracing::debug!("wrote a snapshot"),
+            Err(error) => tracing::warn!(%error, "could not write a snapshot; starting takes longer"),
+        };
+        self.log
+            .write_snapshot(self.durable, Box::new(rows), Box::new(done));
+    }
+
+    /// The last step: on an orderly stop the next start replays nothing. It blocks.
+    pub fn finish(mut self) -> Result<(), WriterError> {
+        if self.durable.revision.0 > self.snapshot_at {
+            let rows = wire::snapshot::rows(self.core.state().clone());
+            match self.log.write_snapshot_and_wait(self.durable, Box::new(rows)) {
+                // Such as while another is being written: everything is durable without it.
+                Err(LogError::Refused(why)) => {
+                    tracing::info!(%why, "stops without a snapshot; starting takes longer");
+                }
+                written => written?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(what: impl ToString) -> LogError {
+    LogError::Refused(what.to_string())
+}
+
+/// Whether so many events behind the newest snapshot are worth another, of a state with so many facts.
+fn is_snapshot_due(bounds: Bounds, events: u64, facts: u64) -> bool {
+    events >= bounds.snapshot_events.max(bounds.snapshot_events_per_fact * facts)
+}
+
+/// The view of a state in which everything is durable.
+pub fn view_of(state: &State, head: Cursor) -> View {
+    let mut view = View::new(head, state.tombstone_floor());
+    let objects = state.all_derived().map(|(key, derived)| Change {
+        key: key.clone(),
+        revision: derived.revision,
+        content: Some(derived.content.clone()),
+    });
+    let removed = state.tombstones().map(|(key, revision)| Change {
+        key: key.clone(),
+        revision,
+        content: None,
+    });
+    view.publish(
+        head,
+        objects.chain(removed).filter_map(publication).collect(),
+        state.tombstones_max() as usize,
+    );
+    view
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! The writer's steps: what is shown and answered when, and when a snapshot is due.
+
+use shared::model::{ClusterId, Clusterset, Epoch, Revision, UnixMillis};
+
+use super::*;
+use crate::{
+    fold::Command,
+    log::{Faults, MemoryDisk, MemoryLog},
+    replay,
+};
+
+const AT: Moment = Moment {
+    micros: 1_000_000,
+    wall: UnixMillis(2_000),
+};
+
+/// A writer over what the disk holds, stepped by hand.
+struct Hand {
+    writer: Writer,
+    log: MemoryLog,
+    completed: mpsc::UnboundedReceiver<Completed>,
+}
+
+impl Hand {
+    fn over(disk: &MemoryDisk, bounds: Bounds) -> Self {
+        let clusterset = Clusterset::new("example.org", "default").expect("a clusterset");
+        let epoch = Epoch::default().next(UnixMillis(1_000), 7);
+        let log = MemoryLog::open(disk, &clusterset, epoch).expect("it opens");
+        let (state, _) = replay::replay(&log.reader()).expect("it is whole");
+        let options = Options {
+            hub: "hub".into(),
+            hub_version: "0".into(),
+            adopt_epoch: false,
+            bounds,
+        };
+        let metrics = WriterMetrics::default();
+        let (mut writer, _, completed) = Writer::new(state, Box::new(log.clone()), options, metrics, AT);
+        writer.begin(AT);
+        Self {
+            writer,
+            log,
+            completed,
+        }
+    }
+
+    /// Everything that can be done without more requests.
+    fn settle(&mut self) -> Result<(), WriterError> {
+        loop {
+            while self.writer.step(AT, || 7)? {}
+            match self.completed.try_recv() {
+                Ok(completed) => self.writer.on_completed(completed, AT)?,
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Has an event decided that is not durable yet.
+    fn decide(&mut self, number: u32) -> oneshot::Receiver<Result<Operated, Rejection>> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Forget {
+            cluster: ClusterId::new(&format!("gone-{number}")).expect("a cluster id"),
+            operator: "alice".into(),
+        };
+        let confirm = true;
+        self.writer.take(
+            Work::Operate {
+                command,
+                confirm,
+                describe: |_, _, _| Vec::new(),
+                reply,
+            },
+            AT,
+        );
+        answer
+    }
+
+    /// Records an event and makes it durable.
+    fn record(&mut self, number: u32) {
+        let mut answer = self.decide(number);
+        self.settle().expect("it is durable");
+        assert!(matches!(answer.try_recv(), Ok(Ok(_))));
+    }
+
+    fn shown(&self) -> Revision {
+        self.writer.view.read().head().revision
+    }
+}
+
+#[test]
+fn events_that_a_crash_left_behind_the_snapshot_count_towards_the_next() {
+    let disk = MemoryDisk::default();
+    let mut crashed = Hand::over(&disk, Bounds::default());
+    crashed.record(1);
+    let head = crashed.writer.durable;
+    drop(crashed);
+    // A hub that only starts and stops: it has nothing of its own to write a snapshot for.
+    let restarted = Hand::over(&disk, Bounds::default()).writer;
+    assert_eq!((restarted.durable, restarted.snapshot_at), (head, 0));
+    restarted.finish().expect("it stops in order");
+    let again = Hand::over(&disk, Bounds::default()).writer;
+    assert_eq!(again.log.stats().snapshot_revision, Some(head.revision));
+    assert_eq!(again.snapshot_at, head.revision.0);
+}
+
+#[test]
+fn nothing_is_answered_or_shown_before_it_is_durable() {
+    let disk = MemoryDisk::default();
+    let mut hand = Hand::over(&disk, Bounds::default());
+    hand.log.hold_syncs(true);
+    let mut answer = hand.decide(1);
+    hand.settle().expect("nothing fails");
+    assert!(answer.try_recv().is_err() && hand.shown() == Revision(0));
+    disk.set_faults(Faults {
+        fail_sync: true,
+        ..Faults::default()
+    });
+    hand.log.sync();
+    hand.settle().expect_err("the disk fails");
+    assert!(answer.try_recv().is_err(), "answered without the disk");
+    assert_eq!(hand.shown(), Revision(0), "shown without the disk");
+}
+
+#[test]
+fn while_a_batch_is_synced_the_next_is_decided_and_goes_out_when_the_disk_is_free_or_it_is_full() {
+    let bounds = Bounds {
+        batch_events: 2,
+        ..Bounds::default()
+    };
+    let mut hand = Hand::over(&MemoryDisk::default(), bounds);
+    hand.log.hold_syncs(true);
+    let mut first = hand.decide(1);
+    hand.settle().expect("nothing fails");
+    let mut second = hand.decide(2);
+    hand.settle().expect("nothing fails");
+    assert_eq!(hand.writer.in_flight.len(), 1, "one event is no full batch");
+    assert!(hand.writer.has_room());
+    let mut third = hand.decide(3);
+    hand.settle().expect("nothing fails");
+    assert_eq!(hand.writer.in_flight.len(), 2, "a full one goes out behind it");
+    let mut fourth = hand.decide(4);
+    hand.decide(5);
+    hand.settle().expect("nothing fails");
+    assert_eq!(hand.writer.in_flight.len(), 2);
+    assert!(!hand.writer.has_room(), "the third batch is full and waits");
+    hand.log.sync();
+    hand.settle().expect("it is durable");
+    for answer in [&mut first, &mut second, &mut third] {
+        assert!(matches!(answer.try_recv(), Ok(Ok(_))));
+    }
+    assert!(fourth.try_recv().is_err());
+    assert_eq!(hand.shown(), Revision(3));
+    hand.log.sync();
+    hand.settle().expect("it is durable");
+    assert_eq!((hand.shown(), hand.writer.is_idle()), (Revision(5), true));
+}
+
+#[test]
+fn a_question_is_answered_when_everything_in_the_state_is_durable() {
+    let mut hand = Hand::over(&MemoryDisk::default(), Bounds::default());
+    hand.log.hold_syncs(true);
+    let _decided = hand.decide(1);
+    hand.settle().expect("nothing fails");
+    let (reply, mut answer) = oneshot::channel();
+    let query: Query = Box::new(move |core| drop(reply.send(core.head().revision)));
+    hand.writer.take(Work::Query(query), AT);
+    hand.settle().expect("nothing fails");
+    assert!(answer.try_recv().is_err() && !hand.writer.has_room());
+    hand.log.sync();
+    hand.settle().expect("it is durable");
+    assert_eq!(answer.try_recv(), Ok(Revision(1)));
+    assert!(hand.writer.has_room());
+}
+
+#[test]
+fn a_snapshot_is_written_after_so_many_events_and_of_many_facts_after_more() {
+    assert!(!is_snapshot_due(Bounds::default(), 49_999, 0));
+    assert!(is_snapshot_due(Bounds::default(), 50_000, 25_000));
+    assert!(!is_snapshot_due(Bounds::default(), 50_001, 50_000));
+    assert!(is_snapshot_due(Bounds::default(), 100_000, 50_000));
+    let bounds = Bounds {
+        snapshot_events: 3,
+        ..Bounds::default()
+    };
+    let mut hand = Hand::over(&MemoryDisk::default(), bounds);
+    let written = |hand: &Hand| hand.log.stats().snapshot_revision;
+    for (event, snapshot) in [(1, None), (2, None), (3, Some(Revision(3))), (4, Some(Revision(3)))] {
+        hand.record(event);
+        assert_eq!(written(&hand), snapshot, "after event {event}");
+    }
+}
+
+#[test]
+fn the_bounds_of_a_batch_fit_into_the_logs() {
+    let bounds = Bounds::default();
+    assert!(bounds.batch_events <= log::BATCH_EVENTS_MAX && bounds.batch_bytes <= log::BATCH_BYTES_MAX);
+}
+
+/// The next start reads the older snapshot and the events behind it.
+#[test]
+fn a_stop_while_a_snapshot_is_written_is_in_order() {
+    let disk = MemoryDisk::default();
+    let mut hand = Hand::over(&disk, Bounds::default());
+    hand.record(1);
+    let head = hand.writer.durable;
+    hand.log.hold_syncs(true);
+    let rows = wire::snapshot::rows(hand.writer.core.state().clone());
+    hand.writer.log.write_snapshot(
+        head,
+        Box::new(rows),
+        Box::new(|outcome| panic!("not written yet: {outcome:?}")),
+    );
+    hand.writer.finish().expect("it stops in order");
+    let again = Hand::over(&disk, Bounds::default()).writer;
+    assert_eq!((again.durable, again.log.stats().snapshot_revision), (head, None));
+}
+
+#[test]
+fn members_are_counted_by_state() {
+    let mut registry = prometheus_client::registry::Registry::default();
+    let mut hand = Hand::over(&MemoryDisk::default(), Bounds::default());
+    hand.writer.metrics = WriterMetrics::register(&mut registry);
+    hand.record(1);
+    hand.record(2);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("encoded");
+    for line in [
+        "members{state=\"forgotten\"} 2",
+        "members{state=\"live\"} 0",
+        "exports_in_conflict{reason=\"PortConflict\"} 0",
+    ] {
+        assert!(text.lines().any(|said| said == line), "{line} is not in:\n{text}");
+    }
+}
