@@ -2,7 +2,7 @@
 //!
 //! * `sim`, `real`: simulated clusters, and real control planes. `clusterset`: a hub, clusters and agents as processes.
 //! * [`verify`]: what plays the product and judges it. [`load`]: what measures it. [`demo`]: what shows it.
-//! * `suite`: how tests are registered and run.
+//! * `member`: a member that is no agent, and speaks Sync by itself. `suite`: how tests are registered and run.
 
 pub mod clusterset;
 mod definitions;
@@ -10,6 +10,7 @@ pub mod demo;
 pub mod deploy;
 mod files;
 pub mod load;
+pub mod member;
 pub mod real;
 pub mod sim;
 pub mod suite;

@@ -4,7 +4,6 @@
 //! * `clusters.rs`: simulated or real clusters behind one face.
 //! * `inspect.rs`: the hub's inspection services with an operator's certificate.
 //! * `variants.rs`: programs that are not started as usual: a second agent, a hub that is to fail.
-//! * `player.rs`: a member that speaks the sync protocol by itself; `reporter.rs`: one that reports as fast as it can.
 //! * `admin.rs`: the programs' admin ports; `questions.rs`: what is often asked of the hub.
 //! * `shop.rs`: services that clusters export; `picture.rs`: what the oracle is asked about; `guard.rs`: what went.
 //! * `eventually.rs`: waiting for conditions.
@@ -18,10 +17,8 @@ pub mod eventually;
 pub mod guard;
 mod inspect;
 pub mod picture;
-pub mod player;
 mod process;
 pub mod questions;
-pub mod reporter;
 pub mod shop;
 mod variants;
 

@@ -43,8 +43,8 @@ use shared::{
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tributary_e2e::{
-    clusterset::player::hello,
     deploy,
+    member::hello,
     real::Fleet,
     sim::{SimCluster, SimConfig},
     suite::{real_test, sim_test, unique_name},

@@ -9,11 +9,13 @@ use std::{
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use proto::v1;
+use shared::model::sync::Hello;
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::clusterset::{
-    LocalClusterset,
-    reporter::{self, Session},
+use super::facts;
+use crate::{
+    clusterset::LocalClusterset,
+    member::{Member, hello},
 };
 
 /// Facts that a member has under way.
@@ -67,10 +69,15 @@ impl Reporters {
         let mut members = JoinSet::new();
         for name in &self.names {
             self.sessions += 1;
-            let session = Session::open(world, name, self.sessions.into()).await?;
+            // Higher at each start, as with a restarted agent.
+            let hello = Hello {
+                lease_transitions: self.sessions.into(),
+                ..hello(&format!("kube-system-of-{name}"))
+            };
+            let member = Member::open(world, name, hello).await?;
             // Numbers of its own, so that no fact equals an earlier one.
             let first = self.sessions.wrapping_mul(NUMBERS);
-            members.spawn(report(session, self.facts, first, adding.clone()));
+            members.spawn(report(member, self.facts, first, adding.clone()));
         }
         Ok(Reporting { total, members })
     }
@@ -133,25 +140,25 @@ impl Reporting {
 
 /// Reports until the session breaks, and says what was acknowledged by then.
 async fn report(
-    mut session: Session,
+    mut member: Member,
     facts: Facts,
     first: u32,
     total: watch::Sender<u64>,
 ) -> anyhow::Result<(u64, u64)> {
     let mut number = first;
     let mut before = 0;
-    let mut broken = session.report(reporter::export()?).await.is_err();
+    let mut broken = member.report([facts::export()?]).await.is_err();
     while !broken {
-        while !broken && session.sent() - session.acknowledged() < WINDOW {
-            broken = session.report(facts(number)?).await.is_err();
+        while !broken && member.sequence - member.acknowledged < WINDOW {
+            broken = member.report([facts(number)?]).await.is_err();
             number = number.wrapping_add(1);
         }
-        broken |= session.hear().await.is_err();
-        let more = session.acknowledged() - before;
+        broken |= member.hear().await.is_err();
+        let more = member.acknowledged - before;
         total.send_modify(|total| *total += more);
-        before = session.acknowledged();
+        before = member.acknowledged;
     }
-    Ok((session.number, session.acknowledged()))
+    Ok((member.session, member.acknowledged))
 }
 
 /// The epoch, and every event from a revision on, as an operator reads them.

@@ -18,9 +18,9 @@ use tokio::{
 use super::{
     Rounds,
     acknowledged::Reporters,
+    facts,
     stage::{REPORTERS, Stage, verify},
 };
-use crate::clusterset::reporter;
 
 /// Size of the volume at first: the log's file grows by 8 MiB at a time.
 const SMALL: &str = "24m";
@@ -137,7 +137,7 @@ pub(super) async fn full(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> a
         let hub = stage.world.spawn_hub(volume.enter(), data.clone(), &[])?;
         stage.world.adopt_hub(hub).await?;
         stage.settled().await?;
-        let mut reporters = Reporters::new(&REPORTERS, reporter::bulky_change);
+        let mut reporters = Reporters::new(&REPORTERS, facts::bulky_change);
         let reporting = reporters.start(&stage.world).await?;
         stage.change().await?;
         // It ends because the hub does: nobody kills it.

@@ -8,9 +8,10 @@ use rand::{RngExt, seq::IndexedRandom};
 use super::{
     Rounds,
     acknowledged::Reporters,
+    facts,
     stage::{CLUSTERS, REPORTERS, Stage},
 };
-use crate::clusterset::{AgentVariant, reporter};
+use crate::clusterset::AgentVariant;
 
 /// Facts after whose acknowledgement the hub is killed, at most.
 const ACKNOWLEDGED_MAX: u64 = 300;
@@ -28,7 +29,7 @@ const ARRIVAL_SPAN: Duration = Duration::from_millis(40);
 
 /// Kills the hub again and again.
 pub(super) async fn hub(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result<()> {
-    let mut reporters = Reporters::new(&REPORTERS, reporter::change);
+    let mut reporters = Reporters::new(&REPORTERS, facts::change);
     let (mut again, mut agents) = (0, 0);
     while let Some(round) = rounds.next() {
         let reporting = reporters.start(&stage.world).await?;

@@ -10,6 +10,7 @@
 pub mod acknowledged;
 pub mod args;
 mod disk;
+pub mod facts;
 mod kill;
 mod pause;
 mod report;

@@ -10,9 +10,10 @@ use shared::model::Epoch;
 use super::{
     Rounds,
     acknowledged::Reporters,
+    facts,
     stage::{CLUSTERS, REPORTERS, Stage},
 };
-use crate::clusterset::{eventually::eventually, questions, reporter};
+use crate::clusterset::{eventually::eventually, questions};
 
 /// Facts after whose acknowledgement the copy begins, at most.
 const ACKNOWLEDGED_MAX: u64 = 2_000;
@@ -28,7 +29,7 @@ const REFUSAL: &str = "move it aside";
 /// Copies and restores again and again.
 pub(super) async fn copy(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> anyhow::Result<()> {
     let (copy, aside) = (dir.join("copy"), dir.join("aside"));
-    let mut reporters = Reporters::new(&REPORTERS, reporter::change);
+    let mut reporters = Reporters::new(&REPORTERS, facts::change);
     let (mut served, mut refused) = (0_u32, 0_u32);
     while let Some(round) = rounds.next() {
         if round % AGENTS_ANEW_EVERY == 0 {

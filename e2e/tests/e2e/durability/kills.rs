@@ -5,8 +5,8 @@
 use anyhow::{Context, ensure};
 use std::env;
 use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, reporter},
-    verify::crash::acknowledged::Reporters,
+    clusterset::{Backend, LocalClusterset},
+    verify::crash::{acknowledged::Reporters, facts},
 };
 
 /// How often the hub is killed, unless the environment says otherwise.
@@ -22,7 +22,7 @@ pub(super) async fn nothing_acknowledged_is_lost() -> anyhow::Result<()> {
     };
     let dir = tempfile::tempdir()?;
     let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &MEMBERS).await?;
-    let mut reporters = Reporters::new(&MEMBERS, reporter::change);
+    let mut reporters = Reporters::new(&MEMBERS, facts::change);
     for round in 0..rounds {
         // Spread over the whole range, differently in each round.
         let kill_after = 1 + round * 7_919 % ACKNOWLEDGED_MAX;

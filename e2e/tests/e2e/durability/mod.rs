@@ -6,10 +6,7 @@ mod kills;
 mod syncs;
 
 use libtest_mimic::Trial;
-use tributary_e2e::{
-    clusterset::reporter as member,
-    suite::{plain_test, sim_test},
-};
+use tributary_e2e::suite::{plain_test, sim_test};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![

@@ -1,7 +1,6 @@
 //! Owns: the hub's system calls under strace: at least one sync of the log for each acknowledged batch.
 //! Never: trusts the hub's own count of syncs.
 
-use super::member::{self, Session};
 use anyhow::{Context, ensure};
 use std::{path::Path, process::Stdio, time::Duration};
 use tokio::{
@@ -10,7 +9,9 @@ use tokio::{
 };
 use tributary_e2e::{
     clusterset::{Backend, LocalClusterset, signal},
+    member::{Member, hello},
     real::Unavailable,
+    verify::crash::facts,
 };
 
 /// Batches that are acknowledged one after the other.
@@ -26,17 +27,15 @@ pub(super) async fn every_acknowledgement_waits_for_a_sync() -> anyhow::Result<(
     let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     let trace = dir.path().join("trace");
     let hub = world.hub()?.id().context("the hub runs")?;
-    let mut session = Session::open(&world, "east", 1).await?;
+    let mut member = Member::open(&world, "east", hello("uid-of-east")).await?;
     let strace = attach(hub, &trace).await?;
-    let before = session.acknowledged();
+    let before = member.acknowledged;
     for number in 1..=BATCHES {
         // One fact at a time: each is a batch of its own, for nothing else is under way.
-        session.report(member::change(number)?).await?;
-        while session.acknowledged() < session.sent() {
-            session.hear().await?;
-        }
+        member.report([facts::change(number)?]).await?;
+        member.settled().await?;
     }
-    let batches = session.acknowledged() - before;
+    let batches = member.acknowledged - before;
     detach(strace).await?;
     let syncs = syncs(&std::fs::read_to_string(&trace)?, &world.data());
     println!("{syncs} syncs of the log for {batches} acknowledged batches");

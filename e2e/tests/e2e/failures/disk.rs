@@ -5,10 +5,9 @@ use std::{ffi::OsString, fs, path::Path};
 use anyhow::{Context, bail, ensure};
 use proto::v1;
 use shared::model::Epoch;
-use tributary_e2e::clusterset::{
-    Backend, LocalClusterset, admin,
-    eventually::eventually,
-    player::{Player, hello},
+use tributary_e2e::{
+    clusterset::{Backend, LocalClusterset, admin, eventually::eventually},
+    member::{Member, hello},
 };
 
 use super::{
@@ -140,15 +139,15 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
     let hub = world.spawn_hub(&wrapper, world.data(), &[])?;
     world.adopt_hub(hub).await?;
     let admin_port = world.hub()?.admin().await?;
-    let mut player = Player::open(&world, "east", hello("uid-of-east")).await?;
+    let mut member = Member::open(&world, "east", hello("uid-of-east")).await?;
     for number in 0..SLICES_MAX {
-        if player.report([large(number)]).await.is_err() || player.settled().await.is_err() {
+        if member.report([large(number)]).await.is_err() || member.settled().await.is_err() {
             break;
         }
     }
-    ensure!(player.acknowledged > 0, "it never began");
+    ensure!(member.acknowledged > 0, "it never began");
     ensure!(
-        player.acknowledged < u64::from(SLICES_MAX),
+        member.acknowledged < u64::from(SLICES_MAX),
         "the limit was never met"
     );
     eventually("a hub that fails is not ready any more, or gone", async || {
@@ -170,9 +169,9 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
     let kept = events(&world).await?;
     let last = kept.iter().map(|event| event.member_sequence).max().unwrap_or(0);
     ensure!(
-        last >= player.acknowledged,
+        last >= member.acknowledged,
         "acknowledged {}, kept {last}",
-        player.acknowledged
+        member.acknowledged
     );
     world.end().await
 }

@@ -9,9 +9,9 @@ use shared::{
     model::{ClusterId, Clusterset},
 };
 use tonic::Code;
-use tributary_e2e::clusterset::{
-    AgentVariant, Backend, LocalClusterset, admin,
-    player::{self, Player, hello},
+use tributary_e2e::{
+    clusterset::{AgentVariant, Backend, LocalClusterset, admin},
+    member::{self, Member, hello},
 };
 
 use super::hub::{listed, said, state};
@@ -38,22 +38,22 @@ pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
     let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     write_strangers(&world)?;
 
-    let mut session = Player::silent(&world, "other-member").await;
+    let mut session = Member::silent(&world, "other-member").await;
     let refusal = match &mut session {
         Ok(session) => session.refusal().await?,
-        Err(error) => player::status(std::mem::replace(error, anyhow::anyhow!("taken")))?,
+        Err(error) => member::status(std::mem::replace(error, anyhow::anyhow!("taken")))?,
     };
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
     ensure!(refusal.message().contains("clusterset"), "{refusal}");
 
-    let mut state = StateClient::new(player::connect(&world, "other").await?);
+    let mut state = StateClient::new(member::connect(&world, "other").await?);
     let refusal = state
         .get(v1::GetStateRequest::default())
         .await
         .err()
         .context("an answer")?;
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
-    let mut state = StateClient::new(player::connect(&world, "operator").await?);
+    let mut state = StateClient::new(member::connect(&world, "operator").await?);
     let named = v1::GetStateRequest {
         clusterset: "other".into(),
         ..Default::default()
@@ -61,10 +61,10 @@ pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
     let refusal = state.get(named).await.err().context("an answer")?;
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
 
-    let accepted = player::try_handshake(&world, Some("operator")).await?;
+    let accepted = member::try_handshake(&world, Some("operator")).await?;
     ensure!(accepted.is_ok(), "{accepted:?}");
     for certificate in [Some("foreign"), None] {
-        let refused = player::try_handshake(&world, certificate).await?;
+        let refused = member::try_handshake(&world, certificate).await?;
         ensure!(refused.is_err(), "{certificate:?} got through the handshake");
     }
     let accepted = admin::metric(world.hub()?, "tributary_hub_tls_handshakes_total", "").await?;
@@ -79,15 +79,15 @@ pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
 pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
-    let member = player::connect(&world, "east").await?;
-    StateClient::new(member.clone())
+    let channel = member::connect(&world, "east").await?;
+    StateClient::new(channel.clone())
         .get(v1::GetStateRequest::default())
         .await?;
     let evict = v1::EvictMemberRequest {
         cluster: "east".into(),
         ..Default::default()
     };
-    let refusal = MembershipClient::new(member)
+    let refusal = MembershipClient::new(channel)
         .evict(evict)
         .await
         .err()
@@ -98,9 +98,9 @@ pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
         "it says what is needed: {refusal}"
     );
 
-    let refusal = match Player::open(&world, "operator", hello("uid-of-nobody")).await {
+    let refusal = match Member::open(&world, "operator", hello("uid-of-nobody")).await {
         Ok(_) => anyhow::bail!("an operator opened a session"),
-        Err(error) => player::status(error)?,
+        Err(error) => member::status(error)?,
     };
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
     ensure!(refusal.message().contains("member's certificate"), "{refusal}");

@@ -8,9 +8,9 @@ use shared::{
     wire,
 };
 use tonic::{Code, Status};
-use tributary_e2e::clusterset::{
-    Backend, LocalClusterset, admin,
-    player::{self, Player, hello},
+use tributary_e2e::{
+    clusterset::{Backend, LocalClusterset, admin},
+    member::{self, Member, hello},
 };
 
 use super::{
@@ -106,17 +106,17 @@ fn bad_facts() -> Vec<Bad> {
 pub(super) async fn a_bad_item_is_refused_alone() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let mut world = world(dir.path()).await?;
-    let mut player = Player::open(&world, "west", hello("uid-of-west")).await?;
+    let mut member = Member::open(&world, "west", hello("uid-of-west")).await?;
     let good = encoded(v1::fact::Fact::ExportUpserted(export("good", "cart")));
-    player.report([good]).await?;
+    member.report([good]).await?;
     let bad = bad_facts();
     for (name, fact, told) in &bad {
-        let refused = player.refused.len();
-        player.report([fact.clone()]).await?;
-        player.settled().await?;
-        ensure!(player.refused.len() == refused + 1, "{name} was taken");
-        let refusal = &player.refused[refused];
-        ensure!(refusal.sequence == player.sequence, "{name}: {refusal:?}");
+        let refused = member.refused.len();
+        member.report([fact.clone()]).await?;
+        member.settled().await?;
+        ensure!(member.refused.len() == refused + 1, "{name} was taken");
+        let refusal = &member.refused[refused];
+        ensure!(refusal.sequence == member.sequence, "{name}: {refusal:?}");
         ensure!(
             !refusal.message.is_empty() && refusal.message.contains(told),
             "{name} says nothing of {told:?}: {refusal:?}"
@@ -132,12 +132,12 @@ pub(super) async fn a_bad_item_is_refused_alone() -> anyhow::Result<()> {
         "cart",
         &["10.2.0.1"],
     )));
-    player
+    member
         .report([encoded(v1::fact::Fact::ExportUpserted(moved)), also_good])
         .await?;
-    player.settled().await?;
+    member.settled().await?;
     let all = bad.len() + 1;
-    ensure!(player.refused.len() == all, "{:?}", player.refused);
+    ensure!(member.refused.len() == all, "{:?}", member.refused);
 
     let counted = admin::metric(world.hub()?, "tributary_hub_facts_refused_total", "").await?;
     ensure!(counted == all as f64, "{counted} of {all} refusals are counted");
@@ -212,33 +212,33 @@ pub(super) async fn a_broken_session_ends_alone() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let mut world = world(dir.path()).await?;
     // It joins as it should, so that what comes is not a join.
-    drop(Player::open(&world, "west", hello("uid-of-west")).await?);
+    drop(Member::open(&world, "west", hello("uid-of-west")).await?);
     let mut broken = 0.0;
     for (name, messages, told) in breaks() {
-        let mut player = open_again(&world).await?;
+        let mut member = open_again(&world).await?;
         for message in messages {
-            player.say(message).await?;
+            member.say(message).await?;
         }
-        let status = player.refusal().await.with_context(|| name.to_owned())?;
+        let status = member.refusal().await.with_context(|| name.to_owned())?;
         refused(name, &status, told)?;
         broken += 1.0;
     }
-    let mut silent = Player::silent(&world, "west").await?;
+    let mut silent = Member::silent(&world, "west").await?;
     silent.say(message(Message::Heartbeat(v1::Heartbeat {}))).await?;
     refused("no Hello", &silent.refusal().await?, "Hello")?;
     let mut old = hello("uid-of-west");
     old.protocol_version = 99;
-    let status = match Player::open(&world, "west", old).await {
+    let status = match Member::open(&world, "west", old).await {
         Ok(_) => bail!("protocol version 99 is served"),
-        Err(error) => player::status(error)?,
+        Err(error) => member::status(error)?,
     };
     refused("version 99", &status, "99")?;
     broken += 2.0;
     // A message that is too large is not even read.
-    let mut player = open_again(&world).await?;
+    let mut member = open_again(&world).await?;
     let large = vec![b'x'; 5 * 1024 * 1024];
-    player.report([large]).await?;
-    let status = player.refusal().await?;
+    member.report([large]).await?;
+    let status = member.refusal().await?;
     refused("5 MiB", &status, "4194304 bytes")?;
     broken += 1.0;
     let counted = admin::metric(world.hub()?, "tributary_hub_sessions_rejected_total", "protocol").await?;
@@ -268,17 +268,17 @@ fn refused(name: &str, status: &Status, told: &str) -> anyhow::Result<()> {
 }
 
 /// Opens a session with a newer Lease than any before.
-async fn open_again(world: &LocalClusterset) -> anyhow::Result<Player> {
+async fn open_again(world: &LocalClusterset) -> anyhow::Result<Member> {
     let mut again = hello("uid-of-west");
     again.lease_transitions = i64::from(std::process::id()) + i64::from(rand::random::<u32>());
     for _ in 0..20 {
-        match Player::open(world, "west", again.clone()).await {
-            Ok(player) => return Ok(player),
+        match Member::open(world, "west", again.clone()).await {
+            Ok(member) => return Ok(member),
             // The session before may still be held for a moment.
             Err(_) => again.lease_transitions += i64::from(u32::MAX),
         }
     }
-    Player::open(world, "west", again).await
+    Member::open(world, "west", again).await
 }
 
 /// The other member noticed nothing: it has one session, since the beginning.

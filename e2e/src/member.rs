@@ -6,7 +6,8 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use proto::v1::{self, agent_message::Message, hub_message, observation, sync_client::SyncClient};
 use rustls::{
@@ -14,7 +15,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 use shared::{
-    model::sync::{AgentMessage, Hello, Interest, Namespaces, PROTOCOL_VERSION},
+    model::sync::{AgentMessage, Hello, Interest, MESSAGE_BYTES_MAX, Namespaces, PROTOCOL_VERSION},
     tls, wire,
 };
 use tokio::{io::AsyncReadExt, net::TcpStream, sync::mpsc};
@@ -22,11 +23,11 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming, transport::Channel};
 
-use super::LocalClusterset;
+use crate::clusterset::LocalClusterset;
 
 /// How long the hub may take to say something.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
-/// How often a player shows that it lives.
+/// How often a member shows that it lives.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Messages that may wait in the stream.
 const OUTGOING_MAX: usize = 16;
@@ -86,10 +87,10 @@ pub fn hello(fingerprint: &str) -> Hello {
     Hello {
         protocol_version: PROTOCOL_VERSION,
         features: 0,
-        agent_version: "player".into(),
+        agent_version: "member".into(),
         highest_epoch: None,
         cluster_fingerprint: fingerprint.into(),
-        instance: format!("player-{}", rand::random::<u64>()).into(),
+        instance: format!("member-{}", rand::random::<u64>()).into(),
         lease_transitions: 1,
         cursor: None,
         exports_digest: None,
@@ -103,7 +104,7 @@ pub fn hello(fingerprint: &str) -> Hello {
 }
 
 /// An open stream to the hub.
-pub struct Player {
+pub struct Member {
     outgoing: mpsc::Sender<v1::AgentMessage>,
     incoming: Streaming<v1::HubMessage>,
     /// What was refused so far.
@@ -116,20 +117,20 @@ pub struct Player {
     pub session: u64,
 }
 
-impl Player {
+impl Member {
     /// Opens a stream and sends Hello; the hub's refusal is the error's source.
     pub async fn open(world: &LocalClusterset, certificate: &str, hello: Hello) -> anyhow::Result<Self> {
-        let mut player = Self::silent(world, certificate).await?;
-        player
+        let mut member = Self::silent(world, certificate).await?;
+        member
             .say(wire::agent_message_to_proto(AgentMessage::Hello(Box::new(hello))))
             .await?;
-        player.session = player
+        member.session = member
             .until(|message| match message {
                 hub_message::Message::Welcome(welcome) => Some(welcome.session),
                 _ => None,
             })
             .await?;
-        let beating = player.outgoing.downgrade();
+        let beating = member.outgoing.downgrade();
         tokio::spawn(async move {
             let mut interval = tokio::time::interval(HEARTBEAT_INTERVAL);
             loop {
@@ -143,12 +144,13 @@ impl Player {
                 }
             }
         });
-        Ok(player)
+        Ok(member)
     }
 
     /// Opens a stream and says nothing.
     pub async fn silent(world: &LocalClusterset, certificate: &str) -> anyhow::Result<Self> {
-        let mut client = SyncClient::new(connect(world, certificate).await?);
+        let channel = connect(world, certificate).await?;
+        let mut client = SyncClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
         let incoming = client.stream(ReceiverStream::new(messages)).await?.into_inner();
         Ok(Self {
@@ -179,7 +181,7 @@ impl Player {
     }
 
     /// Reports encoded facts in one message.
-    pub async fn report(&mut self, facts: impl IntoIterator<Item = Vec<u8>>) -> anyhow::Result<()> {
+    pub async fn report(&mut self, facts: impl IntoIterator<Item = impl Into<Bytes>>) -> anyhow::Result<()> {
         let observations = facts.into_iter().map(|fact| {
             self.sequence += 1;
             v1::Observation {
@@ -208,21 +210,7 @@ impl Player {
     ) -> anyhow::Result<T> {
         let reading = async {
             loop {
-                let message = self.incoming.message().await?;
-                let message = message.context("the hub closed the stream")?;
-                let message = message.message.context("an empty message of the hub")?;
-                match &message {
-                    hub_message::Message::Refused(refused) => self.refused.push(refused.clone()),
-                    hub_message::Message::Acknowledged(acknowledged) => {
-                        self.acknowledged = acknowledged.sequence;
-                    }
-                    hub_message::Message::Ping(ping) => {
-                        let pong = Message::Pong(v1::Pong { nonce: ping.nonce });
-                        // A stream that is closed says so when it is read.
-                        let _ = self.outgoing.try_send(v1::AgentMessage { message: Some(pong) });
-                    }
-                    _ => {}
-                }
+                let message = self.next().await?;
                 if let Some(found) = wanted(&message) {
                     return Ok(found);
                 }
@@ -231,6 +219,35 @@ impl Player {
         tokio::time::timeout(ANSWER_WAIT, reading)
             .await
             .context("the hub did not say what was waited for")?
+    }
+
+    /// Reads one message, however long it takes to come. A refusal is an error.
+    pub async fn hear(&mut self) -> anyhow::Result<()> {
+        self.next().await?;
+        let refused = self.refused.first();
+        let why = refused.map_or("", |refused| refused.message.as_str());
+        ensure!(refused.is_none(), "the hub refused a fact: {why}");
+        Ok(())
+    }
+
+    /// Takes note of the next message, and answers what has to be answered.
+    async fn next(&mut self) -> anyhow::Result<hub_message::Message> {
+        let message = self.incoming.message().await?;
+        let message = message.context("the hub closed the stream")?;
+        let message = message.message.context("an empty message of the hub")?;
+        match &message {
+            hub_message::Message::Refused(refused) => self.refused.push(refused.clone()),
+            hub_message::Message::Acknowledged(acknowledged) => {
+                self.acknowledged = acknowledged.sequence;
+            }
+            hub_message::Message::Ping(ping) => {
+                let pong = Message::Pong(v1::Pong { nonce: ping.nonce });
+                // A stream that is closed says so when it is read.
+                let _ = self.outgoing.try_send(v1::AgentMessage { message: Some(pong) });
+            }
+            _ => {}
+        }
+        Ok(message)
     }
 
     /// Reads until everything that was sent is acknowledged.
