@@ -278,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_cut_anywhere_is_an_error_or_smaller_and_never_a_panic() {
-        for length in 0..SERVICE.len() {
-            let cut = decode(&SERVICE[..length]);
-            assert_ne!(cut, decode(SERVICE), "cut at {length}");
+    fn a_body_that_is_cut_anywhere_in_its_object_is_not_taken_for_a_whole_one() {
+        // The envelope ends with two empty fields of two bytes each, which say nothing.
+        for length in 0..SERVICE.len() - 4 {
+            assert_ne!(decode(&SERVICE[..length]), decode(SERVICE), "cut at {length}");
         }
     }
 
