@@ -87,7 +87,7 @@ fn nothing_is_written_that_the_hub_is_about_to_replace() {
         message: "no Service cart".into(),
     };
     model.settle(&unknown);
-    assert_eq!(words(&model.done), ["export status"]);
+    assert_eq!(words(&model.done), ["export status", "event"]);
 }
 
 #[test]
