@@ -209,16 +209,21 @@ impl World {
         }
         self.kill_hub(kept == 0);
         self.seen.count("hub crashed");
-        if self.disk.unsynced() > usize::from(kept) {
+        // The last batch that was written is the one that is torn.
+        let kept = match torn {
+            true => self.disk.unsynced().saturating_sub(1),
+            false => usize::from(kept),
+        };
+        if self.disk.unsynced() > kept {
             self.seen.count("hub lost unsynced batches");
         }
         if !torn {
-            self.disk.crash(usize::from(kept));
+            self.disk.crash(kept);
             return self.start_hub();
         }
         let (whole, untorn) = (self.disk.copy(), self.disk.copy());
-        untorn.crash(usize::from(kept) + 1);
-        self.disk.crash_torn(usize::from(kept), 1);
+        untorn.crash(kept + 1);
+        self.disk.crash_torn(kept, 1);
         // A batch was torn if there was one to tear, and it had more than the row that stays.
         let torn = self.disk.row_count() < untorn.row_count();
         let epoch = shared::model::Epoch {
@@ -229,7 +234,7 @@ impl World {
         let noticed = hub::log::MemoryLog::open(&self.disk, &self.set, epoch).is_err();
         if noticed {
             self.disk = whole;
-            self.disk.crash(usize::from(kept));
+            self.disk.crash(kept);
         }
         if torn && !noticed {
             self.seen.count("torn batch");
