@@ -89,7 +89,10 @@ pub struct Reaction {
 
 /// What must be planned again because of a message, beside what else came of it.
 pub fn touched_by(mut reaction: Result<Reaction, Violation>) -> (Touched, Result<Reaction, Violation>) {
-    let touched = reaction.as_mut().ok().and_then(|reaction| reaction.touched.take());
+    let touched = reaction
+        .as_mut()
+        .ok()
+        .and_then(|reaction| reaction.touched.take());
     (touched.unwrap_or(Touched::none()), reaction)
 }
 
@@ -274,7 +277,9 @@ impl Session {
             _ => return Ok(()),
         };
         match self.open {
-            Some(Limits { epoch: opened, .. }) if opened != told => Err(Violation::ForeignEpoch { told, opened }),
+            Some(Limits { epoch: opened, .. }) if opened != told => {
+                Err(Violation::ForeignEpoch { told, opened })
+            }
             _ => Ok(()),
         }
     }

@@ -10,13 +10,13 @@ use std::{
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use tributary_e2e::{
-    verify::{mutants, planted},
     verify::swarm::{
         histogram::WHOLE_SWARM,
         run::{Broken, play_caught, swarm},
         script::{Script, Size, draw},
         shrink::shrink,
     },
+    verify::{mutants, planted},
 };
 
 /// A world is mostly small allocations: JSON, keys, messages.

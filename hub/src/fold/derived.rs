@@ -41,7 +41,12 @@ pub(super) struct DerivedStore {
 
 impl Default for DerivedStore {
     fn default() -> Self {
-        Self::restored(BTreeMap::new(), BTreeMap::new(), TOMBSTONES_MAX, Revision::default())
+        Self::restored(
+            BTreeMap::new(),
+            BTreeMap::new(),
+            TOMBSTONES_MAX,
+            Revision::default(),
+        )
     }
 }
 

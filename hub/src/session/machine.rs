@@ -19,9 +19,7 @@ use shared::model::{
 use crate::{
     push::Push,
     view::View,
-    writer::request::{
-        Admission, HEARTBEAT_INTERVAL_MILLIS, SILENCE_MAX_MILLIS, UNACKNOWLEDGED_MAX,
-    },
+    writer::request::{Admission, HEARTBEAT_INTERVAL_MILLIS, SILENCE_MAX_MILLIS, UNACKNOWLEDGED_MAX},
 };
 
 /// Silence of the hub before a heartbeat of the agent that it answers, in milliseconds.
@@ -348,12 +346,7 @@ impl Session {
         if let Some(nonce) = self.ping.take() {
             return Some(HubMessage::Ping(nonce));
         }
-        let Phase::Open {
-            welcome,
-            epoch,
-            push,
-        } = &mut self.phase
-        else {
+        let Phase::Open { welcome, epoch, push } = &mut self.phase else {
             return None;
         };
         if let Some(welcome) = welcome.take() {

@@ -14,7 +14,8 @@ use shared::{
 };
 
 use crate::fold::{
-    Connectivity, DerivedKey, DerivedRow, MemberRow, MemberStatus, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
+    Connectivity, DerivedKey, DerivedRow, MemberRow, MemberStatus, SnapshotHeader, SnapshotRow, State,
+    TOMBSTONES_MAX,
 };
 
 /// Bytes that are no row of a snapshot of this version.

@@ -447,7 +447,10 @@ fn refused(what: impl ToString) -> LogError {
 
 /// Whether so many events behind the newest snapshot are worth another, of a state with so many facts.
 fn is_snapshot_due(bounds: Bounds, events: u64, facts: u64) -> bool {
-    events >= bounds.snapshot_events.max(bounds.snapshot_events_per_fact * facts)
+    events
+        >= bounds
+            .snapshot_events
+            .max(bounds.snapshot_events_per_fact * facts)
 }
 
 /// The view of a state in which everything is durable.

@@ -37,9 +37,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
         Fact::FoldVersionChanged { from, to } => {
             ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
         }
-        Fact::TombstonesBounded { max } => {
-            ProtoFact::TombstonesBounded(v1::TombstonesBounded { max: *max })
-        }
+        Fact::TombstonesBounded { max } => ProtoFact::TombstonesBounded(v1::TombstonesBounded { max: *max }),
         Fact::ExportUpserted(_)
         | Fact::ExportRemoved(_)
         | Fact::EndpointSliceUpserted(_)

@@ -148,7 +148,10 @@ fn as_many_tombstones_are_kept_as_the_log_says_and_the_floor_says_from_where_the
     assert_eq!(State::restore(world.state.snapshot_rows()).unwrap(), world.state);
 
     world.carry_out(&Command::BoundTombstones { max: 1 }).unwrap();
-    assert!(world.state.tombstones().count() <= 1, "a lower bound holds at once");
+    assert!(
+        world.state.tombstones().count() <= 1,
+        "a lower bound holds at once"
+    );
     let bounded = world.state.clone();
     world.state.begin_epoch();
     assert_eq!(world.state.tombstones_max(), 1, "a new epoch keeps it");

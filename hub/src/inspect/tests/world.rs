@@ -6,9 +6,9 @@ use prometheus_client::registry::Registry;
 use shared::{
     identity::Identity,
     model::{
-        ClusterId, Clusterset, Endpoint, EndpointPort, EndpointSlice, Epoch, Export, Fact, IpFamily,
-        Cursor, KeyFingerprint, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType,
-        SessionAffinity, SessionId, SliceKey, UnixMillis,
+        ClusterId, Clusterset, Cursor, Endpoint, EndpointPort, EndpointSlice, Epoch, Export, Fact, IpFamily,
+        KeyFingerprint, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
+        SessionId, SliceKey, UnixMillis,
         sync::{Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
     },
     tls::PeerIdentity,

@@ -503,7 +503,11 @@ fn a_session_is_told_nothing_of_an_epoch_in_which_it_was_not_opened() {
         };
         assert!(matches!(said(&mut session, &other), Some(HubMessage::Welcome(_))));
         assert_eq!(said(&mut session, &other), Some(HubMessage::Acknowledged(1)));
-        assert_eq!(said(&mut session, &other), None, "neither a cursor nor a heartbeat");
+        assert_eq!(
+            said(&mut session, &other),
+            None,
+            "neither a cursor nor a heartbeat"
+        );
         let own = View::new(at(1), Revision(0));
         assert!(said(&mut session, &own).is_some());
     }

@@ -183,7 +183,12 @@ fn a_snapshot_is_written_after_so_many_events_and_of_many_facts_after_more() {
     };
     let mut hand = Hand::over(&MemoryDisk::default(), bounds);
     let written = |hand: &Hand| hand.log.stats().snapshot_revision;
-    for (event, snapshot) in [(1, None), (2, None), (3, Some(Revision(3))), (4, Some(Revision(3)))] {
+    for (event, snapshot) in [
+        (1, None),
+        (2, None),
+        (3, Some(Revision(3))),
+        (4, Some(Revision(3))),
+    ] {
         hand.record(event);
         assert_eq!(written(&hand), snapshot, "after event {event}");
     }

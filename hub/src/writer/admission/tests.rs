@@ -204,7 +204,11 @@ fn a_position_of_the_epoch_before_is_judged_again_and_not_resumed() {
     let mut core = core();
     admit(&mut core, hello("west", None, CursorCheck::Ahead));
     begin_epoch(&mut core);
-    for check in [CursorCheck::OnHistory, CursorCheck::Forgotten, CursorCheck::OtherEpoch] {
+    for check in [
+        CursorCheck::OnHistory,
+        CursorCheck::Forgotten,
+        CursorCheck::OtherEpoch,
+    ] {
         let mut request = hello("east", None, check);
         request.hello.cursor = Some(Cursor {
             epoch: epoch(OURS),
@@ -228,7 +232,13 @@ fn a_new_epoch_ends_every_session_of_the_one_before() {
     let open: BTreeSet<SessionId> = core.sessions.values().map(|open| open.session).collect();
     admit(&mut core, hello("west", None, CursorCheck::Foreign));
     let closed = begin_epoch(&mut core);
-    assert_eq!(closed.into_iter().map(|(session, _)| session).collect::<BTreeSet<_>>(), open);
+    assert_eq!(
+        closed
+            .into_iter()
+            .map(|(session, _)| session)
+            .collect::<BTreeSet<_>>(),
+        open
+    );
     assert!(core.sessions.is_empty());
 }
 

@@ -113,8 +113,7 @@ impl Hub {
 
     /// Whether `cursor` is on this log's history.
     pub(super) fn holds(&self, cursor: Cursor) -> bool {
-        let question =
-            move |history: &dyn hub::log::History| history.hash_at(cursor.epoch, cursor.revision);
+        let question = move |history: &dyn hub::log::History| history.hash_at(cursor.epoch, cursor.revision);
         self.log.reader().wait(question).unwrap_or_default() == Some(cursor.hash)
     }
 

@@ -68,7 +68,11 @@ impl Hub {
     /// What sessions that are over tell the writer, once they know whether it admitted them.
     pub(super) fn let_go(&mut self, at: Moment) {
         for mut session in std::mem::take(&mut self.leaving) {
-            match session.awaited.take().map(|awaited| answer(awaited, &self.log, at)) {
+            match session
+                .awaited
+                .take()
+                .map(|awaited| answer(awaited, &self.log, at))
+            {
                 Some(Err(awaited)) => {
                     session.awaited = Some(awaited);
                     self.leaving.push(session);
@@ -90,7 +94,10 @@ impl Hub {
         at: Moment,
         seen: &mut Histogram,
     ) -> Option<bool> {
-        let session = self.sessions.get_mut(&id).filter(|session| session.actor.may_read())?;
+        let session = self
+            .sessions
+            .get_mut(&id)
+            .filter(|session| session.actor.may_read())?;
         let Some(bytes) = network.take_for_hub(id) else {
             if network.agent_is_gone(id) {
                 self.close(id, network, seen, &Status::cancelled("the agent went away"));

@@ -116,7 +116,8 @@ impl Hub {
         for id in self.streams() {
             network.hub_leaves(id, "the hub is shutting down");
         }
-        self.leaving.extend(std::mem::take(&mut self.sessions).into_values());
+        self.leaving
+            .extend(std::mem::take(&mut self.sessions).into_values());
         loop {
             self.write(at, seen);
             if self.failed.is_some() || !self.farewell(at) {
