@@ -128,7 +128,8 @@ impl Performer {
     }
 
     /// Ports that somebody else put into a derived Service, and names that they gave to ours, stay in it when ours
-    /// are applied. Such ports may collide with ours: then the API server takes neither, and theirs go first.
+    /// are applied: then they are removed. Such ports may collide with ours, so that the API server takes neither:
+    /// then theirs are set aside first.
     async fn apply_derived(
         &self,
         name: &str,
@@ -138,8 +139,7 @@ impl Performer {
         found: Option<&derived::Derived>,
     ) -> Result<(), Failure> {
         let services = &self.watches.services;
-        let mixed =
-            |written: &Service| derived::has_fields_of_others(&body, written).then(|| written.clone());
+        let mixed = |written: &Service| derived::has_parts_of_others(&body, written).then(|| written.clone());
         match self
             .apply(services, name, namespace, uid, body.clone(), mixed)
             .await

@@ -215,11 +215,17 @@ pub(crate) fn removal_of_others(body: &Value, written: &Service) -> Value {
     })
 }
 
-/// Whether a port of ours in `written` has what `body` does not say: an apply leaves fields of others in place.
-pub(crate) fn has_fields_of_others(body: &Value, written: &Service) -> bool {
-    let ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
-    let mut wanted = ports.filter_map(|port| Some((wanted_like(body, port)?, json!(port))));
-    wanted.any(|(wanted, port)| PORT_FIELDS.iter().any(|field| wanted[*field] != port[*field]))
+/// Whether `written` has a port that `body` does not have, or has one of ours with what `body` does not say: an apply
+/// leaves ports and fields of others in place.
+pub(crate) fn has_parts_of_others(body: &Value, written: &Service) -> bool {
+    let mut ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    ports.any(|port| match wanted_like(body, port) {
+        None => true,
+        Some(wanted) => {
+            let port = json!(port);
+            PORT_FIELDS.iter().any(|field| wanted[*field] != port[*field])
+        }
+    })
 }
 
 fn as_in_body(wanted: &Value, port: &KubernetesPort) -> Value {
@@ -327,13 +333,17 @@ mod tests {
         let ports = &found.ours().unwrap().content.content.ports;
         assert_eq!(&*ports.first().unwrap().name, "web");
         let unnamed = json!({"spec": {"ports": [{"protocol": "TCP", "port": 80}]}});
-        assert!(has_fields_of_others(&unnamed, &object));
+        assert!(has_parts_of_others(&unnamed, &object));
         let removal = removal_of_others(&unnamed, &object);
         assert_eq!(
             removal["spec"]["ports"],
             json!([{"protocol": "TCP", "port": 80, "targetPort": 80}])
         );
         let named = json!({"spec": {"ports": [{"name": "web", "protocol": "TCP", "port": 80}]}});
-        assert!(!has_fields_of_others(&named, &object));
+        assert!(!has_parts_of_others(&named, &object));
+        // A further port of somebody else's is accepted beside a named one, and goes with the next write.
+        let ports = object.spec.as_mut().unwrap().ports.as_mut().unwrap();
+        ports.push(serde_json::from_value(json!({"name": "more", "protocol": "TCP", "port": 81})).unwrap());
+        assert!(has_parts_of_others(&named, &object));
     }
 }

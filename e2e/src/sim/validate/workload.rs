@@ -36,7 +36,8 @@ pub(super) fn deployment(object: &Value, old: Option<&Value>, causes: &mut Vec<C
         complain(causes, "spec.selector", &spec["selector"], vec![why]);
     }
     let has = |(key, value): (&String, &Value)| template["metadata"]["labels"][key] == *value;
-    if !selected.into_iter().flatten().all(has) {
+    // No selector is read as one that selects nothing, which matches no labels either.
+    if spec["selector"].is_null() || !selected.into_iter().flatten().all(has) {
         let why = "`selector` does not match template `labels`".to_owned();
         complain(
             causes,
