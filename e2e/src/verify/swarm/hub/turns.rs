@@ -43,7 +43,9 @@ impl Hub {
         (seen, trace): (&mut Histogram, &mut blake3::Hasher),
     ) -> bool {
         let mut something = false;
+        // A look at the clock is nothing by itself: what follows from it is what counts.
         self.tick(at);
+        self.make_room(at);
         for id in self.streams() {
             something |= self.check_silence(id, network, at.now(), seen);
             while let Some(news) = self.listen(id, network, at, seen) {
