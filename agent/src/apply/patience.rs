@@ -108,12 +108,15 @@ mod tests {
         patience.begin(&cart, "a", start);
         assert!(patience.lose(Some(start)).is_empty());
         patience.begin(&cart, "a", start + HUB_ANSWER_WAIT); // looked at again: no time is added
-        assert_eq!(patience.lose(Some(start + HUB_ANSWER_WAIT)), [cart.clone()]);
+        assert_eq!(
+            patience.lose(Some(start + HUB_ANSWER_WAIT)),
+            std::slice::from_ref(&cart)
+        );
         assert!(!patience.lasts(&cart, "a"));
         assert!(patience.lose(None).is_empty(), "told of once");
         assert!(patience.lasts(&cart, "b"), "another export of that name");
         patience.begin(&cart, "b", start + HUB_ANSWER_WAIT);
-        assert_eq!(patience.lose(None), [cart.clone()]);
+        assert_eq!(patience.lose(None), std::slice::from_ref(&cart));
         patience.end(&cart);
         assert!(patience.lasts(&cart, "b"), "the next time is a new one");
     }

@@ -140,15 +140,16 @@ async fn transcript(kubectl: &Kubectl, kubeconfig: &Path) -> anyhow::Result<Stri
 
 /// Without what differs on every run: ages, addresses, and the width of columns that follows from them.
 fn plain(said: &str) -> anyhow::Result<String> {
+    let (spaces, age) = (
+        Regex::new(r" {2,}")?,
+        Regex::new(r"(^|   )\d+[smh](\d+s)?(   |$)")?,
+    );
+    let address = Regex::new(r"\b10\.(96|0)\.\d+\.\d+\b")?;
     let mut lines = String::new();
     for line in said.lines() {
-        let line = Regex::new(r" {2,}")?
-            .replace_all(line.trim_end(), "   ")
-            .into_owned();
-        let line = Regex::new(r"\b10\.(96|0)\.\d+\.\d+\b")?
-            .replace_all(&line, "CLUSTER-IP")
-            .into_owned();
-        let line = Regex::new(r"(^|   )\d+[smh](\d+s)?(   |$)")?.replace_all(&line, "${1}AGE${3}");
+        let line = spaces.replace_all(line.trim_end(), "   ");
+        let line = address.replace_all(&line, "CLUSTER-IP");
+        let line = age.replace_all(&line, "${1}AGE${3}");
         lines.push_str(&format!("{line}\n"));
     }
     Ok(lines)

@@ -197,12 +197,12 @@ fn messages(said: &str) -> impl Iterator<Item = Message> {
 
 /// A message of cargo's, as far as it matters here.
 #[derive(Deserialize)]
-#[serde(tag = "reason", rename_all = "kebab-case")]
+#[serde(tag = "reason")]
 enum Message {
-    CompilerArtifact(Artifact),
-    CompilerMessage {
-        message: Diagnostic,
-    },
+    #[serde(rename = "compiler-artifact")]
+    Built(Artifact),
+    #[serde(rename = "compiler-message")]
+    Said { message: Diagnostic },
     #[serde(other)]
     Other,
 }
@@ -252,13 +252,13 @@ struct Expansion {
 impl Message {
     fn artifact(self) -> Option<Artifact> {
         match self {
-            Self::CompilerArtifact(artifact) => Some(artifact),
+            Self::Built(artifact) => Some(artifact),
             _ => None,
         }
     }
 
     fn blame(self, errors: &mut Errors) {
-        let Self::CompilerMessage { message } = self else {
+        let Self::Said { message } = self else {
             return;
         };
         if message.level != "error" || message.spans.is_empty() {

@@ -95,7 +95,7 @@ pub(super) async fn a_name_taken_at_the_last_moment_stays_the_strangers() -> any
         let cluster = cluster()?;
         let agent = Agent::start_on(client_that_comes_second(&cluster, kind), "shop");
         agent.told(1, &all_listed(), wishes());
-        let taken = || cluster.list(kind).into_iter().find(|object| is_strangers(object));
+        let taken = || cluster.list(kind).into_iter().find(is_strangers);
         until("the stranger", || taken().is_some()).await?;
         until("an Event", || !cluster.list("Event").is_empty()).await?;
         let object = taken().unwrap_or_default();

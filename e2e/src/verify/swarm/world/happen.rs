@@ -236,8 +236,12 @@ impl World {
             self.disk = whole;
             self.disk.crash(kept);
         }
-        if torn && !noticed {
-            self.seen.count("torn batch");
+        if torn {
+            self.seen.count(if noticed {
+                "torn batch noticed"
+            } else {
+                "torn batch"
+            });
         }
         self.start_hub()
     }
