@@ -1,17 +1,27 @@
 //! What the API server refused in derived Services, so that it is not asked for again.
 //! It lasts as long as the API server: another version or another schema of it may take what this one refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use shared::model::{IpFamily, ServiceKey};
 
 use super::failure::Failure;
 use crate::plan::{Action, view::Refusals};
 
+/// An API server releases the IPs of a deleted Service a moment after it tells of the deletion: so often they are asked
+/// for again before another IP is taken, and after this wait.
+const RELEASES_AWAITED: u8 = 3;
+const RELEASE_WAIT: Duration = Duration::from_millis(200);
+
 /// What was refused so far.
 #[derive(Debug, Default)]
 pub(super) struct LearnedRefusals {
     services: BTreeMap<ServiceKey, Refusals>,
+    /// How often the previous IPs of a Service were still taken.
+    taken: BTreeMap<ServiceKey, u8>,
     /// Lists of families that this cluster does not offer to any Service.
     families: BTreeSet<Vec<IpFamily>>,
     /// The address of the API server's own schema, which has its hash.
@@ -37,6 +47,26 @@ impl LearnedRefusals {
         self.services.clear();
         self.families.clear();
         had_some
+    }
+
+    /// A refusal that may pass by itself: the previous IPs are not released yet. It becomes a wait, a few times.
+    pub(super) fn awaited(&mut self, service: &ServiceKey, action: &Action, failure: Failure) -> Failure {
+        let Action::ApplyDerived { cluster_ips, .. } = action else {
+            return failure;
+        };
+        let still_taken = match &failure {
+            Failure::Refused { fields, .. } => fields.iter().any(|field| field.contains("clusterIP")),
+            _ => false,
+        };
+        if !still_taken || cluster_ips.is_empty() {
+            return failure;
+        }
+        let times = self.taken.entry(service.clone()).or_default();
+        if *times >= RELEASES_AWAITED {
+            return failure;
+        }
+        *times += 1;
+        Failure::Throttled(RELEASE_WAIT)
     }
 
     /// Takes note of what is refused in a derived Service. True when the next plan is another one.
@@ -85,6 +115,7 @@ impl LearnedRefusals {
 
     /// A Service that could be written is not refused any more.
     pub(super) fn written(&mut self, service: &ServiceKey) {
+        self.taken.remove(service);
         if let Some(refusals) = self.services.get_mut(service) {
             refusals.derived = None;
             refusals.cluster_ips = false;
@@ -96,6 +127,7 @@ impl LearnedRefusals {
 
     /// The service is not imported any more.
     pub(super) fn forget(&mut self, service: &ServiceKey) {
+        self.taken.remove(service);
         self.services.remove(service);
     }
 }
@@ -161,6 +193,37 @@ mod tests {
             !learned.served_by("/openapi/v3/api/v1?hash=3"),
             "there is nothing to try"
         );
+    }
+
+    #[test]
+    fn previous_ips_are_asked_for_again_before_others_are_taken() {
+        let mut learned = LearnedRefusals::default();
+        let Action::ApplyDerived {
+            name, uid, content, ..
+        } = apply("x")
+        else {
+            unreachable!("it applies a derived Service")
+        };
+        let cluster_ips = vec!["10.0.0.1".parse().unwrap()];
+        let again = Action::ApplyDerived {
+            name,
+            uid,
+            content,
+            cluster_ips,
+        };
+        for _ in 0..RELEASES_AWAITED {
+            let failure = learned.awaited(&cart(), &again, refused("spec.clusterIPs"));
+            assert!(matches!(failure, Failure::Throttled(RELEASE_WAIT)));
+        }
+        let failure = learned.awaited(&cart(), &again, refused("spec.clusterIPs"));
+        assert!(
+            matches!(failure, Failure::Refused { .. }),
+            "they are somebody else's"
+        );
+        assert!(learned.learn(&cart(), false, &again, &failure));
+        assert!(learned.of(&cart()).cluster_ips);
+        let other = learned.awaited(&cart(), &apply("x"), refused("spec.clusterIPs"));
+        assert!(matches!(other, Failure::Refused { .. }), "none were asked for");
     }
 
     #[test]

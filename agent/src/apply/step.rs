@@ -153,6 +153,7 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
             }
             Ok(()) => {}
             Err(failure) => {
+                let failure = lock(&shared.refusals).awaited(service, action, failure);
                 let known_before = view.refusals.derived.is_some();
                 if lock(&shared.refusals).learn(service, known_before, action, &failure) {
                     return Err(Stuck::Learned);
