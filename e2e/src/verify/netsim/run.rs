@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{bail, ensure};
+use hub::writer::request::SILENCE_MAX_MILLIS;
 use shared::process::seed_thread;
 
 use super::{
@@ -22,6 +23,9 @@ use crate::verify::laws::{Guarded, Law};
 const LOOK_EVERY: u64 = 250;
 /// Longest time from the end of the trouble until all is right.
 const CONVERGED_WITHIN: u64 = 120_000;
+/// By then after the end of the trouble, both ends of a session whose link lost something while it was broken have
+/// noticed: until then the hub may count a session that its member can no longer hear.
+const NOTICED: u64 = SILENCE_MAX_MILLIS + 2_000;
 /// How long nothing may be written once all is right.
 const REST: u64 = 15_000;
 /// How long after a restart of everything nothing may be written.
@@ -112,6 +116,7 @@ fn acts(script: &Script, stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result
     }
     stage.mend_everything();
     let ends = ends(stage);
+    pass(stage, vigil, NOTICED)?;
     converge(stage, vigil)?;
     rest(stage, vigil, REST, "at rest")?;
     stage.restart_everything();
@@ -173,7 +178,7 @@ fn converge(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
 /// Nothing is written but Leases, and everything stays right.
 fn rest(stage: &mut Stage, vigil: &mut Vigil, length: u64, when: &str) -> anyhow::Result<()> {
     // Whatever follows from what was just written is written now.
-    settle(stage, vigil)?;
+    pass(stage, vigil, SETTLE)?;
     stage.guarded.count(Law::NoWrite, vigil.judged() as u64);
     let until = stage.now() + length;
     while stage.now() < until {
@@ -192,8 +197,9 @@ fn rest(stage: &mut Stage, vigil: &mut Vigil, length: u64, when: &str) -> anyhow
 /// How long revisions and conditions may still follow what made everything right.
 const SETTLE: u64 = 6_000;
 
-fn settle(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
-    let until = stage.now() + SETTLE;
+/// Lets time pass, whatever is written.
+fn pass(stage: &mut Stage, vigil: &mut Vigil, length: u64) -> anyhow::Result<()> {
+    let until = stage.now() + length;
     while stage.now() < until {
         advance(stage, vigil)?;
     }
