@@ -14,6 +14,7 @@ use shared::{
 use tokio::sync::{Notify, broadcast};
 
 use super::{
+    contention::Contention,
     metrics::ApplyMetrics,
     patience::Patience,
     perform::Performer,
@@ -88,6 +89,8 @@ pub(super) struct Shared {
     pub(super) schema_changed: Notify,
     pub(super) refused_facts: Mutex<BTreeMap<ServiceKey, RefusedFacts>>,
     pub(super) refusals: Mutex<LearnedRefusals>,
+    /// What somebody else changes back again and again.
+    pub(super) contention: Mutex<Contention>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
     /// Names that strangers have, and the services that wait for them.
     pub(super) taken_names: Arc<TakenNames>,
@@ -111,6 +114,7 @@ impl Handle {
             schema_changed: Notify::new(),
             refused_facts: Mutex::default(),
             refusals: Mutex::default(),
+            contention: Mutex::default(),
             reports: Mutex::default(),
             taken_names: Arc::default(),
             patience: Patience::default(),

@@ -21,6 +21,7 @@ pub struct ManualDriver {
 impl ManualDriver {
     /// Takes the driver in the place of its loop.
     pub fn new(driver: Driver) -> Self {
+        lock(&driver.shared.contention).never_wait();
         Self {
             driver,
             waiting: BTreeSet::new(),

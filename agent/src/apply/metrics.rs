@@ -18,6 +18,8 @@ pub struct ApplyMetrics {
     pub(super) parked: Gauge,
     /// Names that something else has.
     pub(super) strangers: Gauge,
+    /// Objects that somebody else changes back again and again.
+    pub(super) contended: Gauge,
     /// Services that wait to be planned.
     pub(super) queued: Gauge,
 }
@@ -44,6 +46,9 @@ impl ApplyMetrics {
         registry.register("parked", parked, self.parked.clone());
         let strangers = "Objects that are not Tributary's under names it needs";
         registry.register("strangers", strangers, self.strangers.clone());
+        let contended =
+            "Objects that somebody else changes back again and again, written at growing intervals";
+        registry.register("contended", contended, self.contended.clone());
         registry.register("queued", "Services that wait to be planned", self.queued.clone());
     }
 

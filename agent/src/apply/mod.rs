@@ -6,10 +6,12 @@
 //! * `perform`: the requests; `failure`: what an error means;
 //! * `refusals`: what the API server did not take in derived Services, and for how long;
 //! * `adopt`: what came back from a backup becomes ours again;
+//! * `contention`: what somebody else changes back again and again;
 //! * `patience`: what is not written yet, because the hub is about to answer;
 //! * `served_fields`: which fields the cluster's ServiceImport has; `definition`: when to look again.
 
 mod adopt;
+mod contention;
 mod definition;
 mod driver;
 mod event;

@@ -16,6 +16,7 @@ use shared::{
 use tracing::warn;
 
 use super::{
+    contention::Part,
     event::{self, Note},
     failure::Failure,
 };
@@ -309,18 +310,34 @@ impl Performer {
              delete or rename it.",
             kind.as_str()
         );
+        self.event(service, kind.as_str(), name, "NameTaken", &text).await;
+    }
+
+    /// Tells people that somebody else changes an object of ours back again and again.
+    pub(super) async fn contended_event(&self, service: &ServiceKey, part: &Part) {
+        let what = if part.status { "the status of this" } else { "this" };
+        let text = format!(
+            "Somebody else changes {what} {} back again and again; Tributary writes it at growing intervals. \
+             `kubectl get --show-managed-fields -o yaml` names who writes it: keep that controller away from it.",
+            part.kind
+        );
+        self.event(service, part.kind, &part.name, "Contended", &text)
+            .await;
+    }
+
+    async fn event(&self, service: &ServiceKey, kind: &str, name: &str, reason: &str, text: &str) {
         let note = Note {
             namespace: &service.namespace,
             api_version: match kind {
-                Kind::Import => MULTICLUSTER_API_VERSION,
-                Kind::Derived => "v1",
-                Kind::Slice => "discovery.k8s.io/v1",
+                "Service" => "v1",
+                "EndpointSlice" => "discovery.k8s.io/v1",
+                _ => MULTICLUSTER_API_VERSION,
             },
-            kind: kind.as_str(),
+            kind,
             name,
             uid: None,
-            reason: "NameTaken",
-            text: &text,
+            reason,
+            text,
         };
         event::write(&self.client, &note).await;
     }

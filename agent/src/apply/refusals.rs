@@ -15,6 +15,8 @@ use crate::plan::{Action, view::Refusals};
 /// for again before another IP is taken, and after this wait.
 const RELEASES_AWAITED: u8 = 3;
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
+/// How the API server says that an IP is another Service's, still or again.
+const ALREADY_ALLOCATED: &str = "already allocated";
 
 /// What was refused so far.
 #[derive(Debug, Default)]
@@ -55,7 +57,9 @@ impl LearnedRefusals {
             return failure;
         };
         let still_taken = match &failure {
-            Failure::Refused { fields, .. } => fields.iter().any(|field| field.contains("clusterIP")),
+            Failure::Refused { fields, message } => {
+                message.contains(ALREADY_ALLOCATED) && fields.iter().any(|field| field.contains("clusterIP"))
+            }
             _ => false,
         };
         if !still_taken || cluster_ips.is_empty() {
@@ -211,19 +215,29 @@ mod tests {
             content,
             cluster_ips,
         };
+        let taken = Failure::Refused {
+            message: "provided IP is already allocated".into(),
+            fields: vec!["spec.clusterIPs".into()],
+        };
         for _ in 0..RELEASES_AWAITED {
-            let failure = learned.awaited(&cart(), &again, refused("spec.clusterIPs"));
+            let failure = learned.awaited(&cart(), &again, taken.clone());
             assert!(matches!(failure, Failure::Throttled(RELEASE_WAIT)));
         }
-        let failure = learned.awaited(&cart(), &again, refused("spec.clusterIPs"));
+        let failure = learned.awaited(&cart(), &again, taken.clone());
         assert!(
             matches!(failure, Failure::Refused { .. }),
             "they are somebody else's"
         );
         assert!(learned.learn(&cart(), false, &again, &failure));
         assert!(learned.of(&cart()).cluster_ips);
-        let other = learned.awaited(&cart(), &apply("x"), refused("spec.clusterIPs"));
+        let other = learned.awaited(&cart(), &apply("x"), taken);
         assert!(matches!(other, Failure::Refused { .. }), "none were asked for");
+        learned.written(&cart());
+        let out_of_range = learned.awaited(&cart(), &again, refused("spec.clusterIPs"));
+        assert!(
+            matches!(out_of_range, Failure::Refused { .. }),
+            "waiting does not help"
+        );
     }
 
     #[test]

@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use shared::model::{Revision, ServiceKey};
+use shared::{
+    model::{Revision, ServiceKey},
+    process::random,
+};
 use tokio::time::Instant;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::{
     failure::Failure,
@@ -51,13 +54,19 @@ pub(super) async fn step(shared: &Shared, service: &ServiceKey) -> Outcome {
             Ok(()) => wrote = true,
             Err(Stuck::Learned) => {}
             Err(Stuck::Failed(failure, left)) => return stuck(shared, service, &failure, left),
+            Err(Stuck::Held(left)) => return later(left),
         }
         tried = plan;
     }
+    later(tried)
+}
+
+/// Nothing is wrong, and not everything is done.
+fn later(left: Plan) -> Outcome {
     Outcome::Retry {
         after: None,
         parked: None,
-        left: tried,
+        left,
     }
 }
 
@@ -132,14 +141,26 @@ enum Stuck {
     Learned,
     /// With what was not done.
     Failed(Failure, Plan),
+    /// Somebody else changes this back again and again: it waits its turn.
+    Held(Plan),
 }
 
 async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) -> Result<(), Stuck> {
     let mut postponed = None;
     let mut undone = Vec::new();
-    let mut slice_refused = false;
+    let mut slice_missing = false;
     for (index, action) in plan.actions.iter().enumerate() {
-        if slice_refused && !stands_alone(action) {
+        let slice = matches!(action, Action::ApplySlice { .. });
+        if slice_missing && !stands_alone(action) {
+            undone.push(action.clone());
+            continue;
+        }
+        if lock(&shared.contention).holds(service, action, Instant::now()) {
+            slice_missing |= slice;
+            if !slice && creates(action) {
+                undone.extend_from_slice(&plan.actions[index..]);
+                break;
+            }
             undone.push(action.clone());
             continue;
         }
@@ -148,10 +169,7 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
             .metrics
             .count(action, result.as_ref().map_or_else(Failure::word, |()| "done"));
         match result {
-            Ok(()) if matches!(action, Action::ApplyDerived { .. }) => {
-                lock(&shared.refusals).written(service)
-            }
-            Ok(()) => {}
+            Ok(()) => performed(shared, service, action).await,
             Err(failure) => {
                 let failure = lock(&shared.refusals).awaited(service, action, failure);
                 let known_before = view.refusals.derived.is_some();
@@ -160,9 +178,8 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
                 }
                 // the rest of the plan already reckons with a Service that cannot be written
                 let derived = known_before && matches!(action, Action::ApplyDerived { .. });
-                let slice = matches!(action, Action::ApplySlice { .. });
                 let goes_on = failure.is_lasting() && (derived || slice);
-                slice_refused |= slice;
+                slice_missing |= slice;
                 postponed = Some(failure);
                 if !goes_on {
                     undone.extend_from_slice(&plan.actions[index..]);
@@ -172,16 +189,47 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
             }
         }
     }
-    let reports = plan.reports.clone();
     let left = Plan {
         actions: undone,
-        reports,
+        reports: plan.reports.clone(),
         awaits_hub: plan.awaits_hub,
     };
-    postponed.map_or(Ok(()), |failure| Err(Stuck::Failed(failure, left)))
+    match postponed {
+        Some(failure) => Err(Stuck::Failed(failure, left)),
+        None if left.actions.is_empty() => Ok(()),
+        None => Err(Stuck::Held(left)),
+    }
 }
 
-/// Slices of which one is refused do not stand in each other's way, nor in that of words for people. What narrows
+/// An action was done: what it says about refusals and about fights with somebody else.
+async fn performed(shared: &Shared, service: &ServiceKey, action: &Action) {
+    if let Action::ApplyDerived { .. } = action {
+        lock(&shared.refusals).written(service);
+    }
+    let fight = lock(&shared.contention).written(service, action, Instant::now(), random());
+    if let Some((part, times)) = fight {
+        let (kind, name) = (part.kind, &part.name);
+        warn!(%service, kind, %name, status = part.status, times,
+            "somebody else changes this object back again and again: from now on it is written at growing intervals; \
+             `kubectl get --show-managed-fields -o yaml` names who writes it");
+        shared.performer.contended_event(service, &part).await;
+    }
+}
+
+/// It makes an object that others of its plan may need.
+fn creates(action: &Action) -> bool {
+    match action {
+        Action::ApplyImport { uid, .. }
+        | Action::ApplyDerived { uid, .. }
+        | Action::ApplySlice { uid, .. } => uid.is_none(),
+        Action::ApplyImportStatus { .. }
+        | Action::ApplyExportStatus { .. }
+        | Action::ExportEvent { .. }
+        | Action::Delete { .. } => false,
+    }
+}
+
+/// Slices of which one is missing do not stand in each other's way, nor in that of words for people. What narrows
 /// the Service behind them waits.
 fn stands_alone(action: &Action) -> bool {
     match action {

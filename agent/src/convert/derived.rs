@@ -42,10 +42,11 @@ pub(crate) fn derived_of(object: &Service) -> Option<Derived> {
     let mut labels = owned.metadata("labels", object.metadata.labels.as_ref());
     let managed_by = labels.remove(LABEL_MANAGED_BY);
     let of = labels.remove(LABEL_SERVICE_NAME);
-    let intact = managed_by.is_some() && of.is_some() && labels.is_empty();
+    let labelled = managed_by.is_some() && of.is_some() && labels.is_empty();
+    let ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    let intact = labelled && ports.clone().all(|port| is_ours(port, &owned));
     let found = found(object, |object| (content_from(object, &owned), intact));
     let Found::Ours(found) = found else { return None };
-    let ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     let number = |port: &KubernetesPort| {
         Some((
             protocol_from(port.protocol.as_deref())?,
@@ -104,17 +105,22 @@ fn content_from(object: &Service, owned: &OwnedFields<'_>) -> FoundDerived {
     }
 }
 
-/// A port that is the agent's. Its name and appProtocol are read as they are, whoever gave them: kube-proxy joins a
-/// port with its endpoints by that name, so that one given to an unnamed port cuts them off.
-fn port_from(port: &KubernetesPort, owned: &OwnedFields<'_>) -> Option<ServicePort> {
+/// Whether the agent put the port there.
+fn is_ours(port: &KubernetesPort, owned: &OwnedFields<'_>) -> bool {
     let protocol = port.protocol.as_deref().unwrap_or("TCP");
     let member = member(&json!({"port": port.port, "protocol": protocol}));
-    if !owned.has(&["spec", "ports", &member]) {
+    owned.has(&["spec", "ports", &member])
+}
+
+/// A port that is the agent's. Its name and appProtocol are read as they are, whoever gave them: kube-proxy joins a
+/// port with its endpoints by that name, so that another one cuts them off.
+fn port_from(port: &KubernetesPort, owned: &OwnedFields<'_>) -> Option<ServicePort> {
+    if !is_ours(port, owned) {
         return None;
     }
     Some(ServicePort {
         name: port.name.as_deref().unwrap_or_default().into(),
-        protocol: protocol_from(Some(protocol))?,
+        protocol: protocol_from(port.protocol.as_deref())?,
         port: u16::try_from(port.port).ok()?,
         app_protocol: boxed(&port.app_protocol),
     })
@@ -321,7 +327,26 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_somebody_gave_to_an_unnamed_port_is_seen_and_removed() {
+    fn a_port_that_somebody_added_is_seen_and_removed() {
+        let cart = ServiceKey::new("shop", "cart").unwrap();
+        let mut object = service("cart");
+        let entries = object.metadata.managed_fields.as_mut().unwrap();
+        let fields = entries[0].fields_v1.as_mut().unwrap();
+        fields.0["f:spec"] = json!({"f:ports": {r#"k:{"port":80,"protocol":"TCP"}"#: {"f:port": {}}}});
+        let ours = json!({"name": "http", "protocol": "TCP", "port": 80, "targetPort": 80});
+        let theirs = json!({"name": "more", "protocol": "TCP", "port": 81, "targetPort": 81});
+        let body = json!({"spec": {"ports": [{"name": "http", "protocol": "TCP", "port": 80}]}});
+        for (ports, intact) in [(json!([ours]), true), (json!([ours, theirs]), false)] {
+            object.spec.as_mut().unwrap().ports = serde_json::from_value(ports).unwrap();
+            let found = derived_from(Some(&kept(&object)), &cart);
+            assert_eq!(found.ours().unwrap().intact, intact);
+            assert_eq!(has_parts_of_others(&body, &object), !intact);
+            assert_eq!(removal_of_others(&body, &object)["spec"]["ports"], json!([ours]));
+        }
+    }
+
+    #[test]
+    fn a_name_that_somebody_gave_to_a_port_is_seen_and_removed() {
         let cart = ServiceKey::new("shop", "cart").unwrap();
         let mut object = service("cart");
         let entries = object.metadata.managed_fields.as_mut().unwrap();

@@ -12,7 +12,7 @@ use shared::model::{
 pub const OWN_KEY_PREFIX: &str = "tributary.dev/";
 
 /// Affinity and traffic policies; absent where none is stated.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Policies {
     /// Session affinity.
     pub session_affinity: Option<SessionAffinity>,
@@ -52,7 +52,7 @@ impl Policies {
 }
 
 /// A ServiceImport but for its status.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImportContent {
     /// ClusterSetIP or Headless; absent when somebody took the field over.
     pub service_type: Option<ServiceType>,
@@ -73,7 +73,7 @@ pub struct ImportContent {
 }
 
 /// The status of a ServiceImport.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct ImportStatus {
     /// The exporting clusters.
     pub clusters: BTreeSet<ClusterId>,
@@ -84,7 +84,7 @@ pub struct ImportStatus {
 }
 
 /// ipFamilyPolicy of a derived Service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FamilyPolicy {
     /// SingleStack.
     SingleStack,
@@ -93,7 +93,7 @@ pub enum FamilyPolicy {
 }
 
 /// A derived Service.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DerivedContent {
     /// All of them named. A set: the API server keeps an order of its own.
     pub ports: BTreeSet<ServicePort>,
@@ -108,7 +108,7 @@ pub struct DerivedContent {
 }
 
 /// What an endpoint's pod is; only a cluster's own slices say it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct TargetRef {
     /// For example "Pod".
     pub kind: Option<Box<str>>,
@@ -121,7 +121,7 @@ pub struct TargetRef {
 }
 
 /// An endpoint as it is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SliceEndpoint {
     /// Addresses, conditions, hostname, zone.
     pub endpoint: Endpoint,
@@ -134,7 +134,7 @@ pub struct SliceEndpoint {
 }
 
 /// An imported EndpointSlice.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SliceContent {
     /// The service's name; absent when somebody took the label away.
     pub service: Option<Box<str>>,
@@ -151,7 +151,7 @@ pub struct SliceContent {
 }
 
 /// Status of a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionStatus {
     /// It holds.
     True,
@@ -162,7 +162,7 @@ pub enum ConditionStatus {
 }
 
 /// Type of a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
     /// ServiceExport: it can be exported.
     Valid,
@@ -184,7 +184,7 @@ impl ConditionType {
 }
 
 /// A condition without its time: that follows from when the status changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Condition {
     /// Which aspect.
     pub kind: ConditionType,

@@ -9,8 +9,11 @@ use proto::v1;
 /// Events in one page.
 const PAGE: u32 = 1_000;
 
-/// Every event from a revision on.
-pub async fn events_from(world: &LocalClusterset, from_revision: u64) -> anyhow::Result<Vec<v1::Event>> {
+/// The epoch, and every event from a revision on, as an operator reads them.
+pub async fn epoch_and_events(
+    world: &LocalClusterset,
+    from_revision: u64,
+) -> anyhow::Result<(String, Vec<v1::Event>)> {
     let mut log = world.inspect().await?.log;
     let mut next = from_revision.max(1);
     let mut events = Vec::new();
@@ -23,10 +26,15 @@ pub async fn events_from(world: &LocalClusterset, from_revision: u64) -> anyhow:
         let page = log.list(request).await?.into_inner();
         events.extend(page.events);
         match page.next_revision {
-            0 => return Ok(events),
+            0 => return Ok((page.epoch, events)),
             further => next = further,
         }
     }
+}
+
+/// Every event from a revision on.
+pub async fn events_from(world: &LocalClusterset, from_revision: u64) -> anyhow::Result<Vec<v1::Event>> {
+    Ok(epoch_and_events(world, from_revision).await?.1)
 }
 
 /// Every event.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use agent::apply::ONLY_IF_ABSENT;
+use agent::apply::{ONLY_IF_ABSENT, Orphan, adopt};
 use anyhow::{Context, ensure};
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
     core::{ApiResource, GroupVersionKind},
 };
 use libtest_mimic::Trial;
@@ -19,7 +19,7 @@ use serde_json::json;
 use shared::{
     api::{
         ServiceImport,
-        names::{self, LABEL_SOURCE_CLUSTER},
+        names::{self, AGENT_MANAGER, LABEL_MANAGED_BY, LABEL_SOURCE_CLUSTER},
     },
     model::{
         Revision, ServiceKey,
@@ -48,6 +48,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         real_test(
             "real::apply::what_somebody_changes_is_restored",
             what_somebody_changes_is_restored,
+        ),
+        real_test(
+            "real::apply::objects_from_a_backup_are_adopted",
+            objects_from_a_backup_are_adopted,
         ),
         real_test(
             "real::apply::an_apply_that_may_only_create_touches_nothing",
@@ -356,6 +360,79 @@ async fn what_somebody_changes_is_restored(fleet: Arc<Fleet>) -> anyhow::Result<
             && affinity == Some("None")
             && service.labels().contains_key("someone")
     });
+    agent.told(2, &all_listed(), Vec::new());
+    until!("everything to go", {
+        place.import().await?.is_none()
+            && place.derived().await?.is_none()
+            && place.addresses().await?.is_empty()
+    });
+    agent.stop().await?;
+    place.end().await
+}
+
+/// Takes every object of ours away and makes it again from what was read, as a backup tool does.
+async fn restore_from_backup(place: &Place) -> anyhow::Result<usize> {
+    let kinds = [
+        (names::MULTICLUSTER_API_VERSION, "ServiceImport"),
+        ("v1", "Service"),
+        ("discovery.k8s.io/v1", "EndpointSlice"),
+    ];
+    let ours = ListParams::default().labels(&format!("{LABEL_MANAGED_BY}={AGENT_MANAGER}"));
+    let mut restored = 0;
+    for (api_version, kind) in kinds {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(place.client.clone(), &place.key.namespace, &resource);
+        for object in api.list(&ours).await?.items {
+            let name = object.name_any();
+            api.delete(&name, &DeleteParams::default()).await?;
+            until!("the object goes", { api.get_opt(&name).await?.is_none() });
+            let metadata = ObjectMeta {
+                name: object.metadata.name,
+                labels: object.metadata.labels,
+                annotations: object.metadata.annotations,
+                ..ObjectMeta::default()
+            };
+            let backup = DynamicObject { metadata, ..object };
+            let by_the_tool = PostParams {
+                field_manager: Some("velero-server".to_owned()),
+                ..PostParams::default()
+            };
+            api.create(&by_the_tool, &backup).await?;
+            restored += 1;
+        }
+    }
+    Ok(restored)
+}
+
+async fn objects_from_a_backup_are_adopted(fleet: Arc<Fleet>) -> anyhow::Result<()> {
+    let place = Place::new(&fleet).await?;
+    let agent = place.agent();
+    agent.told(1, &all_listed(), place.ours(wishes()));
+    until!("the import", { place.is_settled().await? });
+    agent.stop().await?;
+    let before = place.derived().await?.context("a derived Service")?;
+    let restored = restore_from_backup(&place).await?;
+    ensure!(restored == 4, "an import, a Service and two slices: {restored}");
+    let back = place.derived().await?.context("a restored Service")?;
+    ensure!(ips(&back) == ips(&before), "the backup keeps the IPs");
+
+    let here = |orphan: &Orphan| *orphan.namespace == *place.key.namespace;
+    let found = adopt(&place.client, true).await?;
+    ensure!(
+        found.iter().filter(|orphan| here(orphan)).count() == restored,
+        "{found:?}"
+    );
+    let again = adopt(&place.client, true).await?;
+    ensure!(!again.iter().any(here), "taken twice: {again:?}");
+    let agent = place.agent();
+    agent.told(1, &all_listed(), place.ours(wishes()));
+    until!("the import", { place.is_settled().await? });
+    let after = place.derived().await?.context("a derived Service")?;
+    ensure!(after.uid() == back.uid(), "another Service was made");
+    ensure!(ips(&after) == ips(&before), "other IPs");
+    // What is the agent's, it also removes.
     agent.told(2, &all_listed(), Vec::new());
     until!("everything to go", {
         place.import().await?.is_none()

@@ -2,7 +2,7 @@
 //! The decisions of docs/design.md, sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
 use shared::model::{
-    ClusterId, Cursor, Epoch, FactsDigest, ListingGroup, SessionId, advice,
+    ClusterId, Cursor, Epoch, FactsDigest, ListingGroup, SessionId, UnixMillis, advice,
     sync::{Hello, PROTOCOL_VERSION, Welcome},
 };
 
@@ -66,8 +66,10 @@ impl Core {
             self.claims.withdrawn(cluster);
             return Ok(());
         };
-        if !claims::is_possible(higher) {
-            return Err(NotAdmitted::Doubted(impossible(cluster, higher)));
+        // What was recorded last is never before the clock.
+        let known = self.recorded_at.max(ours.created_at);
+        if !claims::is_possible(higher, known) {
+            return Err(NotAdmitted::Doubted(impossible(cluster, higher, known)));
         }
         if self.options.adopt_epoch || self.state.holds_no_facts() {
             return Err(self.mint_above(cluster, higher, now));
@@ -214,11 +216,14 @@ fn doubted(cluster: &ClusterId) -> String {
     )
 }
 
-fn impossible(cluster: &ClusterId, epoch: Epoch) -> String {
+fn impossible(cluster: &ClusterId, epoch: Epoch, known: UnixMillis) -> String {
     format!(
-        "cluster {cluster} says that it knows epoch {epoch}, which no hub can have minted. Remove the annotation of \
-         its Lease tributary-agent that says so and restart its agent; if that does not help, somebody else has its \
-         certificate: `{}` shuts it out",
+        "cluster {cluster} says that it knows epoch {epoch}, which is more than {} hours after the latest time that \
+         this hub knows ({} ms since 1970). If this hub's clock is wrong, set it. If not, remove the annotation of \
+         that cluster's Lease tributary-agent that says so and restart its agent; if that does not help, somebody \
+         else has its certificate: `{}` shuts it out",
+        claims::EPOCH_AHEAD_MAX_MILLIS / 3_600_000,
+        known.0,
         advice::member_evict(cluster)
     )
 }

@@ -11,8 +11,8 @@ use shared::model::{ClusterId, Epoch, UnixMillis};
 pub const MINT_INTERVAL_MILLIS: u64 = 10 * 60 * 1000;
 /// Members that must know a later epoch before a hub with facts stops serving the others.
 pub const LATER_EPOCH_WITNESSES: usize = 2;
-/// The end of the year 9999. No hub mints an epoch after it, and above it there must be room for another.
-const EPOCH_LATEST: UnixMillis = UnixMillis(253_402_300_799_999);
+/// How far the clock of the hub that minted an epoch may have been ahead of everything this hub knows of the time.
+pub(super) const EPOCH_AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// What was claimed in this process's life; at most one entry per certificate of the clusterset.
 #[derive(Debug, Default)]
@@ -49,9 +49,10 @@ impl Claims {
     }
 }
 
-/// Whether a hub can have minted this epoch.
-pub(super) fn is_possible(epoch: Epoch) -> bool {
-    epoch.created_at <= EPOCH_LATEST
+/// Whether a hub can have minted this epoch, if the latest time that is known here is `known`. One that is believed
+/// is the new floor of all epochs, so that a made-up one far ahead could never be left again.
+pub(super) fn is_possible(epoch: Epoch, known: UnixMillis) -> bool {
+    epoch.created_at.0 <= known.0.saturating_add(EPOCH_AHEAD_MAX_MILLIS)
 }
 
 #[cfg(test)]
@@ -70,6 +71,15 @@ mod tests {
         assert!(claims.may_mint(&id("west"), 6), "another member has its own");
         assert!(claims.may_mint(&id("east"), 5 + MINT_INTERVAL_MILLIS));
         assert!(!claims.may_mint(&id("east"), 6 + MINT_INTERVAL_MILLIS));
+    }
+
+    #[test]
+    fn an_epoch_is_at_most_a_day_ahead_of_what_is_known() {
+        let at = |millis| Epoch::default().next(UnixMillis(millis), 1);
+        let known = UnixMillis(1_800_000_000_000);
+        assert!(is_possible(at(known.0 + EPOCH_AHEAD_MAX_MILLIS), known));
+        assert!(!is_possible(at(known.0 + EPOCH_AHEAD_MAX_MILLIS + 1), known));
+        assert!(is_possible(at(1), known), "an old one is no harm");
     }
 
     #[test]

@@ -8,20 +8,17 @@ use std::{
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
-use proto::v1;
 use shared::model::sync::Hello;
 use tokio::{sync::watch, task::JoinSet};
 
 use super::facts;
 use crate::{
-    clusterset::LocalClusterset,
+    clusterset::{LocalClusterset, questions::epoch_and_events},
     member::{Member, hello},
 };
 
 /// Facts that a member has under way.
 const WINDOW: u64 = 64;
-/// Events in one page.
-const PAGE: u32 = 1_000;
 /// Numbers that one session may use up.
 const NUMBERS: u32 = 100_000;
 /// How long it may take until enough is acknowledged.
@@ -89,7 +86,7 @@ impl Reporters {
         world: &LocalClusterset,
         acknowledged: &Acknowledged,
     ) -> anyhow::Result<()> {
-        let (epoch, events) = events(world, self.next_revision).await?;
+        let (epoch, events) = epoch_and_events(world, self.next_revision).await?;
         let before = self.epoch.get_or_insert_with(|| epoch.clone());
         ensure!(*before == epoch, "a new epoch began: {before}, now {epoch}");
         for (expected, event) in (self.next_revision..).zip(&events) {
@@ -159,23 +156,4 @@ async fn report(
         before = member.acknowledged;
     }
     Ok((member.session, member.acknowledged))
-}
-
-/// The epoch, and every event from a revision on, as an operator reads them.
-async fn events(world: &LocalClusterset, from_revision: u64) -> anyhow::Result<(String, Vec<v1::Event>)> {
-    let mut log = world.inspect().await?.log;
-    let (mut events, mut next) = (Vec::new(), from_revision);
-    loop {
-        let request = v1::ListEventsRequest {
-            from_revision: next,
-            limit: PAGE,
-            ..Default::default()
-        };
-        let page = log.list(request).await?.into_inner();
-        events.extend(page.events);
-        match page.next_revision {
-            0 => return Ok((page.epoch, events)),
-            further => next = further,
-        }
-    }
 }

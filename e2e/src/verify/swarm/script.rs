@@ -10,7 +10,7 @@ pub const NAMESPACES: [&str; 2] = ["shop", "pay"];
 /// Services of each namespace.
 pub const SERVICES: [&str; 2] = ["cart", "user"];
 /// Shapes that a Service can have; see `site`.
-pub const SHAPES: u8 = 8;
+pub const SHAPES: u8 = 10;
 /// Turns after a step.
 const TURNS_MAX: u64 = 24;
 /// Turns after each step that makes the world, before anything goes wrong.

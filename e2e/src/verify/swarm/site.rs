@@ -50,6 +50,7 @@ pub(super) fn key(named: Named) -> ServiceKey {
 
 fn spec(shape: u8) -> Value {
     let port = |name: &str, number: u16| json!({"name": name, "protocol": "TCP", "port": number});
+    let unnamed = json!([{"protocol": "TCP", "port": 80}]);
     match shape {
         1 => json!({"ports": [port("http", 80), port("metrics", 9090)]}),
         2 => json!({"ports": [port("http", 8080)]}),
@@ -58,6 +59,8 @@ fn spec(shape: u8) -> Value {
         5 => json!({"type": "ExternalName", "externalName": "example.com"}),
         6 => json!({"sessionAffinity": "ClientIP", "ports": [port("http", 80)]}),
         7 => json!({"type": "LoadBalancer", "ports": [port("http", 80), port("admin", 8443)]}),
+        8 => json!({"ports": unnamed}),
+        9 => json!({"clusterIP": "None", "ports": unnamed}),
         _ => json!({"ports": [port("http", 80)]}),
     }
 }
@@ -189,7 +192,10 @@ impl Site {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|port| json!({"name": port["name"], "protocol": "TCP", "port": port["port"]}))
+            .map(|port| {
+                let name = port["name"].as_str().unwrap_or_default();
+                json!({"name": name, "protocol": "TCP", "port": port["port"]})
+            })
             .collect();
         let number = u16::from(named.namespace) * 4 + u16::from(named.service) * 2 + u16::from(slice);
         let address = |last: u8| format!("172.{}.{number}.{}", 16 + index, last + 1);

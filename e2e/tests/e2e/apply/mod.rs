@@ -30,6 +30,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             ownership::what_somebody_changes_is_restored,
         ),
         sim_test(
+            "apply::what_somebody_deletes_again_and_again_is_reported_and_stops_nothing_else",
+            ownership::what_somebody_deletes_again_and_again_is_reported_and_stops_nothing_else,
+        ),
+        sim_test(
             "apply::a_deleted_service_comes_back_with_its_ip",
             ownership::a_deleted_service_comes_back_with_its_ip,
         ),

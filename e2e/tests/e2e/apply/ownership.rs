@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use shared::model::{derived_name::imported_slice_name, sync::DesiredChange};
+use tributary_e2e::sim::SimCluster;
 
 use super::{cluster::*, driver::*};
 
@@ -56,6 +57,40 @@ pub(super) async fn what_somebody_changes_is_restored() -> anyhow::Result<()> {
         addresses(&cluster) == ["10.1.0.1", "10.2.0.1"]
     })
     .await?;
+    agent.stop().await
+}
+
+/// Whether people were told of a fight for an object of this kind.
+fn contended(cluster: &SimCluster, kind: &str) -> bool {
+    let events = cluster.list("Event");
+    events
+        .iter()
+        .any(|event| event["reason"] == json!("Contended") && event["regarding"]["kind"] == json!(kind))
+}
+
+pub(super) async fn what_somebody_deletes_again_and_again_is_reported_and_stops_nothing_else()
+-> anyhow::Result<()> {
+    let cluster = cluster()?;
+    let agent = settled(&cluster).await?;
+    let fought_for = imported_slice_name("shop", "cart", "west", "cart-abc");
+    let mut deleted = 0;
+    while !contended(&cluster, "EndpointSlice") {
+        assert!(deleted < 50, "{deleted} times written again, and nobody was told");
+        until("the slice again", || {
+            cluster.get("EndpointSlice", "shop", &fought_for).is_some()
+                || contended(&cluster, "EndpointSlice")
+        })
+        .await?;
+        deleted += i32::from(cluster.delete("EndpointSlice", "shop", &fought_for).is_ok());
+    }
+    // Another content of it, and the other slice of its service, come as ever.
+    let mut changes = vec![wishes().swap_remove(0)];
+    for (cluster, address) in [("west", "10.2.0.2"), ("east", "10.1.0.2")] {
+        changes.push(DesiredChange::Slice(Arc::new(slice(cluster, address))));
+    }
+    agent.told(2, &all_listed(), changes);
+    until("new content", || addresses(&cluster) == ["10.1.0.2", "10.2.0.2"]).await?;
+    assert!(ready(&cluster));
     agent.stop().await
 }
 
