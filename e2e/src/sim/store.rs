@@ -118,19 +118,21 @@ impl Store {
         if revision < self.oldest {
             return None;
         }
-        let present = self.list(key, namespace).into_iter();
+        let newer = self.history.iter().rev();
+        let newer = newer.take_while(|change| change.revision > revision);
+        let within = |change: &&Change| {
+            let (found, within, _) = &change.place;
+            found == key && (namespace.is_empty() || namespace == within)
+        };
+        let changed: Vec<&Change> = newer.filter(within).collect();
+        let present = self.list(key, namespace);
+        if changed.is_empty() {
+            return Some(present); // a page of a quiet kind costs no more than a list of it
+        }
+        let present = present.into_iter();
         let mut then: BTreeMap<Place, Arc<Value>> =
             present.map(|object| (place_of(key, &object), object)).collect();
-        for change in self
-            .history
-            .iter()
-            .rev()
-            .take_while(|change| change.revision > revision)
-        {
-            let (found, within, _) = &change.place;
-            if found != key || !(namespace.is_empty() || namespace == within) {
-                continue;
-            }
+        for change in changed {
             match &change.old {
                 Some(old) => then.insert(change.place.clone(), old.clone()),
                 None => then.remove(&change.place),
