@@ -1,5 +1,5 @@
 //! Kubernetes Events: words for people, on their ServiceExport or on a stranger's object.
-//! One Event per object and text; losing one is not an error.
+//! One Event per object and text. One that is refused is given up; who lost one to a bad moment may ask again.
 
 use jiff::Timestamp;
 use kube::{Api, Client, api::PostParams, core::DynamicObject, discovery::ApiResource};
@@ -9,6 +9,8 @@ use tracing::debug;
 
 /// Longest note that the API server takes, in bytes.
 const NOTE_BYTES_MAX: usize = 1_024;
+/// The reason of an API server that has an object of that name.
+const ALREADY_EXISTS: &str = "AlreadyExists";
 /// Longest reason that the API server takes, in bytes.
 const REASON_BYTES_MAX: usize = 128;
 
@@ -23,18 +25,22 @@ pub(crate) struct Note<'a> {
     pub(crate) text: &'a str,
 }
 
-/// Writes the Event; the same one again is already there.
-pub(crate) async fn write(client: &Client, note: &Note<'_>) {
+/// Writes the Event; the same one again is already there. False when it was not written and may be another time.
+pub(crate) async fn write(client: &Client, note: &Note<'_>) -> bool {
     let resource = ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk("events.k8s.io", "v1", "Event"));
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), note.namespace, &resource);
     let event = serde_json::from_value(event_json(note, Timestamp::now()));
     let Ok(event) = event else {
-        return;
+        return true;
     };
     match api.create(&PostParams::default(), &event).await {
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.code == 409 => {}
-        Err(error) => debug!(%error, reason = note.reason, "Event not written"),
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) if status.reason == ALREADY_EXISTS => true,
+        Err(error) => {
+            debug!(%error, reason = note.reason, "Event not written");
+            let lasting = |code: u16| (400..500).contains(&code) && !matches!(code, 409 | 429);
+            matches!(error, kube::Error::Api(status) if lasting(status.code))
+        }
     }
 }
 

@@ -300,17 +300,17 @@ impl Performer {
             reason,
             text: message,
         };
-        event::write(&self.client, &note).await;
+        let _ = event::write(&self.client, &note).await; // one that is lost is no error
     }
 
-    /// Tells people that an object that is not ours has a name that we need.
-    pub(crate) async fn stranger_event(&self, service: &ServiceKey, kind: Kind, name: &str) {
+    /// Tells people that an object that is not ours has a name that we need. False: not told, and worth another try.
+    pub(crate) async fn stranger_event(&self, service: &ServiceKey, kind: Kind, name: &str) -> bool {
         let text = format!(
             "Tributary needs the name of this {} for the service {service} and does not touch what is not its own: \
              delete or rename it.",
             kind.as_str()
         );
-        self.event(service, kind.as_str(), name, "NameTaken", &text).await;
+        self.event(service, kind.as_str(), name, "NameTaken", &text).await
     }
 
     /// Tells people that somebody else changes an object of ours back again and again.
@@ -325,7 +325,7 @@ impl Performer {
             .await;
     }
 
-    async fn event(&self, service: &ServiceKey, kind: &str, name: &str, reason: &str, text: &str) {
+    async fn event(&self, service: &ServiceKey, kind: &str, name: &str, reason: &str, text: &str) -> bool {
         let note = Note {
             namespace: &service.namespace,
             api_version: match kind {
@@ -339,7 +339,7 @@ impl Performer {
             reason,
             text,
         };
-        event::write(&self.client, &note).await;
+        event::write(&self.client, &note).await
     }
 }
 

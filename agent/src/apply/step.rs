@@ -45,7 +45,10 @@ pub(super) async fn step(shared: &Shared, service: &ServiceKey) -> Outcome {
             return Outcome::Settled; // the served schema is not known: everything is planned once it is
         };
         await_hub(shared, service, &view, &plan);
-        report(shared, service, &plan).await;
+        let told = report(shared, service, &plan).await;
+        if plan.is_settled() && !told {
+            return later(plan);
+        }
         if plan.is_settled() {
             settled(shared, service, &view, wrote);
             return Outcome::Settled;
@@ -254,8 +257,8 @@ fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -
     Outcome::Retry { after, parked, left }
 }
 
-/// Tells people about strangers, once for each.
-async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) {
+/// Tells people about strangers, once for each. False when somebody could not be told now.
+async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) -> bool {
     let new: Vec<Report> = {
         let mut reports = lock(&shared.reports);
         let before = match plan.reports.is_empty() {
@@ -275,13 +278,24 @@ async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) {
     if !new.is_empty() {
         shared.queue.mark([service.clone()]); // it may have gone before anybody waited for it
     }
-    for Report::Stranger { kind, name } in &new {
-        info!(%service, kind = kind.as_str(), %name, "the name is taken by an object that is not Tributary's: delete or rename it");
-        shared.performer.stranger_event(service, *kind, name).await;
+    let mut all_told = true;
+    for report in &new {
+        let Report::Stranger { kind, name } = report;
+        if shared.performer.stranger_event(service, *kind, name).await {
+            info!(%service, kind = kind.as_str(), %name, "the name is taken by an object that is not Tributary's: delete or rename it");
+        } else {
+            all_told = false;
+            let mut reports = lock(&shared.reports);
+            reports
+                .entry(service.clone())
+                .or_default()
+                .retain(|other| other != report);
+        }
         if !stands(shared, service, *kind, name) {
             shared.queue.mark([service.clone()]); // it went before anybody waited for its name
         }
     }
+    all_told
 }
 
 fn stands(shared: &Shared, service: &ServiceKey, kind: Kind, name: &str) -> bool {
