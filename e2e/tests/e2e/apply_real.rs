@@ -131,6 +131,12 @@ impl Place {
         Ok(ready && self.addresses().await?.len() == 2)
     }
 
+    async fn is_empty(&self) -> anyhow::Result<bool> {
+        Ok(self.import().await?.is_none()
+            && self.derived().await?.is_none()
+            && self.addresses().await?.is_empty())
+    }
+
     /// What the test asks the hub's word to be, for the service of this place.
     fn ours(&self, changes: Vec<DesiredChange>) -> Vec<DesiredChange> {
         let moved = |change| match change {
@@ -361,11 +367,7 @@ async fn what_somebody_changes_is_restored(fleet: Arc<Fleet>) -> anyhow::Result<
             && service.labels().contains_key("someone")
     });
     agent.told(2, &all_listed(), Vec::new());
-    until!("everything to go", {
-        place.import().await?.is_none()
-            && place.derived().await?.is_none()
-            && place.addresses().await?.is_empty()
-    });
+    until!("everything to go", { place.is_empty().await? });
     agent.stop().await?;
     place.end().await
 }
@@ -434,11 +436,7 @@ async fn objects_from_a_backup_are_adopted(fleet: Arc<Fleet>) -> anyhow::Result<
     ensure!(ips(&after) == ips(&before), "other IPs");
     // What is the agent's, it also removes.
     agent.told(2, &all_listed(), Vec::new());
-    until!("everything to go", {
-        place.import().await?.is_none()
-            && place.derived().await?.is_none()
-            && place.addresses().await?.is_empty()
-    });
+    until!("everything to go", { place.is_empty().await? });
     agent.stop().await?;
     place.end().await
 }

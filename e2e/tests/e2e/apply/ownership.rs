@@ -1,6 +1,9 @@
 //! What is somebody else's is not touched; what is Tributary's is restored.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use shared::model::{derived_name::imported_slice_name, sync::DesiredChange};
@@ -73,7 +76,7 @@ pub(super) async fn what_somebody_deletes_again_and_again_is_reported_and_stops_
     let cluster = cluster()?;
     let agent = settled(&cluster).await?;
     let fought_for = imported_slice_name("shop", "cart", "west", "cart-abc");
-    let mut deleted = 0;
+    let (began, mut deleted) = (Instant::now(), 0);
     while !contended(&cluster, "EndpointSlice") {
         assert!(deleted < 50, "{deleted} times written again, and nobody was told");
         until("the slice again", || {
@@ -83,6 +86,17 @@ pub(super) async fn what_somebody_deletes_again_and_again_is_reported_and_stops_
         .await?;
         deleted += i32::from(cluster.delete("EndpointSlice", "shop", &fought_for).is_ok());
     }
+    // From now on each time takes longer: half a second at least, then a whole one.
+    let stands = || cluster.get("EndpointSlice", "shop", &fought_for).is_some();
+    for _ in 0..2 {
+        until("the slice after a wait", stands).await?;
+        cluster.delete("EndpointSlice", "shop", &fought_for)?;
+    }
+    until("the slice after a longer wait", stands).await?;
+    assert!(
+        began.elapsed() >= Duration::from_millis(1_500),
+        "it was not slowed down"
+    );
     // Another content of it, and the other slice of its service, come as ever.
     let mut changes = vec![wishes().swap_remove(0)];
     for (cluster, address) in [("west", "10.2.0.2"), ("east", "10.1.0.2")] {
