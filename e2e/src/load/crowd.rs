@@ -22,9 +22,10 @@ use super::{
     facts::{NUMBERS_MAX, number_of},
     hub::{HubProcess, Setup},
     load_shape::{LoadShape, SliceAt},
-    player::{Heard, Player, Session, Traffic},
+    player::{Heard, Player, Session},
     report::latencies,
     series::{ARRIVALS_MAX, Arrival},
+    traffic::Traffic,
 };
 
 /// Members that connect at the same time.

@@ -3,7 +3,7 @@
 //!
 //! * `args`: the command line. `run`: one invocation, shape by shape.
 //! * `load_shape`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
-//! * `player`: one member's session. `crowd`: all members of a shape, paced updates, latencies.
+//! * `player`: one member's session. `traffic`: its bytes on the wire. `crowd`: all members of a shape, paced updates, latencies.
 //! * `hub`, `cores`, `disk`, `probe`: the process under test and the machine below it.
 //! * `ingest`, `churn`, `replay`: the shapes. `etcd`: the peer that ingest and churn
 //!   are compared with.
@@ -34,5 +34,6 @@ mod restart;
 mod run;
 mod series;
 mod storm;
+mod traffic;
 
 pub use run::run;

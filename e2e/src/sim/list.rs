@@ -11,7 +11,7 @@ use super::{
     media::Form,
     selector::Selector,
     status::{Cause, Refusal},
-    store::Store,
+    store::{Place, Store},
     table::{Include, table},
 };
 
@@ -189,50 +189,49 @@ fn read_token(text: &str) -> Result<(Option<u64>, (String, String)), Refusal> {
 
 impl Store {
     fn page(&self, target: &Target, question: &Question, selector: &Selector) -> Result<Page, Refusal> {
-        let revision = question.at.unwrap_or(self.revision());
-        let objects = match question.at {
-            None => self.list(target.kind.key(), &target.namespace),
-            Some(at) => self
-                .list_at(target.kind.key(), &target.namespace, at)
-                .ok_or_else(|| {
-                    let again = question.after.as_ref().map(|(namespace, name)| {
-                        let start = if namespace.is_empty() {
-                            name.clone()
-                        } else {
-                            format!("{namespace}/{name}")
-                        };
-                        token(-1, &format!("{start}\0"))
-                    });
-                    Refusal::list_expired(again)
-                })?,
+        let (key, namespace, after) = (target.kind.key(), &*target.namespace, question.after.as_ref());
+        let Some(at) = question.at else {
+            let found = self.behind(key, namespace, after);
+            return Ok(first_of(found, self.revision(), question.limit, selector));
         };
-        let behind = |object: &Arc<Value>| {
-            let after = question.after.as_ref();
-            after.is_none_or(|(namespace, name)| place(object) > (namespace.as_str(), name.as_str()))
-        };
-        let mut found = objects
-            .into_iter()
-            .filter(behind)
-            .filter(|object| selector.matches(object));
-        let limit = question.limit.unwrap_or(usize::MAX);
-        let objects: Vec<Arc<Value>> = found.by_ref().take(limit).collect();
-        let remaining = found.count();
-        let last = objects
-            .last()
-            .filter(|_| remaining > 0)
-            .map(|object| match place(object) {
-                ("", name) => name.to_owned(),
-                (namespace, name) => format!("{namespace}/{name}"),
-            });
-        Ok(Page {
-            objects,
-            revision,
-            more: last.map(|last| (last, remaining)),
-        })
+        match self.behind_at(key, namespace, after, at) {
+            Some(found) => Ok(first_of(found, at, question.limit, selector)),
+            None => Err(Refusal::list_expired(after.map(|(namespace, name)| {
+                token(-1, &format!("{}\0", start(namespace, name)))
+            }))),
+        }
     }
 }
 
-fn place(object: &Value) -> (&str, &str) {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    (text("namespace"), text("name"))
+/// The first objects that are selected.
+fn first_of<'a>(
+    found: impl Iterator<Item = (&'a Place, &'a Arc<Value>)>,
+    revision: u64,
+    limit: Option<usize>,
+    selector: &Selector,
+) -> Page {
+    let mut selected = found.filter(|(_, object)| selector.matches(object));
+    let taken: Vec<_> = selected.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
+    let last = taken
+        .last()
+        .map(|((_, namespace, name), _)| start(namespace, name));
+    let remaining = match (limit, selector.is_empty()) {
+        (None, _) => 0,
+        (_, true) => selected.count(),
+        // Nobody is told how many: looking at all of them would make a page cost what the kind does.
+        (_, false) => selected.take(1).count(),
+    };
+    Page {
+        objects: taken.into_iter().map(|(_, object)| object.clone()).collect(),
+        revision,
+        more: last.filter(|_| remaining > 0).map(|last| (last, remaining)),
+    }
+}
+
+/// Where a list stands, as a token says it.
+fn start(namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => name.to_owned(),
+        _ => format!("{namespace}/{name}"),
+    }
 }

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     net::IpAddr,
+    ops::Bound,
     sync::Arc,
 };
 
@@ -103,42 +104,57 @@ impl Store {
     }
 
     pub(crate) fn list(&self, key: &str, namespace: &str) -> Vec<Arc<Value>> {
-        let from = (key.to_owned(), namespace.to_owned(), String::new());
-        let all = self
-            .objects
-            .range(from..)
-            .take_while(|((found, ..), _)| found == key);
-        all.filter(|((_, found, _), _)| namespace.is_empty() || found == namespace)
-            .map(|(_, object)| object.clone())
-            .collect()
+        let found = self.behind(key, namespace, None);
+        found.map(|(_, object)| object.clone()).collect()
     }
 
-    /// As [`Store::list`], at a past revision; nothing when the history no longer reaches back to it.
-    pub(crate) fn list_at(&self, key: &str, namespace: &str, revision: u64) -> Option<Vec<Arc<Value>>> {
+    /// Objects of a kind in order, from behind this namespace and name on.
+    pub(crate) fn behind<'a>(
+        &'a self,
+        key: &'a str,
+        namespace: &'a str,
+        after: Option<&(String, String)>,
+    ) -> impl Iterator<Item = (&'a Place, &'a Arc<Value>)> {
+        let from = match after {
+            Some((namespace, name)) => Bound::Excluded((key.to_owned(), namespace.clone(), name.clone())),
+            None => Bound::Included((key.to_owned(), namespace.to_owned(), String::new())),
+        };
+        let all = self.objects.range((from, Bound::Unbounded));
+        all.take_while(move |((found, within, _), _)| {
+            found == key && (namespace.is_empty() || within == namespace)
+        })
+    }
+
+    /// As [`Store::behind`], at a past revision; nothing when the history no longer reaches back to it.
+    pub(crate) fn behind_at<'a>(
+        &'a self,
+        key: &'a str,
+        namespace: &'a str,
+        after: Option<&(String, String)>,
+        revision: u64,
+    ) -> Option<impl Iterator<Item = (&'a Place, &'a Arc<Value>)>> {
         if revision < self.oldest {
             return None;
         }
         let newer = self.history.iter().rev();
         let newer = newer.take_while(|change| change.revision > revision);
-        let within = |change: &&Change| {
-            let (found, within, _) = &change.place;
-            found == key && (namespace.is_empty() || namespace == within)
-        };
-        let changed: Vec<&Change> = newer.filter(within).collect();
-        let present = self.list(key, namespace);
-        if changed.is_empty() {
-            return Some(present); // a page of a quiet kind costs no more than a list of it
+        // The oldest change of an object comes last and knows what it was.
+        let mut then: BTreeMap<&Place, Option<&Arc<Value>>> = BTreeMap::new();
+        for change in newer {
+            let (found, within, name) = &change.place;
+            let is_behind = after.is_none_or(|(namespace, last)| (within, name) > (namespace, last));
+            if found == key && (namespace.is_empty() || namespace == within) && is_behind {
+                then.insert(&change.place, change.old.as_ref());
+            }
         }
-        let present = present.into_iter();
-        let mut then: BTreeMap<Place, Arc<Value>> =
-            present.map(|object| (place_of(key, &object), object)).collect();
-        for change in changed {
-            match &change.old {
-                Some(old) => then.insert(change.place.clone(), old.clone()),
-                None => then.remove(&change.place),
-            };
-        }
-        Some(then.into_values().collect())
+        let unchanged: Vec<_> = self
+            .behind(key, namespace, after)
+            .filter(|(place, _)| !then.contains_key(place))
+            .collect();
+        let changed = then.iter().filter_map(|(place, old)| Some((*place, (*old)?)));
+        let mut all: Vec<_> = unchanged.into_iter().chain(changed).collect();
+        all.sort_by_key(|(place, _)| *place);
+        Some(all.into_iter())
     }
 
     /// Replaces or removes an object; the new one gets the next revision.

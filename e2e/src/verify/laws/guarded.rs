@@ -14,8 +14,13 @@ pub enum Law {
     Deletion,
     /// No write when nothing changed: objects over which agents restarted.
     NoWrite,
-    /// Durable before ack: positions promised by hubs that were then started again.
+    /// Durable before ack: positions promised by hubs that were then started again, and acknowledgements.
     Durable,
+    /// A session is resumed where the log's history has its cursor, and told positions of its own epoch only:
+    /// positions that hubs said.
+    Positions,
+    /// A new epoch begins for a rewind, or for a later one that is known, and for each only once: epochs begun.
+    Rewinds,
     /// An agent follows no epoch below one it has known: welcomes of agents that knew one.
     Epochs,
     /// Bounded memory: queues that were looked at while they held something.
@@ -28,12 +33,14 @@ pub enum Law {
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
         Self::NoWrite,
         Self::Durable,
+        Self::Positions,
+        Self::Rewinds,
         Self::Epochs,
         Self::Bounds,
         Self::Requests,
@@ -48,6 +55,8 @@ impl Law {
             Self::Deletion => "law of deletion",
             Self::NoWrite => "no write when nothing changed",
             Self::Durable => "durable before ack",
+            Self::Positions => "positions are of one history",
+            Self::Rewinds => "one rewind, one epoch",
             Self::Epochs => "no epoch below a known one",
             Self::Bounds => "bounded memory",
             Self::Requests => "bounded requests",
@@ -62,6 +71,8 @@ impl Law {
             Self::Stood => "imports",
             Self::Deletion | Self::NoWrite => "objects",
             Self::Durable => "promises",
+            Self::Positions => "positions",
+            Self::Rewinds => "epochs",
             Self::Epochs => "welcomes",
             Self::Bounds => "queues",
             Self::Requests => "kinds and minutes",

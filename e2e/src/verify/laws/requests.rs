@@ -14,8 +14,14 @@ pub const LISTS_MAX: u64 = 40;
 /// Most watches of one kind that an agent opens in a minute, for the same reason.
 pub const WATCHES_MAX: u64 = 40;
 
-/// Requests of one agent process: verb, resource, and minute of the cluster's clock.
-type Slot = (&'static str, String, i64);
+/// Most writes of one object, or of its status, in a minute by one agent, refused ones included. One that the API
+/// server does not take is tried again after waits that double from half a second; each change of what is wanted is
+/// a write at once.
+pub const WRITES_MAX: u64 = 60;
+
+/// Requests of one agent process: verb, resource, namespace and name of what is written, and minute of the cluster's
+/// clock.
+type Slot = (&'static str, String, String, i64);
 
 /// Counts the requests of one agent.
 #[derive(Debug, Default)]
@@ -25,29 +31,32 @@ impl Requests {
     /// Takes note of what the server recorded of this agent. An error names what was asked too often.
     pub fn note<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) -> Result<(), String> {
         for entry in entries {
-            let slot = (
-                entry.verb,
-                entry.resource.clone(),
-                entry.at_ms.div_euclid(MINUTE_MILLIS),
-            );
-            let count = self.0.entry(slot).or_default();
-            *count += 1;
-            let most = match entry.verb {
-                "list" => LISTS_MAX,
-                "watch" => WATCHES_MAX,
+            let (object, most) = match entry.verb {
+                "list" => (String::new(), LISTS_MAX),
+                "watch" => (String::new(), WATCHES_MAX),
+                _ if entry.is_write() => {
+                    let part = if entry.status { "/status" } else { "" };
+                    let object = format!(" {}/{}{part}", entry.namespace, entry.name);
+                    (object, WRITES_MAX)
+                }
                 _ => continue,
             };
+            let minute = entry.at_ms.div_euclid(MINUTE_MILLIS);
+            let slot = (entry.verb, entry.resource.clone(), object, minute);
+            let said = format!("{} {}{}", slot.0, slot.1, slot.2);
+            let count = self.0.entry(slot).or_default();
+            *count += 1;
             if *count > most {
                 return Err(format!(
-                    "more than {most} requests to {} {} within a minute, the last one answered with {}",
-                    entry.verb, entry.resource, entry.code
+                    "more than {most} requests to {said} within a minute, the last one answered with {}",
+                    entry.code
                 ));
             }
         }
         Ok(())
     }
 
-    /// How many verbs, kinds and minutes were counted.
+    /// How many verbs, kinds, written objects and minutes were counted.
     pub fn guarded(&self) -> u64 {
         self.0.len() as u64
     }
@@ -80,6 +89,24 @@ mod tests {
             "{broken}"
         );
         assert!(broken.ends_with("answered with 404"), "{broken}");
+    }
+
+    #[test]
+    fn an_object_that_is_written_again_and_again_is_seen() {
+        let written = |name: &str, at_ms| Entry {
+            name: name.to_owned(),
+            ..asked("patch", "services", at_ms)
+        };
+        let mut requests = Requests::default();
+        for number in 0..WRITES_MAX as i64 {
+            let both = [written("cart", number), written("shop", number)];
+            assert_eq!(requests.note(both.iter()), Ok(()));
+        }
+        let broken = requests.note([written("cart", 1)].iter()).unwrap_err();
+        assert!(
+            broken.contains("60 requests to patch services /cart within a minute"),
+            "{broken}"
+        );
     }
 
     #[test]

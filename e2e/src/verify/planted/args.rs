@@ -8,7 +8,8 @@ use clap::Args;
 /// Each bug is a file in e2e/planted: a text of the product, found exactly once, what stands in its place, and which
 /// rings of tests see it. The tracked files are copied below target/variants and built once with all bugs in them, each
 /// as a copy of its function that an environment variable chooses; a bug that does not fit into that build has one of
-/// its own. Then each bug is shown to the tests that it names, to the swarm and to the simulated network.
+/// its own. Then each bug is shown to the tests that it names, to the swarm, to the simulated network, and to the
+/// scenarios that it names.
 ///
 /// A bug that nothing sees, that a ring does not see which should, that does not apply any more or that does not build
 /// fails the run, by name. Results are written down in target/variants/planted.jsonl as they come.
@@ -20,13 +21,17 @@ pub struct Arguments {
     #[arg(long = "only", value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Runs tests only: no swarm, no simulated network
+    /// Runs tests of the bug's own room only: no swarm, no simulated network, no scenarios
     #[arg(long)]
     pub tests_only: bool,
 
     /// How many small worlds the swarm plays against each bug; it stops at the first that breaks a law
     #[arg(long, default_value_t = 2_000)]
     pub worlds: u64,
+
+    /// How many large worlds it plays if the small ones break no law
+    #[arg(long, default_value_t = 400)]
+    pub large_worlds: u64,
 
     /// How many seeds of the simulated network are played against each bug; 0: none
     #[arg(long, default_value_t = 8)]

@@ -35,6 +35,8 @@ pub(super) struct Bug {
     pub(super) seen_by: BTreeSet<Ring>,
     /// The tests of its own room, which may see it.
     pub(super) tests: Tests,
+    /// The scenarios that it is shown to: those whose path has this in it; absent: none.
+    scenarios: Option<String>,
     /// What is replaced.
     edits: Vec<Edit>,
 }
@@ -93,6 +95,16 @@ fn read(path: &Path) -> anyhow::Result<Bug> {
 }
 
 impl Bug {
+    /// The scenarios that it is shown to, if there are any.
+    pub(super) fn scenarios(&self) -> Option<Tests> {
+        let filter = self.scenarios.clone()?;
+        Some(Tests {
+            package: "tributary-e2e".to_owned(),
+            target: Some("e2e".to_owned()),
+            filter,
+        })
+    }
+
     /// What it changes in the files below `root`. An error says which text is not there.
     pub(super) fn edits(&self, root: &Path) -> anyhow::Result<Vec<(PathBuf, edit::Edit)>> {
         let mut edits = Vec::new();

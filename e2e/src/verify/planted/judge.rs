@@ -17,16 +17,18 @@ use super::{
 
 /// The longest run of tests.
 const TEST_TIME_MAX: Duration = Duration::from_secs(5 * 60);
-/// The longest that worlds are played.
-const PLAY_TIME_MAX: Duration = Duration::from_secs(15 * 60);
+/// The longest that worlds are played: many times what they take where nothing runs for ever.
+const PLAY_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 /// Most failed tests that are named.
 const NAMED_TESTS_MAX: usize = 2;
 
-/// How much is played against each bug; nothing: that ring is not asked.
-#[derive(Debug, Clone, Copy)]
+/// How much is played against each bug; nothing: neither that ring nor the scenarios are asked.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Depth {
     /// Small worlds.
     pub(super) worlds: u64,
+    /// Large worlds, if the small ones show nothing.
+    pub(super) large_worlds: u64,
     /// Seeds of the simulated network.
     pub(super) netsim: u64,
 }
@@ -35,8 +37,13 @@ impl Depth {
     /// The rings that are asked.
     pub(super) fn rings(self) -> impl Iterator<Item = Ring> {
         let played = [(Ring::Swarm, self.worlds), (Ring::Netsim, self.netsim)];
-        let played = played.into_iter().filter(|(_, much)| *much > 0);
-        [Ring::Tests].into_iter().chain(played.map(|(ring, _)| ring))
+        let played: Vec<Ring> = played
+            .into_iter()
+            .filter(|(_, much)| *much > 0)
+            .map(|(ring, _)| ring)
+            .collect();
+        let scenarios = (!played.is_empty()).then_some(Ring::Scenarios);
+        [Ring::Tests].into_iter().chain(played).chain(scenarios)
     }
 }
 
@@ -54,8 +61,11 @@ impl<'a> Judge<'a> {
 
     /// Requires that every ring sees nothing in the product as it is.
     pub(super) async fn is_green(&self, bugs: &[&Bug]) -> anyhow::Result<()> {
-        let tests: BTreeSet<&Tests> = bugs.iter().map(|bug| &bug.tests).collect();
-        for tests in tests {
+        let mut all: BTreeSet<Tests> = bugs.iter().map(|bug| bug.tests.clone()).collect();
+        if self.depth.rings().any(|ring| ring == Ring::Scenarios) {
+            all.extend(bugs.iter().filter_map(|bug| bug.scenarios()));
+        }
+        for tests in &all {
             let program = self.built.tests.get(&tests.program()).context("it was built")?;
             let selection = Selection {
                 filter: &tests.filter,
@@ -68,7 +78,11 @@ impl<'a> Judge<'a> {
             let sight = self.tests(tests, UNCHANGED).await?;
             ensure!(!sight.is_seen(), "{tests:?}: {}", sight.words());
         }
-        for ring in self.depth.rings().filter(|ring| *ring != Ring::Tests) {
+        for ring in self
+            .depth
+            .rings()
+            .filter(|ring| matches!(ring, Ring::Swarm | Ring::Netsim))
+        {
             let sight = self.play(ring, UNCHANGED).await?;
             ensure!(!sight.is_seen(), "{}: {}", ring.name(), sight.words());
         }
@@ -79,9 +93,11 @@ impl<'a> Judge<'a> {
     pub(super) async fn show(&self, bug: &Bug, number: Number) -> anyhow::Result<Sights> {
         let mut sights = Sights::new();
         for ring in self.depth.rings() {
-            let sight = match ring {
-                Ring::Tests => self.tests(&bug.tests, number).await?,
-                Ring::Swarm | Ring::Netsim => self.play(ring, number).await?,
+            let sight = match (ring, bug.scenarios()) {
+                (Ring::Tests, _) => self.tests(&bug.tests, number).await?,
+                (Ring::Swarm | Ring::Netsim, _) => self.play(ring, number).await?,
+                (Ring::Scenarios, Some(scenarios)) => self.tests(&scenarios, number).await?,
+                (Ring::Scenarios, None) => continue,
             };
             sights.insert(ring, sight);
         }
@@ -103,23 +119,37 @@ impl<'a> Judge<'a> {
     }
 
     async fn play(&self, ring: Ring, number: Number) -> anyhow::Result<Sight> {
-        let (program, command, count) = match ring {
-            Ring::Netsim => ("netsim", None, self.depth.netsim),
-            _ => ("sim", Some("swarm"), self.depth.worlds),
+        let (program, sizes): (_, &[(&[&str], u64)]) = match ring {
+            Ring::Netsim => ("netsim", &[(&[], self.depth.netsim)]),
+            _ => (
+                "sim",
+                &[
+                    (&["swarm", "--size", "small"], self.depth.worlds),
+                    (&["swarm", "--size", "large"], self.depth.large_worlds),
+                ],
+            ),
         };
         let path = self.built.simulations.get(program).context("it was built")?;
-        let count = count.to_string();
-        let mut arguments: Vec<&str> = command.into_iter().collect();
-        arguments.extend(["--seed", "1", "--count", &count]);
-        match output(path, number, &arguments, PLAY_TIME_MAX).await? {
-            None => Ok(Sight::Seen(format!(
-                "did not end within {} s",
-                PLAY_TIME_MAX.as_secs()
-            ))),
-            Some(played) if played.status.success() => Ok(Sight::Nothing(format!("{count} seeds"))),
-            Some(played) => broken(ring, &played),
+        let mut played = Vec::new();
+        for (command, count) in sizes.iter().filter(|(_, count)| *count > 0) {
+            let number_of_seeds = count.to_string();
+            let arguments = [*command, &["--seed", "1", "--count", &number_of_seeds]].concat();
+            match output(path, number, &arguments, PLAY_TIME_MAX).await? {
+                None => {
+                    let longest = PLAY_TIME_MAX.as_secs();
+                    return Ok(Sight::Seen(format!("did not end within {longest} s")));
+                }
+                Some(ended) if !ended.status.success() => return broken(ring, &ended),
+                Some(_) => played.push(format!("{count} {}seeds", size_of(command))),
+            }
         }
+        Ok(Sight::Nothing(played.join(" and ")))
     }
+}
+
+/// The size of worlds that a command plays, as a word before a noun.
+fn size_of(command: &[&str]) -> String {
+    command.last().map_or_else(String::new, |size| format!("{size} "))
 }
 
 fn few(failed: &[String]) -> String {
@@ -185,8 +215,16 @@ mod tests {
 
     #[test]
     fn what_is_not_played_is_not_asked() {
-        let rings = |worlds, netsim| Depth { worlds, netsim }.rings().collect::<Vec<_>>();
-        assert_eq!(rings(1, 1), [Ring::Tests, Ring::Swarm, Ring::Netsim]);
+        let rings = |worlds, netsim| {
+            Depth {
+                worlds,
+                netsim,
+                large_worlds: 0,
+            }
+            .rings()
+            .collect::<Vec<_>>()
+        };
+        assert_eq!(rings(1, 1), Ring::ALL);
         assert_eq!(rings(0, 0), [Ring::Tests]);
     }
 }

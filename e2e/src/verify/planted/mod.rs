@@ -74,9 +74,10 @@ fn chosen<'a>(bugs: &'a [Bug], names: &[String]) -> anyhow::Result<Vec<&'a Bug>>
 async fn plant(bugs: &[Bug], chosen: &[&Bug], arguments: &Arguments) -> anyhow::Result<bool> {
     let began = Instant::now();
     let depth = match arguments.tests_only {
-        true => Depth { worlds: 0, netsim: 0 },
+        true => Depth::default(),
         false => Depth {
             worlds: arguments.worlds,
+            large_worlds: arguments.large_worlds,
             netsim: arguments.netsim,
         },
     };
@@ -118,9 +119,13 @@ async fn plant(bugs: &[Bug], chosen: &[&Bug], arguments: &Arguments) -> anyhow::
 }
 
 fn wanted(bugs: &[Bug], depth: Depth) -> Wanted {
-    let tests: BTreeSet<_> = bugs.iter().map(|bug| bug.tests.program()).collect();
+    let mut tests: BTreeSet<_> = bugs.iter().map(|bug| bug.tests.program()).collect();
+    if depth.rings().any(|ring| ring == Ring::Scenarios) {
+        let scenarios = bugs.iter().filter_map(Bug::scenarios);
+        tests.extend(scenarios.map(|scenarios| scenarios.program()));
+    }
     let simulations = depth.rings().filter_map(|ring| match ring {
-        Ring::Tests => None,
+        Ring::Tests | Ring::Scenarios => None,
         Ring::Swarm => Some("sim"),
         Ring::Netsim => Some("netsim"),
     });

@@ -67,8 +67,12 @@ impl Outcome {
                 .map_or("not asked".to_owned(), super::ring::Sight::words),
             Err(_) => "not shown".to_owned(),
         };
-        let [tests, swarm, netsim] = [Ring::Tests, Ring::Swarm, Ring::Netsim].map(words);
-        format!("| `{}`: {} | {tests} | {swarm} | {netsim} |", self.bug, bug.what)
+        format!(
+            "| `{}`: {} | {} |",
+            self.bug,
+            bug.what,
+            Ring::ALL.map(words).join(" | ")
+        )
     }
 }
 
@@ -84,8 +88,8 @@ pub(super) fn list(bugs: &[Bug]) -> String {
 /// The table in Markdown, what to change, and the verdict in the last line.
 pub(super) fn text(outcomes: &[(&Bug, Outcome)], took: Duration) -> String {
     let mut lines = vec![
-        "| bug | tests | swarm | netsim |".to_owned(),
-        "|---|---|---|---|".to_owned(),
+        "| bug | tests | swarm | netsim | scenarios |".to_owned(),
+        "|---|---|---|---|---|".to_owned(),
     ];
     lines.extend(outcomes.iter().map(|(bug, outcome)| outcome.row(bug)));
     lines.push(String::new());

@@ -15,15 +15,21 @@ pub(super) enum Ring {
     Swarm,
     /// The programs under a simulated network.
     Netsim,
+    /// Scenarios with the programs as processes, those that the bug's file names.
+    Scenarios,
 }
 
 impl Ring {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::Tests, Self::Swarm, Self::Netsim, Self::Scenarios];
+
     /// As it is called in the file of a bug.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Tests => "tests",
             Self::Swarm => "swarm",
             Self::Netsim => "netsim",
+            Self::Scenarios => "scenarios",
         }
     }
 }

@@ -59,12 +59,14 @@ const RARE: [&str; 2] = ["torn batch", "torn batch noticed"];
 pub const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 8] = [
+const LAWS: [Law; 10] = [
     Law::Holds,
     Law::Stood,
     Law::Deletion,
     Law::NoWrite,
     Law::Durable,
+    Law::Positions,
+    Law::Rewinds,
     Law::Epochs,
     Law::Bounds,
     Law::Alive,

@@ -25,8 +25,6 @@ const BUILD_TIME_MAX: Duration = Duration::from_secs(45 * 60);
 const ROUNDS_MAX: usize = 20;
 /// What cargo is told first: the flags of `cargo sim`.
 const FLAGS: [&str; 2] = ["--config", "build.rustflags=['--cfg', 'tokio_unstable']"];
-/// How the package of simulations is named.
-const SIMULATIONS: &str = "tributary-e2e";
 
 /// Unit tests of a package, or one of its integration tests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -119,39 +117,8 @@ fn blamed(plan: &Plan, errors: &Errors) -> BTreeMap<Number, String> {
 
 /// Where everything wanted was built; else what the compiler says.
 async fn programs(copy: &Copy, wanted: &Wanted, built: &mut Built) -> anyhow::Result<Option<Errors>> {
-    let libraries = wanted.tests.iter().filter(|test| test.target.is_none());
-    let libraries: Vec<&str> = libraries.map(|test| &*test.package).collect();
-    let mut commands = Vec::new();
-    if !libraries.is_empty() {
-        let mut arguments = vec!["test", "--no-run", "--no-fail-fast", "--lib"];
-        arguments.extend(libraries.iter().flat_map(|package| ["--package", package]));
-        commands.push(arguments);
-    }
-    for test in &wanted.tests {
-        if let Some(target) = &test.target {
-            commands.push(vec![
-                "test",
-                "--no-run",
-                "--package",
-                &test.package,
-                "--test",
-                target,
-            ]);
-        }
-    }
-    if !wanted.simulations.is_empty() {
-        let mut arguments = vec!["build", "--package", SIMULATIONS];
-        arguments.extend(wanted.simulations.iter().flat_map(|name| ["--bin", name]));
-        commands.push(arguments);
-    }
-    for arguments in commands {
-        let (artifacts, errors) = cargo(copy, &arguments).await?;
-        if errors.is_some() {
-            return Ok(errors);
-        }
-        artifacts
-            .into_iter()
-            .for_each(|artifact| artifact.note(wanted, built));
+    if let Some(errors) = note_all(copy, &tests(wanted), wanted, built).await? {
+        return Ok(Some(errors));
     }
     for test in &wanted.tests {
         ensure!(
@@ -159,12 +126,45 @@ async fn programs(copy: &Copy, wanted: &Wanted, built: &mut Built) -> anyhow::Re
             "cargo names no program of {test:?}"
         );
     }
+    // Beside integration tests of their package they are built already.
+    if built.simulations.len() < wanted.simulations.len() {
+        let mut arguments = vec!["build", "--workspace"];
+        arguments.extend(wanted.simulations.iter().flat_map(|name| ["--bin", name]));
+        if let Some(errors) = note_all(copy, &arguments, wanted, built).await? {
+            return Ok(Some(errors));
+        }
+    }
     ensure!(
         built.simulations.len() == wanted.simulations.len(),
         "cargo does not name all of {:?}",
         wanted.simulations
     );
     Ok(None)
+}
+
+/// What builds all tests that are wanted. The whole workspace is named, so that dependencies are built once: for
+/// fewer packages they would have other features.
+fn tests(wanted: &Wanted) -> Vec<&str> {
+    let mut arguments = vec!["test", "--no-run", "--no-fail-fast", "--workspace"];
+    if wanted.tests.iter().any(|test| test.target.is_none()) {
+        arguments.push("--lib");
+    }
+    let targets = wanted.tests.iter().filter_map(|test| test.target.as_deref());
+    arguments.extend(targets.flat_map(|target| ["--test", target]));
+    arguments
+}
+
+async fn note_all(
+    copy: &Copy,
+    arguments: &[&str],
+    wanted: &Wanted,
+    built: &mut Built,
+) -> anyhow::Result<Option<Errors>> {
+    let (artifacts, errors) = cargo(copy, arguments).await?;
+    artifacts
+        .into_iter()
+        .for_each(|artifact| artifact.note(wanted, built));
+    Ok(errors)
 }
 
 async fn cargo(copy: &Copy, arguments: &[&str]) -> anyhow::Result<(Vec<Artifact>, Option<Errors>)> {

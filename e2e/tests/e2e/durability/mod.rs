@@ -1,8 +1,10 @@
 //! Owns: durable before ack, tried from outside on a hub that is a process of its own: it is killed under load,
-//! and its system calls are counted.
+//! its system calls are counted, and it starts over logs of earlier versions.
 //! Never: looks into the hub.
 
+mod account;
 mod kills;
+mod old_logs;
 mod syncs;
 
 use libtest_mimic::Trial;
@@ -18,6 +20,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "sim::durability_every_acknowledgement_waits_for_a_sync",
             syncs::every_acknowledgement_waits_for_a_sync,
+        ),
+        sim_test(
+            "sim::durability_a_log_of_an_earlier_version_goes_on",
+            old_logs::a_log_of_an_earlier_version_goes_on,
         ),
     ]
 }

@@ -1,6 +1,7 @@
 //! A hub of a world: the product's writer and sessions over a log in memory, stepped turn by turn. What the writer's
 //! thread and the sessions' tasks wait for, the world's draw brings about; what is done then is the product's.
 
+mod promises;
 mod session;
 mod turns;
 
@@ -18,7 +19,7 @@ use hub::{
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use self::session::HubSession;
+use self::{promises::Promises, session::HubSession};
 use super::{histogram::Histogram, network::StreamId, script::Draw};
 
 /// Small worlds are to meet the bounds: batches that are full, snapshots that take several messages, and more
@@ -30,7 +31,7 @@ const BOUNDS: Bounds = Bounds {
     batches_in_flight: 2,
     snapshot_events: 40,
     snapshot_events_per_fact: 2,
-    tombstones: 6,
+    tombstones: 3,
     effects: 3,
     chunk_bytes: 300,
 };
@@ -50,6 +51,7 @@ pub(super) struct Hub {
     farewells: VecDeque<Request>,
     ticked_at: u64,
     draw: Draw,
+    promises: Promises,
     /// The process ended by itself: its log failed.
     pub(super) failed: Option<String>,
 }
@@ -92,6 +94,7 @@ impl Hub {
             farewells: VecDeque::new(),
             ticked_at: at.now(),
             draw: Draw::new(random),
+            promises: Promises::default(),
             failed: None,
         })
     }
@@ -113,8 +116,12 @@ impl Hub {
 
     /// Whether `cursor` is on this log's history.
     pub(super) fn holds(&self, cursor: Cursor) -> bool {
-        let question = move |history: &dyn hub::log::History| history.hash_at(cursor.epoch, cursor.revision);
-        self.log.reader().wait(question).unwrap_or_default() == Some(cursor.hash)
+        promises::is_on_history(&self.log, cursor)
+    }
+
+    /// The first law that it broke by what it said.
+    pub(super) fn broken(&self) -> Option<&String> {
+        self.promises.broken()
     }
 
     /// The clusters that have listed.
@@ -150,18 +157,21 @@ impl Hub {
 
     /// The writer does one thing that is due: appends, begins an epoch, shows it, writes a snapshot.
     fn step(&mut self, at: Moment, seen: &mut Histogram) -> bool {
-        let before = self.log.head().epoch;
+        let before = self.log.head();
         let draw = &mut self.draw;
         let stepped = self.writer.step(at, || draw.number());
-        if self.log.head().epoch != before {
+        if self.log.head().epoch != before.epoch {
             seen.count("epoch begun");
+            self.promises.begun(&self.log, before, &mut seen.guarded);
         }
         self.unless_failed(stepped)
     }
 
     /// The disk makes durable what was appended.
     fn sync(&mut self) {
+        let before = self.log.head();
         self.log.sync();
+        self.promises.synced(&self.log, before);
     }
 
     /// The writer hears of one batch that is durable: it publishes and answers.

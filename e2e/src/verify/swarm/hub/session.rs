@@ -113,6 +113,9 @@ impl Hub {
         if matches!(message, Ok(AgentMessage::InterestChanged { .. })) {
             seen.count("interest changed");
         }
+        if let Ok(message) = &message {
+            self.promises.heard(id, message);
+        }
         let taken = message.and_then(|message| session.actor.on_message(message, at.now()));
         if let Err(end) = taken {
             self.close(id, network, seen, &end);
@@ -187,7 +190,7 @@ impl Hub {
         id: StreamId,
         network: &mut Network,
         now: u64,
-        trace: &mut blake3::Hasher,
+        (seen, trace): (&mut Histogram, &mut blake3::Hasher),
     ) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
@@ -202,6 +205,7 @@ impl Hub {
         let Some(message) = session.actor.poll(&self.view.read(), now) else {
             return false;
         };
+        self.promises.said(id, &message, &self.log, &mut seen.guarded);
         let idle = matches!(message, HubMessage::Heartbeat(_));
         let message = wire::hub_message_to_proto(message);
         if !idle {

@@ -24,7 +24,7 @@ impl Hub {
             (3, Some(id)) => drop(self.judge(id)),
             (4 | 5, Some(id)) => drop(self.hand_over(id, at)),
             (6, Some(id)) => drop(self.hear(id, network, at, seen)),
-            (7..=9, Some(id)) => drop(self.speak(id, network, at.now(), trace)),
+            (7..=9, Some(id)) => drop(self.speak(id, network, at.now(), (seen, trace))),
             (10, Some(id)) => drop(self.check_silence(id, network, at.now(), seen)),
             (11, _) => self.tick(at),
             (12, _) => drop(self.take(at) | self.farewell(at)),
@@ -66,7 +66,7 @@ impl Hub {
             while self.hear(id, network, at, seen) {
                 something = true;
             }
-            while self.speak(id, network, at.now(), trace) {
+            while self.speak(id, network, at.now(), (&mut *seen, &mut *trace)) {
                 something = true;
             }
         }

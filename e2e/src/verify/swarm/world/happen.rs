@@ -180,6 +180,7 @@ impl World {
     pub(super) fn kill_hub(&mut self, lose: bool) {
         if let Some(hub) = self.hub.take() {
             self.promised = Some(hub.promised());
+            self.broken = self.broken.take().or_else(|| hub.broken().cloned());
         }
         self.network.hub_crashes(lose);
     }
@@ -249,6 +250,7 @@ impl World {
     fn stop_hub(&mut self) -> Result<(), String> {
         let at = self.moment();
         if let Some(hub) = self.hub.take() {
+            self.broken = self.broken.take().or_else(|| hub.broken().cloned());
             let stopped = hub.stop(&mut self.network, at, &mut self.seen);
             if let Err(error) = stopped
                 && !self.sync_fails

@@ -96,6 +96,8 @@ pub(super) struct World {
     /// The last position that was promised by the hub over the present disk.
     pub(super) promised: Option<Cursor>,
     pub(super) sync_fails: bool,
+    /// The law that a hub broke which is gone.
+    pub(super) broken: Option<String>,
     /// By how much the hub's clock is wrong, in milliseconds.
     pub(super) hub_skew: i64,
 }
@@ -126,6 +128,7 @@ impl World {
             trace: blake3::Hasher::new(),
             promised: None,
             sync_fails: false,
+            broken: None,
             hub_skew: 0,
         })
     }
@@ -155,6 +158,10 @@ impl World {
 
     /// The laws that hold at every moment.
     pub(super) fn look(&mut self) -> Result<(), String> {
+        let now = self.hub.as_ref().and_then(Hub::broken);
+        if let Some(broken) = self.broken.as_ref().or(now) {
+            return Err(broken.clone());
+        }
         laws::bounds(&self.sites, self.hub.as_ref(), &mut self.seen.guarded)?;
         let sites = &self.sites;
         let touched = |service: &_| sites.iter().any(|site| site.touched.contains(service));
