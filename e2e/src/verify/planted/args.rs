@@ -34,7 +34,7 @@ pub struct Arguments {
     pub large_worlds: u64,
 
     /// How many seeds of the simulated network are played against each bug; 0: none
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 16)]
     pub netsim: u64,
 
     /// Goes on where a run of the same sources and the same question was interrupted

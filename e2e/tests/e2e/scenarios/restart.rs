@@ -65,7 +65,9 @@ async fn all_is_there(story: &Story) -> anyhow::Result<()> {
             exported(seen, "db", "")?;
             refused(seen, "missing", "NoService")
         })
-        .await
+        .await?;
+    // Ports and clusters of an import may arrive after all else that was looked at.
+    story.all_is_right().await
 }
 
 /// Killed or stopped, one after the other or the hub between them: nothing is written by a restart.

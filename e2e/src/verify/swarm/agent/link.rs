@@ -112,7 +112,8 @@ impl Agent {
         !idle
     }
 
-    /// Reads one message, or learns that the stream is gone, or gives it up.
+    /// Reads what is there up to the first message that is more than a heartbeat, or learns that the stream is gone,
+    /// or gives it up. False: there was none, and nothing is left to read.
     pub(in crate::verify::swarm) fn listen(
         &mut self,
         runtime: &Runtime,
@@ -120,36 +121,39 @@ impl Agent {
         now: u64,
         seen: &mut Histogram,
     ) -> Result<bool, String> {
-        let Some(open) = &mut self.session else {
-            return Ok(false);
-        };
-        let at = now - open.began_at;
-        let Some(bytes) = network.take_for_agent(open.stream) else {
-            if network.hub_is_gone(open.stream).is_some() {
-                self.disconnect(network);
+        while let Some(open) = &mut self.session {
+            let at = now - open.began_at;
+            let Some(bytes) = network.take_for_agent(open.stream) else {
+                if network.hub_is_gone(open.stream).is_some() {
+                    self.disconnect(network);
+                    return Ok(true);
+                }
+                if open.machine.check_silence(at).is_err() {
+                    seen.count("silence ended a session");
+                    self.disconnect(network);
+                    return Ok(true);
+                }
+                return Ok(false);
+            };
+            let message = v1::HubMessage::decode(&*bytes).map_err(|error| error.to_string())?;
+            let message: HubMessage =
+                wire::hub_message_from_proto(message).map_err(|error| error.to_string())?;
+            let news = !matches!(message, HubMessage::Heartbeat(_));
+            let reaction = self.handle.feed(|desired| {
+                let reaction = open
+                    .machine
+                    .on_message(message, &mut self.outbox, desired, decode, at);
+                touched_by(reaction)
+            });
+            match reaction {
+                Ok(reaction) => self.react(runtime, reaction, network, seen)?,
+                Err(_) => self.disconnect(network),
+            }
+            if news {
                 return Ok(true);
             }
-            if open.machine.check_silence(at).is_err() {
-                seen.count("silence ended a session");
-                self.disconnect(network);
-                return Ok(true);
-            }
-            return Ok(false);
-        };
-        let message = v1::HubMessage::decode(&*bytes).map_err(|error| error.to_string())?;
-        let message: HubMessage = wire::hub_message_from_proto(message).map_err(|error| error.to_string())?;
-        let news = !matches!(message, HubMessage::Heartbeat(_));
-        let reaction = self.handle.feed(|desired| {
-            let reaction = open
-                .machine
-                .on_message(message, &mut self.outbox, desired, decode, at);
-            touched_by(reaction)
-        });
-        match reaction {
-            Ok(reaction) => self.react(runtime, reaction, network, seen)?,
-            Err(_) => self.disconnect(network),
         }
-        Ok(news)
+        Ok(false)
     }
 
     fn react(

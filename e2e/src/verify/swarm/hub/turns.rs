@@ -61,7 +61,24 @@ impl Hub {
             something = true;
             self.make_room(at);
         }
+        // What is not synced yet is nobody's business, and sessions speak all the same.
+        while self.failed.is_none() && self.step(at, seen) {
+            something = true;
+        }
+        something |= self.talk(network, at, (&mut *seen, &mut *trace));
         something |= self.write(at, seen);
+        something |= self.talk(network, at, (seen, trace));
+        something
+    }
+
+    /// Sessions hear all that they are told, and say all that they have to.
+    fn talk(
+        &mut self,
+        network: &mut Network,
+        at: Moment,
+        (seen, trace): (&mut Histogram, &mut blake3::Hasher),
+    ) -> bool {
+        let mut something = false;
         for id in self.streams() {
             while self.hear(id, network, at, seen) {
                 something = true;
