@@ -25,7 +25,7 @@ pub enum Law {
     Epochs,
     /// Bounded memory: queues that were looked at while they held something.
     Bounds,
-    /// Bounded requests: kinds and minutes in which an agent asked for something.
+    /// Bounded requests: kinds listed or watched and objects written, by the minute.
     Requests,
     /// Nobody who lives is suspect: members of worlds at rest.
     Alive,
@@ -75,7 +75,7 @@ impl Law {
             Self::Rewinds => "epochs",
             Self::Epochs => "welcomes",
             Self::Bounds => "queues",
-            Self::Requests => "kinds and minutes",
+            Self::Requests => "kinds, objects and minutes",
             Self::Alive => "members",
         }
     }

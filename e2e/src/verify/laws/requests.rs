@@ -15,8 +15,8 @@ pub const LISTS_MAX: u64 = 40;
 pub const WATCHES_MAX: u64 = 40;
 
 /// Most writes of one object, or of its status, in a minute by one agent, refused ones included. One that the API
-/// server does not take is tried again after waits that double from half a second; each change of what is wanted is
-/// a write at once.
+/// server does not take is tried again after waits that double from a twentieth of a second to half a minute, ten times
+/// in the first minute; each change of what is wanted is a write at once.
 pub const WRITES_MAX: u64 = 60;
 
 /// Requests of one agent process: verb, resource, namespace and name of what is written, and minute of the cluster's

@@ -31,10 +31,10 @@ fn member(member: &v1::MemberState) -> String {
 
 fn export(recorded: &v1::RecordedExport) -> String {
     let export = recorded.export.clone().unwrap_or_default();
-    let conflicts: Vec<&str> = recorded
-        .conflicts
-        .iter()
-        .map(|conflict| &*conflict.message)
+    // By their reasons: the words for people may change.
+    let conflicts = recorded.conflicts.iter();
+    let conflicts: Vec<String> = conflicts
+        .map(|conflict| format!("{:?}", conflict.reason()))
         .collect();
     format!(
         "export {} {} recorded at {} {:?} {} {} slices {} endpoints {} {} {}",

@@ -147,7 +147,10 @@ impl Agent {
             });
             match reaction {
                 Ok(reaction) => self.react(runtime, reaction, network, seen)?,
-                Err(_) => self.disconnect(network),
+                Err(_) => {
+                    self.disconnect(network);
+                    return Ok(true);
+                }
             }
             if news {
                 return Ok(true);

@@ -67,15 +67,19 @@ impl Promises {
         let epoch = match message {
             HubMessage::Welcome(welcome) => {
                 said.session = Some((welcome.session, welcome.epoch));
-                let cursor = said.cursor.filter(|_| welcome.resume);
+                let cursor = said.cursor;
                 let right = |cursor: Cursor| cursor.epoch == welcome.epoch && is_on_history(log, cursor);
                 guarded.count(Law::Positions, 1);
-                self.require(Law::Positions, cursor.is_none_or(right), || {
-                    format!(
-                        "{cursor:?} is resumed in {:?} and is not on its history",
-                        welcome.epoch
-                    )
-                });
+                self.require(
+                    Law::Positions,
+                    !welcome.resume || cursor.is_some_and(right),
+                    || {
+                        format!(
+                            "{cursor:?} is resumed in {:?} and is not on its history",
+                            welcome.epoch
+                        )
+                    },
+                );
                 return;
             }
             HubMessage::Acknowledged(sequence) => {
@@ -109,12 +113,15 @@ impl Promises {
         let events = log
             .reader()
             .wait(read)
-            .map(|page| page.events)
-            .unwrap_or_default();
+            .expect("what was synced can be read")
+            .events;
+        assert_eq!(
+            events.last().map(|last| last.revision),
+            Some(head.revision),
+            "a batch fits into a page"
+        );
         for stored in events {
-            let Ok(event) = wire::decode_event(stored.revision, stored.payload.into()) else {
-                continue;
-            };
+            let event = wire::decode_event(stored.revision, stored.payload.into()).expect("the hub wrote it");
             let told = self.acknowledged.get(&event.session).copied().unwrap_or_default();
             self.require(
                 Law::Durable,
@@ -133,6 +140,8 @@ impl Promises {
     /// known a later epoch.
     pub(super) fn begun(&mut self, log: &MemoryLog, before: Cursor, guarded: &mut Guarded) {
         guarded.count(Law::Rewinds, 1);
+        // Sessions are numbered within an epoch.
+        self.acknowledged.clear();
         let justified = self.claims.iter().any(|(highest, cursor)| {
             let rewound = |cursor: &Cursor| cursor.epoch == before.epoch && !is_on_history(log, *cursor);
             highest.is_some_and(|highest| highest > before.epoch) || cursor.as_ref().is_some_and(rewound)
@@ -150,4 +159,167 @@ impl Promises {
 pub(super) fn is_on_history(log: &MemoryLog, cursor: Cursor) -> bool {
     let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
     log.reader().wait(question).unwrap_or_default() == Some(cursor.hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use hub::log::{Batch, MemoryDisk};
+    use shared::model::{
+        ChainHash, Clusterset, Event, Fact, Revision, UnixMillis,
+        sync::{Interest, Namespaces, PROTOCOL_VERSION, UpTo, Welcome},
+    };
+
+    use super::*;
+
+    const STREAM: StreamId = 1;
+    const SESSION: SessionId = SessionId(7);
+
+    fn epoch(millis: u64) -> Epoch {
+        Epoch::default().next(UnixMillis(millis), 1)
+    }
+
+    /// A log whose first event, the third fact of the session, is written and not synced.
+    fn log() -> MemoryLog {
+        let set = Clusterset::new("swarm.example", "default").expect("valid");
+        let mut log = MemoryLog::open(&MemoryDisk::default(), &set, epoch(1)).expect("an empty disk");
+        log.hold_syncs(true);
+        let event = Event {
+            revision: Revision(1),
+            recorded_at: UnixMillis(1),
+            cluster: None,
+            incarnation: Revision(0),
+            session: SESSION,
+            member_sequence: 3,
+            fact: wire::encode_fact(&Fact::MemberLost),
+        };
+        let batch = Batch::new(log.head(), vec![wire::encode_event(&event)]).expect("small");
+        log.append(batch, Box::new(|_| {}));
+        log
+    }
+
+    fn hello(highest_epoch: Option<Epoch>, cursor: Option<Cursor>) -> AgentMessage {
+        let interest = Interest {
+            generation: 1,
+            namespaces: Namespaces::All,
+        };
+        AgentMessage::Hello(Box::new(shared::model::sync::Hello {
+            protocol_version: PROTOCOL_VERSION,
+            features: 0,
+            agent_version: "test".into(),
+            highest_epoch,
+            cluster_fingerprint: "uid".into(),
+            instance: "one".into(),
+            lease_transitions: 1,
+            cursor,
+            exports_digest: None,
+            properties_digest: None,
+            sources_held: Default::default(),
+            interest,
+        }))
+    }
+
+    fn welcome(epoch: Epoch, resume: bool) -> HubMessage {
+        HubMessage::Welcome(Box::new(Welcome {
+            protocol_version: PROTOCOL_VERSION,
+            features: 0,
+            hub_version: "test".into(),
+            hub: "hub".into(),
+            epoch,
+            resume,
+            list_exports: false,
+            list_properties: false,
+            session: SESSION,
+            incarnation: Revision(1),
+            heartbeat_interval_millis: 1,
+            silence_max_millis: 1,
+            unacknowledged_max: 1,
+        }))
+    }
+
+    /// A hub that heard this Hello and said this.
+    fn after(log: &MemoryLog, hello: AgentMessage, said: &[HubMessage]) -> Promises {
+        let (mut promises, mut guarded) = (Promises::default(), Guarded::default());
+        promises.heard(STREAM, &hello);
+        for message in said {
+            promises.said(STREAM, message, log, &mut guarded);
+        }
+        promises
+    }
+
+    #[test]
+    fn only_a_cursor_on_the_history_of_its_epoch_is_resumed() {
+        let log = log();
+        let foreign = Cursor {
+            hash: ChainHash([9; 16]),
+            ..log.head()
+        };
+        let broken = |cursor, resume| {
+            let promises = after(&log, hello(None, cursor), &[welcome(epoch(1), resume)]);
+            promises.broken().is_some()
+        };
+        assert!(!broken(Some(log.head()), true));
+        assert!(!broken(Some(foreign), false), "a snapshot answers it");
+        assert!(broken(Some(foreign), true));
+        assert!(broken(None, true), "there is nothing to go on from");
+        let elsewhere = after(&log, hello(None, Some(log.head())), &[welcome(epoch(2), true)]);
+        assert!(elsewhere.broken().is_some());
+    }
+
+    #[test]
+    fn a_session_is_told_positions_of_its_own_epoch() {
+        let log = log();
+        let broken = |of: Epoch| {
+            let cursor = Cursor {
+                epoch: of,
+                ..log.head()
+            };
+            let up_to = HubMessage::UpTo(UpTo {
+                interest_generation: 1,
+                cursor,
+            });
+            let promises = after(&log, hello(None, None), &[welcome(epoch(1), false), up_to]);
+            promises.broken().is_some()
+        };
+        assert!(!broken(epoch(1)));
+        assert!(broken(epoch(2)));
+    }
+
+    #[test]
+    fn what_was_acknowledged_was_durable() {
+        let broken = |acknowledged| {
+            let log = log();
+            let said = [welcome(epoch(1), false), HubMessage::Acknowledged(acknowledged)];
+            let mut promises = after(&log, hello(None, None), &said);
+            let before = log.head();
+            log.sync();
+            promises.synced(&log, before);
+            promises.broken().is_some()
+        };
+        assert!(!broken(2));
+        assert!(broken(3));
+    }
+
+    #[test]
+    fn an_epoch_begins_for_a_rewind_of_the_one_before_it_or_for_a_later_one() {
+        let log = log();
+        let foreign = |of: Epoch| Cursor {
+            epoch: of,
+            revision: Revision(5),
+            hash: ChainHash([9; 16]),
+        };
+        let broken = |highest, cursor| {
+            let mut promises = after(&log, hello(highest, cursor), &[]);
+            promises.begun(&log, log.head(), &mut Guarded::default());
+            promises.broken().is_some()
+        };
+        assert!(!broken(None, Some(foreign(epoch(1)))));
+        assert!(!broken(Some(epoch(2)), None));
+        assert!(broken(None, None));
+        assert!(broken(Some(epoch(1)), Some(log.head())), "it is where it was");
+        let before = Epoch::default();
+        assert!(
+            broken(Some(before), Some(foreign(before))),
+            "of an epoch that is over"
+        );
+    }
 }

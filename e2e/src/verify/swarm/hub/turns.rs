@@ -62,9 +62,7 @@ impl Hub {
             self.make_room(at);
         }
         // What is not synced yet is nobody's business, and sessions speak all the same.
-        while self.failed.is_none() && self.step(at, seen) {
-            something = true;
-        }
+        something |= self.append(at, seen);
         something |= self.talk(network, at, (&mut *seen, &mut *trace));
         something |= self.write(at, seen);
         something |= self.talk(network, at, (seen, trace));
@@ -103,7 +101,16 @@ impl Hub {
                 self.make_room(at);
             }
         }
-        while self.failed.is_none() && self.step(at, seen) {}
+        self.append(at, seen);
+    }
+
+    /// The writer does what it can before the disk has answered.
+    fn append(&mut self, at: Moment, seen: &mut Histogram) -> bool {
+        let mut something = false;
+        while self.failed.is_none() && self.step(at, seen) {
+            something = true;
+        }
+        something
     }
 
     /// The writer takes what it can, so that the next one finds room.
