@@ -68,6 +68,17 @@ impl Requests {
         entries.iter().filter(|entry| entry.is_write()).cloned().collect()
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// All but the first so many.
+    pub fn since(&self, first: usize) -> Vec<Entry> {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().skip(first).cloned().collect()
+    }
+
     /// Everything since then, which is forgotten.
     pub fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).into()

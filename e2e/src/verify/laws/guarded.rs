@@ -21,8 +21,16 @@ pub enum Law {
     Positions,
     /// A new epoch begins for a rewind, or for a later one that is known, and for each only once: epochs begun.
     Rewinds,
+    /// A source is told as listed only if it has listed since it joined: sources that hubs said are listed.
+    Sources,
+    /// An export keeps the age that was recorded first: exports recorded again.
+    Ages,
+    /// A key of a membership that ended stays outside: admissions of clusters that have such keys.
+    Keys,
     /// An agent follows no epoch below one it has known: welcomes of agents that knew one.
     Epochs,
+    /// Order of writes: imports that go with their slices, and Services that come before theirs.
+    Order,
     /// Bounded memory: queues that were looked at while they held something.
     Bounds,
     /// Bounded requests: kinds listed or watched and objects written, by the minute.
@@ -33,7 +41,7 @@ pub enum Law {
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -41,7 +49,11 @@ impl Law {
         Self::Durable,
         Self::Positions,
         Self::Rewinds,
+        Self::Sources,
+        Self::Ages,
+        Self::Keys,
         Self::Epochs,
+        Self::Order,
         Self::Bounds,
         Self::Requests,
         Self::Alive,
@@ -57,7 +69,11 @@ impl Law {
             Self::Durable => "durable before ack",
             Self::Positions => "positions are of one history",
             Self::Rewinds => "one rewind, one epoch",
+            Self::Sources => "listed is who has listed",
+            Self::Ages => "an export keeps its age",
+            Self::Keys => "who was evicted stays outside",
             Self::Epochs => "no epoch below a known one",
+            Self::Order => "order of writes",
             Self::Bounds => "bounded memory",
             Self::Requests => "bounded requests",
             Self::Alive => "who lives is not suspect",
@@ -73,7 +89,11 @@ impl Law {
             Self::Durable => "promises",
             Self::Positions => "positions",
             Self::Rewinds => "epochs",
+            Self::Sources => "sources",
+            Self::Ages => "exports",
+            Self::Keys => "admissions",
             Self::Epochs => "welcomes",
+            Self::Order => "pieces of work",
             Self::Bounds => "queues",
             Self::Requests => "kinds, objects and minutes",
             Self::Alive => "members",

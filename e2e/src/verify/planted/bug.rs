@@ -33,6 +33,9 @@ pub(super) struct Bug {
     /// The rings of tests that see it.
     #[serde(default)]
     pub(super) seen_by: BTreeSet<Ring>,
+    /// The other guard behind which it changes nothing that a cluster, a member or an operator could see; absent: there
+    /// is none.
+    pub(super) second_guard: Option<String>,
     /// The tests of its own room, which may see it.
     pub(super) tests: Tests,
     /// The scenarios that it is shown to: those whose path has this in it; absent: none.

@@ -85,8 +85,12 @@ pub(super) fn list(bugs: &[Bug]) -> String {
     bugs.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The table in Markdown, what to change, and the verdict in the last line.
-pub(super) fn text(outcomes: &[(&Bug, Outcome)], took: Duration) -> String {
+/// Of three bugs that change behaviour, so many must be seen by more than the tests of their own room.
+const BEYOND_OF_THREE: usize = 2;
+
+/// The table in Markdown, what to change, and the verdict in the last line, and whether it passed. Of a run of all bugs and rings (`whole`) it
+/// is asked how many are seen by more than their own tests.
+pub(super) fn text(outcomes: &[(&Bug, Outcome)], whole: bool, took: Duration) -> (String, bool) {
     let mut lines = vec![
         "| bug | tests | swarm | netsim | scenarios |".to_owned(),
         "|---|---|---|---|---|".to_owned(),
@@ -117,21 +121,31 @@ pub(super) fn text(outcomes: &[(&Bug, Outcome)], took: Duration) -> String {
         );
     }
     let seen = outcomes.iter().filter(|(_, outcome)| !outcome.seen().is_empty());
-    let beyond = outcomes
-        .iter()
+    let behaviour = outcomes.iter().filter(|(bug, _)| bug.second_guard.is_none());
+    let beyond = behaviour
+        .clone()
         .filter(|(_, outcome)| outcome.seen().iter().any(|ring| *ring > Ring::Tests));
+    let (behaviour, beyond) = (behaviour.count(), beyond.count());
+    if whole && beyond * 3 < behaviour * BEYOND_OF_THREE {
+        wrong += 1;
+        lines.push(format!(
+            "the rings: {BEYOND_OF_THREE} of 3 bugs should be seen by more than their own tests"
+        ));
+    }
     lines.push(format!(
-        "verdict: {}: {} of {} planted bugs were seen, {} of them by more than their own tests, in {} s",
+        "verdict: {}: {} of {} planted bugs were seen; {} of the {} that change behaviour by more than their own \
+         tests; in {} s",
         match wrong {
             0 => "PASSED".to_owned(),
-            wrong => format!("FAILED: {wrong} bugs are not seen as they should be"),
+            wrong => format!("FAILED: {wrong} are not seen as they should be"),
         },
         seen.count(),
         outcomes.len(),
-        beyond.count(),
+        beyond,
+        behaviour,
         took.as_secs()
     ));
-    lines.join("\n")
+    (lines.join("\n"), wrong == 0)
 }
 
 #[cfg(test)]
@@ -193,11 +207,30 @@ mod tests {
                 },
             ),
         ];
-        let text = text(&outcomes, Duration::from_secs(3));
-        let verdict = text.lines().last().unwrap();
+        let (said, passed) = text(&outcomes, false, Duration::from_secs(3));
+        let verdict = said.lines().last().unwrap();
         assert!(
-            verdict.contains("FAILED: 1 bug") && verdict.contains("2 of 3") && verdict.contains(" 1 of them")
+            verdict.contains("FAILED: 1 are")
+                && verdict.contains("2 of 3")
+                && verdict.contains(" 1 of the 3 ")
         );
-        assert!(text.contains("it does not apply"), "{text}");
+        assert!(!passed && said.contains("it does not apply"), "{said}");
+        let (whole, _) = text(&outcomes, true, Duration::from_secs(3));
+        assert!(
+            whole.lines().last().unwrap().contains("FAILED: 2 are"),
+            "one of three is too few"
+        );
+        let mut hidden = bug.clone();
+        hidden.second_guard = Some("another".to_owned());
+        let outcomes = [
+            outcomes[0].clone(),
+            (&hidden, outcome(&[(Ring::Tests, true), (Ring::Swarm, false)])),
+        ];
+        let (whole, passed) = text(&outcomes, true, Duration::from_secs(3));
+        let verdict = whole.lines().last().unwrap();
+        assert!(
+            passed && verdict.contains("PASSED") && verdict.contains("1 of the 1 "),
+            "{verdict}"
+        );
     }
 }

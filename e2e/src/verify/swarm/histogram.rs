@@ -8,6 +8,7 @@ use crate::verify::laws::{Guarded, Law};
 /// Everything that a swarm is expected to meet. A swarm of [`WHOLE_SWARM`] seeds in which one of these never
 /// happened has failed, for it proves less than it says.
 pub const EXPECTED: &[&str] = &[
+    "age of exports forged",
     "agent crashed",
     "agent doubled",
     "answer lost",
@@ -32,6 +33,8 @@ pub const EXPECTED: &[&str] = &[
     "interest changed",
     "item refused",
     "listing cut off",
+    "member certified anew",
+    "member evicted",
     "namespace came",
     "namespace went",
     "part stalled",
@@ -59,7 +62,7 @@ const RARE: [&str; 2] = ["torn batch", "torn batch noticed"];
 pub const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 10] = [
+const LAWS: [Law; 14] = [
     Law::Holds,
     Law::Stood,
     Law::Deletion,
@@ -67,7 +70,11 @@ const LAWS: [Law; 10] = [
     Law::Durable,
     Law::Positions,
     Law::Rewinds,
+    Law::Sources,
+    Law::Ages,
+    Law::Keys,
     Law::Epochs,
+    Law::Order,
     Law::Bounds,
     Law::Alive,
 ];

@@ -18,11 +18,13 @@ mod hub;
 mod judge;
 mod laws;
 mod network;
+mod order;
 mod rest;
 pub mod run;
 pub mod script;
 pub mod shrink;
 mod site;
+mod story;
 mod world;
 
 pub use world::{Failure, Outcome, play};

@@ -78,6 +78,11 @@ impl World {
             let site = &mut self.sites[index];
             site.cluster.faults().clear();
             (site.cuts, site.stalled) = (0, None);
+            if site.lies {
+                site.repent(&mut self.seen);
+                self.crash_agent(index);
+            }
+            let site = &mut self.sites[index];
             // Those that lost the Lease have ended by now.
             for mut agent in site
                 .agents
@@ -92,6 +97,7 @@ impl World {
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             self.pass(ROUND_MILLIS);
+            (0..self.sites.len()).for_each(|index| self.certify(index));
             let something = self.round(TURNS_OF_A_ROUND_MAX)?;
             quiet = if something { 0 } else { quiet + 1 };
             if quiet >= QUIET_ROUNDS && self.is_at_rest() {

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::story;
 use crate::sim::Seeded;
 
 /// Namespaces that come and go.
@@ -15,6 +16,8 @@ pub const SHAPES: u8 = 10;
 const TURNS_MAX: u64 = 24;
 /// Turns after each step that makes the world, before anything goes wrong.
 const FIRST_TURNS_MAX: u64 = 12;
+/// How often in a hundred steps a whole story is told; see `story`.
+const STORIES_PERCENT: u64 = 6;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 21;
 /// Rounds of everybody in one step, at most.
@@ -126,6 +129,12 @@ pub enum What {
     Stall(usize, Part),
     /// The agent states a fact that only the hub may decide.
     Forge(usize),
+    /// From now on the agent states that its exports are older than they are.
+    Lie(usize),
+    /// An operator ends the membership of the cluster.
+    Evict(usize),
+    /// The cluster gets a new certificate.
+    Certify(usize),
     /// The agent's process is killed and started.
     CrashAgent(usize),
     /// A second agent starts beside the first; it holds the Lease.
@@ -231,6 +240,12 @@ pub fn draw(seed: u64, size: Size) -> Script {
     for round in 1..=rounds {
         let edits = draw.percent(67);
         for _ in 0..size.steps(&mut draw) {
+            if draw.percent(STORIES_PERCENT) {
+                for what in story::story(&mut draw, clusters, &exported, edits) {
+                    push(&mut steps, &mut draw, what, turns);
+                }
+                continue;
+            }
             let what = match edits && draw.percent(60) {
                 true => edit(&mut draw, clusters, &exported),
                 false => fault(&mut draw, clusters, classes),
@@ -304,7 +319,7 @@ fn push(steps: &mut Vec<Step>, draw: &mut Draw, what: What, turns_max: u64) {
     });
 }
 
-fn named(draw: &mut Draw) -> Named {
+pub(super) fn named(draw: &mut Draw) -> Named {
     Named {
         namespace: draw.small(2),
         service: draw.small(2),

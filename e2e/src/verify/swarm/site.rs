@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use shared::model::{ClusterId, ServiceKey, derived_name::derived_service_name};
+use shared::model::{ClusterId, KeyFingerprint, ServiceKey, derived_name::derived_service_name};
 
 use super::{
     agent::{AGENT_NAMESPACE, Agent},
@@ -35,6 +35,10 @@ pub(super) struct Site {
     pub(super) cuts: u8,
     /// The part of its agents that makes no progress at present.
     pub(super) stalled: Option<Part>,
+    /// The number of its certificate; see `What::Certify`.
+    pub(super) certificate: u8,
+    /// Its agents say that its exports are older than they are.
+    pub(super) lies: bool,
     /// Services of which people changed something since the last rest.
     pub(super) touched: BTreeSet<ServiceKey>,
     /// Strangers' objects, as they were made.
@@ -86,6 +90,8 @@ impl Site {
             agents: Vec::new(),
             cuts: 0,
             stalled: None,
+            certificate: 0,
+            lies: false,
             touched: BTreeSet::new(),
             strangers: BTreeMap::new(),
         })
@@ -103,6 +109,11 @@ impl Site {
                 true
             }
         }
+    }
+
+    /// The key of its certificate.
+    pub(super) fn key(&self) -> KeyFingerprint {
+        KeyFingerprint([self.certificate; 32])
     }
 
     fn touch_namespace(&mut self, namespace: &str) {
@@ -178,6 +189,24 @@ impl Site {
         let service = key(named);
         if self.delete(&service, "ServiceExport", &service.name) {
             seen.count("export removed");
+        }
+    }
+
+    /// What it lied about is exported anew, for the hub keeps the first age of an export that it was told.
+    pub(super) fn repent(&mut self, seen: &mut Histogram) {
+        if std::mem::take(&mut self.lies) {
+            for (namespace, service) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                let named = Named { namespace, service };
+                let key = key(named);
+                if self
+                    .cluster
+                    .get("ServiceExport", &key.namespace, &key.name)
+                    .is_some()
+                {
+                    self.unexport(named, seen);
+                    self.export(named);
+                }
+            }
         }
     }
 

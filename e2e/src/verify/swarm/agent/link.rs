@@ -10,7 +10,10 @@ use agent::{
 use prost::Message;
 use proto::v1;
 use shared::{
-    model::sync::{AgentMessage, DesiredItem, HubMessage, Interest, Namespaces},
+    model::{
+        Export, Fact, UnixMillis,
+        sync::{AgentMessage, DesiredItem, HubMessage, Interest, Namespaces, ObservedItem},
+    },
     wire,
 };
 use tokio::runtime::Runtime;
@@ -23,6 +26,9 @@ use crate::verify::{
         network::{IN_FLIGHT_MAX, Stream},
     },
 };
+
+/// By how much a lie about an age is wrong, in milliseconds.
+const FORGED_MILLIS: u64 = 3_600_000;
 
 impl Agent {
     fn interest(&self, generation: u64) -> Interest {
@@ -87,7 +93,7 @@ impl Agent {
     pub(in crate::verify::swarm) fn speak(
         &mut self,
         network: &mut Network,
-        now: u64,
+        (now, lies): (u64, bool),
         trace: &mut blake3::Hasher,
     ) -> bool {
         self.follow_namespaces();
@@ -98,9 +104,12 @@ impl Agent {
         let Some(stream) = network.streams.get_mut(&open.stream).filter(room) else {
             return false;
         };
-        let Some(message) = open.machine.poll(&mut self.outbox, now - open.began_at) else {
+        let Some(mut message) = open.machine.poll(&mut self.outbox, now - open.began_at) else {
             return false;
         };
+        if lies {
+            forge_ages(&mut message);
+        }
         let idle = matches!(message, AgentMessage::Heartbeat);
         let message = wire::agent_message_to_proto(message);
         if !idle {
@@ -199,6 +208,22 @@ impl Agent {
         let (machine, generation) = (&mut open.machine, &mut self.generation);
         self.handle
             .note(|desired| machine.follow_namespaces(present, generation, desired));
+    }
+}
+
+/// What a member says of its exports, each an hour older than it is.
+fn forge_ages(message: &mut AgentMessage) {
+    let AgentMessage::Observations(observations) = message else {
+        return;
+    };
+    for observation in observations {
+        if let ObservedItem::Fact(fact) = &mut observation.item
+            && let Fact::ExportUpserted(export) = &fact.fact
+        {
+            let mut older = Export::clone(export);
+            older.created_at = UnixMillis(older.created_at.0.saturating_sub(FORGED_MILLIS));
+            *fact = wire::encode_fact(&Fact::ExportUpserted(older.into()));
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! A hub of a world: the product's writer and sessions over a log in memory, stepped turn by turn. What the writer's
 //! thread and the sessions' tasks wait for, the world's draw brings about; what is done then is the product's.
 
+mod operator;
 mod promises;
+mod recorded;
 mod session;
 mod turns;
 
@@ -19,6 +21,7 @@ use hub::{
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+pub(super) use self::recorded::Recorded;
 use self::{promises::Promises, session::HubSession};
 use super::{histogram::Histogram, network::StreamId, script::Draw};
 
@@ -57,12 +60,14 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// Starts over a disk: replays, and takes up the rules if others folded the log.
+    /// Starts over a disk: replays, and takes up the rules if others folded the log. `recorded`: what is known to be
+    /// durable there, if anything is.
     pub(super) fn start(
         disk: &MemoryDisk,
         set: &Clusterset,
         at: Moment,
         random: u64,
+        recorded: Option<Recorded>,
     ) -> Result<Self, String> {
         let epoch = Epoch {
             created_at: at.wall,
@@ -71,6 +76,7 @@ impl Hub {
         let log = MemoryLog::open(disk, set, epoch).map_err(|error| error.to_string())?;
         let (state, _) = replay::replay(&log.reader()).map_err(|error| error.to_string())?;
         log.hold_syncs(true);
+        let recorded = recorded.unwrap_or_else(|| Recorded::of(&state));
         let options = Options {
             hub: "hub".into(),
             hub_version: "swarm".into(),
@@ -94,7 +100,7 @@ impl Hub {
             farewells: VecDeque::new(),
             ticked_at: at.now(),
             draw: Draw::new(random),
-            promises: Promises::default(),
+            promises: Promises::new(recorded),
             failed: None,
         })
     }
@@ -117,6 +123,11 @@ impl Hub {
     /// Whether `cursor` is on this log's history.
     pub(super) fn holds(&self, cursor: Cursor) -> bool {
         promises::is_on_history(&self.log, cursor)
+    }
+
+    /// What is durable on its disk.
+    pub(super) fn recorded(&self) -> Recorded {
+        self.promises.recorded.clone()
     }
 
     /// The first law that it broke by what it said.
@@ -168,10 +179,10 @@ impl Hub {
     }
 
     /// The disk makes durable what was appended.
-    fn sync(&mut self) {
+    fn sync(&mut self, seen: &mut Histogram) {
         let before = self.log.head();
         self.log.sync();
-        self.promises.synced(&self.log, before);
+        self.promises.synced(&self.log, before, &mut seen.guarded);
     }
 
     /// The writer hears of one batch that is durable: it publishes and answers.

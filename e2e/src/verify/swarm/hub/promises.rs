@@ -1,17 +1,18 @@
 //! Owns: the laws on what a hub says, judged by what the disk has at that moment: acknowledgements, positions, epochs.
 //! Never: changes what is said; looks at what members make of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hub::log::{Budget, History, Log, MemoryLog};
 use shared::{
     model::{
-        Cursor, Epoch, SessionId,
-        sync::{AgentMessage, HubMessage},
+        ClusterId, Cursor, Epoch, Fact, ListingGroup, SessionId,
+        sync::{AgentMessage, HubMessage, ObservedItem, Source},
     },
     wire,
 };
 
+use super::Recorded;
 use crate::verify::{
     laws::{Guarded, Law},
     swarm::network::StreamId,
@@ -24,17 +25,39 @@ pub(super) struct Promises {
     acknowledged: BTreeMap<SessionId, u64>,
     /// The highest epoch and the cursor of every Hello.
     claims: Vec<(Option<Epoch>, Option<Cursor>)>,
+    /// Clusters whose present membership has listed its exports, or was told that it need not.
+    listed: BTreeSet<ClusterId>,
+    /// Clusters that were told as listed while they waited for their Welcome.
+    called_listed: BTreeSet<ClusterId>,
+    /// What is durable.
+    pub(super) recorded: Recorded,
     broken: Option<String>,
 }
 
 /// What was said on a stream.
 #[derive(Debug, Default)]
 struct Said {
+    cluster: Option<ClusterId>,
+    /// A Hello was heard, and no Welcome answers it yet.
+    waits: bool,
     cursor: Option<Cursor>,
     session: Option<(SessionId, Epoch)>,
 }
 
 impl Promises {
+    /// Nothing was said yet, and this is durable.
+    pub(super) fn new(recorded: Recorded) -> Self {
+        Self {
+            recorded,
+            ..Self::default()
+        }
+    }
+
+    /// A cluster opens a stream.
+    pub(super) fn opened(&mut self, stream: StreamId, cluster: &ClusterId) {
+        self.streams.entry(stream).or_default().cluster = Some(cluster.clone());
+    }
+
     /// The first law that was broken.
     pub(super) fn broken(&self) -> Option<&String> {
         self.broken.as_ref()
@@ -48,9 +71,49 @@ impl Promises {
 
     /// A member says something.
     pub(super) fn heard(&mut self, stream: StreamId, message: &AgentMessage) {
-        if let AgentMessage::Hello(hello) = message {
-            self.claims.push((hello.highest_epoch, hello.cursor));
-            self.streams.entry(stream).or_default().cursor = hello.cursor;
+        let said = self.streams.entry(stream).or_default();
+        match message {
+            AgentMessage::Hello(hello) => {
+                self.claims.push((hello.highest_epoch, hello.cursor));
+                (said.cursor, said.waits) = (hello.cursor, true);
+            }
+            AgentMessage::Observations(observations) => {
+                let end = ObservedItem::ListingCompleted(ListingGroup::Exports);
+                if observations.iter().any(|observation| observation.item == end) {
+                    self.listed.extend(said.cluster.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A source is told as listed: it must have listed since it joined. Of one that still waits for its Welcome this
+    /// is asked when that is said.
+    fn sources(&mut self, sources: &[Source], guarded: &mut Guarded) {
+        for source in sources.iter().filter(|source| source.listed) {
+            guarded.count(Law::Sources, 1);
+            let of = |said: &&Said| said.cluster.as_ref() == Some(&source.cluster);
+            match self.streams.values().filter(of).any(|said| said.waits) {
+                true => drop(self.called_listed.insert(source.cluster.clone())),
+                false => self.require_listed(&source.cluster),
+            }
+        }
+    }
+
+    fn require_listed(&mut self, cluster: &ClusterId) {
+        let listed = self.listed.contains(cluster);
+        self.require(Law::Sources, listed, || {
+            format!("{cluster} is told as listed, and has not listed since it joined")
+        });
+    }
+
+    /// A stream is over. One without its Welcome may have listed by its Hello.
+    pub(super) fn closed(&mut self, stream: StreamId) {
+        if let Some(Said {
+            cluster, waits: true, ..
+        }) = self.streams.remove(&stream)
+        {
+            self.listed.extend(cluster);
         }
     }
 
@@ -67,7 +130,16 @@ impl Promises {
         let epoch = match message {
             HubMessage::Welcome(welcome) => {
                 said.session = Some((welcome.session, welcome.epoch));
+                said.waits = false;
                 let cursor = said.cursor;
+                if let Some(cluster) = said.cluster.clone() {
+                    if !welcome.list_exports {
+                        self.listed.insert(cluster.clone());
+                    }
+                    if self.called_listed.remove(&cluster) {
+                        self.require_listed(&cluster);
+                    }
+                }
                 let right = |cursor: Cursor| cursor.epoch == welcome.epoch && is_on_history(log, cursor);
                 guarded.count(Law::Positions, 1);
                 self.require(
@@ -93,6 +165,7 @@ impl Promises {
             HubMessage::SnapshotComplete(up_to)
             | HubMessage::UpTo(up_to)
             | HubMessage::Heartbeat(Some(up_to)) => up_to.cursor.epoch,
+            HubMessage::SourcesChanged(sources) => return self.sources(sources, guarded),
             _ => return,
         };
         let opened = said.session.map(|(_, opened)| opened);
@@ -103,7 +176,7 @@ impl Promises {
     }
 
     /// The disk has made durable what follows `before`: nobody may have been told so already.
-    pub(super) fn synced(&mut self, log: &MemoryLog, before: Cursor) {
+    pub(super) fn synced(&mut self, log: &MemoryLog, before: Cursor, guarded: &mut Guarded) {
         let head = log.head();
         if head.epoch != before.epoch || head.revision == before.revision || self.broken.is_some() {
             return;
@@ -122,6 +195,13 @@ impl Promises {
         );
         for stored in events {
             let event = wire::decode_event(stored.revision, stored.payload.into()).expect("the hub wrote it");
+            if let Fact::MemberEvicted { .. } | Fact::MemberLeft = event.fact.fact {
+                self.listed
+                    .retain(|cluster| Some(cluster) != event.cluster.as_ref());
+            }
+            if let Err(why) = self.recorded.on_event(&event, guarded) {
+                self.broken.get_or_insert(why);
+            }
             let told = self.acknowledged.get(&event.session).copied().unwrap_or_default();
             self.require(
                 Law::Durable,
@@ -292,7 +372,7 @@ mod tests {
             let mut promises = after(&log, hello(None, None), &said);
             let before = log.head();
             log.sync();
-            promises.synced(&log, before);
+            promises.synced(&log, before, &mut Guarded::default());
             promises.broken().is_some()
         };
         assert!(!broken(2));

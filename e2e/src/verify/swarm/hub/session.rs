@@ -41,8 +41,13 @@ impl HubSession {
 
 impl Hub {
     /// Takes note of a stream that was opened.
-    pub(in crate::verify::swarm) fn accept(&mut self, id: StreamId, cluster: &ClusterId, now: u64) {
-        let key = KeyFingerprint([7; 32]);
+    pub(in crate::verify::swarm) fn accept(
+        &mut self,
+        id: StreamId,
+        (cluster, key): (&ClusterId, KeyFingerprint),
+        now: u64,
+    ) {
+        self.promises.opened(id, cluster);
         let (actor, events) = SessionActor::new(cluster.clone(), key, BOUNDS, Default::default(), now);
         let session = HubSession {
             cluster: cluster.clone(),
@@ -62,6 +67,7 @@ impl Hub {
             seen.count("second session refused");
         }
         network.hub_leaves(id, end.message());
+        self.promises.closed(id);
         self.leaving.push(session);
     }
 

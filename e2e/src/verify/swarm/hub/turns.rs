@@ -5,7 +5,7 @@ use hub::{
     writer::{Work, WriterError},
 };
 
-use super::Hub;
+use super::{Hub, Recorded};
 use crate::verify::swarm::{histogram::Histogram, network::Network, script::Draw};
 
 impl Hub {
@@ -29,7 +29,7 @@ impl Hub {
             (11, _) => self.tick(at),
             (12, _) => drop(self.take(at) | self.farewell(at)),
             (13, _) => drop(self.step(at, seen)),
-            (14, _) => self.sync(),
+            (14, _) => self.sync(seen),
             (15, _) => drop(self.complete(at)),
             _ => {}
         }
@@ -69,7 +69,7 @@ impl Hub {
         something
     }
 
-    /// Sessions hear all that they are told, and say all that they have to.
+    /// Sessions say all that they have to, some of it before they hear what they are told.
     fn talk(
         &mut self,
         network: &mut Network,
@@ -78,6 +78,9 @@ impl Hub {
     ) -> bool {
         let mut something = false;
         for id in self.streams() {
+            while self.speak(id, network, at.now(), (&mut *seen, &mut *trace)) {
+                something = true;
+            }
             while self.hear(id, network, at, seen) {
                 something = true;
             }
@@ -123,7 +126,7 @@ impl Hub {
         let mut something = false;
         loop {
             let mut went_on = self.take(at) | self.step(at, seen);
-            self.sync();
+            self.sync(seen);
             went_on |= self.complete(at);
             something |= went_on;
             if !went_on || self.failed.is_some() {
@@ -132,13 +135,14 @@ impl Hub {
         }
     }
 
-    /// Stops in order: sessions are told, what waits is made durable, a snapshot is written.
+    /// Stops in order: sessions are told, what waits is made durable, a snapshot is written. What is durable then comes
+    /// back beside the outcome.
     pub(in crate::verify::swarm) fn stop(
         mut self,
         network: &mut Network,
         at: Moment,
         seen: &mut Histogram,
-    ) -> Result<(), WriterError> {
+    ) -> (Result<(), WriterError>, Recorded) {
         for id in self.streams() {
             network.hub_leaves(id, "the hub is shutting down");
         }
@@ -152,10 +156,11 @@ impl Hub {
         }
         self.writer.take(Work::Stop, at);
         self.write(at, seen);
+        let recorded = self.recorded();
         if self.failed.is_some() {
-            return Ok(());
+            return (Ok(()), recorded);
         }
         self.log.hold_syncs(false);
-        self.writer.finish()
+        (self.writer.finish(), recorded)
     }
 }

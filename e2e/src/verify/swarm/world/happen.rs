@@ -47,6 +47,14 @@ impl World {
                 seen.count("part stalled");
             }
             What::Forge(site) => self.sites[index(site)].agents.iter_mut().for_each(Agent::forge),
+            What::Lie(site) => {
+                let site = &mut self.sites[index(site)];
+                site.lies = true;
+                site.touch_all();
+                seen.count("age of exports forged");
+            }
+            What::Evict(site) => self.evict(index(site)),
+            What::Certify(site) => self.certify(index(site)),
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
             What::CrashHub(kept, torn) => self.crash_hub(*kept, *torn)?,
@@ -149,15 +157,43 @@ impl World {
         }
     }
 
+    /// An operator ends the membership; what came from the cluster goes everywhere.
+    fn evict(&mut self, index: usize) {
+        let at = self.moment();
+        let site = &mut self.sites[index];
+        if let Some(hub) = &mut self.hub
+            && hub.evict(&site.name, at)
+        {
+            site.touch_all();
+            self.seen.count("member evicted");
+        }
+    }
+
+    /// A cluster whose key the hub refuses for ever gets another one; one that is refused as unknown is admitted by an
+    /// operator.
+    pub(in crate::verify::swarm) fn certify(&mut self, index: usize) {
+        let (at, site) = (self.moment(), &mut self.sites[index]);
+        let Some(hub) = &mut self.hub else { return };
+        if hub.refuses(&site.name, site.key()) {
+            site.certificate += 1;
+            self.seen.count("member certified anew");
+        }
+        hub.rekey(&site.name, site.key(), at);
+    }
+
     /// Starts the hub over the present disk; a log that does not open is put back from the copy, or begun anew, as
     /// its message tells an operator to.
     pub(in crate::verify::swarm) fn start_hub(&mut self) -> Result<(), String> {
         let random = self.ids.number();
-        let mut hub = Hub::start(&self.disk, &self.set, self.moment(), random);
+        let start = |world: &Self| {
+            let recorded = world.recorded.clone();
+            Hub::start(&world.disk, &world.set, world.moment(), random, recorded)
+        };
+        let mut hub = start(self);
         if hub.is_err() && std::mem::take(&mut self.sync_fails) {
             // It said so and ended; somebody replaces the disk's cable.
             self.heal_disk();
-            hub = Hub::start(&self.disk, &self.set, self.moment(), random);
+            hub = start(self);
         }
         let hub = hub.map_err(|why| format!("the hub does not start: {why}"))?;
         if let Some(promised) = self.promised {
@@ -180,6 +216,7 @@ impl World {
     pub(super) fn kill_hub(&mut self, lose: bool) {
         if let Some(hub) = self.hub.take() {
             self.promised = Some(hub.promised());
+            self.recorded = Some(hub.recorded());
             self.broken = self.broken.take().or_else(|| hub.broken().cloned());
         }
         self.network.hub_crashes(lose);
@@ -251,7 +288,8 @@ impl World {
         let at = self.moment();
         if let Some(hub) = self.hub.take() {
             self.broken = self.broken.take().or_else(|| hub.broken().cloned());
-            let stopped = hub.stop(&mut self.network, at, &mut self.seen);
+            let (stopped, recorded) = hub.stop(&mut self.network, at, &mut self.seen);
+            self.recorded = Some(recorded);
             if let Err(error) = stopped
                 && !self.sync_fails
             {
@@ -283,7 +321,7 @@ impl World {
         self.kill_hub(true);
         self.disk = backup;
         self.heal_disk();
-        self.promised = None;
+        (self.promised, self.recorded) = (None, None);
         self.seen.count("hub restored from a backup");
         self.start_hub()
     }
@@ -293,7 +331,7 @@ impl World {
         self.kill_hub(true);
         self.disk = MemoryDisk::default();
         self.sync_fails = false;
-        self.promised = None;
+        (self.promised, self.recorded) = (None, None);
         self.seen.count("hub started empty");
         self.start_hub()
     }

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::{
     agent::Agent,
     histogram::Histogram,
-    hub::Hub,
+    hub::{Hub, Recorded},
     laws::{self, Stood},
     network::{Blocked, Network},
     script::{Draw, Script, Step, What},
@@ -89,6 +89,8 @@ pub(super) struct World {
     pub(super) set: Clusterset,
     pub(super) disk: MemoryDisk,
     pub(super) backup: Option<MemoryDisk>,
+    /// What is known to be durable on the present disk.
+    pub(super) recorded: Option<Recorded>,
     pub(super) hub: Option<Hub>,
     pub(super) ids: Draw,
     pub(super) seen: Histogram,
@@ -122,6 +124,7 @@ impl World {
             set: Clusterset::new("swarm.example", "default")?,
             disk: MemoryDisk::default(),
             backup: None,
+            recorded: None,
             hub: None,
             ids: Draw::new(script.seed ^ 0x5eed),
             seen: Histogram::default(),

@@ -1,7 +1,10 @@
 //! Whose turn it is, and what they do with it: both are drawn.
 
 use super::{Draw, RENEWS_PERCENT, TURN_MILLIS, World};
-use crate::verify::swarm::script::{Part, WATCHES};
+use crate::verify::swarm::{
+    order,
+    script::{Part, WATCHES},
+};
 
 impl World {
     /// One turn of somebody.
@@ -76,14 +79,20 @@ impl World {
             Part::Observe => agent.observe(),
             Part::Connect => match (agent.connect(index, &mut self.network, now), &mut self.hub) {
                 (Some(stream), Some(hub)) => {
-                    hub.accept(stream, &site.name, now);
+                    hub.accept(stream, (&site.name, site.key()), now);
                     true
                 }
                 _ => false,
             },
-            Part::Speak => agent.speak(&mut self.network, now, &mut self.trace),
+            Part::Speak => agent.speak(&mut self.network, (now, site.lies), &mut self.trace),
             Part::Listen => agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?,
-            Part::Apply => agent.apply(&self.runtime, draw),
+            Part::Apply => {
+                let before = site.cluster.requests().count();
+                let worked = agent.apply(&self.runtime, draw);
+                let written = site.cluster.requests().since(before);
+                order::look(site, &written, &mut self.seen.guarded)?;
+                worked
+            }
         })
     }
 }

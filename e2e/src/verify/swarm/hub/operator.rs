@@ -1,0 +1,66 @@
+//! Owns: what operators ask of a hub of a world: memberships that end, and keys that are admitted.
+//! Never: waits for the answer; what was decided is seen in the log.
+
+use hub::{
+    clock::Moment,
+    fold::Command,
+    writer::{Work, WriterHandle},
+};
+use shared::model::{ClusterId, KeyFingerprint};
+use tokio::sync::oneshot;
+
+use super::Hub;
+
+/// Who decides.
+const OPERATOR: &str = "alice";
+
+impl Hub {
+    /// Ends a membership; false when there is none.
+    pub(in crate::verify::swarm) fn evict(&mut self, cluster: &ClusterId, at: Moment) -> bool {
+        let evict = Command::Evict {
+            cluster: cluster.clone(),
+            operator: OPERATOR.into(),
+        };
+        self.state().current_member(cluster).is_some() && self.operate(evict, at)
+    }
+
+    /// Admits another key of a member that has a new certificate, unless it is admitted or refused for ever.
+    pub(in crate::verify::swarm) fn rekey(&mut self, cluster: &ClusterId, key: KeyFingerprint, at: Moment) {
+        let unknown = self
+            .state()
+            .current_member(cluster)
+            .is_some_and(|member| !member.keys().contains(&key) && !member.refused_keys().contains(&key));
+        if unknown {
+            self.operate(
+                Command::Rekey {
+                    cluster: cluster.clone(),
+                    operator: OPERATOR.into(),
+                    key: Some(key),
+                    cluster_fingerprint: None,
+                },
+                at,
+            );
+        }
+    }
+
+    /// Whether this key is one of a membership that ended.
+    pub(in crate::verify::swarm) fn refuses(&self, cluster: &ClusterId, key: KeyFingerprint) -> bool {
+        let member = self.state().members().get(cluster);
+        member.is_some_and(|member| member.refused_keys().contains(&key))
+    }
+
+    fn operate(&mut self, command: Command, at: Moment) -> bool {
+        while self.take(at) {}
+        let Some(room) = WriterHandle::try_room(&self.handle) else {
+            return false;
+        };
+        let (reply, _) = oneshot::channel();
+        room.work(Work::Operate {
+            command,
+            confirm: true,
+            describe: |_, _, _| Vec::new(),
+            reply,
+        });
+        true
+    }
+}

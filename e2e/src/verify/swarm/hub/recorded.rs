@@ -1,0 +1,172 @@
+//! Owns: the laws on what becomes durable, event by event: an export keeps the age that was recorded first, and a key of
+//! a membership that was ended stays outside.
+//! Never: folds; looks at what was said of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hub::fold::State;
+use shared::model::{ClusterId, Event, Fact, KeyFingerprint, ServiceKey, UnixMillis};
+
+use crate::verify::laws::{Guarded, Law};
+
+/// What is durable on one disk, of what these laws ask for. It outlives the hub's process, as the disk does.
+#[derive(Debug, Clone, Default)]
+pub(in crate::verify::swarm) struct Recorded {
+    ages: BTreeMap<(ClusterId, ServiceKey), (Box<str>, UnixMillis)>,
+    keys: BTreeSet<(ClusterId, KeyFingerprint)>,
+    ended: BTreeSet<(ClusterId, KeyFingerprint)>,
+}
+
+impl Recorded {
+    /// What a disk of unknown past has.
+    pub(in crate::verify::swarm) fn of(state: &State) -> Self {
+        let mut recorded = Self::default();
+        for (cluster, member) in state.members() {
+            let own = |key: &KeyFingerprint| (cluster.clone(), *key);
+            recorded.keys.extend(member.keys().iter().map(own));
+            recorded.ended.extend(member.refused_keys().iter().map(own));
+            for (_, export) in member.exports() {
+                let age = (export.uid.clone(), export.created_at);
+                recorded
+                    .ages
+                    .insert((cluster.clone(), export.service.clone()), age);
+            }
+        }
+        recorded
+    }
+
+    /// An event is durable.
+    pub(super) fn on_event(&mut self, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
+        let Some(cluster) = &event.cluster else {
+            return Ok(());
+        };
+        let of = |service: &ServiceKey| (cluster.clone(), service.clone());
+        match &event.fact.fact {
+            Fact::ExportUpserted(export) => {
+                let age = (export.uid.clone(), export.created_at);
+                let before = self.ages.insert(of(&export.service), age);
+                guarded.count(Law::Ages, u64::from(before.is_some()));
+                match before {
+                    Some((uid, created_at)) if uid == export.uid && created_at != export.created_at => {
+                        Err(Law::Ages.broken(format!(
+                            "{} of {cluster} was of {}, and the same export is of {} now",
+                            export.service, created_at.0, export.created_at.0
+                        )))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Fact::ExportRemoved(service) => {
+                self.ages.remove(&of(service));
+                Ok(())
+            }
+            Fact::MemberJoined { key, .. } => self.admitted(cluster, *key, guarded),
+            Fact::MemberRekeyed { key: Some(key), .. } => self.admitted(cluster, *key, guarded),
+            Fact::MemberEvicted { .. } | Fact::MemberLeft => {
+                self.ages.retain(|(of, _), _| of != cluster);
+                let ended = self.keys.extract_if(.., |(of, _)| of == cluster);
+                self.ended.extend(ended);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn admitted(
+        &mut self,
+        cluster: &ClusterId,
+        key: KeyFingerprint,
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let key = (cluster.clone(), key);
+        let known_to_be_ended = self.ended.iter().any(|(of, _)| of == cluster);
+        guarded.count(Law::Keys, u64::from(known_to_be_ended));
+        let refused = self.ended.contains(&key);
+        self.keys.insert(key);
+        match refused {
+            true => Err(Law::Keys.broken(format!(
+                "{cluster} was admitted with a key of a membership that ended"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::{
+        model::{
+            Export, IpFamily, Metadata, Revision, ServicePolicies, ServiceType, SessionAffinity, SessionId,
+        },
+        wire,
+    };
+
+    use super::*;
+
+    fn event(fact: Fact) -> Event {
+        Event {
+            revision: Revision(1),
+            recorded_at: UnixMillis(1),
+            cluster: Some(ClusterId::new("east").expect("valid")),
+            incarnation: Revision(0),
+            session: SessionId(0),
+            member_sequence: 0,
+            fact: wire::encode_fact(&fact),
+        }
+    }
+
+    fn broken(facts: Vec<Fact>) -> Option<String> {
+        let (mut recorded, mut guarded) = (Recorded::default(), Guarded::default());
+        let events = facts.into_iter().map(event);
+        let mut outcomes = events.map(|event| recorded.on_event(&event, &mut guarded));
+        outcomes.find_map(Result::err)
+    }
+
+    fn joined(key: u8) -> Fact {
+        Fact::MemberJoined {
+            key: KeyFingerprint([key; 32]),
+            cluster_fingerprint: "uid".into(),
+        }
+    }
+
+    fn evicted() -> Fact {
+        Fact::MemberEvicted {
+            operator: "alice".into(),
+        }
+    }
+
+    fn export(uid: &str, created_at: u64) -> Fact {
+        let export = Export {
+            service: ServiceKey::new("shop", "cart").expect("valid"),
+            created_at: UnixMillis(created_at),
+            uid: uid.into(),
+            generation: 1,
+            service_type: ServiceType::Headless,
+            ports: Vec::new(),
+            policies: ServicePolicies {
+                session_affinity: SessionAffinity::None,
+                session_affinity_timeout_seconds: None,
+                internal_traffic_policy: None,
+                traffic_distribution: None,
+            },
+            ip_families: vec![IpFamily::V4],
+            labels: Metadata::default(),
+            annotations: Metadata::default(),
+        };
+        Fact::ExportUpserted(export.into())
+    }
+
+    #[test]
+    fn a_key_of_an_ended_membership_stays_outside() {
+        assert_eq!(broken(vec![joined(1), evicted(), joined(2)]), None);
+        assert!(broken(vec![joined(1), evicted(), joined(1)]).is_some());
+    }
+
+    #[test]
+    fn an_export_keeps_its_age_and_another_one_has_its_own() {
+        assert_eq!(broken(vec![export("a", 5), export("a", 5), export("b", 6)]), None);
+        let gone = Fact::ExportRemoved(ServiceKey::new("shop", "cart").expect("valid"));
+        assert_eq!(broken(vec![export("a", 5), gone, export("a", 4)]), None);
+        assert!(broken(vec![export("a", 5), export("a", 4)]).is_some());
+    }
+}

@@ -1,0 +1,139 @@
+//! Owns: sequences of steps that lead where single steps hardly ever meet: several parts of one unlikely circumstance.
+//! Never: does anything that single steps cannot; a story is a script like any other, and may be shrunk.
+
+use super::script::{Draw, Named, Part, WATCHES, What, named};
+
+/// Silence after which both ends have given a session up, in milliseconds.
+const LONG_SILENCE_MILLIS: u32 = 20_000;
+/// Changes after which what was removed before them is forgotten; see the bounds of the swarm's hubs.
+const MANY_CHANGES: usize = 6;
+
+/// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
+pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
+    let site = draw.index(clusters);
+    match draw.below(if edits { 6 } else { 2 }) {
+        0 => slow_start(draw, site),
+        1 => rewound_while_somebody_joins(draw, site, clusters),
+        2 => rewound_and_gone_on(draw, site, clusters, exported),
+        3 => long_absence(draw, site, clusters, exported),
+        4 => evicted(draw, site),
+        _ => lie(draw, site, exported),
+    }
+}
+
+/// An agent comes back, and one of its watches shows nothing for a long time.
+fn slow_start(draw: &mut Draw, site: usize) -> Vec<What> {
+    let slow = Part::Watch(draw.small(WATCHES));
+    let cut = What::CutListings(site, 1 + draw.small(3));
+    let mut steps = vec![What::Stall(site, slow), What::CrashAgent(site)];
+    steps.extend(draw.percent(50).then_some(cut));
+    steps.push(What::Rounds(2));
+    steps
+}
+
+/// The hub starts over an old copy; a member without a cursor is in session when another one shows that.
+fn rewound_while_somebody_joins(draw: &mut Draw, site: usize, clusters: usize) -> Vec<What> {
+    let others = || (0..clusters).filter(move |other| *other != site);
+    let mut steps = vec![
+        What::Backup,
+        What::Drift(site, draw.small(u8::MAX)),
+        What::Rounds(1),
+    ];
+    steps.extend(others().map(|other| What::Block(other, true, true)));
+    steps.extend([What::CrashAgent(site), What::Restore, What::Rounds(1)]);
+    steps.extend(others().map(What::Unblock));
+    steps.push(What::Rounds(1));
+    steps
+}
+
+/// The hub starts over an old copy and goes on with those who have seen nothing newer, past the position of one who
+/// has.
+fn rewound_and_gone_on(
+    draw: &mut Draw,
+    site: usize,
+    clusters: usize,
+    exported: &[(usize, Named)],
+) -> Vec<What> {
+    let others = || (0..clusters).filter(move |other| *other != site);
+    let mut steps = vec![What::Backup];
+    steps.extend(others().map(|other| What::Block(other, true, true)));
+    steps.extend([
+        change(draw, site, exported),
+        What::Rounds(1),
+        What::Block(site, true, true),
+    ]);
+    steps.push(What::Restore);
+    steps.extend(others().map(What::Unblock));
+    let other = (site + 1 + draw.index(clusters - 1)) % clusters;
+    for _ in 0..MANY_CHANGES {
+        steps.extend([change(draw, other, exported), What::Rounds(1)]);
+    }
+    steps.push(What::Unblock(site));
+    steps
+}
+
+/// A member is away while more is removed than the hub remembers.
+fn long_absence(draw: &mut Draw, site: usize, clusters: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let other = (site + 1 + draw.index(clusters - 1)) % clusters;
+    let mut steps = vec![What::Block(site, true, true)];
+    for _ in 0..MANY_CHANGES {
+        steps.extend([change(draw, other, exported), What::Rounds(1)]);
+    }
+    steps.extend([
+        What::Pass(LONG_SILENCE_MILLIS),
+        What::Rounds(1),
+        What::Unblock(site),
+    ]);
+    steps
+}
+
+/// A member is evicted, perhaps while it is away; the hub starts again; the member comes back with a new key.
+fn evicted(draw: &mut Draw, site: usize) -> Vec<What> {
+    let mut steps = match draw.percent(50) {
+        true => vec![
+            What::Block(site, true, true),
+            What::Pass(LONG_SILENCE_MILLIS),
+            What::Rounds(1),
+        ],
+        false => Vec::new(),
+    };
+    steps.push(What::Evict(site));
+    steps.push(What::Rounds(1));
+    steps.extend(draw.percent(50).then_some(What::StopHub));
+    steps.extend([What::Unblock(site), What::Rounds(1), What::Certify(site)]);
+    steps
+}
+
+/// A member states another age of what it exports, and has something to say about it.
+fn lie(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let mut steps = vec![What::Lie(site)];
+    for _ in 0..2 {
+        steps.push(What::Service(site, one_of(draw, site, exported), draw.small(3)));
+    }
+    steps.push(What::Rounds(1));
+    steps
+}
+
+/// What other clusters hold of this one changes.
+fn change(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> What {
+    let name = one_of(draw, site, exported);
+    match draw.below(4) {
+        0 => What::Unexport(site, name),
+        1 => What::RemoveSlice(site, name, draw.small(2)),
+        2 => What::Export(site, name),
+        _ => What::Slice(site, name, draw.small(2), 1 + draw.small(3)),
+    }
+}
+
+/// A service that the site exported first, if there is one.
+fn one_of(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Named {
+    let of_site: Vec<Named> = exported
+        .iter()
+        .filter(|(at, _)| *at == site)
+        .map(|(_, name)| *name)
+        .collect();
+    match of_site.is_empty() {
+        true => named(draw),
+        false => of_site[draw.index(of_site.len())],
+    }
+}
