@@ -246,7 +246,7 @@ async fn fingerprint(client: &Client) -> anyhow::Result<String> {
     let namespaces = Api::<Namespace>::all(client.clone());
     let kube_system = namespaces.get(names::KUBE_SYSTEM_NAMESPACE).await.context(
         "cannot read the namespace kube-system, whose uid identifies the cluster: see that the API server answers \
-         and that the RBAC of deploy/agent is applied",
+         and that the RBAC of deploy/manifests/agent is applied",
     )?;
     kube_system.uid().context("the namespace kube-system has no uid")
 }

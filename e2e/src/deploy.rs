@@ -9,18 +9,25 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, ValidationD
 use kube::core::GroupVersionKind;
 use serde::Deserialize;
 
-use crate::definitions;
+use crate::{charts, definitions};
 
-/// The directories of `deploy/` in the order in which a member that also runs the hub installs them.
+/// The directories of plain manifests in the order in which a member that also runs the hub installs them.
 pub const DIRECTORIES: [&str; 4] = ["crds", "hub", "agent", "coredns"];
+/// The admission policy that keeps everybody but the agent away from what carries its label.
+pub const ONLY_THE_AGENT_WRITES: &str = "tributary-only-the-agent-writes";
+/// What puts an admission policy into force.
+pub const POLICY_BINDING: &str = "ValidatingAdmissionPolicyBinding";
 /// The field manager of whoever installs: not one of the programs under test.
 const INSTALLER: &str = "tributary-installer";
 
-/// `deploy/<directory>` of this repository.
+/// The directory of plain manifests of this name in this repository: rendered ones lie in `deploy/manifests`, what no
+/// chart has in `deploy`.
 pub fn directory(directory: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../deploy")
-        .join(directory)
+    let deploy = charts::root().join("deploy");
+    if charts::CHARTS.contains(&directory) {
+        return deploy.join("manifests").join(directory);
+    }
+    deploy.join(directory)
 }
 
 /// `e2e/fixtures/<path>` of this repository.
@@ -61,12 +68,22 @@ pub fn read_file(path: &Path) -> anyhow::Result<Vec<DynamicObject>> {
     objects.with_context(|| format!("{} holds something that is no object", path.display()))
 }
 
-/// Installs whole directories of `deploy/`, as `kubectl apply --server-side -f DIRECTORY …` would: in the order of the
+/// What tests install of a directory of this name.
+///
+/// Left out is what would keep a test from playing everybody: the rule that only the agent writes what carries its
+/// label. The rule about what the agent writes is there, so that every scenario on a real cluster keeps it.
+pub fn installed(directory_name: &str) -> anyhow::Result<Vec<DynamicObject>> {
+    let mut objects = read_directory(&directory(directory_name))?;
+    objects.retain(|object| kind(object) != POLICY_BINDING || name(object) != ONLY_THE_AGENT_WRITES);
+    Ok(objects)
+}
+
+/// Installs whole directories of manifests, as `kubectl apply --server-side -f DIRECTORY …` would: in the order of the
 /// directories, of the files' names, and of the objects in them. Twice is as good as once.
 pub async fn install(client: &Client, directories: &[&str]) -> anyhow::Result<()> {
     let mut objects = Vec::new();
-    for name in directories {
-        objects.extend(read_directory(&directory(name))?);
+    for directory in directories {
+        objects.extend(installed(directory)?);
     }
     for object in &objects {
         apply(client, object).await?;

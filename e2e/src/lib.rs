@@ -2,8 +2,10 @@
 //!
 //! * `sim`, `real`: simulated clusters, and real control planes. `clusterset`: a hub, clusters and agents as processes.
 //! * [`verify`]: what plays the product and judges it. [`load`]: what measures it. [`demo`]: what shows it.
+//! * `deploy`, `charts`: what is installed, and what it is rendered from.
 //! * `member`: a member that is no agent, and speaks Sync by itself. `suite`: how tests are registered and run.
 
+pub mod charts;
 pub mod clusterset;
 mod definitions;
 pub mod demo;

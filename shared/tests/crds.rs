@@ -1,4 +1,4 @@
-//! The CRDs in `deploy/crds`: fresh from the types, and equal to upstream's field by field; the types keep every field.
+//! The CRDs in `deploy/charts/crds/files`: fresh from the types, and equal to upstream's field by field; the types keep every field.
 //! What may differ from upstream is named in `ALLOWED`; anything else, and an allowance nobody needs, fails.
 
 mod support {
@@ -93,7 +93,7 @@ fn upstream(crd: &CustomResourceDefinition) -> Value {
 
 #[test]
 fn files_are_what_the_types_say() {
-    let directory = repository().join("deploy/crds");
+    let directory = repository().join("deploy/charts/crds/files");
     let mut expected = BTreeSet::new();
     for crd in crd::all() {
         let name = crd::file_name(&crd);
@@ -101,12 +101,12 @@ fn files_are_what_the_types_say() {
         let fresh = crd::file_text(&crd).expect("a CRD is valid YAML");
         assert!(
             file == fresh,
-            "deploy/crds/{name} is stale: run `cargo crdgen` and commit the result"
+            "deploy/charts/crds/files/{name} is stale: run `cargo crdgen` and commit the result"
         );
         expected.insert(name);
     }
     let present: BTreeSet<String> = fs::read_dir(&directory)
-        .expect("deploy/crds exists")
+        .expect("deploy/charts/crds/files exists")
         .map(|entry| {
             entry
                 .expect("readable")
@@ -115,7 +115,10 @@ fn files_are_what_the_types_say() {
                 .into_owned()
         })
         .collect();
-    assert_eq!(present, expected, "deploy/crds holds exactly the generated files");
+    assert_eq!(
+        present, expected,
+        "deploy/charts/crds/files holds exactly the generated files"
+    );
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl AgentLease {
         take(api, candidate, now).await.with_context(|| {
             format!(
                 "cannot take the Lease {namespace}/{}: the agent needs that namespace, and there the rights of \
-                 deploy/agent (get, create, update on leases)",
+                 deploy/manifests/agent (get, create, update on leases)",
                 names::AGENT_LEASE
             )
         })

@@ -1,10 +1,12 @@
-//! Owns: the command that provides real control planes: build, install grpcurl and kubectl, run clusters by hand.
+//! Owns: the command that provides real control planes: build, install grpcurl, kubectl and Helm, render manifests, run
+//! clusters by hand.
 //! Never: is called by a test to build.
 
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tributary_e2e::charts::Charts;
 use tributary_e2e::real::module::Module;
 use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
 
@@ -29,6 +31,10 @@ enum Command {
     Grpcurl,
     /// Build the kubectl of the same version into the target directory, unless that is done already; prints its path.
     Kubectl,
+    /// Build Helm into the target directory, unless that is done already; prints its path.
+    Helm,
+    /// Render deploy/manifests from deploy/charts; prints the files that changed.
+    Manifests,
     /// Run clusters until Ctrl-C; prints the kubeconfig file of each.
     Run {
         /// Names of the clusters.
@@ -56,6 +62,12 @@ fn main() -> anyhow::Result<()> {
         Command::Path => println!("{}", module.built()?.display()),
         Command::Grpcurl => println!("{}", build::grpcurl(&module)?.display()),
         Command::Kubectl => println!("{}", build::kubectl(&module)?.display()),
+        Command::Helm => println!("{}", build::helm(&module)?.display()),
+        Command::Manifests => {
+            for path in Charts::new()?.write_manifests()? {
+                println!("{}", path.display());
+            }
+        }
         Command::Run {
             names,
             dual_stack,

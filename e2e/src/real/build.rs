@@ -1,6 +1,7 @@
 //! Owns: building the Go module and installing Go tools, with progress that a person can watch.
 //! Never: runs inside a test.
 
+use super::Unavailable;
 use super::module::Module;
 use super::programs::ASSETS_VARIABLE;
 use anyhow::{Context, bail};
@@ -11,8 +12,17 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// The release of grpcurl that our checks use (MIT licence).
-const GRPCURL_VERSION: &str = "v1.9.3";
-const GRPCURL_MODULE: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl";
+const GRPCURL: Release = Release {
+    name: "grpcurl",
+    package: "github.com/fullstorydev/grpcurl/cmd/grpcurl",
+    version: "v1.9.3",
+};
+/// The release of Helm that renders and installs our charts (Apache-2.0).
+const HELM: Release = Release {
+    name: "helm",
+    package: "helm.sh/helm/v4/cmd/helm",
+    version: "v4.3.1",
+};
 /// Ours as a tool of the Go module, so that one version is pinned for it and the control plane.
 const KUBECTL_PACKAGE: &str = "k8s.io/kubernetes/cmd/kubectl";
 /// How often progress is shown: in place on a terminal, as a line elsewhere.
@@ -67,24 +77,54 @@ pub fn control_plane(module: &Module) -> anyhow::Result<PathBuf> {
 
 /// Installs grpcurl unless it is installed already; the path of the binary.
 pub fn grpcurl(module: &Module) -> anyhow::Result<PathBuf> {
-    let tool = Tool::new(module, "grpcurl", GRPCURL_VERSION);
+    install(module, &GRPCURL)
+}
+
+/// Builds Helm unless it is built already; the path of the binary.
+pub fn helm(module: &Module) -> anyhow::Result<PathBuf> {
+    install(module, &HELM)
+}
+
+/// The version of Helm that is built, if it is the one that is wanted; else the reason, with the command to type.
+pub(super) fn built_helm(module: &Module) -> Result<PathBuf, Unavailable> {
+    let tool = Tool::new(module, HELM.name, HELM.version);
+    if tool.is_built() {
+        return Ok(tool.binary);
+    }
+    let (name, version) = (HELM.name, HELM.version);
+    Err(Unavailable {
+        reason: format!("there is no {name} {version}; run `cargo control-plane helm`"),
+    })
+}
+
+/// A program that its own Go module builds as it is, at one version; Go verifies what it downloads.
+struct Release {
+    name: &'static str,
+    package: &'static str,
+    version: &'static str,
+}
+
+fn install(module: &Module, release: &Release) -> anyhow::Result<PathBuf> {
+    let Release {
+        name,
+        package,
+        version,
+    } = release;
+    let tool = Tool::new(module, name, version);
     if tool.is_built() {
         return Ok(tool.binary);
     }
     let go = require_go(module)?;
-    eprintln!("installing grpcurl {GRPCURL_VERSION} with {go}");
+    eprintln!("installing {name} {version} with {go}");
     let tools = module.tools();
     std::fs::create_dir_all(&tools).with_context(|| format!("cannot create {}", tools.display()))?;
     let mut install = go_command(&tools);
     install
         .env("GOBIN", &tools)
         .args(["install", "-v", "-trimpath", "-buildvcs=false"]);
-    install.arg(format!("{GRPCURL_MODULE}@{GRPCURL_VERSION}"));
-    run(
-        &mut install,
-        "installing grpcurl",
-        &Counted::Packages { total: 0 },
-    )?;
+    install.arg(format!("{package}@{version}"));
+    let doing = format!("installing {name}");
+    run(&mut install, &doing, &Counted::Packages { total: 0 })?;
     tool.record()
 }
 

@@ -40,6 +40,7 @@ mod components;
 mod directory;
 mod error;
 mod fleet;
+pub mod helm;
 mod inventory;
 pub mod kubectl;
 pub mod module;

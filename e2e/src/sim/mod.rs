@@ -107,15 +107,15 @@ static CURRENT: LazyLock<Vec<Crd>> = LazyLock::new(|| read(definitions()));
 fn read(definitions: Vec<Value>) -> Vec<Crd> {
     let read = definitions.into_iter().map(Crd::read);
     read.collect::<anyhow::Result<_>>()
-        .expect("deploy/crds is tested on a real API server")
+        .expect("deploy/charts/crds is tested on a real API server")
 }
 
 fn definitions() -> Vec<Value> {
     let texts = [
-        include_str!("../../../deploy/crds/about.k8s.io_clusterproperties.yaml"),
-        include_str!("../../../deploy/crds/multicluster.x-k8s.io_clusterprofiles.yaml"),
-        include_str!("../../../deploy/crds/multicluster.x-k8s.io_serviceexports.yaml"),
-        include_str!("../../../deploy/crds/multicluster.x-k8s.io_serviceimports.yaml"),
+        include_str!("../../../deploy/charts/crds/files/about.k8s.io_clusterproperties.yaml"),
+        include_str!("../../../deploy/charts/crds/files/multicluster.x-k8s.io_clusterprofiles.yaml"),
+        include_str!("../../../deploy/charts/crds/files/multicluster.x-k8s.io_serviceexports.yaml"),
+        include_str!("../../../deploy/charts/crds/files/multicluster.x-k8s.io_serviceimports.yaml"),
     ];
     texts
         .iter()

@@ -3,6 +3,7 @@
 
 mod apply;
 mod apply_real;
+mod charts;
 mod conformance;
 mod crds;
 mod documents;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     trials.extend(apply::trials());
     trials.extend(apply_real::trials());
     trials.extend(crds::trials());
+    trials.extend(charts::trials());
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());
     trials.extend(scenarios::trials());

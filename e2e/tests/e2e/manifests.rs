@@ -1,8 +1,9 @@
-//! Owns: what a real API server makes of `deploy/`: it takes every manifest, twice without a change, and the pods
+//! Owns: what a real API server makes of the plain manifests: it takes every one, twice without a change, and the pods
 //! hold to the restricted security standard.
 //! Never: asks what the programs may do (`permissions` does).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -12,6 +13,11 @@ use serde_json::{Value, json};
 use tributary_e2e::deploy;
 use tributary_e2e::real::Fleet;
 use tributary_e2e::suite::real_test;
+
+/// How long the API server may take to see a priority class.
+const CLASS_WAIT: Duration = Duration::from_secs(30);
+/// How often it is asked; nothing tells from outside when it has.
+const CLASS_POLL: Duration = Duration::from_millis(50);
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -28,7 +34,7 @@ async fn taken_twice(fleet: Arc<Fleet>) -> anyhow::Result<()> {
     deploy::install(&client, &deploy::DIRECTORIES).await?;
     let mut seen = 0;
     for directory in deploy::DIRECTORIES {
-        for object in deploy::read_directory(&deploy::directory(directory))? {
+        for object in deploy::installed(directory)? {
             let shown = format!("{} {}", deploy::kind(&object), deploy::name(&object));
             let before = deploy::api(&client, &object)?.get(deploy::name(&object)).await;
             let before = before.with_context(|| format!("{shown} was not installed"))?;
@@ -41,7 +47,7 @@ async fn taken_twice(fleet: Arc<Fleet>) -> anyhow::Result<()> {
             seen += 1;
         }
     }
-    ensure!(seen >= 20, "deploy/ holds only {seen} objects");
+    ensure!(seen >= 30, "the manifests hold only {seen} objects");
     Ok(())
 }
 
@@ -64,8 +70,9 @@ async fn run_restricted(fleet: Arc<Fleet>) -> anyhow::Result<()> {
                 dry_run: true,
                 field_manager: None,
             };
-            let taken = pods.create(&dry_run, &pod(&object, template)?).await;
-            taken.with_context(|| format!("the pod of {} is refused", deploy::name(&object)))?;
+            taken(&pods, &pod(&object, template)?)
+                .await
+                .with_context(|| format!("the pod of {} is refused", deploy::name(&object)))?;
             // That the standard is enforced here at all is shown by a pod that breaks it.
             let mut rooted = template.clone();
             rooted["spec"]["securityContext"]["runAsNonRoot"] = json!(false);
@@ -79,6 +86,26 @@ async fn run_restricted(fleet: Arc<Fleet>) -> anyhow::Result<()> {
     }
     ensure!(workloads == 2, "hub and agent are two workloads, not {workloads}");
     Ok(())
+}
+
+/// Makes a pod, on trial, once the API server knows its priority class: it reads them from a watch of its own.
+pub(crate) async fn taken(pods: &Api<Pod>, pod: &Pod) -> anyhow::Result<()> {
+    let dry_run = PostParams {
+        dry_run: true,
+        field_manager: None,
+    };
+    let mut poll = tokio::time::interval(CLASS_POLL);
+    let known = async {
+        loop {
+            poll.tick().await;
+            match pods.create(&dry_run, pod).await {
+                Err(kube::Error::Api(status)) if status.message.contains("no PriorityClass") => {}
+                answer => return answer.map(|_| ()),
+            }
+        }
+    };
+    let waited = tokio::time::timeout(CLASS_WAIT, known).await;
+    Ok(waited.context("the priority class is unknown")??)
 }
 
 /// The pod that the workload's controller would make: a StatefulSet adds the volumes it claims.

@@ -1,5 +1,5 @@
-//! Owns: the command lines in `deploy/`: the programs' own definitions take them, they fit what stands around them in
-//! the manifests, and hub and agent start with them and meet.
+//! Owns: the command lines in the plain manifests: the programs' own definitions take them, they fit what stands around
+//! them there, and hub and agent start with them and meet.
 //! Never: asks an API server (`manifests` does).
 
 use std::{collections::BTreeSet, ffi::OsString, path::Path};
@@ -22,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The container of the one workload in a directory of `deploy/`.
+/// The container of the one workload in a directory of manifests.
 fn container(directory: &str) -> anyhow::Result<Value> {
     let objects = deploy::read_directory(&deploy::directory(directory))?;
     let mut templates = objects
@@ -40,7 +40,7 @@ fn container(directory: &str) -> anyhow::Result<Value> {
 }
 
 /// The container's command line, with `$(NAME)` replaced as the kubelet would, by what `value` says of the variable.
-fn command_line(container: &Value, value: impl Fn(&str) -> String) -> anyhow::Result<Vec<String>> {
+pub(crate) fn command_line(container: &Value, value: impl Fn(&str) -> String) -> anyhow::Result<Vec<String>> {
     let words = |field: &str| -> anyhow::Result<Vec<String>> {
         let words = container[field].as_array().context("a list of words")?;
         words
@@ -139,13 +139,19 @@ fn hub_fits() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the agent is told to do by its container, with these hubs in its ConfigMap.
+pub(crate) fn agent_run(container: &Value, hubs: &str) -> anyhow::Result<Box<agent::args::RunArgs>> {
+    let line = command_line(container, |_| hubs.to_owned())?;
+    match agent::args::Cli::try_parse_from(line)?.command {
+        agent::args::Command::Run(run) => Ok(run),
+        other => bail!("the Deployment runs another command: {other:?}"),
+    }
+}
+
 fn agent_fits() -> anyhow::Result<()> {
     let container = container("agent")?;
     reads_its_variables(&container, agent::args::Cli::command(), "run")?;
-    let line = command_line(&container, |_| "https://one:8443,https://two:8443".to_owned())?;
-    let agent::args::Command::Run(run) = agent::args::Cli::try_parse_from(line)?.command else {
-        bail!("the Deployment runs another command");
-    };
+    let run = agent_run(&container, "https://one:8443,https://two:8443")?;
     ensure!(
         run.hubs.len() == 2,
         "the ConfigMap may name several hubs: {:?}",

@@ -231,8 +231,8 @@ fn advice(error: &watcher::Error) -> String {
     };
     let error = status.map_or_else(|| error.to_string(), |status| status.message.clone());
     match status.map(|status| status.code) {
-        Some(404) => format!("{error}: install the CRD, kubectl apply --server-side -f deploy/crds"),
-        Some(403) => format!("{error}: give the hub its rights, kubectl apply -f deploy/hub/inventory.yaml"),
+        Some(404) => format!("{error}: install the CRD, kubectl apply -f deploy/manifests/crds"),
+        Some(403) => format!("{error}: give the hub its rights, kubectl apply -f deploy/manifests/hub"),
         _ => error,
     }
 }

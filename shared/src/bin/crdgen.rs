@@ -1,4 +1,4 @@
-//! `cargo crdgen`: writes the CustomResourceDefinitions into `deploy/crds`, prints them, or checks for drift.
+//! `cargo crdgen`: writes the CustomResourceDefinitions into `deploy/charts/crds/files`, prints them, or checks for drift.
 //! It owns no schema; the types in `shared::api` do.
 
 use std::{
@@ -70,8 +70,8 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `deploy/crds` of the repository this was built from, wherever cargo is called.
+/// `deploy/charts/crds/files` of the repository this was built from, wherever cargo is called.
 fn default_directory() -> PathBuf {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR"));
-    shared.parent().unwrap_or(shared).join("deploy/crds")
+    shared.parent().unwrap_or(shared).join("deploy/charts/crds/files")
 }

@@ -12,7 +12,16 @@ use std::{
 };
 
 /// Folders with documents; the first is the root itself.
-const FOLDERS: [&str; 5] = ["", "docs", "docs/adr", "docs/evidence", "deploy"];
+const FOLDERS: [&str; 8] = [
+    "",
+    "docs",
+    "docs/adr",
+    "docs/evidence",
+    "deploy",
+    "deploy/charts/crds",
+    "deploy/charts/hub",
+    "deploy/charts/agent",
+];
 /// Folders whose sources cite the design.
 const CITING: [&str; 5] = ["hub", "agent", "shared", "proto", "e2e"];
 

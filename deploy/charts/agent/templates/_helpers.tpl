@@ -1,0 +1,72 @@
+{{/* Labels of every object. */}}
+{{- define "tributary-agent.labels" -}}
+app.kubernetes.io/name: tributary-agent
+app.kubernetes.io/part-of: tributary
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end -}}
+
+{{/* The image, by digest where one is given. */}}
+{{- define "tributary-agent.image" -}}
+{{- with .Values.image -}}
+{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}
+{{- if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What every pod of this chart holds to: the security standard `restricted`. */}}
+{{- define "tributary-agent.pod-security" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/* The same for every container. */}}
+{{- define "tributary-agent.container-security" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{/* The agent as the API server knows it. */}}
+{{- define "tributary-agent.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:tributary-agent
+{{- end -}}
+
+{{/* What a schema cannot say: values that contradict each other, and what the cluster must have before. */}}
+{{- define "tributary-agent.check" -}}
+{{- with .Values -}}
+{{- if and (not .hubs) (not .hubConfigMap) -}}
+{{- fail "hubs is empty: say where the hub is, --set 'hubs={https://HOST:8443}'" -}}
+{{- end -}}
+{{- if and .hubs .hubConfigMap -}}
+{{- fail "hubs and hubConfigMap both say where the hub is: take one of them out" -}}
+{{- end -}}
+{{- range .hubs -}}
+{{- if gt (regexFind "[0-9]+$" . | int) 65535 -}}
+{{- fail (printf "hubs has %s: a port is at most 65535" .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .priorityClass.create (not .priorityClass.name) -}}
+{{- fail "priorityClass.create is true and priorityClass.name is empty: give it a name, or --set priorityClass.create=false" -}}
+{{- end -}}
+{{- end -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" -}}
+{{- if not (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "serviceimports.multicluster.x-k8s.io") -}}
+{{- fail "this cluster has no ServiceImports: install the definitions first, helm install tributary-crds deploy/charts/crds" -}}
+{{- end -}}
+{{- if .Values.tls.check -}}
+{{- $name := .Values.tls.secretName -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace $name -}}
+{{- range list "tls.crt" "tls.key" "ca.crt" -}}
+{{- if not (hasKey ($secret.data | default dict) .) -}}
+{{- fail (printf "the Secret %s/%s has no %s: kubectl -n %s create secret generic %s --from-file=tls.crt=CLUSTER.crt --from-file=tls.key=CLUSTER.key --from-file=ca.crt=ca.crt (tributary-hub certs makes the files), or --set tls.check=false if it comes later" $.Release.Namespace $name . $.Release.Namespace $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

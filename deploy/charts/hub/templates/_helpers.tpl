@@ -1,0 +1,63 @@
+{{/* Labels of every object. */}}
+{{- define "tributary-hub.labels" -}}
+app.kubernetes.io/name: tributary-hub
+app.kubernetes.io/part-of: tributary
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end -}}
+
+{{/* The image, by digest where one is given. */}}
+{{- define "tributary-hub.image" -}}
+{{- with .Values.image -}}
+{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}
+{{- if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What every pod of this chart holds to: the security standard `restricted`. */}}
+{{- define "tributary-hub.pod-security" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/* The same for every container. */}}
+{{- define "tributary-hub.container-security" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{/* What a schema cannot say: values that contradict each other, and what the cluster must have before. */}}
+{{- define "tributary-hub.check" -}}
+{{- with .Values -}}
+{{- if and (eq .service.type "ClusterIP") (not .address) (not .service.externalIPs) -}}
+{{- fail "service.type is ClusterIP and members are in other clusters: say what leads to the hub, --set address=HOST:PORT" -}}
+{{- end -}}
+{{- if gt (regexFind "[0-9]+$" .address | int) 65535 -}}
+{{- fail (printf "address is %s: a port is at most 65535" .address) -}}
+{{- end -}}
+{{- if and .service.nodePort (eq .service.type "ClusterIP") -}}
+{{- fail "service.nodePort is set and service.type is ClusterIP: --set service.type=NodePort, or take service.nodePort out" -}}
+{{- end -}}
+{{- if and .service.loadBalancerClass (ne .service.type "LoadBalancer") -}}
+{{- fail "service.loadBalancerClass is set and service.type is not LoadBalancer: take one of them back" -}}
+{{- end -}}
+{{- if and .priorityClass.create (not .priorityClass.name) -}}
+{{- fail "priorityClass.create is true and priorityClass.name is empty: give it a name, or --set priorityClass.create=false" -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.tls.check (lookup "v1" "Namespace" "" "kube-system") -}}
+{{- $name := .Values.tls.secretName -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace $name -}}
+{{- range list "tls.crt" "tls.key" "ca.crt" -}}
+{{- if not (hasKey ($secret.data | default dict) .) -}}
+{{- fail (printf "the Secret %s/%s has no %s: kubectl -n %s create secret generic %s --from-file=tls.crt=hub.crt --from-file=tls.key=hub.key --from-file=ca.crt=ca.crt (tributary-hub certs makes the files), or --set tls.check=false if it comes later" $.Release.Namespace $name . $.Release.Namespace $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

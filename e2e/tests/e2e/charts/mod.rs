@@ -1,0 +1,295 @@
+//! Owns: what the Helm charts become: plain manifests that are up to date, command lines that the programs take,
+//! values that are refused with a reason, and installations on real API servers (`installed`, `policies`).
+//! Never: runs a program in a pod; no node is here.
+
+mod installed;
+mod policies;
+mod values;
+
+use anyhow::{Context, ensure};
+use clap::Parser;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::DynamicObject;
+use libtest_mimic::Trial;
+use serde::Deserialize;
+use serde_json::Value;
+use tributary_e2e::{
+    charts::{CHARTS, Charts},
+    deploy,
+    suite::sim_test,
+};
+
+use crate::workloads::{self, command_line};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        sim_test("charts::plain_manifests_are_what_the_charts_render", || async {
+            manifests_are_rendered()
+        }),
+        sim_test("charts::definitions_are_the_generated_ones", || async {
+            definitions_are_generated()
+        }),
+        sim_test("charts::every_command_line_is_understood", || async {
+            command_lines()
+        }),
+        sim_test(
+            "charts::pods_are_probed_bounded_and_cannot_write_their_root",
+            || async { pods_are_bounded() },
+        ),
+        sim_test("charts::network_policies_let_through_what_is_needed", || async {
+            network_policies()
+        }),
+        sim_test("charts::older_clusters_get_nothing_they_do_not_have", || async {
+            older_clusters()
+        }),
+        sim_test("charts::notes_name_a_command_that_can_be_typed", || async {
+            notes()
+        }),
+    ];
+    trials.extend(values::trials());
+    trials.extend(installed::trials());
+    trials.extend(policies::trials());
+    trials
+}
+
+/// Every object in what Helm renders.
+fn objects(rendered: &str) -> anyhow::Result<Vec<DynamicObject>> {
+    let documents = serde_norway::Deserializer::from_str(rendered);
+    let read: Result<Vec<_>, _> = documents.map(DynamicObject::deserialize).collect();
+    read.context("a chart renders objects")
+}
+
+/// The pod of an object: its own, or the template of a workload.
+fn pod(object: &DynamicObject) -> Option<&Value> {
+    match deploy::kind(object) {
+        "Pod" => object.data.get("spec"),
+        _ => object.data.pointer("/spec/template/spec"),
+    }
+}
+
+fn manifests_are_rendered() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    for chart in CHARTS {
+        let (path, text) = charts.manifest(chart)?;
+        let present = std::fs::read_to_string(&path).unwrap_or_default();
+        ensure!(
+            present == text,
+            "{} is stale: run `cargo control-plane manifests` and commit the result",
+            path.display()
+        );
+        let directory = path.parent().context("a manifest lies in a directory")?;
+        let files = deploy::yaml_files(directory)?;
+        ensure!(files == [path], "{files:?}: a directory holds what is rendered");
+    }
+    Ok(())
+}
+
+/// The chart adds that they are kept, and no more.
+fn definitions_are_generated() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let rendered = objects(&charts.render("crds", &["--set", "keep=false"])?)?;
+    let generated = shared::api::crd::all();
+    ensure!(
+        rendered.len() == generated.len(),
+        "{} definitions",
+        rendered.len()
+    );
+    for crd in &generated {
+        let name = crd.metadata.name.as_deref().unwrap_or_default();
+        let found = rendered.iter().find(|object| deploy::name(object) == name);
+        let found = serde_json::to_value(found.with_context(|| format!("{name} is not rendered"))?)?;
+        // As definitions, for Helm writes 0.0 as 0.
+        let found: CustomResourceDefinition = serde_json::from_value(found)?;
+        ensure!(found == *crd, "{name} differs from the generated one");
+    }
+    let kept = objects(&charts.render("crds", &[])?)?;
+    let keeps = |object: &DynamicObject| {
+        let annotations = object.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| {
+            all.get("helm.sh/resource-policy")
+                .is_some_and(|policy| policy == "keep")
+        })
+    };
+    ensure!(
+        kept.iter().all(keeps),
+        "uninstalling the chart deletes definitions"
+    );
+    Ok(())
+}
+
+/// Values that bring out every argument and nearly every field of hub and agent: not those that exclude these, nor the
+/// class of a volume, which nobody may change.
+const EVERYTHING: [(&str, &[&str]); 2] = [
+    (
+        "hub",
+        &[
+            "--set=log.format=json,log.filter=info\\,hub=debug,listen=::,adoptEpoch=true",
+            "--set=test.operatorSecret=operator,image.registry=registry.example.org:5000/team,image.pullSecrets={pull}",
+            "--set=service.annotations.example\\.org/pool=a,service.loadBalancerSourceRanges={192.0.2.0/24}",
+            "--set=service.externalIPs={192.0.2.10,2001:db8::10},service.nodePort=30843",
+            "--set=networkPolicy.memberCIDRs={192.0.2.0/24,2001:db8::/32},networkPolicy.metricsNamespaces={monitoring}",
+            "--set=nodeSelector.disk=fast,podAnnotations.note=a,tolerations[0].key=a,tolerations[0].operator=Exists",
+        ],
+    ),
+    (
+        "agent",
+        &[
+            "--set=hubs={https://one.example.org:8443,https://[fd00::1]:7443}",
+            "--set=log.format=json,log.filter=info\\,agent=debug,listen=::",
+            "--set=clusterId=east,interest=all,denyNamespaces={private,secret}",
+            "--set=image.registry=registry.example.org/team,image.pullSecrets={pull}",
+            "--set=policies.exemptUsers={velero},policies.exemptGroups={backup},policies.action=Audit",
+            "--set=networkPolicy.metricsNamespaces={monitoring}",
+            "--set=nodeSelector.disk=fast,podAnnotations.note=a,tolerations[0].key=a,tolerations[0].operator=Exists",
+        ],
+    ),
+];
+
+fn command_lines() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let mut lines = 0;
+    for (chart, arguments) in EVERYTHING {
+        for object in objects(&charts.render(chart, arguments)?)? {
+            let Some(pod) = pod(&object) else { continue };
+            let container = &pod["containers"][0];
+            let line = command_line(container, |_| "https://hub:8443".to_owned())?;
+            let parsed = match chart {
+                "hub" => hub::args::Cli::try_parse_from(&line).map(|_| ()),
+                _ => agent::args::Cli::try_parse_from(&line).map(|_| ()),
+            };
+            parsed.with_context(|| format!("{}: {line:?}", deploy::name(&object)))?;
+            lines += 1;
+        }
+    }
+    ensure!(lines == 4, "two workloads and two tests, not {lines}");
+    let all = objects(&charts.render("agent", EVERYTHING[1].1)?)?;
+    let deployment = all.iter().find(|object| deploy::kind(object) == "Deployment");
+    let pod = deployment.and_then(pod).context("the agent's pod")?;
+    let run = workloads::agent_run(&pod["containers"][0], "")?;
+    ensure!(
+        run.hubs.len() == 2 && run.deny_namespaces == ["private", "secret"] && run.admin.is_ipv6(),
+        "values were lost: {run:?}"
+    );
+    Ok(())
+}
+
+/// Beside what the restricted standard asks for, which `installed` shows to an API server.
+fn pods_are_bounded() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    for (chart, arguments) in EVERYTHING {
+        for object in objects(&charts.render(chart, arguments)?)? {
+            let Some(pod) = pod(&object) else { continue };
+            let container = &pod["containers"][0];
+            let is_test = deploy::kind(&object) == "Pod";
+            let probed = !container["livenessProbe"].is_null() && !container["readinessProbe"].is_null();
+            let resources = &container["resources"];
+            let bounded =
+                resources["requests"]["cpu"].is_string() && resources["limits"]["memory"].is_string();
+            ensure!(
+                container["securityContext"]["readOnlyRootFilesystem"] == true
+                    && bounded
+                    && (is_test || probed && pod["priorityClassName"].is_string()),
+                "{}: {container:#}",
+                deploy::name(&object)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The ports of the policies are those of the containers and of the hubs; whether a network keeps to them is its own.
+fn network_policies() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    for (chart, arguments) in EVERYTHING {
+        let all = objects(&charts.render(chart, arguments)?)?;
+        let policy = all.iter().find(|object| deploy::kind(object) == "NetworkPolicy");
+        let policy = &policy.context("a network policy")?.data["spec"];
+        let ports = |direction: &str| -> Vec<&Value> {
+            let rules = policy[direction].as_array().into_iter().flatten();
+            let ports = rules.flat_map(|rule| rule["ports"].as_array().into_iter().flatten());
+            ports.map(|port| &port["port"]).collect()
+        };
+        let workload = all
+            .iter()
+            .filter(|object| deploy::kind(object) != "Pod")
+            .find_map(pod);
+        let workload = workload.context("a workload")?;
+        let declared = workload["containers"][0]["ports"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let declared: Vec<&Value> = declared.map(|port| &port["name"]).collect();
+        ensure!(
+            ports("ingress") == declared,
+            "{chart}: {:?} and not {declared:?}",
+            ports("ingress")
+        );
+        let needed: &[u16] = match chart {
+            "hub" => &[53, 443, 6443],
+            _ => &[53, 443, 6443, 8443, 7443],
+        };
+        for port in needed {
+            ensure!(
+                ports("egress").contains(&&Value::from(*port)),
+                "{chart}: no way out to {port}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// `helm template` knows of no cluster, and so of nothing new.
+fn older_clusters() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let hubs = "--set=hubs={https://hub:8443}";
+    let newer = |object: &DynamicObject| {
+        let kind = deploy::kind(object);
+        kind.starts_with("ValidatingAdmissionPolicy") || kind == "FlowSchema"
+    };
+    let old = objects(&charts.template("agent", &[hubs])?)?;
+    ensure!(!old.iter().any(newer), "an older cluster refuses this");
+    let new = objects(&charts.render("agent", &[hubs])?)?;
+    ensure!(
+        new.iter().filter(|object| newer(object)).count() == 5 && new.len() == old.len() + 5,
+        "two policies with their bindings and a FlowSchema are what a newer cluster has more"
+    );
+    Ok(())
+}
+
+/// The hub's notes say how an agent is installed, and that line works as it stands.
+fn notes() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let install = [
+        "install",
+        "tributary-hub",
+        "deploy/charts/hub",
+        "--namespace",
+        "tributary-system",
+    ];
+    for (values, address) in [
+        (
+            "address=hub.example.org:8443",
+            "hubs={https://hub.example.org:8443}",
+        ),
+        ("service.port=443", "hubs={https://HOST:443}"),
+    ] {
+        let mut arguments = install.to_vec();
+        arguments.extend(["--dry-run=client", "--set", values]);
+        let said = charts.helm(&arguments)?;
+        let (_, notes) = said.split_once("NOTES:").context("notes")?;
+        let line = notes.lines().find(|line| line.trim().starts_with("helm install"));
+        let line = line.with_context(|| format!("no command in {notes}"))?;
+        let words: Vec<String> = line
+            .split_whitespace()
+            .map(|word| word.replace('\'', ""))
+            .collect();
+        ensure!(
+            words.contains(&address.to_owned()),
+            "{line} does not name {address}"
+        );
+        let mut words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        words[0] = "template";
+        charts.helm(&words).with_context(|| line.to_owned())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! Owns: the values of the charts: each is documented, none is taken that says nothing, and what is refused is refused
+//! with the place and the reason.
+//! Never: asks a cluster.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, ensure};
+use libtest_mimic::Trial;
+use regex::Regex;
+use serde_json::Value;
+use tributary_e2e::{
+    charts::{CHARTS, Charts, root},
+    suite::{plain_test, sim_test},
+};
+
+pub(super) fn trials() -> Vec<Trial> {
+    vec![
+        sim_test(
+            "charts::nonsensical_values_are_refused_with_the_reason",
+            || async { refused() },
+        ),
+        plain_test("charts::schemas_take_no_unknown_value", schemas_are_closed),
+        plain_test("charts::every_value_is_documented_with_its_default", documented),
+        plain_test("charts::versions_are_the_programs", versions),
+    ]
+}
+
+const HUB: &str = "hubs={https://hub.example.org:8443}";
+
+/// A chart, values, and what the refusal must say.
+const REFUSED: &[(&str, &[&str], &[&str])] = &[
+    (
+        "hub",
+        &["service.typ=NodePort"],
+        &["/service", "'typ' not allowed"],
+    ),
+    (
+        "hub",
+        &["clusterset=My_Set"],
+        &["/clusterset", "My_Set", "DNS_label"],
+    ),
+    ("hub", &["clusterset="], &["/clusterset", "DNS_label"]),
+    ("hub", &["address=hub.example.org"], &["/address", "HOST", "PORT"]),
+    (
+        "hub",
+        &["address=hub.example.org:99999"],
+        &["address is hub.example.org:99999", "at most 65535"],
+    ),
+    ("hub", &["service.port=0"], &["/service/port", "want 1"]),
+    ("hub", &["service.port=70000"], &["/service/port", "want 65,535"]),
+    (
+        "hub",
+        &["service.port=https"],
+        &["/service/port", "got string, want integer"],
+    ),
+    (
+        "hub",
+        &["service.type=Ingress"],
+        &["/service/type", "'LoadBalancer'", "'NodePort'", "'ClusterIP'"],
+    ),
+    (
+        "hub",
+        &["service.type=ClusterIP"],
+        &["service.type is ClusterIP", "--set address=HOST:PORT"],
+    ),
+    (
+        "hub",
+        &[
+            "service.type=ClusterIP",
+            "address=hub:8443",
+            "service.nodePort=30000",
+        ],
+        &["service.nodePort is set", "--set service.type=NodePort"],
+    ),
+    (
+        "hub",
+        &["service.externalIPs={node-1}"],
+        &["/service/externalIPs/0", "IP_address"],
+    ),
+    (
+        "hub",
+        &["networkPolicy.memberCIDRs={10.0.0.0}"],
+        &["/networkPolicy/memberCIDRs/0", "CIDR"],
+    ),
+    ("hub", &["storage.size=20"], &["/storage/size", "want string"]),
+    (
+        "hub",
+        &["resources.limits.memory=lots"],
+        &["/resources/limits/memory", "memory_as_128Mi"],
+    ),
+    (
+        "hub",
+        &["resources.limits.ram=1Gi"],
+        &["/resources/limits", "'ram' not allowed"],
+    ),
+    ("hub", &["image.digest=sha256:12"], &["/image/digest", "digest"]),
+    (
+        "hub",
+        &["image.registry=https://registry.example.org"],
+        &["/image/registry", "without_scheme"],
+    ),
+    ("hub", &["tls.check=maybe"], &["/tls/check", "want boolean"]),
+    (
+        "hub",
+        &["priorityClass.value=2000000000"],
+        &["/priorityClass/value", "maximum: got"],
+    ),
+    ("hub", &["priorityClass.name="], &["priorityClass.name is empty"]),
+    ("hub", &["replicas=2"], &["'replicas' not allowed"]),
+    (
+        "agent",
+        &[],
+        &["hubs is empty", "--set 'hubs={https://HOST:8443}'"],
+    ),
+    (
+        "agent",
+        &["hubs={https://hub.example.org}"],
+        &["/hubs/0", "HOST", "PORT"],
+    ),
+    (
+        "agent",
+        &["hubs={http://hub.example.org:8443}"],
+        &["/hubs/0", "^https://"],
+    ),
+    (
+        "agent",
+        &["hubs={https://hub:70000}"],
+        &["hubs has https://hub:70000", "at most 65535"],
+    ),
+    (
+        "agent",
+        &[HUB, "hubConfigMap=tributary-agent"],
+        &["hubs and hubConfigMap both"],
+    ),
+    ("agent", &[HUB, "clusterId=East_1"], &["/clusterId", "DNS_label"]),
+    (
+        "agent",
+        &[HUB, "interest=none"],
+        &["/interest", "'namespaces', 'all'"],
+    ),
+    (
+        "agent",
+        &[HUB, "denyNamespaces={team-*}"],
+        &["/denyNamespaces/0", "DNS_label"],
+    ),
+    (
+        "agent",
+        &[HUB, "denyNamespaces=private"],
+        &["/denyNamespaces", "want array"],
+    ),
+    (
+        "agent",
+        &[HUB, "policies.action=Refuse"],
+        &["/policies/action", "'Deny', 'Warn', 'Audit'"],
+    ),
+    (
+        "agent",
+        &[HUB, "policies.exemptUsers={it's}"],
+        &["/policies/exemptUsers/0", "user_or_group"],
+    ),
+    (
+        "agent",
+        &[HUB, "flowSchema.precedence=0"],
+        &["/flowSchema/precedence", "want 1"],
+    ),
+    (
+        "agent",
+        &[HUB, "log.format=xml"],
+        &["/log/format", "'text', 'json'"],
+    ),
+    ("crds", &["serviceExport=false"], &["'serviceExport' not allowed"]),
+    ("crds", &["keep=yes"], &["/keep", "want boolean"]),
+];
+
+fn refused() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    charts.render("hub", &[])?;
+    charts.render("agent", &["--set", HUB])?;
+    charts.render("crds", &[])?;
+    for (chart, values, told) in REFUSED {
+        let arguments: Vec<String> = values.iter().map(|value| format!("--set={value}")).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let Err(error) = charts.render(chart, &arguments) else {
+            anyhow::bail!("{chart} takes {values:?}");
+        };
+        let said = error.to_string();
+        for words in *told {
+            ensure!(
+                said.contains(words),
+                "{chart} with {values:?} says:\n{said}\nand not {words:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn read(chart: &str, file: &str) -> anyhow::Result<String> {
+    let path = root().join(format!("deploy/charts/{chart}/{file}"));
+    std::fs::read_to_string(&path).with_context(|| path.display().to_string())
+}
+
+/// Objects with named parts take no others; only maps of a user's own words are open, and what Helm puts there.
+fn schemas_are_closed() -> anyhow::Result<()> {
+    let mut closed = 0;
+    for chart in CHARTS {
+        let schema: Value = serde_json::from_str(&read(chart, "values.schema.json")?)?;
+        let mut open = Vec::new();
+        closed += walk(&schema, "", &mut open);
+        ensure!(open == ["/properties/global"], "{chart}: open are {open:?}");
+        let values: Value = serde_norway::from_str(&read(chart, "values.yaml")?)?;
+        for name in values.as_object().context("values")?.keys() {
+            ensure!(
+                !schema["properties"][name].is_null(),
+                "{chart}: the schema lacks {name}"
+            );
+        }
+    }
+    ensure!(closed > 20, "only {closed} objects were found");
+    Ok(())
+}
+
+/// Counts the closed objects of a schema, and collects the places of the open ones.
+fn walk(schema: &Value, place: &str, open: &mut Vec<String>) -> usize {
+    let mut closed = 0;
+    match schema {
+        Value::Object(fields) => {
+            if schema["type"] == "object" {
+                match &schema["additionalProperties"] {
+                    Value::Bool(false) => closed += 1,
+                    Value::Object(_) => {}
+                    _ => open.push(place.to_owned()),
+                }
+            }
+            for (name, part) in fields {
+                closed += walk(part, &format!("{place}/{name}"), open);
+            }
+        }
+        Value::Array(parts) => {
+            for (index, part) in parts.iter().enumerate() {
+                closed += walk(part, &format!("{place}/{index}"), open);
+            }
+        }
+        _ => {}
+    }
+    closed
+}
+
+/// The table in a chart's README has one row for each value, with its default, and no other.
+fn documented() -> anyhow::Result<()> {
+    let row = Regex::new(r"(?m)^\| `([A-Za-z.]+)` \| (.*?) \|")?;
+    for chart in CHARTS {
+        let values: Value = serde_norway::from_str(&read(chart, "values.yaml")?)?;
+        let mut defaults = BTreeMap::new();
+        leaves(&values, "", &mut defaults);
+        let readme = read(chart, "README.md")?;
+        let rows: BTreeMap<String, String> = row
+            .captures_iter(&readme)
+            .map(|found| (found[1].to_owned(), found[2].trim_matches('`').to_owned()))
+            .collect();
+        ensure!(
+            rows == defaults,
+            "deploy/charts/{chart}/README.md lists\n{rows:#?}\nand values.yaml has\n{defaults:#?}"
+        );
+    }
+    Ok(())
+}
+
+fn leaves(value: &Value, path: &str, found: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (name, part) in fields {
+                let dot = if path.is_empty() { "" } else { "." };
+                leaves(part, &format!("{path}{dot}{name}"), found);
+            }
+        }
+        Value::String(text) => drop(found.insert(path.to_owned(), text.clone())),
+        other => drop(found.insert(path.to_owned(), other.to_string())),
+    }
+}
+
+/// A chart installs the programs of its own release.
+fn versions() -> anyhow::Result<()> {
+    for chart in CHARTS {
+        let about: Value = serde_norway::from_str(&read(chart, "Chart.yaml")?)?;
+        for field in ["version", "appVersion"] {
+            ensure!(
+                about[field] == env!("CARGO_PKG_VERSION"),
+                "{chart}: {field} is {}, the programs are {}",
+                about[field],
+                env!("CARGO_PKG_VERSION")
+            );
+        }
+    }
+    Ok(())
+}
