@@ -35,6 +35,9 @@ capabilities:
 {{/* What a schema cannot say: values that contradict each other, and what the cluster must have before. */}}
 {{- define "tributary-hub.check" -}}
 {{- with .Values -}}
+{{- if and .inventory.enabled (eq (printf "tributary-%s" .clusterset) $.Release.Namespace) -}}
+{{- fail (printf "the inventory of the clusterset %s would be the hub's own namespace %s: install the hub into another, --namespace NAME" .clusterset $.Release.Namespace) -}}
+{{- end -}}
 {{- if and (eq .service.type "ClusterIP") (not .address) (not .service.externalIPs) -}}
 {{- fail "service.type is ClusterIP and members are in other clusters: say what leads to the hub, --set address=HOST:PORT" -}}
 {{- end -}}

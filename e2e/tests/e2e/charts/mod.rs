@@ -21,6 +21,8 @@ use tributary_e2e::{
 
 use crate::workloads::{self, command_line};
 
+pub(crate) use policies::with_policies;
+
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         sim_test("charts::plain_manifests_are_what_the_charts_render", || async {

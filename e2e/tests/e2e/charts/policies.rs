@@ -53,24 +53,34 @@ pub(super) fn trials() -> Vec<Trial> {
 
 async fn apart(_: Arc<Fleet>) -> anyhow::Result<()> {
     let charts = Charts::new()?;
-    let fleet = fresh(&["policies"]).await?;
+    let fleet = with_policies(&["policies"]).await?;
     let cluster = &fleet.clusters()[0];
     cluster.require_controllers()?;
     let client = cluster.client().await?;
-    deploy::install(&client, &["crds", "agent"]).await?;
-    for object in deploy::read_directory(&deploy::directory("agent"))? {
-        deploy::apply(&client, &object).await?;
-    }
-    create_namespace(&client, SHOP).await?;
     let agent = account(cluster, TRIBUTARY_NAMESPACE, "tributary-agent").await?;
-    enforced(NOT_THE_AGENT, || on_trial(&client, marked("Service", "probe"))).await?;
-    enforced(UNMARKED, || on_trial(&agent, unmarked("Service", "probe"))).await?;
 
     the_agent_writes_its_own(&agent, &client).await?;
     the_agent_leaves_others_alone(&agent, &client).await?;
     others_leave_the_agents_alone(&agent, &client).await?;
     controllers_clear_up(cluster, &agent, &client).await?;
     exempted_users_write(&charts, &client).await
+}
+
+/// Fresh clusters with both policies in force.
+pub(crate) async fn with_policies(names: &[&str]) -> anyhow::Result<Fleet> {
+    let fleet = fresh(names).await?;
+    for cluster in fleet.clusters() {
+        let client = cluster.client().await?;
+        deploy::install(&client, &["crds", "agent"]).await?;
+        for object in deploy::read_directory(&deploy::directory("agent"))? {
+            deploy::apply(&client, &object).await?;
+        }
+        create_namespace(&client, SHOP).await?;
+        let agent = account(cluster, TRIBUTARY_NAMESPACE, "tributary-agent").await?;
+        enforced(NOT_THE_AGENT, || on_trial(&client, marked("Service", "probe"))).await?;
+        enforced(UNMARKED, || on_trial(&agent, unmarked("Service", "probe"))).await?;
+    }
+    Ok(fleet)
 }
 
 /// An object of the agent's of this kind.

@@ -39,6 +39,11 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &["clusterset=My_Set"],
         &["/clusterset", "My_Set", "DNS_label"],
     ),
+    (
+        "hub",
+        &["clusterset=system"],
+        &["hub's own namespace tributary-system", "--namespace NAME"],
+    ),
     ("hub", &["clusterset="], &["/clusterset", "DNS_label"]),
     ("hub", &["address=hub.example.org"], &["/address", "HOST", "PORT"]),
     (

@@ -20,6 +20,7 @@ use tributary_e2e::{
     suite::{real_test, sim_test},
 };
 
+use crate::charts::with_policies;
 use story::tell;
 
 /// One story on both kinds of clusters.
@@ -76,5 +77,18 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, definitions::an_older_schema_is_enough);
     story!(trials, definitions::imports_survive_their_definition);
     story!(trials, definitions::exports_go_with_their_definition);
+    trials.push(real_test(
+        "real::export_comes_and_goes_under_both_policies",
+        |_| under_policies(),
+    ));
     trials
+}
+
+/// The shared clusters lack the policy that would keep their harness from playing everybody; here it is.
+async fn under_policies() -> anyhow::Result<()> {
+    let fleet = with_policies(&story::CLUSTERS).await?;
+    tell(Backend::Real(Arc::new(fleet)), |stage| {
+        Box::pin(export::comes_and_goes_in_order(stage))
+    })
+    .await
 }
