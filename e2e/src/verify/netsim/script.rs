@@ -9,6 +9,8 @@ use super::user::{Deed, PODS_MAX, SERVICES, SHAPES};
 
 /// Clusters of the simulated clusterset, by name.
 pub(super) const CLUSTERS: [&str; 3] = ["east", "north", "west"];
+/// Kinds that an agent watches, by their plurals.
+pub(super) const WATCHED: [&str; 4] = ["services", "endpointslices", "serviceexports", "serviceimports"];
 /// How long users do things, in simulated milliseconds; what they have declared by then lives.
 const DEEDS: u64 = 22_000;
 /// How long things break.
@@ -66,6 +68,8 @@ pub(super) enum Fault {
     Restore { from_backup: bool },
     /// This many of a thousand requests to a cluster's API fail, each in its own way.
     ApiErrors(usize, u16),
+    /// One of the kinds that the agent watches can be neither listed nor watched, by index.
+    HideKind(usize, usize),
     /// The cluster's API is well again.
     ApiWell(usize),
     /// The definition of a kind that the agent watches is deleted.
@@ -100,6 +104,7 @@ impl Fault {
             Self::Restore { from_backup: true } => "disk: restored from a backup",
             Self::Restore { from_backup: false } => "disk: emptied",
             Self::ApiErrors(..) => "API: errors",
+            Self::HideKind(..) => "API: a kind cannot be listed",
             Self::RemoveDefinition(_) => "API: definition deleted",
             Self::DropWatches(_) => "API: watches dropped",
             Self::ForgetHistory(_) => "API: history forgotten",
@@ -306,8 +311,15 @@ impl Draft {
     }
 
     fn api(&mut self, at: u64, member: usize) {
-        match self.random.random_range(0..5) {
+        match self.random.random_range(0..6) {
             0 => self.push(at, Fault::DropWatches(member)),
+            5 => {
+                let until = at + self.random.random_range(500..FAULT_LONGEST);
+                let kind = self.random.random_range(0..WATCHED.len());
+                self.push(at, Fault::HideKind(member, kind));
+                self.push(at + 1, Fault::DropWatches(member));
+                self.push(until, Fault::ApiWell(member));
+            }
             4 => {
                 self.push(at, Fault::RemoveDefinition(member));
                 let until = at + self.random.random_range(500..FAULT_LONGEST);

@@ -22,12 +22,12 @@ use turmoil::Sim;
 use super::{
     credentials::Authority,
     program::{AgentMachine, HUB, HubMachine, Life, WALL_AT_START, run_agent, run_hub},
-    script::{CLUSTERS, Event, Fault, Script},
+    script::{CLUSTERS, Event, Fault, Script, WATCHED},
     trace::Trace,
     user,
 };
 use crate::{
-    sim::{Entry, Fault as ApiFault, ManualClock, SimCluster, SimConfig, current_crds},
+    sim::{ALWAYS, Entry, Fault as ApiFault, ManualClock, SimCluster, SimConfig, current_crds},
     verify::laws::{Guarded, Law, requests::Requests},
 };
 
@@ -240,6 +240,10 @@ impl Stage {
                 self.hub.disk.replace(disk);
                 // As the operations page tells whoever restores a hub.
                 self.hub.adopt_epoch.set(from_backup);
+            }
+            Fault::HideKind(member, kind) => {
+                let faults = self.members[member].cluster.faults();
+                faults.rate(ApiFault::Gone, ALWAYS, WATCHED[kind]);
             }
             Fault::ApiErrors(member, permille) => {
                 let faults = self.members[member].cluster.faults();

@@ -44,6 +44,7 @@ pub const EXPECTED: &[&str] = &[
     "second session refused",
     "second session took over",
     "service removed",
+    "session hears late",
     "silence ended a session",
     "slice removed",
     "snapshot",

@@ -72,6 +72,9 @@ impl World {
     fn heal(&mut self) {
         self.network.ways.fill(Blocked::default());
         self.disk.set_faults(Faults::default());
+        if let Some(hub) = &mut self.hub {
+            hub.slow = None;
+        }
         self.sync_fails = false;
         for index in 0..self.sites.len() {
             self.install_crds(index);

@@ -141,6 +141,8 @@ pub enum What {
     DoubleAgent(usize),
     /// The hub is killed and started: how many unsynced batches the disk kept, and whether the next is torn.
     CrashHub(u8, bool),
+    /// The hub's session with the cluster says what it has to say, and hears nothing from the writer for a while.
+    SlowSession(usize),
     /// The hub is stopped in order and started.
     StopHub,
     /// The next sync fails, and the hub with it.

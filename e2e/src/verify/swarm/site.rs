@@ -317,6 +317,10 @@ impl Site {
                 json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": kind, "metadata": plain,
                 "spec": {"type": object["spec"]["type"], "ports": [{"name": "drifted", "protocol": "TCP", "port": 7}]}})
             }
+            "Service" if which.is_multiple_of(5) => {
+                json!({"apiVersion": "v1", "kind": kind, "metadata": plain,
+                "spec": {"ports": [{"name": "strange", "protocol": "TCP", "port": 7}]}})
+            }
             "Service" => json!({"apiVersion": "v1", "kind": kind, "metadata": plain,
                 "spec": {"sessionAffinity": "ClientIP"}}),
             _ => json!({"apiVersion": "discovery.k8s.io/v1", "kind": kind, "metadata": plain,

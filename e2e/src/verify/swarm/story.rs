@@ -5,6 +5,8 @@ use super::script::{Draw, Named, Part, WATCHES, What, named};
 
 /// Silence after which both ends have given a session up, in milliseconds.
 const LONG_SILENCE_MILLIS: u32 = 20_000;
+/// Longer than a session is silent that has nothing to say, in milliseconds.
+const HEARTBEAT_MILLIS: u32 = 1_500;
 /// Changes after which what was removed before them is forgotten; see the bounds of the swarm's hubs.
 const MANY_CHANGES: usize = 6;
 
@@ -41,8 +43,9 @@ fn rewound_while_somebody_joins(draw: &mut Draw, site: usize, clusters: usize) -
     ];
     steps.extend(others().map(|other| What::Block(other, true, true)));
     steps.extend([What::CrashAgent(site), What::Restore, What::Rounds(1)]);
+    steps.push(What::SlowSession(site));
     steps.extend(others().map(What::Unblock));
-    steps.push(What::Rounds(1));
+    steps.extend([What::Rounds(2), What::Pass(HEARTBEAT_MILLIS), What::Rounds(2)]);
     steps
 }
 

@@ -55,6 +55,8 @@ pub(super) struct Hub {
     ticked_at: u64,
     draw: Draw,
     promises: Promises,
+    /// The cluster whose session hears nothing from the writer at present.
+    pub(super) slow: Option<ClusterId>,
     /// The process ended by itself: its log failed.
     pub(super) failed: Option<String>,
 }
@@ -101,6 +103,7 @@ impl Hub {
             ticked_at: at.now(),
             draw: Draw::new(random),
             promises: Promises::new(recorded),
+            slow: None,
             failed: None,
         })
     }

@@ -58,6 +58,13 @@ impl World {
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
             What::CrashHub(kept, torn) => self.crash_hub(*kept, *torn)?,
+            What::SlowSession(site) => {
+                let slow = self.sites[index(site)].name.clone();
+                if let Some(hub) = &mut self.hub {
+                    hub.slow = Some(slow);
+                    seen.count("session hears late");
+                }
+            }
             What::StopHub => self.stop_hub()?,
             What::FailSync => self.fail_sync(),
             What::Backup => self.backup = Some(self.disk.copy()),
