@@ -4,7 +4,8 @@ use std::{env, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
+    "tributary/v1/answer.proto",
     "tributary/v1/fact.proto",
     "tributary/v1/event.proto",
     "tributary/v1/sync.proto",

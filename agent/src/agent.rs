@@ -188,6 +188,7 @@ fn start(options: AgentOptions, metrics: AgentMetrics, begun: Begun, supervisor:
             lease_transitions: lease.transitions(),
         },
         known_epoch: lease.epoch(),
+        hubs: Vec::new(),
         lease,
         outbox,
         outbox_changed: outbox_changed.subscribe(),

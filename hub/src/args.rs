@@ -6,7 +6,11 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use shared::{process::LogArgs, tls::TlsFiles};
 
-use crate::{certs::command::CertsArgs, log::command::EventLogArgs, operate::MemberArgs};
+use crate::{
+    certs::command::CertsArgs,
+    log::command::EventLogArgs,
+    operate::{EventsArgs, MemberArgs},
+};
 
 /// The hub of a Tributary clusterset
 #[derive(Debug, Parser)]
@@ -65,6 +69,13 @@ pub enum Command {
         --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Member(MemberArgs),
+    /// Show what was recorded
+    #[command(long_about = "Show what was recorded, a page at a time, oldest first.\n\n\
+        Times are those at which the hub recorded the events, by its own clock.\n\n\
+        Example:\n  \
+        tributary-hub events --since 10m --namespace shop --hub https://HUB:8443 \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key")]
+    Events(Box<EventsArgs>),
 }
 
 /// The flags of `serve`.

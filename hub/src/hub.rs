@@ -8,19 +8,19 @@ use shared::{
     process::Shutdown,
 };
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::{Routes, RoutesBuilder};
 
 use crate::{
     bounds::Bounds,
     clock::Clock,
     fold::FOLD_VERSION,
-    inspect::{Inspection, InspectionMetrics},
+    inspect::{Answerer, Inspection, InspectionMetrics, Parts},
     log::{Log, LogReader},
     membership::MembershipService,
     metrics::WriterMetrics,
     replay,
-    session::{SyncMetrics, SyncService},
+    session::{Reports, SyncMetrics, SyncService},
     view::SharedView,
     writer::{Completed, Options, Writer, WriterError, WriterHandle},
 };
@@ -63,6 +63,9 @@ pub struct Hub {
     pub clock: Clock,
     /// The sessions that run.
     pub sessions: TaskTracker,
+    /// What members say of themselves.
+    pub reports: Reports,
+    answerer: Answerer,
     bounds: Bounds,
     sync_metrics: SyncMetrics,
     inspection_metrics: InspectionMetrics,
@@ -114,6 +117,10 @@ impl Hub {
         );
         let clusterset = log.clusterset().clone();
         let bounds = options.bounds;
+        let answerer = Answerer {
+            hub: options.hub.clone(),
+            hub_version: options.hub_version.clone(),
+        };
         let (writer, view, completed) = Writer::new(state, log, options, metrics.writer, clock.moment());
         let (writer, writer_ended) = spawn(writer, completed)?;
         let sessions = TaskTracker::new();
@@ -124,6 +131,8 @@ impl Hub {
             reader,
             clock,
             sessions,
+            reports: Reports::new(clock),
+            answerer,
             bounds,
             sync_metrics: metrics.sync,
             inspection_metrics: metrics.inspection,
@@ -141,6 +150,7 @@ impl Hub {
             clock: self.clock,
             bounds: self.bounds,
             metrics: self.sync_metrics.clone(),
+            reports: self.reports.clone(),
             drain: shutdown.drain().clone(),
             tasks: self.sessions.clone(),
         };
@@ -150,18 +160,26 @@ impl Hub {
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
                 .max_encoding_message_size(MESSAGE_BYTES_MAX),
         );
-        let inspection = Inspection::new(
-            self.clusterset.clone(),
-            self.writer.clone(),
-            self.view.clone(),
-            self.reader.clone(),
-            self.inspection_metrics.clone(),
-            shutdown.drain().clone(),
-        );
+        let inspection = self.inspection(shutdown.drain().clone());
         routes.add_service(inspection.event_log());
         routes.add_service(inspection.state());
         routes.add_service(MembershipService::new(inspection, self.writer.clone()).server());
         routes.routes()
+    }
+
+    /// The services that people and tools read with; watches end when `drain` begins.
+    pub fn inspection(&self, drain: CancellationToken) -> Inspection {
+        Inspection::new(Parts {
+            clusterset: self.clusterset.clone(),
+            answerer: self.answerer.clone(),
+            writer: self.writer.clone(),
+            view: self.view.clone(),
+            reader: self.reader.clone(),
+            reports: self.reports.clone(),
+            clock: self.clock,
+            metrics: self.inspection_metrics.clone(),
+            drain,
+        })
     }
 
     /// Runs the writer until the drain is over: sessions end first, then what they handed over is made durable.

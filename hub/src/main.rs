@@ -12,5 +12,6 @@ fn main() -> ExitCode {
         Command::Log(args) => hub::log::command::run(args),
         Command::Certs(args) => hub::certs::command::run(args).map(|said| print!("{said}")),
         Command::Member(args) => hub::operate::run_member(args).map(|said| print!("{said}")),
+        Command::Events(args) => hub::operate::run_events(*args).map(|said| print!("{said}")),
     })
 }

@@ -33,6 +33,19 @@ pub struct Push {
     told: Option<Cursor>,
     /// True when something for this member was sent since `told`.
     unsettled: bool,
+    /// When the oldest change was recorded that was sent since `told`, in monotonic milliseconds, if that is known. A
+    /// snapshot counts for none.
+    oldest_sent: Option<u64>,
+    told_changes: Option<ToldChanges>,
+}
+
+/// A position that was told after changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToldChanges {
+    /// Up to where.
+    pub revision: Revision,
+    /// When the oldest of them was recorded, in monotonic milliseconds.
+    pub recorded_at: u64,
 }
 
 #[derive(Debug)]
@@ -74,6 +87,8 @@ impl Push {
             position,
             told: None,
             unsettled: true,
+            oldest_sent: None,
+            told_changes: None,
         }
     }
 
@@ -170,9 +185,24 @@ impl Push {
         (caught_up && all_seen && self.told != Some(view.head())).then(|| self.tell(view.head()))
     }
 
+    /// The last position that the member was told, or came with.
+    pub fn told(&self) -> Option<Cursor> {
+        self.told
+    }
+
+    /// The position that was told after changes by the last message, once.
+    pub fn take_told_changes(&mut self) -> Option<ToldChanges> {
+        self.told_changes.take()
+    }
+
     fn tell(&mut self, cursor: Cursor) -> UpTo {
         self.told = Some(cursor);
         self.unsettled = false;
+        let told = |recorded_at| ToldChanges {
+            revision: cursor.revision,
+            recorded_at,
+        };
+        self.told_changes = self.oldest_sent.take().map(told);
         UpTo {
             interest_generation: self.interest.generation,
             cursor,
@@ -192,6 +222,7 @@ impl Push {
             }
         };
         self.added.clear();
+        self.oldest_sent = None;
         let at = view.head();
         self.position = ChangePosition::Revision(at.revision);
         let generation = self.interest.generation;
@@ -289,6 +320,7 @@ impl Push {
                 && let Some(entry) = view.entry(&change.1)
             {
                 chunk.push(entry.item.bytes());
+                self.oldest_sent = self.oldest_sent.or_else(|| view.recorded_at(change.0));
             }
         }
         let stopped = last.is_some_and(|last| {

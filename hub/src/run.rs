@@ -94,6 +94,7 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     .await
     .context("opening the event log panicked")??;
     drop(opening);
+    hub.reports.register(metrics.registry());
 
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());

@@ -5,18 +5,21 @@ mod support;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use hub::certs::Subject;
-use proto::v1::{self, hub_message::Message, sync_client::SyncClient};
+use proto::v1::{self, hub_message::Message, membership_client::MembershipClient, sync_client::SyncClient};
 use shared::{
     model::{
         ClusterId, Fact,
-        sync::{AgentMessage, Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
+        sync::{
+            AgentMessage, Applied, FEATURE_APPLIED, Hello, Interest, Observation, ObservedItem,
+            PROTOCOL_VERSION,
+        },
     },
     tls::{HubConnector, TcpDial, TlsMetrics, install_crypto_provider},
     wire,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
+use tonic::{Streaming, transport::Channel};
 
 /// As many as a member may have unacknowledged.
 const OBSERVATIONS: u64 = 8_192;
@@ -34,6 +37,11 @@ struct Member {
 impl Member {
     /// Connects and is welcomed.
     async fn welcomed() -> Self {
+        Self::welcomed_with(0).await.0
+    }
+
+    /// The same with these feature bits, and what people read with.
+    async fn welcomed_with(features: u64) -> (Self, Channel) {
         // Another test of this process may have installed it.
         let _ = install_crypto_provider();
         let authority = support::authority();
@@ -49,16 +57,20 @@ impl Member {
         );
         let channel = connector.connect().await.expect("connected");
         let (outgoing, messages) = mpsc::channel(1);
-        outgoing.send(hello()).await.expect("there is room");
-        let stream = SyncClient::new(channel)
+        outgoing.send(hello(features)).await.expect("there is room");
+        let stream = SyncClient::new(channel.clone())
             .stream(ReceiverStream::new(messages))
             .await;
         let mut member = Self {
             outgoing,
             incoming: stream.expect("a stream").into_inner(),
         };
-        assert!(matches!(member.read().await, Message::Welcome(_)));
-        member
+        let Message::Welcome(welcome) = member.read().await else {
+            panic!("the first message is Welcome")
+        };
+        let hubs: Vec<&str> = welcome.hubs.iter().map(|hub| hub.name.as_str()).collect();
+        assert_eq!((welcome.term, hubs), (1, vec!["hub"]));
+        (member, channel)
     }
 
     async fn read(&mut self) -> Message {
@@ -68,10 +80,10 @@ impl Member {
     }
 }
 
-fn hello() -> v1::AgentMessage {
+fn hello(features: u64) -> v1::AgentMessage {
     wire::agent_message_to_proto(AgentMessage::Hello(Box::new(Hello {
         protocol_version: PROTOCOL_VERSION,
-        features: 0,
+        features,
         agent_version: "test".into(),
         highest_epoch: None,
         cluster_fingerprint: "uid".into(),
@@ -132,4 +144,75 @@ async fn a_member_that_reads_nothing_is_not_read_from_until_it_does() {
     }
     assert_eq!(refused, OBSERVATIONS);
     rest.await.expect("all was sent");
+}
+
+/// What the only member says of itself, once `is_shown`.
+async fn shown(channel: &Channel, is_shown: impl Fn(&v1::MemberState) -> bool) -> v1::MemberState {
+    let listed = async {
+        loop {
+            let answer = MembershipClient::new(channel.clone())
+                .list(v1::ListMembersRequest::default())
+                .await;
+            let mut members = answer.expect("listed").into_inner().members;
+            if let Some(member) = members.pop().filter(&is_shown) {
+                return member;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, listed).await.expect("in time")
+}
+
+fn heartbeat(applied: Option<Applied>) -> v1::AgentMessage {
+    wire::agent_message_to_proto(AgentMessage::Heartbeat(applied))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_member_has_applied_and_the_version_of_its_agent_are_shown() {
+    let (mut member, channel) = Member::welcomed_with(FEATURE_APPLIED).await;
+    let told = loop {
+        if let Message::SnapshotComplete(complete) = member.read().await {
+            break complete.cursor.expect("a position");
+        }
+    };
+    let before = shown(&channel, |_| true).await;
+    assert_eq!(before.agent_version, "test");
+    assert_eq!(before.applied.and_then(|applied| applied.revision), None);
+    let revision = told.revision;
+    let applied = v1::Applied {
+        cursor: Some(told),
+        parked: 2,
+        oldest_parked_age_millis: 60_000,
+    };
+    let applied = v1::AgentMessage {
+        message: Some(v1::agent_message::Message::Heartbeat(v1::Heartbeat {
+            applied: Some(applied),
+        })),
+    };
+    member.outgoing.send(applied).await.expect("the session goes on");
+    let after = shown(&channel, |member| {
+        let applied = member.applied.as_ref();
+        applied.is_some_and(|applied| applied.revision.is_some())
+    });
+    let applied = after.await.applied.expect("it says");
+    assert_eq!((applied.revision, applied.parked), (Some(revision), 2));
+    assert!(applied.oldest_parked_millis.is_some());
+}
+
+/// An agent of a release before this one says nothing of what it applied, and its heartbeats have no content.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_says_nothing_of_what_it_applied_is_served_as_ever() {
+    let (member, channel) = Member::welcomed_with(0).await;
+    member
+        .outgoing
+        .send(heartbeat(None))
+        .await
+        .expect("the session goes on");
+    let unasked = Applied::default();
+    member
+        .outgoing
+        .send(heartbeat(Some(unasked)))
+        .await
+        .expect("the session goes on");
+    let state = shown(&channel, |member| member.connected).await;
+    assert_eq!((state.agent_version.as_str(), state.applied), ("test", None));
 }

@@ -120,7 +120,7 @@ fn start(shared: &Arc<Shared>, work: &mut Work, running: &mut JoinSet<Done>) {
     for service in work.take(free, Instant::now()) {
         let shared = shared.clone();
         running.spawn(async move {
-            let outcome = step(&shared, &service).await;
+            let outcome = step(&shared, &service, shared.now()).await;
             (service, outcome)
         });
     }

@@ -11,7 +11,10 @@ use shared::{
     api::convert::NamespaceDenyList,
     model::{ClusterId, FactKey, Revision, ServiceKey},
 };
-use tokio::sync::{Notify, broadcast};
+use tokio::{
+    sync::{Notify, broadcast},
+    time::Instant,
+};
 
 use super::{
     contention::Contention,
@@ -23,7 +26,7 @@ use super::{
 };
 use crate::{
     outbox::Refusal,
-    plan::{Desired, Report, ServedFields, Settling, Touched},
+    plan::{Desired, Progress, Reach, Report, ServedFields, Settling, Touched},
     watch::{Dirty, Head, ObjectKey, Watches},
 };
 
@@ -82,6 +85,11 @@ pub(super) struct Shared {
     pub(super) watches: Watches,
     pub(super) performer: Performer,
     pub(super) desired: Mutex<Desired>,
+    /// Up to where what the hub sent stands. Never locked together with `desired`.
+    pub(super) progress: Mutex<Progress>,
+    /// What stands changed.
+    pub(super) progressed: Notify,
+    started: Instant,
     pub(super) queue: Dirty<ServiceKey>,
     /// Absent until the served schema has been read.
     pub(super) served: Mutex<Option<ServedFields>>,
@@ -109,6 +117,9 @@ impl Handle {
             watches,
             performer,
             desired: Mutex::default(),
+            progress: Mutex::default(),
+            progressed: Notify::new(),
+            started: Instant::now(),
             queue: Dirty::default(),
             served: Mutex::default(),
             schema_changed: Notify::new(),
@@ -125,14 +136,42 @@ impl Handle {
 
     /// Changes the desired state; whatever that touches is planned again. Gives back what the change gives.
     pub fn feed<T>(&self, change: impl FnOnce(&mut Desired) -> (Touched, T)) -> T {
-        let (touched, outcome) = change(&mut lock(&self.0.desired));
-        match touched {
-            Touched::Services(services) => self.0.queue.mark(services),
-            Touched::Namespaces(namespaces) => self.0.mark_namespaces(&namespaces),
-            Touched::Sources(settling) => self.0.mark_sources(&settling),
-            Touched::All => self.0.mark_all(),
+        let mut desired = lock(&self.0.desired);
+        let (touched, outcome) = change(&mut desired);
+        // What tells an object tells no position.
+        let cursor = match &touched {
+            Touched::Services(services) if !services.is_empty() => None,
+            _ => desired.cursor(),
+        };
+        drop(desired);
+        let services = match touched {
+            Touched::Services(services) => services,
+            Touched::Namespaces(namespaces) => self.0.services_in(&namespaces),
+            Touched::Sources(settling) => self.0.services_from(&settling),
+            Touched::All => self.0.all_services(),
+        };
+        // In this order: work that ends before it is noted is done again, because it is marked after it.
+        if lock(&self.0.progress).received(&services, cursor) {
+            self.0.progressed.notify_one();
         }
+        self.0.queue.mark(services);
         outcome
+    }
+
+    /// What the hub is to be told of what stands.
+    pub fn reach(&self) -> Reach {
+        self.reach_at(self.0.now())
+    }
+
+    /// The same for a simulation, at its own time in milliseconds.
+    pub fn reach_at(&self, now: u64) -> Reach {
+        let epoch = self.read(Desired::complete_epoch);
+        lock(&self.0.progress).reach(epoch, now)
+    }
+
+    /// Waits until what stands changed since this was last called. For one reader.
+    pub async fn progressed(&self) {
+        self.0.progressed.notified().await;
     }
 
     /// Changes the desired state in a way that touches nothing.
@@ -177,27 +216,40 @@ impl Handle {
 }
 
 impl Shared {
-    /// Everything is planned again.
-    pub(super) fn mark_all(&self) {
-        let mut services = lock(&self.desired).services();
-        services.extend(view::observed_services(&self.watches));
-        self.queue.mark(services);
+    /// Milliseconds since it was made.
+    pub(super) fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Everything that comes from one of these clusters is planned again.
-    pub(super) fn mark_sources(&self, settling: &Settling) {
-        let desired = lock(&self.desired);
-        let services = view::services_of(&self.watches, &desired, &self.config.cluster, settling);
-        drop(desired);
-        self.queue.mark(services);
+    /// Everything is planned again.
+    pub(super) fn mark_all(&self) {
+        self.queue.mark(self.all_services());
     }
 
     /// Everything in a namespace is planned again.
     pub(super) fn mark_namespaces(&self, namespaces: &BTreeSet<Box<str>>) {
+        self.queue.mark(self.services_in(namespaces));
+    }
+
+    /// Everything that is desired, observed, or not at rest though it is neither any more.
+    fn all_services(&self) -> BTreeSet<ServiceKey> {
         let mut services = lock(&self.desired).services();
         services.extend(view::observed_services(&self.watches));
+        services.extend(lock(&self.progress).services().cloned());
+        services
+    }
+
+    /// Everything that comes from one of these clusters.
+    fn services_from(&self, settling: &Settling) -> BTreeSet<ServiceKey> {
+        let desired = lock(&self.desired);
+        view::services_of(&self.watches, &desired, &self.config.cluster, settling)
+    }
+
+    /// Everything in these namespaces.
+    fn services_in(&self, namespaces: &BTreeSet<Box<str>>) -> BTreeSet<ServiceKey> {
+        let mut services = self.all_services();
         services.retain(|service| namespaces.contains(&service.namespace));
-        self.queue.mark(services);
+        services
     }
 }
 

@@ -55,10 +55,11 @@ impl ManualDriver {
         &self.waiting
     }
 
-    /// Works on one service. What could not be done waits for another turn.
-    pub async fn work(&mut self, service: &ServiceKey) {
+    /// Works on one service, at the simulation's own time in milliseconds. What could not be done waits for another
+    /// turn.
+    pub async fn work(&mut self, service: &ServiceKey, now: u64) {
         self.waiting.remove(service);
-        if let Outcome::Retry { .. } = step(self.shared(), service).await {
+        if let Outcome::Retry { .. } = step(self.shared(), service, now).await {
             self.waiting.insert(service.clone());
         }
     }

@@ -15,7 +15,7 @@ use super::{
     handle::{Applied, Shared, lock},
     view,
 };
-use crate::plan::{Action, Kind, LocalConfig, NamespaceState, Plan, Report, View, plan};
+use crate::plan::{Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, View, plan};
 
 /// Most plans in a row for one service; a longer fight with somebody else goes on later.
 const PLANS_MAX: usize = 12;
@@ -36,32 +36,65 @@ pub(super) enum Outcome {
     },
 }
 
-/// Works on `service` until it is settled or stuck.
-pub(super) async fn step(shared: &Shared, service: &ServiceKey) -> Outcome {
+/// Works on `service` until it is settled or stuck, and takes note of what stands since. `now`: monotonic
+/// milliseconds.
+pub(super) async fn step(shared: &Shared, service: &ServiceKey, now: u64) -> Outcome {
+    let began = lock(&shared.progress).began();
+    let (outcome, end) = work_on(shared, service).await;
+    if lock(&shared.progress).ended(service, began, end, now) {
+        shared.progressed.notify_one();
+    }
+    outcome
+}
+
+async fn work_on(shared: &Shared, service: &ServiceKey) -> (Outcome, End) {
     let mut wrote = false;
     let mut tried = Plan::default();
     for _ in 0..PLANS_MAX {
         let Some((view, plan)) = planned(shared, service) else {
-            return Outcome::Settled; // the served schema is not known: everything is planned once it is
+            // the served schema is not known: everything is planned once it is
+            return (Outcome::Settled, End::Open);
         };
         await_hub(shared, service, &view, &plan);
         let told = report(shared, service, &plan).await;
         if plan.is_settled() && !told {
-            return later(plan);
+            return (later(plan), End::Parked);
         }
         if plan.is_settled() {
             settled(shared, service, &view, wrote);
-            return Outcome::Settled;
+            return (Outcome::Settled, end(shared, service, &view, &plan));
         }
         match perform_all(shared, service, &view, &plan).await {
             Ok(()) => wrote = true,
             Err(Stuck::Learned) => {}
-            Err(Stuck::Failed(failure, left)) => return stuck(shared, service, &failure, left),
-            Err(Stuck::Held(left)) => return later(left),
+            Err(Stuck::Failed(failure, left)) => {
+                let end = if failure.is_lasting() {
+                    End::Parked
+                } else {
+                    End::Open
+                };
+                return (stuck(shared, service, &failure, left), end);
+            }
+            Err(Stuck::Held(left)) => return (later(left), End::Parked),
         }
         tried = plan;
     }
-    later(tried)
+    (later(tried), End::Open)
+}
+
+/// What it means that nothing is left to do. From kinds that were not listed nothing was planned; exports matter only
+/// if the hub has a word on one.
+fn end(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) -> End {
+    let known = view.known;
+    let imported = known.imports && known.services && known.slices;
+    let exported = known.exports || lock(&shared.desired).export_status(service).is_none();
+    if !imported || !exported || view.namespace == NamespaceState::Unknown {
+        return End::Open;
+    }
+    match plan.reports.is_empty() {
+        true => End::Stands,
+        false => End::Parked,
+    }
 }
 
 /// Nothing is wrong, and not everything is done.

@@ -15,7 +15,10 @@ use proto::v1::{self, sync_client::SyncClient};
 use shared::{
     model::{
         Epoch, FactKey,
-        sync::{AgentMessage, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX, Namespaces},
+        sync::{
+            AgentMessage, HubAddress, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX,
+            Namespaces,
+        },
     },
     process::{Backoff, random},
     tls::{self, HubConnector},
@@ -97,6 +100,8 @@ pub struct Link {
     pub lease: AgentLease,
     /// The highest epoch that is known.
     pub known_epoch: Option<Epoch>,
+    /// The hubs that the last Welcome named, in memory only. Nothing follows from them while there is one.
+    pub hubs: Vec<HubAddress>,
     /// The facts.
     pub outbox: Arc<Mutex<Outbox>>,
     /// Tells that the outbox has something to send.
@@ -280,6 +285,7 @@ impl Stream<'_> {
     async fn drive(&mut self, drain: &CancellationToken) -> End {
         let mut outbox_changed = self.link.outbox_changed.clone();
         let namespaces_changed = self.link.namespaces_changed.clone();
+        let apply = self.link.apply.clone();
         self.follow_namespaces();
         let outgoing = self.outgoing.clone();
         let mut more_to_say = true;
@@ -308,6 +314,7 @@ impl Stream<'_> {
                 }
                 Ok(()) = outbox_changed.changed() => {}
                 _ = namespaces_changed.taken() => self.follow_namespaces(),
+                () = apply.progressed() => {}
                 () = tokio::time::sleep_until(deadline) => {
                     if let Err(violation) = self.session.check_silence(self.now()) {
                         return End::Broken(violation.to_string());
@@ -319,9 +326,9 @@ impl Stream<'_> {
     }
 
     fn next_message(&mut self) -> Option<AgentMessage> {
-        let now = self.now();
+        let (now, reach) = (self.now(), self.link.apply.reach());
         let mut outbox = lock(&self.link.outbox);
-        let message = self.session.poll(&mut outbox, now);
+        let message = self.session.poll(&mut outbox, reach, now);
         let (waiting, unacknowledged) = outbox.depth();
         self.link.metrics.outbox_waiting.set(waiting as i64);
         self.link.metrics.outbox_unacknowledged.set(unacknowledged as i64);
@@ -349,11 +356,13 @@ impl Stream<'_> {
             self.remember(welcome.epoch).await?;
             info!(
                 hub = %welcome.hub,
+                hub_version = %welcome.hub_version,
                 epoch = %welcome.epoch,
                 session = welcome.session.0,
                 resume = welcome.resume,
                 "the hub admitted this cluster"
             );
+            self.link.hubs.clone_from(&welcome.hubs);
             self.link.metrics.connected.set(1);
             self.link.metrics.sessions.inc();
         }

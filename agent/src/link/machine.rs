@@ -6,20 +6,22 @@ use std::collections::{BTreeSet, VecDeque};
 use shared::model::{
     ClusterId, Epoch, FactKey, ListingGroup,
     sync::{
-        AgentMessage, CHUNK_BYTES, DesiredItem, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION,
-        Welcome,
+        AgentMessage, CHUNK_BYTES, DesiredItem, FEATURE_APPLIED, Hello, HubMessage, Interest, Namespaces,
+        PROTOCOL_VERSION, Welcome,
     },
 };
 
 use crate::{
     outbox::Outbox,
-    plan::{Desired, Touched},
+    plan::{Desired, Reach, Touched},
 };
 
 /// Silence before the hub has said what it allows, in milliseconds.
 const WELCOME_WAIT_MILLIS: u64 = 10_000;
 /// Bytes of observations in one message: small enough that heartbeats are not held up.
 const OBSERVATIONS_BYTES: usize = CHUNK_BYTES;
+/// News of what stands are told at once, and not again for so long, in milliseconds.
+const NEWS_INTERVAL_MILLIS: u64 = 250;
 
 /// What does not change while the agent runs, and the hub is told in Hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +111,16 @@ pub struct Session {
     interest: Interest,
     untold: InterestChange,
     known_epoch: Option<Epoch>,
+    applied: ToldApplied,
+}
+
+/// What the hub was told of what stands.
+#[derive(Debug, Default)]
+struct ToldApplied {
+    at: u64,
+    changes: u64,
+    /// There are news that wait for their time.
+    has_news: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -118,6 +130,8 @@ struct Limits {
     heartbeat_interval: u64,
     silence_max: u64,
     unacknowledged_max: usize,
+    /// The hub wants to know what stands.
+    wants_applied: bool,
 }
 
 /// Namespaces that came or went and were not told yet.
@@ -163,7 +177,7 @@ impl Session {
         desired.interest(&interest);
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,
-            features: 0,
+            features: FEATURE_APPLIED,
             agent_version: introduction.agent_version.clone(),
             highest_epoch: known_epoch,
             cluster_fingerprint: introduction.cluster_fingerprint.clone(),
@@ -183,6 +197,10 @@ impl Session {
             interest,
             untold: InterestChange::default(),
             known_epoch,
+            applied: ToldApplied {
+                at: now,
+                ..ToldApplied::default()
+            },
         };
         (session, hello)
     }
@@ -306,18 +324,19 @@ impl Session {
             heartbeat_interval: u64::from(welcome.heartbeat_interval_millis).max(100),
             silence_max: u64::from(welcome.silence_max_millis).max(1_000),
             unacknowledged_max: welcome.unacknowledged_max.max(1) as usize,
+            wants_applied: welcome.features & FEATURE_APPLIED != 0,
         });
         Ok(())
     }
 
-    /// The next thing to say, if there is any; call it until it returns `None`.
-    pub fn poll(&mut self, outbox: &mut Outbox, now: u64) -> Option<AgentMessage> {
-        let message = self.next_message(outbox, now)?;
+    /// The next thing to say, if there is any; call it until it returns `None`. `reach`: what stands.
+    pub fn poll(&mut self, outbox: &mut Outbox, reach: Reach, now: u64) -> Option<AgentMessage> {
+        let message = self.next_message(outbox, reach, now)?;
         self.said_at = now;
         Some(message)
     }
 
-    fn next_message(&mut self, outbox: &mut Outbox, now: u64) -> Option<AgentMessage> {
+    fn next_message(&mut self, outbox: &mut Outbox, reach: Reach, now: u64) -> Option<AgentMessage> {
         if let Some(nonce) = self.pongs.pop_front() {
             return Some(AgentMessage::Pong(nonce));
         }
@@ -334,16 +353,36 @@ impl Session {
         if !observations.is_empty() {
             return Some(AgentMessage::Observations(observations));
         }
-        (now >= self.said_at + limits.heartbeat_interval).then_some(AgentMessage::Heartbeat)
+        if limits.wants_applied {
+            self.applied.has_news = reach.changes != self.applied.changes;
+        }
+        if now < self.heartbeat_due(limits) {
+            return None;
+        }
+        self.applied = ToldApplied {
+            at: now,
+            changes: reach.changes,
+            has_news: false,
+        };
+        Some(AgentMessage::Heartbeat(
+            limits.wants_applied.then_some(reach.applied),
+        ))
+    }
+
+    /// Whatever else is said, a hub that wants to know what stands hears it in every interval, and news sooner.
+    fn heartbeat_due(&self, limits: Limits) -> u64 {
+        match (limits.wants_applied, self.applied.has_news) {
+            (false, _) => self.said_at + limits.heartbeat_interval,
+            (true, false) => self.applied.at + limits.heartbeat_interval,
+            (true, true) => self.applied.at + NEWS_INTERVAL_MILLIS.min(limits.heartbeat_interval),
+        }
     }
 
     /// When to look again though nothing happens.
     pub fn next_deadline(&self) -> u64 {
         match self.open {
             None => self.heard_at + WELCOME_WAIT_MILLIS,
-            Some(limits) => {
-                (self.said_at + limits.heartbeat_interval).min(self.heard_at + limits.silence_max)
-            }
+            Some(limits) => self.heartbeat_due(limits).min(self.heard_at + limits.silence_max),
         }
     }
 

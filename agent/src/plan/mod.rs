@@ -3,6 +3,7 @@
 //!
 //! A plan is made anew whenever something about its service changed, and is empty when all is as it should be.
 //! Steps that need an answer of the cluster (the IPs of a derived Service) come with a later plan.
+//! `progress`: up to where what the hub sent stands.
 
 pub mod action;
 pub mod content;
@@ -12,6 +13,7 @@ mod export;
 mod import;
 mod interest;
 mod port_names;
+pub mod progress;
 mod slices;
 mod sources;
 mod target;
@@ -24,6 +26,7 @@ use shared::model::{ServiceKey, derived_name::derived_service_name};
 
 pub use action::{Action, Kind, Plan, Report};
 pub use desired::{Desired, Touched};
+pub use progress::{End, Progress, Reach};
 pub use slices::slice_names;
 pub use sources::{Settling, Sources};
 pub use view::{Found, InvalidReason, LocalConfig, NamespaceState, Ours, ServedFields, Validity, View};

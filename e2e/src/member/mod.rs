@@ -241,7 +241,7 @@ async fn live(outgoing: mpsc::WeakSender<v1::AgentMessage>, rhythm: Duration) {
             return;
         };
         let heartbeat = v1::AgentMessage {
-            message: Some(Message::Heartbeat(v1::Heartbeat {})),
+            message: Some(Message::Heartbeat(v1::Heartbeat::default())),
         };
         if outgoing.send(heartbeat).await.is_err() {
             return;

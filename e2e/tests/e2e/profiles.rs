@@ -10,7 +10,6 @@ use anyhow::{Context, ensure};
 use hub::{
     clock::Clock,
     hub::{Hub, HubMetrics},
-    inspect::Inspection,
     log::{MemoryDisk, MemoryLog},
     membership::MembershipService,
     profile::{ProfileMetrics, ProfileWriter, default_namespace},
@@ -272,14 +271,7 @@ impl LocalClusterset {
     }
 
     async fn evict(&self, cluster: &str) -> anyhow::Result<()> {
-        let inspection = Inspection::new(
-            self.clusterset.clone(),
-            self.hub.writer.clone(),
-            self.hub.view.clone(),
-            self.hub.reader.clone(),
-            Default::default(),
-            CancellationToken::new(),
-        );
+        let inspection = self.hub.inspection(CancellationToken::new());
         let set = self.clusterset.name();
         let peer = PeerIdentity {
             identity: Identity::parse(&format!("spiffe://example.org/clusterset/{set}/operator/alice"))?,

@@ -1,7 +1,7 @@
 //! Why an import looks as it does, or why there is none: candidates, winners, losers, recorded revisions.
 //! It reads the state and uses the very comparisons that derivation uses; nothing is decided here.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use shared::model::{
     ClusterId, Conflict, ConflictReason, Export, ExportStatus, Revision, ServiceImport, ServiceKey,
@@ -28,6 +28,8 @@ pub struct Explanation {
     pub decisions: Vec<PropertyDecision>,
     /// In the order of reasons.
     pub conflicts: Vec<Conflict>,
+    /// Without an import: revision of the event that removed it, as far as that is remembered.
+    pub ended: Option<Revision>,
 }
 
 /// One cluster's export of the service.
@@ -90,6 +92,20 @@ pub struct LosingValue {
     pub revision: Revision,
 }
 
+impl Explanation {
+    /// The revisions that it names, each once: of the import, of the exports, of what ended it, of the slices.
+    pub fn recorded(&self) -> Vec<Revision> {
+        let import = self.import.iter().map(|(revision, _)| *revision);
+        let exports = self.candidates.iter().map(|candidate| candidate.revision);
+        let slices = self.candidates.iter().flat_map(|candidate| &candidate.slices);
+        let all = exports.chain(import).chain(self.ended);
+        let mut named = BTreeSet::new();
+        let mut recorded: Vec<Revision> = all.chain(slices.map(|slice| slice.revision)).collect();
+        recorded.retain(|revision| named.insert(*revision));
+        recorded
+    }
+}
+
 impl State {
     /// Why the import of `service` looks as it does, or why there is none.
     pub fn explain(&self, service: &ServiceKey) -> Explanation {
@@ -115,6 +131,7 @@ impl State {
                 Some((_, import)) => decisions(&candidates, import),
                 None => Vec::new(),
             },
+            ended: self.tombstone(&DerivedKey::Import(service.clone())),
             candidates: (1..)
                 .zip(&candidates)
                 .map(|(place, c)| explained(self, c, place))

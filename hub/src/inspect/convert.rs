@@ -5,21 +5,34 @@ use proto::v1;
 use shared::wire::view;
 
 use super::query::{Look, SeenExport, SeenImport, SeenMember};
-use crate::fold::{ExplainedCandidate, Explanation, Profile, ProfileCondition, PropertyDecision};
+use crate::{
+    fold::{ExplainedCandidate, Explanation, Profile, ProfileCondition, PropertyDecision},
+    session::{Report, applied::Standing},
+};
 
-pub(super) fn state(look: Look, clusterset: String) -> v1::GetStateResponse {
+pub(super) fn state(
+    look: Look,
+    members: Vec<v1::MemberState>,
+    clusterset: String,
+    answered_by: Option<v1::AnsweredBy>,
+) -> v1::GetStateResponse {
     v1::GetStateResponse {
         clusterset,
         epoch: look.head.epoch.to_string(),
         revision: look.head.revision.0,
-        members: look.members.into_iter().map(member).collect(),
+        members,
         exports: look.exports.into_iter().map(export).collect(),
         imports: look.imports.into_iter().map(import).collect(),
         profiles: look.profiles.iter().map(|shown| profile(shown)).collect(),
+        answered_by,
     }
 }
 
-pub(super) fn member(seen: SeenMember) -> v1::MemberState {
+pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::MemberState {
+    let (agent_version, standing) = match report {
+        Some(report) => (report.agent_version.into(), report.standing),
+        None => (String::new(), None),
+    };
     v1::MemberState {
         cluster: seen.cluster.to_string(),
         incarnation: seen.incarnation.0,
@@ -31,6 +44,19 @@ pub(super) fn member(seen: SeenMember) -> v1::MemberState {
         exports: count(seen.exports),
         endpoint_slices: count(seen.endpoint_slices),
         state_since: Some(view::timestamp(seen.since)),
+        agent_version,
+        applied: standing.map(|standing| applied(standing, now)),
+    }
+}
+
+fn applied(standing: Standing, now: u64) -> v1::MemberApplied {
+    let passed = |since: u64| now.saturating_sub(since);
+    v1::MemberApplied {
+        revision: standing.revision.map(|revision| revision.0),
+        took_millis: standing.took_millis,
+        waits_millis: standing.waits_since.map(passed),
+        parked: standing.parked,
+        oldest_parked_millis: standing.parked_since.map(passed),
     }
 }
 
@@ -91,6 +117,7 @@ pub(super) fn explanation(
         candidates: shown.candidates.into_iter().map(candidate).collect(),
         decisions: shown.decisions.into_iter().map(decision).collect(),
         conflicts: shown.conflicts.iter().map(view::conflict).collect(),
+        ..Default::default()
     }
 }
 
@@ -127,6 +154,6 @@ fn decision(shown: PropertyDecision) -> v1::PropertyDecision {
     }
 }
 
-fn count(number: usize) -> u32 {
+pub(super) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -4,9 +4,10 @@
 use std::pin::Pin;
 
 use prost::Message as _;
+use prost_types::Timestamp;
 use proto::v1::{self, event_log_server::EventLog};
 use shared::{
-    model::{Epoch, Event, Revision},
+    model::{Epoch, Event, Revision, UnixMillis},
     wire,
 };
 use tokio_stream::Stream;
@@ -70,10 +71,16 @@ impl Inspection {
         &self,
         request: v1::ListEventsRequest,
     ) -> Result<v1::ListEventsResponse, Status> {
+        let from = self.first_wanted(&request)?;
         let filter = Filter::from_proto(request.filter)?;
         let limit = limit(request.limit)?;
+        self.at_least(request.at_least_revision).await?;
         let epoch = self.view.read().head().epoch;
-        let mut next = Revision(request.from_revision.max(1));
+        let from = match from {
+            First::At(revision) => revision,
+            First::Since(at) => self.first_since(epoch, at).await?,
+        };
+        let mut next = from;
         let (mut events, mut bytes, mut scanned) = (Vec::new(), 0, 0);
         let head = loop {
             let page = self.read_events(epoch, next, READ).await?;
@@ -104,7 +111,27 @@ impl Inspection {
             events,
             next_revision: if next > head.revision { 0 } else { next.0 },
             head_revision: head.revision.0,
+            from_revision: from.0,
+            answered_by: self.answered_by(head.revision),
         })
+    }
+
+    /// Where a request wants to begin.
+    fn first_wanted(&self, request: &v1::ListEventsRequest) -> Result<First, Status> {
+        let v1::ListEventsRequest {
+            from_revision,
+            since,
+            since_millis_ago,
+            ..
+        } = request;
+        match (*from_revision, since, *since_millis_ago) {
+            (revision, None, 0) => Ok(First::At(Revision(revision.max(1)))),
+            (0, Some(since), 0) => Ok(First::Since(millis(since)?)),
+            (0, None, ago) => Ok(First::Since(UnixMillis(self.clock.wall().0.saturating_sub(ago)))),
+            _ => Err(Status::invalid_argument(
+                "from_revision, since and since_millis_ago say the same in different ways: give one of them",
+            )),
+        }
     }
 
     /// Durable events from a revision on.
@@ -119,6 +146,31 @@ impl Inspection {
             .await
             .map_err(log_status)
     }
+}
+
+/// Where a page begins.
+enum First {
+    /// At this revision.
+    At(Revision),
+    /// At the first event that was recorded then or later.
+    Since(UnixMillis),
+}
+
+/// A time in a request. Before 1970 nothing was recorded.
+fn millis(at: &Timestamp) -> Result<UnixMillis, Status> {
+    let nanos = u64::try_from(at.nanos)
+        .ok()
+        .filter(|nanos| *nanos < 1_000_000_000);
+    let nanos = nanos.ok_or_else(|| {
+        Status::invalid_argument(format!("since has {} nanos; use 0 to 999999999", at.nanos))
+    })?;
+    let seconds = u64::try_from(at.seconds).unwrap_or(0);
+    // What was recorded within the millisecond before is not since then.
+    Ok(UnixMillis(
+        seconds
+            .saturating_mul(1_000)
+            .saturating_add(nanos.div_ceil(1_000_000)),
+    ))
 }
 
 fn limit(asked: u32) -> Result<usize, Status> {

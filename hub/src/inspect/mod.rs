@@ -3,16 +3,19 @@
 //! * `access.rs`: who may read, who may decide.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
 //! * `state.rs`, `query.rs`: the present, and why an import looks as it does.
+//! * `answer.rs`: who answers, and as of when. `seek.rs`: where in the history something is.
 //! * `convert.rs`: the one file that knows both our values and the messages.
 //!
 //! It reads what is durable and asks the writer; it owns no state and never changes any itself.
 
 mod access;
+mod answer;
 mod convert;
 mod event_log;
 mod filter;
 mod metrics;
 mod query;
+mod seek;
 mod state;
 mod watch;
 
@@ -31,12 +34,15 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use crate::{
+    clock::Clock,
     log::{LogError, LogReader},
+    session::Reports,
     view::SharedView,
     writer::{Gone, WriterHandle},
 };
 
 pub(crate) use access::{Caller, Need};
+pub use answer::Answerer;
 pub use metrics::InspectionMetrics;
 
 /// Watches by operators at the same time.
@@ -48,34 +54,68 @@ pub const MEMBER_WATCHES_MAX: usize = 32;
 #[derive(Clone)]
 pub struct Inspection {
     clusterset: Clusterset,
+    answerer: Answerer,
     writer: WriterHandle,
     view: SharedView,
     reader: LogReader,
+    reports: Reports,
+    clock: Clock,
     metrics: InspectionMetrics,
     drain: CancellationToken,
     operator_watches: Arc<Semaphore>,
     member_watches: Arc<Semaphore>,
+    at_least_waiting: Arc<Semaphore>,
+}
+
+/// What the inspection services are made of.
+pub struct Parts {
+    /// The clusterset that is served.
+    pub clusterset: Clusterset,
+    /// Who answers.
+    pub answerer: Answerer,
+    /// The way to the writer.
+    pub writer: WriterHandle,
+    /// What is published.
+    pub view: SharedView,
+    /// The history.
+    pub reader: LogReader,
+    /// What members say of themselves.
+    pub reports: Reports,
+    /// The hub's clock.
+    pub clock: Clock,
+    /// Counts.
+    pub metrics: InspectionMetrics,
+    /// Ends watches, and what waits.
+    pub drain: CancellationToken,
 }
 
 impl Inspection {
-    /// Services over these parts; watches end when `drain` begins.
-    pub fn new(
-        clusterset: Clusterset,
-        writer: WriterHandle,
-        view: SharedView,
-        reader: LogReader,
-        metrics: InspectionMetrics,
-        drain: CancellationToken,
-    ) -> Self {
-        Self {
+    /// Services over these parts; watches end when the drain begins.
+    pub fn new(parts: Parts) -> Self {
+        let Parts {
             clusterset,
+            answerer,
             writer,
             view,
             reader,
+            reports,
+            clock,
+            metrics,
+            drain,
+        } = parts;
+        Self {
+            clusterset,
+            answerer,
+            writer,
+            view,
+            reader,
+            reports,
+            clock,
             metrics,
             drain,
             operator_watches: Arc::new(Semaphore::new(OPERATOR_WATCHES_MAX)),
             member_watches: Arc::new(Semaphore::new(MEMBER_WATCHES_MAX)),
+            at_least_waiting: Arc::new(Semaphore::new(answer::AT_LEAST_WAITING_MAX)),
         }
     }
 
@@ -122,8 +162,9 @@ impl Inspection {
         }
     }
 
-    /// Every cluster that is or was a member.
-    pub(crate) async fn list_members(&self) -> Result<v1::ListMembersResponse, Status> {
+    /// Every cluster that is or was a member, as of a revision or later.
+    pub(crate) async fn list_members(&self, at_least: u64) -> Result<v1::ListMembersResponse, Status> {
+        self.at_least(at_least).await?;
         let seen = self.writer.query(|core| {
             let members = query::members(core.state(), &query::Sessions::of(core), None);
             (core.head(), members)
@@ -132,8 +173,19 @@ impl Inspection {
         Ok(v1::ListMembersResponse {
             epoch: head.epoch.to_string(),
             revision: head.revision.0,
-            members: members.into_iter().map(convert::member).collect(),
+            members: self.shown_members(members),
+            answered_by: self.answered_by(head.revision),
         })
+    }
+
+    /// Members with what they say of themselves.
+    fn shown_members(&self, members: Vec<query::SeenMember>) -> Vec<v1::MemberState> {
+        let now = self.reports.now();
+        let shown = members.into_iter().map(|seen| {
+            let report = self.reports.of(&seen.cluster);
+            convert::member(seen, report, now)
+        });
+        shown.collect()
     }
 
     /// Runs a request and counts how it ended.

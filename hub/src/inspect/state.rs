@@ -8,11 +8,14 @@ use tonic::{Request, Response, Status};
 use super::{
     Inspection,
     access::Need,
-    convert,
+    convert::{self, count},
     filter::{cluster_from, namespace_from},
     gone,
     query::{self, OBJECTS_MAX, Selection},
 };
+
+/// What the frames of the events behind an explanation take beside their bytes.
+const EVENTS_SHOWN_ROOM: usize = 1024;
 
 #[tonic::async_trait]
 impl State for Inspection {
@@ -23,7 +26,10 @@ impl State for Inspection {
         let got = async {
             self.admit(&request, &request.get_ref().clusterset, Need::Read)
                 .await?;
-            self.get_state(selection(request.into_inner())?).await
+            let at_least = request.get_ref().at_least_revision;
+            let selection = selection(request.into_inner())?;
+            self.at_least(at_least).await?;
+            self.get_state(selection).await
         };
         self.counted("State/Get", got).await
     }
@@ -48,8 +54,11 @@ impl Inspection {
             .query(move |core| query::look(core, &selection))
             .await
             .map_err(gone)?;
-        let seen = seen.map_err(|query::TooMany| too_large(format!("more than {OBJECTS_MAX} objects")))?;
-        let response = convert::state(seen, self.clusterset.to_string());
+        let mut seen =
+            seen.map_err(|query::TooMany| too_large(format!("more than {OBJECTS_MAX} objects")))?;
+        let answered_by = self.answered_by(seen.head.revision);
+        let members = self.shown_members(std::mem::take(&mut seen.members));
+        let response = convert::state(seen, members, self.clusterset.to_string(), answered_by);
         match response.encoded_len() {
             bytes if bytes <= MESSAGE_BYTES_MAX => Ok(response),
             bytes => Err(too_large(format!(
@@ -63,6 +72,7 @@ impl Inspection {
         let service = service.map_err(|error| {
             Status::invalid_argument(format!("{error}: name the namespace and the name of a Service"))
         })?;
+        self.at_least(request.at_least_revision).await?;
         let explained = self.writer.query(move |core| {
             let state = core.state();
             (
@@ -72,14 +82,21 @@ impl Inspection {
             )
         });
         let (epoch, explanation, imported) = explained.await.map_err(gone)?;
-        let response = convert::explanation(epoch.to_string(), explanation, imported);
-        match response.encoded_len() {
-            bytes if bytes <= MESSAGE_BYTES_MAX => Ok(response),
-            bytes => Err(Status::resource_exhausted(format!(
+        let (revision, behind_it) = (explanation.revision, explanation.recorded());
+        let mut response = convert::explanation(epoch.to_string(), explanation, imported);
+        response.answered_by = self.answered_by(revision);
+        let bytes = response.encoded_len();
+        let Some(room) = (MESSAGE_BYTES_MAX - EVENTS_SHOWN_ROOM).checked_sub(bytes) else {
+            return Err(Status::resource_exhausted(format!(
                 "the explanation has {bytes} bytes, and a message holds {MESSAGE_BYTES_MAX}: read the exports one \
                  cluster at a time with State/Get"
-            ))),
-        }
+            )));
+        };
+        let evidence = self.evidence(epoch, &behind_it, room).await?;
+        response.events = evidence.events;
+        response.events_left_out = count(evidence.left_out);
+        response.events_out_of_reach = count(evidence.out_of_reach);
+        Ok(response)
     }
 }
 

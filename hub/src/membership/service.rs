@@ -33,9 +33,12 @@ impl Membership for MembershipService {
         request: Request<v1::ListMembersRequest>,
     ) -> Result<Response<v1::ListMembersResponse>, Status> {
         let listed = async {
-            let named = &request.get_ref().clusterset;
-            self.inspection.admit(&request, named, Need::Read).await?;
-            self.inspection.list_members().await
+            let v1::ListMembersRequest {
+                clusterset,
+                at_least_revision,
+            } = request.get_ref();
+            self.inspection.admit(&request, clusterset, Need::Read).await?;
+            self.inspection.list_members(*at_least_revision).await
         };
         self.inspection.counted("Membership/List", listed).await
     }
@@ -130,6 +133,7 @@ impl MembershipService {
             done: confirm,
             revision: operated.revision.unwrap_or_default().0,
             effects: operated.effects,
+            answered_by: self.inspection.answered_by(operated.as_of),
         })
     }
 }

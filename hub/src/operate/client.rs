@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
-use proto::v1::membership_client::MembershipClient;
 use shared::{
     identity::Role,
     model::advice::{self, quoted, tls_flags},
@@ -47,7 +46,7 @@ impl HubArgs {
 }
 
 /// Connects with the given files. `decides`: only an operator's certificate will do.
-pub(super) async fn connect(args: &HubArgs, decides: bool) -> anyhow::Result<MembershipClient<Channel>> {
+pub(super) async fn connect(args: &HubArgs, decides: bool) -> anyhow::Result<Channel> {
     let credentials = Credentials::from_pem(&args.tls.read()?)?;
     let identity = &credentials.facts().identity;
     if decides && !matches!(identity.role, Role::Operator(_)) {
@@ -69,7 +68,7 @@ pub(super) async fn connect(args: &HubArgs, decides: bool) -> anyhow::Result<Mem
         Some(reason) => anyhow!(reason),
         None => anyhow!(error),
     });
-    Ok(MembershipClient::new(channel.context("cannot connect")?))
+    channel.context("cannot connect")
 }
 
 /// A request that does not wait for ever.
@@ -92,7 +91,7 @@ pub(super) fn failed(status: &Status) -> anyhow::Error {
             advice::member_list()
         ),
         Code::Unavailable => anyhow!("the hub cannot answer now: {message}; try again"),
-        Code::Unimplemented => anyhow!("this hub is of a release without member commands: update it"),
+        Code::Unimplemented => anyhow!("this hub is of a release without this command: update it"),
         Code::PermissionDenied => anyhow!("the hub refuses: {message}"),
         _ => anyhow!("{message}"),
     }

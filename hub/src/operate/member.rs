@@ -1,7 +1,7 @@
 //! `tributary-hub member`: the flags, the requests, the exact command that confirms a dry run.
 
 use clap::{Args, Subcommand};
-use proto::v1;
+use proto::v1::{self, membership_client::MembershipClient};
 use shared::model::{ClusterId, advice::rekey_options};
 
 use super::{
@@ -121,7 +121,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
                 confirm: decision.confirm,
                 ..Default::default()
             };
-            let mut hub = connect(&decision.hub, true).await?;
+            let mut hub = MembershipClient::new(connect(&decision.hub, true).await?);
             let answer = hub
                 .evict(request(evict))
                 .await
@@ -135,7 +135,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
                 confirm: decision.confirm,
                 ..Default::default()
             };
-            let mut hub = connect(&decision.hub, true).await?;
+            let mut hub = MembershipClient::new(connect(&decision.hub, true).await?);
             let answer = hub
                 .forget(request(forget))
                 .await
@@ -147,7 +147,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
 }
 
 async fn list(hub: &HubArgs) -> anyhow::Result<String> {
-    let mut membership = connect(hub, false).await?;
+    let mut membership = MembershipClient::new(connect(hub, false).await?);
     let answer = membership.list(request(v1::ListMembersRequest::default())).await;
     let answer = answer.map_err(|status| failed(&status))?;
     Ok(print::members(answer.get_ref(), hub.output))
@@ -168,7 +168,7 @@ async fn rekey(args: RekeyArgs) -> anyhow::Result<String> {
         confirm: decision.confirm,
         ..Default::default()
     };
-    let mut hub = connect(&decision.hub, true).await?;
+    let mut hub = MembershipClient::new(connect(&decision.hub, true).await?);
     let answer = hub
         .rekey(request(rekey))
         .await

@@ -1,21 +1,32 @@
 //! The operator's command line over gRPC.
 //!
-//! * `member.rs`: `tributary-hub member list|rekey|evict|forget`, dry run first.
+//! * `member.rs`: `tributary-hub member list|rekey|evict|forget`, dry run first. `events.rs`: `tributary-hub events`.
 //! * `client.rs`: the way to the hub. `print.rs`: plain columns and JSON.
 //!
 //! It asks and shows; every decision is the hub's.
 
 mod client;
+mod events;
 mod member;
 mod print;
 
+pub use events::EventsArgs;
 pub use member::MemberArgs;
 
 /// Runs `tributary-hub member …` and returns what to print.
 pub fn run_member(args: MemberArgs) -> anyhow::Result<String> {
+    run(member::run(args))
+}
+
+/// Runs `tributary-hub events …` and returns what to print.
+pub fn run_events(args: EventsArgs) -> anyhow::Result<String> {
+    run(events::run(args))
+}
+
+fn run(command: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {
     shared::tls::install_crypto_provider()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(member::run(args))
+    runtime.block_on(command)
 }

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 /// Digits of a key fingerprint that a column shows; JSON has all of them.
 const KEY_DIGITS: usize = 16;
+/// Longest version that a column shows, in characters; JSON has all of it.
+const VERSION_CHARACTERS_MAX: usize = 24;
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -29,6 +31,11 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
         "SINCE",
         "LISTED",
         "CONNECTED",
+        "AGENT",
+        "APPLIED",
+        "TOOK",
+        "WAITS",
+        "PARKED",
         "EXPORTS",
         "SLICES",
         "JOINED-AT",
@@ -41,6 +48,13 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
             time(member.state_since.as_ref()),
             yes(member.listed),
             yes(member.connected),
+            version(&member.agent_version),
+            applied(member, |applied| {
+                applied.revision.map(|revision| revision.to_string())
+            }),
+            applied(member, |applied| applied.took_millis.map(span)),
+            applied(member, |applied| applied.waits_millis.map(span)),
+            applied(member, |applied| Some(parked(applied))),
             member.exports.to_string(),
             member.endpoint_slices.to_string(),
             member.incarnation.to_string(),
@@ -57,7 +71,55 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
         more => format!("{more} members"),
     };
     let (revision, epoch) = (response.revision, &response.epoch);
-    format!("{table}{members} at revision {revision} of epoch {epoch}\n")
+    let said_by = said_by(response.answered_by.as_ref());
+    format!("{table}{members} at revision {revision} of epoch {epoch}{said_by}\n")
+}
+
+/// Recorded events, and how to go on.
+pub(super) fn events(response: &v1::ListEventsResponse, output: Output) -> String {
+    let v1::ListEventsResponse {
+        epoch,
+        events,
+        next_revision,
+        head_revision,
+        from_revision,
+        ..
+    } = response;
+    if output == Output::Json {
+        let shown: Vec<Value> = events.iter().map(event_json).collect();
+        let document = json!({
+            "epoch": epoch,
+            "fromRevision": from_revision,
+            "headRevision": head_revision,
+            "nextRevision": next_revision,
+            "events": shown,
+        });
+        return format!("{document:#}\n");
+    }
+    let header = ["REVISION", "RECORDED", "CLUSTER", "KIND", "ABOUT"];
+    let rows = events.iter().map(|event| {
+        vec![
+            event.revision.to_string(),
+            time(event.recorded_at.as_ref()),
+            or_dash(&event.cluster),
+            event.kind.clone(),
+            or_dash(&about(event)),
+        ]
+    });
+    let header = std::iter::once(header.map(str::to_owned).to_vec());
+    let table = columns(header.chain(rows).collect());
+    let count = match events.len() {
+        1 => "1 event".to_owned(),
+        more => format!("{more} events"),
+    };
+    let said_by = said_by(response.answered_by.as_ref());
+    let place =
+        format!("{count} from revision {from_revision} on; the head of epoch {epoch} is {head_revision}");
+    let more = match next_revision {
+        0 => String::new(),
+        next => format!("More: --from {next}\n"),
+    };
+    format!("{table}{place}{said_by}\n{more}")
 }
 
 /// The outcome of a decision, or of its dry run with the command that confirms it.
@@ -66,6 +128,7 @@ pub(super) fn decision(response: &v1::MemberDecisionResponse, confirm: &str, out
         done,
         revision,
         effects,
+        ..
     } = response;
     if output == Output::Json {
         let mut document = json!({ "done": done, "revision": revision, "effects": effects });
@@ -89,12 +152,100 @@ fn member_json(member: &v1::MemberState) -> Value {
         "stateSince": time(member.state_since.as_ref()),
         "listed": member.listed,
         "connected": member.connected,
+        "agentVersion": member.agent_version,
+        "applied": member.applied.as_ref().map(applied_json),
         "exports": member.exports,
         "endpointSlices": member.endpoint_slices,
         "incarnation": member.incarnation,
         "clusterFingerprint": member.cluster_fingerprint,
         "keyFingerprints": member.key_fingerprints,
     })
+}
+
+fn applied_json(applied: &v1::MemberApplied) -> Value {
+    json!({
+        "revision": applied.revision,
+        "tookMillis": applied.took_millis,
+        "waitsMillis": applied.waits_millis,
+        "parked": applied.parked,
+        "oldestParkedMillis": applied.oldest_parked_millis,
+    })
+}
+
+fn event_json(event: &v1::Event) -> Value {
+    json!({
+        "revision": event.revision,
+        "recordedAt": time(event.recorded_at.as_ref()),
+        "cluster": event.cluster,
+        "incarnation": event.incarnation,
+        "session": event.session,
+        "kind": event.kind,
+        "about": about(event),
+        "hash": event.hash,
+    })
+}
+
+/// What an event is about: a service, a slice of it, or a property.
+fn about(event: &v1::Event) -> String {
+    use v1::fact::Fact;
+    let service = |key: Option<&v1::ServiceKey>| {
+        let key = key.map(|key| format!("{}/{}", key.namespace, key.name));
+        key.unwrap_or_default()
+    };
+    let slice = |key: Option<&v1::EndpointSliceKey>| {
+        let named = key.map(|key| format!("{} {}", service(key.service.as_ref()), key.name));
+        named.unwrap_or_default()
+    };
+    match event.fact.as_ref().and_then(|fact| fact.fact.as_ref()) {
+        Some(Fact::ExportUpserted(export)) => service(export.service.as_ref()),
+        Some(Fact::ExportRemoved(key)) => service(Some(key)),
+        Some(Fact::EndpointSliceUpserted(upserted)) => slice(upserted.key.as_ref()),
+        Some(Fact::EndpointSliceRemoved(key)) => slice(Some(key)),
+        Some(Fact::ClusterPropertyUpserted(property)) => property.name.clone(),
+        Some(Fact::ClusterPropertyRemoved(property)) => property.name.clone(),
+        _ => String::new(),
+    }
+}
+
+/// The end of a line that says who answered.
+fn said_by(answered_by: Option<&v1::AnsweredBy>) -> String {
+    let said = answered_by.map(|by| format!(", says hub {} ({})", by.hub, version(&by.hub_version)));
+    said.unwrap_or_default()
+}
+
+/// A version as a column shows it: what a member states of itself is cut.
+fn version(text: &str) -> String {
+    let shown: String = text.chars().take(VERSION_CHARACTERS_MAX).collect();
+    or_dash(&shown)
+}
+
+fn applied(member: &v1::MemberState, shown: impl Fn(&v1::MemberApplied) -> Option<String>) -> String {
+    member
+        .applied
+        .as_ref()
+        .and_then(shown)
+        .unwrap_or_else(|| "-".to_owned())
+}
+
+fn parked(applied: &v1::MemberApplied) -> String {
+    match applied.oldest_parked_millis {
+        Some(millis) => format!("{} ({})", applied.parked, span(millis)),
+        None => applied.parked.to_string(),
+    }
+}
+
+/// A time span as a person would say it.
+fn span(millis: u64) -> String {
+    match millis / 1_000 {
+        seconds @ 0..60 => format!("{seconds}.{}s", millis % 1_000 / 100),
+        seconds @ 60..3_600 => format!("{}m", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { "-" } else { text }.to_owned()
 }
 
 fn state(member: &v1::MemberState) -> String {
@@ -165,19 +316,32 @@ mod tests {
                 seconds: 1_700_000_000,
                 nanos: 5,
             }),
+            agent_version: "0.1.0".to_owned(),
+            applied: (exports > 0).then(|| v1::MemberApplied {
+                revision: Some(11),
+                took_millis: Some(120),
+                waits_millis: None,
+                parked: 2,
+                oldest_parked_millis: Some(300_000),
+            }),
             ..v1::MemberState::default()
         };
         let response = v1::ListMembersResponse {
             epoch: "1000-07".to_owned(),
             revision: 12,
             members: vec![member("east", 3), member("a-long-name", 0)],
+            answered_by: Some(v1::AnsweredBy {
+                hub: "h1".to_owned(),
+                hub_version: "0.1.0".to_owned(),
+                ..Default::default()
+            }),
         };
         let text = members(&response, Output::Text);
         let expected = "\
-CLUSTER      STATE  SINCE                 LISTED  CONNECTED  EXPORTS  SLICES  JOINED-AT  KEYS
-east         live   2023-11-14T22:13:20Z  yes     yes        3        0       1          abababababababab
-a-long-name  live   2023-11-14T22:13:20Z  yes     no         0        0       1          abababababababab
-2 members at revision 12 of epoch 1000-07
+CLUSTER      STATE  SINCE                 LISTED  CONNECTED  AGENT  APPLIED  TOOK  WAITS  PARKED  EXPORTS  SLICES  JOINED-AT  KEYS
+east         live   2023-11-14T22:13:20Z  yes     yes        0.1.0  11       0.1s  -      2 (5m)  3        0       1          abababababababab
+a-long-name  live   2023-11-14T22:13:20Z  yes     no         0.1.0  -        -     -      -       0        0       1          abababababababab
+2 members at revision 12 of epoch 1000-07, says hub h1 (0.1.0)
 ";
         assert_eq!(text, expected);
     }

@@ -21,6 +21,7 @@ use tracing::{debug, info, warn};
 use super::{
     machine::{Effect, Session},
     metrics::SyncMetrics,
+    reports::{Reporting, Reports},
     unacknowledged::Unacknowledged,
 };
 use crate::{
@@ -101,6 +102,8 @@ pub struct SessionActor {
     next_nonce: u64,
     bounds: Bounds,
     metrics: SyncMetrics,
+    reports: Option<Reports>,
+    reporting: Option<Reporting>,
 }
 
 impl SessionActor {
@@ -133,8 +136,18 @@ impl SessionActor {
             next_nonce: 0,
             bounds,
             metrics,
+            reports: None,
+            reporting: None,
         };
         (actor, events)
+    }
+
+    /// The same, with what the member says of itself among these reports.
+    pub fn reporting_to(self, reports: Reports) -> Self {
+        Self {
+            reports: Some(reports),
+            ..self
+        }
     }
 
     /// Whether the writer is behind this member, or still admits it; as long as it is, nothing more is read from it.
@@ -168,6 +181,7 @@ impl SessionActor {
     pub fn poll(&mut self, view: &View, now: u64) -> Option<HubMessage> {
         let message = self.machine.poll(view, now)?;
         self.metrics.sent(&message);
+        self.report();
         Some(message)
     }
 
@@ -195,6 +209,10 @@ impl SessionActor {
                 }
                 Effect::Goodbye => info!("the agent says that it shuts down"),
                 Effect::Pong(nonce) => self.answer_holder_pings(nonce),
+                Effect::Applied(took) => {
+                    self.metrics.applied(&took);
+                    self.report();
+                }
                 Effect::Observe(observations) => {
                     self.unacknowledged.took(&observations);
                     self.effects.push_back(Effect::Observe(observations));
@@ -203,6 +221,13 @@ impl SessionActor {
             }
         }
         Ok(())
+    }
+
+    /// What is known of how far the member has come.
+    fn report(&mut self) {
+        if let Some(reporting) = &mut self.reporting {
+            reporting.stands(self.machine.standing());
+        }
     }
 
     /// The member broke the protocol.
@@ -328,7 +353,7 @@ impl SessionActor {
                 group,
                 seen,
             }),
-            Effect::Admit(_) | Effect::Goodbye | Effect::Pong(_) => None,
+            Effect::Admit(_) | Effect::Goodbye | Effect::Pong(_) | Effect::Applied(_) => None,
         }
     }
 
@@ -345,7 +370,7 @@ impl SessionActor {
             (Admitting::Asked(claim), Answer::Admission(answer)) => match answer {
                 None => Err(Status::unavailable(crate::writer::Gone.to_string())),
                 Some(Ok(admission)) => {
-                    self.on_admitted(*admission);
+                    self.on_admitted(*admission, claim.hello.agent_version);
                     Ok(())
                 }
                 Some(Err(not)) => self.on_not_admitted(claim, not),
@@ -403,10 +428,11 @@ impl SessionActor {
         }
     }
 
-    fn on_admitted(&mut self, admission: Admission) {
+    fn on_admitted(&mut self, admission: Admission, agent_version: Box<str>) {
         let welcome = &admission.welcome;
         info!(
             session = welcome.session.0,
+            agent_version = ?agent_version,
             resume = welcome.resume,
             list_exports = welcome.list_exports,
             list_properties = welcome.list_properties,
@@ -423,6 +449,9 @@ impl SessionActor {
         }
         self.metrics.admitted(welcome.resume);
         self.admitted = Some(welcome.session);
+        let reports = self.reports.as_ref();
+        self.reporting =
+            reports.map(|reports| reports.admitted(self.cluster.clone(), welcome.session, agent_version));
         self.machine.on_admitted(admission);
     }
 

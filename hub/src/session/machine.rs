@@ -8,14 +8,15 @@ use std::{
 };
 
 use shared::model::{
-    ClusterId, Epoch, Fact, FactKey, ListingGroup,
+    ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup,
     fact::MEMBER_FACTS_MAX,
     sync::{
-        AgentMessage, Hello, HubMessage, Namespaces, Observation, ObservedItem, PROTOCOL_VERSION, Refused,
-        UpTo, Welcome,
+        AgentMessage, Applied, FEATURE_APPLIED, Hello, HubMessage, Namespaces, Observation, ObservedItem,
+        PROTOCOL_VERSION, Refused, UpTo, Welcome,
     },
 };
 
+use super::applied::{Following, Standing};
 use crate::{
     push::Push,
     view::View,
@@ -57,6 +58,8 @@ pub enum Effect {
     Goodbye,
     /// The answer to a ping arrived.
     Pong(u64),
+    /// The member says what stands: so many milliseconds each of the changes took that stand now.
+    Applied(Vec<u64>),
 }
 
 /// Why a session ends, by our doing.
@@ -87,6 +90,9 @@ pub enum Violation {
     /// Too much is unacknowledged.
     #[error("more than {UNACKNOWLEDGED_MAX} observations are unacknowledged")]
     TooManyUnacknowledged,
+    /// It says to have applied what it was not told.
+    #[error("revision {} of epoch {} was said to be applied, and was not told in this session", .0.revision, .0.epoch)]
+    AppliedUntold(Cursor),
     /// Nothing was heard for too long.
     #[error("nothing was heard for {SILENCE_MAX_MILLIS} ms")]
     Silent,
@@ -140,6 +146,8 @@ enum Phase {
         /// The epoch in which it was opened: positions of another one mean nothing to the member.
         epoch: Epoch,
         push: Box<Push>,
+        /// Absent: the agent does not say what stands.
+        following: Option<Box<Following>>,
     },
 }
 
@@ -200,13 +208,25 @@ impl Session {
         match (&mut self.phase, message) {
             (Phase::AwaitingHello, AgentMessage::Hello(hello)) => self.on_hello(hello),
             (Phase::AwaitingHello, _) | (_, AgentMessage::Hello(_)) => Err(Violation::HelloOutOfPlace),
-            (Phase::Admitting(_), AgentMessage::Heartbeat) => Ok(vec![]),
+            (Phase::Admitting(_), AgentMessage::Heartbeat(_)) => Ok(vec![]),
             (_, AgentMessage::Goodbye) => Ok(vec![Effect::Goodbye]),
             (_, AgentMessage::Pong(nonce)) => Ok(vec![Effect::Pong(nonce)]),
             (Phase::Admitting(_), _) => Err(Violation::BeforeWelcome),
-            (Phase::Open { .. }, AgentMessage::Heartbeat) => {
+            (
+                Phase::Open {
+                    epoch,
+                    push,
+                    following,
+                    ..
+                },
+                AgentMessage::Heartbeat(applied),
+            ) => {
                 self.asked = true;
-                Ok(vec![])
+                let Some((following, applied)) = following.as_mut().zip(applied) else {
+                    return Ok(vec![]);
+                };
+                check_told(&applied, *epoch, push)?;
+                Ok(vec![Effect::Applied(following.heard(&applied, now))])
             }
             (Phase::Open { .. }, AgentMessage::Observations(observations)) => {
                 self.on_observations(observations)
@@ -224,6 +244,14 @@ impl Session {
                 let fits = push.interest_size().is_none_or(|size| size <= bound);
                 fits.then(Vec::new).ok_or(Violation::InterestTooLarge)
             }
+        }
+    }
+
+    /// How far the member's cluster has come, if its agent says.
+    pub fn standing(&self) -> Option<Standing> {
+        match &self.phase {
+            Phase::Open { following, .. } => following.as_ref().map(|following| following.standing()),
+            _ => None,
         }
     }
 
@@ -293,6 +321,7 @@ impl Session {
             return;
         };
         let interest = hello.interest.clone();
+        let follows = hello.features & FEATURE_APPLIED != 0;
         let push = match admission.resume {
             Some(cursor) => Push::resume(self.member.clone(), interest, cursor),
             None => Push::snapshot(self.member.clone(), interest),
@@ -307,6 +336,7 @@ impl Session {
             epoch: admission.welcome.epoch,
             welcome: Some(Box::new(admission.welcome)),
             push: Box::new(push),
+            following: follows.then(Box::default),
         };
     }
 
@@ -346,7 +376,13 @@ impl Session {
         if let Some(nonce) = self.ping.take() {
             return Some(HubMessage::Ping(nonce));
         }
-        let Phase::Open { welcome, epoch, push } = &mut self.phase else {
+        let Phase::Open {
+            welcome,
+            epoch,
+            push,
+            following,
+        } = &mut self.phase
+        else {
             return None;
         };
         if let Some(welcome) = welcome.take() {
@@ -368,6 +404,9 @@ impl Session {
             return Some(sources);
         }
         if let Some(message) = push.next(view) {
+            if let (Some(following), Some(changes)) = (following, push.take_told_changes()) {
+                following.told(changes);
+            }
             return Some(message);
         }
         // Passing over what concerns others may have settled what a source waited for.
@@ -417,6 +456,18 @@ impl Session {
             true => Err(Violation::Silent),
             false => Ok(()),
         }
+    }
+}
+
+/// Nobody has applied what it was not told.
+fn check_told(applied: &Applied, epoch: Epoch, push: &Push) -> Result<(), Violation> {
+    let Some(cursor) = applied.cursor else {
+        return Ok(());
+    };
+    let told = push.told().map(|told| told.revision);
+    match cursor.epoch == epoch && Some(cursor.revision) <= told {
+        true => Ok(()),
+        false => Err(Violation::AppliedUntold(cursor)),
     }
 }
 

@@ -2,8 +2,12 @@
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family},
-    registry::Registry,
+    metrics::{
+        counter::Counter,
+        family::Family,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
 };
 use shared::model::sync::HubMessage;
 
@@ -18,13 +22,28 @@ struct Rejected {
 }
 
 /// Counters of the sync service.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SyncMetrics {
     admitted: Family<Admitted, Counter>,
     rejected: Family<Rejected, Counter>,
     snapshots_begun: Counter,
     items_pushed: Counter,
     bytes_pushed: Counter,
+    applied: Histogram,
+}
+
+impl Default for SyncMetrics {
+    fn default() -> Self {
+        Self {
+            admitted: Family::default(),
+            rejected: Family::default(),
+            snapshots_begun: Counter::default(),
+            items_pushed: Counter::default(),
+            bytes_pushed: Counter::default(),
+            // From 5 ms to 11 minutes.
+            applied: Histogram::new(exponential_buckets(0.005, 2.0, 18)),
+        }
+    }
 }
 
 impl SyncMetrics {
@@ -58,7 +77,21 @@ impl SyncMetrics {
             "Bytes of derived objects sent",
             metrics.bytes_pushed.clone(),
         );
+        registry.register_with_unit(
+            "applied",
+            "Time from when a change was recorded until a member that it concerns said that it stands in its cluster; \
+             members that come with a snapshot are not in it",
+            Unit::Seconds,
+            metrics.applied.clone(),
+        );
         metrics
+    }
+
+    /// A member said that changes stand, each of which took so many milliseconds.
+    pub fn applied(&self, took: &[u64]) {
+        for millis in took {
+            self.applied.observe(*millis as f64 / 1e3);
+        }
     }
 
     /// A session was admitted.

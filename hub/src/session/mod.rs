@@ -1,12 +1,15 @@
 //! Sessions of members: the protocol as a pure machine, the steps between it, the writer and the view, and the task
-//! around them.
+//! around them. `applied`, `reports`: how far members' clusters have come, for people to see.
 
 mod actor;
+pub mod applied;
 pub mod machine;
 mod metrics;
+mod reports;
 mod serve;
 mod unacknowledged;
 
 pub use actor::{Answer, Awaited, SessionActor};
 pub use metrics::SyncMetrics;
+pub use reports::{Report, Reports};
 pub use serve::SyncService;

@@ -22,6 +22,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 use super::{
     actor::{Answer, Awaited, SessionActor},
     metrics::SyncMetrics,
+    reports::Reports,
 };
 use crate::{
     bounds::Bounds,
@@ -55,6 +56,8 @@ pub struct SyncService {
     pub bounds: Bounds,
     /// Counts.
     pub metrics: SyncMetrics,
+    /// What members say of themselves.
+    pub reports: Reports,
     /// Ends every session.
     pub drain: CancellationToken,
     /// Knows the sessions that run.
@@ -150,6 +153,7 @@ impl SessionStream {
             service.metrics.clone(),
             service.clock.now(),
         );
+        let actor = actor.reporting_to(service.reports.clone());
         Self {
             service,
             peer,

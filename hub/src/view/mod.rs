@@ -21,6 +21,8 @@ use crate::fold::DerivedKey;
 
 /// Most recent heads whose hashes are kept for checking cursors without reading the log.
 const HEADS_MAX: usize = 4_096;
+/// Most recent heads of which it is known when they were recorded.
+const STAMPS_MAX: usize = 4_096;
 
 /// One derived object as members get it, or its tombstone.
 #[derive(Debug, Clone)]
@@ -93,6 +95,9 @@ pub fn room(key: &DerivedKey) -> Option<Room> {
 pub struct View {
     head: Cursor,
     heads: VecDeque<Cursor>,
+    /// When each of the recent heads became durable, in monotonic milliseconds. Of the first one, and of what is before
+    /// it, that is not known.
+    stamps: VecDeque<(Revision, u64)>,
     /// Keys are long and stand in several indexes: each is held once.
     entries: BTreeMap<Arc<DerivedKey>, Entry>,
     rooms: BTreeMap<Room, BTreeSet<Arc<DerivedKey>>>,
@@ -111,6 +116,7 @@ impl View {
         Self {
             head,
             heads: VecDeque::from([head]),
+            stamps: VecDeque::from([(head.revision, 0)]),
             tombstone_floor,
             ..Self::default()
         }
@@ -143,6 +149,24 @@ impl View {
             .binary_search_by_key(&revision, |cursor| cursor.revision)
             .ok()?;
         self.heads.get(index).copied()
+    }
+
+    /// The head became durable at that time, in monotonic milliseconds.
+    pub fn stamp(&mut self, at: u64) {
+        let last = self.stamps.back().map(|(revision, _)| *revision);
+        if last < Some(self.head.revision) {
+            self.stamps.push_back((self.head.revision, at));
+        }
+        if self.stamps.len() > STAMPS_MAX {
+            self.stamps.pop_front();
+        }
+    }
+
+    /// When a revision became durable, in monotonic milliseconds; `None`: too long ago, or not yet.
+    pub fn recorded_at(&self, revision: Revision) -> Option<u64> {
+        let index = self.stamps.partition_point(|(head, _)| *head < revision);
+        let (_, at) = self.stamps.get(index).filter(|_| index > 0)?;
+        Some(*at)
     }
 
     /// Takes what a durable batch changed.

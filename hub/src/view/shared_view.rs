@@ -37,10 +37,12 @@ impl SharedView {
         self.view.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes what a durable batch changed, and wakes those whom it concerns.
+    /// Publishes what a batch changed that became durable `at` that time, in monotonic milliseconds, and wakes those
+    /// whom it concerns.
     pub fn publish(
         &self,
         head: Cursor,
+        at: u64,
         changes: Vec<Publication>,
         sources: Option<Vec<Source>>,
         tombstones_max: usize,
@@ -49,6 +51,7 @@ impl SharedView {
         let (known, told) = self.change(|view| {
             let known = view.sources_version();
             view.publish(head, changes, tombstones_max);
+            view.stamp(at);
             view.set_sources(sources.into_iter().flatten());
             (known, view.sources_version())
         });

@@ -108,3 +108,21 @@ fn a_new_epoch_keeps_what_is_known_of_sources_and_tells_it_again() {
     assert_eq!(sources, [source("east", true), source("west", false)]);
     assert_eq!(version, told + 2, "nobody who read before misses it");
 }
+
+#[test]
+fn it_is_known_for_a_while_when_a_revision_became_durable() {
+    let mut view = View::new(cursor(4), Revision(0));
+    for (revision, at) in [(6, 100), (9, 200)] {
+        view.publish(cursor(revision), Vec::new(), 1);
+        view.stamp(at);
+        view.stamp(at + 50);
+    }
+    let known = [4, 5, 6, 7, 9, 10].map(|revision| view.recorded_at(Revision(revision)));
+    assert_eq!(known, [None, Some(100), Some(100), Some(200), Some(200), None]);
+    for revision in 10..10 + STAMPS_MAX as u64 {
+        view.publish(cursor(revision), Vec::new(), 1);
+        view.stamp(revision);
+    }
+    assert_eq!(view.stamps.len(), STAMPS_MAX);
+    assert_eq!(view.recorded_at(Revision(6)), None, "too long ago");
+}

@@ -277,7 +277,7 @@ impl Writer {
             return Err(refused(what).into());
         }
         if parts.is_empty() {
-            self.release(batch);
+            self.release(batch, at);
         } else {
             self.in_flight.push_back(InFlight { batch, parts });
         }
@@ -297,15 +297,15 @@ impl Writer {
         if oldest.parts.is_empty()
             && let Some(InFlight { batch, .. }) = self.in_flight.pop_front()
         {
-            self.release(batch);
+            self.release(batch, at);
         }
         Ok(())
     }
 
     /// What the batch did is durable: everybody may see it.
-    fn release(&mut self, batch: Batch) {
+    fn release(&mut self, batch: Batch, at: Moment) {
         self.measure(batch.sources.as_deref());
-        self.publish(batch.publications, batch.sources);
+        self.publish(batch.publications, batch.sources, at);
         self.answer(batch.replies);
     }
 
@@ -317,13 +317,13 @@ impl Writer {
         self.metrics.conflicts(|reason| self.core.open_conflicts(reason));
     }
 
-    fn publish(&self, publications: Vec<Publication>, sources: Option<Vec<Source>>) {
+    fn publish(&self, publications: Vec<Publication>, sources: Option<Vec<Source>>, at: Moment) {
         let unchanged =
             publications.is_empty() && sources.is_none() && self.view.read().head() == self.durable;
         if !unchanged {
             let tombstones_max = self.core.state().tombstones_max() as usize;
             self.view
-                .publish(self.durable, publications, sources, tombstones_max);
+                .publish(self.durable, at.now(), publications, sources, tombstones_max);
         }
     }
 

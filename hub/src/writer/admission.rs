@@ -3,7 +3,7 @@
 
 use shared::model::{
     ClusterId, Cursor, Epoch, FactsDigest, ListingGroup, SessionId, UnixMillis, advice,
-    sync::{Hello, PROTOCOL_VERSION, Welcome},
+    sync::{FEATURE_APPLIED, Hello, HubAddress, PROTOCOL_VERSION, Welcome},
 };
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     core::{Core, Open},
     request::{
         Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, NotAdmitted, Reply,
-        SILENCE_MAX_MILLIS, Token, UNACKNOWLEDGED_MAX,
+        SILENCE_MAX_MILLIS, TERM, Token, UNACKNOWLEDGED_MAX,
     },
 };
 use crate::fold::{self, Command};
@@ -159,7 +159,7 @@ impl Core {
             .filter(|cursor| on_history && self.state.can_resume_from(cursor.revision));
         let welcome = Welcome {
             protocol_version: PROTOCOL_VERSION,
-            features: 0,
+            features: FEATURE_APPLIED,
             hub_version: self.options.hub_version.clone(),
             hub: self.options.hub.clone(),
             epoch: self.head.epoch,
@@ -171,6 +171,11 @@ impl Core {
             heartbeat_interval_millis: HEARTBEAT_INTERVAL_MILLIS as u32,
             silence_max_millis: SILENCE_MAX_MILLIS as u32,
             unacknowledged_max: UNACKNOWLEDGED_MAX,
+            term: TERM,
+            hubs: vec![HubAddress {
+                name: self.options.hub.clone(),
+                address: None,
+            }],
         };
         let unknown = |cluster: &&ClusterId| self.state.member(cluster).is_none();
         Admission {

@@ -357,6 +357,7 @@ impl Core {
                     revision,
                     kinds,
                     effects,
+                    as_of: self.head.revision,
                 })
             }
         };

@@ -18,6 +18,10 @@ pub const SILENCE_MAX_MILLIS: u64 = 10_000;
 /// Observations that a member may have unacknowledged. Every Welcome states it.
 pub const UNACKNOWLEDGED_MAX: u32 = 8_192;
 
+/// The term of a hub that leads for ever, as the only one does. Every Welcome and every answer states it; a hub that
+/// takes over from another will state a greater one.
+pub const TERM: u64 = 1;
+
 /// Names one question of the shell, so that the answer finds its way back.
 pub type Token = u64;
 
@@ -209,4 +213,6 @@ pub struct Operated {
     pub kinds: Vec<&'static str>,
     /// What the decision does, for people.
     pub effects: Vec<String>,
+    /// The revision that all this is as of.
+    pub as_of: Revision,
 }

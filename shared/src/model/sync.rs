@@ -12,6 +12,14 @@ use super::{
 
 /// The protocol version that this build speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
+/// The feature bit of both sides: heartbeats of the agent say what stands in its cluster ([`Applied`]).
+pub const FEATURE_APPLIED: u64 = 1;
+/// Most hubs that a Welcome names.
+pub const HUBS_MAX: usize = 16;
+/// Longest name and longest address of a hub in a Welcome, in bytes.
+pub const HUB_ADDRESS_BYTES_MAX: usize = 512;
+/// Longest age of what is parked, in milliseconds: a year.
+pub const PARKED_AGE_MAX_MILLIS: u64 = 366 * 24 * 3_600 * 1_000;
 /// Most namespaces in one interest.
 pub const INTEREST_NAMESPACES_MAX: usize = 20_000;
 /// Most source clusters that a Hello may name.
@@ -38,8 +46,8 @@ pub enum AgentMessage {
         /// Namespaces that went.
         removed: BTreeSet<Box<str>>,
     },
-    /// A sign of life.
-    Heartbeat,
+    /// A sign of life; with what stands in the cluster, if the hub asks for it.
+    Heartbeat(Option<Applied>),
     /// The agent shuts down on purpose.
     Goodbye,
     /// The answer to a ping.
@@ -115,6 +123,17 @@ pub struct Hello {
     pub sources_held: BTreeSet<ClusterId>,
     /// The namespaces it wants to hear about.
     pub interest: Interest,
+}
+
+/// What stands in a member's cluster of what it was told. It is never recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// Everything up to here that was sent to it stands, but for what is parked.
+    pub cursor: Option<Cursor>,
+    /// Services that cannot be brought to what was sent.
+    pub parked: u32,
+    /// How long the first of them has been parked, in milliseconds; 0 when none is.
+    pub oldest_parked_age_millis: u64,
 }
 
 /// The namespaces a member wants to hear about.
@@ -200,6 +219,19 @@ pub struct Welcome {
     pub silence_max_millis: u32,
     /// Observations that may be unacknowledged at a time.
     pub unacknowledged_max: u32,
+    /// Grows whenever another hub begins to lead; 0: it does not say.
+    pub term: u64,
+    /// The hubs of the clusterset, the one that speaks first.
+    pub hubs: Vec<HubAddress>,
+}
+
+/// A hub, as agents find it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubAddress {
+    /// The name in its certificate.
+    pub name: Box<str>,
+    /// Where it is; `None`: where it was dialled.
+    pub address: Option<Box<str>>,
 }
 
 /// One item was not taken.

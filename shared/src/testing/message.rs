@@ -18,8 +18,8 @@ use crate::{
     model::{
         FactsDigest, Revision, SessionId,
         sync::{
-            AgentMessage, Hello, HubMessage, Interest, Namespaces, Observation, ObservedItem, RefusalReason,
-            Refused, Source, SourceState, UpTo, Welcome,
+            AgentMessage, Applied, Hello, HubAddress, HubMessage, Interest, Namespaces, Observation,
+            ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused, Source, SourceState, UpTo, Welcome,
         },
     },
     wire::{encode_desired, encode_fact},
@@ -67,6 +67,16 @@ pub fn observation() -> impl Strategy<Value = Observation> {
     (any::<u64>(), item).prop_map(|(sequence, item)| Observation { sequence, item })
 }
 
+/// What stands in a member's cluster.
+pub fn applied() -> impl Strategy<Value = Applied> {
+    let parked = prop_oneof![Just((0, 0)), (1..=u32::MAX, 0..=PARKED_AGE_MAX_MILLIS)];
+    (option::of(cursor()), parked).prop_map(|(cursor, (parked, oldest_parked_age_millis))| Applied {
+        cursor,
+        parked,
+        oldest_parked_age_millis,
+    })
+}
+
 /// What an agent says.
 pub fn agent_message() -> impl Strategy<Value = AgentMessage> {
     prop_oneof![
@@ -79,7 +89,7 @@ pub fn agent_message() -> impl Strategy<Value = AgentMessage> {
                 removed,
             }
         }),
-        Just(AgentMessage::Heartbeat),
+        option::of(applied()).prop_map(AgentMessage::Heartbeat),
         Just(AgentMessage::Goodbye),
         any::<u64>().prop_map(AgentMessage::Pong),
     ]
@@ -102,16 +112,22 @@ pub fn source() -> impl Strategy<Value = Source> {
     })
 }
 
+/// A hub.
+pub fn hub_address() -> impl Strategy<Value = HubAddress> {
+    (identity(), option::of(identity())).prop_map(|(name, address)| HubAddress { name, address })
+}
+
 /// A Welcome.
 pub fn welcome() -> impl Strategy<Value = Welcome> {
-    let wide = any::<[u64; 3]>();
+    let wide = any::<[u64; 4]>();
     (
         wide,
         any::<[u32; 4]>(),
         any::<[bool; 3]>(),
         (identity(), identity(), epoch()),
+        vec(hub_address(), 0..3),
     )
-        .prop_map(|(wide, narrow, flags, (hub_version, hub, epoch))| Welcome {
+        .prop_map(|(wide, narrow, flags, (hub_version, hub, epoch), hubs)| Welcome {
             protocol_version: narrow[0],
             features: wide[0],
             hub_version,
@@ -125,6 +141,8 @@ pub fn welcome() -> impl Strategy<Value = Welcome> {
             heartbeat_interval_millis: narrow[1],
             silence_max_millis: narrow[2],
             unacknowledged_max: narrow[3],
+            term: wide[3],
+            hubs,
         })
 }
 

@@ -17,10 +17,10 @@ use crate::model::{
     ClusterId, FactsDigest,
     fact::IDENTITY_STRING_BYTES_MAX,
     sync::{
-        AgentMessage, Hello, INTEREST_NAMESPACES_MAX, Interest, Namespaces, Observation, ObservedItem,
-        RefusalReason, Refused, SOURCES_HELD_MAX,
+        AgentMessage, Applied, Hello, INTEREST_NAMESPACES_MAX, Interest, Namespaces, Observation,
+        ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused, SOURCES_HELD_MAX,
     },
-    validate,
+    validate::{self, InvalidValue},
 };
 
 pub(super) fn to_proto(message: AgentMessage) -> v1::AgentMessage {
@@ -38,7 +38,9 @@ pub(super) fn to_proto(message: AgentMessage) -> v1::AgentMessage {
             added: names_to_proto(added),
             removed: names_to_proto(removed),
         }),
-        AgentMessage::Heartbeat => Message::Heartbeat(v1::Heartbeat {}),
+        AgentMessage::Heartbeat(applied) => Message::Heartbeat(v1::Heartbeat {
+            applied: applied.map(applied_to_proto),
+        }),
         AgentMessage::Goodbye => Message::Goodbye(v1::Goodbye {}),
         AgentMessage::Pong(nonce) => Message::Pong(v1::Pong { nonce }),
     };
@@ -73,7 +75,9 @@ pub(super) fn from_proto(message: v1::AgentMessage) -> Taken<AgentMessage> {
                 INTEREST_NAMESPACES_MAX,
             )?,
         },
-        Message::Heartbeat(_) => AgentMessage::Heartbeat,
+        Message::Heartbeat(heartbeat) => {
+            AgentMessage::Heartbeat(heartbeat.applied.map(applied_from_proto).transpose()?)
+        }
         Message::Goodbye(_) => AgentMessage::Goodbye,
         Message::Pong(pong) => AgentMessage::Pong(pong.nonce),
     })
@@ -117,6 +121,32 @@ fn hello_from_proto(hello: v1::Hello) -> Taken<Hello> {
         properties_digest: digest_from_proto("hello.propertiesDigest", hello.properties_digest)?,
         sources_held: sources_from_proto(&hello.sources_held)?,
         interest: interest_from_proto(required("hello.interest", hello.interest)?)?,
+    })
+}
+
+fn applied_to_proto(applied: Applied) -> v1::Applied {
+    v1::Applied {
+        cursor: applied.cursor.map(cursor_to_proto),
+        parked: applied.parked,
+        oldest_parked_age_millis: applied.oldest_parked_age_millis,
+    }
+}
+
+fn applied_from_proto(applied: v1::Applied) -> Taken<Applied> {
+    let (parked, age) = (applied.parked, applied.oldest_parked_age_millis);
+    let field = "applied.oldestParkedAgeMillis";
+    if parked == 0 && age > 0 {
+        let problem = format!("is {age} though nothing is parked; leave it out");
+        return Err(InvalidValue::new(field, problem));
+    }
+    if age > PARKED_AGE_MAX_MILLIS {
+        let problem = format!("is {age}; at most {PARKED_AGE_MAX_MILLIS} are taken");
+        return Err(InvalidValue::new(field, problem));
+    }
+    Ok(Applied {
+        cursor: applied.cursor.map(cursor_from_proto).transpose()?,
+        parked,
+        oldest_parked_age_millis: age,
     })
 }
 

@@ -12,9 +12,10 @@ use super::{
 use crate::model::{
     Revision, SessionId,
     sync::{
-        HubMessage, INTEREST_NAMESPACES_MAX, MESSAGE_BYTES_MAX, RefusalReason, Refused, SOURCES_HELD_MAX,
-        Source, SourceState, UpTo, Welcome,
+        HUB_ADDRESS_BYTES_MAX, HUBS_MAX, HubAddress, HubMessage, INTEREST_NAMESPACES_MAX, MESSAGE_BYTES_MAX,
+        RefusalReason, Refused, SOURCES_HELD_MAX, Source, SourceState, UpTo, Welcome,
     },
+    validate,
 };
 
 pub(super) fn to_proto(message: HubMessage) -> v1::HubMessage {
@@ -124,6 +125,8 @@ fn welcome_to_proto(welcome: Welcome) -> v1::Welcome {
         silence_max_millis: welcome.silence_max_millis,
         message_bytes_max: MESSAGE_BYTES_MAX as u32,
         unacknowledged_max: welcome.unacknowledged_max,
+        term: welcome.term,
+        hubs: welcome.hubs.into_iter().map(hub_to_proto).collect(),
     }
 }
 
@@ -142,6 +145,31 @@ fn welcome_from_proto(welcome: v1::Welcome) -> Taken<Welcome> {
         heartbeat_interval_millis: welcome.heartbeat_interval_millis,
         silence_max_millis: welcome.silence_max_millis,
         unacknowledged_max: welcome.unacknowledged_max,
+        term: welcome.term,
+        hubs: hubs_from_proto(welcome.hubs)?,
+    })
+}
+
+fn hub_to_proto(hub: HubAddress) -> v1::HubAddress {
+    v1::HubAddress {
+        name: hub.name.into(),
+        address: hub.address.map(String::from).unwrap_or_default(),
+    }
+}
+
+fn hubs_from_proto(hubs: Vec<v1::HubAddress>) -> Taken<Vec<HubAddress>> {
+    at_most("welcome.hubs", &hubs, HUBS_MAX)?;
+    each("welcome.hubs", hubs, |hub| {
+        validate::bounded_text("name", &hub.name, HUB_ADDRESS_BYTES_MAX)?;
+        if !hub.address.is_empty() {
+            validate::bounded_text("address", &hub.address, HUB_ADDRESS_BYTES_MAX)?;
+        }
+        Ok(HubAddress {
+            name: hub.name.into(),
+            address: Some(hub.address)
+                .filter(|address| !address.is_empty())
+                .map(Box::from),
+        })
     })
 }
 

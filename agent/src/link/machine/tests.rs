@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use shared::model::{
     ChainHash, Cursor, EncodedFact, Fact, FactHash, Revision, ServiceKey, SessionId, UnixMillis,
-    sync::{DesiredChange, DesiredKey, Namespaces, UpTo},
+    sync::{Applied, DesiredChange, DesiredKey, Namespaces, UpTo},
 };
 
 use super::*;
@@ -48,6 +48,8 @@ fn welcome() -> Welcome {
         heartbeat_interval_millis: 2_000,
         silence_max_millis: 9_000,
         unacknowledged_max: 10,
+        term: 1,
+        hubs: Vec::new(),
     }
 }
 
@@ -73,6 +75,7 @@ struct World {
     hello: Hello,
     outbox: Outbox,
     desired: Desired,
+    reach: Reach,
 }
 
 impl World {
@@ -103,6 +106,7 @@ impl World {
             hello,
             outbox,
             desired,
+            reach: Reach::default(),
         }
     }
 
@@ -122,7 +126,8 @@ impl World {
     }
 
     fn say(&mut self, now: u64) -> Vec<AgentMessage> {
-        std::iter::from_fn(|| self.session.poll(&mut self.outbox, now)).collect()
+        let reach = self.reach;
+        std::iter::from_fn(|| self.session.poll(&mut self.outbox, reach, now)).collect()
     }
 }
 
@@ -277,7 +282,7 @@ fn heartbeats_fill_the_silence() {
     let due = START + 2_000;
     assert_eq!(world.session.next_deadline(), due);
     assert_eq!(world.say(due - 1), []);
-    assert_eq!(world.say(due), [AgentMessage::Heartbeat]);
+    assert_eq!(world.say(due), [AgentMessage::Heartbeat(None)]);
     assert_eq!(world.session.next_deadline(), due + 2_000);
     world.say(START + 8_000);
     let silent_at = START + 9_000;
@@ -286,6 +291,73 @@ fn heartbeats_fill_the_silence() {
         silent_at,
         "silence ends before the next heartbeat"
     );
+}
+
+/// A session of a hub that wants to know what stands.
+fn asked() -> World {
+    let mut world = World::begin(None);
+    let welcome = Welcome {
+        features: FEATURE_APPLIED,
+        ..welcome()
+    };
+    world
+        .hear(HubMessage::Welcome(Box::new(welcome)))
+        .expect("in order");
+    world.say(START);
+    world
+}
+
+fn applied(revision: u64) -> Applied {
+    Applied {
+        cursor: Some(up_to(revision).cursor),
+        ..Applied::default()
+    }
+}
+
+#[test]
+fn what_stands_is_told_to_a_hub_that_asks_for_it_and_to_no_other() {
+    let (mut old, mut new) = (World::open(), asked());
+    for world in [&mut old, &mut new] {
+        assert_eq!(world.hello.features, FEATURE_APPLIED);
+        world.reach = Reach {
+            applied: applied(3),
+            changes: 1,
+        };
+    }
+    assert_eq!(old.say(START + 1_999), []);
+    assert_eq!(old.say(START + 2_000), [AgentMessage::Heartbeat(None)]);
+    let heartbeat = AgentMessage::Heartbeat(Some(applied(3)));
+    assert_eq!(new.say(START + NEWS_INTERVAL_MILLIS), [heartbeat]);
+}
+
+#[test]
+fn news_of_what_stands_are_told_soon_and_not_one_by_one() {
+    let mut world = asked();
+    let (mut at, mut told) = (START, Vec::new());
+    while at < START + 10_000 {
+        at += 10;
+        world.reach = Reach {
+            applied: applied(at),
+            changes: at,
+        };
+        match world.say(at).is_empty() {
+            false => told.push(at),
+            true => assert!(world.session.next_deadline() < at + NEWS_INTERVAL_MILLIS),
+        }
+    }
+    assert_eq!(told.len() as u64, 10_000 / NEWS_INTERVAL_MILLIS);
+}
+
+#[test]
+fn an_agent_that_says_other_things_all_the_time_tells_what_stands_all_the_same() {
+    let mut world = asked();
+    let heartbeats = (1..=10_u64).flat_map(|round| {
+        let key = FactKey::ClusterProperty(format!("p{round}").into());
+        world.outbox.set(key.clone(), Some(fact(&key)));
+        world.say(START + round * 1_000)
+    });
+    let heartbeats = heartbeats.filter(|said| matches!(said, AgentMessage::Heartbeat(_)));
+    assert_eq!(heartbeats.count(), 5, "one in each interval of 2 s");
 }
 
 #[test]

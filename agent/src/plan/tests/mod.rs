@@ -8,6 +8,7 @@ mod export;
 mod fixpoint;
 mod names;
 mod obstacles;
+mod progress;
 mod shapes;
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
@@ -167,6 +168,8 @@ fn welcome(created_at: u64, resume: bool) -> Welcome {
         heartbeat_interval_millis: 1_000,
         silence_max_millis: 3_000,
         unacknowledged_max: 100,
+        term: 1,
+        hubs: Vec::new(),
     }
 }
 

@@ -37,11 +37,13 @@ pub enum Law {
     Requests,
     /// Nobody who lives is suspect: members of worlds at rest.
     Alive,
+    /// What an agent says to have applied stands: imports that stood when it said so.
+    Applied,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -57,6 +59,7 @@ impl Law {
         Self::Bounds,
         Self::Requests,
         Self::Alive,
+        Self::Applied,
     ];
 
     /// Its name, with which every failure begins.
@@ -77,6 +80,7 @@ impl Law {
             Self::Bounds => "bounded memory",
             Self::Requests => "bounded requests",
             Self::Alive => "who lives is not suspect",
+            Self::Applied => "what is said to be applied stands",
         }
     }
 
@@ -84,7 +88,7 @@ impl Law {
     fn what(self) -> &'static str {
         match self {
             Self::Holds => "imports and exports",
-            Self::Stood => "imports",
+            Self::Stood | Self::Applied => "imports",
             Self::Deletion | Self::NoWrite => "objects",
             Self::Durable => "promises",
             Self::Positions => "positions",

@@ -63,7 +63,7 @@ const RARE: [&str; 2] = ["torn batch", "torn batch noticed"];
 pub const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 14] = [
+const LAWS: [Law; 15] = [
     Law::Holds,
     Law::Stood,
     Law::Deletion,
@@ -78,6 +78,7 @@ const LAWS: [Law; 14] = [
     Law::Order,
     Law::Bounds,
     Law::Alive,
+    Law::Applied,
 ];
 
 /// Counts by kind.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use shared::model::{ServiceKey, sync::SourceState};
+use shared::model::{ClusterId, ServiceKey, sync::SourceState};
 
 use super::{
     hub::Hub,
@@ -161,6 +161,43 @@ pub(super) fn bounds(sites: &[Site], hub: Option<&Hub>, guarded: &mut Guarded) -
         ))),
         false => Ok(()),
     }
+}
+
+/// **What is said to be applied stands**: whenever an agent has heard something, of what it would say to have applied
+/// then every import stands in its cluster with all its clusters, where nobody else changed what agents make. Where two
+/// agents work, one does not speak for the other.
+pub(super) fn applied(site: &Site, which: usize, guarded: &mut Guarded) -> Result<(), String> {
+    let said = site.agents[which].says_to_stand();
+    if site.agents.len() > 1 {
+        return Ok(());
+    }
+    for import in said
+        .iter()
+        .filter(|import| !site.disturbed.contains(&import.service))
+    {
+        let ServiceKey { namespace, name } = &import.service;
+        let home = site.cluster.get("Namespace", "", namespace);
+        if home.is_none_or(|home| !home["metadata"]["deletionTimestamp"].is_null()) {
+            continue;
+        }
+        let found = site
+            .cluster
+            .get("ServiceImport", namespace, name)
+            .unwrap_or_default();
+        let clusters = found["status"]["clusters"].as_array();
+        let stands = |cluster: &ClusterId| {
+            let mut stand = clusters.into_iter().flatten();
+            stand.any(|stands| stands["cluster"] == cluster.as_str())
+        };
+        guarded.count(Law::Applied, 1);
+        if let Some(missing) = import.clusters.keys().find(|cluster| !stands(cluster)) {
+            return Err(Law::Applied.broken(format!(
+                "{} says so of {}, whose import lacks {missing}",
+                site.name, import.service
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// **Who lives is not suspect**: once everything is at rest, every member is known to live.

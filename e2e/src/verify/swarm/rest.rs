@@ -38,6 +38,7 @@ impl World {
         for (site, stood) in self.sites.iter_mut().zip(&mut self.stood) {
             *stood = Stood::of(site);
             site.touched.clear();
+            site.disturbed.clear();
         }
         if restart {
             self.restart_agents()?;

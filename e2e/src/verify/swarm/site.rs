@@ -41,6 +41,8 @@ pub(super) struct Site {
     pub(super) lies: bool,
     /// Services of which people changed something since the last rest.
     pub(super) touched: BTreeSet<ServiceKey>,
+    /// Those of which somebody else changed what agents make, or where they make it.
+    pub(super) disturbed: BTreeSet<ServiceKey>,
     /// Strangers' objects, as they were made.
     pub(super) strangers: BTreeMap<(String, ServiceKey), Value>,
 }
@@ -93,6 +95,7 @@ impl Site {
             certificate: 0,
             lies: false,
             touched: BTreeSet::new(),
+            disturbed: BTreeSet::new(),
             strangers: BTreeMap::new(),
         })
     }
@@ -120,7 +123,14 @@ impl Site {
         let services = SERVICES
             .iter()
             .filter_map(|name| ServiceKey::new(namespace, name).ok());
-        self.touched.extend(services);
+        for service in services {
+            self.disturb(service);
+        }
+    }
+
+    fn disturb(&mut self, service: ServiceKey) {
+        self.disturbed.insert(service.clone());
+        self.touched.insert(service);
     }
 
     pub(super) fn touch_all(&mut self) {
@@ -273,6 +283,7 @@ impl Site {
         };
         if let Some(made) = self.apply(&service, object) {
             seen.count("stranger");
+            self.disturb(service.clone());
             self.strangers.insert((kind.into(), service), made);
         }
     }
@@ -306,7 +317,7 @@ impl Site {
         );
         let service = owner(object);
         seen.count("drift");
-        self.touched.extend(service);
+        service.into_iter().for_each(|service| self.disturb(service));
         if which.is_multiple_of(2) {
             let _ = self.cluster.delete(kind, namespace, name);
             return;

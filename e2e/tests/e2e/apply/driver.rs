@@ -122,6 +122,8 @@ pub(super) fn welcome(epoch: Epoch) -> Welcome {
         heartbeat_interval_millis: 1_000,
         silence_max_millis: 3_000,
         unacknowledged_max: 100,
+        term: 1,
+        hubs: Vec::new(),
     }
 }
 

@@ -224,7 +224,9 @@ pub(super) async fn a_broken_session_ends_alone() -> anyhow::Result<()> {
         broken += 1.0;
     }
     let mut silent = Member::silent(&world, "west").await?;
-    silent.say(message(Message::Heartbeat(v1::Heartbeat {}))).await?;
+    silent
+        .say(message(Message::Heartbeat(v1::Heartbeat::default())))
+        .await?;
     refused("no Hello", &silent.refusal().await?, "Hello")?;
     let mut old = hello("uid-of-west");
     old.protocol_version = 99;

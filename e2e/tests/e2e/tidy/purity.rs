@@ -34,6 +34,10 @@ const ROOMS: &[Room] = &[
         may_name: &["crate::push", "crate::view", "crate::writer::request"],
     },
     Room {
+        path: "hub/src/session/applied.rs",
+        may_name: &["crate::push"],
+    },
+    Room {
         path: "hub/src/writer/core.rs",
         // It numbers, encodes and chains events: encoding and hashing are functions of their input.
         may_name: &[

@@ -267,3 +267,68 @@ async fn watches_are_bounded_and_members_do_not_take_the_operators_places() {
         "a place that became free is given again"
     );
 }
+
+async fn since(world: &World, request: v1::ListEventsRequest) -> Result<v1::ListEventsResponse, Status> {
+    let answer = EventLog::list(&world.inspection, by_alice(request)).await;
+    answer.map(tonic::Response::into_inner)
+}
+
+fn at(time: Option<prost_types::Timestamp>) -> v1::ListEventsRequest {
+    v1::ListEventsRequest {
+        since: time,
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_page_begins_at_the_first_event_that_was_recorded_since_a_time() {
+    let (world, ..) = World::with_two_members().await;
+    let all = list(&world, 0, 0, None).await.events;
+    for event in &all {
+        let page = since(&world, at(event.recorded_at)).await.expect("answered");
+        let first = all.iter().find(|other| other.recorded_at == event.recorded_at);
+        assert_eq!(page.from_revision, first.expect("itself").revision);
+        assert_eq!(page.events.len() as u64, world.head() + 1 - page.from_revision);
+        assert_eq!(page.events[0], *first.expect("itself"));
+    }
+    let later = Some(prost_types::Timestamp {
+        seconds: 253_402_300_799,
+        nanos: 999_999_999,
+    });
+    let page = since(&world, at(later)).await.expect("answered");
+    assert_eq!((page.from_revision, page.next_revision), (world.head() + 1, 0));
+    assert!(page.events.is_empty());
+    let before = Some(prost_types::Timestamp {
+        seconds: -9,
+        nanos: 0,
+    });
+    assert_eq!(
+        since(&world, at(before)).await.expect("answered").from_revision,
+        1
+    );
+    let hour = v1::ListEventsRequest {
+        since_millis_ago: 3_600_000,
+        ..Default::default()
+    };
+    let page = since(&world, hour).await.expect("answered");
+    assert_eq!((page.from_revision, page.events.len() as u64), (1, world.head()));
+}
+
+#[tokio::test]
+async fn a_page_begins_in_one_way_only_and_at_a_time_that_is_one() {
+    let world = World::new();
+    let moment = Some(prost_types::Timestamp::default());
+    let mut twice = at(moment);
+    twice.from_revision = 7;
+    let mut thrice = at(moment);
+    thrice.since_millis_ago = 7;
+    let nanos = at(Some(prost_types::Timestamp {
+        seconds: 0,
+        nanos: -1,
+    }));
+    for (request, words) in [(twice, "give one"), (thrice, "give one"), (nanos, "-1 nanos")] {
+        let refused = since(&world, request).await.expect_err(words);
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(refused.message().contains(words), "{refused}");
+    }
+}

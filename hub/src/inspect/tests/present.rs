@@ -1,9 +1,11 @@
 //! `State`: what is shown, filters, bounds, and explanations that name recorded events.
 
 use proto::v1::{self, StatePart, event_log_server::EventLog, state_server::State as StateService};
+use shared::model::Fact;
 use tonic::Code;
 
-use super::world::{World, by_alice, cluster};
+use super::world::{World, by_alice, cluster, export, service, slice};
+use crate::inspect::{answer::AT_LEAST_WAITING_MAX, seek::EVENTS_SHOWN_MAX};
 
 async fn get(world: &World, request: v1::GetStateRequest) -> v1::GetStateResponse {
     world
@@ -214,4 +216,137 @@ async fn exports_in_conflict_are_counted_until_it_is_settled() {
         .await
         .expect("evicted");
     assert_eq!(count().await, Ok(0));
+}
+
+async fn explain(world: &World, name: &str) -> v1::ExplainResponse {
+    let request = v1::ExplainRequest {
+        namespace: "shop".into(),
+        name: name.into(),
+        ..Default::default()
+    };
+    let explained = world.inspection.explain(by_alice(request)).await;
+    explained.expect("explained").into_inner()
+}
+
+#[tokio::test]
+async fn an_explanation_shows_the_events_behind_it_once_and_in_order() {
+    let (world, mut east, _west) = World::with_two_members().await;
+    let explained = explain(&world, "cart").await;
+    let exports = explained.candidates.iter().map(|candidate| candidate.revision);
+    let slices = explained
+        .candidates
+        .iter()
+        .flat_map(|candidate| &candidate.slices);
+    let import = explained.import.iter().map(|import| import.revision);
+    let named = exports.chain(slices.map(|slice| slice.revision)).chain(import);
+    let named: std::collections::BTreeSet<u64> = named.collect();
+    let shown: Vec<u64> = explained.events.iter().map(|event| event.revision).collect();
+    assert_eq!(shown, Vec::from_iter(named));
+    assert_eq!((explained.events_left_out, explained.events_out_of_reach), (0, 0));
+    let first = &explained.events[0];
+    assert_eq!(
+        (first.cluster.as_str(), first.kind.as_str()),
+        ("east", "export_upserted")
+    );
+    assert!(first.recorded_at.is_some() && first.fact.is_some());
+
+    east.report(vec![Fact::ExportRemoved(service("shop", "web"))])
+        .await;
+    let explained = explain(&world, "web").await;
+    assert!(explained.import.is_none());
+    let kinds: Vec<&str> = explained.events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["export_removed"], "what ended it");
+}
+
+#[tokio::test]
+async fn an_explanation_says_how_many_events_it_has_no_room_for() {
+    let (world, mut east, _west) = World::with_two_members().await;
+    let address = ["10.0.0.9"];
+    let slices = (0..EVENTS_SHOWN_MAX).map(|number| slice("shop", "web", &format!("web-{number}"), &address));
+    east.report(slices.collect()).await;
+    let explained = explain(&world, "web").await;
+    assert_eq!(explained.events.len(), EVENTS_SHOWN_MAX);
+    assert!(explained.events_left_out > 0);
+    let kinds = explained
+        .events
+        .iter()
+        .filter(|event| event.kind == "export_upserted");
+    assert_eq!(kinds.count(), 1, "exports come first");
+}
+
+#[tokio::test]
+async fn every_answer_says_who_gave_it_and_as_of_when() {
+    let (world, ..) = World::with_two_members().await;
+    let state = get(&world, v1::GetStateRequest::default()).await;
+    let listed = v1::ListEventsRequest::default();
+    let listed = world.inspection.list(by_alice(listed)).await.expect("listed");
+    let members = world.inspection.list_members(0).await.expect("listed");
+    let explained = explain(&world, "cart").await;
+    let answers = [
+        state.answered_by,
+        listed.into_inner().answered_by,
+        members.answered_by,
+        explained.answered_by,
+    ];
+    for answer in answers {
+        let expected = v1::AnsweredBy {
+            hub: "hub".into(),
+            hub_version: "test".into(),
+            term: 1,
+            revision: world.head(),
+            age_millis: 0,
+        };
+        assert_eq!(answer, Some(expected));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_waits_for_the_revision_that_was_asked_for() {
+    let (world, mut east, _west) = World::with_two_members().await;
+    let asked = world.head() + 1;
+    let request = v1::GetStateRequest {
+        at_least_revision: asked,
+        ..Default::default()
+    };
+    let waiting = tokio::spawn({
+        let inspection = world.inspection.clone();
+        async move { inspection.get(by_alice(request)).await }
+    });
+    east.report(vec![export("shop", "late", 100, 80)]).await;
+    let state = waiting.await.expect("no panic").expect("answered").into_inner();
+    assert!(state.revision >= asked);
+    assert!(state.answered_by.is_some_and(|by| by.revision >= asked));
+}
+
+#[tokio::test]
+async fn a_revision_that_does_not_come_is_refused_by_what_the_hub_has() {
+    let (world, ..) = World::with_two_members().await;
+    let (head, never) = (world.head(), world.head() + 99);
+    let ask = || {
+        let inspection = world.inspection.clone();
+        tokio::spawn(async move { inspection.list_members(never).await })
+    };
+    let waiting: Vec<_> = (0..AT_LEAST_WAITING_MAX).map(|_| ask()).collect();
+    let one_more = loop {
+        let asked = ask();
+        tokio::task::yield_now().await;
+        if asked.is_finished() {
+            break asked.await.expect("no panic").expect_err("too many");
+        }
+        asked.abort();
+    };
+    assert_eq!(one_more.code(), Code::ResourceExhausted, "{one_more}");
+    world.drain.cancel();
+    for waiting in waiting {
+        let refused = waiting.await.expect("no panic").expect_err("it never came");
+        assert_eq!(refused.code(), Code::Unavailable);
+        let words = [
+            format!("revision {never}"),
+            format!("hub hub has revision {head} of epoch"),
+        ];
+        assert!(
+            words.iter().all(|words| refused.message().contains(words)),
+            "{refused}"
+        );
+    }
 }

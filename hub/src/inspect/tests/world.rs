@@ -87,17 +87,9 @@ impl World {
             bounds: Default::default(),
         };
         let metrics = HubMetrics::register(&mut Registry::default());
-        let counts = metrics.inspection.clone();
         let hub = Hub::start(Box::new(log), options, Clock::start(), metrics).expect("started");
         let drain = CancellationToken::new();
-        let inspection = Inspection::new(
-            clusterset(),
-            hub.writer.clone(),
-            hub.view.clone(),
-            hub.reader.clone(),
-            counts,
-            drain.clone(),
-        );
+        let inspection = hub.inspection(drain.clone());
         let membership = MembershipService::new(inspection.clone(), hub.writer.clone());
         Self {
             hub,

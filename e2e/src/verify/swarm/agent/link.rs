@@ -104,13 +104,14 @@ impl Agent {
         let Some(stream) = network.streams.get_mut(&open.stream).filter(room) else {
             return false;
         };
-        let Some(mut message) = open.machine.poll(&mut self.outbox, now - open.began_at) else {
+        let reach = self.handle.reach_at(now);
+        let Some(mut message) = open.machine.poll(&mut self.outbox, reach, now - open.began_at) else {
             return false;
         };
         if lies {
             forge_ages(&mut message);
         }
-        let idle = matches!(message, AgentMessage::Heartbeat);
+        let idle = matches!(message, AgentMessage::Heartbeat(_));
         let message = wire::agent_message_to_proto(message);
         if !idle {
             tracing::debug!(cluster = %self.cluster, ?message, "agent says");

@@ -3,7 +3,7 @@
 
 mod link;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use agent::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
@@ -15,7 +15,7 @@ use agent::{
 };
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
-    model::{ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, ListingGroup, ServiceKey},
+    model::{ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, ListingGroup, ServiceImport, ServiceKey},
     wire,
 };
 use tokio::runtime::Runtime;
@@ -160,7 +160,7 @@ impl Agent {
     }
 
     /// Works on one of the services that wait.
-    pub(super) fn apply(&mut self, runtime: &Runtime, draw: &mut Draw) -> bool {
+    pub(super) fn apply(&mut self, runtime: &Runtime, draw: &mut Draw, now: u64) -> bool {
         if !self.schema_read {
             self.schema_read = runtime.block_on(self.driver.read_schema());
             return true;
@@ -169,7 +169,7 @@ impl Agent {
         let Some(service) = waiting.get(draw.index(waiting.len())) else {
             return self.driver.lose_patience();
         };
-        runtime.block_on(self.driver.work(service));
+        runtime.block_on(self.driver.work(service, now));
         true
     }
 
@@ -183,6 +183,21 @@ impl Agent {
         let open = self.session.as_ref().is_some_and(|open| open.machine.is_open());
         let current = self.followers.iter().all(|follower| follower.is_current(cluster));
         open && current && self.outbox.depth() == (0, 0) && self.driver.is_settled()
+    }
+
+    /// The imports that stand, if it said now what it has applied and nothing is parked: those that the hub sent before
+    /// that position.
+    pub(super) fn says_to_stand(&self) -> Vec<Arc<ServiceImport>> {
+        let applied = self.handle.reach_at(0).applied;
+        let Some(cursor) = applied.cursor.filter(|_| applied.parked == 0) else {
+            return Vec::new();
+        };
+        self.handle.read(|desired| {
+            let services = desired.services();
+            let imports = services.iter().filter_map(|service| desired.import(service));
+            let before = imports.filter(|import| import.revision <= cursor.revision);
+            before.map(|import| import.value.clone()).collect()
+        })
     }
 
     /// Keys that it holds, for the bound of its memory: facts, and what waits or is unacknowledged.

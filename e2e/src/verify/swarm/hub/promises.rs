@@ -313,6 +313,8 @@ mod tests {
             heartbeat_interval_millis: 1,
             silence_max_millis: 1,
             unacknowledged_max: 1,
+            term: 1,
+            hubs: Vec::new(),
         }))
     }
 

@@ -115,7 +115,7 @@ impl Hub {
         let message = decoded
             .and_then(|message| wire::agent_message_from_proto(message).map_err(|error| error.to_string()));
         let message = message.map_err(|why| session.actor.violation(why));
-        let news = !matches!(message, Ok(AgentMessage::Heartbeat));
+        let news = !matches!(message, Ok(AgentMessage::Heartbeat(_)));
         if matches!(message, Ok(AgentMessage::InterestChanged { .. })) {
             seen.count("interest changed");
         }

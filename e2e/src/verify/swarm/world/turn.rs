@@ -2,7 +2,7 @@
 
 use super::{Draw, RENEWS_PERCENT, TURN_MILLIS, World};
 use crate::verify::swarm::{
-    order,
+    laws, order,
     script::{Part, WATCHES},
 };
 
@@ -85,10 +85,16 @@ impl World {
                 _ => false,
             },
             Part::Speak => agent.speak(&mut self.network, (now, site.lies), &mut self.trace),
-            Part::Listen => agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?,
+            Part::Listen => {
+                let heard = agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?;
+                if heard {
+                    laws::applied(site, which, &mut self.seen.guarded)?;
+                }
+                heard
+            }
             Part::Apply => {
                 let before = site.cluster.requests().count();
-                let worked = agent.apply(&self.runtime, draw);
+                let worked = agent.apply(&self.runtime, draw, now);
                 let written = site.cluster.requests().since(before);
                 order::look(site, &written, &mut self.seen.guarded)?;
                 worked

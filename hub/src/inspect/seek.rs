@@ -1,0 +1,106 @@
+//! Where in the history something is: the first event since a time, and the events at given revisions. It asks the log
+//! for single events, a bounded number of them, and knows no more of the log than that.
+
+use prost::Message as _;
+use proto::v1;
+use shared::{
+    model::{Epoch, Revision, UnixMillis},
+    wire,
+};
+use tonic::{Code, Status};
+
+use super::{Inspection, event_log::decode};
+use crate::log::{Budget, StoredEvent};
+
+/// Most events that an explanation shows.
+pub(super) const EVENTS_SHOWN_MAX: usize = 50;
+/// Most bytes that they have together.
+pub(super) const EVENTS_SHOWN_BYTES: usize = 512 * 1024;
+/// One event, however large it is.
+const ONE: Budget = Budget { events: 1, bytes: 0 };
+
+/// The events behind an explanation.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Evidence {
+    /// Oldest first.
+    pub(super) events: Vec<v1::Event>,
+    /// How many more there may be: the answer has no room for them.
+    pub(super) left_out: usize,
+    /// How many more there were: the log does not reach back to them.
+    pub(super) out_of_reach: usize,
+}
+
+impl Inspection {
+    /// The first revision that was recorded at `at` or later; the one after the head, if none was. It halves, so that
+    /// it reads as many events as a revision has bits. Recorded time never goes back within a log; if it does all the
+    /// same, the event that comes out was recorded at `at` or later, and the one before it was not.
+    pub(super) async fn first_since(&self, epoch: Epoch, at: UnixMillis) -> Result<Revision, Status> {
+        let (mut first, mut behind) = (Revision(1), self.view.read().head().revision.next());
+        while first < behind {
+            let middle = Revision(first.0 + (behind.0 - first.0) / 2);
+            match self.event_from(epoch, middle).await? {
+                None => behind = middle,
+                // What the log has no more is older than what it has.
+                Some(found) if found.revision > middle => first = found.revision.min(behind),
+                Some(found) => match decode(found)?.0.recorded_at >= at {
+                    true => behind = middle,
+                    false => first = middle.next(),
+                },
+            }
+        }
+        Ok(first)
+    }
+
+    /// The first event that the log has at a revision or after it.
+    async fn event_from(&self, epoch: Epoch, from: Revision) -> Result<Option<StoredEvent>, Status> {
+        let mut page = self.read_events(epoch, from, ONE).await?;
+        Ok(page.events.pop())
+    }
+
+    /// The events at `revisions`, of which the first matter most, as far as the log reaches and `room` bytes hold them.
+    pub(super) async fn evidence(
+        &self,
+        epoch: Epoch,
+        revisions: &[Revision],
+        room: usize,
+    ) -> Result<Evidence, Status> {
+        let room = room.min(EVENTS_SHOWN_BYTES);
+        let (mut evidence, mut bytes) = (Evidence::default(), 0);
+        for (index, &revision) in revisions.iter().enumerate() {
+            if evidence.events.len() >= EVENTS_SHOWN_MAX {
+                evidence.left_out += revisions.len() - index;
+                break;
+            }
+            let Some(event) = self.event_at(epoch, revision).await? else {
+                evidence.out_of_reach += 1;
+                continue;
+            };
+            let size = event.encoded_len();
+            if bytes + size > room {
+                evidence.left_out += 1;
+                continue;
+            }
+            bytes += size;
+            evidence.events.push(event);
+        }
+        evidence.events.sort_by_key(|event| event.revision);
+        Ok(evidence)
+    }
+
+    /// The event at a revision as it is shown; `None`: the log has it no more. What an epoch began with, at revision 0,
+    /// was recorded in the one before.
+    async fn event_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<v1::Event>, Status> {
+        if revision == Revision(0) {
+            return Ok(None);
+        }
+        let found = match self.event_from(epoch, revision).await {
+            Err(status) if status.code() == Code::Aborted => return Ok(None),
+            found => found?,
+        };
+        let Some(found) = found.filter(|found| found.revision == revision) else {
+            return Ok(None);
+        };
+        let (event, hash) = decode(found)?;
+        Ok(Some(wire::event_to_view(&event, hash)))
+    }
+}
