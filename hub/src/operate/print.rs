@@ -317,7 +317,7 @@ mod tests {
                 nanos: 5,
             }),
             agent_version: "0.1.0".to_owned(),
-            applied: (exports > 0).then(|| v1::MemberApplied {
+            applied: (exports > 0).then_some(v1::MemberApplied {
                 revision: Some(11),
                 took_millis: Some(120),
                 waits_millis: None,

@@ -147,26 +147,21 @@ impl Collector for Reports {
             let millis = since.map_or(0, |since| now.saturating_sub(since));
             millis as f64 / 1e3
         };
+        let unit = Some(&Unit::Seconds);
         let gauge = ConstGauge::new(i64::try_from(parked).unwrap_or(i64::MAX));
-        let help = "Services that members cannot bring to what they were sent: refused, fought over, or under a taken name";
-        gauge.encode(encoder.encode_descriptor("applied_parked", help, None, gauge.metric_type())?)?;
-        let times = [
-            (
-                "applied_oldest_parked",
-                "How long the first of the services has been parked that any member in session has parked; 0: none is",
-                parked_since,
-            ),
-            (
-                "applied_oldest_waiting",
-                "How long the oldest recorded change waits that a member in session was sent and has not applied; 0: none does",
-                waits_since,
-            ),
-        ];
-        for (name, help, since) in times {
-            let gauge = ConstGauge::new(seconds(since));
-            let unit = Some(&Unit::Seconds);
-            gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)?;
-        }
+        let help = "Services that members in session cannot bring to what they were sent: refused, fought over, or under \
+                    a taken name";
+        let name = "applied_parked";
+        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        let gauge = ConstGauge::new(seconds(parked_since));
+        let help = "How long the first of them has been parked; 0: none is";
+        let name = "applied_oldest_parked";
+        gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)?;
+        let gauge = ConstGauge::new(seconds(waits_since));
+        let help = "How long the oldest recorded change waits that a member in session was sent and does not say to have \
+                    applied; 0: none does";
+        let name = "applied_oldest_waiting";
+        gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)?;
         Ok(())
     }
 }

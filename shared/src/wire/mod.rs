@@ -32,6 +32,8 @@ pub use sync::{
 #[cfg(test)]
 mod frozen;
 #[cfg(test)]
+mod neighbours;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod round_trip;

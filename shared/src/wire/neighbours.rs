@@ -1,0 +1,81 @@
+//! What later releases added to messages: its bounds, and what a release without it sends and takes.
+
+use prost::Message as _;
+use proto::v1::{self, agent_message::Message};
+
+use super::{refusals::broken, *};
+use crate::model::sync::{AgentMessage, HUBS_MAX, HubMessage, PARKED_AGE_MAX_MILLIS};
+
+#[test]
+fn what_is_said_to_be_applied_is_bounded() {
+    let heartbeat = |applied: v1::Applied| {
+        let applied = Some(applied);
+        agent_message_from_proto(v1::AgentMessage {
+            message: Some(Message::Heartbeat(v1::Heartbeat { applied })),
+        })
+    };
+    let parked = |parked, oldest_parked_age_millis| v1::Applied {
+        cursor: None,
+        parked,
+        oldest_parked_age_millis,
+    };
+    assert!(heartbeat(parked(u32::MAX, PARKED_AGE_MAX_MILLIS)).is_ok());
+    let field = "applied.oldestParkedAgeMillis";
+    broken(heartbeat(parked(0, 1)), &format!("{field}: is 1 though nothing"));
+    broken(heartbeat(parked(1, PARKED_AGE_MAX_MILLIS + 1)), field);
+    let cursor = Some(v1::Cursor::default());
+    broken(
+        heartbeat(v1::Applied {
+            cursor,
+            ..parked(0, 0)
+        }),
+        "cursor.epoch: is missing",
+    );
+}
+
+/// Neighbouring releases leave out what they do not know, and pass over what they do not know.
+#[test]
+fn messages_of_a_release_without_applied_terms_and_hubs_are_read() {
+    let empty = v1::AgentMessage {
+        message: Some(Message::Heartbeat(v1::Heartbeat { applied: None })),
+    };
+    assert_eq!(empty.encode_to_vec(), [0x22, 0x00], "as it was before");
+    assert_eq!(agent_message_from_proto(empty), Ok(AgentMessage::Heartbeat(None)));
+    let welcome = v1::Welcome {
+        epoch: Some(v1::Epoch::default()),
+        ..Default::default()
+    };
+    let welcome = v1::HubMessage {
+        message: Some(v1::hub_message::Message::Welcome(welcome)),
+    };
+    let Ok(HubMessage::Welcome(welcome)) = hub_message_from_proto(welcome) else {
+        panic!("a Welcome")
+    };
+    assert_eq!((welcome.term, welcome.hubs.len()), (0, 0));
+}
+
+#[test]
+fn a_welcome_names_a_bounded_number_of_hubs() {
+    let welcome = |hubs: Vec<v1::HubAddress>| {
+        let epoch = Some(v1::Epoch::default());
+        let welcome = v1::Welcome {
+            epoch,
+            hubs,
+            ..Default::default()
+        };
+        hub_message_from_proto(v1::HubMessage {
+            message: Some(v1::hub_message::Message::Welcome(welcome)),
+        })
+    };
+    let hub = |name: &str, address: &str| v1::HubAddress {
+        name: name.into(),
+        address: address.into(),
+    };
+    assert!(welcome(vec![hub("h1", ""); HUBS_MAX]).is_ok());
+    broken(welcome(vec![hub("h1", ""); HUBS_MAX + 1]), "are 17; at most 16");
+    broken(welcome(vec![hub("", "https://h1:8443")]), "welcome.hubs[0].name");
+    broken(
+        welcome(vec![hub("h1", &"x".repeat(513))]),
+        "welcome.hubs[0].address",
+    );
+}
