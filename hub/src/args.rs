@@ -8,7 +8,7 @@ use shared::{process::LogArgs, tls::TlsFiles};
 
 use crate::{
     certs::command::CertsArgs,
-    log::command::EventLogArgs,
+    log::{command::EventLogArgs, limits::RetentionArgs},
     operate::{EventsArgs, MemberArgs},
 };
 
@@ -107,6 +107,9 @@ pub struct ServeArgs {
     /// that replaces another one which is stopped for good
     #[arg(long, env = "TRIBUTARY_ADOPT_EPOCH")]
     pub adopt_epoch: bool,
+    /// How much history the event log keeps.
+    #[command(flatten)]
+    pub retention: RetentionArgs,
     /// Kubeconfig of the hub's own cluster, where ClusterProfiles are written. In a pod the service account is
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]

@@ -1,6 +1,8 @@
 //! Owns: the bounds of one hub that are settings: tests and simulations make them small, so that small worlds meet them.
 //! Never: bounds what members or the log's format must know at compile time.
 
+use crate::log::Retention;
+
 /// Names every bound. The defaults are the product's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
@@ -17,6 +19,10 @@ pub struct Bounds {
     /// … or this many for each fact of the state, if those are more: a snapshot has a row for each fact, and writing
     /// them must not cost as much as the events themselves.
     pub snapshot_events_per_fact: u64,
+    /// A segment of the log is sealed when it takes this many bytes on disk, or several snapshots' worth …
+    pub segment_bytes: u64,
+    /// … and before it holds more than a part of what is kept. Sealed segments go by this.
+    pub retention: Retention,
     /// Removals that are remembered. It decides what the state holds: a log that says otherwise gets an event.
     pub tombstones: u32,
     /// Effects of one member's messages that may wait for the writer before no more are read.
@@ -34,6 +40,8 @@ impl Default for Bounds {
             batches_in_flight: 2,
             snapshot_events: 50_000,
             snapshot_events_per_fact: 2,
+            segment_bytes: 256 * 1024 * 1024,
+            retention: Retention::default(),
             tombstones: crate::fold::TOMBSTONES_MAX,
             effects: 16,
             chunk_bytes: shared::model::sync::CHUNK_BYTES,

@@ -6,6 +6,7 @@
 //! * [`bounds`]: the bounds that are settings.
 //! * [`inspect`]: what people and tools read. [`membership`]: operators' decisions about members.
 //! * [`operate`]: the operator's command line.
+//! * [`maintain`]: what is done to the log of a hub that is stopped.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
 //! * [`hub`] puts them together; [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
@@ -17,6 +18,7 @@ pub mod fold;
 pub mod hub;
 pub mod inspect;
 pub mod log;
+pub mod maintain;
 pub mod membership;
 pub mod metrics;
 pub mod operate;

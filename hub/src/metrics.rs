@@ -1,6 +1,6 @@
 //! Every metric of the hub, with its meaning. Label sets are closed; no cluster or service name is a label.
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
@@ -18,9 +18,6 @@ use shared::model::{
 };
 
 use crate::log::Stats;
-
-/// Bytes on disk from which the log's size is worth a warning, until retention keeps it in bounds.
-pub const LOG_BYTES_WARNING: u64 = 10 * 1024 * 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RefusalLabels {
@@ -62,8 +59,9 @@ pub struct WriterMetrics {
     conflicts: Family<ConflictLabel, Gauge>,
     epochs_begun: Counter,
     log_bytes: Gauge<u64, AtomicU64>,
+    log_segments: Gauge<u64, AtomicU64>,
+    log_oldest_revision: Gauge<u64, AtomicU64>,
     log_syncs: Gauge<u64, AtomicU64>,
-    warned: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl Default for WriterMetrics {
@@ -79,8 +77,9 @@ impl Default for WriterMetrics {
             conflicts: Family::default(),
             epochs_begun: Counter::default(),
             log_bytes: Gauge::default(),
+            log_segments: Gauge::default(),
+            log_oldest_revision: Gauge::default(),
             log_syncs: Gauge::default(),
-            warned: Arc::default(),
         }
     }
 }
@@ -130,9 +129,19 @@ impl WriterMetrics {
         );
         registry.register_with_unit(
             "log_on_disk",
-            "Bytes the event log takes on its volume; a warning is logged from 10 GiB",
+            "Bytes the event log takes on its volume; retention keeps them within --retention-bytes",
             Unit::Bytes,
             metrics.log_bytes.clone(),
+        );
+        registry.register(
+            "log_segments",
+            "Segments of the log that are kept, with the one that is written to",
+            metrics.log_segments.clone(),
+        );
+        registry.register(
+            "log_oldest_revision",
+            "The first revision of the current epoch that is kept",
+            metrics.log_oldest_revision.clone(),
         );
         registry.register(
             "log_syncs",
@@ -193,13 +202,8 @@ impl WriterMetrics {
     /// The log's figures.
     pub fn observe_log(&self, stats: &Stats) {
         self.log_bytes.set(stats.bytes_on_disk);
+        self.log_segments.set(stats.segments);
+        self.log_oldest_revision.set(stats.oldest_revision.0);
         self.log_syncs.set(stats.sync_count);
-        let large = stats.bytes_on_disk >= LOG_BYTES_WARNING;
-        if large && !self.warned.swap(true, std::sync::atomic::Ordering::Relaxed) {
-            tracing::warn!(
-                bytes = stats.bytes_on_disk,
-                "the event log is large: see that the volume has room; nothing is removed from it yet"
-            );
-        }
     }
 }

@@ -24,6 +24,7 @@ use tracing::info;
 
 use crate::{
     args::ServeArgs,
+    bounds::Bounds,
     clock::Clock,
     hub::{Hub, HubMetrics},
     log,
@@ -78,7 +79,10 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         hub: name.clone(),
         hub_version: env!("CARGO_PKG_VERSION").into(),
         adopt_epoch: args.adopt_epoch,
-        bounds: Default::default(),
+        bounds: Bounds {
+            retention: args.retention.retention(),
+            ..Bounds::default()
+        },
     };
     let (data, clusterset) = (args.data.clone(), identity.clusterset.clone());
     let hub = tokio::task::spawn_blocking(move || -> anyhow::Result<Hub> {

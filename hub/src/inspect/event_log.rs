@@ -13,7 +13,7 @@ use shared::{
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
-use super::{Inspection, access::Need, filter::Filter, log_status, watch::Watch};
+use super::{Inspection, access::Need, filter::Filter, log_status, seek::OLDEST, watch::Watch};
 use crate::log::{Budget, Page, StoredEvent};
 
 /// Most events that one answer holds.
@@ -76,7 +76,7 @@ impl Inspection {
         let limit = limit(request.limit)?;
         self.at_least(request.at_least_revision).await?;
         let epoch = self.view.read().head().epoch;
-        let from = match from {
+        let mut from = match from {
             First::At(revision) => revision,
             First::Since(at) => self.first_since(epoch, at).await?,
         };
@@ -89,6 +89,10 @@ impl Inspection {
             }
             if page.events.is_empty() {
                 break page.head;
+            }
+            // The oldest that is kept was asked for.
+            if from == OLDEST {
+                from = page.events[0].revision;
             }
             for stored in page.events {
                 (next, scanned) = (stored.revision.next(), scanned + 1);
@@ -125,7 +129,7 @@ impl Inspection {
             ..
         } = request;
         match (*from_revision, since, *since_millis_ago) {
-            (revision, None, 0) => Ok(First::At(Revision(revision.max(1)))),
+            (revision, None, 0) => Ok(First::At(Revision(revision))),
             (0, Some(since), 0) => Ok(First::Since(millis(since)?)),
             (0, None, ago) => Ok(First::Since(UnixMillis(self.clock.wall().0.saturating_sub(ago)))),
             _ => Err(Status::invalid_argument(

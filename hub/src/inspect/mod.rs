@@ -214,6 +214,7 @@ fn log_status(error: LogError) -> Status {
             "{error}: the hub is shutting down, ask again in a moment"
         )),
         LogError::Refused(_) => Status::aborted(format!("{error}")),
+        LogError::Forgotten { .. } => Status::out_of_range(error.to_string()),
         LogError::Corrupt(_) | LogError::Failed(_) => Status::internal(format!("{error}")),
     }
 }

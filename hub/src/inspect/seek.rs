@@ -16,6 +16,8 @@ use crate::log::{Budget, StoredEvent};
 pub(super) const EVENTS_SHOWN_MAX: usize = 50;
 /// Most bytes that they have together.
 pub(super) const EVENTS_SHOWN_BYTES: usize = 512 * 1024;
+/// Asks for the oldest event that is kept.
+pub(super) const OLDEST: Revision = Revision(0);
 /// One event, however large it is.
 const ONE: Budget = Budget { events: 1, bytes: 0 };
 
@@ -35,10 +37,20 @@ impl Inspection {
     /// it reads as many events as a revision has bits. Recorded time never goes back within a log; if it does all the
     /// same, the event that comes out was recorded at `at` or later, and the one before it was not.
     pub(super) async fn first_since(&self, epoch: Epoch, at: UnixMillis) -> Result<Revision, Status> {
-        let (mut first, mut behind) = (Revision(1), self.view.read().head().revision.next());
+        let mut behind = self.view.read().head().revision.next();
+        let oldest = self.event_from(epoch, OLDEST).await?;
+        let mut first = oldest.map_or(behind, |oldest| oldest.revision);
         while first < behind {
             let middle = Revision(first.0 + (behind.0 - first.0) / 2);
-            match self.event_from(epoch, middle).await? {
+            let found = match self.event_from(epoch, middle).await {
+                // It was removed a moment ago.
+                Err(status) if status.code() == Code::OutOfRange => {
+                    first = middle.next();
+                    continue;
+                }
+                found => found?,
+            };
+            match found {
                 None => behind = middle,
                 // What the log has no more is older than what it has.
                 Some(found) if found.revision > middle => first = found.revision.min(behind),
@@ -94,7 +106,7 @@ impl Inspection {
             return Ok(None);
         }
         let found = match self.event_from(epoch, revision).await {
-            Err(status) if status.code() == Code::Aborted => return Ok(None),
+            Err(status) if matches!(status.code(), Code::Aborted | Code::OutOfRange) => return Ok(None),
             found => found?,
         };
         let Some(found) = found.filter(|found| found.revision == revision) else {

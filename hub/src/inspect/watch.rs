@@ -63,7 +63,7 @@ impl Watch {
         let changed = inspection.view.subscribe();
         let head = inspection.view.read().head();
         let after_head = head.revision.next();
-        let next = Revision(request.from_revision.unwrap_or(after_head.0).max(1));
+        let next = Revision(request.from_revision.unwrap_or(after_head.0));
         if next > after_head {
             return Err(Status::out_of_range(format!(
                 "revision {next} does not exist yet: the head of epoch {} is {}. If the revision was seen, it was \

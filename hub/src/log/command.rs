@@ -1,10 +1,15 @@
-//! `tributary-hub log`: the flags, and the report as a person reads it. Only `verify` until a later wave.
+//! `tributary-hub log`: the flags, and what is found and done as a person reads it.
 
 use std::{fmt::Write, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use shared::{
+    identity::Role,
+    model::{ClusterId, UnixMillis},
+};
 
-use super::{LogReport, Progress, verify};
+use super::{Contents, LogReport, Progress, Stats, contents, limits::RetentionArgs, verify};
+use crate::{clock::Clock, maintain};
 
 /// Look after an event log on disk.
 #[derive(Debug, Args)]
@@ -22,19 +27,154 @@ enum EventLogCommand {
         good, a line per damage says where it is. Exit code 0 if all is good, 1 if anything is damaged.\n\n\
         Example:\n  tributary-hub log verify --data data"
     )]
-    Verify(VerifyArgs),
+    Verify(DataArgs),
+    /// Show the segments, their sizes and what history they keep
+    #[command(long_about = "Show the segments, their sizes and what history they keep.\n\n\
+        The hub must be stopped: a log has one owner. Nothing is changed, and only the beginning of each segment is \
+        read; verify reads everything.\n\n\
+        Example:\n  tributary-hub log stats --data data")]
+    Stats(DataArgs),
+    /// End a membership in the log of a stopped hub
+    #[command(
+        long_about = "End a membership in the log of a stopped hub, as member evict does in a running one: \
+        for a member that keeps the hub from running. It is recorded with the name of who decides; the \
+        member's keys stay refused.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub log evict west --data data --operator alice --confirm"
+    )]
+    Evict(EvictArgs),
+    /// Write the state anew and remove old history at once
+    #[command(long_about = "Write the state anew and remove old history at once.\n\n\
+        A running hub does this by itself as history grows; this is for a volume that is too small for what is kept. \
+        The hub must be stopped: a log has one owner. The state is written into a new segment first; then the segments \
+        go that are older than --retention-age, and the oldest while all take more than --retention-bytes. Members, \
+        exports, decisions and refused keys never go. With --retention-bytes 0 nothing but the state stays. Doing it \
+        twice does nothing more.\n\n\
+        Example:\n  tributary-hub log compact --data data --retention-bytes 1GB")]
+    Compact(CompactArgs),
 }
 
 #[derive(Debug, Args)]
-struct VerifyArgs {
+struct DataArgs {
     /// Data directory of the hub
     #[arg(long, env = "TRIBUTARY_DATA", value_name = "DIR")]
     data: PathBuf,
 }
 
+#[derive(Debug, Args)]
+struct CompactArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    #[command(flatten)]
+    retention: RetentionArgs,
+}
+
+#[derive(Debug, Args)]
+struct EvictArgs {
+    /// The member
+    #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
+    cluster: ClusterId,
+    #[command(flatten)]
+    data: DataArgs,
+    /// Who decides, for the record
+    #[arg(long, env = "TRIBUTARY_OPERATOR", value_name = "NAME", value_parser = operator)]
+    operator: String,
+    /// Do it. Without this flag it only says what would happen
+    #[arg(long, env = "TRIBUTARY_CONFIRM")]
+    confirm: bool,
+}
+
+/// A name as it could stand in an operator's certificate.
+fn operator(text: &str) -> Result<String, String> {
+    let role = Role::operator(text).map_err(|error| error.to_string())?;
+    Ok(role.name().to_owned())
+}
+
 /// Runs a sub-command; what it found goes to standard output, how far it is to standard error.
 pub fn run(args: EventLogArgs) -> anyhow::Result<()> {
-    let EventLogCommand::Verify(VerifyArgs { data }) = args.command;
+    match args.command {
+        EventLogCommand::Verify(args) => run_verify(args),
+        EventLogCommand::Stats(args) => run_stats(args),
+        EventLogCommand::Evict(args) => run_evict(args, Clock::start().wall()),
+        EventLogCommand::Compact(args) => run_compact(args, Clock::start().wall()),
+    }
+}
+
+fn run_stats(DataArgs { data }: DataArgs) -> anyhow::Result<()> {
+    let mut said = String::new();
+    for log in contents(&data)? {
+        write_contents(&mut said, &log)?;
+    }
+    print!("{said}");
+    Ok(())
+}
+
+fn run_compact(args: CompactArgs, now: UnixMillis) -> anyhow::Result<()> {
+    let data = &args.data.data;
+    for Contents { clusterset, .. } in contents(data)? {
+        eprintln!("{clusterset}: reading the state and writing it anew");
+        let (before, after) = maintain::compact(data, &clusterset, args.retention.retention(), now)?;
+        println!("{clusterset}: {}; now {}", amount(&before), amount(&after));
+    }
+    Ok(())
+}
+
+fn run_evict(args: EvictArgs, now: UnixMillis) -> anyhow::Result<()> {
+    let EvictArgs {
+        cluster,
+        data: DataArgs { data },
+        operator,
+        confirm,
+    } = args;
+    for Contents { clusterset, .. } in contents(&data)? {
+        let operated = maintain::evict(&data, &clusterset, cluster.clone(), &operator, confirm, now)?;
+        operated.effects.iter().for_each(|effect| println!("{effect}"));
+        match operated.revision {
+            Some(revision) => println!("recorded at revision {revision}"),
+            None if confirm => {}
+            None => println!("nothing is changed without --confirm"),
+        }
+    }
+    Ok(())
+}
+
+fn amount(stats: &Stats) -> String {
+    format!(
+        "{} segments, {} bytes on disk, history from revision {} on",
+        stats.segments, stats.bytes_on_disk, stats.oldest_revision
+    )
+}
+
+fn write_contents(said: &mut String, log: &Contents) -> std::fmt::Result {
+    let bytes: u64 = log.segments.iter().map(|segment| segment.bytes).sum();
+    writeln!(
+        said,
+        "clusterset {}: {} segments, {bytes} bytes on disk, head at revision {} of epoch {}",
+        log.clusterset,
+        log.segments.len(),
+        log.head.1,
+        log.head.0
+    )?;
+    for segment in &log.segments {
+        writeln!(
+            said,
+            "  {}: {} bytes, begun at {} ms since 1970, from revision {} of epoch {} on, {}",
+            segment.name,
+            segment.bytes,
+            segment.began_at.0,
+            segment.start.revision.next(),
+            segment.start.epoch,
+            match segment.start.revision.0 {
+                0 => "from the start of the epoch",
+                _ if segment.has_base => "with the state before it",
+                _ => "the state before it follows from the segment before",
+            }
+        )?;
+    }
+    Ok(())
+}
+
+fn run_verify(DataArgs { data }: DataArgs) -> anyhow::Result<()> {
     let report = verify(&data, &mut |progress| eprintln!("{}", describe(&progress)))?;
     let mut said = String::new();
     for log in &report.logs {
@@ -62,14 +202,15 @@ fn describe(progress: &Progress) -> String {
 }
 
 fn write_log(said: &mut String, log: &LogReport) -> std::fmt::Result {
-    writeln!(said, "clusterset {}", log.clusterset)?;
+    writeln!(said, "clusterset {}: {} segments", log.clusterset, log.segments)?;
     for epoch in &log.epochs {
         let snapshots: Vec<_> = epoch.snapshots.iter().map(ToString::to_string).collect();
         writeln!(
             said,
-            "  epoch {}: {} good events, {} payload bytes, good snapshots at revisions [{}]",
+            "  epoch {}: {} good events from revision {} on, {} payload bytes, good snapshots at revisions [{}]",
             epoch.epoch,
             epoch.events,
+            epoch.first,
             epoch.payload_bytes,
             snapshots.join(", ")
         )?;

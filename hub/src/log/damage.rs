@@ -8,6 +8,8 @@ use std::{
 
 use shared::model::{Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
+mod segments;
+
 use super::{
     AppendError, Batch, Faults, Log, LogError, MemoryDisk, MemoryLog, OpenError, ROW_BYTES_MAX, Report,
     verify::verify_log,
@@ -61,6 +63,15 @@ fn one_of_everything() -> (MemoryDisk, Cursor) {
     (disk, head)
 }
 
+/// The same, whose segment was sealed, and one more event.
+fn two_segments() -> (MemoryDisk, Cursor) {
+    let (disk, _) = one_of_everything();
+    let mut log = reopen(&disk).unwrap();
+    log.seal_and_wait(UnixMillis(9), rows(&[b"t1"])).unwrap();
+    let head = append(&mut log, b"f").unwrap();
+    (disk, head)
+}
+
 fn verified(disk: &MemoryDisk) -> bool {
     verify_log(disk, clusterset().to_string(), &mut |_| {})
         .corruptions
@@ -69,7 +80,16 @@ fn verified(disk: &MemoryDisk) -> bool {
 
 #[test]
 fn every_flipped_bit_is_found() {
-    let (disk, head) = one_of_everything();
+    every_flipped_bit_of(one_of_everything(), 1500, 2);
+}
+
+/// Start reads the current segment: the sealed one waits for verify or for a reader.
+#[test]
+fn every_flipped_bit_of_a_sealed_segment_is_found() {
+    every_flipped_bit_of(two_segments(), 3000, 4);
+}
+
+fn every_flipped_bit_of((disk, head): (MemoryDisk, Cursor), flips_min: usize, refused_part: usize) {
     assert!(verified(&disk) && reopen(&disk).unwrap().head() == head);
     let (mut flips, mut refused) = (0, 0);
     for index in 0..disk.row_count() {
@@ -86,7 +106,7 @@ fn every_flipped_bit_is_found() {
     // Start reads the snapshot and what follows; the old epoch and the events before the snapshot wait for
     // verify or for a reader.
     assert!(
-        flips > 1500 && refused > flips / 2,
+        flips > flips_min && refused > flips / refused_part,
         "{refused} of {flips} refused at start"
     );
 }
@@ -109,7 +129,15 @@ fn a_flipped_event_before_the_snapshot_is_found_when_it_is_read() {
 
 #[test]
 fn every_missing_row_is_found_or_shows_in_a_cursor() {
-    let (disk, head) = one_of_everything();
+    every_missing_row_of(one_of_everything(), 4);
+}
+
+#[test]
+fn every_missing_row_of_two_segments_is_found_or_shows_in_a_cursor() {
+    every_missing_row_of(two_segments(), 2);
+}
+
+fn every_missing_row_of((disk, head): (MemoryDisk, Cursor), replayed_min: usize) {
     let mut shorter = 0;
     for index in 0..disk.row_count() {
         let damaged = disk.copy();
@@ -125,7 +153,10 @@ fn every_missing_row_is_found_or_shows_in_a_cursor() {
             Ok::<_, LogError>(())
         });
         // Whatever could be opened has a whole state: from the snapshot, or from the base without it.
-        assert!(replay.is_ok() && replayed.len() >= 4, "row {index}: {replayed:?}");
+        assert!(
+            replay.is_ok() && replayed.len() >= replayed_min,
+            "row {index}: {replayed:?}"
+        );
     }
     assert_eq!(
         shorter, 1,
@@ -394,7 +425,10 @@ fn a_damaged_store_snapshot_is_refused_and_can_be_moved_aside() {
     flip(&path, fs::metadata(&path).unwrap().len() as usize / 2, 1);
     let error = super::open(dir.path(), &clusterset(), epoch(9)).err().unwrap();
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
-    assert!(error.to_string().contains("log/snap.*"), "{error}");
+    assert!(
+        error.to_string().contains("log/: ") && error.to_string().contains("snap.*"),
+        "{error}"
+    );
     fs::remove_file(path).unwrap();
     assert_eq!(
         super::open(dir.path(), &clusterset(), epoch(9)).unwrap().head(),

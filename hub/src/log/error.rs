@@ -102,6 +102,18 @@ pub enum LogError {
     /// The request itself cannot be answered; the text says why.
     #[error("{0}")]
     Refused(String),
+    /// The events asked for are not kept any more.
+    #[error(
+        "revision {asked} of epoch {epoch} is no longer in the event log: the oldest kept revision is {oldest}, ask from there"
+    )]
+    Forgotten {
+        /// The epoch that was asked for.
+        epoch: Epoch,
+        /// The revision that was asked for.
+        asked: Revision,
+        /// The oldest revision of that epoch that is kept, or will be.
+        oldest: Revision,
+    },
     /// Too many reads are waiting. Try again later.
     #[error("too many reads of the event log are waiting: try again later")]
     Busy,
@@ -114,6 +126,8 @@ impl From<RowsError> for LogError {
     fn from(error: RowsError) -> Self {
         match error {
             RowsError::Damaged(what) => Corruption::new("the store's files", what).into(),
+            RowsError::NotOurs(_) => Corruption::new("the store's files", error).into(),
+            RowsError::Removed(_) => LogError::Refused(error.to_string()),
             RowsError::Full(_) | RowsError::Io(_) => Failure(error.to_string().into()).into(),
         }
     }

@@ -286,9 +286,13 @@ mod tests {
         let (before, after) = ("aa".repeat(16), "cc".repeat(16));
         assert_eq!(
             hex,
-            format!("010000000100020000000b{before}{after}0000000378797a00000000")
+            format!("020000000100020000000b{before}{after}0000000378797a00000000")
         );
         assert_eq!((row.first, row.part), (7, 0));
+        let mut of_version_1 = row.bytes.clone();
+        of_version_1[0] = 1;
+        let (now, before) = (Row::decode(&row.bytes), Row::decode(&of_version_1));
+        assert_eq!(now, before, "what version 1 wrote is read as ever");
     }
 
     #[test]
@@ -352,7 +356,7 @@ mod tests {
             row[at] = to;
             Row::decode(&row).map(|_| ()).unwrap_err()
         };
-        assert_eq!(changed(0, 2), InvalidRow::Version(2));
+        assert_eq!(changed(0, 3), InvalidRow::Version(3));
         assert_eq!(changed(2, 1), InvalidRow::Part(1, 1));
         assert_eq!(changed(4, 0), InvalidRow::Part(0, 0));
         assert_eq!(changed(6, 0), InvalidRow::Items(0, 1));

@@ -10,7 +10,7 @@ use super::{
     group::{Group, Joiner, Row},
     key::{self, KeyKind},
     record,
-    rows::Rows,
+    rows::ReadRows,
 };
 
 /// Sees one verified event: revision, chain hash, payload.
@@ -19,7 +19,7 @@ pub(super) type VisitEvent<'a> = dyn FnMut(Revision, ChainHash, &[u8]) -> Contro
 /// Visits the events `from..=to` of an epoch in order, each verified. `before` is the hash at `from - 1`, if the
 /// caller knows it. Everything up to `to` must be there, unless the visitor breaks off.
 pub(super) fn walk(
-    rows: &impl Rows,
+    rows: &impl ReadRows,
     epoch: Epoch,
     from: Revision,
     to: Revision,
@@ -103,7 +103,7 @@ impl Verifier {
 }
 
 /// The first revision of the group that a revision is in, if it is anywhere.
-fn group_start(rows: &impl Rows, epoch: Epoch, revision: Revision) -> Result<Option<Revision>, LogError> {
+fn group_start(rows: &impl ReadRows, epoch: Epoch, revision: Revision) -> Result<Option<Revision>, LogError> {
     let (from, _) = key::epoch_range(KeyKind::Event, epoch);
     let to = key::behind(&key::event(epoch, revision, u16::MAX));
     let Some((key, _)) = rows.last(&from, &to)? else {
@@ -116,7 +116,7 @@ fn group_start(rows: &impl Rows, epoch: Epoch, revision: Revision) -> Result<Opt
 
 /// The chain hash at a revision, its group verified; `None` if the event is not there.
 pub(super) fn hash_at(
-    rows: &impl Rows,
+    rows: &impl ReadRows,
     clusterset: &Clusterset,
     epoch: Epoch,
     revision: Revision,
@@ -136,7 +136,7 @@ pub(super) fn hash_at(
 }
 
 /// The revision of an epoch's last event, 0 if there is none.
-pub(super) fn last_revision(rows: &impl Rows, epoch: Epoch) -> Result<Revision, LogError> {
+pub(super) fn last_revision(rows: &impl ReadRows, epoch: Epoch) -> Result<Revision, LogError> {
     let (from, to) = key::epoch_range(KeyKind::Event, epoch);
     let Some((key, value)) = rows.last(&from, &to)? else {
         return Ok(Revision(0));

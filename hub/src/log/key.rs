@@ -20,6 +20,8 @@ pub(super) enum KeyKind {
     SnapshotRow = 4,
     /// Key: epoch, revision. Value: chain hash, counts and digest. Only with it is a snapshot complete.
     SnapshotMarker = 5,
+    /// Key: nothing more. Value: what a segment follows. The first segment of a log has none.
+    Segment = 6,
 }
 
 const EPOCH_BYTES: usize = 16;
@@ -41,6 +43,11 @@ fn start(kind: KeyKind, epoch: Epoch) -> Vec<u8> {
 /// The key of the row that says what this store is.
 pub(super) fn format() -> Vec<u8> {
     vec![KeyKind::Format as u8]
+}
+
+/// The key of the row that says what a segment follows.
+pub(super) fn segment() -> Vec<u8> {
+    vec![KeyKind::Segment as u8]
 }
 
 /// The key of an epoch's row.
@@ -72,6 +79,13 @@ pub(super) fn snapshot_marker(epoch: Epoch, revision: Revision) -> Vec<u8> {
     key
 }
 
+/// The kind of events or snapshots that a key, or the bound of a range, is of; they are spread over segments.
+pub(super) fn spread_kind(key: &[u8]) -> Option<KeyKind> {
+    [KeyKind::Event, KeyKind::SnapshotRow, KeyKind::SnapshotMarker]
+        .into_iter()
+        .find(|&kind| key.first() == Some(&(kind as u8)))
+}
+
 /// First key of a kind, and the first key behind all of that kind.
 pub(super) fn kind_range(kind: KeyKind) -> (Vec<u8>, Vec<u8>) {
     (vec![kind as u8], vec![kind as u8 + 1])
@@ -94,6 +108,18 @@ pub(super) fn behind(prefix: &[u8]) -> Vec<u8> {
         }
     }
     unreachable!("every key starts with a kind, and no kind is 255")
+}
+
+/// The first key of a kind that a segment can hold which follows this position: its first event is the next one, its
+/// first snapshot is of the position itself.
+pub(super) fn segment_start(kind: KeyKind, epoch: Epoch, revision: Revision) -> Vec<u8> {
+    let mut key = start(kind, epoch);
+    let first = match kind {
+        KeyKind::Event => revision.next(),
+        _ => revision,
+    };
+    key.extend_from_slice(&first.0.to_be_bytes());
+    key
 }
 
 /// Reads the key of a row of events.
@@ -156,6 +182,7 @@ mod tests {
     fn key_bytes_are_frozen() {
         let epoch_hex = "01020304050607081112131415161718";
         assert_eq!(hex(&format()), "01");
+        assert_eq!(hex(&segment()), "06");
         assert_eq!(hex(&epoch(EPOCH)), std::format!("02{epoch_hex}"));
         assert_eq!(
             hex(&event(EPOCH, Revision(0x2122), 0x3132)),

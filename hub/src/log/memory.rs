@@ -1,4 +1,4 @@
-//! The memory store and a log over it that runs in its caller's thread: for simulations, where one loop
+//! A volume in memory and a log over it that runs in its caller's thread: for simulations, where one loop
 //! decides what happens when. It can lose unsynced writes, tear a batch, lie about a sync and fail a write.
 //! It never blocks, and nothing in it depends on time or chance.
 
@@ -8,14 +8,15 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use shared::model::{Clusterset, Cursor, Epoch};
+use shared::model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use super::{
-    AppendError, Batch, Completion, Log, LogReader, SnapshotCompletion, SnapshotRows, Stats,
+    AppendError, Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Stats,
     error::LogError,
     reader::{ReadJob, ReadQueue, View},
-    rows::{Op, Row, Rows, RowsError, Visit},
-    start::{self, StartError},
+    rows::{Op, ReadRows, Row, Rows, RowsError, Visit, Volume},
+    segment::SegmentName,
+    start::StartError,
     store::{Store, Told},
 };
 
@@ -33,22 +34,43 @@ pub struct Faults {
 /// A key, and the value it had before.
 type Undo = (Vec<u8>, Option<Vec<u8>>);
 
+/// The rows of one segment.
+type Stored = BTreeMap<Vec<u8>, Vec<u8>>;
+
 #[derive(Debug, Clone, Default)]
 struct Disk {
-    rows: BTreeMap<Vec<u8>, Vec<u8>>,
+    segments: BTreeMap<SegmentName, Stored>,
     /// How to take back each unsynced batch, oldest first.
-    unsynced: Vec<Vec<Undo>>,
+    unsynced: Vec<(SegmentName, Vec<Undo>)>,
     faults: Faults,
 }
 
 impl Disk {
-    fn take_back(&mut self, undo: Vec<Undo>) {
+    fn take_back(&mut self, name: SegmentName, undo: Vec<Undo>) {
+        let Some(rows) = self.segments.get_mut(&name) else {
+            return;
+        };
         for (key, before) in undo.into_iter().rev() {
             match before {
-                Some(value) => self.rows.insert(key, value),
-                None => self.rows.remove(&key),
+                Some(value) => rows.insert(key, value),
+                None => rows.remove(&key),
             };
         }
+    }
+
+    /// A change of any kind, as far as the volume has room for it.
+    fn write(&mut self) -> Result<(), RowsError> {
+        match &mut self.faults.writes_before_full {
+            Some(0) => return Err(RowsError::Full("the simulated volume has no room".into())),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn rows(&self, name: SegmentName) -> Result<&Stored, RowsError> {
+        let missing = || RowsError::Damaged(format!("the segment {name} is missing"));
+        self.segments.get(&name).ok_or_else(missing)
     }
 }
 
@@ -76,9 +98,9 @@ impl MemoryDisk {
     pub fn crash(&self, kept: usize) {
         let mut disk = self.disk();
         while disk.unsynced.len() > kept
-            && let Some(undo) = disk.unsynced.pop()
+            && let Some((name, undo)) = disk.unsynced.pop()
         {
-            disk.take_back(undo);
+            disk.take_back(name, undo);
         }
         disk.unsynced.clear();
     }
@@ -88,15 +110,15 @@ impl MemoryDisk {
     pub fn crash_torn(&self, kept: usize, rows: usize) {
         let mut disk = self.disk();
         while disk.unsynced.len() > kept + 1
-            && let Some(undo) = disk.unsynced.pop()
+            && let Some((name, undo)) = disk.unsynced.pop()
         {
-            disk.take_back(undo);
+            disk.take_back(name, undo);
         }
         if disk.unsynced.len() > kept
-            && let Some(mut undo) = disk.unsynced.pop()
+            && let Some((name, mut undo)) = disk.unsynced.pop()
         {
             let lost = undo.split_off(undo.len().min(rows));
-            disk.take_back(lost);
+            disk.take_back(name, lost);
         }
         disk.unsynced.clear();
     }
@@ -106,38 +128,59 @@ impl MemoryDisk {
         Self(Arc::new(Mutex::new(self.disk().clone())))
     }
 
-    /// Flips one bit of the value of the `index`-th row (in key order); false if there is no such row or bit.
+    /// Flips one bit of the value of the `index`-th row (by segments, in key order); false if there is no such row or
+    /// bit.
     pub fn flip_bit(&self, index: usize, bit: usize) -> bool {
         let mut disk = self.disk();
         let byte = disk
-            .rows
+            .segments
             .values_mut()
+            .flat_map(BTreeMap::values_mut)
             .nth(index)
             .and_then(|value| value.get_mut(bit / 8));
         byte.map(|byte| *byte ^= 1 << (bit % 8)).is_some()
     }
 
-    /// Removes the `index`-th row (in key order); false if there is none.
-    pub fn remove_row(&self, index: usize) -> bool {
-        let mut disk = self.disk();
-        let key = disk.rows.keys().nth(index).cloned();
-        key.is_some_and(|key| disk.rows.remove(&key).is_some())
+    /// Removes the `index`-th row (by segments, in key order); false if there is none.
+    pub fn remove_row(&self, mut index: usize) -> bool {
+        for rows in self.disk().segments.values_mut() {
+            if let Some(key) = rows.keys().nth(index).cloned() {
+                return rows.remove(&key).is_some();
+            }
+            index -= rows.len();
+        }
+        false
     }
 
     /// How many rows there are.
     pub fn row_count(&self) -> usize {
-        self.disk().rows.len()
+        self.disk().segments.values().map(BTreeMap::len).sum()
+    }
+
+    /// How many segments there are.
+    pub fn segment_count(&self) -> usize {
+        self.disk().segments.len()
     }
 }
 
-impl Rows for MemoryDisk {
+/// The store of one segment on a disk in memory.
+#[derive(Clone)]
+pub(super) struct MemoryRows {
+    disk: MemoryDisk,
+    name: SegmentName,
+}
+
+impl ReadRows for MemoryRows {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RowsError> {
-        Ok(self.disk().rows.get(key).cloned())
+        Ok(self.disk.disk().rows(self.name)?.get(key).cloned())
     }
 
     fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, RowsError> {
-        let disk = self.disk();
-        let last = disk.rows.range(from.to_vec()..to.to_vec()).next_back();
+        let disk = self.disk.disk();
+        let last = disk
+            .rows(self.name)?
+            .range(from.to_vec()..to.to_vec())
+            .next_back();
         Ok(last.map(|(key, value)| (key.clone(), value.clone())))
     }
 
@@ -145,53 +188,84 @@ impl Rows for MemoryDisk {
         if from >= to {
             return Ok(());
         }
-        for (key, value) in self.disk().rows.range(from.to_vec()..to.to_vec()) {
+        for (key, value) in self
+            .disk
+            .disk()
+            .rows(self.name)?
+            .range(from.to_vec()..to.to_vec())
+        {
             if visit(key, value) == ControlFlow::Break(()) {
                 break;
             }
         }
         Ok(())
     }
+}
 
+impl Rows for MemoryRows {
     fn apply(&self, ops: Vec<Op>) -> Result<(), RowsError> {
-        let mut disk = self.disk();
-        match &mut disk.faults.writes_before_full {
-            Some(0) => return Err(RowsError::Full("the simulated volume has no room".into())),
-            Some(left) => *left -= 1,
-            None => {}
-        }
+        let mut disk = self.disk.disk();
+        disk.write()?;
+        disk.rows(self.name)?;
+        let rows = disk.segments.entry(self.name).or_default();
         let mut undo = Vec::with_capacity(ops.len());
         for op in ops {
-            match op {
-                Op::Put(key, value) => {
-                    let before = disk.rows.insert(key.clone(), value);
-                    undo.push((key, before));
-                }
-                Op::Remove(key) => {
-                    let before = disk.rows.remove(&key);
-                    undo.push((key, before));
-                }
-            }
+            let (key, before) = match op {
+                Op::Put(key, value) => (key.clone(), rows.insert(key, value)),
+                Op::Remove(key) => (key.clone(), rows.remove(&key)),
+            };
+            undo.push((key, before));
         }
-        disk.unsynced.push(undo);
+        disk.unsynced.push((self.name, undo));
         Ok(())
     }
 
+    /// Of this segment: what was written to others is as unsynced as before.
     fn sync(&self) -> Result<(), RowsError> {
-        let mut disk = self.disk();
+        let mut disk = self.disk.disk();
         if disk.faults.fail_sync {
             return Err(RowsError::Io("the simulated sync failed".into()));
         }
         if !disk.faults.lie_about_sync {
-            disk.unsynced.clear();
+            disk.unsynced.retain(|(name, _)| *name != self.name);
         }
         Ok(())
     }
+}
 
-    fn bytes_on_disk(&self) -> u64 {
+impl Volume for MemoryDisk {
+    type Rows = MemoryRows;
+
+    fn segments(&self) -> Result<Vec<SegmentName>, RowsError> {
+        Ok(self.disk().segments.keys().copied().collect())
+    }
+
+    fn open(&self, name: SegmentName) -> Result<MemoryRows, RowsError> {
+        self.disk().rows(name)?;
+        let disk = self.clone();
+        Ok(MemoryRows { disk, name })
+    }
+
+    fn create(&self, name: SegmentName) -> Result<MemoryRows, RowsError> {
+        let mut disk = self.disk();
+        disk.write()?;
+        disk.segments.entry(name).or_default();
+        drop(disk);
+        self.open(name)
+    }
+
+    fn remove(&self, name: SegmentName) -> Result<(), RowsError> {
+        let mut disk = self.disk();
+        disk.write()?;
+        disk.segments.remove(&name);
+        disk.unsynced.retain(|(of, _)| *of != name);
+        Ok(())
+    }
+
+    fn bytes_on_disk(&self, name: SegmentName) -> u64 {
         let disk = self.disk();
-        let sizes = disk.rows.iter().map(|(key, value)| key.len() + value.len());
-        sizes.sum::<usize>() as u64
+        let rows = disk.segments.get(&name).into_iter().flatten();
+        rows.map(|(key, value)| key.len() + value.len()).sum::<usize>() as u64
     }
 }
 
@@ -213,7 +287,7 @@ impl MemoryLog {
     /// Opens the log of a clusterset on a disk, making it in `new_epoch` if the disk is empty. The text of an
     /// error is the reason; there is no directory to give advice about.
     pub fn open(disk: &MemoryDisk, clusterset: &Clusterset, new_epoch: Epoch) -> Result<Self, LogError> {
-        let started = start::start(disk, clusterset, new_epoch).map_err(|error| match error {
+        let store = Store::open(disk, clusterset, new_epoch).map_err(|error| match error {
             StartError::Corrupt(corruption) => LogError::Corrupt(corruption),
             StartError::Rows(error) => error.into(),
             StartError::NotOurs(found) => LogError::Refused(format!("the disk is clusterset {found}'s")),
@@ -222,7 +296,7 @@ impl MemoryLog {
         Ok(Self {
             clusterset: clusterset.clone(),
             inner: Arc::new(Mutex::new(Inner {
-                store: Store::new(clusterset.clone(), disk.clone(), started),
+                store,
                 hold_syncs: false,
                 held: Vec::new(),
             })),
@@ -295,6 +369,17 @@ impl Log for MemoryLog {
         let told: Told<_, _> = self.inner().store.start_snapshot(at, rows, done);
         tell(told);
         self.sync_unless_held();
+    }
+
+    fn seal(&mut self, now: UnixMillis, rows: SnapshotRows, done: SnapshotCompletion) {
+        let told: Told<_, _> = self.inner().store.seal(now, rows, done);
+        tell(told);
+        self.sync_unless_held();
+    }
+
+    fn retain(&mut self, retention: Retention, now: UnixMillis) {
+        // What could not be removed is removed another time, and a volume that takes nothing fails the next append.
+        let _ = self.inner().store.retain(&retention, now);
     }
 
     fn begin_epoch(&mut self, epoch: Epoch, rows: SnapshotRows) -> Result<Cursor, LogError> {

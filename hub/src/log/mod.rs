@@ -2,24 +2,33 @@
 //!
 //! * `mod.rs`: the trait [`Log`] and its law. `error.rs`: what can go wrong.
 //! * `key.rs`, `group.rs`, `record.rs`: the frozen bytes of keys and values, the chain.
-//! * `rows.rs`: what a store must do. `sled.rs`, `memory.rs`: the two stores.
-//! * `store.rs`, `history.rs`, `snapshot.rs`, `start.rs`: the log itself over any store.
-//! * `thread.rs`: the thread that owns a store; `reader.rs`: reading beside it. `verify.rs`,
-//!   `command.rs`: check everything.
+//! * `rows.rs`: what a store must do, and the place that holds several. `sled.rs` in `directory.rs`, and `memory.rs`:
+//!   the two kinds.
+//! * `segment.rs`, `segments.rs`: one store each, read as if they were one; `retention.rs`: which of them go.
+//! * `store.rs`, `history.rs`, `snapshot.rs`, `start.rs`: the log itself over any volume.
+//! * `limits.rs`: how people write what is to be kept.
+//! * `thread.rs`: the thread that owns a log; `reader.rs`: reading beside it. `verify.rs`, `contents.rs`,
+//!   `command.rs`: check everything, or look at it.
 //!
 //! It never decodes a payload, reads a clock or makes randomness; epochs are given to it.
 
 pub mod command;
+mod contents;
 #[cfg(test)]
 mod damage;
+mod directory;
 mod error;
 mod group;
 mod history;
 mod key;
+pub mod limits;
 mod memory;
 mod reader;
 mod record;
+mod retention;
 mod rows;
+mod segment;
+mod segments;
 mod sled;
 mod snapshot;
 mod start;
@@ -31,12 +40,14 @@ mod verify;
 
 use std::sync::mpsc;
 
-use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision};
+use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
+pub use contents::{Contents, SegmentContents, contents};
 pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenError};
 pub use memory::{Faults, MemoryDisk, MemoryLog};
 pub use reader::{Budget, History, LogReader, PAGE_BYTES_MAX, Page, READS_WAITING_MAX, ReplayItem};
 pub use record::{FORMAT_VERSION, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, chain, chain_start};
+pub use retention::Retention;
 pub use snapshot::{SNAPSHOT_ROWS_MAX, SnapshotInfo, SnapshotPage};
 pub use thread::{APPENDS_WAITING_MAX, open};
 pub use verify::{EpochReport, LogReport, Progress, Report, verify};
@@ -129,11 +140,24 @@ pub type SnapshotCompletion = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 /// The rows of a snapshot in the order they will be read back. Pulled in pieces, on the log's own thread.
 pub type SnapshotRows = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 
-/// Figures for metrics. Counters count since the log was opened.
+/// Figures for metrics, and for whoever decides when a segment is full. Counters count since the log was opened; sizes
+/// on disk are looked at every few commits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Bytes the store takes on its volume.
+    /// Bytes that all segments take on their volume.
     pub bytes_on_disk: u64,
+    /// How many segments are kept, with the current one.
+    pub segments: u64,
+    /// Bytes that the current segment takes.
+    pub segment_bytes: u64,
+    /// The position that the current segment's first event follows.
+    pub segment_start: Cursor,
+    /// When the current segment was begun.
+    pub segment_began_at: UnixMillis,
+    /// The first revision of the current epoch that is kept, or will be.
+    pub oldest_revision: Revision,
+    /// Bytes of the newest complete snapshot's rows.
+    pub snapshot_bytes: u64,
     /// Events made durable.
     pub events_appended: u64,
     /// Their payload bytes.
@@ -161,6 +185,9 @@ pub struct Stats {
 /// * **Readers see only what is durable**, and every byte they get has been verified.
 /// * **An epoch is never resumed.** A new one starts at revision 0 with a snapshot of the state it takes
 ///   over. Events and base snapshot of earlier epochs stay, as history, until retention removes them.
+/// * **Whole segments go, and nothing that is needed.** The log is a row of segments; the last is the current one, and
+///   there is exactly one, whatever crashed when. A segment begins with what the chain is there and with a snapshot of
+///   the state, so that the ones before it can go. The head and the state at it never go.
 pub trait Log: Send {
     /// The clusterset whose log this is.
     fn clusterset(&self) -> &Clusterset;
@@ -175,6 +202,15 @@ pub trait Log: Send {
     /// Writes a snapshot of the state at `at`, which must be durable, in pieces between appends. Once it is
     /// durable, older ones of this epoch are removed, but never its base at revision 0.
     fn write_snapshot(&mut self, at: Cursor, rows: SnapshotRows, done: SnapshotCompletion);
+
+    /// Seals the current segment at the head, which must be durable, and begins the next one with a snapshot of the
+    /// state there; appends go to the new one at once, the snapshot is written in pieces between them. `done` is told
+    /// when it is durable; until then the sealed segment is not removable. Without a new event nothing is done.
+    fn seal(&mut self, now: UnixMillis, rows: SnapshotRows, done: SnapshotCompletion);
+
+    /// Removes the oldest segments beyond what is to be kept. A failure shows in [`Log::stats`] once it fails appends;
+    /// until then it is tried again.
+    fn retain(&mut self, retention: Retention, now: UnixMillis);
 
     /// Starts a new, higher epoch whose base is the state given as rows; returns its head at revision 0.
     /// Batches that wait are done before; a snapshot that is being written is given up. The switch is one
@@ -206,6 +242,17 @@ pub trait Log: Send {
             let _ = sender.send(outcome);
         };
         self.write_snapshot(at, rows, Box::new(done));
+        receiver.recv().unwrap_or(Err(LogError::Closed))
+    }
+
+    /// Seals the current segment and waits until the next one has its snapshot. Not for a memory log whose syncs are
+    /// held back.
+    fn seal_and_wait(&mut self, now: UnixMillis, rows: SnapshotRows) -> Result<(), LogError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let done = move |outcome| {
+            let _ = sender.send(outcome);
+        };
+        self.seal(now, rows, Box::new(done));
         receiver.recv().unwrap_or(Err(LogError::Closed))
     }
 }

@@ -6,15 +6,15 @@ use std::{
     sync::{Arc, mpsc},
 };
 
-use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision};
+use shared::model::{ChainHash, Cursor, Epoch, Revision};
 
 use super::{
     StoredEvent,
     error::LogError,
     history, record,
-    rows::Rows,
+    rows::Volume,
+    segments::Segments,
     snapshot::{self, Digest, SnapshotInfo, SnapshotPage},
-    start,
     store::Shared,
 };
 
@@ -56,10 +56,13 @@ pub trait History {
     fn head(&self) -> Cursor;
     /// The epochs the log holds, ascending; the last is the current one.
     fn epochs(&self) -> Result<Vec<Epoch>, LogError>;
-    /// Durable events of an epoch from a revision on.
+    /// Durable events of an epoch from a revision on; 0 is the first one that is kept. One that is not kept any more is
+    /// [`LogError::Forgotten`].
     fn read(&self, epoch: Epoch, from: Revision, budget: Budget) -> Result<Page, LogError>;
-    /// The chain hash at a durable revision, `None` if the log does not have it: a cursor of the current epoch
-    /// whose hash differs proves that the log was rewound.
+    /// The first revision of an epoch that is kept: 1, unless the segment that had it was removed.
+    fn first_revision(&self, epoch: Epoch) -> Revision;
+    /// The chain hash at a durable revision, `None` if the log does not have it, or not any more: a cursor of the
+    /// current epoch whose hash differs proves that the log was rewound.
     fn hash_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError>;
     /// The newest complete snapshot of an epoch at or before a revision.
     fn snapshot(&self, epoch: Epoch, up_to: Revision) -> Result<Option<SnapshotInfo>, LogError>;
@@ -67,20 +70,60 @@ pub trait History {
     fn snapshot_page(&self, snapshot: &SnapshotInfo, from: u32) -> Result<SnapshotPage, LogError>;
 }
 
-/// A store seen by a reader.
-pub(super) struct View<R> {
-    clusterset: Clusterset,
-    rows: R,
+/// The segments seen by a reader.
+pub(super) struct View<V: Volume> {
+    segments: Segments<V>,
     shared: Arc<Shared>,
 }
 
-impl<R: Rows> View<R> {
-    pub(super) fn new(clusterset: Clusterset, rows: R, shared: Arc<Shared>) -> Self {
-        Self {
-            clusterset,
-            rows,
-            shared,
+impl<V: Volume> View<V> {
+    pub(super) fn new(segments: Segments<V>, shared: Arc<Shared>) -> Self {
+        Self { segments, shared }
+    }
+
+    /// Whether the event at a position was removed with its segment. What a segment follows is known, though gone.
+    fn is_forgotten(&self, epoch: Epoch, revision: Revision) -> bool {
+        (epoch, revision) <= self.segments.start()
+    }
+
+    fn forgotten(&self, epoch: Epoch, asked: Revision) -> LogError {
+        let oldest = self.segments.first_revision(epoch);
+        LogError::Forgotten { epoch, asked, oldest }
+    }
+
+    fn hash_before(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError> {
+        if revision == Revision(1) {
+            return Ok(Some(record::chain_start(self.segments.clusterset(), epoch)));
         }
+        self.segments.start_hash(epoch, Revision(revision.0 - 1))
+    }
+
+    fn read_page(
+        &self,
+        epoch: Epoch,
+        from: Revision,
+        last: Revision,
+        budget: Budget,
+    ) -> Result<Vec<StoredEvent>, LogError> {
+        let before = self.hash_before(epoch, from)?;
+        let bytes_max = budget.bytes.min(PAGE_BYTES_MAX);
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        let mut take = |revision, hash, payload: &[u8]| {
+            let full = events.len() >= budget.events || bytes + payload.len() > bytes_max;
+            if full && !events.is_empty() {
+                return ControlFlow::Break(());
+            }
+            bytes += payload.len();
+            let payload = payload.to_vec();
+            events.push(StoredEvent {
+                revision,
+                hash,
+                payload,
+            });
+            ControlFlow::Continue(())
+        };
+        history::walk(&self.segments, epoch, from, last, before, &mut take)?;
+        Ok(events)
     }
 
     fn last_durable(&self, epoch: Epoch, head: Cursor) -> Result<Revision, LogError> {
@@ -93,18 +136,18 @@ impl<R: Rows> View<R> {
                 head.epoch
             )));
         }
-        history::last_revision(&self.rows, epoch)
+        self.segments.last_revision(epoch)
     }
 }
 
-impl<R: Rows> History for View<R> {
+impl<V: Volume> History for View<V> {
     fn head(&self) -> Cursor {
         self.shared.head()
     }
 
     fn epochs(&self) -> Result<Vec<Epoch>, LogError> {
         let current = self.head().epoch;
-        let mut epochs = start::epochs(&self.rows, &self.clusterset)?;
+        let mut epochs = self.segments.epochs()?;
         epochs.retain(|&epoch| epoch <= current);
         Ok(epochs)
     }
@@ -112,40 +155,27 @@ impl<R: Rows> History for View<R> {
     fn read(&self, epoch: Epoch, from: Revision, budget: Budget) -> Result<Page, LogError> {
         let head = self.head();
         let last = self.last_durable(epoch, head)?;
-        let from = from.max(Revision(1));
-        let mut page = Page {
-            events: Vec::new(),
-            head,
+        let from = match from {
+            Revision(0) => self.segments.first_revision(epoch),
+            asked => asked,
         };
-        if from > last {
-            return Ok(page);
+        if self.is_forgotten(epoch, from) {
+            return Err(self.forgotten(epoch, from));
         }
-        let start = || record::chain_start(&self.clusterset, epoch);
-        let before = (from == Revision(1)).then(start);
-        let bytes_max = budget.bytes.min(PAGE_BYTES_MAX);
-        let mut bytes = 0;
-        history::walk(
-            &self.rows,
-            epoch,
-            from,
-            last,
-            before,
-            &mut |revision, hash, payload| {
-                let full = page.events.len() >= budget.events || bytes + payload.len() > bytes_max;
-                if full && !page.events.is_empty() {
-                    return ControlFlow::Break(());
-                }
-                bytes += payload.len();
-                let payload = payload.to_vec();
-                page.events.push(StoredEvent {
-                    revision,
-                    hash,
-                    payload,
-                });
-                ControlFlow::Continue(())
-            },
-        )?;
-        Ok(page)
+        if from > last {
+            let events = Vec::new();
+            return Ok(Page { events, head });
+        }
+        match self.read_page(epoch, from, last, budget) {
+            Ok(events) => Ok(Page { events, head }),
+            // Its segment may have gone while it was read.
+            Err(_) if self.is_forgotten(epoch, from) => Err(self.forgotten(epoch, from)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn first_revision(&self, epoch: Epoch) -> Revision {
+        self.segments.first_revision(epoch)
     }
 
     fn hash_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError> {
@@ -153,20 +183,29 @@ impl<R: Rows> History for View<R> {
         if epoch == head.epoch && revision > head.revision {
             return Ok(None);
         }
-        if !self.epochs()?.contains(&epoch) {
+        if epoch != head.epoch && !self.epochs()?.contains(&epoch) {
             return Ok(None);
         }
-        history::hash_at(&self.rows, &self.clusterset, epoch, revision)
+        if let Some(hash) = self.segments.start_hash(epoch, revision)? {
+            return Ok(Some(hash));
+        }
+        if self.is_forgotten(epoch, revision) {
+            return Ok(None);
+        }
+        match history::hash_at(&self.segments, self.segments.clusterset(), epoch, revision) {
+            Err(_) if self.is_forgotten(epoch, revision) => Ok(None),
+            answer => answer,
+        }
     }
 
     fn snapshot(&self, epoch: Epoch, up_to: Revision) -> Result<Option<SnapshotInfo>, LogError> {
-        snapshot::newest(&self.rows, epoch, up_to)
+        snapshot::newest(&self.segments, epoch, up_to)
     }
 
     fn snapshot_page(&self, snapshot: &SnapshotInfo, from: u32) -> Result<SnapshotPage, LogError> {
-        snapshot::page(&self.rows, snapshot, from, Budget::default().bytes).map_err(|error| {
+        snapshot::page(&self.segments, snapshot, from, Budget::default().bytes).map_err(|error| {
             let Cursor { epoch, revision, .. } = snapshot.at;
-            match snapshot::newest(&self.rows, epoch, revision) {
+            match snapshot::newest(&self.segments, epoch, revision) {
                 Ok(Some(there)) if there == *snapshot => error,
                 Ok(_) => LogError::Refused("a newer snapshot has replaced this one: read again".into()),
                 Err(error) => error,
@@ -272,6 +311,7 @@ impl LogReader {
         to: Revision,
         take: &mut impl FnMut(ReplayItem) -> Result<(), E>,
     ) -> Result<(), E> {
+        // Where its segment is gone, whatever is kept of the epoch begins with a snapshot.
         let mut from = Revision(1);
         if let Some(info) = self.wait(move |history| history.snapshot(epoch, to))? {
             self.replay_snapshot(info, take)?;

@@ -1,16 +1,22 @@
 //! The hash chain, and the bytes of every value but events and snapshot rows (`group.rs` has those).
 //! They are frozen: values stand on disks. It knows no key and no store, and never skips what it cannot read.
 
-use shared::model::{ChainHash, Clusterset, Epoch};
+use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
-/// The version that every value starts with. A hub refuses values of a version it does not know.
-pub const FORMAT_VERSION: u8 = 1;
+/// The version that every value starts with that is written now. A hub refuses values of a version it does not know.
+///
+/// * 1: one store for the whole log.
+/// * 2: segments, each in a store of its own. Values that were there before mean the same.
+pub const FORMAT_VERSION: u8 = 2;
+/// The oldest version that is still read.
+const FORMAT_VERSION_OLDEST: u8 = 1;
 /// No value is larger. Larger values cost sled blob files that it frees late or never.
 pub const ROW_BYTES_MAX: usize = 16 * 1024;
 /// The largest payload of one event, and of one row of a snapshot.
 pub const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 const MARKER_BYTES: usize = 1 + 16 + 4 + 8 + 32;
+const SEGMENT_BYTES: usize = 1 + 16 + 8 + 16 + 8 + 16;
 
 /// What a value's bytes turned out to be instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +24,7 @@ pub(super) enum InvalidRow {
     #[error("it is {0} bytes long, which no row of this kind is")]
     Length(usize),
     #[error(
-        "its format version is {0}, and this program knows only version {FORMAT_VERSION} (a newer tributary-hub wrote it?)"
+        "its format version is {0}, and this program knows only versions {FORMAT_VERSION_OLDEST} to {FORMAT_VERSION} (a newer tributary-hub wrote it?)"
     )]
     Version(u8),
     #[error("its part number {0} of {1} is impossible")]
@@ -53,7 +59,7 @@ fn shorten(hash: blake3::Hash) -> ChainHash {
 
 pub(super) fn check_version(row: &[u8]) -> Result<(), InvalidRow> {
     match row.first() {
-        Some(&FORMAT_VERSION) => Ok(()),
+        Some(FORMAT_VERSION_OLDEST..=FORMAT_VERSION) => Ok(()),
         Some(&version) => Err(InvalidRow::Version(version)),
         None => Err(InvalidRow::Length(0)),
     }
@@ -113,6 +119,11 @@ pub(super) fn encode_format(clusterset: &Clusterset) -> Vec<u8> {
     row
 }
 
+/// Whether a format row is of an older version than is written now.
+pub(super) fn is_of_older_format(row: &[u8]) -> bool {
+    row.first().is_some_and(|&version| version < FORMAT_VERSION)
+}
+
 /// The clusterset's identity as the format row states it.
 pub(super) fn decode_format(row: &[u8]) -> Result<String, InvalidRow> {
     check_version(row)?;
@@ -141,8 +152,61 @@ impl EpochRow {
         check_version(row)?;
         let has_base = row.get(1) == Some(&1);
         let expected = Self { start, has_base };
-        match expected.encode() == row {
+        // The version is checked, and every version means the same.
+        match expected.encode()[1..] == row[1..] {
             true => Ok(expected),
+            false => Err(InvalidRow::Epoch),
+        }
+    }
+}
+
+/// The row that a segment begins with, all but the first one of a log: what it follows, so that it can be read when
+/// everything before it is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SegmentRow {
+    /// The position its first event follows, with the chain hash there. Stored with a hash that binds it to the
+    /// clusterset.
+    pub(super) start: Cursor,
+    /// When it was begun: no event before it was recorded later.
+    pub(super) began_at: UnixMillis,
+}
+
+impl SegmentRow {
+    /// The row's bytes.
+    pub(super) fn encode(&self, clusterset: &Clusterset) -> Vec<u8> {
+        let Cursor {
+            epoch,
+            revision,
+            hash,
+        } = self.start;
+        let mut row = Vec::with_capacity(SEGMENT_BYTES);
+        row.push(FORMAT_VERSION);
+        row.extend_from_slice(&epoch.to_bytes());
+        row.extend_from_slice(&revision.0.to_be_bytes());
+        row.extend_from_slice(&hash.0);
+        row.extend_from_slice(&self.began_at.0.to_be_bytes());
+        row.extend_from_slice(&chain(chain_start(clusterset, epoch), &row[1..]).0);
+        row
+    }
+
+    /// Reads the row of a segment of this clusterset.
+    pub(super) fn decode(row: &[u8], clusterset: &Clusterset) -> Result<Self, InvalidRow> {
+        check_version(row)?;
+        let row: &[u8; SEGMENT_BYTES] = row.try_into().map_err(|_| InvalidRow::Length(row.len()))?;
+        let number = |at: usize| row[at..at + 8].iter().fold(0, |n, &b| (n << 8) | u64::from(b));
+        let (mut epoch, mut hash) = ([0; 16], ChainHash::default());
+        epoch.copy_from_slice(&row[1..17]);
+        hash.0.copy_from_slice(&row[25..41]);
+        let read = Self {
+            start: Cursor {
+                epoch: Epoch::from_bytes(epoch),
+                revision: Revision(number(17)),
+                hash,
+            },
+            began_at: UnixMillis(number(41)),
+        };
+        match read.encode(clusterset)[1..] == row[1..] {
+            true => Ok(read),
             false => Err(InvalidRow::Epoch),
         }
     }
@@ -151,7 +215,6 @@ impl EpochRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::model::UnixMillis;
 
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -165,17 +228,59 @@ mod tests {
             bytes: 0x0304,
             digest: [0xef; 32],
         };
-        let expected = format!("01{}000001020000000000000304{}", "cd".repeat(16), "ef".repeat(32));
-        assert_eq!(hex(&marker.encode()), expected);
+        let expected = format!("{}000001020000000000000304{}", "cd".repeat(16), "ef".repeat(32));
+        assert_eq!(hex(&marker.encode()), format!("02{expected}"));
         assert_eq!(Marker::decode(&marker.encode()), Ok(marker));
+        assert_eq!(Marker::decode(&of_version_1(marker.encode())), Ok(marker));
         let epoch = EpochRow {
             start: ChainHash([0x12; 16]),
             has_base: true,
         };
-        assert_eq!(hex(&epoch.encode()), "01018c9745202e96392b5531060006c1a3ef");
+        assert_eq!(hex(&epoch.encode()), "02018c9745202e96392b5531060006c1a3ef");
         assert_eq!(EpochRow::decode(&epoch.encode(), epoch.start), Ok(epoch));
+        assert_eq!(
+            EpochRow::decode(&of_version_1(epoch.encode()), epoch.start),
+            Ok(epoch)
+        );
         let clusterset = Clusterset::new("a", "b").unwrap();
-        assert_eq!(hex(&encode_format(&clusterset)), "01612f62");
+        assert_eq!(hex(&encode_format(&clusterset)), "02612f62");
+        let format = of_version_1(encode_format(&clusterset));
+        assert_eq!(decode_format(&format), Ok("a/b".into()));
+    }
+
+    /// The same value as a hub of the version before segments wrote it.
+    fn of_version_1(mut row: Vec<u8>) -> Vec<u8> {
+        assert_eq!(std::mem::replace(&mut row[0], 1), FORMAT_VERSION);
+        row
+    }
+
+    #[test]
+    fn the_bytes_of_a_segments_row_are_frozen_and_bound_to_the_clusterset() {
+        let clusterset = Clusterset::new("a", "b").unwrap();
+        let row = SegmentRow {
+            start: Cursor {
+                epoch: Epoch {
+                    created_at: UnixMillis(1),
+                    random: 2,
+                },
+                revision: Revision(3),
+                hash: ChainHash([0xab; 16]),
+            },
+            began_at: UnixMillis(4),
+        };
+        let bytes = row.encode(&clusterset);
+        let start = format!("{:016x}{:016x}{:016x}{}", 1, 2, 3, "ab".repeat(16));
+        assert_eq!(
+            hex(&bytes),
+            format!("02{start}{:016x}fc2c5bd654cb25ae1678e8f3e020460e", 4)
+        );
+        assert_eq!(SegmentRow::decode(&bytes, &clusterset), Ok(row));
+        let other = Clusterset::new("a", "c").unwrap();
+        assert_eq!(SegmentRow::decode(&bytes, &other), Err(InvalidRow::Epoch));
+        assert_eq!(
+            SegmentRow::decode(&bytes[1..], &clusterset),
+            Err(InvalidRow::Version(0))
+        );
     }
 
     #[test]
@@ -199,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_value_of_another_version_or_length_is_refused() {
-        assert_eq!(Marker::decode(&[2; MARKER_BYTES]), Err(InvalidRow::Version(2)));
+        assert_eq!(Marker::decode(&[3; MARKER_BYTES]), Err(InvalidRow::Version(3)));
         assert_eq!(Marker::decode(&[1; 5]), Err(InvalidRow::Length(5)));
         assert_eq!(decode_format(&[]), Err(InvalidRow::Length(0)));
         assert_eq!(

@@ -1,32 +1,23 @@
-//! The sled store, behind its fences (STYLE, section 5). This file alone names sled.
+//! The sled store of one segment, behind its fences (STYLE, section 5). This file alone names sled.
 //! It holds rows and knows no event. sled's own promise of durability is not trusted: every sync is
 //! `flush` (sled hands everything to the file) and then `sync_data` on a handle of our own.
 
 use std::{
     any::Any,
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions},
     io,
     ops::ControlFlow,
     panic::{self, AssertUnwindSafe},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use shared::model::Clusterset;
+use super::rows::{Op, ReadRows, Row, Rows, RowsError, Visit};
 
-use super::{
-    error::{Corruption, OpenError},
-    key,
-    rows::{Op, Row, Rows, RowsError, Visit},
-    start::StartError,
-};
-
-/// The directory below the data directory that is sled's.
-const STORE_DIR: &str = "log";
-/// Held by the one process that has the log open.
-const LOCK_FILE: &str = "log.lock";
+/// The file that has sled's data.
+pub(super) const DATA_FILE: &str = "db";
 /// Pinned at birth: sled writes it into its `conf` and refuses another. Values up to a quarter of it stay in
 /// the file instead of becoming blob files, which are freed late or never.
 const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
@@ -50,7 +41,7 @@ struct Files {
     /// Our own handle of sled's data file, opened before the first write: an error of a write-back is
     /// reported once per handle, and this one must not miss it.
     data: File,
-    _lock: File,
+    _lock: Arc<File>,
 }
 
 impl Drop for Files {
@@ -88,8 +79,8 @@ impl From<sled::Error> for RowsError {
             sled::Error::Io(error) => error.into(),
             sled::Error::Corruption { at, .. } => {
                 let Some(at) = at else {
-                    return Self::Damaged(format!(
-                        "the store found damage at no particular place; if it is {STORE_DIR}/snap.*, then moving that one file aside is enough, the store makes it anew"
+                    return Self::Damaged(String::from(
+                        "the store found damage at no particular place; if it is its file snap.*, then moving that one file aside is enough, the store makes it anew",
                     ));
                 };
                 Self::Damaged(format!("the store found damage at {at:?} of its data file"))
@@ -108,93 +99,28 @@ impl From<io::Error> for RowsError {
     }
 }
 
-/// Opens the tree of a clusterset, making directory and tree as needed. A directory that holds only other
-/// clustersets' logs is refused: a hub with a new certificate authority must not silently start from nothing.
-pub(super) fn open(data_dir: &Path, clusterset: &Clusterset) -> Result<SledRows, OpenError> {
-    let failed = |error: RowsError| open_error(data_dir, clusterset, StartError::Rows(error));
-    create_dir(data_dir).map_err(|error| failed(error.into()))?;
-    let store = Store::open(data_dir)?;
-    let ours = key::space_name(clusterset);
-    let names = store.names();
-    if let Some(other) = names.first()
-        && !names.contains(&ours)
-    {
-        let found = other.split_once(':').map_or(other.as_str(), |(_, name)| name);
-        return Err(open_error(
-            data_dir,
-            clusterset,
-            StartError::NotOurs(found.into()),
-        ));
-    }
-    let rows = store.tree(&ours).map_err(failed)?;
-    sync_dirs(data_dir).map_err(|error| failed(error.into()))?;
-    Ok(rows)
-}
-
-/// Every clusterset's rows below a data directory, by the clusterset's name as written.
-pub(super) fn open_all(data_dir: &Path) -> Result<Vec<(String, SledRows)>, OpenError> {
-    let dir = || data_dir.to_path_buf();
-    if !data_dir.join(STORE_DIR).join("db").exists() {
-        return Err(OpenError::Missing { dir: dir() });
-    }
-    let store = Store::open(data_dir)?;
-    let opened = store.names().into_iter().map(|name| {
-        let rows = store.tree(&name).map_err(|error| store_error(data_dir, error))?;
-        let clusterset = name.split_once(':').map_or(name.as_str(), |(_, rest)| rest);
-        Ok((clusterset.to_owned(), rows))
-    });
-    opened.collect()
-}
-
-/// Says in the operator's words why a directory could not be opened.
-pub(super) fn open_error(data_dir: &Path, clusterset: &Clusterset, error: StartError) -> OpenError {
-    let dir = data_dir.to_path_buf();
-    match error {
-        StartError::Corrupt(corruption) => OpenError::Corrupt { dir, corruption },
-        StartError::Rows(error) => store_error(data_dir, error),
-        StartError::Other(reason) => OpenError::Io { dir, reason },
-        StartError::NotOurs(found) => OpenError::NotOurs {
-            dir,
-            found,
-            wanted: clusterset.to_string(),
-        },
-    }
-}
-
-fn store_error(data_dir: &Path, error: RowsError) -> OpenError {
-    let dir = data_dir.to_path_buf();
-    match error {
-        RowsError::Full(reason) => OpenError::Full { dir, reason },
-        RowsError::Io(reason) => OpenError::Io { dir, reason },
-        RowsError::Damaged(what) => OpenError::Corrupt {
-            corruption: Corruption::new(format!("the store's files in {STORE_DIR}/"), what),
-            dir,
-        },
-    }
-}
-
-struct Store {
+/// A store that is open.
+pub(super) struct Store {
     db: sled::Db,
     files: Arc<Files>,
 }
 
 impl Store {
-    fn open(data_dir: &Path) -> Result<Self, OpenError> {
-        let failed = |error: RowsError| store_error(data_dir, error);
-        let lock = lock(data_dir)?;
-        let dir = data_dir.join(STORE_DIR);
-        let data = open_data_file(&dir).map_err(|error| failed(error.into()))?;
+    /// Opens the store, or makes it. `lock` is kept until it is closed.
+    pub(super) fn open(dir: &Path, lock: Arc<File>) -> Result<Self, RowsError> {
+        let data = open_data_file(dir)?;
         let config = sled::Config::new()
-            .path(&dir)
+            .path(dir)
             .segment_size(SEGMENT_BYTES)
             .cache_capacity(CACHE_BYTES)
             .flush_every_ms(Some(FLUSH_EVERY_MS));
-        let db = attempt(|| config.open()).map_err(failed)?;
+        let db = attempt(|| config.open())?;
         let files = Arc::new(Files { data, _lock: lock });
         Ok(Self { db, files })
     }
 
-    fn names(&self) -> Vec<String> {
+    /// The trees of clustersets that are there.
+    pub(super) fn names(&self) -> Vec<String> {
         let names = self.db.tree_names().into_iter();
         let names = names.map(|name| String::from_utf8_lossy(&name).into_owned());
         let mut names: Vec<_> = names.filter(|name| name.starts_with("clusterset:")).collect();
@@ -202,49 +128,21 @@ impl Store {
         names
     }
 
-    fn tree(&self, name: &str) -> Result<SledRows, RowsError> {
+    /// A tree, made if it is not there.
+    pub(super) fn tree(&self, name: &str) -> Result<SledRows, RowsError> {
         let tree = attempt(|| self.db.open_tree(name))?;
         let files = Arc::clone(&self.files);
         Ok(SledRows { tree, files })
     }
 }
 
-fn lock(data_dir: &Path) -> Result<File, OpenError> {
-    let dir = || data_dir.to_path_buf();
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(data_dir.join(LOCK_FILE));
-    let file = file.map_err(|error| store_error(data_dir, error.into()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { dir: dir() }),
-        Err(TryLockError::Error(error)) => Err(store_error(data_dir, error.into())),
-    }
-}
-
-fn create_dir(data_dir: &Path) -> io::Result<()> {
-    fs::create_dir_all(data_dir.join(STORE_DIR))
-}
-
 fn open_data_file(dir: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    options.open(dir.join("db"))
+    options.open(dir.join(DATA_FILE))
 }
 
-/// New names are durable only when their directories are; the parent's may not be ours to open.
-fn sync_dirs(data_dir: &Path) -> io::Result<()> {
-    File::open(data_dir.join(STORE_DIR))?.sync_all()?;
-    File::open(data_dir)?.sync_all()?;
-    let parent: Option<PathBuf> = data_dir.canonicalize()?.parent().map(Into::into);
-    match parent.map(File::open) {
-        Some(Ok(parent)) => parent.sync_all(),
-        _ => Ok(()),
-    }
-}
-
-impl Rows for SledRows {
+impl ReadRows for SledRows {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RowsError> {
         let value = attempt(|| self.tree.get(key))?;
         Ok(value.map(|value| value.to_vec()))
@@ -266,7 +164,9 @@ impl Rows for SledRows {
             Ok(())
         })
     }
+}
 
+impl Rows for SledRows {
     fn apply(&self, ops: Vec<Op>) -> Result<(), RowsError> {
         let mut batch = sled::Batch::default();
         for op in ops {
@@ -281,9 +181,5 @@ impl Rows for SledRows {
     fn sync(&self) -> Result<(), RowsError> {
         attempt(|| self.tree.flush())?;
         Ok(self.files.data.sync_data()?)
-    }
-
-    fn bytes_on_disk(&self) -> u64 {
-        self.files.data.metadata().map_or(0, |metadata| metadata.len())
     }
 }

@@ -1,6 +1,6 @@
 //! Storage of snapshots: many small rows written in pieces, complete only by a last marker row that holds
-//! their digest. Older ones go only after the new one is durable; the base of an epoch, at revision 0, stays
-//! (without it the epoch's history cannot be replayed from its start). It knows no state: rows are opaque.
+//! their digest. Older ones go only after the new one is durable; the base of an epoch, at revision 0, and the one that
+//! a segment begins with stay (without it the history behind it cannot be replayed). It knows no state: rows are opaque.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use super::{
     group::{self, Joiner},
     key::{self, KeyKind},
     record::{Marker, PAYLOAD_BYTES_MAX, digest_row},
-    rows::{Op, Rows, RowsError},
+    rows::{Op, ReadRows, Rows, RowsError},
 };
 
 /// Most rows of one snapshot.
@@ -47,7 +47,7 @@ pub struct SnapshotPage {
 
 /// The newest complete snapshot of an epoch at or before a revision.
 pub(super) fn newest(
-    rows: &impl Rows,
+    rows: &impl ReadRows,
     epoch: Epoch,
     up_to: Revision,
 ) -> Result<Option<SnapshotInfo>, LogError> {
@@ -83,7 +83,12 @@ pub(super) fn newest(
 type VisitRow<'a> = dyn FnMut(u32, &[u8]) -> ControlFlow<()> + 'a;
 
 /// Visits a snapshot's rows from a number on; a missing row is corruption, the digest is not checked.
-fn walk(rows: &impl Rows, info: &SnapshotInfo, from: u32, visit: &mut VisitRow<'_>) -> Result<(), LogError> {
+fn walk(
+    rows: &impl ReadRows,
+    info: &SnapshotInfo,
+    from: u32,
+    visit: &mut VisitRow<'_>,
+) -> Result<(), LogError> {
     let Cursor {
         epoch,
         revision,
@@ -133,7 +138,7 @@ fn walk(rows: &impl Rows, info: &SnapshotInfo, from: u32, visit: &mut VisitRow<'
 
 /// Reads rows from a number on until `bytes` are reached; at least one row if there is one.
 pub(super) fn page(
-    rows: &impl Rows,
+    rows: &impl ReadRows,
     info: &SnapshotInfo,
     from: u32,
     bytes: usize,
@@ -156,7 +161,7 @@ pub(super) fn page(
 }
 
 /// Reads all rows of a snapshot and holds them against its marker.
-pub(super) fn verify(rows: &impl Rows, info: &SnapshotInfo) -> Result<(), LogError> {
+pub(super) fn verify(rows: &impl ReadRows, info: &SnapshotInfo) -> Result<(), LogError> {
     let mut digest = Digest::default();
     walk(rows, info, 0, &mut |_, row| {
         digest.add(row);
@@ -220,6 +225,8 @@ fn remove_piece(rows: &impl Rows, from: &[u8], to: &[u8]) -> Result<bool, RowsEr
 /// A snapshot that is being written. The owner of the store calls [`SnapshotJob::step`] between appends.
 pub(super) struct SnapshotJob {
     at: Cursor,
+    /// Snapshots of this epoch that are older than `at` go, but for the base, which is at this revision.
+    base: Revision,
     rows: SnapshotRows,
     digest: Digest,
     phase: Phase,
@@ -242,9 +249,10 @@ pub(super) enum Step {
 }
 
 impl SnapshotJob {
-    pub(super) fn new(at: Cursor, rows: SnapshotRows) -> Self {
+    pub(super) fn new(at: Cursor, base: Revision, rows: SnapshotRows) -> Self {
         Self {
             at,
+            base,
             rows,
             digest: Digest::default(),
             phase: Phase::Writing,
@@ -253,6 +261,11 @@ impl SnapshotJob {
 
     pub(super) fn at(&self) -> Cursor {
         self.at
+    }
+
+    /// Bytes of the rows written so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.digest.bytes
     }
 
     /// Does one piece.
@@ -325,7 +338,7 @@ impl SnapshotJob {
 
     fn remove_older(&mut self, rows: &impl Rows) -> Result<Step, LogError> {
         let Cursor { epoch, revision, .. } = self.at;
-        let first = Revision(1);
+        let first = self.base.next();
         if revision <= first {
             return Ok(Step::Finished);
         }
@@ -349,19 +362,17 @@ impl SnapshotJob {
     }
 }
 
-/// Removes what interrupted writes and removals left, given the current epoch's newest complete snapshot.
-pub(super) fn remove_leftovers(
-    rows: &impl Rows,
-    epoch: Epoch,
-    newest_snapshot: Option<&SnapshotInfo>,
-) -> Result<(), LogError> {
+/// Removes what interrupted writes and removals left in the current segment, given its epoch, and where that one's base
+/// in this segment is.
+pub(super) fn remove_leftovers(rows: &impl Rows, epoch: Epoch, base: Revision) -> Result<(), LogError> {
     let row = |revision| key::snapshot_row(epoch, revision, 0, 0);
     let marker = |revision| key::snapshot_marker(epoch, revision);
-    let (zero, first) = (Revision(0), Revision(1));
-    if rows.get(&marker(zero))?.is_none() {
-        remove_range(rows, &row(zero), &row(first))?;
+    let first = base.next();
+    if rows.get(&marker(base))?.is_none() {
+        remove_range(rows, &row(base), &row(first))?;
     }
-    let kept = newest_snapshot.map_or(zero, |info| info.at.revision);
+    let newest = newest(rows, epoch, Revision(u64::MAX))?;
+    let kept = newest.map_or(base, |info| info.at.revision);
     if kept > first {
         remove_range(rows, &marker(first), &marker(kept))?;
         remove_range(rows, &row(first), &row(kept))?;

@@ -1,4 +1,4 @@
-//! Opening a log over a store: make a new one, or verify what is there from the newest snapshot to the head.
+//! Opening a log over a volume: make a new one, or verify what is there from the newest snapshot to the head.
 //! It refuses what it cannot verify, and repairs nothing; only what an interrupted write left is removed.
 
 use std::ops::ControlFlow;
@@ -9,8 +9,10 @@ use super::{
     error::{Corruption, LogError},
     history,
     key::{self, KeyKind},
-    record::{self, EpochRow},
-    rows::{Op, Rows, RowsError},
+    record::{self, EpochRow, SegmentRow},
+    rows::{Op, ReadRows, Rows, RowsError, Volume},
+    segment::{Segment, SegmentName},
+    segments::Segments,
     snapshot::{self, SnapshotInfo},
 };
 
@@ -18,6 +20,8 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Started {
     pub(super) head: Cursor,
+    /// Where the snapshot is, or should be, that the current epoch begins with in the current segment.
+    pub(super) base: Revision,
     pub(super) snapshot: Option<SnapshotInfo>,
 }
 
@@ -51,50 +55,85 @@ impl From<Corruption> for StartError {
 
 impl From<RowsError> for StartError {
     fn from(error: RowsError) -> Self {
-        Self::Rows(error)
+        match error {
+            RowsError::NotOurs(found) => Self::NotOurs(found),
+            other => Self::Rows(other),
+        }
     }
 }
 
-/// Opens the log, making one in `new_epoch` if the store is empty.
-pub(super) fn start(
-    rows: &impl Rows,
+/// Opens the log, making one in `new_epoch` if there is none.
+pub(super) fn start<V: Volume>(
+    volume: &V,
     clusterset: &Clusterset,
     new_epoch: Epoch,
-) -> Result<Started, StartError> {
-    match rows.get(&key::format())? {
-        Some(row) => check_format(&row, clusterset)?,
-        None => return create(rows, clusterset, new_epoch),
-    }
-    let epoch = current_epoch(rows, clusterset)?;
-    let newest = snapshot::newest(rows, epoch, Revision(u64::MAX))?;
-    let last = history::last_revision(rows, epoch)?;
+) -> Result<(Segments<V>, Started), StartError> {
+    let segments = find(volume, clusterset, new_epoch)?;
+    let current = segments.current();
+    let (rows, begins) = (current.rows()?, current.row()?.start);
+    let epoch = current_epoch(&*rows, clusterset, begins.epoch)?;
+    let newest = snapshot::newest(&segments, epoch, Revision(u64::MAX))?;
+    let last = segments.last_revision(epoch)?;
     let mut head = Cursor {
         epoch,
         revision: Revision(0),
         hash: record::chain_start(clusterset, epoch),
     };
     if let Some(info) = &newest {
-        snapshot::verify(rows, info)?;
-        let at_event = history::hash_at(rows, clusterset, epoch, info.at.revision)?;
-        if at_event != Some(info.at.hash) {
-            let what = "the event it was taken at is missing or another one";
-            return Err(Corruption::snapshot(epoch, info.at.revision, what).into());
-        }
+        verify_snapshot(&segments, info)?;
         head = info.at;
     }
     let (from, before) = (head.revision.next(), Some(head.hash));
-    history::walk(rows, epoch, from, last, before, &mut |revision, hash, _| {
+    history::walk(&segments, epoch, from, last, before, &mut |revision, hash, _| {
         (head.revision, head.hash) = (revision, hash);
         ControlFlow::Continue(())
     })?;
-    snapshot::remove_leftovers(rows, epoch, newest.as_ref())?;
+    let base = match begins.epoch == epoch {
+        true => begins.revision,
+        false => Revision(0),
+    };
+    snapshot::remove_leftovers(&*rows, epoch, base)?;
+    adopt_format(&*rows, clusterset)?;
     // What a process that was killed, or whose sync failed, wrote last can be read and is perhaps not durable yet:
     // nothing of it may be told before it is.
     rows.sync()?;
-    Ok(Started {
-        head,
-        snapshot: newest,
-    })
+    Ok((
+        segments,
+        Started {
+            head,
+            base,
+            snapshot: newest,
+        },
+    ))
+}
+
+/// Finds the segments of a volume, or makes the first one. The last is the current one; if it was being begun and does
+/// not hold a row yet, it never was.
+fn find<V: Volume>(volume: &V, clusterset: &Clusterset, new_epoch: Epoch) -> Result<Segments<V>, StartError> {
+    let mut names = volume.segments()?;
+    let (name, rows) = loop {
+        let Some(name) = names.pop() else {
+            break (SegmentName::First, volume.create(SegmentName::First)?);
+        };
+        let rows = volume.open(name)?;
+        if names.is_empty() || !is_empty(&rows)? {
+            break (name, rows);
+        }
+        drop(rows);
+        volume.remove(name)?;
+    };
+    if rows.get(&key::format())?.is_none() && name == SegmentName::First {
+        create(&rows, clusterset, new_epoch)?;
+    }
+    if let Some(row) = rows.get(&key::format())? {
+        check_format(&row, clusterset)?;
+    }
+    let current = Segment::opened(volume.clone(), clusterset.clone(), name, rows);
+    Ok(Segments::new(volume.clone(), clusterset.clone(), &names, current))
+}
+
+pub(super) fn is_empty(rows: &impl ReadRows) -> Result<bool, RowsError> {
+    Ok(rows.last(&[0], &[u8::MAX])?.is_none())
 }
 
 fn check_format(row: &[u8], clusterset: &Clusterset) -> Result<(), StartError> {
@@ -105,34 +144,64 @@ fn check_format(row: &[u8], clusterset: &Clusterset) -> Result<(), StartError> {
     }
 }
 
-fn create(rows: &impl Rows, clusterset: &Clusterset, epoch: Epoch) -> Result<Started, StartError> {
-    if rows.last(&[0], &[u8::MAX])?.is_some() {
+/// A log of an older version becomes the first segment of one of this version; an older program refuses it from then on.
+fn adopt_format(rows: &impl Rows, clusterset: &Clusterset) -> Result<(), RowsError> {
+    match rows.get(&key::format())? {
+        Some(row) if record::is_of_older_format(&row) => {
+            rows.apply(vec![Op::Put(key::format(), record::encode_format(clusterset))])
+        }
+        _ => Ok(()),
+    }
+}
+
+fn create(rows: &impl Rows, clusterset: &Clusterset, epoch: Epoch) -> Result<(), StartError> {
+    if !is_empty(rows)? {
         let what = "it is missing, and there are other rows";
         return Err(Corruption::new("the format row", what).into());
     }
-    let hash = record::chain_start(clusterset, epoch);
     let row = EpochRow {
-        start: hash,
+        start: record::chain_start(clusterset, epoch),
         has_base: false,
     };
     rows.apply(vec![
         Op::Put(key::format(), record::encode_format(clusterset)),
         Op::Put(key::epoch(epoch), row.encode()),
     ])?;
-    rows.sync()?;
-    let revision = Revision(0);
-    Ok(Started {
-        head: Cursor {
-            epoch,
-            revision,
-            hash,
-        },
-        snapshot: None,
-    })
+    Ok(rows.sync()?)
+}
+
+/// The rows that a segment begins with which follows this position.
+pub(super) fn segment_rows(clusterset: &Clusterset, row: &SegmentRow) -> Vec<Op> {
+    vec![
+        Op::Put(key::format(), record::encode_format(clusterset)),
+        Op::Put(key::segment(), row.encode(clusterset)),
+    ]
+}
+
+/// Verifies a snapshot, and that it is of the position that it says.
+pub(super) fn verify_snapshot<V: Volume>(
+    segments: &Segments<V>,
+    info: &SnapshotInfo,
+) -> Result<(), LogError> {
+    snapshot::verify(segments, info)?;
+    let Cursor {
+        epoch,
+        revision,
+        hash,
+    } = info.at;
+    let on_record = match segments.start_hash(epoch, revision)? {
+        Some(start) => Some(start),
+        None => history::hash_at(segments, segments.clusterset(), epoch, revision)?,
+    };
+    if on_record != Some(hash) {
+        let what = "the event it was taken at is missing or another one";
+        return Err(Corruption::snapshot(epoch, revision, what).into());
+    }
+    Ok(())
 }
 
 /// The epochs a store holds, ascending, each row checked.
-pub(super) fn epochs(rows: &impl Rows, clusterset: &Clusterset) -> Result<Vec<Epoch>, LogError> {
+pub(super) fn epochs(rows: &impl ReadRows, clusterset: &Clusterset) -> Result<Vec<Epoch>, LogError> {
     let (from, to) = key::kind_range(KeyKind::Epoch);
     let mut found = Vec::new();
     rows.scan(&from, &to, &mut |key, value| {
@@ -146,7 +215,7 @@ pub(super) fn epochs(rows: &impl Rows, clusterset: &Clusterset) -> Result<Vec<Ep
 }
 
 fn check_epoch(
-    rows: &impl Rows,
+    rows: &impl ReadRows,
     key: &[u8],
     value: &[u8],
     clusterset: &Clusterset,
@@ -162,10 +231,15 @@ fn check_epoch(
     Ok(epoch)
 }
 
-fn current_epoch(rows: &impl Rows, clusterset: &Clusterset) -> Result<Epoch, StartError> {
-    let epochs = epochs(rows, clusterset)?;
-    let missing = || Corruption::new("the epochs' rows", "there is none");
-    let current = *epochs.last().ok_or_else(missing)?;
+/// The current epoch: the last one that began in the current segment, or the one that this segment begins in.
+pub(super) fn current_epoch(
+    rows: &impl ReadRows,
+    clusterset: &Clusterset,
+    begins_in: Epoch,
+) -> Result<Epoch, LogError> {
+    let current = epochs(rows, clusterset)?
+        .last()
+        .map_or(begins_in, |&last| last.max(begins_in));
     let (from, to) = key::kind_range(KeyKind::Event);
     if let Some((key, _)) = rows.last(&from, &to)? {
         let newest = key::parse_event(&key).map(|(epoch, ..)| epoch);

@@ -1,20 +1,26 @@
-//! The log over any store, synchronous: stage, commit, snapshots piece by piece, new epochs.
+//! The log over any volume, synchronous: stage, commit, snapshots piece by piece, new segments, new epochs.
 //! Whoever owns it (a thread, or a test's loop) decides when; it has no thread, queue or clock of its own.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shared::model::{Clusterset, Cursor, Epoch, Revision};
+use shared::model::{Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
 use super::{
-    Batch, SnapshotCompletion, SnapshotRows, Stats,
+    Batch, Retention, SnapshotCompletion, SnapshotRows, Stats,
     error::{AppendError, Failure, LogError},
-    group, history, key,
-    reader::View,
-    record::{self, EpochRow},
-    rows::{Op, Rows},
+    group, key,
+    reader::{History, View},
+    record::{self, EpochRow, SegmentRow},
+    retention,
+    rows::{Op, Rows, RowsError, Volume},
+    segment::{Segment, SegmentName},
+    segments::Segments,
     snapshot::{self, SnapshotJob, Step},
-    start::Started,
+    start::{self, StartError},
 };
+
+/// Commits between two looks at how many bytes the current segment takes.
+const MEASURE_EVERY: u64 = 16;
 
 /// What owner and readers share: the durable head and the figures.
 #[derive(Debug)]
@@ -41,9 +47,14 @@ impl Shared {
 pub(super) type Told<Completion, Outcome> = Option<(Completion, Outcome)>;
 
 /// The log itself.
-pub(super) struct Store<R> {
-    clusterset: Clusterset,
-    rows: R,
+pub(super) struct Store<V: Volume> {
+    segments: Segments<V>,
+    /// The current segment's store.
+    rows: Arc<V::Rows>,
+    /// What the current segment follows, and when it was begun.
+    begins: SegmentRow,
+    /// Where the snapshot is, or should be, that the current epoch begins with in the current segment.
+    base: Revision,
     /// The head including staged batches; the durable one is in `shared`.
     staged: Cursor,
     staged_payload_bytes: u64,
@@ -52,27 +63,50 @@ pub(super) struct Store<R> {
     snapshot: Option<(SnapshotJob, Option<SnapshotCompletion>)>,
 }
 
-impl<R: Rows> Store<R> {
-    /// Takes over a store that `start.rs` has verified or made.
-    pub(super) fn new(clusterset: Clusterset, rows: R, started: Started) -> Self {
+impl<V: Volume> Store<V> {
+    /// Opens the log on a volume, or makes it in `new_epoch`.
+    pub(super) fn open(volume: &V, clusterset: &Clusterset, new_epoch: Epoch) -> Result<Self, StartError> {
+        let (segments, started) = start::start(volume, clusterset, new_epoch)?;
+        let current = segments.current();
         let stats = Stats {
-            bytes_on_disk: rows.bytes_on_disk(),
             snapshot_revision: started.snapshot.map(|info| info.at.revision),
             ..Stats::default()
         };
-        Self {
-            clusterset,
-            rows,
+        let store = Self {
+            rows: current.rows()?,
+            begins: current.row()?,
+            base: started.base,
+            segments,
             staged: started.head,
             staged_payload_bytes: 0,
             shared: Arc::new(Shared(Mutex::new((started.head, stats)))),
             failure: None,
             snapshot: None,
-        }
+        };
+        store.shared.lock().1.snapshot_bytes = started.snapshot.map_or(0, |info| info.bytes);
+        store.measure();
+        Ok(store)
     }
 
     pub(super) fn clusterset(&self) -> &Clusterset {
-        &self.clusterset
+        self.segments.clusterset()
+    }
+
+    /// Looks at what the log keeps and takes, for the figures.
+    fn measure(&self) {
+        let kept = self.segments.kept();
+        let (current, sealed) = kept.split_last().expect("a log has a segment");
+        let segment_bytes = current.bytes(false);
+        let sealed_bytes: u64 = sealed.iter().map(|segment| segment.bytes(true)).sum();
+        let oldest = self.segments.first_revision(self.staged.epoch);
+        let mut shared = self.shared.lock();
+        let stats = &mut shared.1;
+        stats.bytes_on_disk = sealed_bytes + segment_bytes;
+        stats.segment_bytes = segment_bytes;
+        stats.segment_start = self.begins.start;
+        stats.segment_began_at = self.begins.began_at;
+        stats.segments = kept.len() as u64;
+        stats.oldest_revision = oldest;
     }
 
     pub(super) fn shared(&self) -> Arc<Shared> {
@@ -80,8 +114,8 @@ impl<R: Rows> Store<R> {
     }
 
     /// What a reader reads through.
-    pub(super) fn view(&self) -> View<R> {
-        View::new(self.clusterset.clone(), self.rows.clone(), self.shared())
+    pub(super) fn view(&self) -> View<V> {
+        View::new(self.segments.clone(), self.shared())
     }
 
     fn alive(&self) -> Result<(), Failure> {
@@ -132,14 +166,17 @@ impl<R: Rows> Store<R> {
     pub(super) fn commit(&mut self) -> Result<Cursor, Failure> {
         self.alive()?;
         self.rows.sync().map_err(|error| self.fail(error))?;
-        let bytes_on_disk = self.rows.bytes_on_disk();
         let mut shared = self.shared.lock();
         let (head, stats) = &mut *shared;
         stats.sync_count += 1;
-        stats.bytes_on_disk = bytes_on_disk;
+        let look = stats.sync_count.is_multiple_of(MEASURE_EVERY);
         stats.events_appended += self.staged.revision.0 - head.revision.0;
         stats.payload_bytes_appended += std::mem::take(&mut self.staged_payload_bytes);
         *head = self.staged;
+        drop(shared);
+        if look {
+            self.measure();
+        }
         Ok(self.staged)
     }
 
@@ -153,7 +190,7 @@ impl<R: Rows> Store<R> {
     ) -> Told<SnapshotCompletion, Result<(), LogError>> {
         match self.check_snapshot(at) {
             Ok(true) => {
-                self.snapshot = Some((SnapshotJob::new(at, rows), Some(done)));
+                self.snapshot = Some((SnapshotJob::new(at, self.base, rows), Some(done)));
                 None
             }
             Ok(false) => Some((done, Ok(()))),
@@ -161,24 +198,29 @@ impl<R: Rows> Store<R> {
         }
     }
 
+    /// One whose completion was told is durable; what it still had to remove, its successor removes.
+    fn no_snapshot_in_the_making(&self) -> Result<(), LogError> {
+        match &self.snapshot {
+            Some((_, Some(_))) => Err(LogError::Refused("a snapshot is being written already".into())),
+            _ => Ok(()),
+        }
+    }
+
     /// False if that very snapshot is there already.
     fn check_snapshot(&self, at: Cursor) -> Result<bool, LogError> {
         self.alive()?;
+        self.no_snapshot_in_the_making()?;
         let head = self.shared.head();
-        // One whose completion was told is durable; what it still had to remove, its successor removes.
-        if matches!(self.snapshot, Some((_, Some(_)))) {
-            return Err(LogError::Refused("a snapshot is being written already".into()));
-        }
         let ours = at.epoch == head.epoch
             && at.revision <= head.revision
-            && history::hash_at(&self.rows, &self.clusterset, at.epoch, at.revision)? == Some(at.hash);
+            && self.view().hash_at(at.epoch, at.revision)? == Some(at.hash);
         if !ours {
             return Err(LogError::Refused(format!(
                 "revision {} of epoch {} with hash {} is not a durable position of this log",
                 at.revision, at.epoch, at.hash
             )));
         }
-        match snapshot::newest(&self.rows, at.epoch, Revision(u64::MAX))? {
+        match snapshot::newest(&self.segments, at.epoch, Revision(u64::MAX))? {
             Some(newest) if newest.at == at => Ok(false),
             Some(newest) if newest.at.revision > at.revision => Err(LogError::Refused(format!(
                 "a newer snapshot, at revision {}, is there already",
@@ -186,6 +228,74 @@ impl<R: Rows> Store<R> {
             ))),
             _ => Ok(true),
         }
+    }
+
+    /// Seals the current segment at the head and begins the next one; [`Store::step_snapshot`] goes on with the
+    /// snapshot that it begins with. Gives the completion back if there is nothing to seal or it is refused.
+    pub(super) fn seal(
+        &mut self,
+        now: UnixMillis,
+        rows: SnapshotRows,
+        done: SnapshotCompletion,
+    ) -> Told<SnapshotCompletion, Result<(), LogError>> {
+        match self.begin_segment(now) {
+            Ok(true) => {
+                self.snapshot = Some((SnapshotJob::new(self.staged, self.base, rows), Some(done)));
+                None
+            }
+            Ok(false) => Some((done, Ok(()))),
+            Err(error) => Some((done, Err(error))),
+        }
+    }
+
+    /// False if nothing has happened in the current segment.
+    fn begin_segment(&mut self, now: UnixMillis) -> Result<bool, LogError> {
+        self.alive()?;
+        self.no_snapshot_in_the_making()?;
+        if self.shared.head() != self.staged {
+            let why = "a segment is sealed at a durable position, and events wait for the disk";
+            return Err(LogError::Refused(why.into()));
+        }
+        if self.staged == self.begins.start {
+            return Ok(false);
+        }
+        let row = SegmentRow {
+            start: self.staged,
+            began_at: now.max(self.begins.began_at),
+        };
+        let name = SegmentName::After(row.start.epoch, row.start.revision);
+        let rows = self.make_segment(name, &row).map_err(|error| self.fail(error))?;
+        let volume = self.segments.volume().clone();
+        let segment = Segment::opened(volume, self.clusterset().clone(), name, rows);
+        self.rows = segment.rows()?;
+        self.segments.push(segment);
+        // What a snapshot of the old segment still had to remove goes with the segment.
+        self.snapshot = None;
+        (self.begins, self.base) = (row, row.start.revision);
+        self.measure();
+        Ok(true)
+    }
+
+    /// It is there with its first rows, or it never was: nothing is written to it before they are durable.
+    fn make_segment(&self, name: SegmentName, row: &SegmentRow) -> Result<V::Rows, RowsError> {
+        let rows = self.segments.volume().create(name)?;
+        rows.apply(start::segment_rows(self.clusterset(), row))?;
+        rows.sync()?;
+        Ok(rows)
+    }
+
+    /// Removes the oldest segments that are not to be kept, and that nothing which is kept needs.
+    pub(super) fn retain(&mut self, retention: &Retention, now: UnixMillis) -> Result<(), LogError> {
+        self.alive()?;
+        let count = retention::removable(&self.segments.kept(), retention, now)?;
+        if count > 0 {
+            self.segments.retire(count);
+        }
+        self.segments.remove_retired()?;
+        if count > 0 {
+            self.measure();
+        }
+        Ok(())
     }
 
     /// True while a snapshot wants steps.
@@ -197,7 +307,7 @@ impl<R: Rows> Store<R> {
     pub(super) fn step_snapshot(&mut self) -> Told<SnapshotCompletion, Result<(), LogError>> {
         let (mut job, mut done) = self.snapshot.take()?;
         let step = match self.alive() {
-            Ok(()) => job.step(&self.rows),
+            Ok(()) => job.step(&*self.rows),
             Err(failure) => Err(failure.into()),
         };
         match step {
@@ -209,6 +319,7 @@ impl<R: Rows> Store<R> {
             Ok(Step::Durable) => {
                 let mut shared = self.shared.lock();
                 shared.1.snapshot_revision = Some(job.at().revision);
+                shared.1.snapshot_bytes = job.bytes();
                 shared.1.sync_count += 2;
                 drop(shared);
                 let told = done.take().map(|done| (done, Ok(())));
@@ -218,7 +329,7 @@ impl<R: Rows> Store<R> {
             Err(error) => {
                 if let LogError::Failed(failure) = &error {
                     self.fail(&failure.0);
-                } else if let Err(error) = job.abandon(&self.rows) {
+                } else if let Err(error) = job.abandon(&*self.rows) {
                     self.fail(error);
                 }
                 done.map(|done| (done, Err(error)))
@@ -229,7 +340,7 @@ impl<R: Rows> Store<R> {
     /// Gives up the snapshot that is being written, if there is one.
     pub(super) fn abandon_snapshot(&mut self) -> Told<SnapshotCompletion, Result<(), LogError>> {
         let (job, done) = self.snapshot.take()?;
-        if let Err(error) = job.abandon(&self.rows) {
+        if let Err(error) = job.abandon(&*self.rows) {
             self.fail(error);
         }
         let reason = "the snapshot was given up: a new epoch begins or the log closes";
@@ -249,7 +360,7 @@ impl<R: Rows> Store<R> {
         let base = Cursor {
             epoch,
             revision: Revision(0),
-            hash: record::chain_start(&self.clusterset, epoch),
+            hash: record::chain_start(self.clusterset(), epoch),
         };
         if let Err(error) = self.write_base(base, rows) {
             if let LogError::Failed(failure) = &error {
@@ -257,19 +368,21 @@ impl<R: Rows> Store<R> {
             }
             return Err(error);
         }
-        self.staged = base;
+        (self.staged, self.base) = (base, base.revision);
         let mut shared = self.shared.lock();
         shared.0 = base;
         shared.1.snapshot_revision = Some(base.revision);
         shared.1.sync_count += 3;
+        drop(shared);
+        self.measure();
         Ok(base)
     }
 
     fn write_base(&self, base: Cursor, rows: SnapshotRows) -> Result<(), LogError> {
         // An earlier try with this epoch may have left rows.
-        snapshot::remove_from(&self.rows, base.epoch, base.revision)?;
-        let mut job = SnapshotJob::new(base, rows);
-        while job.step(&self.rows)? == Step::More {}
+        snapshot::remove_from(&*self.rows, base.epoch, base.revision)?;
+        let mut job = SnapshotJob::new(base, base.revision, rows);
+        while job.step(&*self.rows)? == Step::More {}
         let row = EpochRow {
             start: base.hash,
             has_base: true,

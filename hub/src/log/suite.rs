@@ -6,9 +6,17 @@ use proptest::prelude::*;
 use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 use tempfile::TempDir;
 
+mod segments;
+
+use self::segments::{
+    NOTHING, a_log_of_version_1_becomes_the_first_segment,
+    a_sealed_segment_is_read_as_before_and_the_next_goes_on, a_segment_without_events_is_not_sealed,
+    old_epochs_go_with_their_segments, segments_that_are_not_to_be_kept_go_and_what_follows_from_them_stays,
+    with_version_1,
+};
 use super::{
     AppendError, BATCH_EVENTS_MAX, Batch, Budget, InvalidBatch, Log, LogError, MemoryDisk, MemoryLog,
-    PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, ReplayItem, chain, chain_start,
+    PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, ReplayItem, chain, chain_start, directory::Directory,
 };
 
 /// A place where a log lives; opening it again finds what was written.
@@ -18,15 +26,26 @@ trait Place {
     fn open(&self) -> Box<dyn Log> {
         self.open_in(epoch(1))
     }
+
+    /// Makes every value of a log of one segment what the version before segments would have written.
+    fn make_version_1(&self);
 }
 
 impl Place for TempDir {
+    fn make_version_1(&self) {
+        with_version_1(&Directory::open(self.path(), &clusterset()).unwrap());
+    }
+
     fn open_in(&self, epoch: Epoch) -> Box<dyn Log> {
         super::open(self.path(), &clusterset(), epoch).unwrap()
     }
 }
 
 impl Place for MemoryDisk {
+    fn make_version_1(&self) {
+        with_version_1(self);
+    }
+
     fn open_in(&self, epoch: Epoch) -> Box<dyn Log> {
         Box::new(MemoryLog::open(self, &clusterset(), epoch).unwrap())
     }
@@ -57,6 +76,11 @@ contract!(
     a_new_epoch_starts_from_its_base_and_keeps_the_old_events,
     a_foreign_hash_or_a_revision_ahead_is_noticed,
     every_acknowledged_batch_is_synced,
+    a_sealed_segment_is_read_as_before_and_the_next_goes_on,
+    segments_that_are_not_to_be_kept_go_and_what_follows_from_them_stays,
+    a_segment_without_events_is_not_sealed,
+    old_epochs_go_with_their_segments,
+    a_log_of_version_1_becomes_the_first_segment,
     any_sequence_of_calls_reads_back,
 );
 
@@ -374,6 +398,8 @@ fn every_acknowledged_batch_is_synced(place: &dyn Place) {
 enum Call {
     Append(Vec<Vec<u8>>),
     Snapshot(Vec<Vec<u8>>),
+    Seal(Vec<Vec<u8>>),
+    Retain,
     BeginEpoch(Vec<Vec<u8>>),
     Reopen,
 }
@@ -385,6 +411,8 @@ impl std::fmt::Debug for Call {
         match self {
             Self::Append(payloads) => write!(f, "Append{:?}", sizes(payloads)),
             Self::Snapshot(rows) => write!(f, "Snapshot{:?}", sizes(rows)),
+            Self::Seal(rows) => write!(f, "Seal{:?}", sizes(rows)),
+            Self::Retain => f.write_str("Retain"),
             Self::BeginEpoch(rows) => write!(f, "BeginEpoch{:?}", sizes(rows)),
             Self::Reopen => f.write_str("Reopen"),
         }
@@ -401,10 +429,27 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     let call = prop_oneof![
         6 => payloads(1..8).prop_map(Call::Append),
         2 => payloads(0..8).prop_map(Call::Snapshot),
+        2 => payloads(0..8).prop_map(Call::Seal),
+        1 => Just(Call::Retain),
         1 => payloads(0..8).prop_map(Call::BeginEpoch),
         1 => Just(Call::Reopen),
     ];
     prop::collection::vec(call, 1..25)
+}
+
+/// The payloads of the current epoch's events that are kept.
+fn kept(log: &dyn Log) -> Vec<Vec<u8>> {
+    let (mut payloads, mut from) = (Vec::new(), Revision(0));
+    loop {
+        let epoch = log.head().epoch;
+        let read = move |history: &dyn super::History| history.read(epoch, from, Budget::default());
+        let events = log.reader().wait(read).unwrap().events;
+        let Some(last) = events.last() else {
+            return payloads;
+        };
+        from = last.revision.next();
+        payloads.extend(events.into_iter().map(|event| event.payload));
+    }
 }
 
 /// Holds a log against the plainest model: the base, and the events after it, per epoch.
@@ -446,6 +491,17 @@ fn any_sequence_of_calls_reads_back(place: &dyn Place) {
                         Ok(())
                     );
                 }
+                Call::Seal(rows) => {
+                    let at = opened.head();
+                    if at != opened.stats().segment_start {
+                        snapshot = (at.revision.0, rows.clone());
+                    }
+                    prop_assert_eq!(
+                        opened.seal_and_wait(UnixMillis(0), Box::new(rows.into_iter())),
+                        Ok(())
+                    );
+                }
+                Call::Retain => opened.retain(NOTHING, UnixMillis(0)),
                 Call::BeginEpoch(rows) => {
                     (snapshot, events) = ((0, rows.clone()), Vec::new());
                     opened
@@ -469,6 +525,17 @@ fn any_sequence_of_calls_reads_back(place: &dyn Place) {
             log.as_ref().unwrap().reader().replay(take).unwrap();
             prop_assert!(read_rows == snapshot.1, "the snapshot's rows differ");
             prop_assert!(read_events == events[snapshot.0 as usize..], "the events differ");
+            let log = log.as_ref().unwrap();
+            // A removal may be under way: what is kept ends at the head, and what the state needs is there.
+            let kept = kept(&**log);
+            prop_assert!(
+                events.ends_with(&kept),
+                "what is kept is not the end of the history"
+            );
+            prop_assert!(
+                kept.len() >= events.len() - snapshot.0 as usize,
+                "what is needed went"
+            );
         }
         Ok(())
     });

@@ -10,15 +10,16 @@ use std::{
     thread::JoinHandle,
 };
 
-use shared::model::{Clusterset, Cursor, Epoch};
+use shared::model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use super::{
-    Batch, Completion, Log, LogReader, SnapshotCompletion, SnapshotRows, Stats,
+    Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Stats,
+    directory::{self, Directory},
     error::{AppendError, Failure, LogError, OpenError},
     reader::{READS_WAITING_MAX, ReadJob, ReadQueue, View},
-    rows::Rows,
+    rows::Volume,
     sled,
-    start::{self, StartError},
+    start::StartError,
     store::{Shared, Store},
 };
 
@@ -30,12 +31,10 @@ pub const APPENDS_WAITING_MAX: usize = 64;
 pub fn open(data_dir: &Path, clusterset: &Clusterset, new_epoch: Epoch) -> Result<Box<dyn Log>, OpenError> {
     let (dir, clusterset) = (data_dir.to_path_buf(), clusterset.clone());
     let opened = OwnerThread::spawn(move || {
-        let rows = sled::open(&dir, &clusterset)?;
-        let started = sled::guard(|| start::start(&rows, &clusterset, new_epoch));
-        match started.unwrap_or_else(|damaged| Err(StartError::Rows(damaged))) {
-            Ok(started) => Ok(Store::new(clusterset, rows, started)),
-            Err(error) => Err(sled::open_error(&dir, &clusterset, error)),
-        }
+        let volume = Directory::open(&dir, &clusterset)?;
+        let opened = sled::guard(|| Store::open(&volume, &clusterset, new_epoch));
+        let opened = opened.unwrap_or_else(|damaged| Err(StartError::Rows(damaged)));
+        opened.map_err(|error| directory::open_error(&dir, &clusterset, error))
     })?;
     Ok(Box::new(opened))
 }
@@ -43,6 +42,8 @@ pub fn open(data_dir: &Path, clusterset: &Clusterset, new_epoch: Epoch) -> Resul
 enum Command {
     Append(Batch, Completion),
     WriteSnapshot(Cursor, SnapshotRows, SnapshotCompletion),
+    Seal(UnixMillis, SnapshotRows, SnapshotCompletion),
+    Retain(Retention, UnixMillis),
     BeginEpoch(Epoch, SnapshotRows, SyncSender<Result<Cursor, LogError>>),
     Stop,
 }
@@ -58,8 +59,8 @@ pub(super) struct OwnerThread {
 
 impl OwnerThread {
     /// Runs `open` on the new thread, and the log behind it.
-    pub(super) fn spawn<R: Rows>(
-        open: impl FnOnce() -> Result<Store<R>, OpenError> + Send + 'static,
+    pub(super) fn spawn<V: Volume>(
+        open: impl FnOnce() -> Result<Store<V>, OpenError> + Send + 'static,
     ) -> Result<Self, OpenError> {
         let (command_sender, command_receiver) = mpsc::sync_channel(APPENDS_WAITING_MAX);
         let (read_sender, read_receiver) = mpsc::sync_channel(READS_WAITING_MAX);
@@ -97,8 +98,8 @@ fn spawn_named(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<(
 }
 
 /// The owner's loop: a group of appends, one sync, a piece of a snapshot, again.
-fn own<R: Rows>(mut store: Store<R>, commands: &Receiver<Command>) {
-    let mut waiting = None;
+fn own<V: Volume>(mut store: Store<V>, commands: &Receiver<Command>) {
+    let (mut waiting, mut not_removed) = (None, None);
     loop {
         let command = match waiting.take() {
             Some(command) => Some(command),
@@ -112,6 +113,8 @@ fn own<R: Rows>(mut store: Store<R>, commands: &Receiver<Command>) {
         match command {
             Some(Command::Append(batch, done)) => waiting = append_group(&mut store, batch, done, commands),
             Some(Command::WriteSnapshot(at, rows, done)) => tell(store.start_snapshot(at, rows, done)),
+            Some(Command::Seal(now, rows, done)) => tell(store.seal(now, rows, done)),
+            Some(Command::Retain(retention, now)) => retain(&mut store, &retention, now, &mut not_removed),
             Some(Command::BeginEpoch(epoch, rows, answer)) => {
                 tell(store.abandon_snapshot());
                 // The caller waits for this, or its thread is gone.
@@ -127,6 +130,23 @@ fn own<R: Rows>(mut store: Store<R>, commands: &Receiver<Command>) {
     }
 }
 
+/// What cannot be removed now is removed another time; the disk's own failure shows at the next append. One warning for
+/// each reason, however often it is tried.
+fn retain<V: Volume>(
+    store: &mut Store<V>,
+    retention: &Retention,
+    now: UnixMillis,
+    told: &mut Option<LogError>,
+) {
+    let failed = store.retain(retention, now).err();
+    if let Some(error) = &failed
+        && failed != *told
+    {
+        tracing::warn!(%error, "could not remove old segments of the event log; the next try follows");
+    }
+    *told = failed;
+}
+
 fn tell(told: Option<(SnapshotCompletion, Result<(), LogError>)>) {
     if let Some((done, outcome)) = told {
         done(outcome);
@@ -135,8 +155,8 @@ fn tell(told: Option<(SnapshotCompletion, Result<(), LogError>)>) {
 
 /// Stages a batch and those that wait right behind it, syncs once, completes them in order. Gives back the
 /// first command that is not an append.
-fn append_group<R: Rows>(
-    store: &mut Store<R>,
+fn append_group<V: Volume>(
+    store: &mut Store<V>,
     batch: Batch,
     done: Completion,
     commands: &Receiver<Command>,
@@ -170,7 +190,7 @@ enum Read {
     Stop,
 }
 
-fn read<R: Rows>(view: &View<R>, reads: &Receiver<Read>) {
+fn read<V: Volume>(view: &View<V>, reads: &Receiver<Read>) {
     while let Ok(Read::Job(job)) = reads.recv() {
         job(view);
     }
@@ -212,6 +232,18 @@ impl Log for OwnerThread {
         if let Err(SendError(Command::WriteSnapshot(_, _, done))) = self.commands.send(command) {
             done(Err(LogError::Closed));
         }
+    }
+
+    fn seal(&mut self, now: UnixMillis, rows: SnapshotRows, done: SnapshotCompletion) {
+        let command = Command::Seal(now, rows, done);
+        if let Err(SendError(Command::Seal(_, _, done))) = self.commands.send(command) {
+            done(Err(LogError::Closed));
+        }
+    }
+
+    fn retain(&mut self, retention: Retention, now: UnixMillis) {
+        // An owner that is gone removes nothing any more.
+        let _ = self.commands.send(Command::Retain(retention, now));
     }
 
     fn begin_epoch(&mut self, epoch: Epoch, rows: SnapshotRows) -> Result<Cursor, LogError> {

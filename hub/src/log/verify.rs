@@ -1,17 +1,19 @@
 //! `tributary-hub log verify`: reads every event and snapshot of every epoch and checks it. It changes no row
 //! and repairs nothing; the hub must be stopped, for the store has one owner.
 
-use std::{ops::ControlFlow, path::Path};
+use std::{collections::BTreeMap, ops::ControlFlow, path::Path};
 
 use shared::model::{Clusterset, Epoch, Revision};
 
 use super::{
+    directory::Directory,
     error::{Corruption, LogError, OpenError},
     history,
     key::{self, KeyKind},
     record,
-    rows::Rows,
-    sled,
+    rows::{ReadRows, Volume},
+    segment::Segment,
+    segments::Segments,
     snapshot::{self, SnapshotInfo},
     start,
 };
@@ -37,7 +39,9 @@ pub struct Progress {
 pub struct EpochReport {
     /// The epoch.
     pub epoch: Epoch,
-    /// Events that are good, from revision 1 on.
+    /// The first revision that is kept.
+    pub first: Revision,
+    /// Events that are good, from that one on.
     pub events: u64,
     /// Their payload bytes.
     pub payload_bytes: u64,
@@ -50,6 +54,8 @@ pub struct EpochReport {
 pub struct LogReport {
     /// The clusterset, as written in the log.
     pub clusterset: String,
+    /// How many segments it has.
+    pub segments: usize,
     /// Its epochs, ascending.
     pub epochs: Vec<EpochReport>,
     /// Every damage found, in the order it was met. Within a run of events the first hides those behind it.
@@ -76,8 +82,8 @@ pub fn verify(data_dir: &Path, progress: &mut (dyn FnMut(Progress) + Send)) -> R
     std::thread::scope(|scope| {
         let verified = scope.spawn(|| {
             let mut report = Report::default();
-            for (clusterset, rows) in sled::open_all(data_dir)? {
-                report.logs.push(verify_log(&rows, clusterset, progress));
+            for (clusterset, directory) in Directory::open_all(data_dir)? {
+                report.logs.push(verify_log(&directory, clusterset, progress));
             }
             Ok(report)
         });
@@ -87,18 +93,19 @@ pub fn verify(data_dir: &Path, progress: &mut (dyn FnMut(Progress) + Send)) -> R
     })
 }
 
-/// Verifies one clusterset's rows.
+/// Verifies one clusterset's log.
 pub(super) fn verify_log(
-    rows: &impl Rows,
+    volume: &impl Volume,
     clusterset: String,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> LogReport {
     let mut report = LogReport {
         clusterset,
+        segments: 0,
         epochs: Vec::new(),
         corruptions: Vec::new(),
     };
-    if let Err(error) = verify_epochs(rows, &mut report, progress) {
+    if let Err(error) = verify_epochs(volume, &mut report, progress) {
         report.corruptions.push(corruption(error));
     }
     report
@@ -111,36 +118,32 @@ fn corruption(error: LogError) -> Corruption {
     }
 }
 
-fn verify_epochs(
-    rows: &impl Rows,
+fn verify_epochs<V: Volume>(
+    volume: &V,
     report: &mut LogReport,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<(), LogError> {
-    let place = "the format row";
-    let format = rows
-        .get(&key::format())?
-        .ok_or_else(|| Corruption::new(place, "it is missing"))?;
-    let name = record::decode_format(&format).map_err(|invalid| Corruption::row(place, invalid))?;
-    let parsed = name
-        .split_once('/')
-        .and_then(|(domain, name)| Clusterset::new(domain, name).ok());
-    let clusterset = parsed.ok_or_else(|| Corruption::new(place, "it names no clusterset"))?;
-    if name != report.clusterset {
-        let what = format!("it names {name}, the rows are kept under {}", report.clusterset);
-        return Err(Corruption::new(place, what).into());
+    let clusterset = clusterset(&report.clusterset)?;
+    let segments = open(volume, &clusterset)?;
+    report.segments = segments.kept().len();
+    for segment in segments.kept() {
+        if let Err(error) = segment.row() {
+            report.corruptions.push(corruption(error));
+        }
     }
-    for epoch in start::epochs(rows, &clusterset)? {
+    for epoch in segments.epochs()? {
         let mut found = EpochReport {
             epoch,
+            first: segments.first_revision(epoch),
             events: 0,
             payload_bytes: 0,
             snapshots: Vec::new(),
         };
-        if let Err(error) = verify_events(rows, &clusterset, &mut found, progress) {
+        if let Err(error) = verify_events(&segments, &mut found, progress) {
             report.corruptions.push(corruption(error));
         }
-        for info in snapshots(rows, epoch)? {
-            match verify_snapshot(rows, &clusterset, &info) {
+        for info in snapshots(&segments, epoch)? {
+            match start::verify_snapshot(&segments, &info) {
                 Ok(()) => found.snapshots.push(info.at.revision),
                 Err(error) => report.corruptions.push(corruption(error)),
             }
@@ -150,27 +153,65 @@ fn verify_epochs(
     Ok(())
 }
 
-fn verify_events(
-    rows: &impl Rows,
-    clusterset: &Clusterset,
+/// The clusterset that a store is named after.
+pub(super) fn clusterset(name: &str) -> Result<Clusterset, LogError> {
+    let parsed = name.split_once('/');
+    let parsed = parsed.and_then(|(domain, name)| Clusterset::new(domain, name).ok());
+    let unnamed = || Corruption::new("the store's names", format!("{name:?} names no clusterset"));
+    Ok(parsed.ok_or_else(unnamed)?)
+}
+
+/// The segments as they are; nothing of an interrupted write is removed.
+pub(super) fn open<V: Volume>(volume: &V, clusterset: &Clusterset) -> Result<Segments<V>, LogError> {
+    let mut names = volume.segments()?;
+    let missing = || Corruption::new("the segments", "there is none");
+    loop {
+        let name = names.pop().ok_or_else(missing)?;
+        let rows = volume.open(name)?;
+        // The last one may have been about to be begun.
+        if names.is_empty() || !start::is_empty(&rows)? {
+            let current = Segment::opened(volume.clone(), clusterset.clone(), name, rows);
+            return Ok(Segments::new(volume.clone(), clusterset.clone(), &names, current));
+        }
+    }
+}
+
+/// Every event of an epoch that is kept follows the one before it, and each segment the one before it.
+fn verify_events<V: Volume>(
+    segments: &Segments<V>,
     found: &mut EpochReport,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<(), LogError> {
-    let epoch = found.epoch;
-    let last = history::last_revision(rows, epoch)?;
-    let before = Some(record::chain_start(clusterset, epoch));
+    let (epoch, first) = (found.epoch, found.first);
+    let last = segments.last_revision(epoch)?;
+    let before = match first {
+        Revision(1) => Some(record::chain_start(segments.clusterset(), epoch)),
+        Revision(later) => segments.start_hash(epoch, Revision(later - 1))?,
+    };
+    let mut starts = BTreeMap::new();
+    for segment in segments.kept() {
+        // One whose row cannot be read has been reported.
+        if let Ok(row) = segment.row() {
+            starts.insert((row.start.epoch, row.start.revision), row.start.hash);
+        }
+    }
+    let mut wrong = None;
     history::walk(
-        rows,
+        segments,
         epoch,
-        Revision(1),
+        first,
         last,
         before,
-        &mut |revision, _, payload| {
+        &mut |revision, hash, payload| {
+            if starts.get(&(epoch, revision)).is_some_and(|start| *start != hash) {
+                wrong = Some(revision);
+                return ControlFlow::Break(());
+            }
             found.events += 1;
             found.payload_bytes += payload.len() as u64;
             if revision == last || found.events.is_multiple_of(PROGRESS_EVENTS) {
                 progress(Progress {
-                    clusterset: clusterset.to_string(),
+                    clusterset: segments.clusterset().to_string(),
                     epoch,
                     revision,
                     last,
@@ -178,20 +219,17 @@ fn verify_events(
             }
             ControlFlow::Continue(())
         },
-    )
-}
-
-fn verify_snapshot(rows: &impl Rows, clusterset: &Clusterset, info: &SnapshotInfo) -> Result<(), LogError> {
-    snapshot::verify(rows, info)?;
-    let at_event = history::hash_at(rows, clusterset, info.at.epoch, info.at.revision)?;
-    if at_event != Some(info.at.hash) {
-        let what = "the event it was taken at is missing or another one";
-        return Err(Corruption::snapshot(info.at.epoch, info.at.revision, what).into());
+    )?;
+    match wrong {
+        Some(revision) => {
+            let what = "the segment behind it follows another event";
+            Err(Corruption::event(epoch, revision, what).into())
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
-fn snapshots(rows: &impl Rows, epoch: Epoch) -> Result<Vec<SnapshotInfo>, LogError> {
+fn snapshots(rows: &impl ReadRows, epoch: Epoch) -> Result<Vec<SnapshotInfo>, LogError> {
     let (from, to) = key::epoch_range(KeyKind::SnapshotMarker, epoch);
     let mut revisions = Vec::new();
     rows.scan(&from, &to, &mut |key, _| {

@@ -18,7 +18,7 @@ struct Effects {
 }
 
 /// The effects of a command of an operator that leads to these events.
-pub(super) fn of(state: &State, command: &Command, events: &[Draft]) -> Vec<String> {
+pub(crate) fn of(state: &State, command: &Command, events: &[Draft]) -> Vec<String> {
     let Effects { expected, nothing } = effects(state, command);
     match events.is_empty() {
         true => vec![nothing],

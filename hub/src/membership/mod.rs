@@ -6,7 +6,7 @@
 //! Whether a decision is allowed and which facts it leads to is the fold's; the writer takes it and describes it
 //! in one call, so that what is shown is what is done. It never changes the state itself.
 
-mod effects;
+pub(crate) mod effects;
 mod request;
 mod service;
 

@@ -11,16 +11,20 @@ use super::{
     core::{Batch, Core, Options, publication},
     handle::{Query, SessionEvent, SessionSink, Work},
     request::{Admission, NotAdmitted, Operated, Reply, Request, Token},
+    segments,
 };
 use crate::{
     bounds::Bounds,
     clock::Moment,
     fold::{Change, Rejection, State},
-    log::{self, AppendError, Log, LogError},
+    log::{self, AppendError, Failure, Log, LogError},
     metrics::WriterMetrics,
     view::{Publication, SharedView, View},
     wire,
 };
+
+/// Between two looks at which segments of the log are not to be kept.
+const RETAIN_INTERVAL_MILLIS: u64 = 1_000;
 
 /// Why the writer ended by itself: the process ends with it.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +54,11 @@ pub struct Writer {
     /// A new epoch began, and its sessions are closed: what it shows is to be published.
     view_outdated: bool,
     snapshot_at: u64,
+    /// The log's current segment is to be sealed, as of the last tick.
+    segment_full: bool,
+    retained_at: u64,
+    /// The log can write no more, whether anything is to be appended or not.
+    failure: Option<Failure>,
     next_token: Token,
     sessions: BTreeMap<SessionId, SessionSink>,
     admissions: BTreeMap<Token, Admitting>,
@@ -101,6 +110,9 @@ impl Writer {
             view_outdated: false,
             // A hub that crashes often must not have ever more to replay: what follows the snapshot counts.
             snapshot_at: snapshot_at.map_or(0, |revision| revision.0),
+            segment_full: false,
+            retained_at: at.now(),
+            failure: None,
             next_token: 1,
             sessions: BTreeMap::new(),
             admissions: BTreeMap::new(),
@@ -128,7 +140,8 @@ impl Writer {
 
     /// Whether it takes more. Not while the batch is full, nor while something waits that is done between batches.
     pub fn has_room(&self) -> bool {
-        let between = self.view_outdated
+        let between = self.failure.is_some()
+            || self.view_outdated
             || self.core.must_mint().is_some()
             || !self.queries.is_empty()
             || self.is_snapshot_due();
@@ -206,11 +219,21 @@ impl Writer {
             .values()
             .map(|sink| (sink.cluster.clone(), sink.heard_at()));
         self.core.tick(at.wall, at.now(), heard);
-        self.metrics.observe_log(&self.log.stats());
+        let stats = self.log.stats();
+        self.failure = stats.failure.clone();
+        self.segment_full = segments::is_full(self.bounds(), &stats, self.durable, at.wall);
+        if stats.segments > 1 && at.now().saturating_sub(self.retained_at) >= RETAIN_INTERVAL_MILLIS {
+            self.retained_at = at.now();
+            self.log.retain(self.bounds().retention, at.wall);
+        }
+        self.metrics.observe_log(&stats);
     }
 
     /// Does one thing that is due, besides taking and completing; false when nothing is.
     pub fn step(&mut self, at: Moment, random: impl FnOnce() -> u64) -> Result<bool, WriterError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(AppendError::Failed(failure).into());
+        }
         if self.view_outdated {
             self.replace_view();
         } else if self.may_append() {
@@ -222,7 +245,7 @@ impl Writer {
         } else if self.core.must_mint().is_some() {
             self.begin_epoch(at, random())?;
         } else if self.is_snapshot_due() && !self.stopping {
-            self.write_snapshot();
+            self.write_snapshot(at);
         } else {
             return Ok(false);
         }
@@ -407,6 +430,10 @@ impl Writer {
     }
 
     fn is_snapshot_due(&self) -> bool {
+        self.segment_full || self.has_enough_events_for_a_snapshot()
+    }
+
+    fn has_enough_events_for_a_snapshot(&self) -> bool {
         let events = self.core.head().revision.0.saturating_sub(self.snapshot_at);
         let bounds = self.bounds();
         // Facts are counted only when they can matter: this is asked for every request.
@@ -414,15 +441,19 @@ impl Writer {
             && is_snapshot_due(bounds, events, self.core.state().fact_count() as u64)
     }
 
-    fn write_snapshot(&mut self) {
+    fn write_snapshot(&mut self, at: Moment) {
         self.snapshot_at = self.durable.revision.0;
         let rows = wire::snapshot::rows(self.core.state().clone());
         let done = |outcome: Result<(), LogError>| match outcome {
             Ok(()) => tracing::debug!("wrote a snapshot"),
             Err(error) => tracing::warn!(%error, "could not write a snapshot; starting takes longer"),
         };
-        self.log
-            .write_snapshot(self.durable, Box::new(rows), Box::new(done));
+        match std::mem::take(&mut self.segment_full) {
+            true => self.log.seal(at.wall, Box::new(rows), Box::new(done)),
+            false => self
+                .log
+                .write_snapshot(self.durable, Box::new(rows), Box::new(done)),
+        }
     }
 
     /// The last step: on an orderly stop the next start replays nothing. It blocks.

@@ -2,6 +2,7 @@
 //!
 //! * `request.rs`: what it is asked and what it answers.
 //! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`: its mind, pure.
+//! * `segments.rs`: when a segment of the log is full, pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
 
@@ -13,6 +14,7 @@ mod connectivity;
 mod core;
 mod handle;
 pub mod request;
+mod segments;
 mod thread;
 
 pub use self::{

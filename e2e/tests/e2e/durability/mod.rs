@@ -1,8 +1,9 @@
 //! Owns: durable before ack, tried from outside on a hub that is a process of its own: it is killed under load,
-//! its system calls are counted, and it starts over logs of earlier versions.
+//! its system calls are counted, it starts over logs of earlier versions, and lets old history go.
 //! Never: looks into the hub.
 
 mod account;
+mod history;
 mod kills;
 mod old_logs;
 mod syncs;
@@ -20,6 +21,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "sim::durability_every_acknowledgement_waits_for_a_sync",
             syncs::every_acknowledgement_waits_for_a_sync,
+        ),
+        sim_test(
+            "sim::durability_history_goes_and_nothing_that_follows_from_it",
+            history::history_goes_and_nothing_that_follows_from_it,
         ),
         sim_test(
             "sim::durability_a_log_of_an_earlier_version_goes_on",

@@ -17,7 +17,7 @@ use tributary_e2e::{
 use super::account::account;
 
 /// The logs, by the commit whose hub wrote them. Their clusterset is the one of every test.
-const WRITTEN_BY: [&str; 1] = ["c1d0795"];
+const WRITTEN_BY: [&str; 2] = ["c1d0795", "1997f02"];
 /// A cluster that none of them knows.
 const NEWCOMER: &str = "newcomer";
 

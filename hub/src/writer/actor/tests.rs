@@ -5,7 +5,7 @@ use shared::model::{ClusterId, Clusterset, Epoch, Revision, UnixMillis};
 use super::*;
 use crate::{
     fold::Command,
-    log::{Faults, MemoryDisk, MemoryLog},
+    log::{Faults, MemoryDisk, MemoryLog, Retention},
     replay,
 };
 
@@ -100,6 +100,57 @@ fn events_that_a_crash_left_behind_the_snapshot_count_towards_the_next() {
     let again = Hand::over(&disk, Bounds::default()).writer;
     assert_eq!(again.log.stats().snapshot_revision, Some(head.revision));
     assert_eq!(again.snapshot_at, head.revision.0);
+}
+
+#[test]
+fn a_full_segment_is_sealed_between_batches_and_what_is_not_to_be_kept_goes() {
+    let bounds = Bounds {
+        segment_bytes: 1,
+        retention: Retention {
+            age_millis: u64::MAX,
+            bytes: 0,
+        },
+        ..Bounds::default()
+    };
+    let disk = MemoryDisk::default();
+    let mut hand = Hand::over(&disk, bounds);
+    hand.record(1);
+    hand.writer.take(Work::Tick, AT);
+    assert!(!hand.writer.has_room(), "it is due between batches");
+    hand.settle().expect("it is sealed");
+    let (stats, head) = (hand.log.stats(), hand.writer.durable);
+    assert_eq!((stats.segments, stats.segment_start), (2, head));
+    assert_eq!(stats.segment_began_at, AT.wall);
+    hand.writer.take(Work::Tick, AT);
+    hand.settle().expect("nothing has happened since");
+    assert_eq!(hand.log.stats().segments, 2, "nothing is removed at every tick");
+    let later = Moment {
+        micros: AT.micros + RETAIN_INTERVAL_MILLIS * 1_000,
+        ..AT
+    };
+    hand.writer.take(Work::Tick, later);
+    assert_eq!(hand.log.stats().segments, 1);
+    hand.record(2);
+    drop(hand);
+    let again = Hand::over(&disk, bounds);
+    assert!(again.log.head().revision > head.revision);
+}
+
+#[test]
+fn a_log_that_fails_while_nothing_is_appended_ends_the_writer_all_the_same() {
+    let disk = MemoryDisk::default();
+    let mut hand = Hand::over(&disk, Bounds::default());
+    hand.record(1);
+    disk.set_faults(Faults {
+        fail_sync: true,
+        ..Faults::default()
+    });
+    let rows = Box::new(std::iter::empty());
+    hand.log.seal_and_wait(AT.wall, rows).expect_err("the disk fails");
+    hand.settle().expect("nobody has looked yet");
+    hand.writer.take(Work::Tick, AT);
+    let ended = hand.settle().expect_err("it takes no more");
+    assert!(matches!(ended, WriterError::Append(_)), "{ended}");
 }
 
 #[test]

@@ -13,12 +13,12 @@ use hub::{
     bounds::Bounds,
     clock::Moment,
     fold::State,
-    log::{Log, MemoryDisk, MemoryLog},
+    log::{Log, MemoryDisk, MemoryLog, Retention},
     replay,
     view::SharedView,
     writer::{Completed, Inbox, Options, Request, TICK_MILLIS, Work, Writer, WriterHandle},
 };
-use shared::model::{ClusterId, Clusterset, Cursor, Epoch};
+use shared::model::{ClusterId, Clusterset, Cursor, Epoch, Revision};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 pub(super) use self::recorded::Recorded;
@@ -34,6 +34,11 @@ const BOUNDS: Bounds = Bounds {
     batches_in_flight: 2,
     snapshot_events: 40,
     snapshot_events_per_fact: 2,
+    segment_bytes: 4_000,
+    retention: Retention {
+        age_millis: 4_000,
+        bytes: 1_000,
+    },
     tombstones: 3,
     effects: 3,
     chunk_bytes: 300,
@@ -53,6 +58,7 @@ pub(super) struct Hub {
     /// What sessions that are over still have to tell the writer.
     farewells: VecDeque<Request>,
     ticked_at: u64,
+    oldest: Revision,
     draw: Draw,
     promises: Promises,
     /// The cluster whose session hears nothing from the writer at present.
@@ -78,6 +84,7 @@ impl Hub {
         let log = MemoryLog::open(disk, set, epoch).map_err(|error| error.to_string())?;
         let (state, _) = replay::replay(&log.reader()).map_err(|error| error.to_string())?;
         log.hold_syncs(true);
+        let oldest = log.stats().oldest_revision;
         let recorded = recorded.unwrap_or_else(|| Recorded::of(&state));
         let options = Options {
             hub: "hub".into(),
@@ -86,6 +93,7 @@ impl Hub {
             adopt_epoch: true,
             bounds: BOUNDS,
         };
+        let promises = Promises::new(recorded, &log);
         let own_log = Box::new(log.clone());
         let (mut writer, view, completed) = Writer::new(state, own_log, options, Default::default(), at);
         writer.begin(at);
@@ -101,8 +109,9 @@ impl Hub {
             leaving: Vec::new(),
             farewells: VecDeque::new(),
             ticked_at: at.now(),
+            oldest,
             draw: Draw::new(random),
-            promises: Promises::new(recorded),
+            promises,
             slow: None,
             failed: None,
         })
@@ -172,13 +181,26 @@ impl Hub {
     /// The writer does one thing that is due: appends, begins an epoch, shows it, writes a snapshot.
     fn step(&mut self, at: Moment, seen: &mut Histogram) -> bool {
         let before = self.log.head();
+        let segments = self.log.stats().segments;
         let draw = &mut self.draw;
         let stepped = self.writer.step(at, || draw.number());
+        self.look_at_history(segments, seen);
         if self.log.head().epoch != before.epoch {
             seen.count("epoch begun");
             self.promises.begun(&self.log, before, &mut seen.guarded);
         }
         self.unless_failed(stepped)
+    }
+
+    /// Whether a segment was sealed since there were so many, and history went since the last look.
+    fn look_at_history(&mut self, segments: u64, seen: &mut Histogram) {
+        let stats = self.log.stats();
+        if stats.segments > segments {
+            seen.count("segment sealed");
+        }
+        if stats.oldest_revision > std::mem::replace(&mut self.oldest, stats.oldest_revision) {
+            seen.count("history went");
+        }
     }
 
     /// The disk makes durable what was appended.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hub::log::{Budget, History, Log, MemoryLog};
 use shared::{
     model::{
-        ClusterId, Cursor, Epoch, Fact, ListingGroup, SessionId,
+        ChainHash, ClusterId, Cursor, Epoch, Fact, ListingGroup, Revision, SessionId,
         sync::{AgentMessage, HubMessage, ObservedItem, Source},
     },
     wire,
@@ -31,6 +31,8 @@ pub(super) struct Promises {
     called_listed: BTreeSet<ClusterId>,
     /// What is durable.
     pub(super) recorded: Recorded,
+    /// The hash at every event that this process had on disk, also where its segment has gone since.
+    hashes: BTreeMap<(Epoch, Revision), ChainHash>,
     broken: Option<String>,
 }
 
@@ -45,10 +47,28 @@ struct Said {
 }
 
 impl Promises {
-    /// Nothing was said yet, and this is durable.
-    pub(super) fn new(recorded: Recorded) -> Self {
+    /// Nothing was said yet over what this log keeps, and this is durable.
+    pub(super) fn new(recorded: Recorded, log: &MemoryLog) -> Self {
+        let (epoch, mut from) = (log.head().epoch, Revision(0));
+        let before = Revision(log.stats().oldest_revision.0 - 1);
+        let follows = move |history: &dyn History| history.hash_at(epoch, before);
+        let follows = log.reader().wait(follows).unwrap_or_default();
+        let mut hashes: BTreeMap<_, _> = follows.map(|hash| ((epoch, before), hash)).into_iter().collect();
+        loop {
+            let read = move |history: &dyn History| history.read(epoch, from, Budget::default());
+            let events = log
+                .reader()
+                .wait(read)
+                .map_or_else(|_| Vec::new(), |page| page.events);
+            let Some(last) = events.last() else {
+                break;
+            };
+            from = last.revision.next();
+            hashes.extend(events.iter().map(|event| ((epoch, event.revision), event.hash)));
+        }
         Self {
             recorded,
+            hashes,
             ..Self::default()
         }
     }
@@ -140,18 +160,17 @@ impl Promises {
                         self.require_listed(&cluster);
                     }
                 }
-                let right = |cursor: Cursor| cursor.epoch == welcome.epoch && is_on_history(log, cursor);
+                let hashes = &self.hashes;
+                let had = |at: Cursor| hashes.get(&(at.epoch, at.revision)) == Some(&at.hash);
+                let right = |at: Cursor| at.epoch == welcome.epoch && (is_on_history(log, at) || had(at));
+                let holds = !welcome.resume || cursor.is_some_and(right);
                 guarded.count(Law::Positions, 1);
-                self.require(
-                    Law::Positions,
-                    !welcome.resume || cursor.is_some_and(right),
-                    || {
-                        format!(
-                            "{cursor:?} is resumed in {:?} and is not on its history",
-                            welcome.epoch
-                        )
-                    },
-                );
+                self.require(Law::Positions, holds, || {
+                    format!(
+                        "{cursor:?} is resumed in {:?} and is not on its history",
+                        welcome.epoch
+                    )
+                });
                 return;
             }
             HubMessage::Acknowledged(sequence) => {
@@ -194,6 +213,7 @@ impl Promises {
             "a batch fits into a page"
         );
         for stored in events {
+            self.hashes.insert((head.epoch, stored.revision), stored.hash);
             let event = wire::decode_event(stored.revision, stored.payload.into()).expect("the hub wrote it");
             if let Fact::MemberEvicted { .. } | Fact::MemberLeft = event.fact.fact {
                 self.listed
@@ -223,7 +243,11 @@ impl Promises {
         // Sessions are numbered within an epoch.
         self.acknowledged.clear();
         let justified = self.claims.iter().any(|(highest, cursor)| {
-            let rewound = |cursor: &Cursor| cursor.epoch == before.epoch && !is_on_history(log, *cursor);
+            let rewound = |cursor: &Cursor| {
+                let had = self.hashes.get(&(cursor.epoch, cursor.revision));
+                let differs = had.is_some_and(|hash| *hash != cursor.hash);
+                cursor.epoch == before.epoch && (differs || contradicts(log, before, *cursor))
+            };
             highest.is_some_and(|highest| highest > before.epoch) || cursor.as_ref().is_some_and(rewound)
         });
         self.require(Law::Rewinds, justified, || {
@@ -241,11 +265,20 @@ pub(super) fn is_on_history(log: &MemoryLog, cursor: Cursor) -> bool {
     log.reader().wait(question).unwrap_or_default() == Some(cursor.hash)
 }
 
+/// Whether this cursor proves that the log of `head` was rewound. One that it does not reach back to proves nothing.
+fn contradicts(log: &MemoryLog, head: Cursor, cursor: Cursor) -> bool {
+    let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
+    match log.reader().wait(question).unwrap_or_default() {
+        Some(on_record) => on_record != cursor.hash,
+        None => cursor.revision > head.revision,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use hub::log::{Batch, MemoryDisk};
     use shared::model::{
-        ChainHash, Clusterset, Event, Fact, Revision, UnixMillis,
+        Clusterset, Event, UnixMillis,
         sync::{Interest, Namespaces, PROTOCOL_VERSION, UpTo, Welcome},
     };
 

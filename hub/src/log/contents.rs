@@ -1,0 +1,82 @@
+//! What a log on disk consists of, from the beginning of each segment. It reads no event and changes nothing.
+
+use std::path::Path;
+
+use shared::model::{Clusterset, Cursor, Epoch, Revision, UnixMillis};
+
+use super::{
+    directory::{self, Directory},
+    error::{LogError, OpenError},
+    rows::Volume,
+    start, verify,
+};
+
+/// A log on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// Whose it is.
+    pub clusterset: Clusterset,
+    /// Its segments, the current one last.
+    pub segments: Vec<SegmentContents>,
+    /// The current epoch and its last revision.
+    pub head: (Epoch, Revision),
+}
+
+/// A segment of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentContents {
+    /// What its directory is called.
+    pub name: String,
+    /// The position that its first event follows.
+    pub start: Cursor,
+    /// When it was begun.
+    pub began_at: UnixMillis,
+    /// Bytes that it takes.
+    pub bytes: u64,
+    /// Whether the snapshot that it begins with is complete.
+    pub has_base: bool,
+}
+
+/// The logs below the data directory of a hub that is stopped.
+pub fn contents(data_dir: &Path) -> Result<Vec<Contents>, OpenError> {
+    // On a thread of its own, as every call of the store.
+    std::thread::scope(|scope| {
+        let looked = scope.spawn(|| {
+            let logs = Directory::open_all(data_dir)?.into_iter();
+            let looked = logs.map(|(name, directory)| {
+                look(&directory, &name).map_err(|error| directory::contents_error(data_dir, error))
+            });
+            looked.collect()
+        });
+        looked
+            .join()
+            .unwrap_or_else(|cause| std::panic::resume_unwind(cause))
+    })
+}
+
+fn look<V: Volume>(volume: &V, name: &str) -> Result<Contents, LogError> {
+    let clusterset = verify::clusterset(name)?;
+    let segments = verify::open(volume, &clusterset)?;
+    let kept = segments.kept();
+    let described = kept.iter().map(|segment| {
+        let row = segment.row()?;
+        let described = SegmentContents {
+            name: segment.name.to_string(),
+            start: row.start,
+            began_at: row.began_at,
+            bytes: segment.bytes(false),
+            has_base: segment.has_base()?,
+        };
+        segment.close();
+        Ok(described)
+    });
+    let described = described.collect::<Result<Vec<_>, LogError>>()?;
+    let current = segments.current();
+    let epoch = start::current_epoch(&*current.rows()?, &clusterset, current.row()?.start.epoch)?;
+    let head = (epoch, segments.last_revision(epoch)?);
+    Ok(Contents {
+        clusterset,
+        segments: described,
+        head,
+    })
+}

@@ -1,0 +1,272 @@
+//! The segments of a log, read as if they were one store: each has the events behind its start and the snapshots from
+//! it on, so that keys say where a row is. It decides nothing about which segments there should be.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    ops::ControlFlow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use shared::model::{ChainHash, Clusterset, Epoch, Revision};
+
+use super::{
+    error::LogError,
+    history,
+    key::{self, KeyKind},
+    rows::{ReadRows, Row, RowsError, Visit, Volume},
+    segment::{Segment, SegmentName},
+    start,
+};
+
+/// Sealed segments that are open at once; another one that is read closes the one that was not read for longest.
+const SEALED_OPEN_MAX: usize = 4;
+
+/// The segments that are kept. Clones are handles of the same ones.
+pub(super) struct Segments<V: Volume> {
+    volume: V,
+    clusterset: Clusterset,
+    list: Arc<Mutex<List<V>>>,
+}
+
+impl<V: Volume> Clone for Segments<V> {
+    fn clone(&self) -> Self {
+        Self {
+            volume: self.volume.clone(),
+            clusterset: self.clusterset.clone(),
+            list: Arc::clone(&self.list),
+        }
+    }
+}
+
+struct List<V: Volume> {
+    /// Ascending; the last one is the current one. Never empty.
+    kept: Vec<Arc<Segment<V>>>,
+    /// No longer kept, and not removed yet, for somebody may read them.
+    retired: Vec<Arc<Segment<V>>>,
+    /// Those that were read last, the newest at the end.
+    read: VecDeque<Arc<Segment<V>>>,
+}
+
+/// A part of a range of keys, and the segment that has its rows.
+struct Part<V: Volume> {
+    segment: Arc<Segment<V>>,
+    from: Vec<u8>,
+    to: Vec<u8>,
+}
+
+impl<V: Volume> Segments<V> {
+    /// Takes the segments of a volume by their names, ascending; the last one is open already.
+    pub(super) fn new(
+        volume: V,
+        clusterset: Clusterset,
+        sealed: &[SegmentName],
+        current: Segment<V>,
+    ) -> Self {
+        let closed = |&name| Segment::closed(volume.clone(), clusterset.clone(), name);
+        let sealed = sealed.iter().map(closed);
+        let list = List {
+            kept: sealed.chain([current]).map(Arc::new).collect(),
+            retired: Vec::new(),
+            read: VecDeque::new(),
+        };
+        Self {
+            volume,
+            clusterset,
+            list: Arc::new(Mutex::new(list)),
+        }
+    }
+
+    fn list(&self) -> MutexGuard<'_, List<V>> {
+        // Nothing panics while it holds the lock.
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn volume(&self) -> &V {
+        &self.volume
+    }
+
+    pub(super) fn clusterset(&self) -> &Clusterset {
+        &self.clusterset
+    }
+
+    /// All that are kept, ascending.
+    pub(super) fn kept(&self) -> Vec<Arc<Segment<V>>> {
+        self.list().kept.clone()
+    }
+
+    /// The one that is written to.
+    pub(super) fn current(&self) -> Arc<Segment<V>> {
+        let list = self.list();
+        Arc::clone(list.kept.last().expect("a log has a segment"))
+    }
+
+    /// Makes a new segment the current one.
+    pub(super) fn push(&self, segment: Segment<V>) {
+        let mut list = self.list();
+        let sealed = list.kept.last().map(Arc::clone);
+        list.kept.push(Arc::new(segment));
+        list.read.extend(sealed);
+    }
+
+    /// Stops keeping the oldest `count`. Whoever reads them reads on.
+    pub(super) fn retire(&self, count: usize) {
+        let list = &mut *self.list();
+        list.retired.extend(list.kept.drain(..count));
+    }
+
+    /// Removes what is not kept any more from the volume, but what somebody still reads: that another time.
+    pub(super) fn remove_retired(&self) -> Result<(), RowsError> {
+        let retired = std::mem::take(&mut self.list().retired);
+        for (index, segment) in retired.iter().enumerate() {
+            match segment.remove() {
+                Ok(true) => {}
+                // Oldest first: what is there after a crash has no gap.
+                waiting => {
+                    self.list().retired.splice(0..0, retired[index..].iter().cloned());
+                    return waiting.map(drop);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The position that the oldest event which is kept follows.
+    pub(super) fn start(&self) -> (Epoch, Revision) {
+        let list = self.list();
+        match list.kept.first().map(|oldest| oldest.name) {
+            Some(SegmentName::After(epoch, revision)) => (epoch, revision),
+            _ => (Epoch::default(), Revision(0)),
+        }
+    }
+
+    /// The first revision of an epoch that is kept, if any is.
+    pub(super) fn first_revision(&self, epoch: Epoch) -> Revision {
+        match self.start() {
+            (first, revision) if first == epoch => revision.next(),
+            _ => Revision(1),
+        }
+    }
+
+    /// The chain hash at a position, if a segment begins behind it.
+    pub(super) fn start_hash(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError> {
+        let name = SegmentName::After(epoch, revision);
+        match self.kept().into_iter().find(|segment| segment.name == name) {
+            Some(segment) => Ok(Some(segment.row()?.start.hash)),
+            None => Ok(None),
+        }
+    }
+
+    /// The epochs of which something is kept, ascending.
+    pub(super) fn epochs(&self) -> Result<Vec<Epoch>, LogError> {
+        let kept = self.kept();
+        let mut epochs = BTreeSet::new();
+        for (index, segment) in kept.iter().enumerate() {
+            let next = kept.get(index + 1).map(|next| next.name);
+            let first = match (segment.name, next) {
+                (SegmentName::After(first, _), Some(SegmentName::After(last, _))) if first == last => first,
+                _ => {
+                    let begun = start::epochs(&*self.open(segment)?, &self.clusterset)?;
+                    epochs.extend(begun);
+                    segment.row()?.start.epoch
+                }
+            };
+            epochs.insert(first);
+        }
+        Ok(epochs.into_iter().collect())
+    }
+
+    /// The revision of an epoch's last event, 0 if there is none.
+    pub(super) fn last_revision(&self, epoch: Epoch) -> Result<Revision, LogError> {
+        let (from, to) = key::epoch_range(KeyKind::Event, epoch);
+        let Some(Part { segment, .. }) = self.parts(&from, &to).pop() else {
+            return Ok(Revision(0));
+        };
+        let last = history::last_revision(&*self.open(&segment)?, epoch)?;
+        let before = match segment.name {
+            SegmentName::After(first, revision) if first == epoch => revision,
+            _ => Revision(0),
+        };
+        Ok(last.max(before))
+    }
+
+    /// Opens a segment to read it, and closes what was not read for longest.
+    pub(super) fn open(&self, segment: &Arc<Segment<V>>) -> Result<Arc<V::Rows>, RowsError> {
+        let rows = segment.rows()?;
+        let mut list = self.list();
+        list.read.retain(|read| read.name != segment.name);
+        list.read.push_back(Arc::clone(segment));
+        let surplus = list.read.len().saturating_sub(SEALED_OPEN_MAX + 1);
+        let unread: Vec<_> = list.read.drain(..surplus).collect();
+        drop(list);
+        // One that is in use stays open until it is read again.
+        for segment in unread {
+            segment.close();
+        }
+        Ok(rows)
+    }
+
+    /// A range of keys in parts, each with the segment that has its rows. What is not spread over segments is the
+    /// current one's.
+    fn parts(&self, from: &[u8], to: &[u8]) -> Vec<Part<V>> {
+        let kept = self.kept();
+        let Some(kind) = key::spread_kind(from) else {
+            let whole = kept.last().map(|segment| Part {
+                segment: Arc::clone(segment),
+                from: from.to_vec(),
+                to: to.to_vec(),
+            });
+            return whole.into_iter().collect();
+        };
+        let (kind_from, kind_to) = key::kind_range(kind);
+        let starts = kept.iter().map(|segment| match segment.name {
+            SegmentName::First => kind_from.clone(),
+            SegmentName::After(epoch, revision) => key::segment_start(kind, epoch, revision),
+        });
+        let mut starts: Vec<_> = starts.collect();
+        starts.push(kind_to);
+        let parts = kept
+            .into_iter()
+            .zip(starts.windows(2))
+            .map(|(segment, bounds)| Part {
+                segment,
+                from: bounds[0].as_slice().max(from).to_vec(),
+                to: bounds[1].as_slice().min(to).to_vec(),
+            });
+        parts.filter(|part| part.from < part.to).collect()
+    }
+}
+
+impl<V: Volume> ReadRows for Segments<V> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RowsError> {
+        let behind = [key, &[0]].concat();
+        match self.parts(key, &behind).pop() {
+            Some(part) => self.open(&part.segment)?.get(key),
+            None => Ok(None),
+        }
+    }
+
+    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, RowsError> {
+        for part in self.parts(from, to).into_iter().rev() {
+            let rows = self.open(&part.segment)?;
+            if let Some(last) = rows.last(&part.from, &part.to)? {
+                return Ok(Some(last));
+            }
+        }
+        Ok(None)
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), RowsError> {
+        let mut flow = ControlFlow::Continue(());
+        for part in self.parts(from, to) {
+            let rows = self.open(&part.segment)?;
+            rows.scan(&part.from, &part.to, &mut |key, value| {
+                flow = visit(key, value);
+                flow
+            })?;
+            if flow == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

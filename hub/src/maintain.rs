@@ -1,0 +1,186 @@
+//! Owns: what is done to the log of a hub that is stopped: old history removed, a member evicted.
+//! Never: works beside a hub; the log has one owner.
+
+use std::path::Path;
+
+use anyhow::{anyhow, ensure};
+use shared::model::{ClusterId, Clusterset, Epoch, UnixMillis};
+
+use crate::{
+    bounds::Bounds,
+    fold::Command,
+    log::{self, Batch, Retention, Stats},
+    membership::effects,
+    replay::replay,
+    wire,
+    writer::{Core, Operated, Options, Reply, Request},
+};
+
+/// Writes the state into a new segment, removes those that are not to be kept, and gives the figures of before and after.
+pub fn compact(
+    data: &Path,
+    clusterset: &Clusterset,
+    retention: Retention,
+    now: UnixMillis,
+) -> anyhow::Result<(Stats, Stats)> {
+    // There is a log, which keeps its epoch.
+    let mut log = log::open(data, clusterset, Epoch::default())?;
+    let before = log.stats();
+    let (state, _) = replay(&log.reader())?;
+    log.seal_and_wait(now, Box::new(wire::snapshot::rows(state)))?;
+    log.retain(retention, now);
+    // Whoever closes it has removed what goes.
+    drop(log);
+    let after = log::open(data, clusterset, Epoch::default())?.stats();
+    Ok((before, after))
+}
+
+/// An operator ends a membership, as over gRPC; without `confirm` nothing is recorded.
+pub fn evict(
+    data: &Path,
+    clusterset: &Clusterset,
+    cluster: ClusterId,
+    operator: &str,
+    confirm: bool,
+    now: UnixMillis,
+) -> anyhow::Result<Operated> {
+    let mut log = log::open(data, clusterset, Epoch::default())?;
+    let (state, head) = replay(&log.reader())?;
+    let options = Options {
+        hub: operator.into(),
+        hub_version: env!("CARGO_PKG_VERSION").into(),
+        adopt_epoch: false,
+        bounds: Bounds::default(),
+    };
+    let recorded_at = state.recorded_at();
+    let mut core = Core::new(state, head, recorded_at, options, 0);
+    // As a hub that starts: what is recorded from here on follows its rules.
+    core.adopt_rules(now);
+    let operate = Request::Operate {
+        token: 0,
+        command: Command::Evict {
+            cluster,
+            operator: operator.into(),
+        },
+        confirm,
+        describe: effects::of,
+    };
+    core.handle(operate, now, 0);
+    let batch = core.take_batch();
+    let operated = batch.replies.into_iter().find_map(|reply| match reply {
+        Reply::Operated(_, outcome) => Some(outcome),
+        _ => None,
+    });
+    let operated = operated.ok_or_else(|| anyhow!("the decision was not answered"))?;
+    let operated = operated.map_err(|rejection| anyhow!("{rejection}"))?;
+    if confirm && operated.revision.is_some() {
+        let recorded = log.append_and_wait(Batch::chained(head, batch.events)?)?;
+        ensure!(
+            recorded == batch.head,
+            "the log stands at {recorded:?}, not at {:?}",
+            batch.head
+        );
+    }
+    Ok(operated)
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::model::{KeyFingerprint, Revision};
+
+    use super::*;
+    use crate::fold::{self, DraftFact, State};
+
+    const KEEP_NOTHING: Retention = Retention {
+        age_millis: 0,
+        bytes: 0,
+    };
+
+    fn clusterset() -> Clusterset {
+        Clusterset::new("example.org", "default").expect("a clusterset")
+    }
+
+    fn east() -> ClusterId {
+        ClusterId::new("east").expect("a cluster id")
+    }
+
+    fn admit() -> Command {
+        Command::Admit {
+            cluster: east(),
+            key: KeyFingerprint([7; 32]),
+            cluster_fingerprint: "uid-of-east".into(),
+        }
+    }
+
+    /// A data directory whose log knows the member east.
+    fn with_a_member() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a directory");
+        let epoch = Epoch::default().next(UnixMillis(1_000), 7);
+        let mut log = log::open(dir.path(), &clusterset(), epoch).expect("it opens");
+        let mut state = State::new();
+        let mut payloads = Vec::new();
+        for draft in fold::decide(&state, &admit()).expect("it is admitted") {
+            let fact = match &draft.fact {
+                DraftFact::Encoded(fact) => fact.clone(),
+                DraftFact::Decided(fact) => shared::wire::encode_fact(fact),
+            };
+            let event = draft.event(&state, fact, UnixMillis(2_000));
+            fold::apply(&mut state, &event);
+            payloads.push(shared::wire::encode_event(&event));
+        }
+        let batch = Batch::new(log.head(), payloads).expect("a batch");
+        log.append_and_wait(batch).expect("it is durable");
+        dir
+    }
+
+    #[test]
+    fn an_evicted_member_is_evicted_once_and_its_key_outlives_the_history() {
+        let dir = with_a_member();
+        let evict = |confirm| {
+            evict(
+                dir.path(),
+                &clusterset(),
+                east(),
+                "alice",
+                confirm,
+                UnixMillis(3_000),
+            )
+        };
+        let tried = evict(false).expect("it is a member");
+        assert_eq!((tried.revision, tried.kinds), (None, vec!["member_evicted"]));
+        assert!(!tried.effects.is_empty());
+        let done = evict(true).expect("it is a member");
+        assert!(done.revision.is_some());
+        compact(dir.path(), &clusterset(), KEEP_NOTHING, UnixMillis(4_000)).expect("it is compacted");
+        // The refused key is in the state, not only in the event that is gone.
+        let log = log::open(dir.path(), &clusterset(), Epoch::default()).expect("it opens");
+        let (state, _) = replay(&log.reader()).expect("it is whole");
+        drop(log);
+        assert!(
+            fold::decide(&state, &admit()).is_err(),
+            "the key is admitted again"
+        );
+        assert!(state.current_member(&east()).is_none());
+    }
+
+    #[test]
+    fn compacting_twice_changes_nothing_more_and_the_state_stays() {
+        let dir = with_a_member();
+        let state = || {
+            let log = log::open(dir.path(), &clusterset(), Epoch::default()).expect("it opens");
+            replay(&log.reader()).expect("it is whole")
+        };
+        let before = state();
+        let compact = || compact(dir.path(), &clusterset(), KEEP_NOTHING, UnixMillis(4_000)).expect("done");
+        let (was, now) = compact();
+        assert_eq!((was.segments, was.oldest_revision), (1, Revision(1)));
+        assert_eq!((now.segments, now.oldest_revision), (1, before.1.revision.next()));
+        assert_eq!(state(), before);
+        let (was, again) = compact();
+        assert_eq!(
+            (was.segment_start, again.segment_start),
+            (now.segment_start, now.segment_start)
+        );
+        assert_eq!(state(), before);
+    }
+}
