@@ -88,6 +88,12 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &["/networkPolicy/memberCIDRs/0", "CIDR"],
     ),
     ("hub", &["storage.size=20"], &["/storage/size", "want string"]),
+    ("hub", &["retention.age=0d"], &["/retention/age", "age_as_7d"]),
+    (
+        "hub",
+        &["retention.bytes=lots"],
+        &["/retention/bytes", "size_as_10GB"],
+    ),
     (
         "hub",
         &["resources.limits.memory=lots"],
