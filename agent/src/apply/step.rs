@@ -15,7 +15,7 @@ use super::{
     handle::{Applied, Shared, lock},
     view,
 };
-use crate::plan::{Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, View, plan};
+use crate::plan::{Action, Desired, End, Kind, LocalConfig, NamespaceState, Plan, Report, View, plan};
 
 /// Most plans in a row for one service; a longer fight with somebody else goes on later.
 const PLANS_MAX: usize = 12;
@@ -92,9 +92,18 @@ fn end(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) -> End {
         return End::Open;
     }
     match plan.reports.is_empty() {
+        true if is_withheld(&lock(&shared.desired), service, view) => End::Open,
         true => End::Stands,
         false => End::Parked,
     }
+}
+
+/// An import of another type stands and may not go yet, for one of its sources has not listed: of what was sent only
+/// what fits beside it is there.
+fn is_withheld(desired: &Desired, service: &ServiceKey, view: &View) -> bool {
+    let wanted = desired.import(service).map(|wanted| wanted.value.service_type);
+    let found = view.import.ours().map(|ours| ours.content.content.service_type);
+    wanted.is_some() && found.is_some_and(|found| found.is_some() && found != wanted)
 }
 
 /// Nothing is wrong, and not everything is done.
