@@ -144,6 +144,9 @@ impl Handle {
             _ => desired.cursor(),
         };
         drop(desired);
+        if touched == Touched::All {
+            lock(&self.0.progress).begin_anew();
+        }
         let services = match touched {
             Touched::Services(services) => services,
             Touched::Namespaces(namespaces) => self.0.services_in(&namespaces),

@@ -107,6 +107,12 @@ impl Progress {
         self.advance()
     }
 
+    /// Everything was told anew, perhaps by a hub whose log was rewound: what was reached before says nothing of it.
+    pub fn begin_anew(&mut self) {
+        self.positions.clear();
+        (self.told, self.reached) = (None, None);
+    }
+
     /// What is parked stays so, whatever is sent, until it has been tried.
     fn touch(&mut self, service: &ServiceKey) {
         let tick = self.tick;

@@ -139,3 +139,17 @@ fn only_what_was_sent_and_reached_is_news() {
     progress.ended(&service("till"), progress.began(), End::Stands, 0);
     assert_eq!(changes(&progress), 1, "what people changed here is none");
 }
+
+#[test]
+fn what_was_reached_says_nothing_of_what_is_told_anew() {
+    let mut progress = Progress::default();
+    sent(&mut progress, &["cart"], 9);
+    progress.ended(&service("cart"), progress.began(), End::Stands, 0);
+    stands_up_to(&progress, Some(9));
+    progress.begin_anew();
+    stands_up_to(&progress, None);
+    sent(&mut progress, &["cart"], 7);
+    stands_up_to(&progress, None);
+    progress.ended(&service("cart"), progress.began(), End::Stands, 0);
+    stands_up_to(&progress, Some(7));
+}
