@@ -145,6 +145,13 @@ fn amount(stats: &Stats) -> String {
     )
 }
 
+/// A time for people; one that no calendar has as the number that it is.
+fn began(at: UnixMillis) -> String {
+    let millis = i64::try_from(at.0).ok();
+    let time = millis.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+    time.map_or_else(|| format!("{} ms after 1970", at.0), |time| time.to_string())
+}
+
 fn write_contents(said: &mut String, log: &Contents) -> std::fmt::Result {
     let bytes: u64 = log.segments.iter().map(|segment| segment.bytes).sum();
     writeln!(
@@ -158,10 +165,10 @@ fn write_contents(said: &mut String, log: &Contents) -> std::fmt::Result {
     for segment in &log.segments {
         writeln!(
             said,
-            "  {}: {} bytes, begun at {} ms since 1970, from revision {} of epoch {} on, {}",
+            "  {}: {} bytes, begun at {}, from revision {} of epoch {} on, {}",
             segment.name,
             segment.bytes,
-            segment.began_at.0,
+            began(segment.began_at),
             segment.start.revision.next(),
             segment.start.epoch,
             match segment.start.revision.0 {

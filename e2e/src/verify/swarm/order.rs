@@ -11,6 +11,9 @@ use crate::{
     },
 };
 
+/// The status of an answer to what made an object.
+const CREATED: u16 = 201;
+
 /// Looks at the writes of one piece of work: an import goes after its slices, and slices come after their Service,
 /// unless somebody else touched the service in this cluster.
 pub(super) fn look(site: &Site, written: &[Entry], guarded: &mut Guarded) -> Result<(), String> {
@@ -61,9 +64,6 @@ pub(super) fn look(site: &Site, written: &[Entry], guarded: &mut Guarded) -> Res
     }
     Ok(())
 }
-
-/// The status of an answer to what made an object.
-const CREATED: u16 = 201;
 
 fn broken(site: &Site, entry: &Entry, how: &str) -> String {
     let Entry {

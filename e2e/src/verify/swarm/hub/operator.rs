@@ -1,11 +1,7 @@
 //! Owns: what operators ask of a hub of a world: memberships that end, and keys that are admitted.
 //! Never: waits for the answer; what was decided is seen in the log.
 
-use hub::{
-    clock::Moment,
-    fold::Command,
-    writer::{Work, WriterHandle},
-};
+use hub::{clock::Moment, fold::Command, writer::Work};
 use shared::model::{ClusterId, KeyFingerprint};
 use tokio::sync::oneshot;
 
@@ -51,7 +47,7 @@ impl Hub {
 
     fn operate(&mut self, command: Command, at: Moment) -> bool {
         while self.take(at) {}
-        let Some(room) = WriterHandle::try_room(&self.handle) else {
+        let Some(room) = self.handle.try_room() else {
             return false;
         };
         let (reply, _) = oneshot::channel();
