@@ -31,7 +31,8 @@ pub(super) struct Promises {
     called_listed: BTreeSet<ClusterId>,
     /// What is durable.
     pub(super) recorded: Recorded,
-    /// The hash at every event that this process had on disk, also where its segment has gone since.
+    /// The hash at every event, and at the base of every epoch, that this process had on disk, also where its segment
+    /// has gone since.
     hashes: BTreeMap<(Epoch, Revision), ChainHash>,
     broken: Option<String>,
 }
@@ -242,6 +243,8 @@ impl Promises {
         guarded.count(Law::Rewinds, 1);
         // Sessions are numbered within an epoch.
         self.acknowledged.clear();
+        let base = log.head();
+        self.hashes.insert((base.epoch, base.revision), base.hash);
         let justified = self.claims.iter().any(|(highest, cursor)| {
             let rewound = |cursor: &Cursor| {
                 let had = self.hashes.get(&(cursor.epoch, cursor.revision));
