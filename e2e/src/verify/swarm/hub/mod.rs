@@ -85,7 +85,7 @@ impl Hub {
         let (state, _) = replay::replay(&log.reader()).map_err(|error| error.to_string())?;
         log.hold_syncs(true);
         let oldest = log.stats().oldest_revision;
-        let recorded = recorded.unwrap_or_else(|| Recorded::of(&state));
+        let recorded = recorded.unwrap_or_else(|| Recorded::of(&state, log.head()));
         let options = Options {
             hub: "hub".into(),
             hub_version: "swarm".into(),

@@ -49,12 +49,13 @@ struct Said {
 
 impl Promises {
     /// Nothing was said yet over what this log keeps, and this is durable.
-    pub(super) fn new(recorded: Recorded, log: &MemoryLog) -> Self {
+    pub(super) fn new(mut recorded: Recorded, log: &MemoryLog) -> Self {
         let (epoch, mut from) = (log.head().epoch, Revision(0));
         let before = Revision(log.stats().oldest_revision.0 - 1);
         let follows = move |history: &dyn History| history.hash_at(epoch, before);
         let follows = log.reader().wait(follows).unwrap_or_default();
         let mut hashes: BTreeMap<_, _> = follows.map(|hash| ((epoch, before), hash)).into_iter().collect();
+        let mut broken = None;
         loop {
             let read = move |history: &dyn History| history.read(epoch, from, Budget::default());
             let events = log
@@ -65,11 +66,17 @@ impl Promises {
                 break;
             };
             from = last.revision.next();
-            hashes.extend(events.iter().map(|event| ((epoch, event.revision), event.hash)));
+            for stored in events {
+                hashes.insert((epoch, stored.revision), stored.hash);
+                let event = wire::decode_event(stored.revision, stored.payload.into()).expect("a hub wrote it");
+                let found = recorded.found(epoch, &event, &mut Guarded::default());
+                broken = broken.or(found.err());
+            }
         }
         Self {
             recorded,
             hashes,
+            broken,
             ..Self::default()
         }
     }
@@ -220,7 +227,7 @@ impl Promises {
                 self.listed
                     .retain(|cluster| Some(cluster) != event.cluster.as_ref());
             }
-            if let Err(why) = self.recorded.on_event(&event, guarded) {
+            if let Err(why) = self.recorded.found(head.epoch, &event, guarded) {
                 self.broken.get_or_insert(why);
             }
             let told = self.acknowledged.get(&event.session).copied().unwrap_or_default();

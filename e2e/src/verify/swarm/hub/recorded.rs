@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hub::fold::State;
-use shared::model::{ClusterId, Event, Fact, KeyFingerprint, ServiceKey, UnixMillis};
+use shared::model::{ClusterId, Cursor, Epoch, Event, Fact, KeyFingerprint, Revision, ServiceKey, UnixMillis};
 
 use crate::verify::laws::{Guarded, Law};
 
@@ -15,12 +15,17 @@ pub(in crate::verify::swarm) struct Recorded {
     ages: BTreeMap<(ClusterId, ServiceKey), (Box<str>, UnixMillis)>,
     keys: BTreeSet<(ClusterId, KeyFingerprint)>,
     ended: BTreeSet<(ClusterId, KeyFingerprint)>,
+    /// The last event that was looked at.
+    looked_to: (Epoch, Revision),
 }
 
 impl Recorded {
-    /// What a disk of unknown past has.
-    pub(in crate::verify::swarm) fn of(state: &State) -> Self {
-        let mut recorded = Self::default();
+    /// What a disk of unknown past has, whose state up to `head` is this.
+    pub(in crate::verify::swarm) fn of(state: &State, head: Cursor) -> Self {
+        let mut recorded = Self {
+            looked_to: (head.epoch, head.revision),
+            ..Self::default()
+        };
         for (cluster, member) in state.members() {
             let own = |key: &KeyFingerprint| (cluster.clone(), *key);
             recorded.keys.extend(member.keys().iter().map(own));
@@ -35,8 +40,22 @@ impl Recorded {
         recorded
     }
 
+    /// An event of this epoch is on the disk: it may have been looked at, or have outlived its hub unsynced.
+    pub(super) fn found(
+        &mut self,
+        epoch: Epoch,
+        event: &Event,
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let at = (epoch, event.revision);
+        match at > self.looked_to {
+            true => self.on_event(event, guarded).map(|()| self.looked_to = at),
+            false => Ok(()),
+        }
+    }
+
     /// An event is durable.
-    pub(super) fn on_event(&mut self, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
+    fn on_event(&mut self, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
         let Some(cluster) = &event.cluster else {
             return Ok(());
         };
@@ -96,7 +115,7 @@ impl Recorded {
 mod tests {
     use shared::{
         model::{
-            Export, IpFamily, Metadata, Revision, ServicePolicies, ServiceType, SessionAffinity, SessionId,
+            Export, IpFamily, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId,
         },
         wire,
     };
@@ -154,6 +173,25 @@ mod tests {
             annotations: Metadata::default(),
         };
         Fact::ExportUpserted(export.into())
+    }
+
+    #[test]
+    fn an_event_is_looked_at_once_and_one_that_outlived_its_hub_too() {
+        let (mut recorded, mut guarded) = (Recorded::default(), Guarded::default());
+        let epoch = Epoch::default().next(UnixMillis(1), 1);
+        let mut found = |revision, fact| {
+            let event = Event {
+                revision: Revision(revision),
+                ..event(fact)
+            };
+            recorded.found(epoch, &event, &mut guarded).is_err()
+        };
+        let gone = Fact::ExportRemoved(ServiceKey::new("shop", "cart").expect("valid"));
+        assert!(!found(1, export("a", 5)));
+        assert!(!found(2, gone), "synced by no hub that lived to say so");
+        assert!(!found(1, export("a", 4)), "that is over");
+        assert!(!found(3, export("a", 6)), "a new one");
+        assert!(found(4, export("a", 7)));
     }
 
     #[test]
