@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use anyhow::Context;
 use shared::{
+    model::advice,
     process::{LogArgs, block_on},
     tls::install_crypto_provider,
 };
@@ -60,12 +61,11 @@ fn report(orphans: &[Orphan], args: &AdoptArgs) -> String {
         );
     }
     if !args.confirm {
-        let kubeconfig = args.kubeconfig.as_ref();
-        let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", path.display()));
+        let kubeconfig = args.kubeconfig.as_ref().map(|path| path.to_string_lossy());
         let _ = writeln!(
             text,
-            "To do it:\n  tributary-agent adopt{} --confirm",
-            kubeconfig.unwrap_or_default()
+            "To do it:\n  {}",
+            advice::agent_adopt(kubeconfig.as_deref())
         );
     }
     text

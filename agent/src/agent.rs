@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use prometheus_client::registry::Registry;
@@ -22,6 +22,7 @@ use tracing::debug;
 use crate::{
     api_client::{ApiMetrics, NoAnswer},
     apply::{ApplyMetrics, Driver, DriverConfig},
+    cluster_id,
     lease::{AgentLease, LeaseMetrics},
     link::{Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
@@ -89,7 +90,7 @@ pub async fn run(
     let begun = supervisor.meanwhile(begin(&options, &metrics, readiness)).await?;
     let lease = begun.as_ref().map(|begun| begun.lease.clone());
     if let Some(begun) = begun {
-        start(options, metrics, begun, &mut supervisor);
+        start(options, metrics, begun, readiness, &mut supervisor);
     }
     supervisor.run().await?;
     if let Some(lease) = lease {
@@ -115,7 +116,7 @@ async fn begin(
     let listed = || readiness.handle("cluster listed");
     let awaited = Mutex::new(Some(listed()));
     let fingerprint = patiently(|| fingerprint(client)).await?;
-    patiently(|| check_property(client, &options.cluster)).await?;
+    patiently(|| cluster_id::check(client, &options.cluster)).await?;
     let lease = patiently(|| {
         let waits = || drop(taken(&awaited)); // one that waits for another's end is as ready as it can be
         let (namespace, holder) = (&options.namespace, &options.holder);
@@ -134,7 +135,13 @@ fn taken<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 }
 
 /// Starts an agent's tasks under supervision.
-fn start(options: AgentOptions, metrics: AgentMetrics, begun: Begun, supervisor: &mut Supervisor) {
+fn start(
+    options: AgentOptions,
+    metrics: AgentMetrics,
+    begun: Begun,
+    readiness: &Readiness,
+    supervisor: &mut Supervisor,
+) {
     let AgentOptions {
         cluster,
         client,
@@ -151,7 +158,7 @@ fn start(options: AgentOptions, metrics: AgentMetrics, begun: Begun, supervisor:
     let watches = Watches::default();
     let properties = Watched::<Whole<ClusterProperty>>::new(|_| None);
     let config = DriverConfig {
-        cluster,
+        cluster: cluster.clone(),
         deny: deny.clone(),
     };
     let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, metrics.apply);
@@ -160,6 +167,12 @@ fn start(options: AgentOptions, metrics: AgentMetrics, begun: Begun, supervisor:
 
     let drain = supervisor.shutdown().drain().clone();
     supervisor.spawn("the watches", watches.clone().run(client.clone(), drain.clone()));
+    let readiness = readiness.clone();
+    let id = cluster_id::follow(properties.clone(), cluster, readiness, drain.clone());
+    supervisor.spawn("the id of the cluster", async move {
+        id.await;
+        Ok(())
+    });
     let (following, api) = (properties.clone(), Api::all(client.clone()));
     let until = drain.clone();
     supervisor.spawn("the watch of ClusterProperties", async move {
@@ -250,25 +263,4 @@ async fn fingerprint(client: &Client) -> anyhow::Result<String> {
          and that the RBAC of deploy/manifests/agent is applied",
     )?;
     kube_system.uid().context("the namespace kube-system has no uid")
-}
-
-/// The certificate's id is the id: a ClusterProperty that says another one is a mistake somebody must look at.
-async fn check_property(client: &Client, cluster: &ClusterId) -> anyhow::Result<()> {
-    let properties = Api::<ClusterProperty>::all(client.clone());
-    let property = match properties.get_opt(names::PROPERTY_CLUSTER_ID).await {
-        Ok(property) => property,
-        // The CRD is optional for this: without it there is nothing to compare.
-        Err(kube::Error::Api(status)) if status.code == 404 => None,
-        Err(error) => return Err(error).context("cannot read the ClusterProperty cluster.clusterset.k8s.io"),
-    };
-    match property {
-        Some(property) if property.spec.value != cluster.as_str() => bail!(
-            "the certificate in --tls-cert is for cluster {cluster}, the ClusterProperty {} says {}: issue a \
-             certificate for {}, or correct the property",
-            names::PROPERTY_CLUSTER_ID,
-            property.spec.value,
-            property.spec.value
-        ),
-        _ => Ok(()),
-    }
 }

@@ -3,7 +3,7 @@
 //! * [`args`]: the command line; [`run`]: sockets and flags around [`agent`], which wires the rooms; [`adopt`]: a command
 //!   of its own;
 //! * [`api_client`]: the way to the cluster's API; [`watch`]: one watch per kind, shared by all that read;
-//! * [`convert`]: Kubernetes objects ↔ plain values;
+//! * [`cluster_id`]: whose cluster it is; [`convert`]: Kubernetes objects ↔ plain values;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`lease`]: which agent works;
 //! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do;
 //! * [`apply`]: does it, and touches only what is ours.
@@ -13,6 +13,7 @@ pub mod agent;
 pub mod api_client;
 pub mod apply;
 pub mod args;
+pub mod cluster_id;
 pub mod convert;
 pub mod lease;
 pub mod link;

@@ -72,13 +72,11 @@ impl Contention {
         self.waits = false;
     }
 
-    /// Whether the same was written too often just now. Another content never waits.
-    pub(super) fn holds(&self, service: &ServiceKey, action: &Action, now: Instant) -> bool {
-        let Some((part, hash)) = written(service, action) else {
-            return false;
-        };
+    /// Until when the same waits, which was written too often just now. Another content never waits.
+    pub(super) fn held_until(&self, service: &ServiceKey, action: &Action, now: Instant) -> Option<Instant> {
+        let (part, hash) = written(service, action).filter(|_| self.waits)?;
         let before = self.parts.get(&part).filter(|before| before.hash == hash);
-        self.waits && before.is_some_and(|before| before.until.is_some_and(|until| until > now))
+        before?.until.filter(|until| *until > now)
     }
 
     /// The action was performed. What was written comes back, and how often, when that is to be reported. `random`
@@ -213,7 +211,7 @@ mod tests {
         let (mut writes, mut reports) = (0, 0);
         // Somebody changes it back within 10 ms, for an hour.
         while now < began + Duration::from_secs(3_600) {
-            if !contention.holds(&cart(), &same, now) {
+            if contention.held_until(&cart(), &same, now).is_none() {
                 writes += 1;
                 reports += u32::from(contention.written(&cart(), &same, now, 0).is_some());
             }
@@ -225,7 +223,7 @@ mod tests {
         // It is given up: later the same is written at once again.
         now += WAIT_LONGEST + WINDOW;
         assert_eq!(contention.contended(now), 0);
-        assert!(!contention.holds(&cart(), &same, now));
+        assert_eq!(contention.held_until(&cart(), &same, now), None);
     }
 
     #[test]
@@ -241,16 +239,16 @@ mod tests {
             (part.kind, part.status, times),
             ("ServiceImport", true, AT_ONCE_MAX + 1)
         );
-        assert!(contention.holds(&cart(), &status("a", true), now));
-        assert!(
-            contention.holds(&cart(), &status("b", true), now),
-            "deleted each time"
-        );
-        assert!(!contention.holds(&cart(), &status("a", false), now));
         let till = ServiceKey::new("shop", "till").unwrap();
-        assert!(!contention.holds(&till, &status("a", true), now));
+        let held = |contention: &Contention, service: &ServiceKey, action| {
+            contention.held_until(service, &action, now).is_some()
+        };
+        assert!(held(&contention, &cart(), status("a", true)));
+        assert!(held(&contention, &cart(), status("b", true)), "deleted each time");
+        assert!(!held(&contention, &cart(), status("a", false)));
+        assert!(!held(&contention, &till, status("a", true)));
         contention.never_wait();
-        assert!(!contention.holds(&cart(), &status("a", true), now));
+        assert!(!held(&contention, &cart(), status("a", true)));
     }
 
     #[test]
@@ -258,7 +256,7 @@ mod tests {
         let (mut contention, now) = (Contention::default(), Instant::now());
         for round in 0..100 {
             let what = status("a", round % 2 == 0);
-            assert!(!contention.holds(&cart(), &what, now));
+            assert_eq!(contention.held_until(&cart(), &what, now), None);
             assert_eq!(contention.written(&cart(), &what, now, 0), None);
         }
     }

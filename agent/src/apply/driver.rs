@@ -27,8 +27,6 @@ use crate::{
 
 /// Services that are worked on at a time.
 pub const CONCURRENT_SERVICES_MAX: usize = 16;
-/// How often it is measured how many objects are fought for.
-const CONTENTION_INTERVAL: Duration = Duration::from_secs(10);
 /// How often the index of served schemas is read, if nothing tells of a change.
 const SCHEMA_INTERVAL: Duration = Duration::from_secs(60);
 /// First wait while the schema lacks a field: the definition may have been installed just now.
@@ -83,7 +81,6 @@ impl Driver {
             () = follow_schema(&shared) => Ok(()),
             () = follow_listings(&shared) => Ok(()),
             () = follow_patience(&shared) => Ok(()),
-            () = follow_contention(&shared) => Ok(()),
         }
     }
 
@@ -211,16 +208,6 @@ pub(super) async fn read_schema(
 async fn follow_patience(shared: &Shared) {
     loop {
         shared.queue.mark(shared.patience.lost().await);
-    }
-}
-
-/// Measures now and then what is fought for: the end of a fight is no event.
-async fn follow_contention(shared: &Shared) {
-    loop {
-        tokio::time::sleep(CONTENTION_INTERVAL).await;
-        let contended = lock(&shared.contention).contended(Instant::now());
-        let contended = i64::try_from(contended).unwrap_or(i64::MAX);
-        shared.metrics.contended.set(contended);
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) struct Shared {
     pub(super) refused_facts: Mutex<BTreeMap<ServiceKey, RefusedFacts>>,
     pub(super) refusals: Mutex<LearnedRefusals>,
     /// What somebody else changes back again and again.
-    pub(super) contention: Mutex<Contention>,
+    pub(super) contention: Arc<Mutex<Contention>>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
     /// Names that strangers have, and the services that wait for them.
     pub(super) taken_names: Arc<TakenNames>,
@@ -125,7 +125,7 @@ impl Handle {
             schema_changed: Notify::new(),
             refused_facts: Mutex::default(),
             refusals: Mutex::default(),
-            contention: Mutex::default(),
+            contention: metrics.contention.clone(),
             reports: Mutex::default(),
             taken_names: Arc::default(),
             patience: Patience::default(),
@@ -259,4 +259,72 @@ impl Shared {
 /// A panic elsewhere does not make the value unusable: it is changed in single steps.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::client::Body;
+    use shared::model::{
+        ChainHash, Cursor, Epoch, ExportStatus, UnixMillis,
+        sync::{DesiredChange, DesiredItem, Interest, Namespaces, UpTo},
+    };
+
+    use super::*;
+
+    fn handle() -> Handle {
+        let nobody = tower::service_fn(|_: http::Request<Body>| async {
+            Err::<http::Response<Body>, _>(std::io::Error::other("there is no API server"))
+        });
+        let config = DriverConfig {
+            cluster: ClusterId::new("north").expect("an id"),
+            deny: NamespaceDenyList::default(),
+        };
+        let client = Client::new(nobody, "default");
+        Handle::new(client, Watches::default(), config, ApplyMetrics::default())
+    }
+
+    fn up_to(revision: u64) -> UpTo {
+        UpTo {
+            interest_generation: 1,
+            cursor: Cursor {
+                epoch: Epoch::default().next(UnixMillis(1), 1),
+                revision: Revision(revision),
+                hash: ChainHash([0; 16]),
+            },
+        }
+    }
+
+    /// A snapshot up to here, with a word on this export if there is one.
+    fn snapshot(handle: &Handle, revision: u64, export: Option<&str>) {
+        let word = |name| DesiredItem {
+            revision: Revision(revision),
+            change: DesiredChange::ExportStatus(Arc::new(ExportStatus {
+                service: ServiceKey::new("shop", name).expect("a key"),
+                uid: "uid".into(),
+                generation: 1,
+                conflicts: Vec::new(),
+                exporters: 1,
+            })),
+        };
+        handle.feed(|desired| {
+            desired.snapshot_begin(up_to(revision).cursor.epoch);
+            desired.items(1, export.map(word));
+            (desired.snapshot_complete(&up_to(revision)), ())
+        });
+    }
+
+    /// The log of the hub was rewound, and its epoch stayed: what it tells anew is not applied yet.
+    #[tokio::test]
+    async fn what_was_applied_says_nothing_of_what_is_told_anew() {
+        let handle = handle();
+        let interest = Interest {
+            generation: 1,
+            namespaces: Namespaces::Only([Box::from("shop")].into()),
+        };
+        handle.feed(|desired| (desired.interest(&interest), ()));
+        snapshot(&handle, 5, None);
+        assert_eq!(handle.reach().applied.cursor, Some(up_to(5).cursor));
+        snapshot(&handle, 3, Some("cart"));
+        assert_eq!(handle.reach().applied.cursor, None);
+    }
 }

@@ -1,11 +1,20 @@
 //! What applying counts: actions by kind and result, services in trouble, strangers, the queue.
 
+use std::sync::{Arc, Mutex};
+
 use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+    },
     registry::Registry,
 };
+use tokio::time::Instant;
 
+use super::{contention::Contention, handle::lock};
 use crate::plan::{Action, Kind};
 
 /// The counters; clones share them.
@@ -18,8 +27,9 @@ pub struct ApplyMetrics {
     pub(super) parked: Gauge,
     /// Names that something else has.
     pub(super) strangers: Gauge,
-    /// Objects that somebody else changes back again and again.
-    pub(super) contended: Gauge,
+    /// What somebody else changes back again and again; counted when it is asked for, for the end of a fight is no
+    /// event.
+    pub(super) contention: Arc<Mutex<Contention>>,
     /// Services that wait to be planned.
     pub(super) queued: Gauge,
 }
@@ -46,10 +56,8 @@ impl ApplyMetrics {
         registry.register("parked", parked, self.parked.clone());
         let strangers = "Objects that are not Tributary's under names it needs";
         registry.register("strangers", strangers, self.strangers.clone());
-        let contended =
-            "Objects that somebody else changes back again and again, written at growing intervals";
-        registry.register("contended", contended, self.contended.clone());
         registry.register("queued", "Services that wait to be planned", self.queued.clone());
+        registry.register_collector(Box::new(Contended(self.contention.clone())));
     }
 
     pub(super) fn count(&self, action: &Action, result: &'static str) {
@@ -71,5 +79,19 @@ impl ApplyMetrics {
             Action::ExportEvent { .. } => "export_event",
         };
         self.actions.get_or_create(&ActionLabels { action, result }).inc();
+    }
+}
+
+/// Counts what is fought over at each scrape.
+#[derive(Debug)]
+struct Contended(Arc<Mutex<Contention>>);
+
+impl Collector for Contended {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let contended = lock(&self.0).contended(Instant::now());
+        let gauge = ConstGauge::new(i64::try_from(contended).unwrap_or(i64::MAX));
+        let help = "Objects that somebody else changes back again and again, written at growing intervals";
+        let descriptor = encoder.encode_descriptor("contended", help, None, gauge.metric_type())?;
+        gauge.encode(descriptor)
     }
 }

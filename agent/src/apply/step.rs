@@ -15,7 +15,7 @@ use super::{
     handle::{Applied, Shared, lock},
     view,
 };
-use crate::plan::{Action, Desired, End, Kind, LocalConfig, NamespaceState, Plan, Report, View, plan};
+use crate::plan::{self, Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, View, plan};
 
 /// Most plans in a row for one service; a longer fight with somebody else goes on later.
 const PLANS_MAX: usize = 12;
@@ -29,6 +29,8 @@ pub(super) enum Outcome {
     Retry {
         /// What the API server asked for.
         after: Option<Duration>,
+        /// What is left is not written again before this; other content is.
+        held_until: Option<Instant>,
         /// Only another content or an operator's hand helps, and why.
         parked: Option<Box<str>>,
         /// What could not be done: as long as it is all there is to do, trying sooner is in vain.
@@ -58,11 +60,12 @@ async fn work_on(shared: &Shared, service: &ServiceKey) -> (Outcome, End) {
         await_hub(shared, service, &view, &plan);
         let told = report(shared, service, &plan).await;
         if plan.is_settled() && !told {
-            return (later(plan), End::Parked);
+            return (later(plan, None), End::Parked);
         }
         if plan.is_settled() {
             settled(shared, service, &view, wrote);
-            return (Outcome::Settled, end(shared, service, &view, &plan));
+            let end = plan::end(&lock(&shared.desired), &view, service, &plan);
+            return (Outcome::Settled, end);
         }
         match perform_all(shared, service, &view, &plan).await {
             Ok(()) => wrote = true,
@@ -75,41 +78,18 @@ async fn work_on(shared: &Shared, service: &ServiceKey) -> (Outcome, End) {
                 };
                 return (stuck(shared, service, &failure, left), end);
             }
-            Err(Stuck::Held(left)) => return (later(left), End::Parked),
+            Err(Stuck::Held(until, left)) => return (later(left, Some(until)), End::Parked),
         }
         tried = plan;
     }
-    (later(tried), End::Open)
-}
-
-/// What it means that nothing is left to do. From kinds that were not listed nothing was planned; exports matter only
-/// if the hub has a word on one.
-fn end(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) -> End {
-    let known = view.known;
-    let imported = known.imports && known.services && known.slices;
-    let exported = known.exports || lock(&shared.desired).export_status(service).is_none();
-    if !imported || !exported || view.namespace == NamespaceState::Unknown {
-        return End::Open;
-    }
-    match plan.reports.is_empty() {
-        true if is_withheld(&lock(&shared.desired), service, view) => End::Open,
-        true => End::Stands,
-        false => End::Parked,
-    }
-}
-
-/// An import of another type stands and may not go yet, for one of its sources has not listed: of what was sent only
-/// what fits beside it is there.
-fn is_withheld(desired: &Desired, service: &ServiceKey, view: &View) -> bool {
-    let wanted = desired.import(service).map(|wanted| wanted.value.service_type);
-    let found = view.import.ours().map(|ours| ours.content.content.service_type);
-    wanted.is_some() && found.is_some_and(|found| found.is_some() && found != wanted)
+    (later(tried, None), End::Open)
 }
 
 /// Nothing is wrong, and not everything is done.
-fn later(left: Plan) -> Outcome {
+fn later(left: Plan, held_until: Option<Instant>) -> Outcome {
     Outcome::Retry {
         after: None,
+        held_until,
         parked: None,
         left,
     }
@@ -186,21 +166,24 @@ enum Stuck {
     Learned,
     /// With what was not done.
     Failed(Failure, Plan),
-    /// Somebody else changes this back again and again: it waits its turn.
-    Held(Plan),
+    /// Somebody else changes this back again and again: it waits until then.
+    Held(Instant, Plan),
 }
 
 async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) -> Result<(), Stuck> {
     let mut postponed = None;
     let mut undone = Vec::new();
     let mut slice_missing = false;
+    let mut held = None;
     for (index, action) in plan.actions.iter().enumerate() {
         let slice = matches!(action, Action::ApplySlice { .. });
         if slice_missing && !stands_alone(action) {
             undone.push(action.clone());
             continue;
         }
-        if lock(&shared.contention).holds(service, action, Instant::now()) {
+        let now = Instant::now();
+        if let Some(until) = lock(&shared.contention).held_until(service, action, now) {
+            held = Some(held.map_or(until, |held: Instant| held.min(until)));
             slice_missing |= slice;
             if !slice && creates(action) {
                 undone.extend_from_slice(&plan.actions[index..]);
@@ -241,8 +224,7 @@ async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &
     };
     match postponed {
         Some(failure) => Err(Stuck::Failed(failure, left)),
-        None if left.actions.is_empty() => Ok(()),
-        None => Err(Stuck::Held(left)),
+        None => held.map_or(Ok(()), |until| Err(Stuck::Held(until, left))),
     }
 }
 
@@ -296,7 +278,12 @@ fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -
     };
     debug!(%service, %failure, "trying again");
     let parked = failure.is_lasting().then(|| failure.to_string().into());
-    Outcome::Retry { after, parked, left }
+    Outcome::Retry {
+        after,
+        held_until: None,
+        parked,
+        left,
+    }
 }
 
 /// Tells people about strangers, once for each. False when somebody could not be told now.

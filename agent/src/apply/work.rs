@@ -112,7 +112,13 @@ impl Work {
     ) -> Option<News> {
         self.working.remove(&service);
         let again = self.again.remove(&service);
-        let Outcome::Retry { after, parked, left } = outcome else {
+        let Outcome::Retry {
+            after,
+            held_until,
+            parked,
+            left,
+        } = outcome
+        else {
             let before = self.failing.remove(&service);
             if again {
                 self.waiting.push(service);
@@ -127,8 +133,9 @@ impl Work {
         failing.parked = parked.or(failing.parked.take());
         let news = failing.parked.clone().filter(|_| is_new);
         let asked = after.unwrap_or_default();
+        let until = now + failing.backoff.failed(random).max(asked);
         let delay = Delay {
-            until: now + failing.backoff.failed(random).max(asked),
+            until: held_until.map_or(until, |held| held.max(until)),
             earliest: now + NEW_CONTENT_WAIT.max(asked),
             left,
         };
@@ -244,6 +251,7 @@ mod tests {
     fn refused(what: &str, after: Option<Duration>) -> Outcome {
         Outcome::Retry {
             after,
+            held_until: None,
             parked: Some(what.into()),
             left: to_do(what),
         }
@@ -286,6 +294,7 @@ mod tests {
         let parked = |why: &str| Some(News::Parked(why.into()));
         let busy = Outcome::Retry {
             after: None,
+            held_until: None,
             parked: None,
             left: Plan::default(),
         };
@@ -311,6 +320,22 @@ mod tests {
         work.marked(BTreeSet::from([cart()]), |_| Some(to_do("new")));
         work.done(cart(), refused("old", None), |_| Some(to_do("new")), due, 0);
         assert_eq!(work.next_due(), Some(due + NEW_CONTENT_WAIT));
+    }
+
+    #[test]
+    fn what_is_fought_over_is_looked_at_when_its_wait_is_over_and_new_content_before() {
+        let (mut work, now) = (Work::default(), Instant::now());
+        let until = now + Duration::from_secs(300);
+        let held = Outcome::Retry {
+            after: None,
+            held_until: Some(until),
+            parked: None,
+            left: to_do("old"),
+        };
+        assert_eq!(work.done(cart(), held, |_| None, now, 0), None);
+        assert_eq!(work.next_due(), Some(until), "not before, and not later");
+        work.marked([cart()], |_| Some(to_do("new")));
+        assert_eq!(work.next_due(), Some(now + NEW_CONTENT_WAIT));
     }
 
     #[test]

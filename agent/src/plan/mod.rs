@@ -9,6 +9,7 @@ pub mod action;
 pub mod content;
 mod derived;
 pub mod desired;
+mod end;
 mod export;
 mod import;
 mod interest;
@@ -26,6 +27,7 @@ use shared::model::{ServiceKey, derived_name::derived_service_name};
 
 pub use action::{Action, Kind, Plan, Report};
 pub use desired::{Desired, Touched};
+pub use end::end;
 pub use progress::{End, Progress, Reach};
 pub use slices::slice_names;
 pub use sources::{Settling, Sources};

@@ -96,6 +96,11 @@ impl SimCluster {
                 ));
             }
             Answer::Document(text) => (200, "application/json", Full::from(text).boxed_unsync()),
+            Answer::List(listing) => (
+                200,
+                "application/json",
+                Full::from(serde_json::to_vec(&listing)?).boxed_unsync(),
+            ),
             Answer::Watch(watch) => (200, "application/json", self.stream(*watch)),
             Answer::Whole {
                 code,

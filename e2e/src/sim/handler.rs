@@ -12,6 +12,7 @@ use super::{
     faults::{Fault, Faults},
     kinds::Kind,
     list,
+    listing::Listing,
     managers::Subresource,
     media::{self, Form},
     requests::{Entry, Requests},
@@ -38,6 +39,8 @@ pub enum Answer {
         /// JSON, or text for the health endpoints.
         body: Value,
     },
+    /// A list of objects, with code 200.
+    List(Box<Listing>),
     /// An OpenAPI document, as it is sent.
     Document(Bytes),
     /// An open watch, to be read with `poll_watch`.
@@ -417,6 +420,12 @@ fn target(store: &Store, path: &str, query: &str) -> Result<Target, Refusal> {
 /// The object in the requested version.
 pub(crate) fn presented(kind: &Kind, version: &str, object: &Value) -> Value {
     in_version(kind, version, object.clone())
+}
+
+/// Whether an object is sent in the requested version just as it is kept.
+pub(super) fn is_kept_as(kind: &Kind, version: &str, object: &Value) -> bool {
+    let is_core_event = kind.group.is_empty() && object["kind"] == "Event";
+    !is_core_event && object["apiVersion"] == kind.api_version(version)
 }
 
 fn in_version(kind: &Kind, version: &str, mut object: Value) -> Value {

@@ -7,7 +7,8 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use super::{
-    handler::{Answer, Cluster, Target, presented},
+    handler::{Answer, Cluster, Target},
+    listing::Listing,
     media::Form,
     selector::Selector,
     status::{Cause, Refusal},
@@ -50,20 +51,18 @@ impl Cluster {
                 metadata["remainingItemCount"] = json!(remaining);
             }
         }
-        let (kind, version) = (&target.kind, target.version.as_str());
-        let body = match form {
+        Ok(match form {
             Form::Table => {
                 let include = Include::parse(target.text("includeObject"));
-                let now = self.store.clock.now_ms();
-                table(kind, version, &page.objects, metadata, include, now)
+                let (version, now) = (&target.version, self.store.clock.now_ms());
+                let body = table(&target.kind, version, &page.objects, metadata, include, now);
+                Answer::Whole { code: 200, body }
             }
             Form::Object => {
-                let items = page.objects.iter().map(|object| presented(kind, version, object));
-                json!({"kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(version),
-                       "metadata": metadata, "items": items.collect::<Vec<_>>()})
+                let listing = Listing::new(target.kind, target.version, metadata, page.objects);
+                Answer::List(Box::new(listing))
             }
-        };
-        Ok(Answer::Whole { code: 200, body })
+        })
     }
 }
 

@@ -27,6 +27,7 @@ mod front;
 mod handler;
 mod kinds;
 mod list;
+mod listing;
 mod managers;
 mod media;
 mod patch;
@@ -58,6 +59,7 @@ pub use faults::{ALWAYS, Fault, Faults};
 pub use front::Served;
 pub use handler::{Answer, Reply};
 pub use kinds::Crd;
+pub use listing::Listing;
 pub use requests::{Entry, REQUESTS_MAX, Requests};
 pub use store::{HISTORY_CHANGES_MAX, Watch};
 

@@ -114,7 +114,7 @@ impl Store {
         key: &'a str,
         namespace: &'a str,
         after: Option<&(String, String)>,
-    ) -> impl Iterator<Item = (&'a Place, &'a Arc<Value>)> {
+    ) -> impl Iterator<Item = (&'a Place, &'a Arc<Value>)> + use<'a> {
         let from = match after {
             Some((namespace, name)) => Bound::Excluded((key.to_owned(), namespace.clone(), name.clone())),
             None => Bound::Included((key.to_owned(), namespace.to_owned(), String::new())),
@@ -132,7 +132,7 @@ impl Store {
         namespace: &'a str,
         after: Option<&(String, String)>,
         revision: u64,
-    ) -> Option<impl Iterator<Item = (&'a Place, &'a Arc<Value>)>> {
+    ) -> Option<Box<dyn Iterator<Item = (&'a Place, &'a Arc<Value>)> + 'a>> {
         if revision < self.oldest {
             return None;
         }
@@ -147,14 +147,15 @@ impl Store {
                 then.insert(&change.place, change.old.as_ref());
             }
         }
-        let unchanged: Vec<_> = self
-            .behind(key, namespace, after)
-            .filter(|(place, _)| !then.contains_key(place))
-            .collect();
+        let now = self.behind(key, namespace, after);
+        if then.is_empty() {
+            return Some(Box::new(now)); // a page costs what it shows
+        }
+        let unchanged = now.filter(|(place, _)| !then.contains_key(place));
         let changed = then.iter().filter_map(|(place, old)| Some((*place, (*old)?)));
-        let mut all: Vec<_> = unchanged.into_iter().chain(changed).collect();
+        let mut all: Vec<_> = unchanged.chain(changed).collect();
         all.sort_by_key(|(place, _)| *place);
-        Some(all.into_iter())
+        Some(Box::new(all.into_iter()))
     }
 
     /// Replaces or removes an object; the new one gets the next revision.

@@ -95,6 +95,15 @@ pub fn agent_run(tls_flags: &str) -> String {
     format!("tributary-agent run --hub https://HUB:8443 {tls_flags}")
 }
 
+/// Takes over what a restored backup left without an owner.
+pub fn agent_adopt(kubeconfig: Option<&str>) -> String {
+    let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", quoted(path)));
+    format!(
+        "tributary-agent adopt{} --confirm",
+        kubeconfig.unwrap_or_default()
+    )
+}
+
 /// Verifies the log below a hub's data directory.
 pub fn log_verify(data: &str) -> String {
     format!("tributary-hub log verify --data {}", quoted(data))

@@ -22,6 +22,8 @@ pub fn advised() -> Vec<String> {
         advice::certs_operator("DIR"),
         advice::hub_serve(&files),
         advice::agent_run(&files),
+        advice::agent_adopt(None),
+        advice::agent_adopt(Some("a directory/east.yaml")),
         advice::log_verify("DIR"),
     ]
 }

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use shared::model::Cursor;
 
 use super::*;
-use crate::plan::progress::{End, POSITIONS_WAITING_MAX, Progress, Reach};
+use crate::plan::{
+    end,
+    progress::{End, POSITIONS_WAITING_MAX, Progress, Reach},
+};
 
 fn service(name: &str) -> ServiceKey {
     ServiceKey::new("shop", name).unwrap()
@@ -152,4 +155,41 @@ fn what_was_reached_says_nothing_of_what_is_told_anew() {
     stands_up_to(&progress, None);
     progress.ended(&service("cart"), progress.began(), End::Stands, 0);
     stands_up_to(&progress, Some(7));
+}
+
+/// Wanted as headless, while one of its two clusters has not listed since it joined again.
+#[test]
+fn what_stands_instead_of_another_type_is_not_what_was_sent() {
+    let mut model = Model::settled(&east_and_west());
+    let ended = |model: &Model, desired: &Desired| {
+        let plan = plan(desired, &model.view, &config(), &key());
+        assert!(plan.is_settled(), "{plan:?}");
+        end(desired, &model.view, &key(), &plan)
+    };
+    assert_eq!(ended(&model, &east_and_west()), End::Stands);
+    let mut headless = import(&[port("http", 80)], &["east", "west"]);
+    headless.service_type = ServiceType::Headless;
+    let slices = [slice("east", "a", "10.1.0.1"), slice("west", "b", "10.2.0.1")];
+    let wanted = |west| {
+        let sources = [source("east", true), source("west", west), source(OWN, true)];
+        told(&sources, both(headless.clone(), &slices))
+    };
+    assert_eq!(ended(&model, &wanted(false)), End::Open);
+    model.settle(&wanted(true));
+    assert_eq!(ended(&model, &wanted(true)), End::Stands);
+}
+
+#[test]
+fn what_is_not_known_is_not_there_and_a_taken_name_is_parked() {
+    let (desired, model) = (east_and_west(), Model::settled(&east_and_west()));
+    let ended = |spoil: fn(&mut View)| {
+        let mut view = model.view.clone();
+        spoil(&mut view);
+        end(&desired, &view, &key(), &plan(&desired, &view, &config(), &key()))
+    };
+    assert_eq!(ended(|_| {}), End::Stands);
+    assert_eq!(ended(|view| view.known.slices = false), End::Open);
+    assert_eq!(ended(|view| view.namespace = NamespaceState::Unknown), End::Open);
+    assert_eq!(ended(|view| view.namespace = NamespaceState::Absent), End::Stands);
+    assert_eq!(ended(|view| view.derived = Found::Stranger), End::Parked);
 }

@@ -63,25 +63,22 @@ impl<K: Kept> Follower<K> {
     }
 
     fn list(&mut self, cluster: &SimCluster, cut: bool) -> Followed {
-        let mut list = match self.ask(cluster, "limit=500") {
-            Answer::Whole { code: 200, body } => body,
+        let listing = match self.ask(cluster, "limit=500") {
+            Answer::List(listing) => listing,
             Answer::Whole { code, .. } => return self.refused(code),
             Answer::Watch(_) | Answer::Document(_) | Answer::Lost => return Followed::Something,
         };
-        let items = match list["items"].take() {
-            Value::Array(items) => items,
-            _ => Vec::new(),
-        };
         show(&self.store, Event::Init);
+        let items = listing.items();
         let shown = if cut { items.len() / 2 } else { items.len() };
-        for item in items.into_iter().take(shown) {
+        for item in items.take(shown) {
             show(&self.store, Event::InitApply(typed(item)));
         }
         if cut {
             return Followed::CutOff;
         }
         show(&self.store, Event::InitDone);
-        self.revision = revision(&list);
+        self.revision = revision(listing.metadata());
         Followed::Something
     }
 
@@ -90,7 +87,7 @@ impl<K: Kept> Follower<K> {
         match self.ask(cluster, &query) {
             Answer::Watch(watch) => self.watch = Some(*watch),
             Answer::Whole { code, .. } => return self.refused(code),
-            Answer::Document(_) | Answer::Lost => {}
+            Answer::List(_) | Answer::Document(_) | Answer::Lost => {}
         }
         Followed::Something
     }
@@ -109,7 +106,7 @@ impl<K: Kept> Follower<K> {
             );
             return;
         }
-        self.revision = revision(&object).or(self.revision);
+        self.revision = revision(&object["metadata"]).or(self.revision);
         match kind.as_str() {
             Some("ADDED" | "MODIFIED") => show(&self.store, Event::Apply(typed(object))),
             Some("DELETED") => show(&self.store, Event::Delete(typed(object))),
@@ -151,8 +148,8 @@ impl<K: Kept> Follow for Follower<K> {
     }
 }
 
-fn revision(object: &Value) -> Option<u64> {
-    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
+fn revision(metadata: &Value) -> Option<u64> {
+    metadata["resourceVersion"].as_str()?.parse().ok()
 }
 
 fn typed<K: DeserializeOwned>(object: Value) -> K {

@@ -143,6 +143,28 @@ pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow:
     world.end().await
 }
 
+/// A property that is changed under a running agent is as wrong as one at its start: it shows, and takes nothing away.
+pub(super) async fn an_agent_whose_property_changes_is_unready_and_goes_on() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&world, &["east"]).await?;
+    let property = |value: &str| {
+        json!({"apiVersion": names::ABOUT_API_VERSION, "kind": "ClusterProperty",
+               "metadata": {"name": names::PROPERTY_CLUSTER_ID}, "spec": {"value": value}})
+    };
+    let cluster = world
+        .cluster("east")?
+        .sim()
+        .context("a simulated cluster")?
+        .clone();
+    cluster.apply(property("south"))?;
+    said(&world.log("east"), "says south").await?;
+    ensure!(state(&world).await?.members[0].connected, "it goes on");
+    cluster.apply(property("east"))?;
+    said(&world.log("east"), "agrees with the certificate again").await?;
+    world.end().await
+}
+
 /// A new key of a known member is refused with the command that admits it, and admitted after it.
 pub(super) async fn a_changed_key_waits_for_the_operator() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;

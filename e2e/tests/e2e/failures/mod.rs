@@ -62,6 +62,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     sim_story!(trials, identity::strangers_are_refused);
     sim_story!(trials, identity::each_role_has_its_own_calls);
     sim_story!(trials, identity::an_agent_that_is_told_another_id_does_not_start);
+    sim_story!(
+        trials,
+        identity::an_agent_whose_property_changes_is_unready_and_goes_on
+    );
     sim_story!(trials, identity::a_changed_key_waits_for_the_operator);
     sim_story!(trials, epochs::an_older_log_stops_serving_until_it_is_adopted);
     sim_story!(trials, epochs::a_hub_of_an_older_epoch_is_refused);

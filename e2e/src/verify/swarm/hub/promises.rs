@@ -68,7 +68,8 @@ impl Promises {
             from = last.revision.next();
             for stored in events {
                 hashes.insert((epoch, stored.revision), stored.hash);
-                let event = wire::decode_event(stored.revision, stored.payload.into()).expect("a hub wrote it");
+                let event =
+                    wire::decode_event(stored.revision, stored.payload.into()).expect("a hub wrote it");
                 let found = recorded.found(epoch, &event, &mut Guarded::default());
                 broken = broken.or(found.err());
             }

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hub::fold::State;
-use shared::model::{ClusterId, Cursor, Epoch, Event, Fact, KeyFingerprint, Revision, ServiceKey, UnixMillis};
+use shared::model::{
+    ClusterId, Cursor, Epoch, Event, Fact, KeyFingerprint, Revision, ServiceKey, UnixMillis,
+};
 
 use crate::verify::laws::{Guarded, Law};
 
@@ -41,12 +43,7 @@ impl Recorded {
     }
 
     /// An event of this epoch is on the disk: it may have been looked at, or have outlived its hub unsynced.
-    pub(super) fn found(
-        &mut self,
-        epoch: Epoch,
-        event: &Event,
-        guarded: &mut Guarded,
-    ) -> Result<(), String> {
+    pub(super) fn found(&mut self, epoch: Epoch, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
         let at = (epoch, event.revision);
         match at > self.looked_to {
             true => self.on_event(event, guarded).map(|()| self.looked_to = at),
@@ -114,9 +111,7 @@ impl Recorded {
 #[cfg(test)]
 mod tests {
     use shared::{
-        model::{
-            Export, IpFamily, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId,
-        },
+        model::{Export, IpFamily, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId},
         wire,
     };
 
