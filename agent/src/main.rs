@@ -5,6 +5,10 @@ use std::process::ExitCode;
 use agent::args::{Cli, Command};
 use clap::Parser;
 
+/// An agent is mostly small allocations: JSON, keys, messages.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let Cli { log, command } = Cli::parse();
     shared::process::exit_code(match command {

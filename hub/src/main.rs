@@ -5,6 +5,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use hub::args::{Cli, Command};
 
+/// A hub is mostly small allocations: keys, facts, messages.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let Cli { log, command } = Cli::parse();
     shared::process::exit_code(match command {

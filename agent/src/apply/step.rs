@@ -50,6 +50,9 @@ pub(super) async fn step(shared: &Shared, service: &ServiceKey, now: u64) -> Out
 }
 
 async fn work_on(shared: &Shared, service: &ServiceKey) -> (Outcome, End) {
+    if !shared.watches.services.is_listed() || !shared.watches.slices.is_listed() {
+        return (Outcome::Settled, End::Open); // every plan reads both, and all is planned once they are there
+    }
     let mut wrote = false;
     let mut tried = Plan::default();
     for _ in 0..PLANS_MAX {

@@ -7,6 +7,7 @@ mod kept;
 mod store;
 
 use kube::{Api, Client};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use dirty::{Dirty, Queue};
@@ -45,13 +46,16 @@ impl Watches {
     /// Follows all kinds until `drain`. A kind that cannot be listed is tried again for ever, and unknown
     /// meanwhile.
     pub async fn run(self, client: Client, drain: CancellationToken) -> anyhow::Result<()> {
-        tokio::join!(
-            follow(Api::all(client.clone()), &self.namespaces, &drain),
-            follow(Api::all(client.clone()), &self.services, &drain),
-            follow(Api::all(client.clone()), &self.slices, &drain),
-            follow(Api::all(client.clone()), &self.exports, &drain),
-            follow(Api::all(client), &self.imports, &drain),
-        );
+        // A task each: most of a start is reading what was listed, and kinds need not wait for one another.
+        let mut following = JoinSet::new();
+        following.spawn(follow_in_task(&client, &self.namespaces, &drain));
+        following.spawn(follow_in_task(&client, &self.services, &drain));
+        following.spawn(follow_in_task(&client, &self.slices, &drain));
+        following.spawn(follow_in_task(&client, &self.exports, &drain));
+        following.spawn(follow_in_task(&client, &self.imports, &drain));
+        while let Some(ended) = following.join_next().await {
+            ended?;
+        }
         Ok(())
     }
 
@@ -62,4 +66,13 @@ impl Watches {
             && self.slices.is_listed()
             && self.exports.is_listed()
     }
+}
+
+fn follow_in_task<K: Kept>(
+    client: &Client,
+    store: &Watched<K>,
+    drain: &CancellationToken,
+) -> impl Future<Output = ()> + use<K> {
+    let (api, store, drain) = (Api::all(client.clone()), store.clone(), drain.clone());
+    async move { follow(api, &store, &drain).await }
 }

@@ -3,6 +3,10 @@
 
 use std::process::ExitCode;
 
+/// As in the programs that it starts, which are this binary again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match tributary_e2e::clusterset::child::run_if_child() {
         Some(code) => code,

@@ -9,6 +9,10 @@ use tributary_e2e::{
     load::{self, args::Arguments},
 };
 
+/// As in the programs that it starts, which are this binary again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     if let Some(code) = run_if_child() {
         return code;
