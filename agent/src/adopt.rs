@@ -5,13 +5,13 @@ use std::fmt::Write;
 
 use anyhow::Context;
 use shared::{
+    api_client::{ApiMetrics, api_client},
     model::advice,
     process::{LogArgs, block_on},
     tls::install_crypto_provider,
 };
 
 use crate::{
-    api_client::{ApiMetrics, api_client},
     apply::{Orphan, adopt},
     args::AdoptArgs,
     run,

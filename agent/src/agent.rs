@@ -12,6 +12,7 @@ use kube::{Api, Client, ResourceExt};
 use prometheus_client::registry::Registry;
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
+    api_client::{ApiMetrics, NoAnswer},
     model::ClusterId,
     process::{Backoff, Readiness, ReadyHandle, Supervisor, random},
     tls::HubConnector,
@@ -20,7 +21,6 @@ use tokio::{sync::watch, time::Instant};
 use tracing::debug;
 
 use crate::{
-    api_client::{ApiMetrics, NoAnswer},
     apply::{ApplyMetrics, Driver, DriverConfig},
     cluster_id,
     lease::{AgentLease, LeaseMetrics},

@@ -2,7 +2,7 @@
 //!
 //! * [`args`]: the command line; [`run`]: sockets and flags around [`agent`], which wires the rooms; [`adopt`]: a command
 //!   of its own;
-//! * [`api_client`]: the way to the cluster's API; [`watch`]: one watch per kind, shared by all that read;
+//! * [`watch`]: one watch per kind, shared by all that read;
 //! * [`cluster_id`]: whose cluster it is; [`convert`]: Kubernetes objects ↔ plain values;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`lease`]: which agent works;
 //! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do;
@@ -10,7 +10,6 @@
 
 pub mod adopt;
 pub mod agent;
-pub mod api_client;
 pub mod apply;
 pub mod args;
 pub mod cluster_id;

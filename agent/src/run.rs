@@ -10,6 +10,7 @@ use kube::{
 };
 use shared::{
     api::{convert::NamespaceDenyList, names},
+    api_client::api_client,
     identity::{Identity, Role},
     model::{ClusterId, advice},
     process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
@@ -19,7 +20,6 @@ use tracing::info;
 
 use crate::{
     agent::{self, AgentMetrics, AgentOptions},
-    api_client::api_client,
     args::{Interest, RunArgs},
     lease,
 };

@@ -51,7 +51,7 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     let mut metrics = Metrics::new("tributary_hub", env!("CARGO_PKG_VERSION"));
     let hub_metrics = HubMetrics::register(metrics.registry());
     let profile_metrics = ProfileMetrics::register(metrics.registry());
-    let kubernetes = profile::client(args.kubeconfig.as_deref()).await?;
+    let kubernetes = profile::client(args.kubeconfig.as_deref(), &profile_metrics).await?;
     let readiness = Readiness::default();
     let opening = readiness.handle("event log replayed");
     let starting = readiness.handle("gRPC port open");

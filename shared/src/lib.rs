@@ -1,6 +1,7 @@
 //! What hub and agent share.
 //!
 //! * [`api`]: the Kubernetes kinds that Tributary brings along.
+//! * [`api_client`]: the way to a cluster's API.
 //! * [`model`]: the domain's pure vocabulary.
 //! * [`identity`]: who a certificate says somebody is.
 //! * [`tls`]: mutual TLS that reloads, acceptor and connector.
@@ -8,9 +9,10 @@
 //! * `testing`: generators of model values, for tests only (feature `testing`).
 //! * [`wire`]: the model and protobuf, converted into each other.
 //!
-//! Nothing here decides a conflict, writes a log or talks to a cluster.
+//! Nothing here decides a conflict, writes a log or knows what to ask of a cluster.
 
 pub mod api;
+pub mod api_client;
 pub mod identity;
 pub mod model;
 pub mod process;

@@ -5,6 +5,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
+use shared::api_client::ApiMetrics;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WriteLabels {
@@ -15,6 +16,8 @@ struct WriteLabels {
 /// Counters of the profile writer; clones count together.
 #[derive(Debug, Clone, Default)]
 pub struct ProfileMetrics {
+    /// Requests to the hub's own Kubernetes cluster.
+    pub(super) api: ApiMetrics,
     writes: Family<WriteLabels, Counter>,
     waiting: Gauge,
     not_ours: Gauge,
@@ -24,7 +27,10 @@ pub struct ProfileMetrics {
 impl ProfileMetrics {
     /// Makes the metrics and registers them.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
+        let metrics = Self {
+            api: ApiMetrics::register(registry),
+            ..Self::default()
+        };
         registry.register(
             "profile_writes",
             "Writes of ClusterProfiles: action `apply` or `delete`, outcome `written`, `not_ours` or `failed`",

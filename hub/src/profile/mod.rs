@@ -23,7 +23,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use kube::{Client, Config, config::KubeConfigOptions};
-use shared::{api::names::INVENTORY_NAMESPACE_PREFIX, model::Clusterset};
+use shared::{api::names::INVENTORY_NAMESPACE_PREFIX, api_client::api_client, model::Clusterset};
 use tracing::info;
 
 pub use budget::{BURST_MAX, Budget, FLIP_DEBT_MAX, MILLIS_PER_WRITE, Urgency};
@@ -32,7 +32,7 @@ pub use run::ProfileWriter;
 
 /// A client for the hub's own cluster: from the kubeconfig if one is named, else from the pod's service account.
 /// `None`: there is neither, and profiles are shown over gRPC only.
-pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Option<Client>> {
+pub async fn client(kubeconfig: Option<&Path>, metrics: &ProfileMetrics) -> anyhow::Result<Option<Client>> {
     let config = match kubeconfig {
         Some(path) => {
             let read = kube::config::Kubeconfig::read_from(path)
@@ -48,7 +48,8 @@ pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Option<Client>>
             }
         },
     };
-    let client = Client::try_from(config).context("no client can be made for the hub's own cluster")?;
+    let client =
+        api_client(config, metrics.api.clone()).context("no client can be made for the hub's own cluster")?;
     Ok(Some(client))
 }
 

@@ -1,7 +1,9 @@
 //! Generators of model values for property tests: every value that they give keeps the rules of
-//! `model::validate`, and every kind and option comes up. `advice`: the commands that messages print. For tests only.
+//! `model::validate`, and every kind and option comes up. `advice`: the commands that messages print; `api_server`:
+//! one that refuses. For tests only.
 
 pub mod advice;
+pub mod api_server;
 pub mod desired;
 pub mod fact;
 pub mod message;

@@ -9,7 +9,6 @@ use std::{
 };
 
 use agent::agent::{AgentMetrics, AgentOptions};
-use agent::api_client::{self, ApiMetrics};
 use hub::{
     clock::Clock,
     hub::{Hub, HubMetrics},
@@ -20,6 +19,7 @@ use hub::{
 use prometheus_client::registry::Registry;
 use shared::{
     api::{convert::NamespaceDenyList, names},
+    api_client::{self, ApiMetrics},
     model::{ClusterId, Clusterset, Epoch, UnixMillis},
     process::{Readiness, Shutdown, Supervisor, random},
     tls::{HubAddress, HubConnector, LiveCredentials, TlsMetrics, accept},

@@ -46,13 +46,13 @@ const EDGES: &[Edge] = &[
         name: "Kubernetes",
         pattern: r"\bkube::|\bk8s_openapi::",
         files: &[
-            // The conversions.
+            // The conversions, and the client.
             "shared/src/api/",
+            "shared/src/api_client.rs",
+            "shared/src/api_client/",
             "shared/src/bin/",
             "shared/src/testing/",
-            // The agent's shells: the client, watches, reports, writes, its Lease; and what wires them.
-            "agent/src/api_client.rs",
-            "agent/src/api_client/",
+            // The agent's shells: watches, reports, writes, its Lease; and what wires them.
             "agent/src/watch/",
             "agent/src/observe/",
             "agent/src/apply/",
@@ -65,6 +65,12 @@ const EDGES: &[Edge] = &[
             "hub/src/run.rs",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
+    },
+    Edge {
+        name: "a Kubernetes client of its own",
+        pattern: r"\bClient::(new|try_from|try_default)\(|\bClientBuilder\b",
+        files: &["shared/src/api_client.rs"],
+        law: "requests are made by the client of shared/src/api_client, which repeats nothing and gives up in seconds",
     },
 ];
 

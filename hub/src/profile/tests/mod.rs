@@ -1,5 +1,6 @@
 //! Tests of the profile writer: what it decides, and what it asks of an API server.
 
+mod client;
 mod inventory;
 mod requests;
 

@@ -1,43 +1,23 @@
 //! The client over real sockets, and over API servers that do not answer.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
 use http::Response;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
     api::{ListParams, WatchParams},
     client::Body,
 };
+use socket2::SockRef;
 use tokio::{net::TcpListener, time::Instant};
+use tower::Service;
 
 use super::*;
+use crate::testing::api_server::RefusingServer;
 
-/// An HTTP server at this address does what the agent's own tests expect of an API server: it says no.
-async fn refusing(code: u16) -> (Config, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
-    let uri = format!("http://{}", listener.local_addr().expect("an address"));
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = asked.clone();
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            let counted = counted.clone();
-            let service = hyper::service::service_fn(move |_| {
-                counted.fetch_add(1, Ordering::Relaxed);
-                let answer = Response::builder().status(code).header("retry-after", "0");
-                async move { answer.body(Body::empty()) }
-            });
-            let connection = hyper::server::conn::http1::Builder::new();
-            tokio::spawn(connection.serve_connection(TokioIo::new(socket), service));
-        }
-    });
-    (Config::new(uri.parse().expect("a URI")), asked)
+fn config(uri: &str) -> Config {
+    Config::new(uri.parse().expect("a URI"))
 }
 
 fn namespaces(client: Client) -> Api<Namespace> {
@@ -47,19 +27,43 @@ fn namespaces(client: Client) -> Api<Namespace> {
 #[tokio::test]
 async fn nothing_is_asked_twice_behind_the_back_of_whoever_asked() {
     for code in [429, 503, 504] {
-        let (config, asked) = refusing(code).await;
-        let client = api_client(config, ApiMetrics::default()).expect("a client");
+        let server = RefusingServer::start(code).await;
+        let client = api_client(config(&server.uri), ApiMetrics::default()).expect("a client");
         namespaces(client).get("x").await.expect_err("refused");
-        assert_eq!(asked.load(Ordering::Relaxed), 1, "{code}");
+        assert_eq!(server.asked(), 1, "{code}");
     }
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_asked_whether_the_other_side_is_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let uri = format!("http://{}", listener.local_addr().expect("an address"));
+    let connecting = tcp_connector().call(uri.parse().expect("a URI"));
+    let connection = connecting.await.expect("connected");
+    let socket = SockRef::from(connection.inner());
+    assert!(socket.keepalive().expect("SO_KEEPALIVE"));
+    #[cfg(target_os = "linux")]
+    assert_eq!(
+        (
+            socket.tcp_keepalive_time().expect("TCP_KEEPIDLE"),
+            socket.tcp_keepalive_interval().expect("TCP_KEEPINTVL"),
+            socket.tcp_keepalive_retries().expect("TCP_KEEPCNT"),
+            socket.tcp_user_timeout().expect("TCP_USER_TIMEOUT"),
+        ),
+        (
+            KEEPALIVE_AFTER,
+            KEEPALIVE_INTERVAL,
+            KEEPALIVE_QUESTIONS,
+            Some(UNACKNOWLEDGED_WAIT)
+        )
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_accepts_and_never_answers_is_given_up_in_seconds() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
     let uri = format!("http://{}", listener.local_addr().expect("an address"));
-    let config = Config::new(uri.parse().expect("a URI"));
-    let client = api_client(config, ApiMetrics::default()).expect("a client");
+    let client = api_client(config(&uri), ApiMetrics::default()).expect("a client");
     let clock = Instant::now();
     let error = namespaces(client).get("x").await.expect_err("no answer");
     assert!(clock.elapsed() <= ANSWER_WAIT + CONNECT_WAIT, "{error}");
@@ -105,7 +109,7 @@ async fn an_answer_that_stops_coming_is_given_up_and_a_watch_is_not() {
 
 #[tokio::test]
 async fn a_proxy_is_refused_with_advice() {
-    let mut config = Config::new("https://10.0.0.1".parse().expect("a URI"));
+    let mut config = config("https://10.0.0.1");
     config.proxy_url = Some("http://proxy:3128".parse().expect("a URI"));
     let error = api_client(config, ApiMetrics::default()).err().expect("refused");
     assert!(error.to_string().contains("proxy-url"), "{error}");

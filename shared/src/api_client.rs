@@ -1,5 +1,5 @@
-//! The client of the member cluster's API, one for everything the agent asks. It gives a request up in seconds,
-//! notices dead connections, counts, and never repeats a request: whoever asked knows when to ask again.
+//! The client of a cluster's API, one for everything that a process asks. It gives a request up in seconds, notices
+//! dead connections, counts, and never repeats a request: whoever asked knows when to ask again.
 
 mod deadline;
 mod request;
@@ -46,18 +46,9 @@ pub fn api_client(config: Config, metrics: ApiMetrics) -> anyhow::Result<Client>
          kubeconfig, and HTTPS_PROXY and HTTP_PROXY from the environment",
         config.proxy_url.unwrap_or_default()
     );
-    let credentials = "the credentials for the member cluster cannot be used";
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT_WAIT));
-    tcp.set_keepalive(Some(KEEPALIVE_AFTER));
-    tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
-    tcp.set_keepalive_retries(Some(KEEPALIVE_QUESTIONS));
-    #[cfg(target_os = "linux")]
-    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_WAIT));
+    let credentials = "the credentials for the cluster cannot be used";
     let connector = config
-        .rustls_https_connector_with_connector(tcp)
+        .rustls_https_connector_with_connector(tcp_connector())
         .context(credentials)?;
     let http = HttpClient::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
@@ -73,6 +64,20 @@ pub fn api_client(config: Config, metrics: ApiMetrics) -> anyhow::Result<Client>
         Deadline::new(service, metrics),
         config.default_namespace,
     ))
+}
+
+/// Connections that notice when the other side is gone.
+fn tcp_connector() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_WAIT));
+    tcp.set_keepalive(Some(KEEPALIVE_AFTER));
+    tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_QUESTIONS));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_WAIT));
+    tcp
 }
 
 /// The same limits and counts over a client that has its own way to the cluster, such as a simulated one's.
