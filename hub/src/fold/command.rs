@@ -53,11 +53,6 @@ pub enum Command {
         /// Live, suspect or lost.
         to: Connectivity,
     },
-    /// A member leaves of its own will.
-    Leave {
-        /// The member.
-        cluster: ClusterId,
-    },
     /// An operator ends a membership.
     Evict {
         /// The member.

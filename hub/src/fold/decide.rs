@@ -28,7 +28,6 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             seen,
         } => listing::complete(state, cluster, (*session, *sequence), *group, seen),
         Command::Connectivity { cluster, to } => connectivity::decide(state, cluster, *to),
-        Command::Leave { cluster } => membership::leave(state, cluster),
         Command::Evict { cluster, operator } => membership::evict(state, cluster, operator),
         Command::Rekey {
             cluster,

@@ -1,4 +1,4 @@
-//! Membership: who is admitted, who leaves, which keys and cluster fingerprints count.
+//! Membership: who is admitted, whose membership ends, which keys and cluster fingerprints count.
 //! It never looks at a certificate: key and id come from one that has been verified.
 
 use shared::model::{ClusterId, Fact, FactKey, KeyFingerprint, ServiceKey, advice};
@@ -118,11 +118,6 @@ fn too_many_members(cluster: &ClusterId) -> Rejection {
              know: re-use the id of a cluster that left, or start another clusterset"
         ),
     )
-}
-
-pub(super) fn leave(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
-    current(state, cluster)?;
-    Ok(vec![Draft::decided(cluster, Fact::MemberLeft)])
 }
 
 pub(super) fn evict(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {

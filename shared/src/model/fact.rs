@@ -171,7 +171,7 @@ pub enum Fact {
         /// UID of kube-system.
         cluster_fingerprint: Box<str>,
     },
-    /// A member left of its own will.
+    /// A member left of its own will. No hub decides this today; a log may hold it.
     MemberLeft,
     /// An operator ended the membership.
     MemberEvicted {

@@ -98,17 +98,15 @@ fn a_missing_import_is_explained_by_what_ended_it() {
         summary,
         "shop/cart is not imported: its last export was removed (revision 3)."
     );
-    let exporting_again = exporting.clone();
-    let left = exporting.after(Command::Leave {
-        cluster: cluster("east"),
-    });
+    let mut left = exporting.clone();
+    left.left("east");
     let explanation = left.state.explain(&service("shop/cart"));
     assert_eq!(
         explanation.summary,
         "shop/cart is not imported: its last exporter east left the clusterset (revision 3)."
     );
     assert!(explanation.candidates.is_empty() && explanation.decisions.is_empty());
-    let evicted = exporting_again.after(Command::Evict {
+    let evicted = exporting.after(Command::Evict {
         cluster: cluster("east"),
         operator: "alice".into(),
     });

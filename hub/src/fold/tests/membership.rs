@@ -2,9 +2,9 @@
 
 use shared::model::{Event, Fact, Revision, sync::SourceState};
 
-use super::world::{admit, cluster, export, exported, given_members, key, observe, service, slice};
+use super::world::{World, admit, cluster, evict, export, exported, given_members, key, observe, service, slice};
 use crate::fold::{
-    AdmissionRefusal, Command, DerivedKey, MEMBERS_MAX, MemberStatus, REFUSED_KEYS_MAX, Rejection, apply,
+    AdmissionRefusal, Change, Command, DerivedKey, MEMBERS_MAX, MemberStatus, REFUSED_KEYS_MAX, Rejection, apply,
 };
 
 fn rekey(name: &str, key_number: Option<u8>, fingerprint: Option<&str>) -> Command {
@@ -16,23 +16,10 @@ fn rekey(name: &str, key_number: Option<u8>, fingerprint: Option<&str>) -> Comma
     }
 }
 
-fn evict(name: &str) -> Command {
-    Command::Evict {
-        cluster: cluster(name),
-        operator: "ann".into(),
-    }
-}
-
 fn forget(name: &str) -> Command {
     Command::Forget {
         cluster: cluster(name),
         operator: "ann".into(),
-    }
-}
-
-fn leave(name: &str) -> Command {
-    Command::Leave {
-        cluster: cluster(name),
     }
 }
 
@@ -142,11 +129,11 @@ fn a_stranger_with_neither_key_nor_fingerprint_is_told_both() {
 
 #[test]
 fn a_key_of_an_ended_membership_stays_refused_and_a_new_one_re_uses_the_id() {
-    for end in [leave("east"), evict("east")] {
-        let world = given_members(&[]).after(admit("east", 1, "a")).after(end);
+    for end in [World::left, World::evicted] {
+        let mut world = given_members(&[]).after(admit("east", 1, "a"));
+        end(&mut world, "east");
         let rejection = world.when(admit("east", 1, "a")).then_rejected();
         refused_admission(rejection, AdmissionRefusal::KeyOfFormerMember, "new key");
-        let mut world = world;
         world.carry_out(&admit("east", 2, "other cluster")).unwrap();
         let member = world.state.member(&cluster("east")).unwrap();
         assert_eq!(member.status(), MemberStatus::Joined);
@@ -158,7 +145,7 @@ fn a_key_of_an_ended_membership_stays_refused_and_a_new_one_re_uses_the_id() {
 
 #[test]
 fn an_id_with_too_many_refused_keys_is_not_used_again() {
-    let mut world = given_members(&["east"]).after(leave("east"));
+    let mut world = given_members(&["east"]).after(evict("east"));
     let member = world.state.members.get_mut(&cluster("east")).unwrap();
     for number in member.refused_keys.len()..REFUSED_KEYS_MAX {
         let mut bytes = [9; 32];
@@ -184,15 +171,16 @@ fn an_id_with_too_many_refused_keys_is_not_used_again() {
 
 #[test]
 fn an_end_of_membership_takes_facts_imports_slices_statuses_and_the_profile_along() {
-    for (end, state) in [
-        (leave("east"), SourceState::Left),
-        (evict("east"), SourceState::Evicted),
-    ] {
+    let ends: [(fn(&mut World, &str) -> _, _); 2] = [
+        (World::left, SourceState::Left),
+        (World::evicted, SourceState::Evicted),
+    ];
+    for (end, state) in ends {
         let mut world = given_members(&["east", "west"])
             .and("east", exported(export(1)))
             .and("east", slice("one", &["http"]))
             .and("west", exported(export(2)));
-        let changes = world.carry_out(&end).unwrap();
+        let changes: Vec<Change> = end(&mut world, "east");
         let removed: Vec<&DerivedKey> = changes
             .iter()
             .filter(|change| change.content.is_none())
@@ -248,7 +236,7 @@ fn only_an_id_that_is_no_current_member_is_forgotten_and_only_once() {
     world.when(forget("never-seen")).then("never-seen", &[forgotten]);
     let world = world
         .after(forget("never-seen"))
-        .after(leave("east"))
+        .after(evict("east"))
         .after(forget("east"));
     world.when(forget("never-seen")).then_nothing();
     for name in ["never-seen", "east"] {
@@ -262,7 +250,7 @@ fn only_an_id_that_is_no_current_member_is_forgotten_and_only_once() {
 #[test]
 fn operators_decide_about_members_only_and_repeat_nothing() {
     let world = given_members(&["east"]);
-    for command in [evict("west"), rekey("west", Some(1), None), leave("west")] {
+    for command in [evict("west"), rekey("west", Some(1), None)] {
         let rejection = world.when(command).then_rejected();
         assert_eq!(
             rejection,

@@ -312,14 +312,8 @@ impl Driver {
     fn rejoin(&mut self, index: usize, name: &ClusterId, evicted: bool) {
         self.books.exports.retain(|(_, exporter), _| exporter != name);
         self.books.slices.retain(|(owner, _), _| owner != name);
-        let cluster = name.clone();
-        self.carry_out(&match evicted {
-            true => Command::Evict {
-                cluster,
-                operator: "ann".into(),
-            },
-            false => Command::Leave { cluster },
-        });
+        let end = if evicted { World::evicted } else { World::left };
+        self.changes.extend(end(&mut self.world, name.as_str()));
         self.join(index);
     }
 

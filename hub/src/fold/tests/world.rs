@@ -107,6 +107,13 @@ pub(super) fn slice_key(name: &str) -> SliceKey {
     }
 }
 
+pub(super) fn evict(name: &str) -> Command {
+    Command::Evict {
+        cluster: cluster(name),
+        operator: "ann".into(),
+    }
+}
+
 /// A log with the state it folds into.
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
@@ -145,14 +152,25 @@ impl World {
     /// Decides, appends and applies: what the writer does. A second passes with every event.
     pub(super) fn carry_out(&mut self, command: &Command) -> Result<Vec<Change>, Rejection> {
         let drafts = decide(&self.state, command)?;
-        let mut changes = Vec::new();
-        for draft in &drafts {
-            let now = UnixMillis((self.events.len() as u64 + 1) * 1_000);
-            let event = draft.event(&self.state, encoded(draft), now);
-            changes.extend(apply(&mut self.state, &event));
-            self.events.push(event);
-        }
-        Ok(changes)
+        Ok(drafts.iter().flat_map(|draft| self.record(draft)).collect())
+    }
+
+    /// A member left of its own will: an event that logs hold and that no command makes.
+    pub(super) fn left(&mut self, name: &str) -> Vec<Change> {
+        self.record(&Draft::decided(&cluster(name), Fact::MemberLeft))
+    }
+
+    /// An operator ended a membership.
+    pub(super) fn evicted(&mut self, name: &str) -> Vec<Change> {
+        self.carry_out(&evict(name)).unwrap()
+    }
+
+    fn record(&mut self, draft: &Draft) -> Vec<Change> {
+        let now = UnixMillis((self.events.len() as u64 + 1) * 1_000);
+        let event = draft.event(&self.state, encoded(draft), now);
+        let changes = apply(&mut self.state, &event);
+        self.events.push(event);
+        changes
     }
 
     pub(super) fn import(&self) -> Option<&shared::model::ServiceImport> {
