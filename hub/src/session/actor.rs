@@ -464,3 +464,6 @@ impl SessionActor {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

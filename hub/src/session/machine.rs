@@ -511,4 +511,4 @@ impl ToldSources {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -12,11 +12,11 @@ use super::*;
 
 mod applied;
 
-fn member() -> ClusterId {
+pub(in crate::session) fn member() -> ClusterId {
     ClusterId::new("east").expect("valid")
 }
 
-fn hello() -> AgentMessage {
+pub(in crate::session) fn hello() -> AgentMessage {
     AgentMessage::Hello(Box::new(Hello {
         protocol_version: PROTOCOL_VERSION,
         features: 0,
@@ -33,7 +33,7 @@ fn hello() -> AgentMessage {
     }))
 }
 
-fn admission(list_exports: bool) -> Admission {
+pub(in crate::session) fn admission(list_exports: bool) -> Admission {
     let welcome = Welcome {
         protocol_version: PROTOCOL_VERSION,
         features: 0,
@@ -70,7 +70,7 @@ fn key(name: &str) -> ServiceKey {
     ServiceKey::new("shop", name).expect("valid")
 }
 
-fn removal(sequence: u64, name: &str) -> Observation {
+pub(in crate::session) fn removal(sequence: u64, name: &str) -> Observation {
     Observation {
         sequence,
         item: ObservedItem::Fact(encode_fact(&Fact::ExportRemoved(key(name)))),

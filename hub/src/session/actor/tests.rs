@@ -1,0 +1,174 @@
+//! What a session asks of the writer, how often, and what it does while the writer has no room for it.
+
+use prometheus_client::registry::Registry;
+use shared::model::{Epoch, Revision, UnixMillis};
+use tonic::Code;
+
+use super::*;
+use crate::{
+    session::machine::tests::{admission, hello, member, removal},
+    writer::{CursorCheck, Holder, Inbox, Work, WriterHandle, request::SILENCE_MAX_MILLIS},
+};
+
+const KEY: KeyFingerprint = KeyFingerprint([1; 32]);
+
+fn actor() -> SessionActor {
+    let bounds = Bounds {
+        effects: 2,
+        ..Bounds::default()
+    };
+    let metrics = SyncMetrics::register(&mut Registry::default());
+    let (actor, _) = SessionActor::new(member(), KEY, bounds, metrics, 0);
+    actor
+}
+
+/// One that said Hello.
+fn greeting() -> SessionActor {
+    let mut actor = actor();
+    actor.on_message(hello(), 0).expect("in order");
+    actor
+}
+
+fn admitted() -> SessionActor {
+    let mut actor = greeting();
+    ask(&mut actor, &View::default());
+    let answer = Answer::Admission(Some(Ok(Box::new(admission(false)))));
+    actor.on_answer(answer).expect("admitted");
+    actor
+}
+
+/// A member's next messages, one fact each.
+fn report(actor: &mut SessionActor, sequences: impl IntoIterator<Item = u64>) {
+    for sequence in sequences {
+        let message = AgentMessage::Observations(vec![removal(sequence, "cart")]);
+        actor.on_message(message, 0).expect("in order");
+    }
+}
+
+fn hand_over(actor: &mut SessionActor) -> (Option<Awaited>, Inbox) {
+    let (writer, inbox) = WriterHandle::new(1);
+    let awaited = actor.hand_over(writer.try_room().expect("room"), 0);
+    (awaited, inbox)
+}
+
+/// Has the cursor judged and the writer asked.
+fn ask(actor: &mut SessionActor, view: &View) -> Box<AdmitRequest> {
+    assert!(actor.wants_judgement());
+    assert!(actor.judge(view).is_none(), "the view is enough");
+    assert!(actor.wants_room());
+    let (awaited, mut inbox) = hand_over(actor);
+    assert!(matches!(awaited, Some(Awaited::Admission(_))), "{awaited:?}");
+    match inbox.try_next() {
+        Some(Work::Admit { request, .. }) => request,
+        _ => panic!("the writer was not asked"),
+    }
+}
+
+fn not_admitted(actor: &mut SessionActor, why: NotAdmitted) -> Result<(), Status> {
+    actor.on_answer(Answer::Admission(Some(Err(why))))
+}
+
+#[test]
+fn a_cursor_is_judged_anew_by_each_new_view_and_not_for_ever() {
+    let AgentMessage::Hello(mut hello) = hello() else {
+        unreachable!("made above")
+    };
+    let in_epoch = |created_at| Cursor {
+        epoch: Epoch {
+            created_at: UnixMillis(created_at),
+            random: 0,
+        },
+        revision: Revision(7),
+        hash: ChainHash([7; 16]),
+    };
+    hello.cursor = Some(in_epoch(0));
+    let mut actor = actor();
+    actor.on_message(AgentMessage::Hello(hello), 0).expect("in order");
+    let same = ask(&mut actor, &View::new(in_epoch(0), Revision(0)));
+    assert_eq!(same.cursor.check, CursorCheck::OnHistory);
+    for epoch in 1..=u64::from(JUDGED_MAX) {
+        not_admitted(&mut actor, NotAdmitted::JudgedBefore).expect("judged anew");
+        let view = View::new(in_epoch(epoch), Revision(0));
+        let expected = CursorVerdict {
+            under: view.head(),
+            check: CursorCheck::OtherEpoch,
+        };
+        assert_eq!(ask(&mut actor, &view).cursor, expected);
+    }
+    let refused = not_admitted(&mut actor, NotAdmitted::JudgedBefore).expect_err("too often");
+    assert_eq!(refused.code(), Code::Unavailable);
+}
+
+#[test]
+fn a_holder_is_pinged_once_and_then_named_as_silent_or_left_its_member() {
+    let held = |session| {
+        NotAdmitted::Held(Holder {
+            session: SessionId(session),
+            instance: "other".into(),
+        })
+    };
+    for lives in [false, true] {
+        let mut actor = greeting();
+        assert_eq!(ask(&mut actor, &View::default()).silent_holder, None);
+        not_admitted(&mut actor, held(5)).expect("pinged first");
+        let (awaited, _inbox) = hand_over(&mut actor);
+        assert!(matches!(awaited, Some(Awaited::Holder(_, HOLDER_ANSWER_MILLIS))));
+        let answered = actor.on_answer(Answer::Holder(lives));
+        if lives {
+            assert_eq!(answered.expect_err("held").code(), Code::AlreadyExists);
+            continue;
+        }
+        let asked = ask(&mut actor, &View::default());
+        assert_eq!(asked.silent_holder, Some(SessionId(5)));
+        let refused = not_admitted(&mut actor, held(5)).expect_err("not pinged again");
+        assert_eq!(refused.code(), Code::AlreadyExists);
+    }
+}
+
+#[test]
+fn only_those_who_still_wait_for_a_pong_are_kept_and_a_pong_answers_all_asked_before_it() {
+    let mut actor = admitted();
+    let ping = |actor: &mut SessionActor| {
+        let (reply, answer) = oneshot::channel();
+        actor.on_event(SessionEvent::Ping(reply)).expect("open");
+        answer
+    };
+    for _ in 0..100 {
+        drop(ping(&mut actor));
+    }
+    let mut early = ping(&mut actor);
+    assert_eq!(actor.pongs.len(), 1, "those who gave up are gone");
+    let mut late = ping(&mut actor);
+    actor.on_message(AgentMessage::Pong(101), 0).expect("in order");
+    assert!(early.try_recv().is_ok() && late.try_recv().is_err());
+    actor.on_message(AgentMessage::Pong(102), 0).expect("in order");
+    assert!(late.try_recv().is_ok() && actor.pongs.is_empty());
+}
+
+#[test]
+fn while_the_writer_has_no_room_nothing_more_is_read_and_the_member_is_not_silent() {
+    let mut actor = admitted();
+    assert!(actor.may_read() && !actor.wants_room());
+    report(&mut actor, 1..=2);
+    assert!(
+        actor.wants_room() && !actor.may_read(),
+        "two effects are the bound"
+    );
+    let long_after = 10 * SILENCE_MAX_MILLIS;
+    actor.check_silence(long_after).expect("it is held up");
+    for sequence in 1..=2 {
+        let (awaited, mut inbox) = hand_over(&mut actor);
+        assert!(awaited.is_none(), "its answers are events");
+        let Some(Work::Request(Request::Observe { observations, .. })) = inbox.try_next() else {
+            panic!("the facts were not handed over");
+        };
+        assert_eq!(observations, [removal(sequence, "cart")]);
+        assert!(actor.may_read());
+    }
+    assert!(actor.is_idle() && !actor.wants_room());
+    let silent = actor.check_silence(long_after + SILENCE_MAX_MILLIS);
+    assert_eq!(
+        silent.expect_err("its silence counts again").code(),
+        Code::Unavailable
+    );
+}
