@@ -77,7 +77,7 @@ pub fn evict(
         let recorded = log.append_and_wait(Batch::chained(head, batch.events)?)?;
         ensure!(
             recorded == batch.head,
-            "the log stands at {recorded:?}, not at {:?}",
+            "the log stands at {recorded}, not at {}",
             batch.head
         );
     }

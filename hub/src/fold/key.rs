@@ -1,7 +1,7 @@
 //! Derived objects: their keys, their content, and the change of one.
 //! The order of keys makes a namespace's objects one range; nothing here derives anything.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, fmt, sync::Arc};
 
 use shared::model::{
     ClusterId, ExportStatus, ImportedSlice, ImportedSliceKey, Revision, ServiceImport, ServiceKey,
@@ -84,6 +84,30 @@ impl Ord for DerivedKey {
 impl PartialOrd for DerivedKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+/// What the object is, as people name it.
+impl fmt::Display for DerivedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Import(service) => write!(f, "ServiceImport {service}"),
+            Self::Slice(slice) => {
+                let ImportedSliceKey {
+                    service,
+                    source_cluster,
+                    source_slice,
+                } = slice;
+                write!(
+                    f,
+                    "EndpointSlice {source_slice} of {service} from {source_cluster}"
+                )
+            }
+            Self::ExportStatus(cluster, service) => {
+                write!(f, "status of ServiceExport {service} in {cluster}")
+            }
+            Self::Profile(cluster) => write!(f, "ClusterProfile {cluster}"),
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl fmt::Display for RestoreError {
                 header.revision
             ),
             Self::DerivedDiffers(key) => {
-                write!(f, "the snapshot's {key:?} does not follow from its facts")
+                write!(f, "the snapshot's {key} does not follow from its facts")
             }
         }
     }

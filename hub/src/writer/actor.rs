@@ -296,7 +296,7 @@ impl Writer {
         }
         if follows != batch.head {
             // Never seen: the log and the core number and chain the same bytes.
-            let what = format!("the log will stand at {follows:?}, the state at {:?}", batch.head);
+            let what = format!("the log will stand at {follows}, the state at {}", batch.head);
             return Err(refused(what).into());
         }
         if parts.is_empty() {

@@ -100,6 +100,20 @@ impl FactKey {
     }
 }
 
+/// What it is about, as people name it.
+impl fmt::Display for FactKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Export(service) => write!(f, "ServiceExport {service}"),
+            Self::EndpointSlice(slice) => {
+                write!(f, "EndpointSlice {}/{}", slice.service.namespace, slice.name)
+            }
+            Self::ClusterProperty(name) => write!(f, "ClusterProperty {name}"),
+            Self::Health => f.write_str("the control plane's health"),
+        }
+    }
+}
+
 /// A ClusterProperty (KEP-2149).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterProperty {
@@ -302,4 +316,32 @@ pub struct Event {
     pub member_sequence: u64,
     /// What happened.
     pub fact: EncodedFact,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_reads_as_people_name_the_object() {
+        let service = ServiceKey::new("shop", "cart").expect("valid");
+        let slice = SliceKey {
+            service: service.clone(),
+            name: "cart-x7".into(),
+        };
+        let read = [
+            FactKey::Export(service),
+            FactKey::EndpointSlice(slice),
+            FactKey::ClusterProperty("region".into()),
+            FactKey::Health,
+        ]
+        .map(|key| key.to_string());
+        let expected = [
+            "ServiceExport shop/cart",
+            "EndpointSlice shop/cart-x7",
+            "ClusterProperty region",
+            "the control plane's health",
+        ];
+        assert_eq!(read, expected);
+    }
 }

@@ -68,6 +68,17 @@ pub struct Cursor {
     pub hash: ChainHash,
 }
 
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            epoch,
+            revision,
+            hash,
+        } = self;
+        write!(f, "revision {revision} of epoch {epoch} (hash {hash})")
+    }
+}
+
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{:016x}", self.created_at.0, self.random)
@@ -135,6 +146,22 @@ mod tests {
         assert!(early < late && early.to_bytes() < late.to_bytes());
         assert_eq!(Epoch::from_bytes(early.to_bytes()), early);
         assert_eq!(early.to_string().parse(), Ok(early));
+    }
+
+    #[test]
+    fn a_cursor_reads_as_a_place_in_a_history() {
+        let cursor = Cursor {
+            epoch: Epoch {
+                created_at: UnixMillis(1_700_000_000_000),
+                random: 7,
+            },
+            revision: Revision(12),
+            hash: ChainHash([0xab; 16]),
+        };
+        assert_eq!(
+            cursor.to_string(),
+            "revision 12 of epoch 1700000000000-0000000000000007 (hash abababababababababababababababab)"
+        );
     }
 
     #[test]

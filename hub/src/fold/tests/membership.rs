@@ -2,9 +2,12 @@
 
 use shared::model::{Event, Fact, Revision, sync::SourceState};
 
-use super::world::{World, admit, cluster, evict, export, exported, given_members, key, observe, service, slice};
+use super::world::{
+    World, admit, cluster, evict, export, exported, given_members, key, observe, service, slice,
+};
 use crate::fold::{
-    AdmissionRefusal, Change, Command, DerivedKey, MEMBERS_MAX, MemberStatus, REFUSED_KEYS_MAX, Rejection, apply,
+    AdmissionRefusal, Change, Command, DerivedKey, MEMBERS_MAX, MemberStatus, REFUSED_KEYS_MAX, Rejection,
+    apply,
 };
 
 fn rekey(name: &str, key_number: Option<u8>, fingerprint: Option<&str>) -> Command {

@@ -40,7 +40,12 @@ fn a_difference_under_the_same_rules_is_damage() {
     let state = some_world().state;
     let rows = with_a_wrong_import_digest(rows_of_version(&state, FOLD_VERSION));
     let import = DerivedKey::Import(service("shop/cart"));
-    assert_eq!(State::restore(rows), Err(RestoreError::DerivedDiffers(import)));
+    let damage = State::restore(rows).expect_err("damage");
+    assert_eq!(damage, RestoreError::DerivedDiffers(import));
+    assert_eq!(
+        damage.to_string(),
+        "the snapshot's ServiceImport shop/cart does not follow from its facts"
+    );
 }
 
 #[test]
