@@ -8,7 +8,8 @@ use shared::{process::LogArgs, tls::TlsFiles};
 
 use crate::{
     certs::command::CertsArgs,
-    log::{command::EventLogArgs, limits::RetentionArgs},
+    log::limits::RetentionArgs,
+    maintain::command::EventLogArgs,
     operate::{EventsArgs, MemberArgs},
 };
 

@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     let Cli { log, command } = Cli::parse();
     shared::process::exit_code(match command {
         Command::Serve(args) => hub::run::serve(&log, *args),
-        Command::Log(args) => hub::log::command::run(args),
+        Command::Log(args) => hub::maintain::command::run(args),
         Command::Certs(args) => hub::certs::command::run(args).map(|said| print!("{said}")),
         Command::Member(args) => hub::operate::run_member(args).map(|said| print!("{said}")),
         Command::Events(args) => hub::operate::run_events(*args).map(|said| print!("{said}")),

@@ -1,5 +1,7 @@
-//! Owns: what is done to the log of a hub that is stopped: old history removed, a member evicted.
+//! Owns: what is done to the log of a hub that is stopped: old history removed, a member evicted; `command` asks for it.
 //! Never: works beside a hub; the log has one owner.
+
+pub mod command;
 
 use std::path::Path;
 

@@ -7,14 +7,16 @@ use prost::Message as _;
 use prost_types::Timestamp;
 use proto::v1::{self, event_log_server::EventLog};
 use shared::{
-    model::{Epoch, Event, Revision, UnixMillis},
+    model::{Epoch, Revision, UnixMillis},
     wire,
 };
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
-use super::{Inspection, access::Need, filter::Filter, log_status, seek::OLDEST, watch::Watch};
-use crate::log::{Budget, Page, StoredEvent};
+use super::{
+    Inspection, access::Need, decode, filter::Filter, log_status, new_epoch, seek::OLDEST, watch::Watch,
+};
+use crate::log::{Budget, Page};
 
 /// Most events that one answer holds.
 pub(super) const LIST_EVENTS_MAX: usize = 1_000;
@@ -185,22 +187,4 @@ fn limit(asked: u32) -> Result<usize, Status> {
             "limit {limit} is above {LIST_EVENTS_MAX}: ask for pages, passing next_revision on as from_revision"
         ))),
     }
-}
-
-/// A stored event as a value, with the chain hash at it.
-pub(super) fn decode(stored: StoredEvent) -> Result<(Event, shared::model::ChainHash), Status> {
-    let event = wire::decode_event(stored.revision, stored.payload.into());
-    let event = event.map_err(|error| {
-        Status::data_loss(format!(
-            "{error}; this build cannot read it: use the one that wrote it, or a newer one"
-        ))
-    })?;
-    Ok((event, stored.hash))
-}
-
-/// Revisions mean something within their epoch only.
-pub(super) fn new_epoch(epoch: Epoch) -> Status {
-    Status::aborted(format!(
-        "epoch {epoch} began, and its revisions count from 1: ask again, from revision 1"
-    ))
 }

@@ -26,8 +26,8 @@ use std::{future::Future, sync::Arc};
 
 use proto::v1::{self, event_log_server::EventLogServer, state_server::StateServer};
 use shared::{
-    model::{Clusterset, sync::MESSAGE_BYTES_MAX},
-    tls,
+    model::{ChainHash, Clusterset, Epoch, Event, sync::MESSAGE_BYTES_MAX},
+    tls, wire,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     clock::Clock,
-    log::{LogError, LogReader},
+    log::{LogError, LogReader, StoredEvent},
     session::Reports,
     view::SharedView,
     writer::{Gone, WriterHandle},
@@ -204,6 +204,24 @@ impl Inspection {
 /// The writer has ended, and the process with it.
 pub(crate) fn gone(gone: Gone) -> Status {
     Status::unavailable(format!("{gone}; ask again in a moment"))
+}
+
+/// A stored event as a value, with the chain hash at it.
+fn decode(stored: StoredEvent) -> Result<(Event, ChainHash), Status> {
+    let event = wire::decode_event(stored.revision, stored.payload.into());
+    let event = event.map_err(|error| {
+        Status::data_loss(format!(
+            "{error}; this build cannot read it: use the one that wrote it, or a newer one"
+        ))
+    })?;
+    Ok((event, stored.hash))
+}
+
+/// Revisions mean something within their epoch only.
+fn new_epoch(epoch: Epoch) -> Status {
+    Status::aborted(format!(
+        "epoch {epoch} began, and its revisions count from 1: ask again, from revision 1"
+    ))
 }
 
 /// What a log that does not answer means for whoever asked.

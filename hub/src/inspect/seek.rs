@@ -9,7 +9,7 @@ use shared::{
 };
 use tonic::{Code, Status};
 
-use super::{Inspection, event_log::decode};
+use super::{Inspection, decode};
 use crate::log::{Budget, StoredEvent};
 
 /// Most events that an explanation shows.

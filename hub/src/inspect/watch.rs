@@ -14,11 +14,8 @@ use tokio_stream::Stream;
 use tonic::{Code, Status};
 
 use super::{
-    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX,
-    access::Caller,
-    event_log::{decode, new_epoch},
-    filter::Filter,
-    metrics::OpenWatch,
+    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX, access::Caller, decode, filter::Filter,
+    metrics::OpenWatch, new_epoch,
 };
 use crate::log::{Budget, StoredEvent};
 

@@ -6,9 +6,10 @@ use shared::model::{Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
 use super::{
     directory::{self, Directory},
+    epochs::current_epoch,
     error::{LogError, OpenError},
     rows::Volume,
-    start, verify,
+    verify,
 };
 
 /// A log on disk.
@@ -72,7 +73,7 @@ fn look<V: Volume>(volume: &V, name: &str) -> Result<Contents, LogError> {
     });
     let described = described.collect::<Result<Vec<_>, LogError>>()?;
     let current = segments.current();
-    let epoch = start::current_epoch(&*current.rows()?, &clusterset, current.row()?.start.epoch)?;
+    let epoch = current_epoch(&*current.rows()?, &clusterset, current.row()?.start.epoch)?;
     let head = (epoch, segments.last_revision(epoch)?);
     Ok(Contents {
         clusterset,

@@ -15,7 +15,7 @@ use super::{
     error::{Corruption, LogError, OpenError},
     key,
     rows::{RowsError, Volume},
-    segment::SegmentName,
+    segment_name::SegmentName,
     sled::{DATA_FILE, SledRows, Store},
     start::StartError,
 };

@@ -15,7 +15,7 @@ use super::{
     error::LogError,
     reader::{ReadJob, ReadQueue, View},
     rows::{Op, ReadRows, Row, Rows, RowsError, Visit, Volume},
-    segment::SegmentName,
+    segment_name::SegmentName,
     start::StartError,
     store::{Store, Told},
 };

@@ -5,18 +5,18 @@
 //! * `rows.rs`: what a store must do, and the place that holds several. `sled.rs` in `directory.rs`, and `memory.rs`:
 //!   the two kinds.
 //! * `segment.rs`, `segments.rs`: one store each, read as if they were one; `retention.rs`: which of them go.
-//! * `store.rs`, `history.rs`, `snapshot.rs`, `start.rs`: the log itself over any volume.
+//! * `store.rs`, `history.rs`, `snapshot.rs`, `start.rs`, `epochs.rs`: the log itself over any volume.
 //! * `limits.rs`: how people write what is to be kept.
-//! * `thread.rs`: the thread that owns a log; `reader.rs`: reading beside it. `verify.rs`, `contents.rs`,
-//!   `command.rs`: check everything, or look at it.
+//! * `thread.rs`: the thread that owns a log; `reader.rs`: reading beside it. `verify.rs`, `contents.rs`:
+//!   check everything, or look at it.
 //!
 //! It never decodes a payload, reads a clock or makes randomness; epochs are given to it.
 
-pub mod command;
 mod contents;
 #[cfg(test)]
 mod damage;
 mod directory;
+mod epochs;
 mod error;
 mod group;
 mod history;
@@ -28,7 +28,9 @@ mod record;
 mod retention;
 mod rows;
 mod segment;
+mod segment_name;
 mod segments;
+mod shared_head;
 mod sled;
 mod snapshot;
 mod start;

@@ -14,8 +14,8 @@ use super::{
     history, record,
     rows::Volume,
     segments::Segments,
+    shared_head::SharedHead,
     snapshot::{self, Digest, SnapshotInfo, SnapshotPage},
-    store::Shared,
 };
 
 /// Reads that may wait at once; a further one that does not want to wait is told [`LogError::Busy`].
@@ -73,11 +73,11 @@ pub trait History {
 /// The segments seen by a reader.
 pub(super) struct View<V: Volume> {
     segments: Segments<V>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedHead>,
 }
 
 impl<V: Volume> View<V> {
-    pub(super) fn new(segments: Segments<V>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(segments: Segments<V>, shared: Arc<SharedHead>) -> Self {
         Self { segments, shared }
     }
 

@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use super::segment::SegmentName;
+use super::segment_name::SegmentName;
 
 /// One change within an atomic batch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,12 +10,13 @@ use std::{
 use shared::model::{ChainHash, Clusterset, Epoch, Revision};
 
 use super::{
+    epochs::epochs,
     error::LogError,
     history,
     key::{self, KeyKind},
     rows::{ReadRows, Row, RowsError, Visit, Volume},
-    segment::{Segment, SegmentName},
-    start,
+    segment::Segment,
+    segment_name::SegmentName,
 };
 
 /// Sealed segments that are open at once; another one that is read closes the one that was not read for longest.
@@ -159,20 +160,20 @@ impl<V: Volume> Segments<V> {
     /// The epochs of which something is kept, ascending.
     pub(super) fn epochs(&self) -> Result<Vec<Epoch>, LogError> {
         let kept = self.kept();
-        let mut epochs = BTreeSet::new();
+        let mut found = BTreeSet::new();
         for (index, segment) in kept.iter().enumerate() {
             let next = kept.get(index + 1).map(|next| next.name);
             let first = match (segment.name, next) {
                 (SegmentName::After(first, _), Some(SegmentName::After(last, _))) if first == last => first,
                 _ => {
-                    let begun = start::epochs(&*self.open(segment)?, &self.clusterset)?;
-                    epochs.extend(begun);
+                    let begun = epochs(&*self.open(segment)?, &self.clusterset)?;
+                    found.extend(begun);
                     segment.row()?.start.epoch
                 }
             };
-            epochs.insert(first);
+            found.insert(first);
         }
-        Ok(epochs.into_iter().collect())
+        Ok(found.into_iter().collect())
     }
 
     /// The revision of an epoch's last event, 0 if there is none.

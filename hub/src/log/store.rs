@@ -1,7 +1,7 @@
 //! The log over any volume, synchronous: stage, commit, snapshots piece by piece, new segments, new epochs.
 //! Whoever owns it (a thread, or a test's loop) decides when; it has no thread, queue or clock of its own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use shared::model::{Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
@@ -13,35 +13,16 @@ use super::{
     record::{self, EpochRow, SegmentRow},
     retention,
     rows::{Op, Rows, RowsError, Volume},
-    segment::{Segment, SegmentName},
+    segment::Segment,
+    segment_name::SegmentName,
     segments::Segments,
+    shared_head::SharedHead,
     snapshot::{self, SnapshotJob, Step},
     start::{self, StartError},
 };
 
 /// Commits between two looks at how many bytes the current segment takes.
 const MEASURE_EVERY: u64 = 16;
-
-/// What owner and readers share: the durable head and the figures.
-#[derive(Debug)]
-pub(super) struct Shared(Mutex<(Cursor, Stats)>);
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, (Cursor, Stats)> {
-        // Nothing panics while it holds the lock; the values are whole in any case.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The last durable position.
-    pub(super) fn head(&self) -> Cursor {
-        self.lock().0
-    }
-
-    /// The figures as of now.
-    pub(super) fn stats(&self) -> Stats {
-        self.lock().1.clone()
-    }
-}
 
 /// A snapshot's completion together with what it is to be told.
 pub(super) type Told<Completion, Outcome> = Option<(Completion, Outcome)>;
@@ -58,7 +39,7 @@ pub(super) struct Store<V: Volume> {
     /// The head including staged batches; the durable one is in `shared`.
     staged: Cursor,
     staged_payload_bytes: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedHead>,
     failure: Option<Failure>,
     snapshot: Option<(SnapshotJob, Option<SnapshotCompletion>)>,
 }
@@ -79,7 +60,7 @@ impl<V: Volume> Store<V> {
             segments,
             staged: started.head,
             staged_payload_bytes: 0,
-            shared: Arc::new(Shared(Mutex::new((started.head, stats)))),
+            shared: Arc::new(SharedHead::new(started.head, stats)),
             failure: None,
             snapshot: None,
         };
@@ -109,7 +90,7 @@ impl<V: Volume> Store<V> {
         stats.oldest_revision = oldest;
     }
 
-    pub(super) fn shared(&self) -> Arc<Shared> {
+    pub(super) fn shared(&self) -> Arc<SharedHead> {
         Arc::clone(&self.shared)
     }
 

@@ -18,9 +18,10 @@ use super::{
     error::{AppendError, Failure, LogError, OpenError},
     reader::{READS_WAITING_MAX, ReadJob, ReadQueue, View},
     rows::Volume,
+    shared_head::SharedHead,
     sled,
     start::StartError,
-    store::{Shared, Store},
+    store::Store,
 };
 
 /// Calls that may wait for the log's thread; one more blocks its caller.
@@ -51,7 +52,7 @@ enum Command {
 /// A log whose store lives on a thread of its own.
 pub(super) struct OwnerThread {
     clusterset: Clusterset,
-    shared: Arc<Shared>,
+    shared: Arc<SharedHead>,
     commands: SyncSender<Command>,
     reads: SyncSender<Read>,
     threads: Vec<JoinHandle<()>>,

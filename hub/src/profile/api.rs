@@ -174,15 +174,7 @@ impl Performer {
 }
 
 fn in_words(error: kube::Error) -> Reason {
-    told(&error)
-}
-
-/// An API server's refusal in its own words: printed as it is, kube's error is a Rust value.
-pub(super) fn told(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{} (HTTP {})", status.message, status.code),
-        other => other.to_string(),
-    }
+    super::told(&error)
 }
 
 fn by_us() -> PatchParams {

@@ -57,3 +57,11 @@ pub async fn client(kubeconfig: Option<&Path>, metrics: &ProfileMetrics) -> anyh
 pub fn default_namespace(clusterset: &Clusterset) -> String {
     format!("{INVENTORY_NAMESPACE_PREFIX}{}", clusterset.name())
 }
+
+/// An API server's refusal in its own words: printed as it is, kube's error is a Rust value.
+fn told(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} (HTTP {})", status.message, status.code),
+        other => other.to_string(),
+    }
+}

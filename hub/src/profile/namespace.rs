@@ -71,7 +71,7 @@ impl NoNamespace {
         Self {
             namespace: namespace.to_owned(),
             clusterset: clusterset.name().to_owned(),
-            reason: super::api::told(reason),
+            reason: super::told(reason),
         }
     }
 }

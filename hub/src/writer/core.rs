@@ -18,7 +18,7 @@ use shared::{
 use super::{
     claims::Claims,
     conflicts::OpenConflicts,
-    connectivity::Heard,
+    heard::Heard,
     request::{Describe, Operated, Reply, Request, Token},
 };
 use crate::{

@@ -13,8 +13,8 @@ use shared::model::{ClusterId, SessionId, sync::Refused};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    connectivity::TICK_MILLIS,
     core::Core,
+    heard::TICK_MILLIS,
     request::{Admission, AdmitRequest, Describe, NotAdmitted, Operated, Request},
 };
 use crate::fold::{Command, Rejection};

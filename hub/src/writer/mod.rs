@@ -1,7 +1,7 @@
 //! The writer: one thread per clusterset that owns log and state (docs/design.md, section 5).
 //!
 //! * `request.rs`: what it is asked and what it answers.
-//! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`: its mind, pure.
+//! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
 //! * `segments.rs`: when a segment of the log is full, pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
@@ -13,6 +13,7 @@ mod conflicts;
 mod connectivity;
 mod core;
 mod handle;
+mod heard;
 pub mod request;
 mod segments;
 mod thread;
@@ -20,9 +21,10 @@ mod thread;
 pub use self::{
     actor::{Completed, Writer, WriterError, view_of},
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
-    connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS, TICK_MILLIS},
+    connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
     core::{Batch, Core, Options, publication},
     handle::{AdmissionAnswer, Gone, Inbox, Query, Room, SessionEvent, SessionSink, Work, WriterHandle},
+    heard::TICK_MILLIS,
     request::{
         Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,
         Request, Token,

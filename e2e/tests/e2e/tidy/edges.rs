@@ -67,6 +67,12 @@ const EDGES: &[Edge] = &[
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
     },
     Edge {
+        name: "the hub's sessions",
+        pattern: r"\bsession::",
+        files: &["hub/src/session/", "hub/src/inspect/", "hub/src/hub.rs", "hub/src/run.rs"],
+        law: "the writer knows no session, only what sessions ask of it",
+    },
+    Edge {
         name: "a Kubernetes client of its own",
         pattern: r"\bClient::(new|try_from|try_default)\(|\bClientBuilder\b",
         files: &["shared/src/api_client.rs"],

@@ -70,6 +70,10 @@ const ROOMS: &[Room] = &[
         may_name: &["crate::fold"],
     },
     Room {
+        path: "hub/src/writer/heard.rs",
+        may_name: &[],
+    },
+    Room {
         path: "hub/src/writer/segments.rs",
         may_name: &["crate::bounds", "crate::log::Stats"],
     },

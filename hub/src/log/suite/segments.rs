@@ -8,7 +8,7 @@ use super::{
     super::{
         Budget, FORMAT_VERSION, History, Log, LogError, ReplayItem, Retention,
         rows::{Op, ReadRows, Rows, Volume},
-        segment::SegmentName,
+        segment_name::SegmentName,
     },
     Place, append, epoch, read, replayed, rows,
 };

@@ -224,7 +224,7 @@ fn what_waits_is_counted_and_a_closed_session_is_not_open() {
 
 #[test]
 fn silence_is_recorded_and_so_is_the_return() {
-    use crate::writer::connectivity::{LOST_AFTER_MILLIS, TICK_MILLIS};
+    use crate::writer::{LOST_AFTER_MILLIS, TICK_MILLIS};
     let mut core = core();
     admit(&mut core, hello("east", "one", 1));
     let mut ticked = 0;
@@ -327,7 +327,7 @@ fn a_member_that_was_evicted_while_it_was_away_comes_back_unlisted() {
 
 #[test]
 fn a_suspect_member_that_is_heard_again_is_live() {
-    use crate::writer::connectivity::{SUSPECT_AFTER_MILLIS, TICK_MILLIS};
+    use crate::writer::{SUSPECT_AFTER_MILLIS, TICK_MILLIS};
     let mut core = core();
     admit(&mut core, hello("east", "one", 1));
     let silent = SUSPECT_AFTER_MILLIS + 1;

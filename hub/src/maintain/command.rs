@@ -8,8 +8,11 @@ use shared::{
     model::{ClusterId, UnixMillis},
 };
 
-use super::{Contents, LogReport, Progress, Stats, contents, limits::RetentionArgs, verify};
-use crate::{clock::Clock, maintain};
+use crate::{
+    clock::Clock,
+    log::{Contents, LogReport, Progress, Stats, contents, limits::RetentionArgs, verify},
+    maintain,
+};
 
 /// Look after an event log on disk.
 #[derive(Debug, Args)]
