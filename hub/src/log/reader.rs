@@ -98,6 +98,28 @@ impl<V: Volume> View<V> {
         self.segments.start_hash(epoch, Revision(revision.0 - 1))
     }
 
+    /// A page of events up to `last`; none if `from` is behind it.
+    fn read_kept(
+        &self,
+        epoch: Epoch,
+        from: Revision,
+        last: Revision,
+        budget: Budget,
+    ) -> Result<Vec<StoredEvent>, LogError> {
+        if self.is_forgotten(epoch, from) {
+            return Err(self.forgotten(epoch, from));
+        }
+        if from > last {
+            return Ok(Vec::new());
+        }
+        let read = self.read_page(epoch, from, last, budget);
+        // Its segment may have gone while it was read.
+        match read {
+            Err(_) if self.is_forgotten(epoch, from) => Err(self.forgotten(epoch, from)),
+            read => read,
+        }
+    }
+
     fn read_page(
         &self,
         epoch: Epoch,
@@ -155,23 +177,20 @@ impl<V: Volume> History for View<V> {
     fn read(&self, epoch: Epoch, from: Revision, budget: Budget) -> Result<Page, LogError> {
         let head = self.head();
         let last = self.last_durable(epoch, head)?;
-        let from = match from {
-            Revision(0) => self.segments.first_revision(epoch),
-            asked => asked,
-        };
-        if self.is_forgotten(epoch, from) {
-            return Err(self.forgotten(epoch, from));
-        }
-        if from > last {
-            let events = Vec::new();
+        if from != Revision(0) {
+            let events = self.read_kept(epoch, from, last, budget)?;
             return Ok(Page { events, head });
         }
-        match self.read_page(epoch, from, last, budget) {
-            Ok(events) => Ok(Page { events, head }),
-            // Its segment may have gone while it was read.
-            Err(_) if self.is_forgotten(epoch, from) => Err(self.forgotten(epoch, from)),
-            Err(error) => Err(error),
-        }
+        let mut oldest = self.segments.first_revision(epoch);
+        let events = loop {
+            let read = self.read_kept(epoch, oldest, last, budget);
+            let tried = std::mem::replace(&mut oldest, self.segments.first_revision(epoch));
+            // What was the oldest may have gone while it was read: then another one is, as long as any is kept.
+            if !matches!(read, Err(LogError::Forgotten { .. })) || oldest == tried {
+                break read?;
+            }
+        };
+        Ok(Page { events, head })
     }
 
     fn first_revision(&self, epoch: Epoch) -> Revision {
