@@ -40,6 +40,7 @@ impl Clock {
     }
 
     /// A clock for simulations: the wall shows `wall` now, and from then on what the runtime's time adds.
+    #[cfg(any(test, feature = "simulated"))]
     pub fn simulated(wall: UnixMillis) -> Self {
         Self {
             started: Instant::now(),

@@ -88,6 +88,7 @@ impl Hub {
     }
 
     /// [`Hub::start`] with the writer as a task, for simulations over a log in memory. Needs a runtime.
+    #[cfg(any(test, feature = "simulated"))]
     pub fn start_task(
         log: Box<dyn Log>,
         options: Options,

@@ -22,6 +22,7 @@ mod group;
 mod history;
 mod key;
 pub mod limits;
+#[cfg(any(test, feature = "simulated"))]
 mod memory;
 mod reader;
 mod record;
@@ -46,6 +47,7 @@ use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
 pub use contents::{Contents, SegmentContents, contents};
 pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenError};
+#[cfg(any(test, feature = "simulated"))]
 pub use memory::{Faults, MemoryDisk, MemoryLog};
 pub use reader::{Budget, History, LogReader, PAGE_BYTES_MAX, Page, READS_WAITING_MAX, ReplayItem};
 pub use record::{FORMAT_VERSION, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, chain, chain_start};

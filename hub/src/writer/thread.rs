@@ -34,6 +34,7 @@ impl Writer {
     }
 
     /// Starts it as a task instead, for simulations over a log in memory, which never blocks. Needs a runtime.
+    #[cfg(any(test, feature = "simulated"))]
     pub fn spawn_task(
         self,
         completed: mpsc::UnboundedReceiver<Completed>,
