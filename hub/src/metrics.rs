@@ -127,28 +127,33 @@ impl WriterMetrics {
             "Epochs begun because a member showed that the log was rewound, or knew a later one",
             metrics.epochs_begun.clone(),
         );
+        metrics.register_log(registry);
+        metrics
+    }
+
+    /// What the log takes and keeps.
+    fn register_log(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "log_on_disk",
             "Bytes the event log takes on its volume; retention keeps them within --retention-bytes",
             Unit::Bytes,
-            metrics.log_bytes.clone(),
+            self.log_bytes.clone(),
         );
         registry.register(
             "log_segments",
             "Segments of the log that are kept, with the one that is written to",
-            metrics.log_segments.clone(),
+            self.log_segments.clone(),
         );
         registry.register(
             "log_oldest_revision",
             "The first revision of the current epoch that is kept",
-            metrics.log_oldest_revision.clone(),
+            self.log_oldest_revision.clone(),
         );
         registry.register(
             "log_syncs",
             "Syncs of the log since the hub started",
-            metrics.log_syncs.clone(),
+            self.log_syncs.clone(),
         );
-        metrics
     }
 
     /// A batch became durable.

@@ -1,13 +1,13 @@
 //! The wiring of `serve`: builds the parts, runs them under supervision, drains them.
 //! It decides nothing about facts; it only connects.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail};
 use proto::v1::sync_server::SyncServer;
 use shared::{
-    identity::Role,
-    model::{Epoch, advice},
+    identity::{Identity, Role},
+    model::{Clusterset, Epoch, advice},
     process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, random},
     tls::{
         HTTP2_KEEPALIVE_INTERVAL, Incoming, Reloader, TlsMetrics, accept, install_crypto_provider,
@@ -68,35 +68,14 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     let incoming = accept(tcp_connections(listener), credentials.clone(), tls_metrics);
 
     let identity = credentials.identity();
-    let Role::Hub(name) = &identity.role else {
-        bail!(
-            "--tls-cert is a {}'s certificate ({identity}); `{}` makes one for a hub",
-            identity.role.word(),
-            advice::certs_hub("DIR")
-        );
-    };
-    let options = Options {
-        hub: name.clone(),
-        hub_version: env!("CARGO_PKG_VERSION").into(),
-        adopt_epoch: args.adopt_epoch,
-        bounds: Bounds {
-            retention: args.retention.retention(),
-            ..Bounds::default()
-        },
-    };
-    let (data, clusterset) = (args.data.clone(), identity.clusterset.clone());
-    let hub = tokio::task::spawn_blocking(move || -> anyhow::Result<Hub> {
-        let clock = Clock::start();
-        let new_epoch = Epoch::default().next(clock.wall(), random());
-        Hub::start(
-            log::open(&data, &clusterset, new_epoch)?,
-            options,
-            clock,
-            hub_metrics,
-        )
-    })
-    .await
-    .context("opening the event log panicked")??;
+    let options = options(&args, &identity)?;
+    let hub = open(
+        args.data.clone(),
+        identity.clusterset.clone(),
+        options,
+        hub_metrics,
+    )
+    .await?;
     drop(opening);
     hub.reports.register(metrics.registry());
 
@@ -122,6 +101,42 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     info!(%address, identity = %credentials.identity(), "serving");
     drop(starting);
     supervisor.run().await
+}
+
+/// What the flags and the certificate say of this hub.
+fn options(args: &ServeArgs, identity: &Identity) -> anyhow::Result<Options> {
+    let Role::Hub(name) = &identity.role else {
+        bail!(
+            "--tls-cert is a {}'s certificate ({identity}); `{}` makes one for a hub",
+            identity.role.word(),
+            advice::certs_hub("DIR")
+        );
+    };
+    Ok(Options {
+        hub: name.clone(),
+        hub_version: env!("CARGO_PKG_VERSION").into(),
+        adopt_epoch: args.adopt_epoch,
+        bounds: Bounds {
+            retention: args.retention.retention(),
+            ..Bounds::default()
+        },
+    })
+}
+
+/// Opens the log and replays it, on a thread that may block.
+async fn open(
+    data: PathBuf,
+    clusterset: Clusterset,
+    options: Options,
+    metrics: HubMetrics,
+) -> anyhow::Result<Hub> {
+    let opening = tokio::task::spawn_blocking(move || {
+        let clock = Clock::start();
+        let new_epoch = Epoch::default().next(clock.wall(), random());
+        let log = log::open(&data, &clusterset, new_epoch)?;
+        Hub::start(log, options, clock, metrics)
+    });
+    opening.await.context("opening the event log panicked")?
 }
 
 /// Serves these services, health and reflection on connections from any network, until `drain`.
