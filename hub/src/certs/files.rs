@@ -96,10 +96,8 @@ impl Directory {
     }
 
     fn write(&self, path: &Path, text: &str, readers: Readers) -> anyhow::Result<()> {
-        let written = match self.replace {
-            false => create(path, text, readers),
-            true => replace(path, text, readers),
-        };
+        let write = if self.replace { replace } else { create };
+        let written = write(path, text, readers);
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 }

@@ -143,9 +143,10 @@ fn metadata_in_words(metadata: &Metadata) -> String {
 }
 
 fn or_none(words: Vec<String>) -> String {
-    match words.is_empty() {
-        true => "none".to_owned(),
-        false => words.join(", "),
+    if words.is_empty() {
+        "none".to_owned()
+    } else {
+        words.join(", ")
     }
 }
 
@@ -185,12 +186,13 @@ fn said(cluster: &ClusterId, value: &str) -> String {
 fn added_ports(oldest: &Export, import: &ServiceImport) -> String {
     let added = import.ports.iter().filter(|port| !oldest.ports.contains(port));
     let added: Vec<ServicePort> = added.cloned().collect();
-    match added.is_empty() {
-        true => String::new(),
-        false => format!(
+    if added.is_empty() {
+        String::new()
+    } else {
+        format!(
             " and \"{}\" from younger ones",
             shortened(&ports_in_words(&added))
-        ),
+        )
     }
 }
 

@@ -275,12 +275,13 @@ fn nothing_summary(state: &State, service: &ServiceKey) -> String {
         (Some(revision), None) => format!("its last export was removed (revision {revision})"),
         (None, _) => "no member exports it, as far as the hub remembers".to_owned(),
     };
-    let waiting = match with_slices.is_empty() {
-        true => String::new(),
-        false => format!(
+    let waiting = if with_slices.is_empty() {
+        String::new()
+    } else {
+        format!(
             " {} reported slices of it, which wait for a ServiceExport.",
             with_slices.join(", ")
-        ),
+        )
     };
     format!("{service} is not imported: {why}.{waiting}")
 }

@@ -31,18 +31,20 @@ pub(super) fn admit(
         },
     );
     let Some(member) = state.member(cluster) else {
-        return match state.members.len() < MEMBERS_MAX {
-            true => Ok(vec![joined]),
-            false => Err(too_many_members(cluster)),
+        return if state.members.len() < MEMBERS_MAX {
+            Ok(vec![joined])
+        } else {
+            Err(too_many_members(cluster))
         };
     };
     if member.refused_keys.contains(&key) {
         return Err(former_key(cluster, key));
     }
     if !member.is_current() {
-        return match member.refused_keys.len() < REFUSED_KEYS_MAX {
-            true => Ok(vec![joined]),
-            false => Err(used_too_often(cluster)),
+        return if member.refused_keys.len() < REFUSED_KEYS_MAX {
+            Ok(vec![joined])
+        } else {
+            Err(used_too_often(cluster))
         };
     }
     let known_key = member.keys.contains(&key);

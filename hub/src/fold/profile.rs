@@ -182,12 +182,13 @@ fn control_plane_healthy(
 }
 
 fn not_ready_message(failed_checks: &[Box<str>]) -> String {
-    match failed_checks.is_empty() {
-        true => "The API server says that it is not ready.".to_owned(),
-        false => format!(
+    if failed_checks.is_empty() {
+        "The API server says that it is not ready.".to_owned()
+    } else {
+        format!(
             "The API server says that it is not ready; failed checks: {}.",
             failed_checks.join(", ")
-        ),
+        )
     }
 }
 

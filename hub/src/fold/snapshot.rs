@@ -289,17 +289,14 @@ impl Restoring {
             derived: DerivedStore::default(),
         };
         rederive_everything(&mut state);
-        state.derived = match header.fold_version == FOLD_VERSION {
-            true => {
-                let objects = dated(&state.derived, self.derived)?;
-                let floor = header.tombstone_floor;
-                DerivedStore::restored(objects, self.tombstones, header.tombstones_max, floor)
-            }
-            false => {
-                let objects = redated(&state.derived, &self.derived, header.revision);
-                let floor = header.revision.next();
-                DerivedStore::restored(objects, BTreeMap::new(), header.tombstones_max, floor)
-            }
+        state.derived = if header.fold_version == FOLD_VERSION {
+            let objects = dated(&state.derived, self.derived)?;
+            let floor = header.tombstone_floor;
+            DerivedStore::restored(objects, self.tombstones, header.tombstones_max, floor)
+        } else {
+            let objects = redated(&state.derived, &self.derived, header.revision);
+            let floor = header.revision.next();
+            DerivedStore::restored(objects, BTreeMap::new(), header.tombstones_max, floor)
         };
         Ok(state)
     }

@@ -55,9 +55,10 @@ impl Inspection {
             () = reached => {}
             () = tokio::time::sleep(AT_LEAST_WAIT) => {}
         }
-        match self.has(revision) {
-            true => Ok(()),
-            false => Err(self.behind(revision)),
+        if self.has(revision) {
+            Ok(())
+        } else {
+            Err(self.behind(revision))
         }
     }
 

@@ -156,9 +156,10 @@ impl Inspection {
             let member = core.state().member(&asked);
             member.is_some_and(|member| member.refused_keys().contains(&key))
         });
-        match former.await.map_err(gone)? {
-            true => Err(Status::permission_denied(access::former_member(&cluster, key))),
-            false => Ok(()),
+        if former.await.map_err(gone)? {
+            Err(Status::permission_denied(access::former_member(&cluster, key)))
+        } else {
+            Ok(())
         }
     }
 

@@ -54,10 +54,13 @@ impl Inspection {
                 None => behind = middle,
                 // What the log has no more is older than what it has.
                 Some(found) if found.revision > middle => first = found.revision.min(behind),
-                Some(found) => match decode(found)?.0.recorded_at >= at {
-                    true => behind = middle,
-                    false => first = middle.next(),
-                },
+                Some(found) => {
+                    if decode(found)?.0.recorded_at >= at {
+                        behind = middle;
+                    } else {
+                        first = middle.next();
+                    }
+                }
             }
         }
         Ok(first)

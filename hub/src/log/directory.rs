@@ -154,9 +154,10 @@ fn bytes_below(dir: &Path) -> io::Result<u64> {
         let Ok(metadata) = entry.metadata() else {
             continue;
         };
-        bytes += match metadata.is_dir() {
-            true => bytes_below(&entry.path())?,
-            false => metadata.blocks() * BLOCK_BYTES,
+        bytes += if metadata.is_dir() {
+            bytes_below(&entry.path())?
+        } else {
+            metadata.blocks() * BLOCK_BYTES
         };
     }
     Ok(bytes)

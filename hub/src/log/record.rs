@@ -153,9 +153,10 @@ impl EpochRow {
         let has_base = row.get(1) == Some(&1);
         let expected = Self { start, has_base };
         // The version is checked, and every version means the same.
-        match expected.encode()[1..] == row[1..] {
-            true => Ok(expected),
-            false => Err(InvalidRow::Epoch),
+        if expected.encode()[1..] == row[1..] {
+            Ok(expected)
+        } else {
+            Err(InvalidRow::Epoch)
         }
     }
 }
@@ -205,9 +206,10 @@ impl SegmentRow {
             },
             began_at: UnixMillis(number(41)),
         };
-        match read.encode(clusterset)[1..] == row[1..] {
-            true => Ok(read),
-            false => Err(InvalidRow::Epoch),
+        if read.encode(clusterset)[1..] == row[1..] {
+            Ok(read)
+        } else {
+            Err(InvalidRow::Epoch)
         }
     }
 }

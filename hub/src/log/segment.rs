@@ -114,9 +114,10 @@ impl<V: Volume> Segment<V> {
     /// Bytes that it takes; asked again until it is `sealed`.
     pub(super) fn bytes(&self, sealed: bool) -> u64 {
         let measure = || self.volume.bytes_on_disk(self.name);
-        match sealed {
-            true => *self.bytes.get_or_init(measure),
-            false => measure(),
+        if sealed {
+            *self.bytes.get_or_init(measure)
+        } else {
+            measure()
         }
     }
 

@@ -210,9 +210,10 @@ fn remove_piece(rows: &impl Rows, from: &[u8], to: &[u8]) -> Result<bool, RowsEr
     let mut ops = Vec::new();
     rows.scan(from, to, &mut |key, _| {
         ops.push(Op::Remove(key.to_vec()));
-        match ops.len() < PIECE_REMOVED_MAX {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+        if ops.len() < PIECE_REMOVED_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
         }
     })?;
     let more = ops.len() == PIECE_REMOVED_MAX;
@@ -309,10 +310,7 @@ impl SnapshotJob {
         if !ops.is_empty() {
             rows.apply(ops)?;
         }
-        match more {
-            true => Ok(Step::More),
-            false => self.complete(rows),
-        }
+        if more { Ok(Step::More) } else { self.complete(rows) }
     }
 
     /// Rows first and durable, the marker only then: a marker on disk proves its rows.
@@ -346,9 +344,10 @@ impl SnapshotJob {
         let marker = |revision| key::snapshot_marker(epoch, revision);
         remove_range(rows, &marker(first), &marker(revision))?;
         let row = |revision| key::snapshot_row(epoch, revision, 0, 0);
-        match remove_piece(rows, &row(first), &row(revision))? {
-            true => Ok(Step::More),
-            false => Ok(Step::Finished),
+        if remove_piece(rows, &row(first), &row(revision))? {
+            Ok(Step::More)
+        } else {
+            Ok(Step::Finished)
         }
     }
 

@@ -89,9 +89,10 @@ pub(super) fn start<V: Volume>(
         (head.revision, head.hash) = (revision, hash);
         ControlFlow::Continue(())
     })?;
-    let base = match begins.epoch == epoch {
-        true => begins.revision,
-        false => Revision(0),
+    let base = if begins.epoch == epoch {
+        begins.revision
+    } else {
+        Revision(0)
     };
     snapshot::remove_leftovers(&*rows, epoch, base)?;
     adopt_format(&*rows, clusterset)?;
@@ -139,9 +140,10 @@ pub(super) fn is_empty(rows: &impl ReadRows) -> Result<bool, RowsError> {
 
 fn check_format(row: &[u8], clusterset: &Clusterset) -> Result<(), StartError> {
     let found = record::decode_format(row).map_err(|invalid| Corruption::row("the format row", invalid))?;
-    match found == clusterset.to_string() {
-        true => Ok(()),
-        false => Err(StartError::NotOurs(found)),
+    if found == clusterset.to_string() {
+        Ok(())
+    } else {
+        Err(StartError::NotOurs(found))
     }
 }
 

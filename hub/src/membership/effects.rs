@@ -20,9 +20,10 @@ struct Effects {
 /// The effects of a command of an operator that leads to these events.
 pub(crate) fn of(state: &State, command: &Command, events: &[Draft]) -> Vec<String> {
     let Effects { expected, nothing } = effects(state, command);
-    match events.is_empty() {
-        true => vec![nothing],
-        false => expected,
+    if events.is_empty() {
+        vec![nothing]
+    } else {
+        expected
     }
 }
 

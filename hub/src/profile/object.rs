@@ -149,9 +149,10 @@ pub(super) fn difference(object: &ClusterProfile, wanted: &Profile) -> Differenc
         .any(|(label, value)| object.labels().get(*label) != Some(value));
     let metadata = labels_differ || object.spec.display_name.as_deref() != Some(wanted.cluster.as_str());
     let status = status_difference(object, &status(wanted));
-    match metadata || status.is_some() {
-        true => Difference::Write { metadata, status },
-        false => Difference::None,
+    if metadata || status.is_some() {
+        Difference::Write { metadata, status }
+    } else {
+        Difference::None
     }
 }
 

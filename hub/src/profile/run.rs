@@ -149,11 +149,8 @@ impl ProfileWriter {
             any = true;
             self.ended(&action, outcome, reason);
         }
-        match any {
-            // What they led to is looked at before anything is waited for.
-            true => Some(self.clock.now()),
-            false => wake_at,
-        }
+        // What they led to is looked at before anything is waited for.
+        if any { Some(self.clock.now()) } else { wake_at }
     }
 
     /// Says once of each object that it is not ours.

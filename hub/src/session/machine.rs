@@ -451,11 +451,14 @@ impl Session {
 
     /// Whether the stream is to be given up.
     pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
-        match now >= self.heard_at + SILENCE_MAX_MILLIS {
-            true if self.is_congested() => Err(Violation::NotReading),
-            true => Err(Violation::Silent),
-            false => Ok(()),
+        if now < self.heard_at + SILENCE_MAX_MILLIS {
+            return Ok(());
         }
+        Err(if self.is_congested() {
+            Violation::NotReading
+        } else {
+            Violation::Silent
+        })
     }
 }
 
@@ -465,9 +468,10 @@ fn check_told(applied: &Applied, epoch: Epoch, push: &Push) -> Result<(), Violat
         return Ok(());
     };
     let told = push.told().map(|told| told.revision);
-    match cursor.epoch == epoch && Some(cursor.revision) <= told {
-        true => Ok(()),
-        false => Err(Violation::AppliedUntold(cursor)),
+    if cursor.epoch == epoch && Some(cursor.revision) <= told {
+        Ok(())
+    } else {
+        Err(Violation::AppliedUntold(cursor))
     }
 }
 

@@ -55,9 +55,10 @@ impl SharedView {
             view.set_sources(sources.into_iter().flatten());
             (known, view.sources_version())
         });
-        match known == told {
-            true => self.listeners.wake(&rooms),
-            false => self.listeners.wake_all(),
+        if known == told {
+            self.listeners.wake(&rooms)
+        } else {
+            self.listeners.wake_all()
         }
     }
 

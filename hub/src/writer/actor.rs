@@ -448,11 +448,11 @@ impl Writer {
             Ok(()) => tracing::debug!("wrote a snapshot"),
             Err(error) => tracing::warn!(%error, "could not write a snapshot; starting takes longer"),
         };
-        match std::mem::take(&mut self.segment_full) {
-            true => self.log.seal(at.wall, Box::new(rows), Box::new(done)),
-            false => self
-                .log
-                .write_snapshot(self.durable, Box::new(rows), Box::new(done)),
+        if std::mem::take(&mut self.segment_full) {
+            self.log.seal(at.wall, Box::new(rows), Box::new(done))
+        } else {
+            self.log
+                .write_snapshot(self.durable, Box::new(rows), Box::new(done))
         }
     }
 

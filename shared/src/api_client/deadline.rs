@@ -61,10 +61,7 @@ where
         let metrics = self.metrics.clone();
         let answering = self.inner.call(request);
         Box::pin(async move {
-            let wait = match asked.is_watch() {
-                true => WATCH_WAIT,
-                false => ANSWER_WAIT,
-            };
+            let wait = if asked.is_watch() { WATCH_WAIT } else { ANSWER_WAIT };
             let answered = match tokio::time::timeout(wait, answering).await {
                 Ok(answered) => answered.map_err(Into::into),
                 Err(_) => Err(NoAnswer(wait).into()),

@@ -235,8 +235,9 @@ fn cause_of(error: &io::Error) -> String {
 
 /// Tells a refusal from a peer that went away.
 pub(super) fn outcome_of(error: &io::Error) -> Handshake {
-    match error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
-        true => Handshake::Refused,
-        false => Handshake::Disconnected,
+    if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+        Handshake::Refused
+    } else {
+        Handshake::Disconnected
     }
 }

@@ -182,9 +182,10 @@ fn interest_from_proto(interest: v1::Interest) -> Taken<Interest> {
         interest.namespaces,
         INTEREST_NAMESPACES_MAX,
     )?;
-    let namespaces = match interest.all {
-        true => Namespaces::All,
-        false => Namespaces::Only(named),
+    let namespaces = if interest.all {
+        Namespaces::All
+    } else {
+        Namespaces::Only(named)
     };
     Ok(Interest {
         generation: interest.generation,

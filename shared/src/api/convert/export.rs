@@ -135,9 +135,10 @@ fn service_type(service: &Service) -> Result<ServiceType, ExportProblem> {
     }
     let spec = service.spec.as_ref().unwrap_or(&EMPTY_SPEC);
     match spec.type_.as_deref().unwrap_or("ClusterIP") {
-        "ClusterIP" | "NodePort" | "LoadBalancer" => Ok(match is_headless(spec) {
-            true => ServiceType::Headless,
-            false => ServiceType::ClusterSetIp,
+        "ClusterIP" | "NodePort" | "LoadBalancer" => Ok(if is_headless(spec) {
+            ServiceType::Headless
+        } else {
+            ServiceType::ClusterSetIp
         }),
         other => Err(ExportProblem::InvalidServiceType(format!(
             "The Service is of type {}, which cannot be exported; use ClusterIP, NodePort, LoadBalancer or headless.",

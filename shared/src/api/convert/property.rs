@@ -16,12 +16,13 @@ pub fn property_from(property: &api::ClusterProperty) -> Result<ClusterProperty,
     let characters = value.chars().count();
     let taken = ClusterProperty {
         name: property.metadata.name.as_deref().unwrap_or_default().into(),
-        value: match characters <= PROPERTY_VALUE_CHARACTERS_MAX {
-            true => PropertyValue::Text(value.into()),
-            false => PropertyValue::Oversize {
+        value: if characters <= PROPERTY_VALUE_CHARACTERS_MAX {
+            PropertyValue::Text(value.into())
+        } else {
+            PropertyValue::Oversize {
                 characters: characters as u64,
                 digest: first_16(blake3::hash(value.as_bytes()).as_bytes()),
-            },
+            }
         },
     };
     validate::cluster_property(&taken)?;
