@@ -52,13 +52,14 @@ const EDGES: &[Edge] = &[
             "shared/src/api_client/",
             "shared/src/bin/",
             "shared/src/testing/",
-            // The agent's shells: watches, reports, writes, its Lease; and what wires them.
+            // The agent's shells: watches, reports, writes, its Lease, whose cluster it is; and what wires them.
             "agent/src/watch/",
             "agent/src/observe/",
             "agent/src/apply/",
             "agent/src/convert/",
             "agent/src/lease/",
             "agent/src/agent.rs",
+            "agent/src/cluster_id.rs",
             "agent/src/run.rs",
             // The hub writes ClusterProfiles into its own cluster.
             "hub/src/profile/",
@@ -69,7 +70,12 @@ const EDGES: &[Edge] = &[
     Edge {
         name: "the hub's sessions",
         pattern: r"\bsession::",
-        files: &["hub/src/session/", "hub/src/inspect/", "hub/src/hub.rs", "hub/src/run.rs"],
+        files: &[
+            "hub/src/session/",
+            "hub/src/inspect/",
+            "hub/src/hub.rs",
+            "hub/src/run.rs",
+        ],
         law: "the writer knows no session, only what sessions ask of it",
     },
     Edge {
