@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -31,6 +32,17 @@ struct Loss {
     what: Part,
 }
 
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            cluster,
+            service,
+            what,
+        } = self;
+        write!(f, "{cluster} lost of {service}: {what}")
+    }
+}
+
 /// Cluster, kind and name of an object.
 type Place = (String, String, String);
 
@@ -40,8 +52,8 @@ struct Noted {
     losses: Vec<Loss>,
     /// Watches whose first list is complete.
     listed: usize,
-    /// Services of which something was seen, so that a guard that saw nothing is noticed.
-    seen: BTreeSet<ServiceKey>,
+    /// Services of which something was seen, and in which clusters, so that a guard that saw nothing is noticed.
+    seen: BTreeMap<ServiceKey, BTreeSet<String>>,
 }
 
 /// The watches; they end with it.
@@ -90,11 +102,26 @@ impl Guard {
         let noted = self.lock();
         for service in services {
             let key = ServiceKey::new(&self.namespace, service)?;
-            ensure!(noted.seen.contains(&key), "the guard never saw anything of {key}");
-            let lost: Vec<&Loss> = noted.losses.iter().filter(|loss| loss.service == key).collect();
-            ensure!(lost.is_empty(), "something that lives went: {lost:#?}");
+            ensure!(
+                noted.seen.contains_key(&key),
+                "the guard never saw anything of {key}"
+            );
+            let lost = noted.losses.iter().filter(|loss| loss.service == key);
+            let lost: Vec<String> = lost.map(ToString::to_string).collect();
+            ensure!(lost.is_empty(), "something that lives went: {}", lost.join("; "));
         }
         Ok(())
+    }
+
+    /// How many imports of these services it looked at: what [`Guard::nothing_lost_of`] guards.
+    pub fn guarded(&self, services: &[&str]) -> anyhow::Result<u64> {
+        let noted = self.lock();
+        let mut imports = 0;
+        for service in services {
+            let clusters = noted.seen.get(&ServiceKey::new(&self.namespace, service)?);
+            imports += clusters.map_or(0, BTreeSet::len) as u64;
+        }
+        Ok(imports)
     }
 
     /// Waits until something of a service went: the guard does see.
@@ -190,7 +217,8 @@ impl Post {
         noted.losses.extend(losses);
         match shown {
             Some((service, parts)) => {
-                noted.seen.insert(service.clone());
+                let clusters = noted.seen.entry(service.clone()).or_default();
+                clusters.insert(self.cluster.clone());
                 noted.standing.stands(place, parts);
                 known.insert(name, service);
             }

@@ -144,6 +144,12 @@ impl Shop {
         Ok(())
     }
 
+    /// Imports and exports that [`Shop::arrived`] compares: each name in each cluster, and each export.
+    pub fn compared(&self, world: &LocalClusterset) -> u64 {
+        let names: BTreeSet<&String> = self.exports.iter().map(|(_, service)| service).collect();
+        (names.len() * world.clusters.len() + self.exports.len()) as u64
+    }
+
     /// Deletes the namespace everywhere: clusters may be shared.
     pub async fn close(self, world: &LocalClusterset) -> anyhow::Result<()> {
         for cluster in world.clusters.values() {

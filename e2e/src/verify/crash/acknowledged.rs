@@ -37,8 +37,6 @@ pub struct Reporters {
     sessions: u32,
     next_revision: u64,
     epoch: Option<String>,
-    /// Acknowledged facts that were found again.
-    pub found: u64,
 }
 
 /// Sessions that report, until the hub is gone.
@@ -56,7 +54,6 @@ impl Reporters {
             sessions: 0,
             next_revision: 1,
             epoch: None,
-            found: 0,
         }
     }
 
@@ -80,12 +77,12 @@ impl Reporters {
     }
 
     /// Reads what the log has beyond what was read before: revisions are gapless, the epoch is the same, and each
-    /// acknowledged fact is an event.
+    /// acknowledged fact is an event. Returns how many acknowledged facts were found so.
     pub async fn check(
         &mut self,
         world: &LocalClusterset,
         acknowledged: &Acknowledged,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<u64> {
         let (epoch, events) = epoch_and_events(world, self.next_revision).await?;
         let before = self.epoch.get_or_insert_with(|| epoch.clone());
         ensure!(*before == epoch, "a new epoch began: {before}, now {epoch}");
@@ -98,6 +95,7 @@ impl Reporters {
             .iter()
             .map(|event| (event.session, event.member_sequence))
             .collect();
+        let mut found = 0;
         for (&session, &last) in acknowledged {
             // The export stands first in every session and is news only once.
             for sequence in 2..=last {
@@ -105,10 +103,10 @@ impl Reporters {
                     recorded.contains(&(session, sequence)),
                     "fact {sequence} of session {session} was acknowledged and is not in the log"
                 );
-                self.found += 1;
+                found += 1;
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// How many events were read so far.

@@ -21,6 +21,7 @@ use super::{
     facts,
     stage::{REPORTERS, Stage, verify},
 };
+use crate::verify::laws::Law;
 
 /// Size of the volume at first: the log's file grows by 8 MiB at a time.
 const SMALL: &str = "24m";
@@ -130,7 +131,6 @@ impl Volume {
 /// Fills the volume until the hub gives up, makes room, starts it again; each round with a volume of its own.
 pub(super) async fn full(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> anyhow::Result<()> {
     stage.world.stop_hub().await?;
-    let mut found = 0;
     while let Some(round) = rounds.next() {
         let volume = Volume::mount(&dir.join(format!("volume-{round}"))).await?;
         let data = volume.directory.clone();
@@ -158,11 +158,14 @@ pub(super) async fn full(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> a
         let began = Instant::now();
         let hub = stage.world.spawn_hub(volume.enter(), data, &[])?;
         stage.world.adopt_hub(hub).await?;
-        stage.settled().await?;
-        rounds.recovered(began.elapsed());
-        reporters.check(&stage.world, &acknowledged).await?;
-        found += reporters.found;
-        rounds.counted = format!("{found} acknowledged facts found again on volumes of {SMALL}");
+        let guarded = stage.settled().await?;
+        rounds.recovered(began.elapsed(), &guarded);
+        let found = reporters.check(&stage.world, &acknowledged).await?;
+        rounds.guarded.count(Law::Durable, found);
+        rounds.counted = format!(
+            "{} acknowledged facts found again on volumes of {SMALL}",
+            rounds.guarded.of(Law::Durable)
+        );
         stage.world.stop_hub().await?;
         verify(&volume.seen_from_outside()?)?;
     }

@@ -11,7 +11,7 @@ use super::{
     facts,
     stage::{CLUSTERS, REPORTERS, Stage},
 };
-use crate::clusterset::AgentVariant;
+use crate::{clusterset::AgentVariant, verify::laws::Law};
 
 /// Facts after whose acknowledgement the hub is killed, at most.
 const ACKNOWLEDGED_MAX: u64 = 300;
@@ -58,12 +58,13 @@ pub(super) async fn hub(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result
                 stage.world.start_agent(name).await?;
             }
         }
-        stage.settled().await?;
-        rounds.recovered(began.elapsed());
-        reporters.check(&stage.world, &acknowledged).await?;
+        let guarded = stage.settled().await?;
+        rounds.recovered(began.elapsed(), &guarded);
+        let found = reporters.check(&stage.world, &acknowledged).await?;
+        rounds.guarded.count(Law::Durable, found);
         rounds.counted = format!(
             "{} acknowledged facts found again; {again} kills more while it started, {agents} of agents",
-            reporters.found
+            rounds.guarded.of(Law::Durable)
         );
     }
     stage.end().await?;
@@ -94,8 +95,8 @@ pub(super) async fn agent(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Resu
         }
         let began = Instant::now();
         stage.world.start_agent(name).await?;
-        stage.settled().await?;
-        rounds.recovered(began.elapsed());
+        let guarded = stage.settled().await?;
+        rounds.recovered(began.elapsed(), &guarded);
         rounds.counted = format!("{again} kills more while it started");
     }
     stage.end().await

@@ -27,6 +27,8 @@ use args::{Arguments, Crash};
 use report::{End, Outcome};
 use stage::Stage;
 
+use super::laws::Guarded;
+
 /// Progress is told this many times in each kind.
 const PROGRESS_LINES: u32 = 5;
 
@@ -36,6 +38,8 @@ struct Rounds {
     wanted: u32,
     begun: u32,
     recoveries: Vec<Duration>,
+    /// What each law guarded in them.
+    guarded: Guarded,
     /// What else is to be told of them.
     counted: String,
 }
@@ -51,13 +55,16 @@ impl Rounds {
         (round < self.wanted).then_some(round)
     }
 
-    /// From the restart, or the end of the pause, until every cluster held what the exports said.
-    fn recovered(&mut self, after: Duration) {
+    /// From the restart, or the end of the pause, until every cluster held what the exports said; and how much was
+    /// guarded by that.
+    fn recovered(&mut self, after: Duration, guarded: &Guarded) {
         self.recoveries.push(after);
+        self.guarded.add(guarded);
     }
 }
 
-/// Runs what the command line asks for, and prints the table. False: a law was broken, or CI lacks a kind.
+/// Runs what the command line asks for, and prints the table. False: a law was broken or guarded nothing, or CI lacks a
+/// kind.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let seed = arguments.seed.unwrap_or_else(rand::random);
     println!("seed {seed}");
@@ -83,6 +90,7 @@ async fn run_kind(kind: Crash, wanted: u32, seed: u64) -> anyhow::Result<Outcome
         wanted,
         begun: 0,
         recoveries: Vec::new(),
+        guarded: Guarded::default(),
         counted: String::new(),
     };
     let end = match cannot_run(kind, dir.path()).await {
@@ -96,6 +104,7 @@ async fn run_kind(kind: Crash, wanted: u32, seed: u64) -> anyhow::Result<Outcome
         kind,
         wanted,
         recoveries: rounds.recoveries,
+        guarded: rounds.guarded,
         counted: rounds.counted,
         end,
     })

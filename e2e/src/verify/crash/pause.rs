@@ -24,8 +24,8 @@ pub(super) async fn hub(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result
         stage.change().await?;
         signal(process, "CONT").await?;
         let began = Instant::now();
-        stage.settled().await?;
-        rounds.recovered(began.elapsed());
+        let guarded = stage.settled().await?;
+        rounds.recovered(began.elapsed(), &guarded);
         // The next round needs them all connected, and to have been is no violation to miss.
         for name in CLUSTERS {
             connected(&mut stage, name, true).await?;
@@ -62,8 +62,8 @@ pub(super) async fn agent(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Resu
         stage.change().await?;
         signal(process, "CONT").await?;
         let began = Instant::now();
-        stage.settled().await?;
-        rounds.recovered(began.elapsed());
+        let guarded = stage.settled().await?;
+        rounds.recovered(began.elapsed(), &guarded);
     }
     rounds.counted = "each was declared lost".to_owned();
     stage.end().await

@@ -4,6 +4,17 @@
 use std::{path::PathBuf, time::Duration};
 
 use super::args::Crash;
+use crate::verify::laws::{Guarded, Law};
+
+/// The laws that a kind of crash is judged by. Over a log that was set back nothing promises what was acknowledged
+/// after the copy; there it is the new epoch that counts.
+fn laws(kind: Crash) -> &'static [Law] {
+    match kind {
+        Crash::Hub | Crash::FullDisk => &[Law::Holds, Law::Stood, Law::Durable],
+        Crash::Agent | Crash::PausedHub | Crash::PausedAgent => &[Law::Holds, Law::Stood],
+        Crash::RestoredCopy => &[Law::Holds, Law::Stood, Law::Rewinds],
+    }
+}
 
 /// How one kind went.
 #[derive(Debug)]
@@ -14,6 +25,8 @@ pub(super) struct Outcome {
     pub wanted: u32,
     /// The recovery of each round that went well.
     pub recoveries: Vec<Duration>,
+    /// What each law guarded in them.
+    pub guarded: Guarded,
     /// What else was counted, in words.
     pub counted: String,
     /// How it ended.
@@ -34,6 +47,14 @@ pub(super) enum End {
 impl Outcome {
     fn violations(&self) -> u32 {
         u32::from(matches!(self.end, End::Violated(..)))
+    }
+
+    /// The laws that went to the end of the run and guarded nothing.
+    fn idle(&self) -> Vec<&'static str> {
+        match self.end {
+            End::Passed => self.guarded.idle(laws(self.kind)),
+            End::Violated(..) | End::NotRun(_) => Vec::new(),
+        }
     }
 
     fn line(&self) -> String {
@@ -64,11 +85,19 @@ pub(super) fn text(outcomes: &[Outcome], seed: u64, took: Duration) -> String {
         format!("{:<14} {:>9} {:>10} {:>9} {:>9}", "kind", "", "", "p50", "max"),
     ];
     lines.extend(outcomes.iter().map(Outcome::line));
-    lines.push(String::new());
     for outcome in outcomes {
         let kind = outcome.kind.name();
+        lines.push(String::new());
+        if !matches!(outcome.end, End::NotRun(_)) {
+            lines.push(format!("{kind}:"));
+            lines.extend(outcome.guarded.lines(laws(outcome.kind)));
+        }
         match &outcome.end {
-            End::Passed => {}
+            End::Passed if outcome.idle().is_empty() => {}
+            End::Passed => lines.push(format!(
+                "{kind}: every law held, but these guarded nothing: {}",
+                outcome.idle().join(", ")
+            )),
             End::Violated(what, logs) => lines.push(format!(
                 "violation in {kind}, round {}: {what}\nthe logs are in {}",
                 outcome.recoveries.len() + 1,
@@ -83,9 +112,11 @@ pub(super) fn text(outcomes: &[Outcome], seed: u64, took: Duration) -> String {
         .iter()
         .filter(|outcome| matches!(outcome.end, End::NotRun(_)))
         .count();
-    let verdict = match (violations, not_run) {
-        (0, 0) => "PASSED".to_owned(),
-        (0, not_run) => format!("PASSED, but for {not_run} kinds that were not run"),
+    let idle: usize = outcomes.iter().map(|outcome| outcome.idle().len()).sum();
+    let verdict = match (violations, idle, not_run) {
+        (0, 0, 0) => "PASSED".to_owned(),
+        (0, 0, not_run) => format!("PASSED, but for {not_run} kinds that were not run"),
+        (0, ..) => "FAILED, for laws that guarded nothing".to_owned(),
         _ => "FAILED".to_owned(),
     };
     lines.push(format!("seed {seed}, {} s", took.as_secs()));
@@ -95,10 +126,10 @@ pub(super) fn text(outcomes: &[Outcome], seed: u64, took: Duration) -> String {
     lines.join("\n")
 }
 
-/// Whether the run is a success. In CI a kind that was not run is none.
+/// Whether the run is a success. A kind with a law that guarded nothing is none, and in CI one that was not run.
 pub(super) fn passed(outcomes: &[Outcome], ci: bool) -> bool {
     outcomes.iter().all(|outcome| match outcome.end {
-        End::Passed => true,
+        End::Passed => outcome.idle().is_empty(),
         End::Violated(..) => false,
         End::NotRun(_) => !ci,
     })
@@ -106,7 +137,15 @@ pub(super) fn passed(outcomes: &[Outcome], ci: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
+
+    fn guarding(laws: &[Law]) -> Guarded {
+        let mut guarded = Guarded::default();
+        laws.iter().for_each(|law| guarded.count(*law, 12));
+        guarded
+    }
 
     fn outcome(kind: Crash, end: End) -> Outcome {
         let recoveries = [30, 10, 20].map(Duration::from_millis).to_vec();
@@ -114,6 +153,7 @@ mod tests {
             kind,
             wanted: 3,
             recoveries,
+            guarded: guarding(laws(kind)),
             counted: "7 facts".to_owned(),
             end,
         }
@@ -142,5 +182,30 @@ mod tests {
             "{all}"
         );
         assert!(!passed(&bad, false));
+    }
+
+    #[test]
+    fn each_kind_says_what_it_guarded_and_one_that_guarded_nothing_fails() {
+        for kind in Crash::value_variants() {
+            let mut run = [outcome(*kind, End::Passed)];
+            let all = text(&run, 9, Duration::ZERO);
+            for law in laws(*kind) {
+                assert!(all.contains(&format!("guarded by: {}", law.name())), "{all}");
+            }
+            assert!(passed(&run, false), "{all}");
+            let (idle, guarding_laws) = laws(*kind).split_last().expect("every kind has laws");
+            run[0].guarded = guarding(guarding_laws);
+            let all = text(&run, 9, Duration::ZERO);
+            let told = format!(
+                "{}: every law held, but these guarded nothing: {}",
+                kind.name(),
+                idle.name()
+            );
+            assert!(
+                all.contains(&told) && all.contains("verdict: FAILED, for laws"),
+                "{all}"
+            );
+            assert!(!passed(&run, false), "{all}");
+        }
     }
 }

@@ -13,7 +13,10 @@ use super::{
     facts,
     stage::{CLUSTERS, REPORTERS, Stage},
 };
-use crate::clusterset::{eventually::eventually, questions};
+use crate::{
+    clusterset::{eventually::eventually, questions},
+    verify::laws::Law,
+};
 
 /// Facts after whose acknowledgement the copy begins, at most.
 const ACKNOWLEDGED_MAX: u64 = 2_000;
@@ -57,6 +60,7 @@ pub(super) async fn copy(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> a
             served += 1;
             let newer = async || Ok((epoch(&stage).await? > before).then_some(()));
             eventually("a new epoch begins over the restored copy", newer).await?;
+            rounds.guarded.count(Law::Rewinds, 1);
             fs::remove_dir_all(&aside)?;
         } else {
             // Half of a write was copied: it says so, and what was put aside is as good as it was.
@@ -65,8 +69,8 @@ pub(super) async fn copy(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> a
             fs::rename(&aside, stage.world.data())?;
             stage.world.start_hub().await?;
         }
-        stage.settled().await?;
-        rounds.recovered(began.elapsed());
+        let guarded = stage.settled().await?;
+        rounds.recovered(began.elapsed(), &guarded);
         rounds.counted = format!("{served} copies served under a new epoch, {refused} refused with advice");
     }
     ensure!(served > 0, "no copy could be served: nothing was tried");

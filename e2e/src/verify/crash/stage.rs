@@ -8,7 +8,10 @@ use hub::certs::Subject;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use shared::model::ClusterId;
 
-use crate::clusterset::{Backend, LocalClusterset, guard::Guard, shop::Shop};
+use crate::{
+    clusterset::{Backend, LocalClusterset, guard::Guard, shop::Shop},
+    verify::laws::{Guarded, Law},
+};
 
 /// The clusters, each with an agent.
 pub(super) const CLUSTERS: [&str; 3] = ["east", "west", "north"];
@@ -74,10 +77,15 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until every cluster holds what the exports say; nothing that lives has gone meanwhile.
-    pub(super) async fn settled(&self) -> anyhow::Result<()> {
+    /// Waits until every cluster holds what the exports say; nothing that lives has gone meanwhile. Says how much was
+    /// guarded by that.
+    pub(super) async fn settled(&self) -> anyhow::Result<Guarded> {
         self.shop.arrived(&self.world).await?;
-        self.guard.nothing_lost_of(&STEADY)
+        self.guard.nothing_lost_of(&STEADY)?;
+        let mut guarded = Guarded::default();
+        guarded.count(Law::Holds, self.shop.compared(&self.world));
+        guarded.count(Law::Stood, self.guard.guarded(&STEADY)?);
+        Ok(guarded)
     }
 
     /// Lets a random part of a time pass: the moment of a crash is to be any.
@@ -98,6 +106,15 @@ impl Stage {
 /// Verifies a log that nobody uses.
 pub(super) fn verify(data: &Path) -> anyhow::Result<()> {
     let report = hub::log::verify(data, &mut |_| {})?;
-    ensure!(report.is_good(), "the chain does not hold: {report:?}");
+    let logs = report.logs.iter();
+    let damages: Vec<String> = logs
+        .flat_map(|log| &log.corruptions)
+        .map(ToString::to_string)
+        .collect();
+    ensure!(
+        report.is_good(),
+        "the chain does not hold: {}",
+        damages.join("; ")
+    );
     Ok(())
 }
