@@ -3,9 +3,10 @@
 //! Never: says what the rooms do.
 
 use super::source::{self, Source};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use libtest_mimic::Trial;
 use regex::Regex;
+use std::collections::BTreeSet;
 use tributary_e2e::suite::plain_test;
 
 /// A room, and what it may name besides `std`, the domain model and itself.
@@ -28,6 +29,10 @@ const ROOMS: &[Room] = &[
     Room {
         path: "hub/src/push.rs",
         may_name: &["bytes", "crate::fold", "crate::view"],
+    },
+    Room {
+        path: "hub/src/view/mod.rs",
+        may_name: &["crate::fold"],
     },
     Room {
         path: "hub/src/session/machine.rs",
@@ -109,6 +114,9 @@ const ROOMS: &[Room] = &[
     },
 ];
 
+/// Rooms of the product: those of e2e are judged by its rings, and no mutant is made of them.
+const PRODUCT: [&str; 3] = ["shared/", "hub/", "agent/"];
+
 /// What no pure room says, whatever it imports.
 const IMPURE: &str = r"\basync\b|\.await\b|\btokio\b|\bfutures\b|\bInstant\b|\bSystemTime\b|\brand\b|\bHashMap\b|\bHashSet\b|\bTcp\w+|\bUdp\w+|\bUnix(Stream|Listener|Datagram)\b|\bstd::(env|fs|io|process|thread|time::Instant)\b|\b(Mutex|RwLock|Condvar|OnceLock|LazyLock|Atomic\w+)\b|\bprost\b|\bproto::|\bkube\b|\bk8s_openapi\b|\btonic\b|\bsled\b|\btracing\b|\b(e?println|e?print)!|\bstatic mut\b|\bthread_local\b";
 
@@ -116,6 +124,7 @@ pub(super) fn trials() -> Vec<Trial> {
     vec![
         plain_test("tidy::pure_rooms_are_pure", rooms_are_pure),
         plain_test("tidy::the_check_of_pure_rooms_sees_what_is_forbidden", check_sees),
+        plain_test("tidy::all_lists_of_pure_rooms_are_one", lists_are_one),
     ]
 }
 
@@ -140,6 +149,59 @@ fn rooms_are_pure() -> anyhow::Result<()> {
     }
     ensure!(found.is_empty(), "pure rooms stay pure:\n{}", found.join("\n"));
     Ok(())
+}
+
+/// The rooms that are read here, those that ARCHITECTURE.md names, and those that mutants are made of.
+fn lists_are_one() -> anyhow::Result<()> {
+    let product = |path: &&str| PRODUCT.iter().any(|part| path.starts_with(part));
+    let read: BTreeSet<String> = ROOMS
+        .iter()
+        .map(|room| room.path)
+        .filter(product)
+        .map(str::to_owned)
+        .collect();
+    let named = rooms_in(&source::text_of("ARCHITECTURE.md")?)?;
+    ensure!(
+        named == read,
+        "ARCHITECTURE.md, \"pure rooms\", and this test differ in {:?}",
+        named.symmetric_difference(&read)
+    );
+    let changed = mutated_in(&source::text_of(".cargo/mutants.toml")?)?;
+    ensure!(
+        changed == read,
+        ".cargo/mutants.toml and the pure rooms of ARCHITECTURE.md differ in {:?}",
+        changed.symmetric_difference(&read)
+    );
+    Ok(())
+}
+
+/// The paths of the invariant *pure rooms*; `a/{b,c}.rs` stands for two.
+fn rooms_in(architecture: &str) -> anyhow::Result<BTreeSet<String>> {
+    let invariant = architecture.split_once("**Architecture Invariant: pure rooms.**");
+    let (_, invariant) = invariant.context("ARCHITECTURE.md has the invariant")?;
+    let sentence = invariant.trim_start().lines().next().unwrap_or_default();
+    let path = Regex::new(r"`([^`]+)`")?;
+    let mut rooms = BTreeSet::new();
+    for captured in path.captures_iter(sentence) {
+        match captured[1].split_once('{') {
+            None => rooms.extend([captured[1].to_owned()]),
+            Some((before, rest)) => {
+                let (names, after) = rest.split_once('}').context("a group ends")?;
+                rooms.extend(names.split(',').map(|name| format!("{before}{name}{after}")));
+            }
+        }
+    }
+    Ok(rooms)
+}
+
+/// The paths that `examine_globs` lists.
+fn mutated_in(settings: &str) -> anyhow::Result<BTreeSet<String>> {
+    let globs = settings.split_once("examine_globs = [");
+    let (globs, _) = globs
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .context(".cargo/mutants.toml has examine_globs")?;
+    let paths = globs.split('"').skip(1).step_by(2);
+    Ok(paths.map(|glob| glob.replace("/**/*.rs", "")).collect())
 }
 
 /// What a file says that its room may not.
@@ -274,5 +336,11 @@ fn check_sees() -> anyhow::Result<()> {
     let good = "use std::{collections::BTreeMap, net::IpAddr};\nuse shared::model::{Fact, fact::MEMBER_FACTS_MAX};\n\
                 use super::state::State;\nlet text = \"tokio\"; // no HashMap here\n";
     ensure!(judged(good)?.is_empty(), "{:?}", judged(good)?);
+    let rooms =
+        rooms_in("**Architecture Invariant: pure rooms.**\n`a/src/x` and `b/{y,z}.rs` are.\n`c` is none.\n")?;
+    ensure!(rooms.iter().eq(["a/src/x", "b/y.rs", "b/z.rs"]), "{rooms:?}");
+    let rooms =
+        mutated_in("examine_globs = [\n    \"a/src/x/**/*.rs\",\n    \"b/y.rs\",\n]\nother = [\"c\"]\n")?;
+    ensure!(rooms.iter().eq(["a/src/x", "b/y.rs"]), "{rooms:?}");
     Ok(())
 }

@@ -46,6 +46,12 @@ pub(super) fn files(endings: &[&str]) -> anyhow::Result<Vec<Source>> {
     Ok(found)
 }
 
+/// The text of one file, by its path below the workspace.
+pub(super) fn text_of(path: &str) -> anyhow::Result<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::fs::read_to_string(root.join(path)).with_context(|| path.to_owned())
+}
+
 fn collect(directory: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
