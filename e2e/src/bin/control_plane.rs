@@ -3,7 +3,9 @@
 //! Never: is called by a test to build.
 
 use clap::{Parser, Subcommand};
+use shared::process::exit_code;
 use std::io::Write;
+use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tributary_e2e::charts::Charts;
@@ -49,9 +51,13 @@ enum Command {
     },
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    exit_code(provide(Arguments::parse().command))
+}
+
+fn provide(command: Command) -> anyhow::Result<()> {
     let module = Module::of_this_workspace();
-    match Arguments::parse().command {
+    match command {
         Command::Build => match build::assets() {
             Some(directory) => eprintln!(
                 "KUBEBUILDER_ASSETS is set to {}: nothing to build",

@@ -9,11 +9,13 @@ use std::{
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use shared::process::exit_code;
 use tributary_e2e::{
     verify::swarm::{
+        Failure, Outcome,
         histogram::WHOLE_SWARM,
         run::{Broken, play_caught, swarm},
-        script::{Script, Size, draw},
+        script::{Script, Size, draw, in_words},
         shrink::shrink,
     },
     verify::{mutants, planted},
@@ -92,8 +94,11 @@ enum Command {
     },
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    let Args { size, command } = Args::parse();
+fn main() -> ExitCode {
+    play(Args::parse()).unwrap_or_else(|error| exit_code(Err(error)))
+}
+
+fn play(Args { size, command }: Args) -> anyhow::Result<ExitCode> {
     if !matches!(command, Command::Planted(_) | Command::Mutants(_)) {
         // A panic in a world is a failure of that world, and is reported as one.
         std::panic::set_hook(Box::new(|_| {}));
@@ -153,12 +158,11 @@ fn report(size: Size, broken: &Broken) {
         failure,
         script,
     } = broken;
-    println!(
-        "step {} of {}: {:?}",
-        failure.step,
-        script.steps.len(),
-        script.steps.get(failure.step).map(|step| &step.what)
-    );
+    let steps = script.steps.len();
+    match script.steps.get(failure.step) {
+        Some(step) => println!("step {} of {steps}: {}", failure.step, in_words(&step.what)),
+        None => println!("after its {steps} steps"),
+    }
     let size = match size {
         Size::Small => "",
         Size::Large => " --size large",
@@ -216,12 +220,24 @@ fn play_twice(size: Size, seed: u64, count: u64) -> bool {
         let script = draw(seed, size);
         let (once, again) = (play_caught(&script), play_caught(&script));
         if once != again {
-            println!("seed {seed}: NOT DETERMINISTIC: {once:?} and then {again:?}");
+            println!(
+                "seed {seed}: NOT DETERMINISTIC: once {}, and then {}",
+                ended(&once),
+                ended(&again)
+            );
             return false;
         }
     }
     println!("{count} seeds from {seed} on, each played twice: the same messages and the same log");
     true
+}
+
+/// How a world ended, by what a second play of it must repeat.
+fn ended(played: &Result<Outcome, Failure>) -> String {
+    match played {
+        Ok(outcome) => format!("every law held, with the digest {}", outcome.digest()),
+        Err(Failure { step, what }) => format!("step {step} broke a law: {what}"),
+    }
 }
 
 fn shrink_one(size: Size, seed: u64) -> anyhow::Result<bool> {
@@ -232,7 +248,7 @@ fn shrink_one(size: Size, seed: u64) -> anyhow::Result<bool> {
     };
     let (short, failure) = shrink(&script, &failure);
     for step in &short.steps {
-        eprintln!("{:?}, then {} turns", step.what, step.turns);
+        eprintln!("{}, then {} turns", in_words(&step.what), step.turns);
     }
     println!("{}", serde_json::to_string(&short)?);
     eprintln!(

@@ -58,19 +58,22 @@ pub async fn state(world: &LocalClusterset) -> anyhow::Result<v1::GetStateRespon
 
 /// Waits until these clusters are connected and have listed.
 pub async fn listed(world: &LocalClusterset, clusters: &[&str]) -> anyhow::Result<()> {
-    eventually(&format!("{clusters:?} are connected and listed"), async || {
-        let state = state(world).await?;
-        let ready: BTreeSet<&str> = state
-            .members
-            .iter()
-            .filter(|member| member.listed && member.connected)
-            .map(|member| member.cluster.as_str())
-            .collect();
-        Ok(clusters
-            .iter()
-            .all(|cluster| ready.contains(cluster))
-            .then_some(()))
-    })
+    eventually(
+        &format!("{} are connected and listed", clusters.join(", ")),
+        async || {
+            let state = state(world).await?;
+            let ready: BTreeSet<&str> = state
+                .members
+                .iter()
+                .filter(|member| member.listed && member.connected)
+                .map(|member| member.cluster.as_str())
+                .collect();
+            Ok(clusters
+                .iter()
+                .all(|cluster| ready.contains(cluster))
+                .then_some(()))
+        },
+    )
     .await
 }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Client, Resource, ResourceExt};
 use shared::{
@@ -248,7 +248,8 @@ impl Check {
         let derived = derived_services(&self.stage.picture, &cart());
         ensure!(
             derived.len() == self.clients.len(),
-            "every import names its derived Service: {derived:?}"
+            "not every import names its derived Service: only those in {}",
+            derived.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
         );
         objects::unexport(client(&self.clients, "east")?, &cart()).await?;
         let gone = self.stage.until("shop/cart is gone everywhere", |picture| {
@@ -367,15 +368,15 @@ impl Standing {
     /// Nothing of it has gone, not for a moment.
     fn nothing_vanished(&self, picture: &Picture) -> anyhow::Result<()> {
         let now = removals(picture);
-        ensure!(
-            now == self.removals,
-            "something vanished: {:?} became {now:?}",
-            self.removals
-        );
+        let removed = now
+            .iter()
+            .find(|(key, count)| self.removals.get(key) != Some(*count));
         let versions = versions(picture);
         let lost = self.versions.keys().find(|key| !versions.contains_key(*key));
-        ensure!(lost.is_none(), "something vanished: {lost:?}");
-        Ok(())
+        match removed.map(|(key, _)| key).or(lost) {
+            Some((cluster, kind, name)) => bail!("something vanished: the {kind} {name} in {cluster}"),
+            None => Ok(()),
+        }
     }
 
     /// The same, and nothing of it was written.
@@ -383,7 +384,11 @@ impl Standing {
         self.nothing_vanished(picture)?;
         let now = versions(picture);
         for (key, version) in &self.versions {
-            ensure!(now.get(key) == Some(version), "{key:?} was written without need");
+            let (cluster, kind, name) = key;
+            ensure!(
+                now.get(key) == Some(version),
+                "the {kind} {name} in {cluster} was written without need"
+            );
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Owns: the command line of `cargo load`.
 //! Never: decides how a shape is played.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use clap::{Parser, ValueEnum};
 
@@ -154,6 +154,14 @@ impl Shape {
     ];
 }
 
+impl fmt::Display for Shape {
+    /// As it is typed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let typed = self.to_possible_value();
+        f.write_str(typed.as_ref().map_or("", |typed| typed.get_name()))
+    }
+}
+
 fn members(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=MEMBERS_MAX).contains(&count) => Ok(count),
@@ -178,6 +186,7 @@ mod tests {
         assert_eq!(arguments.rates, [10, 20]);
         assert_eq!(arguments.slices, [5]);
         assert_eq!(arguments.shapes, [Shape::Churn8]);
+        assert_eq!(Shape::RestartAgent.to_string(), "restart-agent");
         Arguments::try_parse_from(["load", "--ingest-members", "5000"]).expect_err("too many");
     }
 }

@@ -81,7 +81,7 @@ impl Cores {
             .args(["-a", "-c", "-p", &cores, &std::process::id().to_string()])
             .stdout(Stdio::null());
         let status = command.status().context("cannot run taskset")?;
-        ensure!(status.success(), "taskset does not take the cores {cores:?}");
+        ensure!(status.success(), "taskset does not take the cores {cores}");
         Ok(())
     }
 

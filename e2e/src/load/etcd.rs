@@ -227,6 +227,14 @@ pub(super) enum Puts {
 }
 
 impl Puts {
+    /// As the directory of its data is called.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Transactions => "transactions",
+        }
+    }
+
     /// Keys of one request, and requests in flight on each connection.
     fn sizes(self) -> (u64, usize) {
         match self {
@@ -238,7 +246,7 @@ impl Puts {
 
 /// Puts a second over the given time.
 pub(super) async fn puts(setup: &Setup, lasting: Duration, bytes: usize, how: Puts) -> anyhow::Result<f64> {
-    let (mut etcd, url) = start(setup, &format!("{bytes}-{how:?}"))?;
+    let (mut etcd, url) = start(setup, &format!("{bytes}-{}", how.name()))?;
     let mut channels = Vec::new();
     for _ in 0..CONNECTIONS {
         channels.push(connect(&mut etcd, &url).await?);

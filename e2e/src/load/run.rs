@@ -77,14 +77,14 @@ async fn play(setup: &Setup, arguments: &Arguments, sections: &mut Vec<Section>)
     let runs = u32::max(arguments.runs, 1);
     let wanted = (1..=runs).flat_map(|run| shapes.iter().map(move |&shape| (run, shape)));
     for (run, shape) in wanted {
-        eprintln!("run {run} of {runs}: {shape:?}");
+        eprintln!("run {run} of {runs}: {shape}");
         setup.begin_run(run);
         if let Err(error) = play_one(setup, arguments, shape, sections).await {
-            eprintln!("{shape:?} failed: {error:#}");
-            let mut section = Section::begin(format!("{shape:?}: FAILED"));
+            eprintln!("{shape} failed: {error:#}");
+            let mut section = Section::begin(format!("{shape}: FAILED"));
             section.note(format!("{error:#}"));
             sections.push(section);
-            failed.push(format!("{shape:?}"));
+            failed.push(shape.to_string());
         }
     }
     ensure!(

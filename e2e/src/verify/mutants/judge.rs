@@ -68,6 +68,13 @@ fn module(mutant: &Mutant) -> String {
     format!("{}::", mutant.room().1)
 }
 
+fn in_words((package, module, own): &Part) -> String {
+    match own {
+        true => format!("{package}, tests of {module}"),
+        false => format!("{package}, all tests but those of {module}"),
+    }
+}
+
 impl<'a> Judge<'a> {
     /// A judge for these mutants. The tests must pass while none of them is chosen; how long they take is measured.
     pub(super) async fn new(built: &'a Built, mutants: &[&Mutant]) -> anyhow::Result<Self> {
@@ -85,10 +92,11 @@ impl<'a> Judge<'a> {
                 let ended = judge.run(&part, UNCHANGED, TIME_MAX).await?;
                 ensure!(
                     ended == Ended::Passed,
-                    "without a mutant the tests must pass, but {part:?}: {ended:?}"
+                    "without a mutant the tests must pass; {}: {ended}",
+                    in_words(&part)
                 );
                 let longest = TIME_MIN.max(began.elapsed() * SLOWER_MAX);
-                eprintln!("{part:?}: {:.1} s", began.elapsed().as_secs_f64());
+                eprintln!("{}: {:.1} s", in_words(&part), began.elapsed().as_secs_f64());
                 judge.longest.insert(part, longest);
             }
         }

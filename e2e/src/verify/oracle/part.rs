@@ -104,7 +104,7 @@ impl Port {
 
 impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "port {:?} {}/{}", self.name, self.number, self.protocol)?;
+        write!(f, "port \"{}\" {}/{}", self.name, self.number, self.protocol)?;
         match self.app_protocol.as_str() {
             "" => Ok(()),
             app_protocol => write!(f, " ({app_protocol})"),

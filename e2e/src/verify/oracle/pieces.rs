@@ -57,7 +57,7 @@ pub(super) fn has_its_ips() -> Part {
 }
 
 pub(super) fn slice(name: &str, source: &str, derived: &str) -> Part {
-    Part::new(Of::Slices, format!("slice {name} of {source} behind {derived:?}"))
+    Part::new(Of::Slices, format!("slice {name} of {source} behind {derived}"))
 }
 
 pub(super) fn slice_port(name: &str, source: &str, port: &Port) -> Part {

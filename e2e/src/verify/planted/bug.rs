@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
@@ -53,6 +53,12 @@ pub(super) struct Tests {
     target: Option<String>,
     /// Those whose path has this in it.
     pub(super) filter: String,
+}
+
+impl fmt::Display for Tests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, `{}`", self.program(), self.filter)
+    }
 }
 
 impl Tests {

@@ -73,10 +73,10 @@ impl<'a> Judge<'a> {
             };
             ensure!(
                 program.has(&selection).await?,
-                "there is none of the tests that planted bugs name: {tests:?}"
+                "there is none of the tests that planted bugs name: {tests}"
             );
             let sight = self.tests(tests, UNCHANGED).await?;
-            ensure!(!sight.is_seen(), "{tests:?}: {}", sight.words());
+            ensure!(!sight.is_seen(), "{tests}: {}", sight.words());
         }
         for ring in self
             .depth

@@ -206,7 +206,7 @@ pub(super) fn everybody_lives(hub: &Hub, guarded: &mut Guarded) -> Result<(), St
         guarded.count(Law::Alive, 1);
         let state = member.source_state();
         if state != SourceState::Live {
-            return Err(Law::Alive.broken(format!("{cluster} has a session, and is {state:?} at rest")));
+            return Err(Law::Alive.broken(format!("{cluster} has a session, and is not live at rest")));
         }
     }
     Ok(())

@@ -1,8 +1,6 @@
 //! Rest: faults stop, everybody goes on until nobody has anything to do, every cluster is compared with what it must
 //! hold, and a restart of all agents must write nothing. It draws nothing.
 
-use std::time::Duration;
-
 use hub::log::Faults;
 
 use super::{
@@ -115,8 +113,9 @@ impl World {
             .map(|site| site.name.as_str())
             .collect();
         Err(format!(
-            "convergence: not at rest {:?} of simulated time after the last fault (restless: {restless:?})",
-            Duration::from_millis(ROUND_MILLIS * ROUNDS_MAX as u64)
+            "convergence: not at rest {} s of simulated time after the last fault (restless: {})",
+            ROUND_MILLIS * ROUNDS_MAX as u64 / 1_000,
+            restless.join(", ")
         ))
     }
 

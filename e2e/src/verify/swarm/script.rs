@@ -191,6 +191,11 @@ pub struct Script {
     pub steps: Vec<Step>,
 }
 
+/// What happens, as it stands in a script that `shrink` prints.
+pub fn in_words(what: &What) -> String {
+    serde_json::to_string(what).unwrap_or_else(|error| format!("unknown: {error}"))
+}
+
 /// Numbers drawn from a seed.
 #[derive(Debug, Clone)]
 pub(super) struct Draw(Seeded);

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -33,6 +34,15 @@ pub(crate) struct TestTarget {
     pub(crate) package: String,
     /// The integration test; absent: the tests in the library.
     pub(crate) target: Option<String>,
+}
+
+impl fmt::Display for TestTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.target {
+            None => write!(f, "the unit tests of {}", self.package),
+            Some(target) => write!(f, "the tests {target} of {}", self.package),
+        }
+    }
 }
 
 /// What is wanted of a build.
@@ -121,10 +131,7 @@ async fn programs(copy: &Copy, wanted: &Wanted, built: &mut Built) -> anyhow::Re
         return Ok(Some(errors));
     }
     for test in &wanted.tests {
-        ensure!(
-            built.tests.contains_key(test),
-            "cargo names no program of {test:?}"
-        );
+        ensure!(built.tests.contains_key(test), "cargo names no program of {test}");
     }
     // Beside integration tests of their package they are built already.
     if built.simulations.len() < wanted.simulations.len() {
@@ -136,8 +143,8 @@ async fn programs(copy: &Copy, wanted: &Wanted, built: &mut Built) -> anyhow::Re
     }
     ensure!(
         built.simulations.len() == wanted.simulations.len(),
-        "cargo does not name all of {:?}",
-        wanted.simulations
+        "cargo does not name all of {}",
+        wanted.simulations.join(", ")
     );
     Ok(None)
 }

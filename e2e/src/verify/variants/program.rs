@@ -2,6 +2,7 @@
 //! Never: builds; judges what a failure means.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     process::{ExitStatus, Output, Stdio},
     time::Duration,
@@ -52,6 +53,17 @@ pub(crate) enum Ended {
     Hung,
     /// They ended the process: a panic in a thread of their own, an abort.
     Died(String),
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passed => f.write_str("all passed"),
+            Self::Failed(tests) => write!(f, "failed: {}", tests.join(", ")),
+            Self::Hung => f.write_str("they did not come to an end"),
+            Self::Died(how) => write!(f, "the process ended: {how}"),
+        }
+    }
 }
 
 impl TestProgram {

@@ -1,10 +1,11 @@
 //! Owns: the laws of the source tree that a compiler does not check: pure rooms, edges, sizes, openings,
-//! and where the commands that messages advise are written.
+//! where the commands that messages advise are written, and that messages are words.
 //! Never: judges behaviour; it reads text only.
 
 mod advice;
 mod edges;
 mod purity;
+mod raw;
 mod shape;
 mod source;
 
@@ -14,6 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = purity::trials();
     trials.extend(advice::trials());
     trials.extend(edges::trials());
+    trials.extend(raw::trials());
     trials.extend(shape::trials());
     trials.extend(source::trials());
     trials

@@ -21,6 +21,7 @@ use hub::{
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch, Revision};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+pub(super) use self::promises::position;
 pub(super) use self::recorded::Recorded;
 use self::{promises::Promises, session::HubSession};
 use super::{histogram::Histogram, network::StreamId, script::Draw};

@@ -176,7 +176,8 @@ impl Promises {
                 guarded.count(Law::Positions, 1);
                 self.require(Law::Positions, holds, || {
                     format!(
-                        "{cursor:?} is resumed in {:?} and is not on its history",
+                        "{} is resumed in {} and is not on its history",
+                        cursor.map_or("nothing".to_owned(), position),
                         welcome.epoch
                     )
                 });
@@ -199,7 +200,8 @@ impl Promises {
         let opened = said.session.map(|(_, opened)| opened);
         guarded.count(Law::Positions, 1);
         self.require(Law::Positions, opened == Some(epoch), || {
-            format!("a session that was opened in {opened:?} is told of {epoch:?}")
+            let opened = opened.map_or("no epoch".to_owned(), |opened| opened.to_string());
+            format!("a session that was opened in {opened} is told of {epoch}")
         });
     }
 
@@ -237,8 +239,8 @@ impl Promises {
                 event.member_sequence == 0 || told < event.member_sequence,
                 || {
                     format!(
-                        "fact {} of session {:?} was acknowledged before event {} was durable",
-                        event.member_sequence, event.session, event.revision.0
+                        "fact {} of session {} was acknowledged before event {} was durable",
+                        event.member_sequence, event.session.0, event.revision.0
                     )
                 },
             );
@@ -263,11 +265,21 @@ impl Promises {
         });
         self.require(Law::Rewinds, justified, || {
             format!(
-                "nobody has shown that the log of {:?} was rewound, and another epoch began",
+                "nobody has shown that the log of {} was rewound, and another epoch began",
                 before.epoch
             )
         });
     }
+}
+
+/// A position in words.
+pub(in crate::verify::swarm) fn position(at: Cursor) -> String {
+    let Cursor {
+        epoch,
+        revision,
+        hash,
+    } = at;
+    format!("revision {revision} of epoch {epoch} (hash {hash})")
 }
 
 /// Whether the log's history has this cursor.

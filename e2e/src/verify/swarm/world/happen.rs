@@ -6,7 +6,10 @@ use shared::model::UnixMillis;
 use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, START_MILLIS, What, World};
 use crate::verify::{
     laws::Law,
-    swarm::script::{Part, WATCHES},
+    swarm::{
+        hub::position,
+        script::{Part, WATCHES},
+    },
 };
 
 impl World {
@@ -209,8 +212,9 @@ impl World {
                 .count(Law::Durable, u64::from(promised.revision.0 > 0));
             if !hub.holds(promised) {
                 return Err(Law::Durable.broken(format!(
-                    "the hub had promised {promised:?}, after its crash the log stands at {:?}",
-                    hub.head()
+                    "the hub had promised {}, after its crash the log stands at {}",
+                    position(promised),
+                    position(hub.head())
                 )));
             }
         }

@@ -70,6 +70,13 @@ pub struct Outcome {
     pub trace: [u8; 32],
 }
 
+impl Outcome {
+    /// The digest in hexadecimal digits.
+    pub fn digest(&self) -> String {
+        self.trace.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 /// Plays a script.
 pub fn play(script: &Script) -> Result<Outcome, Failure> {
     let at = |step: usize| move |what: String| Failure { step, what };

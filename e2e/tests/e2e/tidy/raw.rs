@@ -1,0 +1,136 @@
+//! Owns: the law of words: what programs print is written for people, not as Rust writes its values.
+//! Never: judges log fields, or what tests print.
+
+use super::source::{self, Source};
+use anyhow::ensure;
+use libtest_mimic::Trial;
+use regex::Regex;
+use tributary_e2e::suite::plain_test;
+
+/// Whose messages are read.
+const PROGRAMS: [&str; 3] = ["hub/src/", "agent/src/", "e2e/src/"];
+
+/// Where a value may be written as Rust does, which, and why that is as people would.
+struct Allowed {
+    /// The beginning of the file's path.
+    path: &'static str,
+    /// What stands between the braces, before the colon; empty: whatever it is.
+    shown: &'static [&'static str],
+    #[expect(dead_code, reason = "it is for whoever reads the list")]
+    why: &'static str,
+}
+
+const ALLOWED: &[Allowed] = &[
+    Allowed {
+        path: "",
+        shown: &["filter", "line", "name", "named", "room", "text", "unknown"],
+        why: "a text that somebody typed or sent, in quotation marks, with what cannot be seen in it",
+    },
+    Allowed {
+        path: "",
+        shown: &["RELEASE_WAIT", "START_WAIT", "STOP_WAIT", "needed"],
+        why: "a duration: Rust writes it as people do, 1.5s",
+    },
+    Allowed {
+        path: "agent/src/api_client/deadline.rs",
+        shown: &["0"],
+        why: "a duration",
+    },
+    Allowed {
+        path: "agent/src/apply/failure.rs",
+        shown: &["0"],
+        why: "a duration",
+    },
+    Allowed {
+        path: "e2e/src/sim/",
+        shown: &[],
+        why: "refusals quote what was sent as those of real API servers do",
+    },
+    Allowed {
+        path: "e2e/src/verify/netsim/stage.rs",
+        shown: &["event"],
+        why: "a line of the trace, which is hashed; whoever reads it has the source beside it",
+    },
+    Allowed {
+        path: "e2e/src/verify/oracle/declared.rs",
+        shown: &[""],
+        why: "a value that is compared and never shown",
+    },
+    Allowed {
+        path: "e2e/src/verify/planted/mod.rs",
+        shown: &["depth"],
+        why: "a question that is hashed and never shown",
+    },
+    Allowed {
+        path: "e2e/src/verify/mutants/mod.rs",
+        shown: &[""],
+        why: "a question that is hashed and never shown",
+    },
+    Allowed {
+        path: "hub/src/log/",
+        shown: &[],
+        why: "the store's own words, and suites of tests; no message of the log shows a value of ours",
+    },
+];
+
+pub(super) fn trials() -> Vec<Trial> {
+    vec![
+        plain_test("tidy::messages_show_no_raw_structure", messages),
+        plain_test("tidy::raw_structures_in_messages_are_seen", check_sees),
+    ]
+}
+
+fn messages() -> anyhow::Result<()> {
+    let mut found = Vec::new();
+    for source in source::files(&[".rs"])? {
+        let program = PROGRAMS.iter().any(|path| source.path.starts_with(path));
+        if program && !source.is_test() {
+            found.extend(raw(&source)?);
+        }
+    }
+    ensure!(
+        found.is_empty(),
+        "a value is shown as Rust writes it; say it in words (`Display`), or list why it may be shown so:\n{}",
+        found.join("\n")
+    );
+    Ok(())
+}
+
+/// The values that a file shows as Rust writes them, but for those that may be.
+fn raw(source: &Source) -> anyhow::Result<Vec<String>> {
+    let shown = Regex::new(r"\{(\w*):#?\?\}")?;
+    let mut found = Vec::new();
+    for (number, line) in source.code() {
+        for captured in shown.captures_iter(line) {
+            let what = &captured[1];
+            let allowed = |entry: &&Allowed| {
+                source.path.starts_with(entry.path) && (entry.shown.is_empty() || entry.shown.contains(&what))
+            };
+            if !ALLOWED.iter().any(|entry| allowed(&entry)) {
+                found.push(format!("{}:{number}: {}", source.path, &captured[0]));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn check_sees() -> anyhow::Result<()> {
+    let judged = |path: &str, text: &str| {
+        raw(&Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        })
+    };
+    for bad in [
+        "    println!(\"{:?}\", step);\n",
+        "    bail!(\"{lost:#?}\");\n",
+        "    context(format!(\"after {step:?}\"))\n",
+    ] {
+        ensure!(judged("e2e/src/bin/sim.rs", bad)?.len() == 1, "not seen: {bad}");
+    }
+    let good = "    println!(\"{step}\");\n#[cfg(test)]\nmod tests {\n    panic!(\"{step:?}\");\n}\n";
+    ensure!(judged("hub/src/run.rs", good)?.is_empty(), "seen: {good}");
+    let quoted = "    bail!(\"{name:?} is no name\");\n";
+    ensure!(judged("hub/src/run.rs", quoted)?.is_empty(), "seen: {quoted}");
+    Ok(())
+}
