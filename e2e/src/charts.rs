@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::TempDir;
 
-use crate::real::helm::Helm;
+use crate::{advice::RENDER_MANIFESTS, real::helm::Helm};
 
 /// The charts, by their directories, in the order in which a member that also runs the hub installs them.
 pub const CHARTS: [&str; 3] = ["crds", "hub", "agent"];
@@ -67,7 +67,7 @@ impl Charts {
             .map(str::trim_end)
             .filter(|line| !line.is_empty());
         let mut text = format!(
-            "# Rendered from deploy/charts/{chart} with {values} by `cargo control-plane manifests`. Do not edit.\n"
+            "# Rendered from deploy/charts/{chart} with {values} by `{RENDER_MANIFESTS}`. Do not edit.\n"
         );
         for line in rendered {
             text.push_str(line);

@@ -3,8 +3,10 @@
 //! * `sim`, `real`: simulated clusters, and real control planes. `clusterset`: a hub, clusters and agents as processes.
 //! * [`verify`]: what plays the product and judges it. [`load`]: what measures it. [`demo`]: what shows it.
 //! * `deploy`, `charts`: what is installed, and what it is rendered from.
+//! * `advice`: the commands that messages advise.
 //! * `member`: a member that is no agent, and speaks Sync by itself. `suite`: how tests are registered and run.
 
+pub mod advice;
 pub mod charts;
 pub mod clusterset;
 mod definitions;

@@ -2,54 +2,19 @@
 //! clusters by hand.
 //! Never: is called by a test to build.
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use shared::process::exit_code;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tributary_e2e::charts::Charts;
+use tributary_e2e::real::args::{Arguments, Command};
 use tributary_e2e::real::module::Module;
 use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
 
 /// How often running clusters are looked at: a component that ended ends the command with its log.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-
-/// Real Kubernetes control planes for tests and the demo, without containers.
-#[derive(Parser)]
-#[command(name = "cargo control-plane")]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Build the control plane into the target directory, unless that is done already; prints its path.
-    Build,
-    /// Print where the built control plane is; fails when it is absent or older than its sources.
-    Path,
-    /// Install grpcurl into the target directory, unless that is done already; prints its path.
-    Grpcurl,
-    /// Build the kubectl of the same version into the target directory, unless that is done already; prints its path.
-    Kubectl,
-    /// Build Helm into the target directory, unless that is done already; prints its path.
-    Helm,
-    /// Render deploy/manifests from deploy/charts; prints the files that changed.
-    Manifests,
-    /// Run clusters until Ctrl-C; prints the kubeconfig file of each.
-    Run {
-        /// Names of the clusters.
-        #[arg(default_values = ["east", "west", "north"])]
-        names: Vec<String>,
-        /// Give Services addresses of both families.
-        #[arg(long)]
-        dual_stack: bool,
-        /// Wait for the disk on every write.
-        #[arg(long)]
-        sync_to_disk: bool,
-    },
-}
 
 fn main() -> ExitCode {
     exit_code(provide(Arguments::parse().command))

@@ -1,4 +1,4 @@
-//! `cargo netsim`: the shell of hub and agents under a simulated network. Owns nothing but its flags.
+//! `cargo netsim`: the programs of hub and agents in a simulated network. Owns nothing but its start.
 
 use std::process::ExitCode;
 
@@ -6,13 +6,6 @@ use clap::Parser;
 use shared::process::exit_code;
 use tributary_e2e::verify::netsim::{NetsimArgs, run};
 
-/// Runs the programs of hub and agents on simulated machines, in a simulated network, for any number of seeds.
-#[derive(Parser)]
-struct Args {
-    #[command(flatten)]
-    netsim: NetsimArgs,
-}
-
 fn main() -> ExitCode {
-    run(&Args::parse().netsim).unwrap_or_else(|error| exit_code(Err(error)))
+    run(&NetsimArgs::parse()).unwrap_or_else(|error| exit_code(Err(error)))
 }

@@ -1,16 +1,16 @@
 //! `cargo sim`: worlds of simulated clusters, agents and a hub, each decided by one seed.
 
 use std::{
-    path::PathBuf,
     process::ExitCode,
     sync::Mutex,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use shared::process::exit_code;
 use tributary_e2e::{
+    advice,
     verify::swarm::{
         Failure, Outcome,
         histogram::WHOLE_SWARM,
@@ -18,7 +18,10 @@ use tributary_e2e::{
         script::{Script, Size, draw, in_words},
         shrink::shrink,
     },
-    verify::{mutants, planted},
+    verify::{
+        args::{Arguments, Command},
+        mutants, planted,
+    },
 };
 
 /// A world is mostly small allocations: JSON, keys, messages.
@@ -28,77 +31,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// How often progress is shown.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Plays worlds of hub, agents and clusters that a seed decides, with every fault that they must survive.
-///
-/// One seed is one world: the same seed does the same again, to the byte. When a law breaks, the seed, the step
-/// and the law are printed; `shrink` then finds a short script that breaks it too.
-#[derive(Parser)]
-#[command(name = "cargo sim")]
-struct Args {
-    /// How large the worlds are that are drawn.
-    #[arg(long, global = true, value_enum, default_value_t = Size::Small)]
-    size: Size,
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Plays one world and says what happened in it.
-    Run {
-        /// The world's seed.
-        #[arg(long)]
-        seed: u64,
-        /// Shows every step, message and log line on standard error.
-        #[arg(long)]
-        trace: bool,
-    },
-    /// Plays many worlds on all cores; the first that breaks a law ends it.
-    Swarm {
-        /// The first seed.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// How many seeds.
-        #[arg(long, default_value_t = 1_000)]
-        count: u64,
-        /// How many broken worlds to find before it ends.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-        broken: u64,
-    },
-    /// Plays seeds twice and compares every message and the log.
-    Meta {
-        /// The first seed.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// How many seeds.
-        #[arg(long, default_value_t = 20)]
-        count: u64,
-    },
-    /// Plays a script that `shrink` printed.
-    Replay {
-        /// The file it was written to.
-        file: PathBuf,
-        /// Shows every step, message and log line on standard error.
-        #[arg(long)]
-        trace: bool,
-    },
-    /// Plants bugs in a copy of the product and requires that the rings of tests turn red that should.
-    Planted(planted::args::Arguments),
-    /// Changes the pure rooms one place at a time and says which changes no unit test sees.
-    Mutants(mutants::args::Arguments),
-    /// Finds a short script that breaks the same law as a seed, and prints it for `replay`.
-    Shrink {
-        /// The seed.
-        #[arg(long)]
-        seed: u64,
-    },
-}
-
 fn main() -> ExitCode {
-    play(Args::parse()).unwrap_or_else(|error| exit_code(Err(error)))
+    play(Arguments::parse()).unwrap_or_else(|error| exit_code(Err(error)))
 }
 
-fn play(Args { size, command }: Args) -> anyhow::Result<ExitCode> {
+fn play(Arguments { size, command }: Arguments) -> anyhow::Result<ExitCode> {
     if !matches!(command, Command::Planted(_) | Command::Mutants(_)) {
         // A panic in a world is a failure of that world, and is reported as one.
         std::panic::set_hook(Box::new(|_| {}));
@@ -163,11 +100,12 @@ fn report(size: Size, broken: &Broken) {
         Some(step) => println!("step {} of {steps}: {}", failure.step, in_words(&step.what)),
         None => println!("after its {steps} steps"),
     }
-    let size = match size {
-        Size::Small => "",
-        Size::Large => " --size large",
-    };
-    println!("again: cargo sim run --seed {seed}{size}; shorter: cargo sim shrink --seed {seed}{size}");
+    let large = size == Size::Large;
+    println!(
+        "again: {}; shorter: {}",
+        advice::sim_run(*seed, large),
+        advice::sim_shrink(*seed, large)
+    );
     println!("seed {seed}: BROKEN: {}", failure.what);
 }
 

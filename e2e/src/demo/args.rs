@@ -33,7 +33,7 @@ pub(super) const CLUSTERS: [&str; 3] = ["east", "west", "north"];
         Files in target/demo while it runs: kubeconfig (a context per cluster), ca.crt, operator.crt and operator.key \
         (for grpcurl), hub.addr; logs are below world/."
 )]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// Use real kube-apiservers. The first time they are built from source, which needs Go and minutes
     #[arg(long)]
     pub(super) real: bool,

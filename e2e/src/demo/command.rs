@@ -12,6 +12,7 @@ use super::{
     directory::Place,
     get, kubeconfig, objects,
 };
+use crate::advice::DEMO_EXPORTS;
 
 /// Runs one command.
 pub(super) async fn run(place: &Place, command: Command) -> anyhow::Result<()> {
@@ -28,9 +29,9 @@ pub(super) async fn run(place: &Place, command: Command) -> anyhow::Result<()> {
             )
         }
         Command::Export { cluster, service } => {
-            objects::export(&client(place, &cluster).await?, &service).await?;
+            objects::export(&client(place, &cluster).await?, &cluster, &service).await?;
             print([format!(
-                "{service} is exported by {cluster}; `cargo demo get exports` shows its conditions"
+                "{service} is exported by {cluster}; `{DEMO_EXPORTS}` shows its conditions"
             )])
         }
         Command::Unexport { cluster, service } => {

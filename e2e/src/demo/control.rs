@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::directory::Place;
+use crate::advice::DEMO;
 
 /// Longest line, question or answer, in bytes.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -121,10 +122,10 @@ fn absent(error: &io::Error, path: &Path) -> anyhow::Error {
     let path = path.display();
     match error.kind() {
         ErrorKind::NotFound => {
-            anyhow!("no demo runs in {path}: start one with `cargo demo` in another terminal")
+            anyhow!("no demo runs in {path}: start one with `{DEMO}` in another terminal")
         }
         ErrorKind::ConnectionRefused => anyhow!(
-            "the demo in {path} was killed; what it left there is of no use, and the next `cargo demo` removes it"
+            "the demo in {path} was killed; what it left there is of no use, and the next `{DEMO}` removes it"
         ),
         _ => anyhow!("the demo in {path} cannot be reached: {error}"),
     }

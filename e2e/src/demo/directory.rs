@@ -10,6 +10,8 @@ use std::{
 
 use anyhow::{Context, bail};
 
+use crate::advice::DEMO_IMPORTS;
+
 /// Locked as long as the demo lives; the kernel lets go of it when the demo is killed.
 const LOCK: &str = "lock";
 /// Where certificates, data and logs of the programs are.
@@ -81,7 +83,7 @@ impl Claimed {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!(
-                "a demo runs in {path} already: use it from here (`cargo demo get imports`), stop it with Ctrl-C \
+                "a demo runs in {path} already: use it from here (`{DEMO_IMPORTS}`), stop it with Ctrl-C \
                  where it runs, or give this one a place of its own with --directory"
             ),
             Err(TryLockError::Error(error)) => {

@@ -12,8 +12,8 @@ use shared::{
     tls::TlsFiles,
 };
 
-use super::{directory::Place, picture::condition, table::columns};
-use crate::clusterset::Inspection;
+use super::{control::HUB, directory::Place, picture::condition, table::columns};
+use crate::{advice::demo_start, clusterset::Inspection};
 
 /// Events in one page of the log.
 const EVENTS_PAGE: u32 = 1000;
@@ -139,7 +139,8 @@ async fn hub(place: &Place) -> anyhow::Result<Inspection> {
     let connected = Inspection::at(address.trim(), &files).await;
     connected.map_err(|error| {
         let reason = error.root_cause();
-        anyhow!("the hub does not answer ({reason}); was it killed? `cargo demo start hub` starts it")
+        let start = demo_start(HUB);
+        anyhow!("the hub does not answer ({reason}); was it killed? `{start}` starts it")
     })
 }
 

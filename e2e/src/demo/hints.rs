@@ -4,31 +4,32 @@
 use std::path::{Path, PathBuf};
 
 use super::{directory::Place, objects::GREETER_FILE};
-use crate::real::module::Module;
+use crate::{advice, real::module::Module};
+use shared::model::advice::quoted;
+
+/// Commands to try, each with what comes of it; `directory`: not the one that a demo has by itself.
+pub(crate) fn suggestions(directory: Option<&Path>) -> Vec<(String, &'static str)> {
+    let apply = format!("apply east {GREETER_FILE}");
+    let tried = [
+        (&*apply, "a service of yours, exported"),
+        ("export west shop/greeter", "refused: west has no such Service"),
+        ("unexport west shop/cart", "east's settings take over"),
+        ("get imports", "also: exports, slices"),
+        ("events --follow", "the hub's log"),
+        ("kill hub", "nothing vanishes; `start hub` again"),
+        ("kill west", "west's agent; `start west` again"),
+    ];
+    let command = |(what, outcome): (&str, _)| (advice::demo_in(directory, what), outcome);
+    tried.map(command).into()
+}
 
 /// The lines, for a terminal of its own.
 pub(super) fn hints(place: &Place) -> Vec<String> {
-    let flag = match place.path() == super::args::default_directory() {
-        true => String::new(),
-        false => format!(" --directory {}", shown(place.path())),
-    };
+    let directory = short(place.path());
+    let own = place.path() == super::args::default_directory();
     let mut lines = vec!["Try, in another terminal:".to_owned()];
-    for (command, what) in [
-        (
-            format!("apply east {GREETER_FILE}"),
-            "a service of yours, exported",
-        ),
-        (
-            "export west shop/greeter".to_owned(),
-            "refused: west has no such Service",
-        ),
-        ("unexport west shop/cart".to_owned(), "east's settings take over"),
-        ("get imports".to_owned(), "also: exports, slices"),
-        ("events --follow".to_owned(), "the hub's log"),
-        ("kill hub".to_owned(), "nothing vanishes; `start hub` again"),
-        ("kill west".to_owned(), "west's agent; `start west` again"),
-    ] {
-        lines.push(format!("  {:58} # {what}", format!("cargo demo{flag} {command}")));
+    for (command, what) in suggestions((!own).then_some(&directory)) {
+        lines.push(format!("  {command:58} # {what}"));
     }
     if in_path("kubectl").is_some() {
         let kubectl = format!("kubectl --kubeconfig {}", shown(&place.kubeconfig()));
@@ -56,10 +57,10 @@ pub(super) fn hints(place: &Place) -> Vec<String> {
 /// Where grpcurl is: what `cargo control-plane grpcurl` installed, else in the path.
 fn grpcurl() -> Option<PathBuf> {
     let own = Module::of_this_workspace().tools().join("grpcurl");
-    match own.is_file() {
-        true => Some(own),
-        false => in_path("grpcurl").map(|_| PathBuf::from("grpcurl")),
+    if own.is_file() {
+        return Some(own);
     }
+    in_path("grpcurl").map(|_| PathBuf::from("grpcurl"))
 }
 
 fn in_path(program: &str) -> Option<PathBuf> {
@@ -71,11 +72,11 @@ fn in_path(program: &str) -> Option<PathBuf> {
 
 /// A path as it can be typed from here.
 pub(super) fn shown(path: &Path) -> String {
+    quoted(&short(path).to_string_lossy())
+}
+
+/// A path without the part that whoever stands here knows.
+fn short(path: &Path) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
-    let short = path.strip_prefix(&here).unwrap_or(path).display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-    match short.chars().all(plain) {
-        true => short,
-        false => format!("'{}'", short.replace('\'', r"'\''")),
-    }
+    path.strip_prefix(&here).unwrap_or(path).to_owned()
 }

@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::control::{HUB, Order, Request};
-use crate::clusterset::LocalClusterset;
+use crate::{advice::demo_start, clusterset::LocalClusterset};
 
 /// Performs orders until told to stop; then agents and hub drain. `said` hears what was done.
 pub(super) async fn keep(
@@ -39,25 +39,32 @@ pub(super) async fn keep(
 fn fallen(cluster: Option<&str>, tail: &str) -> String {
     let last = tail.lines().last().unwrap_or_default();
     match cluster {
-        None => format!("the hub ended by itself (`cargo demo start hub` starts it): {last}"),
-        Some(name) => {
-            format!("the agent of {name} ended by itself (`cargo demo start {name}` starts it): {last}")
-        }
+        None => format!(
+            "the hub ended by itself (`{}` starts it): {last}",
+            demo_start(HUB)
+        ),
+        Some(name) => format!(
+            "the agent of {name} ended by itself (`{}` starts it): {last}",
+            demo_start(name)
+        ),
     }
 }
 
 async fn perform(world: &mut LocalClusterset, order: &Order) -> anyhow::Result<String> {
     match order {
         Order::Kill(name) if name == HUB => {
-            let hint = "the hub does not run; `cargo demo start hub` starts it";
-            anyhow::ensure!(world.hub().is_ok(), hint);
+            let start = demo_start(HUB);
+            anyhow::ensure!(world.hub().is_ok(), "the hub does not run; `{start}` starts it");
             world.kill_hub().await?;
             Ok("the hub was killed: everything imported stays, and news wait until it is started".to_owned())
         }
         Order::Kill(name) => {
             world.cluster(name)?;
-            let hint = format!("the agent of {name} does not run; `cargo demo start {name}` starts it");
-            anyhow::ensure!(world.agent(name).is_ok(), hint);
+            let start = demo_start(name);
+            anyhow::ensure!(
+                world.agent(name).is_ok(),
+                "the agent of {name} does not run; `{start}` starts it"
+            );
             world.kill_agent(name).await?;
             Ok(format!(
                 "the agent of {name} was killed: what {name} imports and exports stays"

@@ -32,13 +32,19 @@ mod table;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use shared::{
     process::{Shutdown, block_on, exit_code},
     tls::install_crypto_provider,
 };
 
-use self::{args::Arguments, directory::Place, setting::Setting};
+pub(crate) use self::{args::Arguments, hints::suggestions};
+use self::{directory::Place, setting::Setting};
+
+/// The demo's command line.
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
 
 /// Runs what the command line says.
 pub fn main() -> ExitCode {

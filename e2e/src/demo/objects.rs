@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, ValidationDirective},
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use shared::api::{ServiceExport, names};
 
 use super::kept::Name;
+use crate::advice::demo_apply;
 
 /// Whom the API servers know the user as.
 const FIELD_MANAGER: &str = "cargo-demo";
@@ -99,8 +101,23 @@ async fn apply_one(client: &Client, object: DynamicObject) -> anyhow::Result<Str
     Ok(format!("{} {}{name}", kind.kind, namespace.unwrap_or_default()))
 }
 
-/// Applies a ServiceExport and nothing else.
-pub(super) async fn export(client: &Client, service: &Name) -> anyhow::Result<()> {
+/// Applies a ServiceExport and nothing else. Kubernetes takes one before its Service too; whoever types it here meant
+/// a Service that is there.
+pub(super) async fn export(client: &Client, cluster: &str, service: &Name) -> anyhow::Result<()> {
+    let namespaces = Api::<Namespace>::all(client.clone());
+    if namespaces
+        .get_opt(&service.namespace)
+        .await
+        .map_err(told)?
+        .is_none()
+    {
+        bail!("there is no namespace {} to export from", service.namespace);
+    }
+    let services = Api::<Service>::namespaced(client.clone(), &service.namespace);
+    if services.get_opt(&service.name).await.map_err(told)?.is_none() {
+        let apply = demo_apply(cluster);
+        bail!("{cluster} has no Service {service}: nothing was exported; `{apply}` makes one");
+    }
     let api = Api::<ServiceExport>::namespaced(client.clone(), &service.namespace);
     let object = json!({
         "apiVersion": names::MULTICLUSTER_API_VERSION,
@@ -109,13 +126,10 @@ pub(super) async fn export(client: &Client, service: &Name) -> anyhow::Result<()
     });
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
     let applied = api.patch(&service.name, &parameters, &Patch::Apply(object)).await;
-    match applied {
-        Ok(_) => Ok(()),
-        Err(error) if is_missing(&error) => {
-            bail!("there is no namespace {} to export from", service.namespace)
-        }
-        Err(error) => Err(told(error)).with_context(|| format!("cannot export {service}")),
-    }
+    applied
+        .map_err(told)
+        .with_context(|| format!("cannot export {service}"))?;
+    Ok(())
 }
 
 /// An API server's refusal in its own words: printed as it is, kube's error is a Rust value.
@@ -160,7 +174,7 @@ mod tests {
             .await
             .expect("deleted");
         assert!(east.get("ServiceExport", "shop", "cart").is_none());
-        export(&east.client(), &Name::new("shop", "cart"))
+        export(&east.client(), "east", &Name::new("shop", "cart"))
             .await
             .expect("exported");
         assert!(east.get("ServiceExport", "shop", "cart").is_some());
@@ -179,8 +193,18 @@ mod tests {
             text,
             "shop/nothing is not exported: there is nothing to take back"
         );
+        let missing = export(&cluster.client(), "north", &name)
+            .await
+            .expect_err("refused");
+        assert_eq!(
+            format!("{missing:#}"),
+            "north has no Service shop/nothing: nothing was exported; `cargo demo apply north FILE` makes one"
+        );
+        assert!(cluster.get("ServiceExport", "shop", "nothing").is_none());
         let name = Name::new("nowhere", "cart");
-        let missing = export(&cluster.client(), &name).await.expect_err("refused");
+        let missing = export(&cluster.client(), "north", &name)
+            .await
+            .expect_err("refused");
         assert_eq!(
             format!("{missing:#}"),
             "there is no namespace nowhere to export from"

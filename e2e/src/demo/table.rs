@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::picture::{Cell, Picture, Row};
+use crate::advice::DEMO_EXPORTS;
 
 /// Rows that are shown; the others are counted.
 const ROWS_MAX: usize = 12;
@@ -35,7 +36,7 @@ pub(super) fn table(picture: &Picture) -> Vec<String> {
     }
     let mut lines = columns(&cells);
     match rows.len().checked_sub(ROWS_MAX) {
-        Some(more @ 1..) => lines.push(format!("and {more} more: cargo demo get exports")),
+        Some(more @ 1..) => lines.push(format!("and {more} more: {DEMO_EXPORTS}")),
         _ if rows.is_empty() => lines.push("nothing is exported yet".to_owned()),
         _ => {}
     }

@@ -4,6 +4,7 @@
 use super::Unavailable;
 use super::module::Module;
 use super::programs::ASSETS_VARIABLE;
+use crate::advice::BUILD_HELM;
 use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -93,7 +94,7 @@ pub(super) fn built_helm(module: &Module) -> Result<PathBuf, Unavailable> {
     }
     let (name, version) = (HELM.name, HELM.version);
     Err(Unavailable {
-        reason: format!("there is no {name} {version}; run `cargo control-plane helm`"),
+        reason: format!("there is no {name} {version}; run `{BUILD_HELM}`"),
     })
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::Unavailable;
 use super::module::Module;
+use crate::advice::BUILD_KUBECTL;
 
 /// The release that Debian 12 ships as `kubernetes-client`.
 const OF_2020: &str = "v1.20.";
@@ -27,7 +28,7 @@ impl Kubectl {
         let module = Module::of_this_workspace();
         let wanted = module.kubernetes_version().unwrap_or_default();
         let places = [module.tools().join("kubectl")];
-        find(&places, &wanted, "run `cargo control-plane kubectl`")
+        find(&places, &wanted, &format!("run `{BUILD_KUBECTL}`"))
     }
 
     /// A kubectl of 2020: unpacked from Debian's package, or the one in the path.

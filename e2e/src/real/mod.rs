@@ -32,6 +32,7 @@
 //! A definition installed after the start is unknown to the garbage collector for up to 30 seconds: give it in
 //! `Options::crds` when a test needs owner references collected.
 
+pub mod args;
 mod audit;
 pub mod build;
 mod certificates;

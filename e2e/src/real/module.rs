@@ -2,10 +2,9 @@
 //! Never: runs Go (`build` does).
 
 use super::Unavailable;
+use crate::advice::BUILD_CONTROL_PLANE;
 use std::path::{Path, PathBuf};
 
-/// The command that every message about a missing binary names.
-pub const BUILD_COMMAND: &str = "cargo control-plane build";
 /// A source file larger than this is not ours.
 const SOURCE_BYTES_MAX: u64 = 4 << 20;
 
@@ -60,14 +59,14 @@ impl Module {
         let binary = self.binary();
         if !binary.is_file() {
             return Err(Unavailable {
-                reason: format!("no control plane is built; run `{BUILD_COMMAND}`"),
+                reason: format!("no control plane is built; run `{BUILD_CONTROL_PLANE}`"),
             });
         }
         let stamped = std::fs::read_to_string(self.stamp()).unwrap_or_default();
         match self.hash() {
             Ok(hash) if hash == stamped.trim() => Ok(binary),
             Ok(_) => Err(Unavailable {
-                reason: format!("the control plane is older than its sources; run `{BUILD_COMMAND}`"),
+                reason: format!("the control plane is older than its sources; run `{BUILD_CONTROL_PLANE}`"),
             }),
             Err(error) => Err(Unavailable {
                 reason: format!("cannot read {}: {error}", self.sources.display()),

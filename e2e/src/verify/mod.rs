@@ -6,6 +6,7 @@
 //! * `crash`: real processes, killed and paused. `planted`: bugs that these must see.
 //! * `mutants`: every small change of the pure rooms, which unit tests must see.
 
+pub mod args;
 pub mod crash;
 pub mod laws;
 pub mod mutants;

@@ -11,6 +11,7 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 
 use super::super::variants::edit::{Edit, Place};
+use crate::advice::LIST_MUTANTS;
 
 /// The release whose list is read.
 const VERSION: &str = "27.1.0";
@@ -116,7 +117,7 @@ pub(super) fn chosen(
     for room in rooms {
         ensure!(
             mutants.iter().any(|mutant| mutant.file.starts_with(room)),
-            "there is no mutant below {room:?}: `cargo sim mutants --list` names them all"
+            "there is no mutant below {room:?}: `{LIST_MUTANTS}` names them all"
         );
     }
     mutants.retain(|mutant| rooms.is_empty() || rooms.iter().any(|room| mutant.file.starts_with(room)));

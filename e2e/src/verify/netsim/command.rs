@@ -14,7 +14,10 @@ use std::{
 use shared::tls::install_crypto_provider;
 
 use super::run::{Outcome, simulate};
-use crate::verify::laws::{Guarded, Law};
+use crate::{
+    advice,
+    verify::laws::{Guarded, Law},
+};
 
 /// The laws of the simulated network.
 const LAWS: [Law; 4] = [Law::Holds, Law::Stood, Law::NoWrite, Law::Requests];
@@ -23,8 +26,9 @@ const WHOLE_RUN: u64 = 20;
 /// Most failing seeds that are described.
 const FAILURES_SHOWN_MAX: usize = 10;
 
-/// Runs the shell of hub and agents under a simulated network.
-#[derive(Debug, Clone, clap::Args)]
+/// Runs the programs of hub and agents on simulated machines, in a simulated network, for any number of seeds.
+#[derive(Debug, Clone, clap::Parser)]
+#[command(name = "cargo netsim", bin_name = "cargo netsim")]
 pub struct NetsimArgs {
     /// The first seed
     #[arg(long, default_value_t = 1)]
@@ -115,7 +119,7 @@ impl Tally {
         println!("{:>8}  simulated seconds", self.simulated / 1_000);
         self.failures.sort();
         for (seed, failure) in self.failures.iter().take(FAILURES_SHOWN_MAX) {
-            println!("seed {seed}: {failure}\n  again: cargo netsim --seed {seed} --trace");
+            println!("seed {seed}: {failure}\n  again: {}", advice::netsim_trace(*seed));
         }
         let failed = self.failures.len();
         println!("netsim: {} seeds, {failed} failed, in {seconds:.0} s", args.count);

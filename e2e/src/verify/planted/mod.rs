@@ -33,6 +33,7 @@ use super::variants::{
     record::Record,
     workspace,
 };
+use crate::advice::LIST_PLANTED;
 
 /// Where results are written down.
 const RECORD: &str = "planted.jsonl";
@@ -64,7 +65,7 @@ fn chosen<'a>(bugs: &'a [Bug], names: &[String]) -> anyhow::Result<Vec<&'a Bug>>
         .iter()
         .find(|name| !bugs.iter().any(|bug| bug.name == **name))
     {
-        bail!("there is no planted bug {unknown:?}: `cargo sim planted --list` names them all");
+        bail!("there is no planted bug {unknown:?}: `{LIST_PLANTED}` names them all");
     }
     let wanted = |bug: &&Bug| names.is_empty() || names.contains(&bug.name);
     Ok(bugs.iter().filter(wanted).collect())

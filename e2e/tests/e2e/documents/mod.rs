@@ -1,7 +1,8 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
-//! `links.rs`: that no document, source or manifest points at what is not there.
+//! `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there.
 //! Never: judges prose.
 
+mod commands;
 mod links;
 
 use anyhow::{Context, ensure};
@@ -31,6 +32,15 @@ pub(crate) fn trials() -> Vec<Trial> {
             "documents::links_lead_to_files_and_headings",
             links::lead_somewhere,
         ),
+        plain_test(
+            "documents::every_command_is_understood_by_its_program",
+            commands::in_documents,
+        ),
+        plain_test(
+            "documents::every_hint_is_understood_by_its_program",
+            commands::in_hints,
+        ),
+        plain_test("documents::a_misspelt_command_is_seen", commands::misspelt),
         plain_test(
             "documents::cited_sections_of_the_design_exist",
             links::cited_sections_exist,

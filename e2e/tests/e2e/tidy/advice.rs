@@ -10,14 +10,19 @@ use tributary_e2e::suite::plain_test;
 
 /// Where they are written.
 const PLACE: &str = "shared/src/model/advice.rs";
+/// Where those of this workspace are written.
+const PLACE_OF_E2E: &str = "e2e/src/advice.rs";
 /// Names of tools, which are no commands.
 const TOOLS: [&str; 1] = ["tributary-hub certs"];
 
 pub(super) fn trials() -> Vec<Trial> {
-    vec![plain_test(
-        "tidy::commands_are_advised_in_one_place",
-        in_one_place,
-    )]
+    vec![
+        plain_test("tidy::commands_are_advised_in_one_place", in_one_place),
+        plain_test(
+            "tidy::commands_of_the_workspace_are_advised_in_one_place",
+            of_the_workspace,
+        ),
+    ]
 }
 
 fn in_one_place() -> anyhow::Result<()> {
@@ -46,6 +51,37 @@ fn in_one_place() -> anyhow::Result<()> {
     ensure!(
         found.is_empty(),
         "commands that are advised outside {PLACE}, where no program parses them:\n{}",
+        found.join("\n")
+    );
+    Ok(())
+}
+
+fn of_the_workspace() -> anyhow::Result<()> {
+    // The name of a command alone is no advice; help, which has examples, is in files of its own.
+    let command = Regex::new(r"cargo (?:control-plane|crash|demo|load|netsim|sim) [a-z{-]")?;
+    let (mut found, mut in_place) = (Vec::new(), 0);
+    for source in source::files(&[".rs"])? {
+        let e2e = source.path.starts_with("e2e/src/") && !source.path.ends_with("/args.rs");
+        if !e2e || source.is_test() {
+            continue;
+        }
+        let told = source
+            .code()
+            .into_iter()
+            .filter(|(_, line)| command.is_match(line));
+        let told: Vec<String> = told
+            .map(|(number, _)| format!("{}:{number}", source.path))
+            .collect();
+        if source.path == PLACE_OF_E2E {
+            in_place = told.len();
+        } else {
+            found.extend(told);
+        }
+    }
+    ensure!(in_place > 5, "{PLACE_OF_E2E} was not read: {in_place}");
+    ensure!(
+        found.is_empty(),
+        "commands that are advised outside {PLACE_OF_E2E}, where no program parses them:\n{}",
         found.join("\n")
     );
     Ok(())

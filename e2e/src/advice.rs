@@ -1,0 +1,122 @@
+//! Owns: the commands of this workspace that messages advise, each as it can be typed, and by whose definition a
+//! command is read. A test reads all of them, and those of the documents.
+//! Never: runs one.
+
+use std::path::Path;
+
+use clap::Parser;
+use shared::model::advice::quoted;
+
+use crate::{
+    demo, load, real,
+    verify::{self, crash, netsim},
+};
+
+/// Builds the control plane.
+pub const BUILD_CONTROL_PLANE: &str = "cargo control-plane build";
+/// Builds Helm.
+pub const BUILD_HELM: &str = "cargo control-plane helm";
+/// Builds kubectl.
+pub const BUILD_KUBECTL: &str = "cargo control-plane kubectl";
+/// Renders the plain manifests.
+pub const RENDER_MANIFESTS: &str = "cargo control-plane manifests";
+/// Starts a demo.
+pub const DEMO: &str = "cargo demo";
+/// Shows the exports of a demo.
+pub const DEMO_EXPORTS: &str = "cargo demo get exports";
+/// Shows the imports of a demo.
+pub const DEMO_IMPORTS: &str = "cargo demo get imports";
+/// Names the planted bugs.
+pub const LIST_PLANTED: &str = "cargo sim planted --list";
+/// Names the mutants.
+pub const LIST_MUTANTS: &str = "cargo sim mutants --list";
+
+/// Starts the hub, or the agent of a cluster, in a demo.
+pub fn demo_start(program: &str) -> String {
+    format!("cargo demo start {program}")
+}
+
+/// Applies a file in a demo.
+pub fn demo_apply(cluster: &str) -> String {
+    format!("cargo demo apply {cluster} FILE")
+}
+
+/// Anything that can be done with a demo; `directory`: not the one that a demo has by itself.
+pub fn demo_in(directory: Option<&Path>, what: &str) -> String {
+    let directory =
+        directory.map(|directory| format!("--directory {} ", quoted(&directory.to_string_lossy())));
+    format!("cargo demo {}{what}", directory.unwrap_or_default())
+}
+
+/// Plays a world again.
+pub fn sim_run(seed: u64, large: bool) -> String {
+    format!("cargo sim run --seed {seed}{}", size(large))
+}
+
+/// Makes a world shorter.
+pub fn sim_shrink(seed: u64, large: bool) -> String {
+    format!("cargo sim shrink --seed {seed}{}", size(large))
+}
+
+fn size(large: bool) -> &'static str {
+    if large { " --size large" } else { "" }
+}
+
+/// Plays a seed of the simulated network again.
+pub fn netsim_trace(seed: u64) -> String {
+    format!("cargo netsim --seed {seed} --trace")
+}
+
+/// One of each that is built here.
+pub fn advised() -> Vec<String> {
+    let mut advised: Vec<String> = [
+        BUILD_CONTROL_PLANE,
+        BUILD_HELM,
+        BUILD_KUBECTL,
+        RENDER_MANIFESTS,
+        DEMO,
+        DEMO_EXPORTS,
+        DEMO_IMPORTS,
+        LIST_PLANTED,
+        LIST_MUTANTS,
+    ]
+    .map(str::to_owned)
+    .into();
+    for program in ["hub", "east"] {
+        advised.push(demo_start(program));
+    }
+    advised.push(demo_apply("east"));
+    for directory in [None, Some(Path::new("a directory"))] {
+        let suggested = demo::suggestions(directory);
+        advised.extend(suggested.into_iter().map(|(command, _)| command));
+    }
+    for large in [false, true] {
+        advised.extend([sim_run(7, large), sim_shrink(7, large)]);
+    }
+    advised.push(netsim_trace(7));
+    advised
+}
+
+/// Reads a command, given as words, by its program's own definition. Nothing: it is of no program of ours.
+pub fn read(words: &[String]) -> Option<Result<(), clap::Error>> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (program, arguments) = match words.split_first()? {
+        (&"cargo", rest) => (*rest.first()?, rest),
+        (program, _) => (*program, &words[..]),
+    };
+    Some(match (words[0], program) {
+        ("cargo", "control-plane") => by::<real::args::Arguments>(arguments),
+        ("cargo", "crash") => by::<crash::args::Arguments>(arguments),
+        ("cargo", "demo") => by::<demo::Arguments>(arguments),
+        ("cargo", "load") => by::<load::args::Arguments>(arguments),
+        ("cargo", "netsim") => by::<netsim::NetsimArgs>(arguments),
+        ("cargo", "sim") => by::<verify::args::Arguments>(arguments),
+        ("tributary-hub", _) => by::<hub::args::Cli>(arguments),
+        ("tributary-agent", _) => by::<agent::args::Cli>(arguments),
+        _ => return None,
+    })
+}
+
+fn by<P: Parser>(words: &[&str]) -> Result<(), clap::Error> {
+    P::try_parse_from(words).map(drop)
+}
