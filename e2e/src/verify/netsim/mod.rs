@@ -1,4 +1,4 @@
-//! The shell under a simulated network: the programs of hub and agents, TLS, HTTP/2 and gRPC included, on machines
+//! The simulated network: the programs of hub and agents, TLS, HTTP/2 and gRPC included, on machines
 //! of a simulated network, each with a paused clock, over simulated clusters and a log in memory. A seed decides
 //! what users do, what breaks, and how long messages take.
 //!
