@@ -122,16 +122,17 @@ impl Tally {
             println!("seed {seed}: {failure}\n  again: {}", advice::netsim_trace(*seed));
         }
         let failed = self.failures.len();
-        println!("netsim: {} seeds, {failed} failed, in {seconds:.0} s", args.count);
         let idle = self.guarded.idle(&LAWS);
-        if failed == 0 && args.count >= WHOLE_RUN && !idle.is_empty() {
+        let whole = args.count >= WHOLE_RUN;
+        if failed == 0 && !idle.is_empty() {
+            let few = if whole { "" } else { " (so few seeds may be too few for that)" };
             println!(
-                "netsim: every law held, but these guarded nothing: {}",
+                "netsim: every law held, but these guarded nothing{few}: {}",
                 idle.join(", ")
             );
-            return ExitCode::FAILURE;
         }
-        if failed == 0 {
+        println!("netsim: {} seeds, {failed} failed, in {seconds:.0} s", args.count);
+        if failed == 0 && (idle.is_empty() || !whole) {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
