@@ -1,6 +1,8 @@
 //! Tests across crates; never shipped.
 //!
 //! * `sim`, `real`: simulated clusters, and real control planes. `clusterset`: a hub, clusters and agents as processes.
+//! * `oracle`: what must be true of a clusterset, from what users declared; `laws`: what must never happen. Both are
+//!   written once, pure, and asked by clustersets and by all that verifies.
 //! * [`verify`]: what plays the product and judges it. [`load`]: what measures it. [`demo`]: what shows it.
 //! * `deploy`, `charts`: what is installed, and what it is rendered from.
 //! * `advice`: the commands that messages advise.
@@ -13,8 +15,10 @@ mod definitions;
 pub mod demo;
 pub mod deploy;
 mod files;
+pub mod laws;
 pub mod load;
 pub mod member;
+pub mod oracle;
 pub mod real;
 pub mod sim;
 pub mod suite;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use table::{Kind, Outcome};
+use table::{Kind, TestResult};
 
 /// A scenario that has not ended after this long is reported as failed.
 const SCENARIO_WAIT: Duration = Duration::from_secs(180);
@@ -42,8 +42,8 @@ where
         let result = on_runtime(async move { Ok(bounded(scenario()).await) }).and_then(|result| result);
         let missing = result.as_ref().err().and_then(unavailable);
         let outcome = match &missing {
-            Some(_) => Outcome::Ignored,
-            None => Outcome::of(&result, began.elapsed(), None),
+            Some(_) => TestResult::Ignored,
+            None => TestResult::of(&result, began.elapsed(), None),
         };
         table::record(&recorded, Kind::Simulated, outcome);
         match missing {
@@ -68,14 +68,14 @@ where
                 result: Err(error), ..
             })
             | Err(error) => match unavailable(&error) {
-                Some(unavailable) => (Outcome::Ignored, when_unavailable(&unavailable, in_ci())),
-                None => (Outcome::Failed, Err(failed(error))),
+                Some(unavailable) => (TestResult::Ignored, when_unavailable(&unavailable, in_ci())),
+                None => (TestResult::Failed, Err(failed(error))),
             },
             Ok(Ran {
                 result,
                 took,
                 requests,
-            }) => (Outcome::of(&result, took, requests), Ok(Completion::Completed)),
+            }) => (TestResult::of(&result, took, requests), Ok(Completion::Completed)),
         };
         table::record(&recorded, Kind::Real, outcome);
         completion

@@ -12,7 +12,7 @@ use shared::process::exit_code;
 use tributary_e2e::{
     advice,
     verify::swarm::{
-        Failure, Outcome,
+        Failure, WorldResult,
         histogram::WHOLE_SWARM,
         run::{Broken, play_caught, swarm},
         script::{Script, Size, draw, in_words},
@@ -140,7 +140,11 @@ fn play_many(size: Size, seed: u64, count: u64, broken_max: u64) -> bool {
     }
     let idle = swarmed.seen.idle();
     if !idle.is_empty() {
-        let few = if whole { "" } else { " (so few seeds may be too few for that)" };
+        let few = if whole {
+            ""
+        } else {
+            " (so few seeds may be too few for that)"
+        };
         println!(
             "{} seeds from {seed} on: every law held, but these guarded nothing{few}: {}",
             swarmed.played,
@@ -175,7 +179,7 @@ fn play_twice(size: Size, seed: u64, count: u64) -> bool {
 }
 
 /// How a world ended, by what a second play of it must repeat.
-fn ended(played: &Result<Outcome, Failure>) -> String {
+fn ended(played: &Result<WorldResult, Failure>) -> String {
     match played {
         Ok(outcome) => format!("every law held, with the digest {}", outcome.digest()),
         Err(Failure { step, what }) => format!("step {step} broke a law: {what}"),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{LocalClusterset, eventually::eventually};
-use crate::verify::{
+use crate::{
     laws::Standing,
     oracle::{Part, Parts, object_shown},
 };
@@ -44,11 +44,11 @@ impl fmt::Display for Loss {
 }
 
 /// Cluster, kind and name of an object.
-type Place = (String, String, String);
+type WatchedObject = (String, String, String);
 
 #[derive(Default)]
 struct Noted {
-    standing: Standing<Place>,
+    standing: Standing<WatchedObject>,
     losses: Vec<Loss>,
     /// Watches whose first list is complete.
     listed: usize,

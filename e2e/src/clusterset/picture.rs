@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::verify::oracle::{KINDS, Picture};
+use crate::oracle::{KINDS, Picture};
 
 /// The objects of one namespace of a cluster. A kind that is not served shows nothing.
 pub async fn picture(client: &Client, cluster: &str, namespace: &str) -> anyhow::Result<Picture> {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::{LocalClusterset, eventually::eventually, picture::picture};
 use crate::{
+    oracle::{Picture, wrong_in},
     suite::unique_name,
-    verify::oracle::{Picture, wrong_in},
 };
 use anyhow::{Context, ensure};
 use k8s_openapi::api::{

@@ -12,7 +12,7 @@ use shared::{
 };
 
 use super::{
-    directory::{Claimed, Place},
+    directory::{Claimed, DemoDirectory},
     kept::Name,
     objects,
     picture::{Picture, View, condition},
@@ -44,7 +44,7 @@ endpoints:
 /// Plays the demo in a fresh directory; an error says which step failed and what the clusters showed.
 pub(super) async fn run(setting: Setting, shutdown: &Shutdown) -> anyhow::Result<()> {
     let directory = tempfile::Builder::new().prefix("tributary-demo-").tempdir()?;
-    let place = Place::new(directory.path().to_owned());
+    let place = DemoDirectory::new(directory.path().to_owned());
     let checked = shutdown.drain().run_until_cancelled(check(setting, place)).await;
     match checked.unwrap_or_else(|| Err(anyhow::anyhow!("stopped by a signal"))) {
         Ok(()) => Ok(()),
@@ -58,7 +58,7 @@ pub(super) async fn run(setting: Setting, shutdown: &Shutdown) -> anyhow::Result
     }
 }
 
-async fn check(setting: Setting, place: Place) -> anyhow::Result<()> {
+async fn check(setting: Setting, place: DemoDirectory) -> anyhow::Result<()> {
     let began = Instant::now();
     let claimed = Claimed::claim(place)?;
     let Running {
@@ -178,7 +178,7 @@ impl Check {
     }
 
     async fn an_agent_restarts(&mut self) -> anyhow::Result<()> {
-        let before = Standing::of(&self.stage.picture);
+        let before = StoodThen::of(&self.stage.picture);
         self.world.kill_agent("west").await?;
         let greeter = Name::new("shop", "greeter");
         objects::apply(client(&self.clients, "east")?, objects::GREETER).await?;
@@ -205,7 +205,7 @@ impl Check {
     }
 
     async fn the_hub_restarts(&mut self) -> anyhow::Result<()> {
-        let before = Standing::of(&self.stage.picture);
+        let before = StoodThen::of(&self.stage.picture);
         self.world.kill_hub().await?;
         objects::apply(client(&self.clients, "west")?, WEST_GROWN).await?;
         let grown = |picture: &Picture, cluster: &str| addresses(picture, cluster, "west").len() == 3;
@@ -352,12 +352,12 @@ fn derived_services(picture: &Picture, service: &Name) -> BTreeMap<String, Name>
 }
 
 /// Everything Tributary made, as it stood at one moment.
-struct Standing {
+struct StoodThen {
     versions: BTreeMap<(String, &'static str, Name), String>,
     removals: BTreeMap<(String, &'static str, Name), u64>,
 }
 
-impl Standing {
+impl StoodThen {
     fn of(picture: &Picture) -> Self {
         Self {
             versions: versions(picture),

@@ -9,13 +9,13 @@ use kube::Client;
 use super::{
     args::Command,
     control::{self, Order},
-    directory::Place,
+    directory::DemoDirectory,
     get, kubeconfig, objects,
 };
 use crate::advice::DEMO_EXPORTS;
 
 /// Runs one command.
-pub(super) async fn run(place: &Place, command: Command) -> anyhow::Result<()> {
+pub(super) async fn run(place: &DemoDirectory, command: Command) -> anyhow::Result<()> {
     // Said once, in the same words for every command.
     drop(control::require_running(place).await?);
     match command {
@@ -61,11 +61,11 @@ fn print(lines: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn clients(place: &Place) -> anyhow::Result<BTreeMap<String, Client>> {
+async fn clients(place: &DemoDirectory) -> anyhow::Result<BTreeMap<String, Client>> {
     kubeconfig::clients(&place.kubeconfig()).await
 }
 
-async fn client(place: &Place, cluster: &str) -> anyhow::Result<Client> {
+async fn client(place: &DemoDirectory, cluster: &str) -> anyhow::Result<Client> {
     let client = clients(place).await?.remove(cluster);
     client.with_context(|| format!("the demo has no cluster {cluster}"))
 }

@@ -16,7 +16,7 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-use super::directory::Place;
+use super::directory::DemoDirectory;
 use crate::advice::DEMO;
 
 /// Longest line, question or answer, in bytes.
@@ -65,7 +65,7 @@ pub(super) struct Request {
 }
 
 /// Opens the channel of a demo.
-pub(super) fn listen(place: &Place) -> anyhow::Result<UnixListener> {
+pub(super) fn listen(place: &DemoDirectory) -> anyhow::Result<UnixListener> {
     let path = place.control();
     // The directory is private already: nobody can reach the socket before its mode is set.
     let listener = UnixListener::bind(&path).with_context(|| {
@@ -113,7 +113,7 @@ async fn line(socket: &mut BufReader<UnixStream>) -> io::Result<String> {
 }
 
 /// Says so when no demo runs there.
-pub(super) async fn require_running(place: &Place) -> anyhow::Result<UnixStream> {
+pub(super) async fn require_running(place: &DemoDirectory) -> anyhow::Result<UnixStream> {
     let connected = UnixStream::connect(place.control()).await;
     connected.map_err(|error| absent(&error, place.path()))
 }
@@ -132,7 +132,7 @@ fn absent(error: &io::Error, path: &Path) -> anyhow::Error {
 }
 
 /// Asks the running demo; what it did.
-pub(super) async fn ask(place: &Place, order: &Order) -> anyhow::Result<String> {
+pub(super) async fn ask(place: &DemoDirectory, order: &Order) -> anyhow::Result<String> {
     let mut socket = require_running(place).await?;
     socket.write_all(format!("{order}\n").as_bytes()).await?;
     let mut socket = BufReader::new(socket);
@@ -149,9 +149,9 @@ pub(super) async fn ask(place: &Place, order: &Order) -> anyhow::Result<String> 
 mod tests {
     use super::*;
 
-    fn place() -> (tempfile::TempDir, Place) {
+    fn place() -> (tempfile::TempDir, DemoDirectory) {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let place = Place::new(directory.path().to_owned());
+        let place = DemoDirectory::new(directory.path().to_owned());
         (directory, place)
     }
 

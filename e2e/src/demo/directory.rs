@@ -32,9 +32,9 @@ const RUNNING_ONLY: [&str; 6] = [
 
 /// A demo's directory, by path.
 #[derive(Debug, Clone)]
-pub(super) struct Place(PathBuf);
+pub(super) struct DemoDirectory(PathBuf);
 
-impl Place {
+impl DemoDirectory {
     pub(super) fn new(path: PathBuf) -> Self {
         Self(path)
     }
@@ -62,7 +62,7 @@ impl Place {
 
 /// A directory that belongs to this process until it is dropped.
 pub(super) struct Claimed {
-    pub(super) place: Place,
+    pub(super) place: DemoDirectory,
     /// Whether a demo that was killed had left its files.
     pub(super) swept: bool,
     _lock: File,
@@ -70,7 +70,7 @@ pub(super) struct Claimed {
 
 impl Claimed {
     /// Takes the directory, or says that another demo has it. What a killed demo left is removed.
-    pub(super) fn claim(place: Place) -> anyhow::Result<Self> {
+    pub(super) fn claim(place: DemoDirectory) -> anyhow::Result<Self> {
         let path = place.path().display();
         let made = DirBuilder::new().recursive(true).mode(0o700).create(place.path());
         made.with_context(|| format!("cannot make {path}"))?;
@@ -114,7 +114,7 @@ impl Drop for Claimed {
     }
 }
 
-fn remove_running_only(place: &Place) -> anyhow::Result<bool> {
+fn remove_running_only(place: &DemoDirectory) -> anyhow::Result<bool> {
     let mut found = false;
     for name in RUNNING_ONLY {
         match fs::remove_file(place.file(name)) {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn one_demo_at_a_time_and_leftovers_are_recognised() {
         let parent = tempfile::tempdir().expect("a temporary directory");
-        let place = Place::new(parent.path().join("demo"));
+        let place = DemoDirectory::new(parent.path().join("demo"));
         let first = Claimed::claim(place.clone()).expect("free");
         assert!(!first.swept);
         let refused = Claimed::claim(place.clone()).err().expect("taken");

@@ -12,7 +12,7 @@ use shared::{
     tls::TlsFiles,
 };
 
-use super::{control::HUB, directory::Place, picture::condition, table::columns};
+use super::{control::HUB, directory::DemoDirectory, picture::condition, table::columns};
 use crate::{advice::demo_start, clusterset::Inspection};
 
 /// Events in one page of the log.
@@ -129,7 +129,7 @@ fn full_name(object: &impl ResourceExt) -> String {
 }
 
 /// The hub's inspection services, with the operator's certificate of the demo.
-async fn hub(place: &Place) -> anyhow::Result<Inspection> {
+async fn hub(place: &DemoDirectory) -> anyhow::Result<Inspection> {
     let address = std::fs::read_to_string(place.file("hub.addr")).context("no demo runs here")?;
     let files = TlsFiles {
         cert: place.file("operator.crt"),
@@ -145,7 +145,7 @@ async fn hub(place: &Place) -> anyhow::Result<Inspection> {
 }
 
 /// Prints the hub's log, and goes on with what is added to it if asked to.
-pub(super) async fn events(place: &Place, follow: bool) -> anyhow::Result<()> {
+pub(super) async fn events(place: &DemoDirectory, follow: bool) -> anyhow::Result<()> {
     let mut hub = hub(place).await?;
     let mut from_revision = 1;
     let mut rows = vec![

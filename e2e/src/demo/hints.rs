@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{directory::Place, objects::GREETER_FILE};
+use super::{directory::DemoDirectory, objects::GREETER_FILE};
 use crate::{advice, real::module::Module};
 use shared::model::advice::quoted;
 
@@ -24,7 +24,7 @@ pub(crate) fn suggestions(directory: Option<&Path>) -> Vec<(String, &'static str
 }
 
 /// The lines, for a terminal of its own.
-pub(super) fn hints(place: &Place) -> Vec<String> {
+pub(super) fn hints(place: &DemoDirectory) -> Vec<String> {
     let directory = short(place.path());
     let own = place.path() == super::args::default_directory();
     let mut lines = vec!["Try, in another terminal:".to_owned()];

@@ -39,7 +39,7 @@ use shared::{
 };
 
 pub(crate) use self::{args::Arguments, hints::suggestions};
-use self::{directory::Place, setting::Setting};
+use self::{directory::DemoDirectory, setting::Setting};
 
 /// The demo's command line.
 pub fn command_line() -> clap::Command {
@@ -59,7 +59,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         directory,
         command,
     } = arguments;
-    let place = Place::new(match directory {
+    let place = DemoDirectory::new(match directory {
         Some(directory) => std::path::absolute(directory)?,
         None => args::default_directory(),
     });

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{
     control,
-    directory::{Claimed, Place},
+    directory::{Claimed, DemoDirectory},
     hints, keeper,
     screen::Screen,
     setting::{Running, Setting},
@@ -25,7 +25,7 @@ const ORDERS_WAITING_MAX: usize = 4;
 const SENTENCES_WAITING_MAX: usize = 16;
 
 /// Plays until a signal comes, then ends everything in good order.
-pub(super) async fn run(setting: Setting, place: Place, shutdown: &Shutdown) -> anyhow::Result<()> {
+pub(super) async fn run(setting: Setting, place: DemoDirectory, shutdown: &Shutdown) -> anyhow::Result<()> {
     let began = Instant::now();
     let claimed = Claimed::claim(place)?;
     if claimed.swept {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use anyhow::anyhow;
 use kube::Client;
 
-use super::{args::CLUSTERS, directory::Place, kubeconfig, table::duration};
+use super::{args::CLUSTERS, directory::DemoDirectory, kubeconfig, table::duration};
 use crate::{
     clusterset::{Backend, LocalClusterset},
     files::write_private,
@@ -41,7 +41,7 @@ impl Setting {
     }
 
     /// Starts clusters, hub and agents, and writes the files for users.
-    pub(super) async fn start(self, place: &Place) -> anyhow::Result<Running> {
+    pub(super) async fn start(self, place: &DemoDirectory) -> anyhow::Result<Running> {
         let began = Instant::now();
         let (backend, kind) = if self.real {
             // The first line of such an error says all; its causes repeat it.

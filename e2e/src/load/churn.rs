@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     args::Arguments,
-    cores::Place,
-    crowd::{Crowd, Outcome},
+    cores::UsedCores,
+    crowd::{Crowd, WaveResult},
     etcd::{self, Churn},
     facts,
     figure::Aim,
@@ -62,7 +62,7 @@ pub(super) async fn churn_8(
         all: false,
     };
     let name = format!("churn-8, {slices} slices of {} endpoints", measures.endpoints);
-    let mut stage = Stage::set(setup, measures.clone(), &name, sections).await?;
+    let mut stage = LoadedHub::set(setup, measures.clone(), &name, sections).await?;
     for &rate in &arguments.rates {
         let section = Section::begin(format!("{name}, {rate} updates/s"));
         let mut section = stage.wave(section, rate, arguments.seconds).await?;
@@ -110,7 +110,7 @@ pub(super) async fn mesh_250(
         all,
     };
     let name = if all { "mesh-250-all" } else { "mesh-250" };
-    let mut stage = Stage::set(setup, measures, name, sections).await?;
+    let mut stage = LoadedHub::set(setup, measures, name, sections).await?;
     let section = Section::begin(format!("{name}, {MESH_RATE} updates/s"));
     sections.push(stage.wave(section, MESH_RATE, arguments.seconds).await?);
     stage.hub.kill().await
@@ -122,7 +122,7 @@ pub(super) async fn fleet_1000(
     arguments: &Arguments,
     sections: &mut Vec<Section>,
 ) -> anyhow::Result<()> {
-    let mut stage = Stage::set(setup, FLEET, "fleet-1000", sections).await?;
+    let mut stage = LoadedHub::set(setup, FLEET, "fleet-1000", sections).await?;
     sections.push(
         stage
             .idle(Section::begin("fleet-1000, idle"), arguments.seconds)
@@ -134,7 +134,7 @@ pub(super) async fn fleet_1000(
 }
 
 /// A hub with all members of a shape connected.
-struct Stage {
+struct LoadedHub {
     hub: HubProcess,
     crowd: Crowd,
     name: String,
@@ -142,7 +142,7 @@ struct Stage {
     directory: PathBuf,
 }
 
-impl Stage {
+impl LoadedHub {
     async fn set(
         setup: &Setup,
         measures: Measures,
@@ -151,7 +151,7 @@ impl Stage {
     ) -> anyhow::Result<Self> {
         let mut section = Section::begin(format!("{name}: everybody connects and lists"));
         let directory = name.replace([' ', ','], "-");
-        let hub = HubProcess::start(setup, &setup.data(&directory)?, Place::OwnCores).await?;
+        let hub = HubProcess::start(setup, &setup.data(&directory)?, UsedCores::OwnCores).await?;
         let empty = hub.usage()?;
         let crowd = Crowd::gather(setup, &hub, LoadShape::new(measures)?).await?;
         let (usage, counters) = (hub.usage()?, hub.counters().await?);
@@ -204,7 +204,7 @@ impl Stage {
     async fn wave(&mut self, mut section: Section, rate: u32, seconds: u64) -> anyhow::Result<Section> {
         let (counters, before) = (self.hub.counters().await?, self.hub.usage()?);
         let generator = Usage::of(std::process::id())?;
-        let Outcome {
+        let WaveResult {
             tally,
             sent,
             expected,

@@ -32,7 +32,7 @@ impl Pinned {
 
 /// Where a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum UsedCores {
     /// Hub or generator: on its own cores, beside the other.
     OwnCores,
     /// On all cores: the other waits meanwhile, or there are many processes.
@@ -70,11 +70,11 @@ impl Cores {
     }
 
     /// Puts this process, all its threads and what it starts from now on at a place.
-    pub(super) fn place_generator(&self, place: Place) -> anyhow::Result<()> {
+    pub(super) fn place_generator(&self, place: UsedCores) -> anyhow::Result<()> {
         let Some(pinned) = &self.pinned else { return Ok(()) };
         let cores = match place {
-            Place::OwnCores => pinned.generator.clone(),
-            Place::AllCores => pinned.all(),
+            UsedCores::OwnCores => pinned.generator.clone(),
+            UsedCores::AllCores => pinned.all(),
         };
         let mut command = Command::new("taskset");
         command
@@ -93,13 +93,13 @@ impl Cores {
     }
 
     /// A command that runs `program` at its place, under its own process id.
-    pub(super) fn under_test(&self, program: &Path, place: Place) -> tokio::process::Command {
+    pub(super) fn under_test(&self, program: &Path, place: UsedCores) -> tokio::process::Command {
         let Some(pinned) = &self.pinned else {
             return tokio::process::Command::new(program);
         };
         let cores = match place {
-            Place::OwnCores => pinned.hub.clone(),
-            Place::AllCores => pinned.all(),
+            UsedCores::OwnCores => pinned.hub.clone(),
+            UsedCores::AllCores => pinned.all(),
         };
         let mut command = tokio::process::Command::new("taskset");
         command.args(["-c", &cores]).arg(program);

@@ -123,7 +123,7 @@ pub(super) struct Crowd {
 }
 
 /// What came of a wave.
-pub(super) struct Outcome {
+pub(super) struct WaveResult {
     /// All members' tallies together.
     pub(super) tally: Tally,
     /// Updates sent.
@@ -216,7 +216,7 @@ impl Crowd {
 
     /// Sends updates at this rate for so long, round robin over all slices, and waits until the last ones have
     /// arrived everywhere.
-    pub(super) async fn wave(&mut self, rate: u32, lasting: Duration) -> anyhow::Result<Outcome> {
+    pub(super) async fn wave(&mut self, rate: u32, lasting: Duration) -> anyhow::Result<WaveResult> {
         let count = (f64::from(rate) * lasting.as_secs_f64()).ceil() as u32;
         if count == 0 || self.next_number + count >= NUMBERS_MAX {
             bail!("a hub takes {NUMBERS_MAX} updates in a run, and a wave has at least one");
@@ -274,7 +274,7 @@ impl Crowd {
         for one in tallies {
             tally.add(one)?;
         }
-        Ok(Outcome {
+        Ok(WaveResult {
             tally,
             sent: count,
             expected: expected as u64,
@@ -321,7 +321,7 @@ fn awaited<'a>(world: &LoadShape, sent: impl Iterator<Item = (&'a SliceAt, u32)>
 }
 
 struct Playing {
-    members: Arc<[super::load_shape::Member]>,
+    members: Arc<[super::load_shape::ShapeMember]>,
     index: usize,
     numbers: Vec<u32>,
     watch: Watch,

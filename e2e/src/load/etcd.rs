@@ -23,7 +23,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use super::{cores::Place, hub::Setup, report::latencies};
+use super::{cores::UsedCores, hub::Setup, report::latencies};
 use crate::real::{build, module::Module};
 
 /// Connections, and puts in flight on each: about as many as etcd's own benchmark uses.
@@ -336,7 +336,7 @@ fn start(setup: &Setup, name: &str) -> anyhow::Result<(Child, String)> {
     let data = setup.data(&format!("etcd-{name}"))?;
     let log = std::fs::File::create(data.with_extension("log")).context("cannot write etcd's log")?;
     let (client, peer) = (free_url()?, free_url()?);
-    let mut command = setup.cores.under_test(&program, Place::OwnCores);
+    let mut command = setup.cores.under_test(&program, UsedCores::OwnCores);
     command.args(component);
     command
         .arg("--name=peer")

@@ -30,7 +30,7 @@ use crate::{
 };
 
 use super::{
-    cores::{Cores, Place},
+    cores::{Cores, UsedCores},
     probe::{Counters, Usage},
 };
 
@@ -151,7 +151,7 @@ pub(super) struct HubProcess {
 
 impl HubProcess {
     /// Starts a hub over `data` and waits until it serves.
-    pub(super) async fn start(setup: &Setup, data: &Path, place: Place) -> anyhow::Result<Self> {
+    pub(super) async fn start(setup: &Setup, data: &Path, place: UsedCores) -> anyhow::Result<Self> {
         Self::start_at(setup, data, place, ANY_PORT).await
     }
 
@@ -159,7 +159,7 @@ impl HubProcess {
     pub(super) async fn start_at(
         setup: &Setup,
         data: &Path,
-        place: Place,
+        place: UsedCores,
         listen: SocketAddr,
     ) -> anyhow::Result<Self> {
         let file = |name: &str| setup.directory.join(name);

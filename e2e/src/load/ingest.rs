@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::{
     args::Arguments,
-    cores::Place,
+    cores::UsedCores,
     etcd::{self, Puts},
     facts::{self, NUMBERS_MAX, Size, SliceTemplate},
     figure::Aim,
@@ -42,7 +42,7 @@ pub(super) async fn measure(setup: &Setup, arguments: &Arguments, bytes: usize) 
     let mut section = Section::begin(format!("ingest, {bytes} bytes a fact, {members} members"));
     let lasting = Duration::from_secs(arguments.seconds);
     let data = setup.data(&format!("ingest-{bytes}"))?;
-    let hub = HubProcess::start(setup, &data, Place::OwnCores).await?;
+    let hub = HubProcess::start(setup, &data, UsedCores::OwnCores).await?;
     let mut sessions = Vec::new();
     for index in 0..members {
         sessions.push(Reporter::connect(setup, &hub, index, bytes).await?);

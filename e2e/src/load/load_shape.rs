@@ -39,7 +39,7 @@ pub(super) struct Measures {
 
 /// One member of a shape.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub(super) struct ShapeMember {
     /// Its id.
     pub(super) cluster: ClusterId,
     /// What it wants to hear about.
@@ -67,7 +67,7 @@ pub(super) struct LoadShape {
     /// Its measures.
     pub(super) measures: Measures,
     /// Its members.
-    pub(super) members: Arc<[Member]>,
+    pub(super) members: Arc<[ShapeMember]>,
     /// All slices, those of one member far apart.
     pub(super) slices: Vec<SliceAt>,
 }
@@ -89,7 +89,7 @@ impl LoadShape {
             namespaces > 0 && (1..=count).contains(&members_per_namespace),
             "namespaces lie in members"
         );
-        let mut members: Vec<Member> = (0..count)
+        let mut members: Vec<ShapeMember> = (0..count)
             .map(|index| member(index, &measures))
             .collect::<Result<_, _>>()?;
         let mut slices = Vec::with_capacity(measures.slices);
@@ -136,11 +136,11 @@ impl LoadShape {
     }
 }
 
-fn member(index: usize, measures: &Measures) -> anyhow::Result<Member> {
+fn member(index: usize, measures: &Measures) -> anyhow::Result<ShapeMember> {
     let own =
         (0..measures.namespaces).filter(|&namespace| homes(namespace, measures).any(|home| home == index));
     let names: BTreeSet<Box<str>> = own.map(|namespace| namespace_name(namespace).into()).collect();
-    Ok(Member {
+    Ok(ShapeMember {
         cluster: ClusterId::new(&format!("member-{index:04}"))?,
         interest: if measures.all {
             Namespaces::All
@@ -152,7 +152,13 @@ fn member(index: usize, measures: &Measures) -> anyhow::Result<Member> {
     })
 }
 
-fn give(member: &mut Member, key: &ServiceKey, index: usize, conflicts: bool, measures: &Measures) -> usize {
+fn give(
+    member: &mut ShapeMember,
+    key: &ServiceKey,
+    index: usize,
+    conflicts: bool,
+    measures: &Measures,
+) -> usize {
     member.exports.push(facts::export(key, index, conflicts));
     let name = format!("{}-{index:05}", key.name);
     member

@@ -14,7 +14,7 @@ use shared::{
 };
 
 use super::{
-    cores::Place,
+    cores::UsedCores,
     facts::{self, Size, SliceTemplate},
     figure::Aim,
     hub::{HubProcess, Setup},
@@ -41,7 +41,7 @@ pub(super) async fn measure(setup: &Setup, events: usize) -> anyhow::Result<Sect
     let data = setup.data("replay")?;
     let (place, clusterset) = (data.clone(), setup.clusterset().clone());
     let head = tokio::task::spawn_blocking(move || write(&place, &clusterset, events)).await??;
-    let hub = HubProcess::start(setup, &data, Place::AllCores).await?;
+    let hub = HubProcess::start(setup, &data, UsedCores::AllCores).await?;
     let (replayed, usage) = (hub.replayed()?, hub.usage()?);
     anyhow::ensure!(
         replayed.revision == head.0,

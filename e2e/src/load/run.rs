@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{
     args::{Arguments, Shape},
     churn,
-    cores::{Cores, Place},
+    cores::{Cores, UsedCores},
     disk::Disk,
     hub::Setup,
     ingest, plot, real, replay,
@@ -102,8 +102,8 @@ async fn play_one(
     sections: &mut Vec<Section>,
 ) -> anyhow::Result<()> {
     setup.cores.place_generator(match shape {
-        Shape::Real | Shape::RestartAgent => Place::AllCores,
-        _ => Place::OwnCores,
+        Shape::Real | Shape::RestartAgent => UsedCores::AllCores,
+        _ => UsedCores::OwnCores,
     })?;
     match shape {
         Shape::Ingest => {

@@ -28,7 +28,7 @@ use tokio::{
 
 use super::{
     churn::FLEET,
-    cores::Place,
+    cores::UsedCores,
     figure::Aim,
     hub::{HubProcess, Setup},
     load_shape::LoadShape,
@@ -76,7 +76,7 @@ struct Shared {
 pub(super) async fn measure(setup: &Setup, sections: &mut Vec<Section>) -> anyhow::Result<()> {
     let world = LoadShape::new(FLEET)?;
     let data = setup.data("storm")?;
-    let mut hub = HubProcess::start(setup, &data, Place::OwnCores).await?;
+    let mut hub = HubProcess::start(setup, &data, UsedCores::OwnCores).await?;
     let (told, mut hears) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
         hub: hub.address.clone(),
@@ -101,7 +101,7 @@ pub(super) async fn measure(setup: &Setup, sections: &mut Vec<Section>) -> anyho
         hub.kill().await?;
         shared.forget.store(forget, Ordering::Relaxed);
         shared.generation.fetch_add(1, Ordering::Relaxed);
-        hub = HubProcess::start_at(setup, &data, Place::OwnCores, listen).await?;
+        hub = HubProcess::start_at(setup, &data, UsedCores::OwnCores, listen).await?;
         let sampler = Sampler::start(hub.pid(), hub.began);
         let came_back = converged(&shared, &mut hears).await?;
         section.samples = sampler.end().await?;

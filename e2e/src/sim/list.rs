@@ -12,7 +12,7 @@ use super::{
     media::Form,
     selector::Selector,
     status::{Cause, Refusal},
-    store::{Place, Store},
+    store::{ObjectKey, Store},
     table::{Include, table},
 };
 
@@ -204,7 +204,7 @@ impl Store {
 
 /// The first objects that are selected.
 fn first_of<'a>(
-    found: impl Iterator<Item = (&'a Place, &'a Arc<Value>)>,
+    found: impl Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)>,
     revision: u64,
     limit: Option<usize>,
     selector: &Selector,

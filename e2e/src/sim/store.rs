@@ -26,11 +26,11 @@ pub const HISTORY_CHANGES_MAX: usize = 4_096;
 const FIRST_REVISION: u64 = 1;
 
 /// Where an object is: kind key, namespace ("" for cluster-scoped), name.
-pub(crate) type Place = (String, String, String);
+pub(crate) type ObjectKey = (String, String, String);
 
 struct Change {
     revision: u64,
-    place: Place,
+    place: ObjectKey,
     old: Option<Arc<Value>>,
     new: Option<Arc<Value>>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Store {
     pub(crate) random: Seeded,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) hold_controllers: bool,
-    objects: BTreeMap<Place, Arc<Value>>,
+    objects: BTreeMap<ObjectKey, Arc<Value>>,
     revision: u64,
     history: VecDeque<Change>,
     /// Watches may start at this revision or later.
@@ -70,7 +70,7 @@ pub(crate) struct Store {
     /// Of every object that is there.
     uids: BTreeSet<String>,
     /// Where objects that have owners were written since garbage was collected.
-    dependents: BTreeSet<Place>,
+    dependents: BTreeSet<ObjectKey>,
     /// An object was removed since then: anything may be garbage.
     removed: bool,
 }
@@ -114,7 +114,7 @@ impl Store {
         key: &'a str,
         namespace: &'a str,
         after: Option<&(String, String)>,
-    ) -> impl Iterator<Item = (&'a Place, &'a Arc<Value>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> + use<'a> {
         let from = match after {
             Some((namespace, name)) => Bound::Excluded((key.to_owned(), namespace.clone(), name.clone())),
             None => Bound::Included((key.to_owned(), namespace.to_owned(), String::new())),
@@ -132,14 +132,14 @@ impl Store {
         namespace: &'a str,
         after: Option<&(String, String)>,
         revision: u64,
-    ) -> Option<Box<dyn Iterator<Item = (&'a Place, &'a Arc<Value>)> + 'a>> {
+    ) -> Option<Box<dyn Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> + 'a>> {
         if revision < self.oldest {
             return None;
         }
         let newer = self.history.iter().rev();
         let newer = newer.take_while(|change| change.revision > revision);
         // The oldest change of an object comes last and knows what it was.
-        let mut then: BTreeMap<&Place, Option<&Arc<Value>>> = BTreeMap::new();
+        let mut then: BTreeMap<&ObjectKey, Option<&Arc<Value>>> = BTreeMap::new();
         for change in newer {
             let (found, within, name) = &change.place;
             let is_behind = after.is_none_or(|(namespace, last)| (within, name) > (namespace, last));
@@ -159,7 +159,7 @@ impl Store {
     }
 
     /// Replaces or removes an object; the new one gets the next revision.
-    pub(crate) fn commit(&mut self, place: Place, new: Option<Value>) -> Arc<Value> {
+    pub(crate) fn commit(&mut self, place: ObjectKey, new: Option<Value>) -> Arc<Value> {
         self.revision += 1;
         let old = self.objects.remove(&place);
         let new = new.map(|mut object| {
@@ -249,7 +249,7 @@ impl Store {
     }
 
     /// Deletes an object, or marks it when finalizers hold it; a namespace turns Terminating.
-    pub(crate) fn delete(&mut self, kind: &Kind, place: Place, orphan: bool) -> Arc<Value> {
+    pub(crate) fn delete(&mut self, kind: &Kind, place: ObjectKey, orphan: bool) -> Arc<Value> {
         let Some(mut object) = self.objects.get(&place).map(|object| Value::clone(object)) else {
             return Arc::default();
         };
@@ -276,7 +276,7 @@ impl Store {
 
     fn release_dependents(&mut self, uid: &Value) {
         let owned = |object: &Value| owners(object).any(|owner| owner["uid"] == *uid);
-        let dependents: Vec<Place> = self
+        let dependents: Vec<ObjectKey> = self
             .objects
             .iter()
             .filter(|(_, object)| owned(object))
@@ -312,7 +312,7 @@ impl Store {
             if namespace["metadata"]["deletionTimestamp"].is_null() {
                 continue;
             }
-            let inside: Vec<Place> = self
+            let inside: Vec<ObjectKey> = self
                 .objects
                 .keys()
                 .filter(|(_, found, _)| *found == name)
@@ -325,7 +325,7 @@ impl Store {
         }
     }
 
-    fn note_for_garbage(&mut self, place: &Place, old: Option<&Value>, new: Option<&Value>) {
+    fn note_for_garbage(&mut self, place: &ObjectKey, old: Option<&Value>, new: Option<&Value>) {
         let (was, is) = (old.and_then(uid), new.and_then(uid));
         if was != is {
             was.map(|uid| self.uids.remove(uid));
@@ -340,20 +340,20 @@ impl Store {
     /// Deletes what has owners of which none is there; looks at everything only when something was removed.
     fn collect_garbage(&mut self) {
         let dependents = std::mem::take(&mut self.dependents);
-        let looked_at: Box<dyn Iterator<Item = &Place>> = match std::mem::take(&mut self.removed) {
+        let looked_at: Box<dyn Iterator<Item = &ObjectKey>> = match std::mem::take(&mut self.removed) {
             true => Box::new(self.objects.keys()),
             false => Box::new(dependents.iter()),
         };
         let lives = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| self.uids.contains(uid));
-        let is_garbage = |place: &&Place| {
+        let is_garbage = |place: &&ObjectKey| {
             let object = self.objects.get(*place);
             object.is_some_and(|object| owners(object).next().is_some() && !owners(object).any(lives))
         };
-        let garbage: Vec<Place> = looked_at.filter(is_garbage).cloned().collect();
+        let garbage: Vec<ObjectKey> = looked_at.filter(is_garbage).cloned().collect();
         self.delete_all(garbage);
     }
 
-    fn delete_all(&mut self, places: Vec<Place>) {
+    fn delete_all(&mut self, places: Vec<ObjectKey>) {
         for place in places {
             if let Some(kind) = self.kinds.by_key(&place.0) {
                 self.delete(&kind, place, false);
@@ -370,7 +370,7 @@ impl Store {
     }
 }
 
-pub(crate) fn place_of(key: &str, object: &Value) -> Place {
+pub(crate) fn place_of(key: &str, object: &Value) -> ObjectKey {
     let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
     (key.to_owned(), text("namespace"), text("name"))
 }

@@ -11,7 +11,7 @@ use super::{
     managers::{Managers, Subresource, Writer},
     patch, schema, service,
     status::{Cause, Refusal},
-    store::{Place, Store, place_of},
+    store::{ObjectKey, Store, place_of},
     validate, workload,
 };
 
@@ -201,7 +201,7 @@ impl Store {
     fn admit(
         &mut self,
         write: &Write,
-        place: Place,
+        place: ObjectKey,
         old: Option<Arc<Value>>,
         mut object: Value,
         managers: Managers,
@@ -297,7 +297,7 @@ impl Store {
     pub(crate) fn remove(
         &mut self,
         kind: &Kind,
-        place: Place,
+        place: ObjectKey,
         options: &Value,
     ) -> Result<Arc<Value>, Refusal> {
         let object = self

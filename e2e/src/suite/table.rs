@@ -16,7 +16,7 @@ pub(super) enum Kind {
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum TestResult {
     Passed {
         took: Duration,
         requests: Option<Counts>,
@@ -25,7 +25,7 @@ pub(super) enum Outcome {
     Ignored,
 }
 
-impl Outcome {
+impl TestResult {
     pub(super) fn of(result: &anyhow::Result<()>, took: Duration, requests: Option<Counts>) -> Self {
         match result {
             Ok(()) => Self::Passed { took, requests },
@@ -42,13 +42,13 @@ impl Outcome {
     }
 }
 
-type Table = BTreeMap<String, BTreeMap<Kind, Outcome>>;
+type Table = BTreeMap<String, BTreeMap<Kind, TestResult>>;
 
 static TABLE: Mutex<Table> = Mutex::new(BTreeMap::new());
 
 /// Notes the outcome of a scenario. The same scenario on both kinds of clusters makes one row: what stands
 /// before the first `::` of a name (`sim::` or `real::`) does not count.
-pub(super) fn record(name: &str, kind: Kind, outcome: Outcome) {
+pub(super) fn record(name: &str, kind: Kind, outcome: TestResult) {
     let row = ["sim::", "real::"]
         .iter()
         .find_map(|prefix| name.strip_prefix(prefix))
@@ -81,9 +81,9 @@ fn rendered(table: &Table, git_version: Option<&str>) -> String {
         "requests of the tested, without Leases",
     );
     for (name, outcomes) in table {
-        let cell = |kind| outcomes.get(&kind).map_or("-".to_owned(), Outcome::cell);
+        let cell = |kind| outcomes.get(&kind).map_or("-".to_owned(), TestResult::cell);
         let requests = match outcomes.get(&Kind::Real) {
-            Some(Outcome::Passed {
+            Some(TestResult::Passed {
                 requests: Some(counts),
                 ..
             }) => {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn one_row_per_scenario_with_both_kinds() {
-        let passed = |requests| Outcome::Passed {
+        let passed = |requests| TestResult::Passed {
             took: Duration::from_millis(1250),
             requests,
         };
@@ -116,7 +116,7 @@ mod tests {
             ),
             (
                 "names".to_owned(),
-                BTreeMap::from([(Kind::Real, Outcome::Ignored)]),
+                BTreeMap::from([(Kind::Real, TestResult::Ignored)]),
             ),
         ]);
         let expected = "scenario  simulated   real (v1.2.3)    requests of the tested, without Leases\n\

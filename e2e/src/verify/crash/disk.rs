@@ -18,10 +18,10 @@ use tokio::{
 use super::{
     Rounds,
     acknowledged::Reporters,
+    clusterset::{ChangingClusterset, REPORTERS, verify},
     facts,
-    stage::{REPORTERS, Stage, verify},
 };
-use crate::verify::laws::Law;
+use crate::laws::Law;
 
 /// Size of the volume at first: the log's file grows by 8 MiB at a time.
 const SMALL: &str = "24m";
@@ -129,7 +129,11 @@ impl Volume {
 }
 
 /// Fills the volume until the hub gives up, makes room, starts it again; each round with a volume of its own.
-pub(super) async fn full(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> anyhow::Result<()> {
+pub(super) async fn full(
+    mut stage: ChangingClusterset,
+    dir: &Path,
+    rounds: &mut Rounds,
+) -> anyhow::Result<()> {
     stage.world.stop_hub().await?;
     while let Some(round) = rounds.next() {
         let volume = Volume::mount(&dir.join(format!("volume-{round}"))).await?;

@@ -8,10 +8,10 @@ use rand::{RngExt, seq::IndexedRandom};
 use super::{
     Rounds,
     acknowledged::Reporters,
+    clusterset::{CLUSTERS, ChangingClusterset, REPORTERS},
     facts,
-    stage::{CLUSTERS, REPORTERS, Stage},
 };
-use crate::{clusterset::AgentVariant, verify::laws::Law};
+use crate::{clusterset::AgentVariant, laws::Law};
 
 /// Facts after whose acknowledgement the hub is killed, at most.
 const ACKNOWLEDGED_MAX: u64 = 300;
@@ -28,7 +28,7 @@ const CHANGES: usize = 3;
 const ARRIVAL_SPAN: Duration = Duration::from_millis(40);
 
 /// Kills the hub again and again.
-pub(super) async fn hub(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result<()> {
+pub(super) async fn hub(mut stage: ChangingClusterset, rounds: &mut Rounds) -> anyhow::Result<()> {
     let mut reporters = Reporters::new(&REPORTERS, facts::change);
     let (mut again, mut agents) = (0, 0);
     while let Some(round) = rounds.next() {
@@ -73,7 +73,7 @@ pub(super) async fn hub(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result
 }
 
 /// Kills agents again and again.
-pub(super) async fn agent(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result<()> {
+pub(super) async fn agent(mut stage: ChangingClusterset, rounds: &mut Rounds) -> anyhow::Result<()> {
     let mut again = 0;
     while rounds.next().is_some() {
         let name = CLUSTERS.choose(&mut stage.random).copied().unwrap_or("east");

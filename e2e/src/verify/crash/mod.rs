@@ -1,7 +1,7 @@
 //! `cargo crash`: real hubs and agents over simulated clusters, killed, paused, short of room and set back in time;
 //! and whether the laws hold all the while. `args.rs` says what each kind does.
 //!
-//! * `stage.rs`: a clusterset whose exports change, and what has to hold of it.
+//! * `clusterset.rs`: a clusterset whose exports change, and what has to hold of it.
 //! * `acknowledged.rs`: members that report, and whether what was acknowledged to them is in the log.
 //! * `kill.rs`, `pause.rs`, `disk.rs`, `restore.rs`: the kinds. `report.rs`: the table and the verdict.
 //!
@@ -9,13 +9,13 @@
 
 pub mod acknowledged;
 pub mod args;
+mod clusterset;
 mod disk;
 pub mod facts;
 mod kill;
 mod pause;
 mod report;
 mod restore;
-mod stage;
 
 use std::{
     env,
@@ -24,10 +24,10 @@ use std::{
 };
 
 use args::{Arguments, Crash};
-use report::{End, Outcome};
-use stage::Stage;
+use clusterset::ChangingClusterset;
+use report::{End, KindResult};
 
-use super::laws::Guarded;
+use crate::laws::Guarded;
 
 /// Progress is told this many times in each kind.
 const PROGRESS_LINES: u32 = 5;
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(report::passed(&outcomes, ci))
 }
 
-async fn run_kind(kind: Crash, wanted: u32, seed: u64) -> anyhow::Result<Outcome> {
+async fn run_kind(kind: Crash, wanted: u32, seed: u64) -> anyhow::Result<KindResult> {
     let dir = tempfile::tempdir()?;
     let mut rounds = Rounds {
         kind,
@@ -100,7 +100,7 @@ async fn run_kind(kind: Crash, wanted: u32, seed: u64) -> anyhow::Result<Outcome
             Err(error) => End::Violated(format!("{error:#}"), dir.keep()),
         },
     };
-    Ok(Outcome {
+    Ok(KindResult {
         kind,
         wanted,
         recoveries: rounds.recoveries,
@@ -122,7 +122,7 @@ async fn cannot_run(kind: Crash, dir: &Path) -> Option<String> {
 }
 
 async fn crash(kind: Crash, dir: &Path, seed: u64, rounds: &mut Rounds) -> anyhow::Result<()> {
-    let stage = Stage::set(&dir.join("world"), seed).await?;
+    let stage = ChangingClusterset::set(&dir.join("world"), seed).await?;
     match kind {
         Crash::Hub => kill::hub(stage, rounds).await,
         Crash::Agent => kill::agent(stage, rounds).await,

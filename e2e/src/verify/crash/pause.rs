@@ -8,12 +8,12 @@ use rand::seq::IndexedRandom;
 
 use super::{
     Rounds,
-    stage::{CLUSTERS, Stage},
+    clusterset::{CLUSTERS, ChangingClusterset},
 };
 use crate::clusterset::{admin, eventually::eventually, questions, signal};
 
 /// Stops the hub until every agent has given it up.
-pub(super) async fn hub(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result<()> {
+pub(super) async fn hub(mut stage: ChangingClusterset, rounds: &mut Rounds) -> anyhow::Result<()> {
     while rounds.next().is_some() {
         let process = stage.world.hub()?.id().context("the hub runs")?;
         signal(process, "STOP").await?;
@@ -36,7 +36,7 @@ pub(super) async fn hub(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result
 }
 
 /// Waits until an agent has, or has not, a session.
-async fn connected(stage: &mut Stage, name: &str, wanted: bool) -> anyhow::Result<()> {
+async fn connected(stage: &mut ChangingClusterset, name: &str, wanted: bool) -> anyhow::Result<()> {
     let agent = stage.world.agent(name)?.admin().await?;
     let line = format!("tributary_agent_hub_connected {}", u8::from(wanted));
     eventually(&format!("the agent of {name} says {line:?}"), async || {
@@ -47,7 +47,7 @@ async fn connected(stage: &mut Stage, name: &str, wanted: bool) -> anyhow::Resul
 }
 
 /// Stops an agent until the hub has declared its cluster lost.
-pub(super) async fn agent(mut stage: Stage, rounds: &mut Rounds) -> anyhow::Result<()> {
+pub(super) async fn agent(mut stage: ChangingClusterset, rounds: &mut Rounds) -> anyhow::Result<()> {
     while rounds.next().is_some() {
         let name = CLUSTERS.choose(&mut stage.random).copied().unwrap_or("east");
         let process = stage.world.agent(name)?.id().context("the agent runs")?;

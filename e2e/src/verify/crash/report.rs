@@ -4,7 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use super::args::Crash;
-use crate::verify::laws::{Guarded, Law};
+use crate::laws::{Guarded, Law};
 
 /// The laws that a kind of crash is judged by. Over a log that was set back nothing promises what was acknowledged
 /// after the copy; there it is the new epoch that counts.
@@ -18,7 +18,7 @@ fn laws(kind: Crash) -> &'static [Law] {
 
 /// How one kind went.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct KindResult {
     /// Which.
     pub kind: Crash,
     /// Rounds that were wanted.
@@ -44,7 +44,7 @@ pub(super) enum End {
     NotRun(String),
 }
 
-impl Outcome {
+impl KindResult {
     fn violations(&self) -> u32 {
         u32::from(matches!(self.end, End::Violated(..)))
     }
@@ -78,13 +78,13 @@ impl Outcome {
 }
 
 /// The table, what was violated or not run, and the verdict in the last line.
-pub(super) fn text(outcomes: &[Outcome], seed: u64, took: Duration) -> String {
+pub(super) fn text(outcomes: &[KindResult], seed: u64, took: Duration) -> String {
     let head = "               rounds violations   recovery in ms";
     let mut lines = vec![
         format!("{head:<56}  counted"),
         format!("{:<14} {:>9} {:>10} {:>9} {:>9}", "kind", "", "", "p50", "max"),
     ];
-    lines.extend(outcomes.iter().map(Outcome::line));
+    lines.extend(outcomes.iter().map(KindResult::line));
     for outcome in outcomes {
         let kind = outcome.kind.name();
         lines.push(String::new());
@@ -107,7 +107,7 @@ pub(super) fn text(outcomes: &[Outcome], seed: u64, took: Duration) -> String {
         }
     }
     let rounds: usize = outcomes.iter().map(|outcome| outcome.recoveries.len()).sum();
-    let violations: u32 = outcomes.iter().map(Outcome::violations).sum();
+    let violations: u32 = outcomes.iter().map(KindResult::violations).sum();
     let not_run = outcomes
         .iter()
         .filter(|outcome| matches!(outcome.end, End::NotRun(_)))
@@ -127,7 +127,7 @@ pub(super) fn text(outcomes: &[Outcome], seed: u64, took: Duration) -> String {
 }
 
 /// Whether the run is a success. A kind with a law that guarded nothing is none, and in CI one that was not run.
-pub(super) fn passed(outcomes: &[Outcome], ci: bool) -> bool {
+pub(super) fn passed(outcomes: &[KindResult], ci: bool) -> bool {
     outcomes.iter().all(|outcome| match outcome.end {
         End::Passed => outcome.idle().is_empty(),
         End::Violated(..) => false,
@@ -147,9 +147,9 @@ mod tests {
         guarded
     }
 
-    fn outcome(kind: Crash, end: End) -> Outcome {
+    fn outcome(kind: Crash, end: End) -> KindResult {
         let recoveries = [30, 10, 20].map(Duration::from_millis).to_vec();
-        Outcome {
+        KindResult {
             kind,
             wanted: 3,
             recoveries,

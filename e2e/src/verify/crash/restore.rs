@@ -10,12 +10,12 @@ use shared::model::Epoch;
 use super::{
     Rounds,
     acknowledged::Reporters,
+    clusterset::{CLUSTERS, ChangingClusterset, REPORTERS},
     facts,
-    stage::{CLUSTERS, REPORTERS, Stage},
 };
 use crate::{
     clusterset::{eventually::eventually, questions},
-    verify::laws::Law,
+    laws::Law,
 };
 
 /// Facts after whose acknowledgement the copy begins, at most.
@@ -30,7 +30,11 @@ const AGENTS_ANEW_EVERY: u32 = 3;
 const REFUSAL: &str = "move it aside";
 
 /// Copies and restores again and again.
-pub(super) async fn copy(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> anyhow::Result<()> {
+pub(super) async fn copy(
+    mut stage: ChangingClusterset,
+    dir: &Path,
+    rounds: &mut Rounds,
+) -> anyhow::Result<()> {
     let (copy, aside) = (dir.join("copy"), dir.join("aside"));
     let mut reporters = Reporters::new(&REPORTERS, facts::change);
     let (mut served, mut refused) = (0_u32, 0_u32);
@@ -78,7 +82,7 @@ pub(super) async fn copy(mut stage: Stage, dir: &Path, rounds: &mut Rounds) -> a
 }
 
 /// Starts the hub. False: it ended by itself, and said that the log is corrupt and what to do.
-async fn starts(stage: &mut Stage) -> anyhow::Result<bool> {
+async fn starts(stage: &mut ChangingClusterset) -> anyhow::Result<bool> {
     let hub = stage.world.spawn_hub(&[], stage.world.data(), &[])?;
     match stage.world.adopt_hub(hub).await {
         Ok(()) => Ok(true),
@@ -91,7 +95,7 @@ async fn starts(stage: &mut Stage) -> anyhow::Result<bool> {
     }
 }
 
-async fn epoch(stage: &Stage) -> anyhow::Result<Epoch> {
+async fn epoch(stage: &ChangingClusterset) -> anyhow::Result<Epoch> {
     Ok(questions::state(&stage.world).await?.epoch.parse()?)
 }
 

@@ -42,12 +42,12 @@ pub(super) enum Fate {
 }
 
 /// A package and the part of its tests: those of a module, or all others.
-type Part = (String, String, bool);
+type TestPart = (String, String, bool);
 
 /// Runs the tests of mutants.
 pub(super) struct Judge<'a> {
     built: &'a Built,
-    longest: BTreeMap<Part, Duration>,
+    longest: BTreeMap<TestPart, Duration>,
 }
 
 fn selection(module: &str, own: bool) -> Selection<'_> {
@@ -68,7 +68,7 @@ fn module(mutant: &Mutant) -> String {
     format!("{}::", mutant.room().1)
 }
 
-fn in_words((package, module, own): &Part) -> String {
+fn in_words((package, module, own): &TestPart) -> String {
     match own {
         true => format!("{package}, tests of {module}"),
         false => format!("{package}, all tests but those of {module}"),
@@ -117,7 +117,7 @@ impl<'a> Judge<'a> {
         Ok(Fate::Survived)
     }
 
-    async fn run(&self, part: &Part, number: Number, longest: Duration) -> anyhow::Result<Ended> {
+    async fn run(&self, part: &TestPart, number: Number, longest: Duration) -> anyhow::Result<Ended> {
         let (package, module, own) = part;
         let test = TestTarget {
             package: package.clone(),

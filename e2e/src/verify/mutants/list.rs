@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-use super::super::variants::edit::{Edit, Place};
+use super::super::variants::edit::{Edit, LineColumn};
 use crate::advice::LIST_MUTANTS;
 
 /// The release whose list is read.
@@ -33,8 +33,8 @@ pub(super) struct Mutant {
 
 #[derive(Debug, Clone, Deserialize)]
 struct Span {
-    start: Place,
-    end: Place,
+    start: LineColumn,
+    end: LineColumn,
 }
 
 impl Mutant {

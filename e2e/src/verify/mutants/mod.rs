@@ -21,7 +21,7 @@ use args::Arguments;
 use futures::{StreamExt, stream};
 use judge::{Fate, Judge};
 use list::Mutant;
-use report::Outcome;
+use report::MutantResult;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::variants::{
@@ -75,8 +75,8 @@ async fn judge_all(mutants: &[Mutant], arguments: &Arguments, of: usize) -> anyh
     )?;
     let known = known
         .into_iter()
-        .map(|outcome: Outcome| (outcome.mutant.clone(), outcome));
-    let mut outcomes: BTreeMap<String, Outcome> = known.collect();
+        .map(|outcome: MutantResult| (outcome.mutant.clone(), outcome));
+    let mut outcomes: BTreeMap<String, MutantResult> = known.collect();
     let numbered: Vec<(Number, &Mutant)> = (UNCHANGED + 1..).zip(mutants).collect();
     let variants = numbered.iter().map(|(number, mutant)| {
         let edits = vec![(mutant.file.clone(), mutant.edit(copy.workspace())?)];
@@ -118,7 +118,7 @@ async fn judge_all(mutants: &[Mutant], arguments: &Arguments, of: usize) -> anyh
         }
         outcomes.insert(judged.mutant.clone(), judged);
     }
-    let outcomes: Vec<Outcome> = outcomes.into_values().collect();
+    let outcomes: Vec<MutantResult> = outcomes.into_values().collect();
     println!(
         "{}",
         report::text(&outcomes, arguments.sample.map(|_| of), began.elapsed())
@@ -126,8 +126,8 @@ async fn judge_all(mutants: &[Mutant], arguments: &Arguments, of: usize) -> anyh
     Ok(())
 }
 
-fn outcome(mutant: &Mutant, fate: Fate) -> Outcome {
-    Outcome {
+fn outcome(mutant: &Mutant, fate: Fate) -> MutantResult {
+    MutantResult {
         mutant: mutant.name.clone(),
         room: mutant.room().0,
         fate,

@@ -9,7 +9,7 @@ use super::judge::Fate;
 
 /// How one mutant went.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Outcome {
+pub(super) struct MutantResult {
     /// Its name.
     pub(super) mutant: String,
     /// The room it is in.
@@ -27,7 +27,7 @@ const FATES: [Fate; 5] = [
 ];
 
 /// The table in Markdown, the survivors, and the sum in the last line.
-pub(super) fn text(outcomes: &[Outcome], sampled_of: Option<usize>, took: Duration) -> String {
+pub(super) fn text(outcomes: &[MutantResult], sampled_of: Option<usize>, took: Duration) -> String {
     let mut rooms: BTreeMap<&str, BTreeMap<Fate, usize>> = BTreeMap::new();
     for outcome in outcomes {
         for room in [&*outcome.room, "all"] {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn rooms_are_counted_and_survivors_named() {
-        let outcome = |mutant: &str, room: &str, fate| Outcome {
+        let outcome = |mutant: &str, room: &str, fate| MutantResult {
             mutant: mutant.to_owned(),
             room: room.to_owned(),
             fate,

@@ -13,10 +13,10 @@ use std::{
 
 use shared::tls::install_crypto_provider;
 
-use super::run::{Outcome, simulate};
+use super::run::{SeedResult, simulate};
 use crate::{
     advice,
-    verify::laws::{Guarded, Law},
+    laws::{Guarded, Law},
 };
 
 /// The laws of the simulated network.
@@ -79,7 +79,7 @@ pub fn run(args: &NetsimArgs) -> anyhow::Result<ExitCode> {
     Ok(tally.report(args, began.elapsed().as_secs_f64()))
 }
 
-fn one(seed: u64, args: &NetsimArgs) -> Outcome {
+fn one(seed: u64, args: &NetsimArgs) -> SeedResult {
     let mut outcome = simulate(seed, args.trace && args.count == 1);
     if args.twice && outcome.failure.is_none() {
         let again = simulate(seed, false);
@@ -94,7 +94,7 @@ fn one(seed: u64, args: &NetsimArgs) -> Outcome {
 }
 
 impl Tally {
-    fn add(&mut self, seed: u64, outcome: Outcome) {
+    fn add(&mut self, seed: u64, outcome: SeedResult) {
         for (class, count) in outcome.counts {
             *self.counts.entry(class).or_default() += count;
         }
@@ -125,7 +125,11 @@ impl Tally {
         let idle = self.guarded.idle(&LAWS);
         let whole = args.count >= WHOLE_RUN;
         if failed == 0 && !idle.is_empty() {
-            let few = if whole { "" } else { " (so few seeds may be too few for that)" };
+            let few = if whole {
+                ""
+            } else {
+                " (so few seeds may be too few for that)"
+            };
             println!(
                 "netsim: every law held, but these guarded nothing{few}: {}",
                 idle.join(", ")

@@ -2,23 +2,23 @@
 //! of a simulated network, each with a paused clock, over simulated clusters and a log in memory. A seed decides
 //! what users do, what breaks, and how long messages take.
 //!
-//! * `script`: what happens when; `user`: what users do; `stage`: the machines, and how all of it is performed.
+//! * `script`: what happens when; `user`: what users do; `clusterset`: the machines, and how all of it is performed.
 //! * `program`, `network`, `credentials`: the programs as software of a machine, their sockets and certificates.
 //! * `vigil`: what must hold at every moment, by the oracle; `run`: one seed from its beginning to its rest;
 //!   `command`: many seeds, the histogram and the verdict.
 //!
 //! It never decides how the programs work: nothing here is called by them.
 
+mod clusterset;
 mod command;
 mod credentials;
 mod network;
 mod program;
 mod run;
 mod script;
-mod stage;
 mod trace;
 mod user;
 mod vigil;
 
 pub use command::{NetsimArgs, run};
-pub use run::{Outcome, simulate};
+pub use run::{SeedResult, simulate};

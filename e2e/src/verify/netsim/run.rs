@@ -11,13 +11,13 @@ use hub::writer::request::SILENCE_MAX_MILLIS;
 use shared::process::seed_thread;
 
 use super::{
+    clusterset::{STEP, SimulatedClusterset, Written},
     program::Life,
     script::{CLUSTERS, Script},
-    stage::{STEP, Stage, Written},
     trace::Trace,
     vigil::Vigil,
 };
-use crate::verify::laws::{Guarded, Law};
+use crate::laws::{Guarded, Law};
 
 /// How often the clusters are looked at, in simulated milliseconds.
 const LOOK_EVERY: u64 = 250;
@@ -39,7 +39,7 @@ thread_local! {
 }
 
 /// How a seed ended.
-pub struct Outcome {
+pub struct SeedResult {
     /// What was wrong, if anything was.
     pub failure: Option<String>,
     /// The hash of everything that happened.
@@ -53,10 +53,10 @@ pub struct Outcome {
 }
 
 /// Runs one seed on this thread.
-pub fn simulate(seed: u64, print_trace: bool) -> Outcome {
+pub fn simulate(seed: u64, print_trace: bool) -> SeedResult {
     note_panics();
     seed_thread(Some(seed));
-    let mut outcome = Outcome {
+    let mut outcome = SeedResult {
         failure: None,
         trace: String::new(),
         counts: BTreeMap::new(),
@@ -87,9 +87,9 @@ fn note_panics() {
     });
 }
 
-fn play(seed: u64, print_trace: bool, outcome: &mut Outcome) -> anyhow::Result<()> {
+fn play(seed: u64, print_trace: bool, outcome: &mut SeedResult) -> anyhow::Result<()> {
     let script = Script::draw(seed);
-    let mut stage = Stage::build(seed, &script, Trace::new(print_trace))?;
+    let mut stage = SimulatedClusterset::build(seed, &script, Trace::new(print_trace))?;
     let mut vigil = Vigil::default();
     let result = acts(&script, &mut stage, &mut vigil);
     for life in lives(&stage) {
@@ -105,7 +105,7 @@ fn play(seed: u64, print_trace: bool, outcome: &mut Outcome) -> anyhow::Result<(
     result
 }
 
-fn acts(script: &Script, stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
+fn acts(script: &Script, stage: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<()> {
     let mut events = script.events.iter().peekable();
     while stage.now() < script.trouble_ends {
         let now = stage.now();
@@ -142,7 +142,7 @@ fn acts(script: &Script, stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result
 }
 
 /// One step; now and then a look at everything, and then what agents wrote since the last one.
-fn advance(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<Vec<Written>> {
+fn advance(stage: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<Vec<Written>> {
     stage.step()?;
     if stage.now() % LOOK_EVERY >= STEP.as_millis() as u64 {
         return Ok(Vec::new());
@@ -155,7 +155,7 @@ fn advance(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<Vec<Written>>
 }
 
 /// All is right in every cluster, and every member has its session.
-fn converge(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
+fn converge(stage: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<()> {
     let from = stage.now();
     loop {
         advance(stage, vigil)?;
@@ -176,7 +176,7 @@ fn converge(stage: &mut Stage, vigil: &mut Vigil) -> anyhow::Result<()> {
 }
 
 /// Nothing is written but Leases, and everything stays right.
-fn rest(stage: &mut Stage, vigil: &mut Vigil, length: u64, when: &str) -> anyhow::Result<()> {
+fn rest(stage: &mut SimulatedClusterset, vigil: &mut Vigil, length: u64, when: &str) -> anyhow::Result<()> {
     // Whatever follows from what was just written is written now.
     pass(stage, vigil, SETTLE)?;
     stage.guarded.count(Law::NoWrite, vigil.judged() as u64);
@@ -198,7 +198,7 @@ fn rest(stage: &mut Stage, vigil: &mut Vigil, length: u64, when: &str) -> anyhow
 const SETTLE: u64 = 6_000;
 
 /// Lets time pass, whatever is written.
-fn pass(stage: &mut Stage, vigil: &mut Vigil, length: u64) -> anyhow::Result<()> {
+fn pass(stage: &mut SimulatedClusterset, vigil: &mut Vigil, length: u64) -> anyhow::Result<()> {
     let until = stage.now() + length;
     while stage.now() < until {
         advance(stage, vigil)?;
@@ -221,29 +221,29 @@ fn no_content(written: &[Written], when: &str) -> anyhow::Result<()> {
 }
 
 /// How many ends of its own each process has had.
-fn ends(stage: &Stage) -> Vec<usize> {
+fn ends(stage: &SimulatedClusterset) -> Vec<usize> {
     lives(stage).map(|life| life.ends.borrow().len()).collect()
 }
 
 /// What processes said that ended by themselves since then, though nothing was broken. A log that failed while its
 /// disk was sick takes no more events, which its hub may notice later.
-fn ends_since(stage: &Stage, before: &[usize]) -> Vec<String> {
+fn ends_since(stage: &SimulatedClusterset, before: &[usize]) -> Vec<String> {
     let since = |(life, before): (&Life, &usize)| life.ends.borrow()[*before..].to_vec();
     let mut late = lives(stage).zip(before).map(since).collect::<Vec<_>>().concat();
     late.retain(|why| !why.contains(SICK_DISK));
     late
 }
 
-fn lives(stage: &Stage) -> impl Iterator<Item = &Life> {
+fn lives(stage: &SimulatedClusterset) -> impl Iterator<Item = &Life> {
     let lives = stage.members.iter().map(|member| &member.machine.life);
     lives.chain([&stage.hub.life])
 }
 
-fn starts(stage: &Stage) -> u32 {
+fn starts(stage: &SimulatedClusterset) -> u32 {
     lives(stage).map(|life| life.starts.get()).sum()
 }
 
-fn starts_since(stage: &Stage, before: u32) -> u32 {
+fn starts_since(stage: &SimulatedClusterset, before: u32) -> u32 {
     starts(stage) - before
 }
 
@@ -260,7 +260,7 @@ mod tests {
     };
 
     /// A stage on which `events` happen, and what was seen, after `millis`.
-    fn played(events: Vec<(u64, Event)>, millis: u64) -> (Stage, Vigil) {
+    fn played(events: Vec<(u64, Event)>, millis: u64) -> (SimulatedClusterset, Vigil) {
         install_crypto_provider().expect("the first provider");
         seed_thread(Some(1));
         let make = (0..CLUSTERS.len()).map(|cluster| (0, Event::Deed(cluster, Deed::MakeNamespace)));
@@ -270,7 +270,7 @@ mod tests {
             latency: Duration::from_millis(20),
             tcp_capacity: 16,
         };
-        let mut stage = Stage::build(1, &script, Trace::new(false)).expect("built");
+        let mut stage = SimulatedClusterset::build(1, &script, Trace::new(false)).expect("built");
         let mut vigil = Vigil::default();
         let mut events = script.events.iter().peekable();
         while stage.now() < millis {

@@ -5,11 +5,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    laws::{Guarded, Law, Standing},
+    oracle::{Judgement, Object, Parts, Picture, declared, import_shown, judge},
     sim::SimCluster,
-    verify::{
-        laws::{Guarded, Law, Standing},
-        oracle::{Judgement, Object, Parts, Picture, declared, import_shown, judge},
-    },
 };
 
 /// A message that is older than this arrives no more: by then its session counts as dead. Until everything said
@@ -17,7 +15,7 @@ use crate::{
 const IN_FLIGHT_LONGEST: u64 = 12_000;
 
 /// A cluster, and what is judged there.
-type Place = (String, Object);
+type JudgedObject = (String, Object);
 
 /// What is remembered of one import.
 struct Seen {
@@ -31,8 +29,8 @@ struct Seen {
 /// Looks at the clusters again and again.
 #[derive(Default)]
 pub(super) struct Vigil {
-    seen: BTreeMap<Place, Seen>,
-    standing: Standing<Place>,
+    seen: BTreeMap<JudgedObject, Seen>,
+    standing: Standing<JudgedObject>,
     revisions: Vec<u64>,
     judgement: Judgement,
     judged: u64,
@@ -127,7 +125,7 @@ impl Vigil {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::oracle::example::Example;
+    use crate::oracle::example::Example;
 
     /// When everything that was under way has arrived.
     const LATER: u64 = IN_FLIGHT_LONGEST;

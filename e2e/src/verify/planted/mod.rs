@@ -21,7 +21,7 @@ use anyhow::{Context, bail};
 use args::Arguments;
 use bug::Bug;
 use judge::{Depth, Judge};
-use report::Outcome;
+use report::PlantedResult;
 use ring::Ring;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -97,12 +97,12 @@ async fn plant(bugs: &[Bug], chosen: &[&Bug], arguments: &Arguments) -> anyhow::
         record,
         outcomes: known
             .into_iter()
-            .map(|outcome: Outcome| (outcome.bug.clone(), outcome))
+            .map(|outcome: PlantedResult| (outcome.bug.clone(), outcome))
             .collect(),
     };
     run.apply(bugs)?;
     run.show_all(chosen).await?;
-    let outcomes: Vec<(&Bug, Outcome)> = chosen
+    let outcomes: Vec<(&Bug, PlantedResult)> = chosen
         .iter()
         .map(|bug| {
             Ok((
@@ -142,7 +142,7 @@ struct Run {
     wanted: Wanted,
     variants: BTreeMap<String, Variant>,
     record: Record,
-    outcomes: BTreeMap<String, Outcome>,
+    outcomes: BTreeMap<String, PlantedResult>,
 }
 
 impl Run {
@@ -165,7 +165,7 @@ impl Run {
         sights: Result<ring::Sights, String>,
         alone: Option<String>,
     ) -> anyhow::Result<()> {
-        let outcome = Outcome {
+        let outcome = PlantedResult {
             bug: bug.name.clone(),
             sights,
             alone,

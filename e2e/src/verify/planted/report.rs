@@ -12,7 +12,7 @@ use super::{
 
 /// How one bug went.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Outcome {
+pub(super) struct PlantedResult {
     /// Its name.
     pub(super) bug: String,
     /// What the rings saw, or why the bug could not be shown to them.
@@ -21,7 +21,7 @@ pub(super) struct Outcome {
     pub(super) alone: Option<String>,
 }
 
-impl Outcome {
+impl PlantedResult {
     /// What is wrong with the bug, or with the rings; several things may be.
     pub(super) fn complaints(&self, bug: &Bug) -> Vec<String> {
         let sights = match &self.sights {
@@ -90,7 +90,7 @@ const BEYOND_OF_THREE: usize = 2;
 
 /// The table in Markdown, what to change, and the verdict in the last line, and whether it passed. Of a run of all bugs and rings (`whole`) it
 /// is asked how many are seen by more than their own tests.
-pub(super) fn text(outcomes: &[(&Bug, Outcome)], whole: bool, took: Duration) -> (String, bool) {
+pub(super) fn text(outcomes: &[(&Bug, PlantedResult)], whole: bool, took: Duration) -> (String, bool) {
     let mut lines = vec![
         "| bug | tests | swarm | netsim | scenarios |".to_owned(),
         "|---|---|---|---|---|".to_owned(),
@@ -157,12 +157,12 @@ mod tests {
         serde_norway::from_str(&text).unwrap()
     }
 
-    fn outcome(sights: &[(Ring, bool)]) -> Outcome {
+    fn outcome(sights: &[(Ring, bool)]) -> PlantedResult {
         let sight = |seen| match seen {
             true => Sight::Seen("s".to_owned()),
             false => Sight::Nothing("n".to_owned()),
         };
-        Outcome {
+        PlantedResult {
             bug: "one".to_owned(),
             sights: Ok(sights.iter().map(|(ring, seen)| (*ring, sight(*seen))).collect()),
             alone: None,
@@ -201,7 +201,7 @@ mod tests {
             (&bug, outcome(&[(Ring::Tests, true), (Ring::Swarm, false)])),
             (
                 &bug,
-                Outcome {
+                PlantedResult {
                     sights: Err("it does not apply".to_owned()),
                     ..outcome(&[])
                 },

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::verify::laws::{Guarded, Law};
+use crate::laws::{Guarded, Law};
 
 /// Everything that a swarm is expected to meet. A swarm of [`WHOLE_SWARM`] seeds in which one of these never
 /// happened has failed, for it proves less than it says.

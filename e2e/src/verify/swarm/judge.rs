@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::site::Site;
-use crate::verify::oracle::{self, Judgement, Picture};
+use crate::oracle::{self, Judgement, Picture};
 
 /// One cluster's objects at this moment.
 pub(super) fn picture(site: &Site) -> Picture {

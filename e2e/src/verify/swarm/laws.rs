@@ -11,11 +11,9 @@ use super::{
     site::{MANAGER, Site},
 };
 use crate::{
+    laws::{Guarded, Law, Standing},
+    oracle::{import_shown, is_ours, owner},
     sim::Entry,
-    verify::{
-        laws::{Guarded, Law, Standing},
-        oracle::{import_shown, is_ours, owner},
-    },
 };
 
 /// Most entries that an outbox may hold for each of its facts: the fact, its removal, two ends of listings.
@@ -32,13 +30,13 @@ const MADE: [(&str, &str); 3] = [
 ];
 
 /// Resource, namespace and name.
-type Place = (String, String, String);
+type MadeObject = (String, String, String);
 
 /// What stands in one cluster since the last rest, of services that nobody touched since.
 #[derive(Debug, Default)]
 pub(super) struct Stood {
     services: Standing<ServiceKey>,
-    objects: BTreeMap<Place, ServiceKey>,
+    objects: BTreeMap<MadeObject, ServiceKey>,
     /// The cluster's revision at the last look.
     revision: Option<u64>,
     objects_counted: bool,

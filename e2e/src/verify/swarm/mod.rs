@@ -27,4 +27,4 @@ mod site;
 mod story;
 mod world;
 
-pub use world::{Failure, Outcome, play};
+pub use world::{Failure, WorldResult, play};

@@ -4,11 +4,9 @@
 
 use super::site::Site;
 use crate::{
+    laws::{Guarded, Law},
+    oracle::owner,
     sim::Entry,
-    verify::{
-        laws::{Guarded, Law},
-        oracle::owner,
-    },
 };
 
 /// The status of an answer to what made an object.

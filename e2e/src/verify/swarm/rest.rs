@@ -7,11 +7,11 @@ use super::{
     judge,
     laws::{self, Stood},
     network::Blocked,
-    script::{Draw, Part, WATCHES},
+    script::{AgentPart, Draw, WATCHES},
     site::Site,
     world::World,
 };
-use crate::verify::laws::Law;
+use crate::laws::Law;
 
 /// Time between two rounds of a rest, in milliseconds.
 const ROUND_MILLIS: u64 = 300;
@@ -163,17 +163,17 @@ impl World {
         for index in 0..self.sites.len() {
             for which in 0..self.sites[index].agents.len() {
                 for part in (0..WATCHES)
-                    .map(Part::Watch)
-                    .chain([Part::Observe, Part::Connect])
+                    .map(AgentPart::Watch)
+                    .chain([AgentPart::Observe, AgentPart::Connect])
                 {
                     something |= self.part_turn(index, which, part, &mut draw)?;
                 }
-                for part in [Part::Speak, Part::Listen] {
+                for part in [AgentPart::Speak, AgentPart::Listen] {
                     while self.part_turn(index, which, part, &mut draw)? {
                         something = true;
                     }
                 }
-                something |= self.part_turn(index, which, Part::Apply, &mut draw)?;
+                something |= self.part_turn(index, which, AgentPart::Apply, &mut draw)?;
             }
         }
         Ok(something)

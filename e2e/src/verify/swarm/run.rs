@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use super::{
-    Failure, Outcome,
+    Failure, WorldResult,
     histogram::Histogram,
     play,
     script::{Script, Size, draw},
@@ -36,7 +36,7 @@ pub struct Swarmed {
 }
 
 /// Plays a world; a panic in it is a failure like any other.
-pub fn play_caught(script: &Script) -> Result<Outcome, Failure> {
+pub fn play_caught(script: &Script) -> Result<WorldResult, Failure> {
     let played = std::panic::catch_unwind(|| play(script));
     played.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

@@ -73,7 +73,7 @@ pub struct Named {
 
 /// What an agent does in turns of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Part {
+pub enum AgentPart {
     /// One of its watches, by index; see [`WATCHES`].
     Watch(u8),
     /// It states what its watches show.
@@ -126,7 +126,7 @@ pub enum What {
     /// Listings are cut off for a while.
     CutListings(usize, u8),
     /// One part of the agents makes no progress, until another one does not or everything is mended.
-    Stall(usize, Part),
+    Stall(usize, AgentPart),
     /// The agent states a fact that only the hub may decide.
     Forge(usize),
     /// From now on the agent states that its exports are older than they are.
@@ -402,13 +402,13 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
     }
 }
 
-fn part(draw: &mut Draw) -> Part {
+fn part(draw: &mut Draw) -> AgentPart {
     match draw.below(10) {
-        0..=4 => Part::Watch(draw.small(WATCHES)),
-        5 => Part::Observe,
-        6 | 7 => Part::Speak,
-        8 => Part::Listen,
-        _ => Part::Apply,
+        0..=4 => AgentPart::Watch(draw.small(WATCHES)),
+        5 => AgentPart::Observe,
+        6 | 7 => AgentPart::Speak,
+        8 => AgentPart::Listen,
+        _ => AgentPart::Apply,
     }
 }
 

@@ -12,11 +12,11 @@ use super::{
     agent::{AGENT_NAMESPACE, Agent},
     follower::Followed,
     histogram::Histogram,
-    script::{NAMESPACES, Named, Part, SERVICES},
+    script::{AgentPart, NAMESPACES, Named, SERVICES},
 };
 use crate::{
+    oracle::{is_ours, owner},
     sim::{Crd, Fault, ManualClock, SimCluster, SimConfig},
-    verify::oracle::{is_ours, owner},
 };
 
 /// The name of a Tributary label.
@@ -34,7 +34,7 @@ pub(super) struct Site {
     /// Listings that are still to be cut off.
     pub(super) cuts: u8,
     /// The part of its agents that makes no progress at present.
-    pub(super) stalled: Option<Part>,
+    pub(super) stalled: Option<AgentPart>,
     /// The number of its certificate; see `What::Certify`.
     pub(super) certificate: u8,
     /// Its agents say that its exports are older than they are.

@@ -1,7 +1,7 @@
 //! Owns: sequences of steps that lead where single steps hardly ever meet: several parts of one unlikely circumstance.
 //! Never: does anything that single steps cannot; a story is a script like any other, and may be shrunk.
 
-use super::script::{Draw, Named, Part, WATCHES, What, named};
+use super::script::{AgentPart, Draw, Named, WATCHES, What, named};
 
 /// Silence after which both ends have given a session up, in milliseconds.
 const LONG_SILENCE_MILLIS: u32 = 20_000;
@@ -25,7 +25,7 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
 
 /// An agent comes back, and one of its watches shows nothing for a long time.
 fn slow_start(draw: &mut Draw, site: usize) -> Vec<What> {
-    let slow = Part::Watch(draw.small(WATCHES));
+    let slow = AgentPart::Watch(draw.small(WATCHES));
     let cut = What::CutListings(site, 1 + draw.small(3));
     let mut steps = vec![What::Stall(site, slow), What::CrashAgent(site)];
     steps.extend(draw.percent(50).then_some(cut));

@@ -14,7 +14,7 @@ pub(crate) struct Edit {
 
 /// A place in a text as tools tell it: line and column, both from one, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct LineColumn {
     line: usize,
     column: usize,
 }
@@ -40,7 +40,7 @@ impl Edit {
     }
 
     /// Replaces what is between two places.
-    pub(crate) fn of_span(text: &str, start: Place, end: Place, replacement: &str) -> Option<Self> {
+    pub(crate) fn of_span(text: &str, start: LineColumn, end: LineColumn, replacement: &str) -> Option<Self> {
         let range = offset(text, start)?..offset(text, end)?;
         (range.start <= range.end).then(|| Self {
             range,
@@ -84,7 +84,7 @@ fn smallest(start: usize, old: &[&str], replace: &str) -> Edit {
     }
 }
 
-fn offset(text: &str, place: Place) -> Option<usize> {
+fn offset(text: &str, place: LineColumn) -> Option<usize> {
     let lines = text.split_inclusive('\n');
     let before: usize = lines.clone().take(place.line.checked_sub(1)?).map(str::len).sum();
     let line = lines.clone().nth(place.line - 1).unwrap_or_default();
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_place_is_a_line_and_a_character() {
         let text = "a\nü = b > c\n";
-        let place = |line, column| Place { line, column };
+        let place = |line, column| LineColumn { line, column };
         let edit = Edit::of_span(text, place(2, 7), place(2, 8), "<").unwrap();
         assert_eq!(Edit::apply_all(text, 0, [&edit].into_iter()), "a\nü = b < c\n");
         assert_eq!(Edit::of_span(text, place(2, 70), place(2, 71), "<"), None);

@@ -99,18 +99,13 @@ const ROOMS: &[Room] = &[
         may_name: &["crate::plan"],
     },
     Room {
-        path: "e2e/src/verify/oracle",
+        path: "e2e/src/oracle",
         // It reads objects as API servers show them, and knows the names of labels.
-        may_name: &[
-            "crate::verify::oracle",
-            "serde_json",
-            "shared::api::names",
-            "thiserror",
-        ],
+        may_name: &["crate::oracle", "serde_json", "shared::api::names", "thiserror"],
     },
     Room {
-        path: "e2e/src/verify/laws",
-        may_name: &["crate::sim", "crate::verify::oracle"],
+        path: "e2e/src/laws",
+        may_name: &["crate::sim", "crate::oracle"],
     },
 ];
 

@@ -19,9 +19,9 @@ use shared::{
 use tokio::runtime::Runtime;
 
 use super::{Agent, Network, Open, StreamId};
-use crate::verify::{
+use crate::{
     laws::Law,
-    swarm::{
+    verify::swarm::{
         histogram::Histogram,
         network::{IN_FLIGHT_MAX, Stream},
     },

@@ -13,9 +13,9 @@ use shared::{
 };
 
 use super::Recorded;
-use crate::verify::{
+use crate::{
     laws::{Guarded, Law},
-    swarm::network::StreamId,
+    verify::swarm::network::StreamId,
 };
 
 /// What one process of a hub was told and has said.

@@ -9,7 +9,7 @@ use shared::model::{
     ClusterId, Cursor, Epoch, Event, Fact, KeyFingerprint, Revision, ServiceKey, UnixMillis,
 };
 
-use crate::verify::laws::{Guarded, Law};
+use crate::laws::{Guarded, Law};
 
 /// What is durable on one disk, of what these laws ask for. It outlives the hub's process, as the disk does.
 #[derive(Debug, Clone, Default)]

@@ -4,11 +4,11 @@ use hub::log::{Faults, MemoryDisk};
 use shared::model::UnixMillis;
 
 use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, START_MILLIS, What, World};
-use crate::verify::{
+use crate::{
     laws::Law,
-    swarm::{
+    verify::swarm::{
         hub::position,
-        script::{Part, WATCHES},
+        script::{AgentPart, WATCHES},
     },
 };
 
@@ -238,11 +238,11 @@ impl World {
     fn write_unsynced(&mut self, draw: &mut Draw) -> Result<(), String> {
         for index in 0..self.sites.len() {
             for which in 0..self.sites[index].agents.len() {
-                let watches = (0..WATCHES).map(Part::Watch);
-                for part in watches.chain([Part::Observe]) {
+                let watches = (0..WATCHES).map(AgentPart::Watch);
+                for part in watches.chain([AgentPart::Observe]) {
                     self.part_turn(index, which, part, draw)?;
                 }
-                while self.part_turn(index, which, Part::Speak, draw)? {}
+                while self.part_turn(index, which, AgentPart::Speak, draw)? {}
             }
         }
         let at = self.moment();

@@ -63,14 +63,14 @@ pub struct Failure {
 
 /// A world that was played to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct WorldResult {
     /// What happened.
     pub seen: Histogram,
     /// Digest of every message in its order, and of the log's last position.
     pub trace: [u8; 32],
 }
 
-impl Outcome {
+impl WorldResult {
     /// The digest in hexadecimal digits.
     pub fn digest(&self) -> String {
         self.trace.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -78,7 +78,7 @@ impl Outcome {
 }
 
 /// Plays a script.
-pub fn play(script: &Script) -> Result<Outcome, Failure> {
+pub fn play(script: &Script) -> Result<WorldResult, Failure> {
     let at = |step: usize| move |what: String| Failure { step, what };
     let mut world = World::new(script).map_err(|error| at(0)(error.to_string()))?;
     for (index, step) in script.steps.iter().enumerate() {
@@ -185,7 +185,7 @@ impl World {
         Ok(())
     }
 
-    fn end(mut self) -> Outcome {
+    fn end(mut self) -> WorldResult {
         if let Some(hub) = &self.hub {
             let head = hub.head();
             self.trace.update(&head.revision.0.to_be_bytes());
@@ -193,7 +193,7 @@ impl World {
             let facts = hub.state().fact_count() as u64;
             self.trace.update(&facts.to_be_bytes());
         }
-        Outcome {
+        WorldResult {
             seen: self.seen,
             trace: *self.trace.finalize().as_bytes(),
         }

@@ -3,7 +3,7 @@
 use super::{Draw, RENEWS_PERCENT, TURN_MILLIS, World};
 use crate::verify::swarm::{
     laws, order,
-    script::{Part, WATCHES},
+    script::{AgentPart, WATCHES},
 };
 
 impl World {
@@ -51,12 +51,12 @@ impl World {
             return Ok(());
         }
         let part = match draw.below(10) {
-            0..=2 => Part::Watch(draw.small(WATCHES)),
-            3 => Part::Observe,
-            4 => Part::Connect,
-            5 => Part::Speak,
-            6 | 7 => Part::Listen,
-            _ => Part::Apply,
+            0..=2 => AgentPart::Watch(draw.small(WATCHES)),
+            3 => AgentPart::Observe,
+            4 => AgentPart::Connect,
+            5 => AgentPart::Speak,
+            6 | 7 => AgentPart::Listen,
+            _ => AgentPart::Apply,
         };
         self.part_turn(index, which, part, draw).map(drop)
     }
@@ -66,7 +66,7 @@ impl World {
         &mut self,
         index: usize,
         which: usize,
-        part: Part,
+        part: AgentPart,
         draw: &mut Draw,
     ) -> Result<bool, String> {
         let (site, now) = (&mut self.sites[index], self.now);
@@ -75,24 +75,24 @@ impl World {
         }
         let agent = &mut site.agents[which];
         Ok(match part {
-            Part::Watch(watch) => site.follow(which, watch, &mut self.seen),
-            Part::Observe => agent.observe(),
-            Part::Connect => match (agent.connect(index, &mut self.network, now), &mut self.hub) {
+            AgentPart::Watch(watch) => site.follow(which, watch, &mut self.seen),
+            AgentPart::Observe => agent.observe(),
+            AgentPart::Connect => match (agent.connect(index, &mut self.network, now), &mut self.hub) {
                 (Some(stream), Some(hub)) => {
                     hub.accept(stream, (&site.name, site.key()), now);
                     true
                 }
                 _ => false,
             },
-            Part::Speak => agent.speak(&mut self.network, (now, site.lies), &mut self.trace),
-            Part::Listen => {
+            AgentPart::Speak => agent.speak(&mut self.network, (now, site.lies), &mut self.trace),
+            AgentPart::Listen => {
                 let heard = agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?;
                 if heard {
                     laws::applied(site, which, &mut self.seen.guarded)?;
                 }
                 heard
             }
-            Part::Apply => {
+            AgentPart::Apply => {
                 let before = site.cluster.requests().count();
                 let worked = agent.apply(&self.runtime, draw, now);
                 let written = site.cluster.requests().since(before);

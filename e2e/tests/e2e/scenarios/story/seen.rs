@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use serde_json::Value;
 use shared::model::derived_name::derived_service_name;
 use tokio::time::Instant;
-use tributary_e2e::{clusterset::picture::picture, verify::oracle};
+use tributary_e2e::{clusterset::picture::picture, oracle};
 
 use super::{CLUSTERS, EVENTUALLY_POLL, EVENTUALLY_WAIT, Kind, Story};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::verify::oracle::{Parts, part::in_words};
+use crate::oracle::{Parts, part::in_words};
 
 /// What stands, by whatever names a place: a service in a cluster, an object in a cluster.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl<K: Ord> Standing<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::oracle::part::{Of, Part};
+    use crate::oracle::part::{Of, Part};
 
     fn parts(words: &[&str]) -> Parts {
         let part = |word: &&str| Part {

@@ -11,7 +11,7 @@
 
 mod declared;
 #[cfg(test)]
-pub(in crate::verify) mod example;
+pub(crate) mod example;
 mod expected;
 pub mod part;
 mod picture;

@@ -10,7 +10,7 @@ use shared::model::ClusterId;
 
 use crate::{
     clusterset::{Backend, LocalClusterset, guard::Guard, shop::Shop},
-    verify::laws::{Guarded, Law},
+    laws::{Guarded, Law},
 };
 
 /// The clusters, each with an agent.
@@ -25,7 +25,7 @@ const STEADY: [&str; 3] = ["steady-east", "steady-west", "steady-north"];
 const WITHDRAWN: f64 = 0.4;
 
 /// The clusterset.
-pub(super) struct Stage {
+pub(super) struct ChangingClusterset {
     /// Hub, clusters and agents.
     pub world: LocalClusterset,
     /// What chance decides.
@@ -34,7 +34,7 @@ pub(super) struct Stage {
     guard: Guard,
 }
 
-impl Stage {
+impl ChangingClusterset {
     /// Starts everything below a directory, and waits until each cluster holds something of each other.
     pub(super) async fn set(dir: &Path, seed: u64) -> anyhow::Result<Self> {
         let world = LocalClusterset::start(dir, &Backend::Simulated, &CLUSTERS).await?;

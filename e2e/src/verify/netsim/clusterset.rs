@@ -27,8 +27,8 @@ use super::{
     user,
 };
 use crate::{
+    laws::{Guarded, Law, requests::Requests},
     sim::{ALWAYS, Entry, Fault as ApiFault, ManualClock, SimCluster, SimConfig, current_crds},
-    verify::laws::{Guarded, Law, requests::Requests},
 };
 
 /// How far time goes in one step.
@@ -45,7 +45,7 @@ const DEFINITION: &str = "clusterproperties.about.k8s.io";
 const API_SLOW_MS: u64 = 700;
 
 /// One member's cluster and machine.
-pub(super) struct Member {
+pub(super) struct SimulatedMember {
     pub(super) cluster: SimCluster,
     pub(super) machine: Rc<AgentMachine>,
     clock: Arc<ManualClock>,
@@ -56,9 +56,9 @@ pub(super) struct Member {
 pub(super) type Written = (String, Entry);
 
 /// Everything that is simulated.
-pub(super) struct Stage {
+pub(super) struct SimulatedClusterset {
     sim: Sim<'static>,
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<SimulatedMember>,
     pub(super) hub: Rc<HubMachine>,
     pub(super) trace: Trace,
     /// What happened, by class.
@@ -73,7 +73,7 @@ pub(super) struct Stage {
     restarts: BTreeMap<&'static str, Duration>,
 }
 
-impl Stage {
+impl SimulatedClusterset {
     pub(super) fn build(seed: u64, script: &Script, trace: Trace) -> anyhow::Result<Self> {
         let clusterset = Clusterset::new("simulation.internal", "netsim")?;
         let authority = Authority::new(&clusterset)?;
@@ -381,7 +381,7 @@ impl Stage {
     }
 }
 
-fn member(name: &'static str, seed: u64, authority: &Authority) -> anyhow::Result<Member> {
+fn member(name: &'static str, seed: u64, authority: &Authority) -> anyhow::Result<SimulatedMember> {
     let clock = Arc::new(ManualClock::new(WALL_AT_START as i64));
     let cluster = SimCluster::new(SimConfig {
         name: name.into(),
@@ -400,7 +400,7 @@ fn member(name: &'static str, seed: u64, authority: &Authority) -> anyhow::Resul
         credentials: authority.issue(Role::Cluster(id.clone()))?,
         id,
     });
-    Ok(Member {
+    Ok(SimulatedMember {
         cluster,
         machine,
         clock,

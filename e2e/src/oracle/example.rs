@@ -8,16 +8,16 @@ use shared::model::derived_name::{derived_service_name, imported_slice_name};
 use super::Picture;
 
 /// The namespace of everything.
-pub(in crate::verify) const NAMESPACE: &str = "shop";
+pub(crate) const NAMESPACE: &str = "shop";
 
 /// Clusters and their objects.
-pub(in crate::verify) struct Example {
+pub(crate) struct Example {
     clusters: Vec<(String, Vec<Value>)>,
 }
 
 impl Example {
     /// Clusters that have the namespace and nothing in it.
-    pub(in crate::verify) fn new(names: &[&str]) -> Self {
+    pub(crate) fn new(names: &[&str]) -> Self {
         let namespace = json!({"kind": "Namespace", "metadata": {"name": NAMESPACE, "uid": "n"}});
         let cluster = |name: &&str| ((*name).to_owned(), vec![namespace.clone()]);
         Self {
@@ -26,7 +26,7 @@ impl Example {
     }
 
     /// What their API servers would show.
-    pub(in crate::verify) fn pictures(&self) -> Vec<Picture> {
+    pub(crate) fn pictures(&self) -> Vec<Picture> {
         let picture = |(name, objects): &(String, Vec<Value>)| {
             Picture::of(name, |kind| {
                 let of_kind = objects.iter().filter(|object| object["kind"] == kind);
@@ -37,7 +37,7 @@ impl Example {
     }
 
     /// Puts an object into a cluster, in the place of one of its kind and name.
-    pub(in crate::verify) fn put(&mut self, cluster: &str, kind: &str, name: &str, mut object: Value) {
+    pub(crate) fn put(&mut self, cluster: &str, kind: &str, name: &str, mut object: Value) {
         self.remove(cluster, kind, name);
         object["kind"] = kind.into();
         object["metadata"]["name"] = name.into();
@@ -45,19 +45,13 @@ impl Example {
         self.objects(cluster).push(object);
     }
 
-    pub(in crate::verify) fn remove(&mut self, cluster: &str, kind: &str, name: &str) {
+    pub(crate) fn remove(&mut self, cluster: &str, kind: &str, name: &str) {
         let gone = |object: &Value| object["kind"] == kind && object["metadata"]["name"] == name;
         self.objects(cluster).retain(|object| !gone(object));
     }
 
     /// Changes an object that is there.
-    pub(in crate::verify) fn change(
-        &mut self,
-        cluster: &str,
-        kind: &str,
-        name: &str,
-        change: impl Fn(&mut Value),
-    ) {
+    pub(crate) fn change(&mut self, cluster: &str, kind: &str, name: &str, change: impl Fn(&mut Value)) {
         let wanted = |object: &&mut Value| object["kind"] == kind && object["metadata"]["name"] == name;
         let found = self.objects(cluster).iter_mut().find(wanted);
         change(found.expect("it is there"));
@@ -69,13 +63,13 @@ impl Example {
     }
 
     /// A plain Service, one slice with one address behind it, and its export with what is said of it.
-    pub(in crate::verify) fn export(&mut self, cluster: &str, name: &str) {
+    pub(crate) fn export(&mut self, cluster: &str, name: &str) {
         let ports = json!([{"name": "http", "protocol": "TCP", "port": 80}]);
         self.export_ports(cluster, name, &ports);
     }
 
     /// The same with other ports; pods listen on the same numbers.
-    pub(in crate::verify) fn export_ports(&mut self, cluster: &str, name: &str, ports: &Value) {
+    pub(crate) fn export_ports(&mut self, cluster: &str, name: &str, ports: &Value) {
         let spec = json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "sessionAffinity": "None",
             "ipFamilies": ["IPv4"], "ports": ports});
         self.put(cluster, "Service", name, json!({"spec": spec}));
@@ -95,7 +89,7 @@ impl Example {
     }
 
     /// The address behind an export of a cluster.
-    pub(in crate::verify) fn address(cluster: &str) -> String {
+    pub(crate) fn address(cluster: &str) -> String {
         format!("10.1.0.{}", cluster.len())
     }
 
@@ -106,7 +100,7 @@ impl Example {
     }
 
     /// What Tributary makes of plain exports of this name, in every cluster.
-    pub(in crate::verify) fn import_everywhere(&mut self, name: &str) {
+    pub(crate) fn import_everywhere(&mut self, name: &str) {
         let exporting = |(_, objects): &&(String, Vec<Value>)| {
             let mut objects = objects.iter();
             objects.any(|object| object["kind"] == "ServiceExport" && object["metadata"]["name"] == name)
@@ -147,7 +141,7 @@ impl Example {
     }
 
     /// Another address in the first imported slice of a cluster.
-    pub(in crate::verify) fn import_address(&mut self, cluster: &str, name: &str, address: &str) {
+    pub(crate) fn import_address(&mut self, cluster: &str, name: &str, address: &str) {
         let of_service = |object: &&mut Value| {
             object["kind"] == "EndpointSlice"
                 && object["metadata"]["labels"]["multicluster.kubernetes.io/service-name"] == name
