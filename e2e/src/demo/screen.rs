@@ -42,9 +42,10 @@ pub(super) struct Screen {
 impl Screen {
     /// Shows on the standard output.
     pub(super) fn standard_output() -> Self {
-        match std::io::stdout().is_terminal() {
-            true => Self::new(Mode::Terminal { drawn: 0 }),
-            false => Self::new(Mode::Lines),
+        if std::io::stdout().is_terminal() {
+            Self::new(Mode::Terminal { drawn: 0 })
+        } else {
+            Self::new(Mode::Lines)
         }
     }
 

@@ -9,13 +9,13 @@ use std::{
 use super::{
     args::Arguments,
     cores::UsedCores,
-    crowd::{Crowd, WaveResult},
+    crowd::{Crowd, Tally, WaveResult},
     etcd::{self, Churn},
     facts,
     figure::Aim,
     hub::{HubProcess, Setup},
     load_shape::{LoadShape, Measures},
-    probe::Usage,
+    probe::{Counters, Usage},
     report::{Point, Section},
     series::{Sampler, by_second},
 };
@@ -161,14 +161,15 @@ impl LoadedHub {
         section.figure("hub memory", usage.resident as f64 / 1e6, "MB");
         section.figure("hub memory at its peak", usage.resident_peak as f64 / 1e6, "MB");
         let per_endpoint = usage.resident as f64 / endpoints;
-        match measures_mesh(&crowd) {
-            true => section.aimed(
+        if measures_mesh(&crowd) {
+            section.aimed(
                 "hub memory, everything included",
                 per_endpoint,
                 "bytes/endpoint",
                 Aim::Below(MESH_BYTES_PER_ENDPOINT_AIM),
-            ),
-            false => section.figure("hub memory, everything included", per_endpoint, "bytes/endpoint"),
+            );
+        } else {
+            section.figure("hub memory, everything included", per_endpoint, "bytes/endpoint");
         }
         section.figure("events", counters.events, "");
         sections.push(section);
@@ -225,14 +226,15 @@ impl LoadedHub {
         let millis = |quantile| tally.latency.value_at_quantile(quantile) as f64 / 1e3;
         section.figure("due to received by members p50", millis(0.5), "ms");
         let p99 = millis(0.99);
-        match self.crowd.world().measures.all {
-            true => section.figure("due to received by members p99", p99, "ms"),
-            false => section.aimed(
+        if self.crowd.world().measures.all {
+            section.figure("due to received by members p99", p99, "ms");
+        } else {
+            section.aimed(
                 "due to received by members p99",
                 p99,
                 "ms",
                 Aim::Below(LATENCY_P99_AIM_MILLIS),
-            ),
+            );
         }
         section.figure(
             "due to received by members max",
@@ -252,9 +254,10 @@ impl LoadedHub {
         let spent = Usage::of(std::process::id())?.cpu_seconds - generator.cpu_seconds;
         section.figure("generator processor time", spent / seconds, "cores");
         let cores = (after.cpu_seconds - before.cpu_seconds) / seconds;
-        match self.name == "mesh-250" {
-            true => section.aimed("hub processor time", cores, "cores", Aim::Below(MESH_CORES_AIM)),
-            false => section.figure("hub processor time", cores, "cores"),
+        if self.name == "mesh-250" {
+            section.aimed("hub processor time", cores, "cores", Aim::Below(MESH_CORES_AIM));
+        } else {
+            section.figure("hub processor time", cores, "cores");
         }
         section.figure("hub memory", after.resident as f64 / 1e6, "MB");
         let measures = &self.crowd.world().measures;
@@ -266,36 +269,45 @@ impl LoadedHub {
             megabytes: after.resident as f64 / 1e6,
             cores,
         });
-        let endpoints = measures.endpoints;
-        let received = tally.received.max(1) as f64;
-        let wire = wire_bytes as f64 / received;
-        let bound = (WIRE_BYTES_PER_ENDPOINT * endpoints + WIRE_BYTES_BESIDES) as f64;
-        section.aimed(
-            "wire, an update to a member, all included",
-            wire,
-            "bytes",
-            Aim::Below(bound),
-        );
-        section.figure("wire, an endpoint", wire / endpoints as f64, "bytes");
-        section.figure(
-            "encoded object, an update",
-            tally.item_bytes as f64 / received,
-            "bytes",
-        );
-        let events = end.events - counters.events;
-        section.figure(
-            "log payload",
-            (end.payload_bytes - counters.payload_bytes) / events.max(1.0),
-            "bytes/event",
-        );
-        let per_day = (end.payload_bytes - counters.payload_bytes) / seconds * 86_400.0 / 1e9;
-        section.figure("log payload at this rate", per_day, "GB/day");
-        let syncs = end.syncs - counters.syncs;
-        section.figure("syncs", syncs, "");
-        let inside = (end.append_seconds - counters.append_seconds) * 1e3 / syncs.max(1.0);
-        section.figure("inside the log, a sync", inside, "ms");
+        wire_figures(&mut section, &tally, wire_bytes, measures.endpoints);
+        log_figures(&mut section, &counters, &end, seconds);
         Ok(section)
     }
+}
+
+/// What an update cost on the wire, to a member.
+fn wire_figures(section: &mut Section, tally: &Tally, wire_bytes: u64, endpoints: usize) {
+    let received = tally.received.max(1) as f64;
+    let wire = wire_bytes as f64 / received;
+    let bound = (WIRE_BYTES_PER_ENDPOINT * endpoints + WIRE_BYTES_BESIDES) as f64;
+    section.aimed(
+        "wire, an update to a member, all included",
+        wire,
+        "bytes",
+        Aim::Below(bound),
+    );
+    section.figure("wire, an endpoint", wire / endpoints as f64, "bytes");
+    section.figure(
+        "encoded object, an update",
+        tally.item_bytes as f64 / received,
+        "bytes",
+    );
+}
+
+/// What the log took of a wave, and how long that was, in seconds.
+fn log_figures(section: &mut Section, before: &Counters, end: &Counters, seconds: f64) {
+    let events = end.events - before.events;
+    section.figure(
+        "log payload",
+        (end.payload_bytes - before.payload_bytes) / events.max(1.0),
+        "bytes/event",
+    );
+    let per_day = (end.payload_bytes - before.payload_bytes) / seconds * 86_400.0 / 1e9;
+    section.figure("log payload at this rate", per_day, "GB/day");
+    let syncs = end.syncs - before.syncs;
+    section.figure("syncs", syncs, "");
+    let inside = (end.append_seconds - before.append_seconds) * 1e3 / syncs.max(1.0);
+    section.figure("inside the log, a sync", inside, "ms");
 }
 
 fn measures_mesh(crowd: &Crowd) -> bool {

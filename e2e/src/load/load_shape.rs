@@ -124,9 +124,10 @@ impl LoadShape {
 
     /// The members that receive a slice.
     pub(super) fn receivers(&self, at: &SliceAt) -> Box<dyn Iterator<Item = usize>> {
-        match self.measures.all {
-            true => Box::new(0..self.measures.members),
-            false => Box::new(homes(at.namespace, &self.measures)),
+        if self.measures.all {
+            Box::new(0..self.measures.members)
+        } else {
+            Box::new(homes(at.namespace, &self.measures))
         }
     }
 

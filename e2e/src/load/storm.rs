@@ -92,9 +92,10 @@ pub(super) async fn measure(setup: &Setup, sections: &mut Vec<Section>) -> anyho
     eprintln!("storm: {} members connect and list", shared.members);
     converged(&shared, &mut hears).await.context("before the storm")?;
     for forget in [false, true] {
-        let title = match forget {
-            false => "storm, 1000 members come back with what they hold",
-            true => "storm, 1000 members come back and know nothing",
+        let title = if forget {
+            "storm, 1000 members come back and know nothing"
+        } else {
+            "storm, 1000 members come back with what they hold"
         };
         let mut section = Section::begin(title);
         let listen = hub.listen;
@@ -242,9 +243,10 @@ impl Visitor {
     }
 
     async fn connect(&self, shared: &Shared) -> anyhow::Result<Session> {
-        match shared.forget.load(Ordering::Relaxed) {
-            true => self.player.connect(&shared.hub).await,
-            false => self.player.connect_again(&shared.hub, &self.memory).await,
+        if shared.forget.load(Ordering::Relaxed) {
+            self.player.connect(&shared.hub).await
+        } else {
+            self.player.connect_again(&shared.hub, &self.memory).await
         }
     }
 
@@ -315,9 +317,10 @@ impl Progress<'_> {
     }
 
     fn source(&mut self, source: &Source) {
-        match source.listed {
-            true => drop(self.listed.insert(source.cluster.clone())),
-            false => drop(self.listed.remove(&source.cluster)),
+        if source.listed {
+            self.listed.insert(source.cluster.clone());
+        } else {
+            self.listed.remove(&source.cluster);
         }
     }
 

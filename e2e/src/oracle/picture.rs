@@ -63,15 +63,16 @@ impl Picture {
         picture.exports = named(list("ServiceExport"));
         picture.imports = named(list("ServiceImport"));
         for slice in list("EndpointSlice") {
-            let (slices, key) = match is_ours(&slice) {
-                true => (
+            let (slices, key) = if is_ours(&slice) {
+                (
                     &mut picture.imported_slices,
                     label_key(&slice, LABEL_SERVICE_NAME),
-                ),
-                false => (
+                )
+            } else {
+                (
                     &mut picture.local_slices,
                     label_key(&slice, LABEL_KUBERNETES_SERVICE_NAME),
-                ),
+                )
             };
             if let Some(key) = key {
                 slices.entry(key).or_default().push(slice);

@@ -82,9 +82,10 @@ fn holder(of: Of) -> &'static str {
 pub(super) fn endpoints(name: &str, source: &str, slice: &Value) -> Vec<Part> {
     let mut parts = Vec::new();
     for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
-        let ready = match endpoint["conditions"]["ready"] == false {
-            true => ", not ready",
-            false => "",
+        let ready = if endpoint["conditions"]["ready"] == false {
+            ", not ready"
+        } else {
+            ""
         };
         for address in endpoint["addresses"].as_array().into_iter().flatten() {
             let address = address.as_str().unwrap_or_default();

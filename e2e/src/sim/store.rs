@@ -28,6 +28,9 @@ const FIRST_REVISION: u64 = 1;
 /// Where an object is: kind key, namespace ("" for cluster-scoped), name.
 pub(crate) type ObjectKey = (String, String, String);
 
+/// Objects in the order of their keys.
+type Objects<'a> = Box<dyn Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> + 'a>;
+
 struct Change {
     revision: u64,
     place: ObjectKey,
@@ -132,7 +135,7 @@ impl Store {
         namespace: &'a str,
         after: Option<&(String, String)>,
         revision: u64,
-    ) -> Option<Box<dyn Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> + 'a>> {
+    ) -> Option<Objects<'a>> {
         if revision < self.oldest {
             return None;
         }
@@ -340,9 +343,10 @@ impl Store {
     /// Deletes what has owners of which none is there; looks at everything only when something was removed.
     fn collect_garbage(&mut self) {
         let dependents = std::mem::take(&mut self.dependents);
-        let looked_at: Box<dyn Iterator<Item = &ObjectKey>> = match std::mem::take(&mut self.removed) {
-            true => Box::new(self.objects.keys()),
-            false => Box::new(dependents.iter()),
+        let looked_at: Box<dyn Iterator<Item = &ObjectKey>> = if std::mem::take(&mut self.removed) {
+            Box::new(self.objects.keys())
+        } else {
+            Box::new(dependents.iter())
         };
         let lives = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| self.uids.contains(uid));
         let is_garbage = |place: &&ObjectKey| {

@@ -188,9 +188,10 @@ impl Store {
         }
         // Whoever states owners of fields in a write decides them, as tools that take over from others do.
         let stated = object["metadata"]["managedFields"].as_array();
-        let managers = match stated.is_some_and(|stated| !stated.is_empty()) && !write.is_status() {
-            true => Managers::of(&object),
-            false => managers,
+        let managers = if stated.is_some_and(|stated| !stated.is_empty()) && !write.is_status() {
+            Managers::of(&object)
+        } else {
+            managers
         };
         confine(&mut object);
         default(kind, &mut object);

@@ -154,9 +154,10 @@ pub(crate) fn address(text: &str, canonical: bool) -> Result<IpAddr, String> {
     // The standard parser refuses leading zeros, as the API server does.
     let Ok(ip) = text.parse::<IpAddr>() else {
         let sloppy = text.split('.').count() == 4 && text.split('.').all(|part| part.parse::<u8>().is_ok());
-        return Err(match sloppy {
-            true => "must not have leading 0s".to_owned(),
-            false => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned(),
+        return Err(if sloppy {
+            "must not have leading 0s".to_owned()
+        } else {
+            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()
         });
     };
     match ip {

@@ -51,10 +51,7 @@ pub(super) struct Judge<'a> {
 }
 
 fn selection(module: &str, own: bool) -> Selection<'_> {
-    let (filter, but) = match own {
-        true => (module, ""),
-        false => ("", module),
-    };
+    let (filter, but) = if own { (module, "") } else { ("", module) };
     Selection {
         filter,
         but,
@@ -69,9 +66,10 @@ fn module(mutant: &Mutant) -> String {
 }
 
 fn in_words((package, module, own): &TestPart) -> String {
-    match own {
-        true => format!("{package}, tests of {module}"),
-        false => format!("{package}, all tests but those of {module}"),
+    if *own {
+        format!("{package}, tests of {module}")
+    } else {
+        format!("{package}, all tests but those of {module}")
     }
 }
 

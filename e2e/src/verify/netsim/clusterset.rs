@@ -200,82 +200,85 @@ impl SimulatedClusterset {
             Fault::StopAgent(member) => self.members[member].machine.life.terminate(),
             Fault::StartAgent(member) => self.start_if_down(CLUSTERS[member]),
             Fault::KillHub => self.crash(HUB),
-            Fault::DropHub { kept } => {
-                for cluster in CLUSTERS {
-                    self.sim.partition(HUB, cluster);
-                }
-                self.crash(HUB);
-                let disk = self.hub.disk.borrow();
-                disk.crash(kept);
-                disk.set_faults(Faults::default());
-            }
+            Fault::DropHub { kept } => self.drop_hub(kept),
             Fault::StopHub => self.hub.life.terminate(),
             Fault::StartHub => self.start_if_down(HUB),
             Fault::FailSync => self.disk_fault(Faults {
                 fail_sync: true,
                 ..Faults::default()
             }),
-            Fault::FillDisk(left) => {
-                self.disk_fault(Faults {
-                    writes_before_full: Some(left),
-                    ..Faults::default()
-                });
-            }
-            Fault::LieAboutSync => {
-                self.disk_fault(Faults {
-                    lie_about_sync: true,
-                    ..Faults::default()
-                });
-            }
+            Fault::FillDisk(left) => self.disk_fault(Faults {
+                writes_before_full: Some(left),
+                ..Faults::default()
+            }),
+            Fault::LieAboutSync => self.disk_fault(Faults {
+                lie_about_sync: true,
+                ..Faults::default()
+            }),
             Fault::BackUp => self.backup = self.hub.disk.borrow().copy(),
-            Fault::Restore { from_backup } => {
-                self.crash(HUB);
-                let disk = if from_backup {
-                    self.backup.copy()
-                } else {
-                    MemoryDisk::default()
-                };
-                disk.crash(0);
-                disk.set_faults(Faults::default());
-                self.hub.disk.replace(disk);
-                // As the operations page tells whoever restores a hub.
-                self.hub.adopt_epoch.set(from_backup);
-            }
+            Fault::Restore { from_backup } => self.restore_hub(from_backup),
             Fault::HideKind(member, kind) => {
                 let faults = self.members[member].cluster.faults();
                 faults.rate(ApiFault::Gone, ALWAYS, WATCHED[kind]);
             }
-            Fault::ApiErrors(member, permille) => {
-                let faults = self.members[member].cluster.faults();
-                let slow = ApiFault::Slow { by_ms: API_SLOW_MS };
-                for fault in [
-                    ApiFault::Conflict,
-                    ApiFault::Gone,
-                    ApiFault::TooManyRequests,
-                    ApiFault::InternalError,
-                    ApiFault::AnswerLost,
-                    slow,
-                ] {
-                    faults.rate(fault, permille, "");
-                }
-            }
+            Fault::ApiErrors(member, permille) => self.api_errors(member, permille),
             Fault::ApiWell(member) => self.members[member].cluster.faults().clear(),
             Fault::RemoveDefinition(member) => {
                 // It is there, unless it was removed before.
                 let _ = self.members[member].cluster.remove_crd(DEFINITION);
             }
-            Fault::InstallDefinition(member) => {
-                let cluster = &self.members[member].cluster;
-                let definitions = current_crds();
-                let removed = definitions
-                    .iter()
-                    .find(|definition| definition.name() == DEFINITION);
-                if let Some(definition) = removed.filter(|_| !cluster.serves(DEFINITION)) {
-                    cluster.install_crd(definition);
-                }
-            }
+            Fault::InstallDefinition(member) => self.install_definition(member),
             Fault::DropWatches(member) => self.members[member].cluster.faults().drop_watches(),
             Fault::ForgetHistory(member) => self.members[member].cluster.forget_history(),
+        }
+    }
+
+    fn drop_hub(&mut self, kept: usize) {
+        for cluster in CLUSTERS {
+            self.sim.partition(HUB, cluster);
+        }
+        self.crash(HUB);
+        let disk = self.hub.disk.borrow();
+        disk.crash(kept);
+        disk.set_faults(Faults::default());
+    }
+
+    fn restore_hub(&mut self, from_backup: bool) {
+        self.crash(HUB);
+        let disk = if from_backup {
+            self.backup.copy()
+        } else {
+            MemoryDisk::default()
+        };
+        disk.crash(0);
+        disk.set_faults(Faults::default());
+        self.hub.disk.replace(disk);
+        // As the operations page tells whoever restores a hub.
+        self.hub.adopt_epoch.set(from_backup);
+    }
+
+    fn api_errors(&self, member: usize, permille: u16) {
+        let faults = self.members[member].cluster.faults();
+        for fault in [
+            ApiFault::Conflict,
+            ApiFault::Gone,
+            ApiFault::TooManyRequests,
+            ApiFault::InternalError,
+            ApiFault::AnswerLost,
+            ApiFault::Slow { by_ms: API_SLOW_MS },
+        ] {
+            faults.rate(fault, permille, "");
+        }
+    }
+
+    fn install_definition(&self, member: usize) {
+        let cluster = &self.members[member].cluster;
+        let definitions = current_crds();
+        let removed = definitions
+            .iter()
+            .find(|definition| definition.name() == DEFINITION);
+        if let Some(definition) = removed.filter(|_| !cluster.serves(DEFINITION)) {
+            cluster.install_crd(definition);
         }
     }
 

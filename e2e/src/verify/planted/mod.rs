@@ -74,13 +74,14 @@ fn chosen<'a>(bugs: &'a [Bug], names: &[String]) -> anyhow::Result<Vec<&'a Bug>>
 /// All bugs are built, whichever are chosen, so that one build serves every question.
 async fn plant(bugs: &[Bug], chosen: &[&Bug], arguments: &Arguments) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let depth = match arguments.tests_only {
-        true => Depth::default(),
-        false => Depth {
+    let depth = if arguments.tests_only {
+        Depth::default()
+    } else {
+        Depth {
             worlds: arguments.worlds,
             large_worlds: arguments.large_worlds,
             netsim: arguments.netsim,
-        },
+        }
     };
     let copy = Copy::open(&workspace())?;
     let question = format!("planted {depth:?}");

@@ -158,9 +158,12 @@ mod tests {
     }
 
     fn outcome(sights: &[(Ring, bool)]) -> PlantedResult {
-        let sight = |seen| match seen {
-            true => Sight::Seen("s".to_owned()),
-            false => Sight::Nothing("n".to_owned()),
+        let sight = |seen| {
+            if seen {
+                Sight::Seen("s".to_owned())
+            } else {
+                Sight::Nothing("n".to_owned())
+            }
         };
         PlantedResult {
             bug: "one".to_owned(),

@@ -153,11 +153,12 @@ pub(super) fn bounds(sites: &[Site], hub: Option<&Hub>, guarded: &mut Guarded) -
     }
     let (objects, tombstones) = hub.map(Hub::view_size).unwrap_or_default();
     guarded.count(Law::Bounds, u64::from(objects > 0));
-    match objects + tombstones > VIEW_MAX {
-        true => Err(Law::Bounds.broken(format!(
+    if objects + tombstones > VIEW_MAX {
+        Err(Law::Bounds.broken(format!(
             "the view holds {objects} objects and {tombstones} tombstones"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

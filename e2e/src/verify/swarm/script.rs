@@ -253,9 +253,10 @@ pub fn draw(seed: u64, size: Size) -> Script {
                 }
                 continue;
             }
-            let what = match edits && draw.percent(60) {
-                true => edit(&mut draw, clusters, &exported),
-                false => fault(&mut draw, clusters, classes),
+            let what = if edits && draw.percent(60) {
+                edit(&mut draw, clusters, &exported)
+            } else {
+                fault(&mut draw, clusters, classes)
             };
             push(&mut steps, &mut draw, what, turns);
         }
@@ -273,9 +274,10 @@ pub fn draw(seed: u64, size: Size) -> Script {
 /// common ones, and what needs one fault twice must meet it twice.
 fn classes(draw: &mut Draw) -> u64 {
     let (some, others) = (draw.number(), draw.number());
-    let classes = match draw.percent(50) {
-        true => some | others,
-        false => some & others,
+    let classes = if draw.percent(50) {
+        some | others
+    } else {
+        some & others
     };
     match classes % (1 << CLASSES) {
         0 => 1 << draw.below(CLASSES),
@@ -315,9 +317,10 @@ fn exported(what: &What) -> Option<(usize, Named)> {
 }
 
 fn push(steps: &mut Vec<Step>, draw: &mut Draw, what: What, turns_max: u64) {
-    let turns = match draw.percent(20) {
-        true => 0,
-        false => u16::try_from(draw.below(turns_max)).unwrap_or_default(),
+    let turns = if draw.percent(20) {
+        0
+    } else {
+        u16::try_from(draw.below(turns_max)).unwrap_or_default()
     };
     steps.push(Step {
         what,
@@ -335,9 +338,10 @@ pub(super) fn named(draw: &mut Draw) -> Named {
 
 /// Mostly of what was `exported` first, for only what is there can change and go.
 fn edit(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)]) -> What {
-    let (site, name) = match exported.is_empty() || draw.percent(40) {
-        true => (draw.index(clusters), named(draw)),
-        false => exported[draw.index(exported.len())],
+    let (site, name) = if exported.is_empty() || draw.percent(40) {
+        (draw.index(clusters), named(draw))
+    } else {
+        exported[draw.index(exported.len())]
     };
     match draw.below(100) {
         0..=14 => What::Service(site, name, draw.small(SHAPES)),
@@ -357,9 +361,10 @@ fn edit(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)]) -> What {
 /// Faults by class, of those that the world has; now and then time passes, or everybody goes on in spite of them.
 fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
     if draw.percent(25) {
-        return match draw.percent(40) {
-            true => What::Pass(u32::try_from(draw.below(4_000)).unwrap_or_default()),
-            false => What::Rounds(1 + draw.small(ROUNDS_MAX)),
+        return if draw.percent(40) {
+            What::Pass(u32::try_from(draw.below(4_000)).unwrap_or_default())
+        } else {
+            What::Rounds(1 + draw.small(ROUNDS_MAX))
         };
     }
     let (site, mut class) = (draw.index(clusters), draw.below(CLASSES));
@@ -371,10 +376,13 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
         1 => What::ForgetHistory(site),
         2 | 3 => What::Errors(site, draw.small(5), 1 + draw.small(4)),
         4 => What::CutListings(site, 1 + draw.small(3)),
-        5 => match draw.percent(15) {
-            true => What::Forge(site),
-            false => What::CrashAgent(site),
-        },
+        5 => {
+            if draw.percent(15) {
+                What::Forge(site)
+            } else {
+                What::CrashAgent(site)
+            }
+        }
         6 => What::DoubleAgent(site),
         7 | 8 => What::CrashHub(draw.small(3), draw.percent(30)),
         9 => What::StopHub,
@@ -383,16 +391,22 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
         12 => What::Restore,
         13 => What::EmptyHub(skew(draw)),
         14 => What::Block(site, true, true),
-        15 => match draw.percent(50) {
-            true => What::Block(site, true, false),
-            false => What::Block(site, false, true),
-        },
+        15 => {
+            if draw.percent(50) {
+                What::Block(site, true, false)
+            } else {
+                What::Block(site, false, true)
+            }
+        }
         16 => What::Unblock(site),
         17 => What::Reset(site),
-        18 => match draw.percent(50) {
-            true => What::Skew(site, skew(draw)),
-            false => What::Pass(3_000 + u32::try_from(draw.below(20_000)).unwrap_or_default()),
-        },
+        18 => {
+            if draw.percent(50) {
+                What::Skew(site, skew(draw))
+            } else {
+                What::Pass(3_000 + u32::try_from(draw.below(20_000)).unwrap_or_default())
+            }
+        }
         19 => What::Stall(site, part(draw)),
         _ => match draw.below(4) {
             0 => What::RemoveCrd(site, draw.percent(50)),

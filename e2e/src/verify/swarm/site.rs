@@ -257,9 +257,10 @@ impl Site {
     }
 
     fn stranger_name(service: &ServiceKey, import: bool) -> (&'static str, String) {
-        match import {
-            true => ("ServiceImport", service.name.to_string()),
-            false => ("Service", derived_service_name(&service.namespace, &service.name)),
+        if import {
+            ("ServiceImport", service.name.to_string())
+        } else {
+            ("Service", derived_service_name(&service.namespace, &service.name))
         }
     }
 
@@ -275,11 +276,12 @@ impl Site {
             // People copy manifests: the label alone makes nothing Tributary's.
             metadata["labels"] = json!({MANAGED_BY: MANAGER});
         }
-        let object = match import {
-            true => json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": kind, "metadata": metadata,
-                "spec": {"type": "ClusterSetIP", "ports": [{"port": 1}]}}),
-            false => json!({"apiVersion": "v1", "kind": kind, "metadata": metadata,
-                "spec": {"ports": [{"name": "strange", "port": 1}]}}),
+        let object = if import {
+            json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": kind, "metadata": metadata,
+                "spec": {"type": "ClusterSetIP", "ports": [{"port": 1}]}})
+        } else {
+            json!({"apiVersion": "v1", "kind": kind, "metadata": metadata,
+                "spec": {"ports": [{"name": "strange", "port": 1}]}})
         };
         if let Some(made) = self.apply(&service, object) {
             seen.count("stranger");

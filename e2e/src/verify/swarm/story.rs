@@ -92,13 +92,14 @@ fn long_absence(draw: &mut Draw, site: usize, clusters: usize, exported: &[(usiz
 
 /// A member is evicted, perhaps while it is away; the hub starts again; the member comes back with a new key.
 fn evicted(draw: &mut Draw, site: usize) -> Vec<What> {
-    let mut steps = match draw.percent(50) {
-        true => vec![
+    let mut steps = if draw.percent(50) {
+        vec![
             What::Block(site, true, true),
             What::Pass(LONG_SILENCE_MILLIS),
             What::Rounds(1),
-        ],
-        false => Vec::new(),
+        ]
+    } else {
+        Vec::new()
     };
     steps.push(What::Evict(site));
     steps.push(What::Rounds(1));
@@ -135,8 +136,9 @@ fn one_of(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Named {
         .filter(|(at, _)| *at == site)
         .map(|(_, name)| *name)
         .collect();
-    match of_site.is_empty() {
-        true => named(draw),
-        false => of_site[draw.index(of_site.len())],
+    if of_site.is_empty() {
+        named(draw)
+    } else {
+        of_site[draw.index(of_site.len())]
     }
 }

@@ -146,7 +146,7 @@ pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow:
 /// A property that is changed under a running agent is as wrong as one at its start: it shows, and takes nothing away.
 pub(super) async fn an_agent_whose_property_changes_is_unready_and_goes_on() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
     listed(&world, &["east"]).await?;
     let property = |value: &str| {
         json!({"apiVersion": names::ABOUT_API_VERSION, "kind": "ClusterProperty",

@@ -122,9 +122,10 @@ impl Promises {
         for source in sources.iter().filter(|source| source.listed) {
             guarded.count(Law::Sources, 1);
             let of = |said: &&Said| said.cluster.as_ref() == Some(&source.cluster);
-            match self.streams.values().filter(of).any(|said| said.waits) {
-                true => drop(self.called_listed.insert(source.cluster.clone())),
-                false => self.require_listed(&source.cluster),
+            if self.streams.values().filter(of).any(|said| said.waits) {
+                self.called_listed.insert(source.cluster.clone());
+            } else {
+                self.require_listed(&source.cluster);
             }
         }
     }

@@ -45,9 +45,10 @@ impl Recorded {
     /// An event of this epoch is on the disk: it may have been looked at, or have outlived its hub unsynced.
     pub(super) fn found(&mut self, epoch: Epoch, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
         let at = (epoch, event.revision);
-        match at > self.looked_to {
-            true => self.on_event(event, guarded).map(|()| self.looked_to = at),
-            false => Ok(()),
+        if at > self.looked_to {
+            self.on_event(event, guarded).map(|()| self.looked_to = at)
+        } else {
+            Ok(())
         }
     }
 
@@ -99,11 +100,12 @@ impl Recorded {
         guarded.count(Law::Keys, u64::from(known_to_be_ended));
         let refused = self.ended.contains(&key);
         self.keys.insert(key);
-        match refused {
-            true => Err(Law::Keys.broken(format!(
+        if refused {
+            Err(Law::Keys.broken(format!(
                 "{cluster} was admitted with a key of a membership that ended"
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 }

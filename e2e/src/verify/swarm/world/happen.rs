@@ -259,9 +259,10 @@ impl World {
         self.kill_hub(kept == 0);
         self.seen.count("hub crashed");
         // The last batch that was written is the one that is torn.
-        let kept = match torn {
-            true => self.disk.unsynced().saturating_sub(1),
-            false => usize::from(kept),
+        let kept = if torn {
+            self.disk.unsynced().saturating_sub(1)
+        } else {
+            usize::from(kept)
         };
         if self.disk.unsynced() > kept {
             self.seen.count("hub lost unsynced batches");
