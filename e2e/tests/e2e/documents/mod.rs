@@ -98,6 +98,7 @@ fn names_in(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
     let register = Regex::new(r#"\.register(?:_with_unit)?\(\s*"([a-z_]+)""#)?;
     let collected =
         Regex::new(r#"let name = "([a-z_]+)";\s*\n\s*\w+\.encode\(encoder\.encode_descriptor\(name"#)?;
+    let described = Regex::new(r#"encode_descriptor\(\s*"([a-z_]+)""#)?;
     let prefix = Regex::new(r#"sub_registry_with_prefix\("([a-z_]+)"\)"#)?;
     let mut names = BTreeSet::new();
     for path in sources(directory)? {
@@ -105,7 +106,7 @@ fn names_in(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
         let prefix = prefix
             .captures(&text)
             .map_or(String::new(), |captured| format!("{}_", &captured[1]));
-        for pattern in [&register, &collected] {
+        for pattern in [&register, &collected, &described] {
             names.extend(
                 pattern
                     .captures_iter(&text)
