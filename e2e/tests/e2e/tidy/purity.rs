@@ -159,13 +159,13 @@ fn lists_are_one() -> anyhow::Result<()> {
     ensure!(
         named == read,
         "ARCHITECTURE.md, \"pure rooms\", and this test differ in {:?}",
-        named.symmetric_difference(&read)
+        named.symmetric_difference(&read).collect::<Vec<_>>()
     );
     let changed = mutated_in(&source::text_of(".cargo/mutants.toml")?)?;
     ensure!(
         changed == read,
         ".cargo/mutants.toml and the pure rooms of ARCHITECTURE.md differ in {:?}",
-        changed.symmetric_difference(&read)
+        changed.symmetric_difference(&read).collect::<Vec<_>>()
     );
     Ok(())
 }
