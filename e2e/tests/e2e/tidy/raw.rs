@@ -67,21 +67,6 @@ const ALLOWED: &[Allowed] = &[
         why: "a question that is hashed and never shown",
     },
     Allowed {
-        path: "hub/src/maintain.rs",
-        shown: &["recorded", ""],
-        why: "a position, whose parts are as people read them",
-    },
-    Allowed {
-        path: "hub/src/writer/actor.rs",
-        shown: &["follows", ""],
-        why: "a position, in a failure that ends the process",
-    },
-    Allowed {
-        path: "hub/src/fold/snapshot.rs",
-        shown: &["key"],
-        why: "the name of a derived object, whose parts are as people read them",
-    },
-    Allowed {
         path: "hub/src/log/",
         shown: &[],
         why: "the store's own words, and suites of tests; no message of the log shows a value of ours",
