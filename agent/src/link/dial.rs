@@ -388,7 +388,7 @@ impl Stream<'_> {
         let Some(refusal) = outbox.refusal(key) else {
             return;
         };
-        warn!(?key, why = %refusal.message, "the hub does not take this fact");
+        warn!(%key, why = %refusal.message, "the hub does not take this fact");
         self.link.apply.fact_refused(key, refusal);
     }
 
