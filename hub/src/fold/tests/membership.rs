@@ -174,16 +174,14 @@ fn an_id_with_too_many_refused_keys_is_not_used_again() {
 
 #[test]
 fn an_end_of_membership_takes_facts_imports_slices_statuses_and_the_profile_along() {
-    let ends: [(fn(&mut World, &str) -> _, _); 2] = [
-        (World::left, SourceState::Left),
-        (World::evicted, SourceState::Evicted),
-    ];
-    for (end, state) in ends {
+    type End = fn(&mut World, &str) -> Vec<Change>;
+    let (left, evicted): (End, End) = (World::left, World::evicted);
+    for (end, state) in [(left, SourceState::Left), (evicted, SourceState::Evicted)] {
         let mut world = given_members(&["east", "west"])
             .and("east", exported(export(1)))
             .and("east", slice("one", &["http"]))
             .and("west", exported(export(2)));
-        let changes: Vec<Change> = end(&mut world, "east");
+        let changes = end(&mut world, "east");
         let removed: Vec<&DerivedKey> = changes
             .iter()
             .filter(|change| change.content.is_none())
