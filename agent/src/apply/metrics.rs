@@ -95,3 +95,42 @@ impl Collector for Contended {
         gauge.encode(descriptor)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use prometheus_client::encoding::text::encode;
+    use shared::model::ServiceKey;
+
+    use super::*;
+    use crate::plan::content::ImportStatus;
+
+    #[test]
+    fn what_is_fought_over_is_counted_when_it_is_asked_for() {
+        let (metrics, mut registry) = (ApplyMetrics::default(), Registry::with_prefix("tributary_agent"));
+        metrics.register(&mut registry);
+        let scraped = || {
+            let mut text = String::new();
+            encode(&mut text, &registry).expect("a String takes everything");
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("tributary_agent_apply_contended "));
+            line.map(str::to_owned)
+        };
+        assert_eq!(scraped().as_deref(), Some("0"));
+        let cart = ServiceKey::new("shop", "cart").expect("a key");
+        let same = Action::ApplyImportStatus {
+            uid: None,
+            status: ImportStatus::default(),
+        };
+        let now = Instant::now();
+        for _ in 0..10 {
+            lock(&metrics.contention).written(&cart, &same, now, 0);
+        }
+        assert_eq!(scraped().as_deref(), Some("1"));
+        // The same in an hour is no fight: what was is forgotten without anybody's doing.
+        lock(&metrics.contention).contended(now + Duration::from_secs(3_600));
+        assert_eq!(scraped().as_deref(), Some("0"));
+    }
+}
