@@ -15,7 +15,7 @@ use super::{
     handle::{Applied, Shared, lock},
     view,
 };
-use crate::plan::{self, Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, View, plan};
+use crate::plan::{self, Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, ServiceView, plan};
 
 /// Most plans in a row for one service; a longer fight with somebody else goes on later.
 const PLANS_MAX: usize = 12;
@@ -103,7 +103,7 @@ pub(super) fn what_to_do(shared: &Shared, service: &ServiceKey) -> Option<Plan> 
     planned(shared, service).map(|(_, plan)| plan)
 }
 
-fn planned(shared: &Shared, service: &ServiceKey) -> Option<(View, Plan)> {
+fn planned(shared: &Shared, service: &ServiceKey) -> Option<(ServiceView, Plan)> {
     let served = (*lock(&shared.served))?;
     let config = LocalConfig {
         cluster: shared.config.cluster.clone(),
@@ -131,7 +131,7 @@ fn planned(shared: &Shared, service: &ServiceKey) -> Option<(View, Plan)> {
 }
 
 /// An export whose conditions the hub is about to state gets it some time for that.
-fn await_hub(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) {
+fn await_hub(shared: &Shared, service: &ServiceKey, view: &ServiceView, plan: &Plan) {
     match view.export.as_ref().filter(|_| plan.awaits_hub) {
         Some(export) => shared.patience.begin(service, &export.uid, Instant::now()),
         None => shared.patience.end(service),
@@ -139,7 +139,7 @@ fn await_hub(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) {
 }
 
 /// Nothing is left to do.
-fn settled(shared: &Shared, service: &ServiceKey, view: &View, wrote: bool) {
+fn settled(shared: &Shared, service: &ServiceKey, view: &ServiceView, wrote: bool) {
     let mut desired = lock(&shared.desired);
     let known = view.known.imports && view.known.slices && view.namespace != NamespaceState::Unknown;
     if known && view.import.ours().is_none() && view.our_slices().next().is_none() {
@@ -173,7 +173,12 @@ enum Stuck {
     Held(Instant, Plan),
 }
 
-async fn perform_all(shared: &Shared, service: &ServiceKey, view: &View, plan: &Plan) -> Result<(), Stuck> {
+async fn perform_all(
+    shared: &Shared,
+    service: &ServiceKey,
+    view: &ServiceView,
+    plan: &Plan,
+) -> Result<(), Stuck> {
     let mut postponed = None;
     let mut undone = Vec::new();
     let mut slice_missing = false;

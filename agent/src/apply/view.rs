@@ -13,7 +13,7 @@ use crate::{
     observe::join::{Joined, Objects, join},
     outbox::Refusal,
     plan::{
-        Desired, InvalidReason, NamespaceState, Settling, Validity, View, slice_names,
+        Desired, InvalidReason, NamespaceState, ServiceView, Settling, Validity, slice_names,
         view::{Known, Refusals},
     },
     watch::{Kept, Watches},
@@ -31,8 +31,8 @@ pub(super) fn view(
     refused: &RefusedFacts,
     refusals: Refusals,
     service: &ServiceKey,
-) -> View {
-    let mut view = View {
+) -> ServiceView {
+    let mut view = ServiceView {
         namespace: namespace(watches, &service.namespace),
         known: Known {
             imports: watches.imports.is_listed(),
@@ -41,7 +41,7 @@ pub(super) fn view(
             exports: watches.exports_known(),
         },
         refusals,
-        ..View::default()
+        ..ServiceView::default()
     };
     let (namespace, name) = (&*service.namespace, &*service.name);
     let import = watches.imports.get(namespace, name);
@@ -92,7 +92,7 @@ pub(super) fn view(
 }
 
 /// What the hub said of facts that are still stated.
-fn add_refusals(view: &mut View, refused: &RefusedFacts, joined: &Joined) {
+fn add_refusals(view: &mut ServiceView, refused: &RefusedFacts, joined: &Joined) {
     let stated = |key: &FactKey| joined.facts.get(key).map(|fact| fact.hash);
     for (key, refusal) in refused
         .iter()

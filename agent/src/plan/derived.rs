@@ -10,7 +10,7 @@ use super::{
     content::{DerivedContent, FamilyPolicy, Policies},
     port_names::derived_port_name,
     target::{Families, Standing, union},
-    view::{Found, FoundDerived, Ours, Refusals, View},
+    view::{Found, FoundDerived, Ours, Refusals, ServiceView},
 };
 
 /// What there is to do about the derived Service, and what the import may say of it.
@@ -44,7 +44,7 @@ pub(super) enum Problem {
 }
 
 /// Plans the derived Service called `name`.
-pub(super) fn plan_derived(standing: &Standing, view: &View, name: &str) -> DerivedStep {
+pub(super) fn plan_derived(standing: &Standing, view: &ServiceView, name: &str) -> DerivedStep {
     if !standing.wants_derived() {
         return unwanted(standing, view, name);
     }
@@ -66,7 +66,7 @@ pub(super) fn plan_derived(standing: &Standing, view: &View, name: &str) -> Deri
 }
 
 /// Headless, or without ports.
-fn unwanted(standing: &Standing, view: &View, name: &str) -> DerivedStep {
+fn unwanted(standing: &Standing, view: &ServiceView, name: &str) -> DerivedStep {
     let no_ports =
         standing.ports.is_empty() && standing.service_type == shared::model::ServiceType::ClusterSetIp;
     let leftover = view
@@ -85,7 +85,7 @@ fn unwanted(standing: &Standing, view: &View, name: &str) -> DerivedStep {
 }
 
 /// It is to be created, with the IPs that the import had.
-fn missing(standing: &Standing, view: &View, name: &str) -> DerivedStep {
+fn missing(standing: &Standing, view: &ServiceView, name: &str) -> DerivedStep {
     let refusals = &view.refusals;
     let mut step = DerivedStep {
         waiting: true,

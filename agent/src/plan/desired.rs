@@ -121,9 +121,10 @@ impl Desired {
     /// A session began.
     pub fn welcome(&mut self, welcome: &Welcome) {
         self.staged = None;
-        self.sources.forget();
         let same_epoch = self.cursor.is_some_and(|cursor| cursor.epoch == welcome.epoch);
-        self.complete_epoch = (welcome.resume && same_epoch).then_some(welcome.epoch);
+        let resumes = welcome.resume && same_epoch;
+        self.sources.begin(resumes);
+        self.complete_epoch = resumes.then_some(welcome.epoch);
     }
 
     /// A snapshot begins. Until it is complete nothing is deleted: what is held is of an older telling.
@@ -156,6 +157,7 @@ impl Desired {
         for item in items {
             let key = item.change.key();
             if self.concerns(&key, generation) {
+                self.hear_of_sources(&item.change);
                 touched.insert(service_of(&key).clone());
                 self.item(key, item);
             }
@@ -170,6 +172,17 @@ impl Desired {
     /// repeated when its namespace becomes part of the interest.
     fn concerns(&self, key: &DesiredKey, generation: u64) -> bool {
         matches!(key, DesiredKey::ExportStatus(_)) || self.interest.admits(namespace_of(key), generation)
+    }
+
+    fn hear_of_sources(&mut self, change: &DesiredChange) {
+        match change {
+            DesiredChange::Slice(slice) => self.sources.heard_of(&slice.key.source_cluster),
+            DesiredChange::Import(import) => {
+                let clusters = import.clusters.keys();
+                clusters.for_each(|cluster| self.sources.heard_of(cluster));
+            }
+            DesiredChange::ExportStatus(_) | DesiredChange::Removed(_) => {}
+        }
     }
 
     fn item(&mut self, key: DesiredKey, item: DesiredItem) {

@@ -3,11 +3,11 @@
 
 use shared::model::ServiceKey;
 
-use super::{Desired, NamespaceState, Plan, View, progress::End};
+use super::{Desired, NamespaceState, Plan, ServiceView, progress::End};
 
 /// How work on `service` ends of which `plan` leaves nothing to do. From kinds that were not listed nothing was planned;
 /// exports matter only if the hub has a word on one.
-pub fn end(desired: &Desired, view: &View, service: &ServiceKey, plan: &Plan) -> End {
+pub fn end(desired: &Desired, view: &ServiceView, service: &ServiceKey, plan: &Plan) -> End {
     let known = view.known;
     let imported = known.imports && known.services && known.slices;
     let exported = known.exports || desired.export_status(service).is_none();
@@ -24,7 +24,7 @@ pub fn end(desired: &Desired, view: &View, service: &ServiceKey, plan: &Plan) ->
 
 /// An import of another type stands and may not go yet, for one of its sources has not listed: of what was sent only
 /// what fits beside it is there.
-fn is_withheld(desired: &Desired, view: &View, service: &ServiceKey) -> bool {
+fn is_withheld(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let wanted = desired.import(service).map(|wanted| wanted.value.service_type);
     let found = view.import.ours().map(|ours| ours.content.content.service_type);
     wanted.is_some() && found.is_some_and(|found| found.is_some() && found != wanted)

@@ -10,7 +10,7 @@ use super::{
     action::{Action, Plan},
     content::{Condition, ConditionStatus, ConditionType},
     desired::Desired,
-    view::{FoundExport, LocalConfig, Validity, View},
+    view::{FoundExport, LocalConfig, ServiceView, Validity},
 };
 
 /// Longest message of a condition, in characters (the API server's bound).
@@ -25,7 +25,7 @@ const REASON_SLICE_NOT_EXPORTED: &str = "SliceNotExported";
 /// Plans the status of the export, if there is one.
 pub(super) fn plan_export(
     desired: &Desired,
-    view: &View,
+    view: &ServiceView,
     config: &LocalConfig,
     service: &ServiceKey,
     plan: &mut Plan,
@@ -75,7 +75,7 @@ fn invalid(export: &FoundExport, reason: &str, message: &str) -> Vec<Condition> 
 
 fn valid(
     desired: &Desired,
-    view: &View,
+    view: &ServiceView,
     export: &FoundExport,
     config: &LocalConfig,
     service: &ServiceKey,

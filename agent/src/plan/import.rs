@@ -8,7 +8,7 @@ use super::{
     content::{Condition, ConditionStatus, ConditionType, ImportContent, ImportStatus},
     derived::{DerivedStep, Problem, family_of},
     target::Standing,
-    view::{ServedFields, View},
+    view::{ServedFields, ServiceView},
 };
 
 /// Reason of Ready: there is no port to offer. Ours.
@@ -24,7 +24,7 @@ const REASON_READY: &str = "Ready";
 pub(super) fn plan_import(
     standing: &Standing,
     derived: &DerivedStep,
-    view: &View,
+    view: &ServiceView,
     served: ServedFields,
 ) -> Vec<Action> {
     let ours = view.import.ours();

@@ -31,7 +31,9 @@ pub use end::end;
 pub use progress::{End, Progress, Reach};
 pub use slices::slice_names;
 pub use sources::{Settling, Sources};
-pub use view::{Found, InvalidReason, LocalConfig, NamespaceState, Ours, ServedFields, Validity, View};
+pub use view::{
+    Found, InvalidReason, LocalConfig, NamespaceState, Ours, ServedFields, ServiceView, Validity,
+};
 
 use derived::{DerivedStep, plan_derived};
 use port_names::PortNames;
@@ -39,7 +41,7 @@ use slices::{Front, SliceSteps};
 use target::{Standing, Target};
 
 /// What to do so that `service` looks as it should. Empty when nothing is to be done, or nothing is known.
-pub fn plan(desired: &Desired, view: &View, config: &LocalConfig, service: &ServiceKey) -> Plan {
+pub fn plan(desired: &Desired, view: &ServiceView, config: &LocalConfig, service: &ServiceKey) -> Plan {
     let mut plan = Plan::default();
     if view.namespace != NamespaceState::Active {
         return plan; // absent, unknown, or being emptied by the API server
@@ -57,7 +59,7 @@ pub fn plan(desired: &Desired, view: &View, config: &LocalConfig, service: &Serv
 /// Import, derived Service and slices.
 fn plan_imported(
     desired: &Desired,
-    view: &View,
+    view: &ServiceView,
     config: &LocalConfig,
     service: &ServiceKey,
     plan: &mut Plan,
@@ -91,7 +93,7 @@ fn plan_imported(
 /// slices, import, Service. The import's status, which is for people, comes after what carries traffic.
 fn stand(
     desired: &Desired,
-    view: &View,
+    view: &ServiceView,
     config: &LocalConfig,
     service: &ServiceKey,
     standing: &Standing,
@@ -146,7 +148,7 @@ fn stand(
 
 /// The import is of another type: kube-proxy lets go of the slices, then Service and import go; the plan after
 /// that makes them anew.
-fn flip(view: &View, service: &ServiceKey, derived_name: &str, plan: &mut Plan) {
+fn flip(view: &ServiceView, service: &ServiceKey, derived_name: &str, plan: &mut Plan) {
     let mut steps = SliceSteps::default();
     slices::detach_all(view, &mut steps);
     steps.append_to(plan);
@@ -155,7 +157,7 @@ fn flip(view: &View, service: &ServiceKey, derived_name: &str, plan: &mut Plan) 
 }
 
 /// Slices, then the import, then the Service.
-fn remove(view: &View, service: &ServiceKey, derived_name: &str, plan: &mut Plan) {
+fn remove(view: &ServiceView, service: &ServiceKey, derived_name: &str, plan: &mut Plan) {
     let mut steps = SliceSteps::default();
     slices::remove_all(view, &mut steps);
     steps.append_to(plan);
@@ -163,7 +165,7 @@ fn remove(view: &View, service: &ServiceKey, derived_name: &str, plan: &mut Plan
     plan.actions.extend(delete_derived(view, derived_name));
 }
 
-fn delete_import(view: &View, service: &ServiceKey) -> Option<Action> {
+fn delete_import(view: &ServiceView, service: &ServiceKey) -> Option<Action> {
     let ours = view.import.ours().filter(|ours| !ours.deleting)?;
     Some(Action::Delete {
         kind: Kind::Import,
@@ -172,7 +174,7 @@ fn delete_import(view: &View, service: &ServiceKey) -> Option<Action> {
     })
 }
 
-fn delete_derived(view: &View, derived_name: &str) -> Option<Action> {
+fn delete_derived(view: &ServiceView, derived_name: &str) -> Option<Action> {
     let ours = view.derived.ours().filter(|ours| !ours.deleting)?;
     Some(Action::Delete {
         kind: Kind::Derived,

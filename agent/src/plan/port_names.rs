@@ -4,7 +4,7 @@
 
 use shared::model::{EndpointPort, Protocol, ServicePort};
 
-use super::{target::Standing, view::View};
+use super::{target::Standing, view::ServiceView};
 
 /// What the derived Service of `ports`, and the slices behind it, call one of them. `ports` are all of them: a name
 /// that somebody gave to another one is taken.
@@ -55,7 +55,7 @@ struct Unnamed {
 
 impl PortNames {
     /// As `standing` wants them, beside what stands in the cluster.
-    pub(super) fn of(standing: &Standing, view: &View) -> Self {
+    pub(super) fn of(standing: &Standing, view: &ServiceView) -> Self {
         if !standing.wants_derived() {
             return Self::default();
         }

@@ -14,7 +14,7 @@ use super::{
     desired::Desired,
     port_names::{PortNames, derived_port_name},
     target::{Standing, may_narrow},
-    view::{Found, OwnSlice, Validity, View},
+    view::{Found, OwnSlice, ServiceView, Validity},
 };
 
 /// The values of trafficDistribution that are served by zone hints. PreferSameNode falls back to the zone; it gets no
@@ -114,7 +114,7 @@ impl SliceSteps {
 struct Overruled<'a>(Option<&'a ServiceImport>);
 
 impl<'a> Overruled<'a> {
-    fn of(desired: &'a Desired, view: &View, service: &ServiceKey) -> Self {
+    fn of(desired: &'a Desired, view: &ServiceView, service: &ServiceKey) -> Self {
         let import = desired.import(service).map(|import| import.value.as_ref());
         Self(import.filter(|_| !may_narrow(desired, view, service)))
     }
@@ -147,7 +147,7 @@ impl<'a> Overruled<'a> {
 /// The slices of other clusters.
 pub(super) fn plan_foreign(
     desired: &Desired,
-    view: &View,
+    view: &ServiceView,
     own: &ClusterId,
     front: Option<&Front<'_>>,
     service: &ServiceKey,
@@ -212,7 +212,7 @@ pub(super) fn plan_foreign(
 
 /// The cluster's own slices.
 pub(super) fn plan_own(
-    view: &View,
+    view: &ServiceView,
     own: &ClusterId,
     front: Option<&Front<'_>>,
     revision: Option<shared::model::Revision>,
@@ -261,7 +261,7 @@ pub(super) fn plan_own(
 }
 
 /// Everything of ours goes: the import is not there any more.
-pub(super) fn remove_all(view: &View, steps: &mut SliceSteps) {
+pub(super) fn remove_all(view: &ServiceView, steps: &mut SliceSteps) {
     for (name, slice) in view.our_slices() {
         if !slice.deleting {
             steps.delete(name, &slice.uid);
@@ -270,7 +270,7 @@ pub(super) fn remove_all(view: &View, steps: &mut SliceSteps) {
 }
 
 /// Takes the slices away from kube-proxy, before the Service they stand behind goes.
-pub(super) fn detach_all(view: &View, steps: &mut SliceSteps) {
+pub(super) fn detach_all(view: &ServiceView, steps: &mut SliceSteps) {
     for (name, slice) in view.our_slices() {
         if slice.deleting || slice.content.derived.is_none() {
             continue;
@@ -289,7 +289,7 @@ pub(super) fn detach_all(view: &View, steps: &mut SliceSteps) {
 
 /// Slices that otherwise stay as they are (their source is not listed, nobody has judged their export) follow the
 /// derived Service when it gives a name to a port: it is Tributary's own way of writing them that changes.
-pub(super) fn rename_ports(view: &View, front: &Front<'_>, steps: &mut SliceSteps) {
+pub(super) fn rename_ports(view: &ServiceView, front: &Front<'_>, steps: &mut SliceSteps) {
     for (name, slice) in view.our_slices() {
         let behind = slice.content.derived.as_deref() == Some(front.derived_name);
         if slice.deleting || !behind || steps.has(name) {
@@ -310,7 +310,7 @@ pub(super) fn rename_ports(view: &View, front: &Front<'_>, steps: &mut SliceStep
 
 #[expect(clippy::too_many_arguments, reason = "one decision with all it depends on")]
 fn write(
-    view: &View,
+    view: &ServiceView,
     name: &str,
     content: SliceContent,
     revision: Option<shared::model::Revision>,

@@ -1,5 +1,6 @@
 //! The clusters that facts come from, as the hub describes them in this session.
-//! The hub names a source as listed only after everything that its listing changed. Nothing here deletes anything.
+//! The hub names a source as listed only after everything that its listing changed, and as ended only where the
+//! process that speaks has seen the end. Nothing here deletes anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,12 +24,30 @@ impl Settling {
 
 /// Every source by its cluster. What the hub has not named in this session is unknown, and so not settled.
 #[derive(Debug, Clone, Default)]
-pub struct Sources(BTreeMap<ClusterId, Source>);
+pub struct Sources {
+    told: BTreeMap<ClusterId, Source>,
+    /// Of whom an earlier session said that they ended, on the history that this one goes on with.
+    ended_before: BTreeSet<ClusterId>,
+}
 
 impl Sources {
-    /// A session began, perhaps with a hub that has forgotten what was listed.
-    pub(super) fn forget(&mut self) {
-        self.0.clear();
+    /// A session began, perhaps with a hub that has forgotten what was listed and who ended. One that `resumes` goes
+    /// on with the history that this agent knows: who ended in it stays so until the hub names it otherwise.
+    pub(super) fn begin(&mut self, resumes: bool) {
+        let told = std::mem::take(&mut self.told).into_values();
+        self.ended_before
+            .extend(told.filter(|source| source.ended).map(|source| source.cluster));
+        if !resumes {
+            self.ended_before.clear();
+        }
+    }
+
+    /// Something of this cluster came: it is back, if it had ended, and its source is told after its objects.
+    pub(super) fn heard_of(&mut self, cluster: &ClusterId) {
+        self.ended_before.remove(cluster);
+        if let Some(source) = self.told.get_mut(cluster) {
+            source.ended = false;
+        }
     }
 
     /// The hub described these. A plan reads nothing of them but whether they are settled.
@@ -36,11 +55,15 @@ impl Sources {
         let all_before = self.all_settled();
         let mut clusters = BTreeSet::new();
         for source in sources {
-            let before = self.is_settled(&source.cluster);
-            self.0.insert(source.cluster.clone(), source.clone());
-            if before != is_settled(source) {
+            let mut source = source.clone();
+            if !source.state.is_gone() {
+                self.ended_before.remove(&source.cluster);
+            }
+            source.ended |= self.ended_before.contains(&source.cluster);
+            if self.is_settled(&source.cluster) != is_settled(&source) {
                 clusters.insert(source.cluster.clone());
             }
+            self.told.insert(source.cluster.clone(), source);
         }
         Settling {
             clusters,
@@ -50,20 +73,20 @@ impl Sources {
 
     /// True when nothing of `cluster` has to be waited for: what the hub does not name of it is not there.
     pub fn is_settled(&self, cluster: &ClusterId) -> bool {
-        self.0.get(cluster).is_some_and(is_settled)
+        self.told.get(cluster).is_some_and(is_settled)
     }
 
     /// True when that holds of every source the hub named, and it named one.
     pub fn all_settled(&self) -> bool {
-        !self.0.is_empty() && self.0.values().all(is_settled)
+        !self.told.is_empty() && self.told.values().all(is_settled)
     }
 
     /// The sources.
     pub fn iter(&self) -> impl Iterator<Item = &Source> {
-        self.0.values()
+        self.told.values()
     }
 }
 
 fn is_settled(source: &Source) -> bool {
-    source.listed || source.state.is_gone()
+    source.listed || source.ended
 }

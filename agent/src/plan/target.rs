@@ -12,7 +12,7 @@ use super::{
     content::{ImportContent, OWN_KEY_PREFIX, Policies},
     desired::{Desired, Revised},
     port_names::imported_port,
-    view::{FoundDerived, FoundImport, View},
+    view::{FoundDerived, FoundImport, ServiceView},
 };
 
 /// What is to become of a service's objects.
@@ -72,7 +72,7 @@ impl Standing {
 
 /// Whether what the hub does not name of this service may be taken away. The sources of what is here count, and
 /// those of what the hub wants: an old copy of its data may let a cluster win that exports nothing any more.
-pub(super) fn may_narrow(desired: &Desired, view: &View, service: &ServiceKey) -> bool {
+pub(super) fn may_narrow(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let mut sources = view.sources();
     let wanted = desired.import(service);
     sources.extend(
@@ -90,7 +90,7 @@ pub(super) fn may_narrow(desired: &Desired, view: &View, service: &ServiceKey) -
 }
 
 /// What is to become of the objects of `service`.
-pub(super) fn target(desired: &Desired, view: &View, own: &ClusterId, service: &ServiceKey) -> Target {
+pub(super) fn target(desired: &Desired, view: &ServiceView, own: &ClusterId, service: &ServiceKey) -> Target {
     let may_narrow = may_narrow(desired, view, service);
     let found = view.import.ours().map(|ours| &ours.content);
     match (desired.import(service), found) {
@@ -124,7 +124,7 @@ fn stand(standing: Standing) -> Target {
 fn from_hub(
     wanted: &Revised<std::sync::Arc<ServiceImport>>,
     found: Option<&FoundImport>,
-    view: &View,
+    view: &ServiceView,
     own: &ClusterId,
     may_narrow: bool,
 ) -> Standing {
@@ -147,7 +147,7 @@ fn from_hub(
 fn widened(
     wanted: &Revised<std::sync::Arc<ServiceImport>>,
     found: &FoundImport,
-    view: &View,
+    view: &ServiceView,
     own: &ClusterId,
 ) -> Standing {
     let import = &*wanted.value;
@@ -178,7 +178,7 @@ fn widened(
 fn beside(
     wanted: &Revised<std::sync::Arc<ServiceImport>>,
     derived: &FoundDerived,
-    view: &View,
+    view: &ServiceView,
     own: &ClusterId,
 ) -> Option<Standing> {
     let import = &*wanted.value;
@@ -208,7 +208,7 @@ fn beside(
 }
 
 /// As it is found; absent when somebody took its type away.
-fn from_found(found: &FoundImport, view: &View, own: &ClusterId) -> Option<Standing> {
+fn from_found(found: &FoundImport, view: &ServiceView, own: &ClusterId) -> Option<Standing> {
     let content = &found.content;
     Some(Standing {
         service_type: content.service_type?,
@@ -245,7 +245,7 @@ fn clusters_of(found: &FoundImport) -> BTreeSet<ClusterId> {
 fn own_ports(
     import: &ServiceImport,
     found: Option<&FoundImport>,
-    view: &View,
+    view: &ServiceView,
     own: &ClusterId,
 ) -> Option<Vec<ServicePort>> {
     if import.clusters.contains_key(own) {
@@ -258,7 +258,7 @@ fn own_ports(
 }
 
 /// Those of `ports` that the local Service has; absent while the Service is unknown.
-fn common_ports(ports: &[ServicePort], view: &View) -> Option<Vec<ServicePort>> {
+fn common_ports(ports: &[ServicePort], view: &ServiceView) -> Option<Vec<ServicePort>> {
     let service_ports = view.service_ports.as_ref()?;
     let same = |one: &ServicePort, other: &ServicePort| {
         one.name == other.name && one.protocol == other.protocol && one.port == other.port

@@ -180,7 +180,7 @@ pub struct Refusals {
 
 /// One service in this cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct View {
+pub struct ServiceView {
     /// Its namespace.
     pub namespace: NamespaceState,
     /// Which kinds are known at all.
@@ -206,7 +206,7 @@ pub struct View {
     pub refusals: Refusals,
 }
 
-impl View {
+impl ServiceView {
     /// Our imported slices by name.
     pub fn our_slices(&self) -> impl Iterator<Item = (&str, &Ours<SliceContent>)> {
         self.slices

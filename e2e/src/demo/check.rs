@@ -15,7 +15,7 @@ use super::{
     directory::{Claimed, DemoDirectory},
     kept::Name,
     objects,
-    picture::{Picture, View, condition},
+    picture::{ClusterPicture, Picture, condition},
     screen::Screen,
     setting::{Running, Setting},
     stage::Stage,
@@ -440,7 +440,7 @@ fn removals(picture: &Picture) -> BTreeMap<(String, &'static str, Name), u64> {
     removals
 }
 
-fn each_view(picture: &Picture, mut look: impl FnMut(&str, &View)) {
+fn each_view(picture: &Picture, mut look: impl FnMut(&str, &ClusterPicture)) {
     for cluster in picture.clusters() {
         if let Some(view) = picture.view(cluster) {
             look(cluster, view);

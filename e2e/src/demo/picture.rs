@@ -23,7 +23,7 @@ const BEFORE_WINNER: &str = "oldest service export in \"";
 
 /// What one cluster's API says.
 #[derive(Debug, Default)]
-pub(super) struct View {
+pub(super) struct ClusterPicture {
     pub(super) namespaces: Kept<Namespace>,
     pub(super) services: Kept<Service>,
     pub(super) exports: Kept<ServiceExport>,
@@ -43,7 +43,7 @@ struct Way {
 /// All clusters.
 #[derive(Debug)]
 pub(super) struct Picture {
-    views: BTreeMap<String, View>,
+    views: BTreeMap<String, ClusterPicture>,
     arrivals: BTreeMap<Way, Duration>,
 }
 
@@ -86,7 +86,9 @@ pub(super) enum Cell {
 impl Picture {
     /// A picture of clusters of which nothing is known.
     pub(super) fn new<'a>(clusters: impl IntoIterator<Item = &'a String>) -> Self {
-        let views = clusters.into_iter().map(|name| (name.clone(), View::default()));
+        let views = clusters
+            .into_iter()
+            .map(|name| (name.clone(), ClusterPicture::default()));
         Self {
             views: views.collect(),
             arrivals: BTreeMap::new(),
@@ -112,7 +114,7 @@ impl Picture {
     /// Whether every watch has finished its first list.
     pub(super) fn is_complete(&self) -> bool {
         self.views.values().all(|view| {
-            let View {
+            let ClusterPicture {
                 namespaces,
                 services,
                 exports,
@@ -133,7 +135,7 @@ impl Picture {
     }
 
     /// One cluster.
-    pub(super) fn view(&self, cluster: &str) -> Option<&View> {
+    pub(super) fn view(&self, cluster: &str) -> Option<&ClusterPicture> {
         self.views.get(cluster)
     }
 

@@ -256,7 +256,7 @@ impl LocalClusterset {
             },
             silent_holder: None,
         };
-        let admitted = self.hub.writer.room().await?.admit(request, sink).await?;
+        let admitted = self.hub.writer.permit().await?.admit(request, sink).await?;
         let session = admitted
             .map_err(|why| anyhow::anyhow!("{why:?}"))?
             .welcome
@@ -318,7 +318,7 @@ impl Member {
             cluster: self.cluster.clone(),
             observations,
         };
-        self.writer.room().await?.send(request);
+        self.writer.permit().await?.send(request);
         loop {
             match self.events.recv().await.context("the session is open")? {
                 SessionEvent::Acknowledged(sequence) if sequence == self.sequence => return Ok(()),

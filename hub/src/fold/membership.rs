@@ -167,6 +167,7 @@ pub(super) fn rekey(
     Ok(vec![Draft::decided(cluster, rekeyed)])
 }
 
+/// Recorded each time: an old copy of the log may hold such a word, and it counts only from the hub that heard it.
 pub(super) fn forget(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {
     match state.member(cluster) {
         Some(member) if member.is_current() => Err(Rejection::operator(format!(
@@ -174,7 +175,6 @@ pub(super) fn forget(state: &State, cluster: &ClusterId, operator: &str) -> Resu
              `{}`",
             advice::member_evict(cluster)
         ))),
-        Some(member) if member.status == MemberStatus::Forgotten => Ok(Vec::new()),
         None if state.members.len() >= MEMBERS_MAX => Err(too_many_members(cluster)),
         _ => {
             let operator = operator.into();

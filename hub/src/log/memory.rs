@@ -13,7 +13,7 @@ use shared::model::{Clusterset, Cursor, Epoch, UnixMillis};
 use super::{
     AppendError, Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Stats,
     error::LogError,
-    reader::{ReadJob, ReadQueue, View},
+    reader::{DurableHistory, ReadJob, ReadQueue},
     rows::{Op, ReadRows, Row, Rows, RowsError, Visit, Volume},
     segment_name::SegmentName,
     start::StartError,
@@ -390,7 +390,7 @@ impl Log for MemoryLog {
     }
 
     fn reader(&self) -> LogReader {
-        LogReader::new(ReadAtOnce(self.inner().store.view()))
+        LogReader::new(ReadAtOnce(self.inner().store.history()))
     }
 
     fn stats(&self) -> Stats {
@@ -399,7 +399,7 @@ impl Log for MemoryLog {
 }
 
 /// Reads in memory run within the call, so that a simulation stays one loop.
-struct ReadAtOnce(View<MemoryDisk>);
+struct ReadAtOnce(DurableHistory<MemoryDisk>);
 
 impl ReadQueue for ReadAtOnce {
     fn try_submit(&self, job: ReadJob) -> Result<(), LogError> {

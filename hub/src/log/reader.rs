@@ -71,12 +71,12 @@ pub trait History {
 }
 
 /// The segments seen by a reader.
-pub(super) struct View<V: Volume> {
+pub(super) struct DurableHistory<V: Volume> {
     segments: Segments<V>,
     shared: Arc<SharedHead>,
 }
 
-impl<V: Volume> View<V> {
+impl<V: Volume> DurableHistory<V> {
     pub(super) fn new(segments: Segments<V>, shared: Arc<SharedHead>) -> Self {
         Self { segments, shared }
     }
@@ -162,7 +162,7 @@ impl<V: Volume> View<V> {
     }
 }
 
-impl<V: Volume> History for View<V> {
+impl<V: Volume> History for DurableHistory<V> {
     fn head(&self) -> Cursor {
         self.shared.head()
     }

@@ -9,7 +9,7 @@ use super::{
     Batch, Retention, SnapshotCompletion, SnapshotRows, Stats,
     error::{AppendError, Failure, LogError},
     group, key,
-    reader::{History, View},
+    reader::{DurableHistory, History},
     record::{self, EpochRow, SegmentRow},
     retention,
     rows::{Op, Rows, RowsError, Volume},
@@ -95,8 +95,8 @@ impl<V: Volume> Store<V> {
     }
 
     /// What a reader reads through.
-    pub(super) fn view(&self) -> View<V> {
-        View::new(self.segments.clone(), self.shared())
+    pub(super) fn history(&self) -> DurableHistory<V> {
+        DurableHistory::new(self.segments.clone(), self.shared())
     }
 
     fn alive(&self) -> Result<(), Failure> {
@@ -194,7 +194,7 @@ impl<V: Volume> Store<V> {
         let head = self.shared.head();
         let ours = at.epoch == head.epoch
             && at.revision <= head.revision
-            && self.view().hash_at(at.epoch, at.revision)? == Some(at.hash);
+            && self.history().hash_at(at.epoch, at.revision)? == Some(at.hash);
         if !ours {
             return Err(LogError::Refused(format!(
                 "revision {} of epoch {} with hash {} is not a durable position of this log",

@@ -16,7 +16,7 @@ use super::{
     Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Stats,
     directory::{self, Directory},
     error::{AppendError, Failure, LogError, OpenError},
-    reader::{READS_WAITING_MAX, ReadJob, ReadQueue, View},
+    reader::{DurableHistory, READS_WAITING_MAX, ReadJob, ReadQueue},
     rows::Volume,
     shared_head::SharedHead,
     sled,
@@ -68,10 +68,10 @@ impl OwnerThread {
         let (opened_sender, opened_receiver) = mpsc::sync_channel(1);
         let owner = spawn_named("log", move || {
             let opened =
-                open().map(|store| (store.clusterset().clone(), store.shared(), store.view(), store));
+                open().map(|store| (store.clusterset().clone(), store.shared(), store.history(), store));
             match opened {
-                Ok((clusterset, shared, view, store)) => {
-                    if opened_sender.send(Ok((clusterset, shared, view))).is_ok() {
+                Ok((clusterset, shared, history, store)) => {
+                    if opened_sender.send(Ok((clusterset, shared, history))).is_ok() {
                         own(store, &command_receiver);
                     }
                 }
@@ -79,10 +79,10 @@ impl OwnerThread {
                 Err(error) => drop(opened_sender.send(Err(error))),
             }
         });
-        let (clusterset, shared, view) = opened_receiver
+        let (clusterset, shared, history) = opened_receiver
             .recv()
             .expect("the owner answers once, and opening catches panics")?;
-        let reader = spawn_named("log-reader", move || read(&view, &read_receiver));
+        let reader = spawn_named("log-reader", move || read(&history, &read_receiver));
         Ok(Self {
             clusterset,
             shared,
@@ -191,9 +191,9 @@ enum Read {
     Stop,
 }
 
-fn read<V: Volume>(view: &View<V>, reads: &Receiver<Read>) {
+fn read<V: Volume>(history: &DurableHistory<V>, reads: &Receiver<Read>) {
     while let Ok(Read::Job(job)) = reads.recv() {
-        job(view);
+        job(history);
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fmt::Write, path::PathBuf};
 use clap::{Args, Subcommand};
 use shared::{
     identity::Role,
-    model::{ClusterId, UnixMillis},
+    model::{ClusterId, UnixMillis, advice},
 };
 
 use crate::{
@@ -41,7 +41,8 @@ enum EventLogCommand {
     #[command(
         long_about = "End a membership in the log of a stopped hub, as member evict does in a running one: \
         for a member that keeps the hub from running. It is recorded with the name of who decides; the \
-        member's keys stay refused.\n\n\
+        member's keys stay refused. A hub that starts over a log does not know how old it is: imports of the \
+        member go from the other clusters when member forget says so to the running hub.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
         Example:\n  tributary-hub log evict west --data data --operator alice --confirm"
     )]
@@ -133,7 +134,10 @@ fn run_evict(args: EvictArgs, now: UnixMillis) -> anyhow::Result<()> {
         let operated = maintain::evict(&data, &clusterset, cluster.clone(), &operator, confirm, now)?;
         operated.effects.iter().for_each(|effect| println!("{effect}"));
         match operated.revision {
-            Some(revision) => println!("recorded at revision {revision}"),
+            Some(revision) => println!(
+                "recorded at revision {revision}; once the hub runs, let go what other clusters hold of it: `{}`",
+                advice::member_forget(&cluster)
+            ),
             None if confirm => {}
             None => println!("nothing is changed without --confirm"),
         }

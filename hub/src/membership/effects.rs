@@ -3,7 +3,7 @@
 
 use shared::model::{ClusterId, KeyFingerprint, ServiceKey};
 
-use crate::fold::{Command, Draft, Member, State};
+use crate::fold::{Command, Draft, Member, MemberStatus, State};
 
 /// Most services that a sentence names.
 const NAMED_SERVICES_MAX: usize = 5;
@@ -125,6 +125,9 @@ fn rekey(
 
 fn forget(state: &State, cluster: &ClusterId) -> Effects {
     let known = match state.member(cluster) {
+        Some(member) if member.status() == MemberStatus::Forgotten => {
+            format!("{cluster} was forgotten before")
+        }
         Some(member) => format!(
             "{cluster} was a member until revision {}",
             member.ended().unwrap_or_default()
@@ -137,7 +140,8 @@ fn forget(state: &State, cluster: &ClusterId) -> Effects {
             format!("objects that members still hold from {cluster} are removed there, with their endpoints"),
             format!("the id {cluster} stays free: a cluster with a new key may join under it"),
         ],
-        nothing: format!("nothing to do: {cluster} is forgotten already"),
+        // It is recorded each time.
+        nothing: String::new(),
     }
 }
 

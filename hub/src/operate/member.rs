@@ -39,9 +39,10 @@ enum MemberCommand {
     Evict(EvictArgs),
     /// State that nothing of a cluster is to be waited for
     #[command(
-        long_about = "State that nothing of a cluster which is not a member is to be waited for. After a hub \
-        started with an empty or an old log, members keep the objects of clusters that have not reported to it: \
-        if such a cluster will never come back, this lets them go.\n\n\
+        long_about = "State that nothing of a cluster which is not a member is to be waited for. A hub \
+        that started with an empty or an old log does not know whether a cluster that its log lacks, or calls evicted, \
+        lives: members keep the objects of such clusters until those report to this hub. If one will never come \
+        back, this lets them go.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
         Example:\n  tributary-hub member forget gone --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]

@@ -28,7 +28,7 @@ use crate::{
     bounds::Bounds,
     view::View,
     writer::{
-        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, NotAdmitted, Request, Room, SessionEvent,
+        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, NotAdmitted, Permit, Request, SessionEvent,
         SessionSink,
     },
 };
@@ -298,7 +298,7 @@ impl SessionActor {
     }
 
     /// Whether it has something for the writer.
-    pub fn wants_room(&self) -> bool {
+    pub fn wants_permit(&self) -> bool {
         match self.admitting {
             Admitting::Ask(..) | Admitting::Ping(..) => true,
             _ => self.admitted.is_some() && !self.effects.is_empty(),
@@ -306,7 +306,7 @@ impl SessionActor {
     }
 
     /// Queues one thing at the writer. What it answers outside the events is to be waited for.
-    pub fn hand_over(&mut self, room: Room<'_>, now: u64) -> Option<Awaited> {
+    pub fn hand_over(&mut self, permit: Permit<'_>, now: u64) -> Option<Awaited> {
         match std::mem::replace(&mut self.admitting, Admitting::Not) {
             Admitting::Ask(claim, cursor) => {
                 let request = AdmitRequest {
@@ -317,17 +317,17 @@ impl SessionActor {
                     silent_holder: claim.silent_holder,
                 };
                 self.admitting = Admitting::Asked(claim);
-                Some(Awaited::Admission(room.admit(request, self.sink.clone())))
+                Some(Awaited::Admission(permit.admit(request, self.sink.clone())))
             }
             Admitting::Ping(claim, held, holder) => {
                 self.admitting = Admitting::Pinged(claim, held, holder);
                 let until = now + HOLDER_ANSWER_MILLIS;
-                Some(Awaited::Holder(room.ping_holder(holder), until))
+                Some(Awaited::Holder(permit.ping_holder(holder), until))
             }
             other => {
                 self.admitting = other;
                 if let Some(request) = self.next_request() {
-                    room.send(request);
+                    permit.send(request);
                 }
                 None
             }

@@ -184,9 +184,9 @@ impl SessionStream {
             let _ = self.actor.on_answer(answer);
         }
         if let Some(farewell) = self.actor.farewell()
-            && let Ok(room) = self.service.writer.room().await
+            && let Ok(permit) = self.service.writer.permit().await
         {
-            room.send(farewell);
+            permit.send(farewell);
         }
     }
 
@@ -208,10 +208,10 @@ impl SessionStream {
                     self.waiting = None;
                     answer.and_then(|answer| self.actor.on_answer(answer))
                 }
-                room = writer.room(), if self.actor.wants_room() => match room {
+                permit = writer.permit(), if self.actor.wants_permit() => match permit {
                     Err(gone) => Err(Status::unavailable(gone.to_string())),
-                    Ok(room) => {
-                        let awaited = self.actor.hand_over(room, clock.now());
+                    Ok(permit) => {
+                        let awaited = self.actor.hand_over(permit, clock.now());
                         self.wait_for(awaited);
                         Ok(())
                     }

@@ -24,6 +24,7 @@ fn source(name: &str, listed: bool) -> Source {
         cluster: ClusterId::new(name).expect("valid"),
         state: SourceState::Live,
         listed,
+        ended: false,
     }
 }
 

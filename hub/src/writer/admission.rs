@@ -177,7 +177,7 @@ impl Core {
                 address: None,
             }],
         };
-        let unknown = |cluster: &&ClusterId| self.state.member(cluster).is_none();
+        let unknown = |cluster: &&ClusterId| !self.vouches_for(cluster);
         Admission {
             welcome,
             resume,

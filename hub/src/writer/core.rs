@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     model::{
-        ChainHash, ClusterId, ConflictReason, Cursor, Epoch, Fact, FactKey, ListingGroup, SessionId,
+        ChainHash, ClusterId, ConflictReason, Cursor, Epoch, Event, Fact, FactKey, ListingGroup, SessionId,
         UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
@@ -67,6 +67,9 @@ pub struct Core {
     pub(super) options: Options,
     pub(super) sessions: BTreeMap<ClusterId, Open>,
     pub(super) listed: BTreeSet<ClusterId>,
+    /// Whose membership ended, or who was forgotten, in this process's life: an end that the log tells of may be
+    /// that of an old copy.
+    ended: BTreeSet<ClusterId>,
     pub(super) heard: Heard,
     pub(super) last_session: SessionId,
     pub(super) claims: Claims,
@@ -104,6 +107,7 @@ impl Core {
             options,
             sessions: BTreeMap::new(),
             listed: BTreeSet::new(),
+            ended: BTreeSet::new(),
             heard: Heard::new(now),
             last_session: SessionId(0),
             claims: Claims::default(),
@@ -226,11 +230,11 @@ impl Core {
     /// The batch as it stands; the next one begins.
     pub fn take_batch(&mut self) -> Batch {
         if std::mem::take(&mut self.sources_changed) {
-            let listed = &self.listed;
             let sources = self.state.members().iter().map(|(cluster, member)| Source {
                 cluster: cluster.clone(),
                 state: member.source_state(),
-                listed: listed.contains(cluster),
+                listed: self.listed.contains(cluster),
+                ended: self.ended.contains(cluster),
             });
             self.batch.sources = Some(sources.collect());
         }
@@ -400,6 +404,7 @@ impl Core {
                 ..self.head
             };
             self.sources_changed |= concerns_sources(&event.fact.fact);
+            self.note_end(&event);
             let changes = fold::apply(&mut self.state, &event);
             for change in &changes {
                 self.conflicts.changed(&change.key, change.content.as_ref());
@@ -409,6 +414,23 @@ impl Core {
             self.batch
                 .publications
                 .extend(changes.into_iter().filter_map(publication));
+        }
+    }
+
+    /// Whether this process can say what becomes of what came from there: it will list, or was seen to end.
+    pub(super) fn vouches_for(&self, cluster: &ClusterId) -> bool {
+        self.ended.contains(cluster) || self.state.current_member(cluster).is_some()
+    }
+
+    /// Who joins has not ended.
+    fn note_end(&mut self, event: &Event) {
+        let Some(cluster) = &event.cluster else { return };
+        match event.fact.fact {
+            Fact::MemberJoined { .. } => drop(self.ended.remove(cluster)),
+            Fact::MemberLeft | Fact::MemberEvicted { .. } | Fact::MemberForgotten { .. } => {
+                self.ended.insert(cluster.clone());
+            }
+            _ => {}
         }
     }
 }

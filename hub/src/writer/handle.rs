@@ -132,14 +132,14 @@ impl WriterHandle {
         (Self { inbox: sender }, Inbox(inbox))
     }
 
-    /// Waits for room for one request.
-    pub async fn room(&self) -> Result<Room<'_>, Gone> {
-        self.inbox.reserve().await.map(Room).map_err(|_| Gone)
+    /// Waits until there is room for one request.
+    pub async fn permit(&self) -> Result<Permit<'_>, Gone> {
+        self.inbox.reserve().await.map(Permit).map_err(|_| Gone)
     }
 
-    /// Room for one request, if there is any now.
-    pub fn try_room(&self) -> Option<Room<'_>> {
-        self.inbox.try_reserve().map(Room).ok()
+    /// Leave to hand over one request, if there is room now.
+    pub fn try_permit(&self) -> Option<Permit<'_>> {
+        self.inbox.try_reserve().map(Permit).ok()
     }
 
     /// Carries out an operator's decision, or tries it, and has it described.
@@ -198,10 +198,10 @@ impl WriterHandle {
     }
 }
 
-/// Room for one request.
-pub struct Room<'a>(mpsc::Permit<'a, Work>);
+/// Leave to hand over one request: there is room for it.
+pub struct Permit<'a>(mpsc::Permit<'a, Work>);
 
-impl Room<'_> {
+impl Permit<'_> {
     /// Hands the request over.
     pub fn send(self, request: Request) {
         self.work(Work::Request(request));

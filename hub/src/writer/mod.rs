@@ -23,7 +23,7 @@ pub use self::{
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
     core::{Batch, Core, Options, publication},
-    handle::{AdmissionAnswer, Gone, Inbox, Query, Room, SessionEvent, SessionSink, Work, WriterHandle},
+    handle::{AdmissionAnswer, Gone, Inbox, Permit, Query, SessionEvent, SessionSink, Work, WriterHandle},
     heard::TICK_MILLIS,
     request::{
         Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,

@@ -172,7 +172,7 @@ pub struct Admission {
     pub welcome: Welcome,
     /// The cursor to go on from; `None`: a snapshot.
     pub resume: Option<Cursor>,
-    /// Clusters whose objects the member holds and this hub knows nothing of.
+    /// Clusters whose objects the member holds, and that neither are members nor were seen to end by this process.
     pub unknown_sources: Vec<ClusterId>,
     /// Bytes of objects after which a message to the member is full.
     pub chunk_bytes: usize,

@@ -313,7 +313,7 @@ impl SourceState {
         }
     }
 
-    /// True when nothing of this source is to be waited for: what came from it may be deleted.
+    /// True when it is no member. Whether what came from it may be deleted, [`Source::ended`] says.
     pub fn is_gone(self) -> bool {
         matches!(self, Self::Left | Self::Evicted | Self::Forgotten)
     }
@@ -328,6 +328,8 @@ pub struct Source {
     pub state: SourceState,
     /// Whether this hub process has its complete exports.
     pub listed: bool,
+    /// Whether its membership ended, or it was forgotten, before the eyes of this hub process.
+    pub ended: bool,
 }
 
 /// Everything up to a cursor has been sent.
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_gone_when_it_left_and_not_when_it_is_silent() {
+    fn a_source_is_no_member_when_it_left_and_not_when_it_is_silent() {
         use SourceState::{Evicted, Forgotten, Left, Live, Lost, Suspect};
         assert!([Left, Evicted, Forgotten].iter().all(|state| state.is_gone()));
         assert!(![Live, Suspect, Lost].iter().any(|state| state.is_gone()));

@@ -105,10 +105,12 @@ pub fn source() -> impl Strategy<Value = Source> {
         SourceState::Evicted,
         SourceState::Forgotten,
     ]);
-    (cluster_id(), state, any::<bool>()).prop_map(|(cluster, state, listed)| Source {
+    let told = (cluster_id(), state, any::<bool>(), any::<bool>());
+    told.prop_map(|(cluster, state, listed, ended)| Source {
         cluster,
         state,
         listed,
+        ended,
     })
 }
 

@@ -519,6 +519,7 @@ fn a_hubs_message_that_breaks_the_protocol_ends_the_session_with_its_place() {
         cluster: "east".into(),
         state: 99,
         listed: true,
+        ended: false,
     }];
     broken(
         from(Some(Message::SourcesChanged(v1::SourcesChanged { sources }))),

@@ -192,6 +192,7 @@ fn source_to_proto(source: &Source) -> v1::Source {
         cluster: source.cluster.to_string(),
         state: source_state_to_proto(source.state).into(),
         listed: source.listed,
+        ended: source.ended,
     }
 }
 
@@ -202,6 +203,7 @@ fn sources_from_proto(sources: Vec<v1::Source>) -> Taken<Vec<Source>> {
             cluster: cluster_from_proto("cluster", &source.cluster)?,
             state: source_state_from_proto(source.state)?,
             listed: source.listed,
+            ended: source.ended,
         })
     })
 }

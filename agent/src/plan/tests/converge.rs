@@ -68,7 +68,7 @@ fn a_slice_waits_for_the_import_that_it_was_computed_under() {
 fn what_somebody_changed_is_put_back() {
     let desired = told(&listed(), http_from_east(&[port("http", 80)]));
     let settled = Model::settled(&desired);
-    type Spoil = fn(&mut View);
+    type Spoil = fn(&mut ServiceView);
     let spoil: [(&str, Spoil); 7] = [
         ("import", |view| {
             let Found::Ours(import) = &mut view.import else {

@@ -134,11 +134,22 @@ fn what_is_gone_with_certainty_goes_slices_first() {
     let all = Model::settled(&east_and_west());
     for state in [SourceState::Left, SourceState::Evicted, SourceState::Forgotten] {
         let mut west = source("west", false);
-        west.state = state;
+        (west.state, west.ended) = (state, true);
         let mut model = all.clone();
         model.settle(&told(&[source("east", true), west], vec![]));
         let order = ["delete slice", "delete slice", "delete import", "delete service"];
         assert_eq!(words(&model.done), order, "{state:?}");
+    }
+}
+
+/// A hub over an old copy of its log knows an end, and not that the cluster came back since.
+#[test]
+fn an_end_that_only_the_log_tells_of_takes_nothing() {
+    let model = Model::settled(&east_and_west());
+    for state in [SourceState::Left, SourceState::Evicted, SourceState::Forgotten] {
+        let mut west = source("west", false);
+        west.state = state;
+        takes_nothing(&model, &told(&[source("east", true), west], vec![]));
     }
 }
 
@@ -220,7 +231,7 @@ fn a_strangers_object_is_reported_and_never_touched() {
 fn nothing_is_planned_from_what_has_not_been_listed() {
     let settled = Model::settled(&east_and_west());
     let gone = told(&[source("east", true), source("west", true)], vec![]);
-    let hide: [fn(&mut View); 5] = [
+    let hide: [fn(&mut ServiceView); 5] = [
         |view| view.known.imports = false,
         |view| view.known.services = false,
         |view| view.known.slices = false,

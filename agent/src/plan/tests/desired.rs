@@ -148,6 +148,51 @@ fn a_welcome_forgets_what_was_said_of_sources() {
     assert!(!desired.sources().is_settled(&cluster("west")));
 }
 
+/// The log of the hub that speaks may be an old copy, and the cluster back since.
+#[test]
+fn an_end_counts_from_a_hub_that_saw_it_and_until_something_comes_from_there() {
+    let west = |state, ended| Source {
+        state,
+        ended,
+        ..source("west", false)
+    };
+    let is_settled = |desired: &Desired| desired.sources().is_settled(&cluster("west"));
+    let mut desired = told(&[source("east", true), west(SourceState::Evicted, false)], vec![]);
+    assert!(!is_settled(&desired), "an end of before");
+    desired.sources_changed(&[west(SourceState::Evicted, true)]);
+    assert!(is_settled(&desired));
+
+    desired.up_to(&up_to(1, 1, 5));
+    let mut resumed = desired.clone();
+    resumed.welcome(&welcome(1, true));
+    assert!(!is_settled(&resumed), "it is not named yet");
+    resumed.sources_changed(&[west(SourceState::Evicted, false)]);
+    assert!(
+        is_settled(&resumed),
+        "this hub goes on with the history it ended in"
+    );
+
+    let mut anew = desired.clone();
+    anew.welcome(&welcome(1, false));
+    anew.sources_changed(&[west(SourceState::Evicted, false)]);
+    assert!(!is_settled(&anew), "this hub may have another history");
+
+    let mut back = resumed.clone();
+    back.sources_changed(&[west(SourceState::Live, false)]);
+    back.welcome(&welcome(1, true));
+    back.sources_changed(&[west(SourceState::Evicted, false)]);
+    assert!(!is_settled(&back), "it was a member in between");
+
+    // Sources are told after what was recorded with them.
+    let came = DesiredChange::Slice(Arc::new(slice("west", "b", "10.2.0.1")));
+    resumed.items(1, [item(6, came.clone())]);
+    assert!(!is_settled(&resumed));
+    desired.items(1, [item(6, came)]);
+    desired.welcome(&welcome(1, true));
+    desired.sources_changed(&[west(SourceState::Evicted, false)]);
+    assert!(!is_settled(&desired));
+}
+
 #[test]
 fn a_source_concerns_somebody_when_its_settledness_changes_and_then_alone() {
     let settling = |clusters: &[&str], all| {
@@ -156,6 +201,7 @@ fn a_source_concerns_somebody_when_its_settledness_changes_and_then_alone() {
     };
     let state = |name: &str, state, listed| Source {
         state,
+        ended: state == SourceState::Left,
         ..source(name, listed)
     };
     let mut desired = Desired::default();

@@ -24,7 +24,8 @@ use shared::model::{
 };
 
 use super::{
-    Action, Desired, Found, Kind, LocalConfig, NamespaceState, Ours, Plan, ServedFields, Validity, View,
+    Action, Desired, Found, Kind, LocalConfig, NamespaceState, Ours, Plan, ServedFields, ServiceView,
+    Validity,
     content::{DerivedContent, FamilyPolicy, SliceEndpoint},
     plan, slice_names,
     view::{FoundDerived, FoundExport, FoundImport, Known, OwnSlice},
@@ -133,6 +134,7 @@ fn source(name: &str, listed: bool) -> Source {
         cluster: cluster(name),
         state: SourceState::Live,
         listed,
+        ended: false,
     }
 }
 
@@ -218,7 +220,7 @@ fn east_and_west() -> Desired {
 /// A cluster in which only this service exists.
 #[derive(Debug, Clone)]
 struct Model {
-    view: View,
+    view: ServiceView,
     next: u64,
     families: Vec<IpFamily>,
     /// Every action it performed.
@@ -234,10 +236,10 @@ impl Model {
             exports: true,
         };
         Self {
-            view: View {
+            view: ServiceView {
                 namespace: NamespaceState::Active,
                 known,
-                ..View::default()
+                ..ServiceView::default()
             },
             next: 0,
             families: vec![IpFamily::V4],

@@ -182,7 +182,7 @@ fn what_stands_instead_of_another_type_is_not_what_was_sent() {
 #[test]
 fn what_is_not_known_is_not_there_and_a_taken_name_is_parked() {
     let (desired, model) = (east_and_west(), Model::settled(&east_and_west()));
-    let ended = |spoil: fn(&mut View)| {
+    let ended = |spoil: fn(&mut ServiceView)| {
         let mut view = model.view.clone();
         spoil(&mut view);
         end(&desired, &view, &key(), &plan(&desired, &view, &config(), &key()))

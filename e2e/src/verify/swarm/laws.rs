@@ -179,10 +179,11 @@ pub(super) fn applied(site: &Site, which: usize, guarded: &mut Guarded) -> Resul
         if home.is_none_or(|home| !home["metadata"]["deletionTimestamp"].is_null()) {
             continue;
         }
-        let found = site
-            .cluster
-            .get("ServiceImport", namespace, name)
-            .unwrap_or_default();
+        let found = site.cluster.get("ServiceImport", namespace, name);
+        if found.as_ref().is_some_and(|found| !is_ours(found)) {
+            continue; // the name is taken: people are told, and the position does not wait for them
+        }
+        let found = found.unwrap_or_default();
         let clusters = found["status"]["clusters"].as_array();
         let stands = |cluster: &ClusterId| {
             let mut stand = clusters.into_iter().flatten();

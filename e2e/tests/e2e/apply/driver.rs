@@ -88,6 +88,7 @@ pub(super) fn source(name: &str, listed: bool) -> Source {
         cluster: id(name),
         state: SourceState::Live,
         listed,
+        ended: false,
     }
 }
 

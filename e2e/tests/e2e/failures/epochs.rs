@@ -118,6 +118,7 @@ impl Sync for OldHub {
             cluster: cluster.into(),
             state: v1::SourceState::SourceLive.into(),
             listed: true,
+            ended: false,
         });
         let said = vec![
             Message::Welcome(v1::Welcome {

@@ -149,8 +149,8 @@ impl World {
             },
             silent_holder: None,
         };
-        let room = self.hub.writer.room().await.expect("the writer runs");
-        let admitted = room.admit(request, sink).await.expect("the writer runs");
+        let permit = self.hub.writer.permit().await.expect("the writer runs");
+        let admitted = permit.admit(request, sink).await.expect("the writer runs");
         let session = admitted.expect("admitted").welcome.session;
         Member {
             cluster: cluster(id),
@@ -191,7 +191,7 @@ impl Member {
             cluster: self.cluster.clone(),
             observations,
         };
-        self.writer.room().await.expect("the writer runs").send(request);
+        self.writer.permit().await.expect("the writer runs").send(request);
         loop {
             match self.events.recv().await.expect("the session is open") {
                 SessionEvent::Acknowledged(sequence) if sequence == self.sequence => return,

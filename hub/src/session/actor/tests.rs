@@ -47,7 +47,7 @@ fn report(actor: &mut SessionActor, sequences: impl IntoIterator<Item = u64>) {
 
 fn hand_over(actor: &mut SessionActor) -> (Option<Awaited>, Inbox) {
     let (writer, inbox) = WriterHandle::new(1);
-    let awaited = actor.hand_over(writer.try_room().expect("room"), 0);
+    let awaited = actor.hand_over(writer.try_permit().expect("room"), 0);
     (awaited, inbox)
 }
 
@@ -55,7 +55,7 @@ fn hand_over(actor: &mut SessionActor) -> (Option<Awaited>, Inbox) {
 fn ask(actor: &mut SessionActor, view: &View) -> Box<AdmitRequest> {
     assert!(actor.wants_judgement());
     assert!(actor.judge(view).is_none(), "the view is enough");
-    assert!(actor.wants_room());
+    assert!(actor.wants_permit());
     let (awaited, mut inbox) = hand_over(actor);
     assert!(matches!(awaited, Some(Awaited::Admission(_))), "{awaited:?}");
     match inbox.try_next() {
@@ -148,10 +148,10 @@ fn only_those_who_still_wait_for_a_pong_are_kept_and_a_pong_answers_all_asked_be
 #[test]
 fn while_the_writer_has_no_room_nothing_more_is_read_and_the_member_is_not_silent() {
     let mut actor = admitted();
-    assert!(actor.may_read() && !actor.wants_room());
+    assert!(actor.may_read() && !actor.wants_permit());
     report(&mut actor, 1..=2);
     assert!(
-        actor.wants_room() && !actor.may_read(),
+        actor.wants_permit() && !actor.may_read(),
         "two effects are the bound"
     );
     let long_after = 10 * SILENCE_MAX_MILLIS;
@@ -165,7 +165,7 @@ fn while_the_writer_has_no_room_nothing_more_is_read_and_the_member_is_not_silen
         assert_eq!(observations, [removal(sequence, "cart")]);
         assert!(actor.may_read());
     }
-    assert!(actor.is_idle() && !actor.wants_room());
+    assert!(actor.is_idle() && !actor.wants_permit());
     let silent = actor.check_silence(long_after + SILENCE_MAX_MILLIS);
     assert_eq!(
         silent.expect_err("its silence counts again").code(),

@@ -383,6 +383,7 @@ fn sources_are_told_only_after_what_was_recorded_with_them() {
         cluster: ClusterId::new("west").expect("valid"),
         state: SourceState::Live,
         listed,
+        ended: false,
     };
     view.set_sources([source(false)]);
     let mut session = Session::new(member(), 0);
@@ -424,6 +425,7 @@ fn many_sources_come_in_bounded_messages() {
         cluster: ClusterId::new(&format!("member-{number}")).expect("valid"),
         state: SourceState::Live,
         listed: true,
+        ended: false,
     };
     view.set_sources((0..SOURCES_OF_A_MESSAGE + 1).map(source));
     let mut session = open(false);

@@ -80,6 +80,10 @@ fn evict(core: &mut Core, confirm: bool) -> Batch {
         cluster: id("east"),
         operator: "alice".into(),
     };
+    operate(core, command, confirm)
+}
+
+fn operate(core: &mut Core, command: Command, confirm: bool) -> Batch {
     let request = Request::Operate {
         token: 2,
         command,
@@ -87,6 +91,11 @@ fn evict(core: &mut Core, confirm: bool) -> Batch {
         describe: |_, _, _| Vec::new(),
     };
     handle(core, request)
+}
+
+/// The process ends, and another one starts over the same log.
+fn started_again(core: Core) -> Core {
+    Core::new(core.state, core.head, UnixMillis(2), core.options, 0)
 }
 
 /// Two agents of one cluster would take back from each other what they export.
@@ -188,8 +197,48 @@ fn a_decision_is_tried_without_a_trace_and_carried_out_to_the_end() {
     let closes = |reply: &Reply| matches!(reply, Reply::Close(of, _) if *of == session);
     assert!(batch.replies.iter().any(closes), "{:?}", batch.replies);
     assert!(core.listed().is_empty() && core.connected().next().is_none());
-    let state = batch.sources.expect("they changed")[0].state;
-    assert_eq!(state, SourceState::Evicted);
+    let east = &batch.sources.expect("they changed")[0];
+    assert!(east.state == SourceState::Evicted && east.ended);
+}
+
+/// The log may be an old copy: that the member came back is in the part that it lacks.
+#[test]
+fn an_end_counts_only_in_the_life_that_saw_it() {
+    let east = |batch: Batch| batch.sources.expect("they changed").remove(0);
+    let mut core = core();
+    admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    assert!(east(evict(&mut core, true)).ended);
+    let mut core = started_again(core);
+    let first = east(core.take_batch());
+    assert!(first.state == SourceState::Evicted && !first.ended);
+
+    let held_by_west = |core: &mut Core| {
+        let mut west = hello("west", "one", 1);
+        west.hello.sources_held = [id("east")].into();
+        match handle(core, Request::Admit(1, Box::new(west))).replies.pop() {
+            Some(Reply::Admitted(1, admission)) => admission.unknown_sources,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(held_by_west(&mut core), [id("east")], "an operator is told");
+
+    // An operator's word counts each time, also where the log holds it already.
+    let forget = Command::Forget {
+        cluster: id("east"),
+        operator: "alice".into(),
+    };
+    for _ in 0..2 {
+        core = started_again(core);
+        let told = east(operate(&mut core, forget.clone(), true));
+        assert!(told.state == SourceState::Forgotten && told.ended);
+    }
+    assert!(held_by_west(&mut core).is_empty());
+    let new_key = AdmitRequest {
+        key: KeyFingerprint([2; 32]),
+        ..hello("east", "one", 1)
+    };
+    let back = handle(&mut core, Request::Admit(1, Box::new(new_key)));
+    assert!(!east(back).ended);
 }
 
 #[test]

@@ -230,9 +230,9 @@ impl Hub {
     /// Has the writer look at every member's silence, when it is time and there is room.
     fn tick(&mut self, at: Moment) {
         if at.now() >= self.ticked_at + TICK_MILLIS
-            && let Some(room) = self.handle.try_room()
+            && let Some(permit) = self.handle.try_permit()
         {
-            room.work(Work::Tick);
+            permit.work(Work::Tick);
             self.ticked_at = at.now();
         }
     }
@@ -240,10 +240,10 @@ impl Hub {
     /// A session that is over says so to the writer.
     fn farewell(&mut self, at: Moment) -> bool {
         self.let_go(at);
-        let Some(room) = self.handle.try_room() else {
+        let Some(permit) = self.handle.try_permit() else {
             return false;
         };
         let request = self.farewells.pop_front();
-        request.map(|request| room.send(request)).is_some()
+        request.map(|request| permit.send(request)).is_some()
     }
 }

@@ -47,11 +47,11 @@ impl Hub {
 
     fn operate(&mut self, command: Command, at: Moment) -> bool {
         while self.take(at) {}
-        let Some(room) = self.handle.try_room() else {
+        let Some(permit) = self.handle.try_permit() else {
             return false;
         };
         let (reply, _) = oneshot::channel();
-        room.work(Work::Operate {
+        permit.work(Work::Operate {
             command,
             confirm: true,
             describe: |_, _, _| Vec::new(),

@@ -27,6 +27,8 @@ pub(super) struct Promises {
     claims: Vec<(Option<Epoch>, Option<Cursor>)>,
     /// Clusters whose present membership has listed its exports, or was told that it need not.
     listed: BTreeSet<ClusterId>,
+    /// Clusters whose membership ended in this process's life, and that did not join since.
+    ended: BTreeSet<ClusterId>,
     /// Clusters that were told as listed while they waited for their Welcome.
     called_listed: BTreeSet<ClusterId>,
     /// What is durable.
@@ -119,6 +121,15 @@ impl Promises {
     /// A source is told as listed: it must have listed since it joined. Of one that still waits for its Welcome this
     /// is asked when that is said.
     fn sources(&mut self, sources: &[Source], guarded: &mut Guarded) {
+        for source in sources.iter().filter(|source| source.ended) {
+            guarded.count(Law::Sources, 1);
+            self.require(Law::Sources, self.ended.contains(&source.cluster), || {
+                format!(
+                    "{} is told as ended, and this hub has not seen it end",
+                    source.cluster
+                )
+            });
+        }
         for source in sources.iter().filter(|source| source.listed) {
             guarded.count(Law::Sources, 1);
             let of = |said: &&Said| said.cluster.as_ref() == Some(&source.cluster);
@@ -227,9 +238,18 @@ impl Promises {
         for stored in events {
             self.hashes.insert((head.epoch, stored.revision), stored.hash);
             let event = wire::decode_event(stored.revision, stored.payload.into()).expect("the hub wrote it");
-            if let Fact::MemberEvicted { .. } | Fact::MemberLeft = event.fact.fact {
-                self.listed
-                    .retain(|cluster| Some(cluster) != event.cluster.as_ref());
+            match event.fact.fact {
+                Fact::MemberEvicted { .. } | Fact::MemberLeft => {
+                    self.listed
+                        .retain(|cluster| Some(cluster) != event.cluster.as_ref());
+                    self.ended.extend(event.cluster.clone());
+                }
+                Fact::MemberForgotten { .. } => self.ended.extend(event.cluster.clone()),
+                Fact::MemberJoined { .. } => {
+                    self.ended
+                        .retain(|cluster| Some(cluster) != event.cluster.as_ref());
+                }
+                _ => {}
             }
             if let Err(why) = self.recorded.found(head.epoch, &event, guarded) {
                 self.broken.get_or_insert(why);

@@ -144,13 +144,16 @@ impl Hub {
     /// Queues one thing at the writer, if there is room.
     pub(super) fn hand_over(&mut self, id: StreamId, at: Moment) -> bool {
         let session = self.sessions.get_mut(&id);
-        let Some(session) = session.filter(|session| session.actor.wants_room()) else {
+        let Some(session) = session.filter(|session| session.actor.wants_permit()) else {
             return false;
         };
-        let Some(room) = self.handle.try_room() else {
+        let Some(permit) = self.handle.try_permit() else {
             return false;
         };
-        session.awaited = session.actor.hand_over(room, at.now()).or(session.awaited.take());
+        session.awaited = session
+            .actor
+            .hand_over(permit, at.now())
+            .or(session.awaited.take());
         true
     }
 
