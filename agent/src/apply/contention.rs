@@ -68,6 +68,7 @@ impl Default for Contention {
 
 impl Contention {
     /// Nothing waits any more: somebody else decides whose turn it is.
+    #[cfg(any(test, feature = "simulated"))]
     pub(super) fn never_wait(&mut self) {
         self.waits = false;
     }

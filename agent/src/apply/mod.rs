@@ -17,6 +17,7 @@ mod driver;
 mod event;
 mod failure;
 mod handle;
+#[cfg(any(test, feature = "simulated"))]
 mod manual_driver;
 mod metrics;
 mod patience;
@@ -30,6 +31,7 @@ mod work;
 pub use adopt::{Orphan, adopt};
 pub use driver::{CONCURRENT_SERVICES_MAX, Driver};
 pub use handle::{Applied, DriverConfig, Handle};
+#[cfg(any(test, feature = "simulated"))]
 pub use manual_driver::ManualDriver;
 pub use metrics::ApplyMetrics;
 pub use perform::ONLY_IF_ABSENT;

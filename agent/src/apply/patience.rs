@@ -57,6 +57,7 @@ impl Patience {
     }
 
     /// Whether the hub may still answer in time about any export.
+    #[cfg(any(test, feature = "simulated"))]
     pub(super) fn waits(&self) -> bool {
         self.lock().values().any(|awaited| awaited.until.is_some())
     }

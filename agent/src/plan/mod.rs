@@ -111,7 +111,7 @@ fn stand(
         service,
         standing,
         derived_name,
-        names: PortNames::of(standing, view),
+        names: PortNames::of(standing.wants_derived().then_some(&standing.ports), view),
         may_create: !derived.waiting || derived.problem.is_some(),
     };
     let mut steps = SliceSteps::default();

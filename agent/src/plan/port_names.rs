@@ -4,7 +4,7 @@
 
 use shared::model::{EndpointPort, Protocol, ServicePort};
 
-use super::{target::Standing, view::ServiceView};
+use super::view::ServiceView;
 
 /// What the derived Service of `ports`, and the slices behind it, call one of them. `ports` are all of them: a name
 /// that somebody gave to another one is taken.
@@ -54,19 +54,19 @@ struct Unnamed {
 }
 
 impl PortNames {
-    /// As `standing` wants them, beside what stands in the cluster.
-    pub(super) fn of(standing: &Standing, view: &ServiceView) -> Self {
-        if !standing.wants_derived() {
+    /// As a derived Service of these `ports` wants them, if there is to be one, beside what stands in the cluster.
+    pub(super) fn of(ports: Option<&[ServicePort]>, view: &ServiceView) -> Self {
+        let Some(ports) = ports else {
             return Self::default();
-        }
+        };
         let found = view.derived.ours().filter(|ours| !ours.deleting);
         let found = found.map(|ours| &ours.content.content.ports);
-        let unnamed = standing.ports.iter().find(|port| port.name.is_empty());
+        let unnamed = ports.iter().find(|port| port.name.is_empty());
         let unnamed = unnamed.map(|port| {
             let mut found = found.into_iter().flatten();
             Unnamed {
                 protocol: port.protocol,
-                name: derived_port_name(&standing.ports, port),
+                name: derived_port_name(ports, port),
                 is_nameless_yet: found.any(|found| {
                     found.name.is_empty() && (found.protocol, found.port) == (port.protocol, port.port)
                 }),
