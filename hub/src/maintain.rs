@@ -1,17 +1,18 @@
-//! Owns: what is done to the log of a hub that is stopped: old history removed, a member evicted; `command` asks for it.
+//! Owns: what is done to the log of a hub that is stopped: old history removed, a member evicted, a backup put back;
+//! `command` asks for it.
 //! Never: works beside a hub; the log has one owner.
 
 pub mod command;
 
 use std::path::Path;
 
-use anyhow::{anyhow, ensure};
-use shared::model::{ClusterId, Clusterset, Epoch, UnixMillis};
+use anyhow::{anyhow, bail, ensure};
+use shared::model::{ClusterId, Clusterset, Cursor, Epoch, UnixMillis};
 
 use crate::{
     bounds::Bounds,
     fold::Command,
-    log::{self, Batch, Retention, Stats},
+    log::{self, Batch, Contents, Retention, Stats},
     membership::effects,
     replay::replay,
     wire,
@@ -84,6 +85,32 @@ pub fn evict(
         );
     }
     Ok(operated)
+}
+
+/// Puts a verified backup into a data directory that holds no log, and begins an epoch above the one in it: whatever was
+/// recorded since, every member is told everything anew, and nobody takes the old history for the present. Gives its head.
+pub fn restore(backup: &Path, data: &Path, now: UnixMillis, random: u64) -> anyhow::Result<Vec<Cursor>> {
+    let report = log::verify(backup, &mut |_| {})?;
+    let damaged = report.logs.iter().find(|log| !log.corruptions.is_empty());
+    if let Some(first) = damaged.and_then(|log| log.corruptions.first()) {
+        bail!("{} is no whole backup: {first}", backup.display());
+    }
+    let mut heads = Vec::new();
+    log::restore(backup, data, |restoring| {
+        for Contents { clusterset, .. } in log::contents(restoring)? {
+            heads.push(begin_epoch(restoring, &clusterset, now, random)?);
+        }
+        anyhow::Ok(())
+    })?;
+    Ok(heads)
+}
+
+fn begin_epoch(data: &Path, clusterset: &Clusterset, now: UnixMillis, random: u64) -> anyhow::Result<Cursor> {
+    let mut log = log::open(data, clusterset, Epoch::default())?;
+    let (mut state, head) = replay(&log.reader())?;
+    state.begin_epoch();
+    let rows = Box::new(wire::snapshot::rows(state));
+    Ok(log.begin_epoch(head.epoch.next(now, random), rows)?)
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 //! Programs that are not started as usual: a second agent for a cluster, a hub that is to fail or to be traced.
 //! It starts them; what becomes of them is for the caller.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use anyhow::ensure;
 
 use super::{LocalClusterset, Program, Role};
 
@@ -45,6 +50,23 @@ impl LocalClusterset {
     pub fn spawn_hub(&self, wrapper: &[OsString], data: PathBuf, flags: &[&str]) -> anyhow::Result<Program> {
         let arguments = self.hub_arguments(data, flags);
         Program::start_under(wrapper, Role::Hub, arguments, &self.log("hub"))
+    }
+
+    /// Runs `tributary-hub log WORDS` to its end; an error says what it said.
+    pub async fn log_command(&self, words: &[OsString]) -> anyhow::Result<()> {
+        let arguments = [&["log".into()], words].concat();
+        let said = self.log("log-command");
+        let (status, tail) = Program::start(Role::Hub, arguments, &said)?.ended().await?;
+        ensure!(status.success(), "`tributary-hub log` ended with {status}: {tail}");
+        Ok(())
+    }
+
+    /// Runs `tributary-hub log backup` against the running hub.
+    pub async fn back_up(&self, to: &Path) -> anyhow::Result<()> {
+        let mut words: Vec<OsString> = vec!["backup".into(), to.into(), "--hub".into()];
+        words.push(format!("https://{}", self.hub_address).into());
+        words.extend(self.tls("operator"));
+        self.log_command(&words).await
     }
 
     /// Makes a hub that was started with [`LocalClusterset::spawn_hub`] the world's own, once it serves.

@@ -17,6 +17,8 @@ pub(crate) enum Need {
     Read,
     /// It changes who is a member.
     Decide,
+    /// It takes everything: the log as it is stored.
+    Copy,
 }
 
 /// Who asks, and may.
@@ -66,6 +68,11 @@ pub(super) fn check(
         (Role::Cluster(cluster), Need::Decide) => Err(format!(
             "this certificate is {identity}, the member {cluster}'s: a member may read, and only an operator decides \
              about members (`{}` makes such a certificate)",
+            advice::certs_operator("DIR")
+        )),
+        (Role::Cluster(cluster), Need::Copy) => Err(format!(
+            "this certificate is {identity}, the member {cluster}'s: a member may read, and only an operator copies the \
+             log (`{}` makes such a certificate)",
             advice::certs_operator("DIR")
         )),
         (Role::Hub(_), _) => Err(format!(

@@ -14,7 +14,8 @@ use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
 use super::{
-    Inspection, access::Need, decode, filter::Filter, log_status, new_epoch, seek::OLDEST, watch::Watch,
+    Inspection, access::Need, backup::Backup, decode, filter::Filter, log_status, new_epoch, seek::OLDEST,
+    watch::Watch,
 };
 use crate::log::{Budget, Page};
 
@@ -41,6 +42,8 @@ const _: () = assert!(
 impl EventLog for Inspection {
     type WatchStream = Pin<Box<dyn Stream<Item = Result<v1::WatchEventsResponse, Status>> + Send>>;
 
+    type BackupStream = Pin<Box<dyn Stream<Item = Result<v1::BackupPart, Status>> + Send>>;
+
     async fn list(
         &self,
         request: Request<v1::ListEventsRequest>,
@@ -65,6 +68,19 @@ impl EventLog for Inspection {
             Ok(Box::pin(watch.into_stream()) as Self::WatchStream)
         };
         self.counted("EventLog/Watch", begun).await
+    }
+
+    async fn backup(
+        &self,
+        request: Request<v1::BackupRequest>,
+    ) -> Result<Response<Self::BackupStream>, Status> {
+        let begun = async {
+            self.admit(&request, &request.get_ref().clusterset, Need::Copy)
+                .await?;
+            let backup = Backup::begin(self).await?;
+            Ok(Box::pin(backup.into_stream()) as Self::BackupStream)
+        };
+        self.counted("EventLog/Backup", begun).await
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! * `access.rs`: who may read, who may decide.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
+//! * `backup.rs`: a copy of the log, row by row.
 //! * `state.rs`, `query.rs`: the present, and why an import looks as it does.
 //! * `answer.rs`: who answers, and as of when. `seek.rs`: where in the history something is.
 //! * `convert.rs`: the one file that knows both our values and the messages.
@@ -10,6 +11,7 @@
 
 mod access;
 mod answer;
+mod backup;
 mod convert;
 mod event_log;
 mod filter;
@@ -50,6 +52,9 @@ pub const OPERATOR_WATCHES_MAX: usize = 32;
 /// Watches with members' certificates at the same time: bounded apart, so that they never keep operators out.
 pub const MEMBER_WATCHES_MAX: usize = 32;
 
+/// Copies of the log that are made at the same time.
+pub const BACKUPS_MAX: usize = 1;
+
 /// The inspection services over one hub's parts. Clones are the same services.
 #[derive(Clone)]
 pub struct Inspection {
@@ -65,6 +70,7 @@ pub struct Inspection {
     operator_watches: Arc<Semaphore>,
     member_watches: Arc<Semaphore>,
     at_least_waiting: Arc<Semaphore>,
+    backups: Arc<Semaphore>,
 }
 
 /// What the inspection services are made of.
@@ -116,6 +122,7 @@ impl Inspection {
             operator_watches: Arc::new(Semaphore::new(OPERATOR_WATCHES_MAX)),
             member_watches: Arc::new(Semaphore::new(MEMBER_WATCHES_MAX)),
             at_least_waiting: Arc::new(Semaphore::new(answer::AT_LEAST_WAITING_MAX)),
+            backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
         }
     }
 

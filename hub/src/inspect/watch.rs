@@ -25,7 +25,7 @@ const READ: Budget = Budget {
     bytes: 256 * 1024,
 };
 /// Waits between tries while too many reads of the log are waiting.
-const BUSY: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(2));
+pub(super) const BUSY: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(2));
 
 /// One client's watch.
 pub(super) struct Watch {

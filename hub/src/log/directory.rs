@@ -22,6 +22,8 @@ use super::{
 
 /// Held by the one process that has the log open.
 const LOCK_FILE: &str = "log.lock";
+/// Where the segments of a log stand that is being put back from a backup.
+pub(super) const RESTORING: &str = "restoring";
 /// A directory that is called so is being deleted.
 const REMOVED: &str = "removed.";
 /// What the system counts blocks of files in.
@@ -42,6 +44,7 @@ impl Directory {
         let failed = |error: io::Error| store_error(data_dir, error.into());
         fs::create_dir_all(data_dir).map_err(failed)?;
         let lock = Arc::new(lock(data_dir)?);
+        refuse_half_a_log(data_dir)?;
         remove_leftovers(data_dir).map_err(failed)?;
         Ok(Self {
             data_dir: data_dir.to_path_buf(),
@@ -57,6 +60,7 @@ impl Directory {
             dir: data_dir.to_path_buf(),
         };
         let names = names(data_dir).map_err(|_| missing())?;
+        refuse_half_a_log(data_dir)?;
         let newest = *names.last().ok_or_else(missing)?;
         let lock = Arc::new(lock(data_dir)?);
         let store = Store::open(&data_dir.join(newest.to_string()), Arc::clone(&lock)).map_err(failed)?;
@@ -135,7 +139,7 @@ impl Volume for Directory {
     }
 }
 
-fn names(data_dir: &Path) -> io::Result<Vec<SegmentName>> {
+pub(super) fn names(data_dir: &Path) -> io::Result<Vec<SegmentName>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(data_dir)? {
         let entry = entry?;
@@ -175,7 +179,7 @@ fn remove_leftovers(data_dir: &Path) -> io::Result<()> {
 }
 
 /// New names are durable only when their directories are; the parent's may not be ours to open.
-fn sync_names(data_dir: &Path) -> io::Result<()> {
+pub(super) fn sync_names(data_dir: &Path) -> io::Result<()> {
     File::open(data_dir)?.sync_all()?;
     let parent: Option<PathBuf> = data_dir.canonicalize()?.parent().map(Into::into);
     match parent.map(File::open) {
@@ -184,7 +188,7 @@ fn sync_names(data_dir: &Path) -> io::Result<()> {
     }
 }
 
-fn lock(data_dir: &Path) -> Result<File, OpenError> {
+pub(super) fn lock(data_dir: &Path) -> Result<File, OpenError> {
     let file = OpenOptions::new()
         .create(true)
         .append(true)
@@ -196,6 +200,15 @@ fn lock(data_dir: &Path) -> Result<File, OpenError> {
             dir: data_dir.to_path_buf(),
         }),
         Err(TryLockError::Error(error)) => Err(store_error(data_dir, error.into())),
+    }
+}
+
+fn refuse_half_a_log(data_dir: &Path) -> Result<(), OpenError> {
+    match data_dir.join(RESTORING).exists() {
+        true => Err(OpenError::Restoring {
+            dir: data_dir.to_path_buf(),
+        }),
+        false => Ok(()),
     }
 }
 
@@ -230,7 +243,7 @@ pub(super) fn contents_error(data_dir: &Path, error: LogError) -> OpenError {
     }
 }
 
-fn store_error(data_dir: &Path, error: RowsError) -> OpenError {
+pub(super) fn store_error(data_dir: &Path, error: RowsError) -> OpenError {
     let dir = data_dir.to_path_buf();
     match error {
         RowsError::Full(reason) => OpenError::Full { dir, reason },

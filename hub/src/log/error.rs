@@ -174,6 +174,18 @@ pub enum OpenError {
         /// Whose it should be.
         wanted: String,
     },
+    /// There is a log, and another one was to be put there.
+    #[error("{} holds an event log already, and it stays as it is: name another directory, or move that log aside", .dir.display())]
+    Occupied {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A log was being put back there, and that was interrupted.
+    #[error("in {} a backup is being restored, or that was interrupted: run `tributary-hub log restore` again", .dir.display())]
+    Restoring {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// There is no log, and none was to be made.
     #[error("{} holds no event log: name the --data directory of a hub", .dir.display())]
     Missing {

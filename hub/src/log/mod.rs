@@ -6,13 +6,16 @@
 //!   the two kinds.
 //! * `segment.rs`, `segments.rs`: one store each, read as if they were one; `retention.rs`: which of them go.
 //! * `store.rs`, `history.rs`, `snapshot.rs`, `start.rs`, `epochs.rs`: the log itself over any volume.
+//! * `backup.rs`: what a copy of a log has in it; `copy.rs`: how it is put together on a disk.
 //! * `limits.rs`: how people write what is to be kept.
 //! * `thread.rs`: the thread that owns a log; `reader.rs`: reading beside it. `verify.rs`, `contents.rs`:
 //!   check everything, or look at it.
 //!
 //! It never decodes a payload, reads a clock or makes randomness; epochs are given to it.
 
+mod backup;
 mod contents;
+mod copy;
 #[cfg(test)]
 mod damage;
 mod directory;
@@ -45,7 +48,9 @@ use std::sync::mpsc;
 
 use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
+pub use backup::{BackupPage, BackupPlan, SegmentPlan};
 pub use contents::{Contents, SegmentContents, contents};
+pub use copy::{LogCopy, restore};
 pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenError};
 #[cfg(any(test, feature = "simulated"))]
 pub use memory::{Faults, MemoryDisk, MemoryLog};
@@ -54,6 +59,7 @@ pub use record::{FORMAT_VERSION, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, chain, chain_
 pub use retention::Retention;
 pub use snapshot::{SNAPSHOT_ROWS_MAX, SnapshotInfo, SnapshotPage};
 pub use thread::{APPENDS_WAITING_MAX, open};
+pub(crate) use verify::clusterset;
 pub use verify::{EpochReport, LogReport, Progress, Report, verify};
 
 /// Most events in one batch.

@@ -10,6 +10,7 @@ use shared::model::{ChainHash, Cursor, Epoch, Revision};
 
 use super::{
     StoredEvent,
+    backup::{BackupPage, BackupPlan, SegmentPlan},
     error::LogError,
     history, record,
     rows::Volume,
@@ -66,6 +67,16 @@ pub trait History {
     fn hash_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError>;
     /// The newest complete snapshot of an epoch at or before a revision.
     fn snapshot(&self, epoch: Epoch, up_to: Revision) -> Result<Option<SnapshotInfo>, LogError>;
+    /// What a copy of the log consists of that is made now.
+    fn backup(&self) -> Result<BackupPlan, LogError>;
+    /// Rows of a segment of such a copy from a key on.
+    fn backup_page(
+        &self,
+        segment: &SegmentPlan,
+        from: &[u8],
+        up_to: Cursor,
+        bytes: usize,
+    ) -> Result<BackupPage, LogError>;
     /// Rows of a snapshot from a number on. Pages are not verified one by one: see [`LogReader::replay`].
     fn snapshot_page(&self, snapshot: &SnapshotInfo, from: u32) -> Result<SnapshotPage, LogError>;
 }
@@ -219,6 +230,35 @@ impl<V: Volume> History for DurableHistory<V> {
 
     fn snapshot(&self, epoch: Epoch, up_to: Revision) -> Result<Option<SnapshotInfo>, LogError> {
         snapshot::newest(&self.segments, epoch, up_to)
+    }
+
+    fn backup(&self) -> Result<BackupPlan, LogError> {
+        // The position first: what is sealed since then is left out.
+        let up_to = self.head();
+        let kept = self.segments.kept();
+        let plans = kept.iter().map(|segment| SegmentPlan::of(segment, up_to));
+        let segments = plans.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        Ok(BackupPlan { up_to, segments })
+    }
+
+    fn backup_page(
+        &self,
+        segment: &SegmentPlan,
+        from: &[u8],
+        up_to: Cursor,
+        bytes: usize,
+    ) -> Result<BackupPage, LogError> {
+        let gone = || {
+            let why = format!(
+                "the segment {} went while the log was copied: begin again",
+                segment.name
+            );
+            LogError::Refused(why)
+        };
+        let mut kept = self.segments.kept().into_iter();
+        let found = kept.find(|kept| kept.name.to_string() == segment.name);
+        let rows = self.segments.open(&found.ok_or_else(gone)?)?;
+        segment.page(&*rows, from, up_to, bytes.min(PAGE_BYTES_MAX))
     }
 
     fn snapshot_page(&self, snapshot: &SnapshotInfo, from: u32) -> Result<SnapshotPage, LogError> {

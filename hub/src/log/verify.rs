@@ -154,7 +154,7 @@ fn verify_epochs<V: Volume>(
 }
 
 /// The clusterset that a store is named after.
-pub(super) fn clusterset(name: &str) -> Result<Clusterset, LogError> {
+pub(crate) fn clusterset(name: &str) -> Result<Clusterset, LogError> {
     let parsed = name.split_once('/');
     let parsed = parsed.and_then(|(domain, name)| Clusterset::new(domain, name).ok());
     let unnamed = || Corruption::new("the store's names", format!("{name:?} names no clusterset"));

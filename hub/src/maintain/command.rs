@@ -12,6 +12,7 @@ use crate::{
     clock::Clock,
     log::{Contents, LogReport, Progress, Stats, contents, limits::RetentionArgs, verify},
     maintain,
+    operate::{self, BackupArgs},
 };
 
 /// Look after an event log on disk.
@@ -37,6 +38,23 @@ enum EventLogCommand {
         read; verify reads everything.\n\n\
         Example:\n  tributary-hub log stats --data data")]
     Stats(DataArgs),
+    /// Copy the log of a running hub
+    #[command(long_about = "Copy the log of a running hub, as of this moment.\n\n\
+        The copy has the form of a data directory: its events, with all epochs that are kept, and the state that they \
+        begin with. It is verified before it gets its name, so that a directory of that name is a whole backup. It says \
+        everything that members report, and no key: keep it as you keep the volume. The hub goes on meanwhile.\n\n\
+        Example:\n  tributary-hub log backup backup-2026-01-31 --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key")]
+    Backup(Box<BackupArgs>),
+    /// Put a backup in the place of a log that is lost
+    #[command(
+        long_about = "Put a backup in the place of a log that is lost, while the hub is stopped.\n\n\
+        The backup is verified first; a directory that holds a log stays as it is. A new epoch begins, so that every \
+        member is told everything anew: nothing is deleted anywhere before its cluster has listed again. What was \
+        recorded after the backup is lost: decisions about members have to be taken again. Interrupted, it is run \
+        again.\n\n\
+        Example:\n  tributary-hub log restore backup-2026-01-31 --data data"
+    )]
+    Restore(RestoreArgs),
     /// End a membership in the log of a stopped hub
     #[command(
         long_about = "End a membership in the log of a stopped hub, as member evict does in a running one: \
@@ -63,6 +81,15 @@ struct DataArgs {
     /// Data directory of the hub
     #[arg(long, env = "TRIBUTARY_DATA", value_name = "DIR")]
     data: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct RestoreArgs {
+    /// The backup
+    #[arg(value_name = "DIR")]
+    backup: PathBuf,
+    #[command(flatten)]
+    data: DataArgs,
 }
 
 #[derive(Debug, Args)]
@@ -99,6 +126,8 @@ pub fn run(args: EventLogArgs) -> anyhow::Result<()> {
     match args.command {
         EventLogCommand::Verify(args) => run_verify(args),
         EventLogCommand::Stats(args) => run_stats(args),
+        EventLogCommand::Backup(args) => operate::run_backup(*args).map(|said| print!("{said}")),
+        EventLogCommand::Restore(args) => run_restore(&args, Clock::start().wall()),
         EventLogCommand::Evict(args) => run_evict(args, Clock::start().wall()),
         EventLogCommand::Compact(args) => run_compact(args, Clock::start().wall()),
     }
@@ -119,6 +148,20 @@ fn run_compact(args: CompactArgs, now: UnixMillis) -> anyhow::Result<()> {
         eprintln!("{clusterset}: reading the state and writing it anew");
         let (before, after) = maintain::compact(data, &clusterset, args.retention.retention(), now)?;
         println!("{clusterset}: {}; now {}", amount(&before), amount(&after));
+    }
+    Ok(())
+}
+
+fn run_restore(args: &RestoreArgs, now: UnixMillis) -> anyhow::Result<()> {
+    let data = &args.data.data;
+    eprintln!("verifying {}", args.backup.display());
+    for head in maintain::restore(&args.backup, data, now, rand::random())? {
+        println!(
+            "{}: the log of {} stands here, and epoch {} has begun: start the hub",
+            data.display(),
+            args.backup.display(),
+            head.epoch
+        );
     }
     Ok(())
 }

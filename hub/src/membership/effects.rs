@@ -13,15 +13,15 @@ const NAMED_SERVICES_MAX: usize = 5;
 struct Effects {
     /// If it leads to an event.
     expected: Vec<String>,
-    /// If there is nothing to do.
-    nothing: String,
+    /// If there is nothing to do, where that can be.
+    nothing: Option<String>,
 }
 
 /// The effects of a command of an operator that leads to these events.
 pub(crate) fn of(state: &State, command: &Command, events: &[Draft]) -> Vec<String> {
     let Effects { expected, nothing } = effects(state, command);
     if events.is_empty() {
-        vec![nothing]
+        nothing.into_iter().collect()
     } else {
         expected
     }
@@ -39,7 +39,7 @@ fn effects(state: &State, command: &Command) -> Effects {
         Command::Forget { cluster, .. } => forget(state, cluster),
         _ => Effects {
             expected: Vec::new(),
-            nothing: String::new(),
+            nothing: None,
         },
     }
 }
@@ -60,7 +60,7 @@ fn evict(state: &State, cluster: &ClusterId) -> Effects {
     }
     Effects {
         expected,
-        nothing: format!("nothing to do: {cluster} is no member"),
+        nothing: Some(format!("nothing to do: {cluster} is no member")),
     }
 }
 
@@ -119,7 +119,9 @@ fn rekey(
     }
     Effects {
         expected,
-        nothing: format!("nothing to do: all of it is admitted for {cluster} already"),
+        nothing: Some(format!(
+            "nothing to do: all of it is admitted for {cluster} already"
+        )),
     }
 }
 
@@ -141,7 +143,7 @@ fn forget(state: &State, cluster: &ClusterId) -> Effects {
             format!("the id {cluster} stays free: a cluster with a new key may join under it"),
         ],
         // It is recorded each time.
-        nothing: String::new(),
+        nothing: None,
     }
 }
 

@@ -45,13 +45,13 @@ impl HubArgs {
     }
 }
 
-/// Connects with the given files. `decides`: only an operator's certificate will do.
-pub(super) async fn connect(args: &HubArgs, decides: bool) -> anyhow::Result<Channel> {
+/// Connects with the given files. `operators` says what only an operator's certificate will do for, if anything.
+pub(super) async fn connect(args: &HubArgs, operators: Option<&str>) -> anyhow::Result<Channel> {
     let credentials = Credentials::from_pem(&args.tls.read()?)?;
     let identity = &credentials.facts().identity;
-    if decides && !matches!(identity.role, Role::Operator(_)) {
+    if let Some(what) = operators.filter(|_| !matches!(identity.role, Role::Operator(_))) {
         bail!(
-            "--tls-cert is {identity}, a {}'s certificate: only an operator decides about members; \
+            "--tls-cert is {identity}, a {}'s certificate: only an operator {what}; \
              `{}` makes such a certificate",
             identity.role.word(),
             advice::certs_operator("DIR")

@@ -116,7 +116,7 @@ pub(super) async fn run(args: EventsArgs) -> anyhow::Result<String> {
         since_millis_ago,
         ..Default::default()
     };
-    let log = EventLogClient::new(connect(&hub, false).await?);
+    let log = EventLogClient::new(connect(&hub, None).await?);
     let mut log = log.max_decoding_message_size(MESSAGE_BYTES_MAX);
     let answer = log.list(request(list)).await.map_err(|status| failed(&status))?;
     Ok(print::events(answer.get_ref(), hub.output))

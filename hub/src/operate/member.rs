@@ -49,6 +49,9 @@ enum MemberCommand {
     Forget(ForgetArgs),
 }
 
+/// What only operators do.
+const DECIDES: &str = "decides about members";
+
 #[derive(Debug, Args)]
 struct ListArgs {
     #[command(flatten)]
@@ -122,7 +125,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
                 confirm: decision.confirm,
                 ..Default::default()
             };
-            let mut hub = MembershipClient::new(connect(&decision.hub, true).await?);
+            let mut hub = MembershipClient::new(connect(&decision.hub, Some(DECIDES)).await?);
             let answer = hub
                 .evict(request(evict))
                 .await
@@ -136,7 +139,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
                 confirm: decision.confirm,
                 ..Default::default()
             };
-            let mut hub = MembershipClient::new(connect(&decision.hub, true).await?);
+            let mut hub = MembershipClient::new(connect(&decision.hub, Some(DECIDES)).await?);
             let answer = hub
                 .forget(request(forget))
                 .await
@@ -148,7 +151,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
 }
 
 async fn list(hub: &HubArgs) -> anyhow::Result<String> {
-    let mut membership = MembershipClient::new(connect(hub, false).await?);
+    let mut membership = MembershipClient::new(connect(hub, None).await?);
     let answer = membership.list(request(v1::ListMembersRequest::default())).await;
     let answer = answer.map_err(|status| failed(&status))?;
     Ok(print::members(answer.get_ref(), hub.output))
@@ -169,7 +172,7 @@ async fn rekey(args: RekeyArgs) -> anyhow::Result<String> {
         confirm: decision.confirm,
         ..Default::default()
     };
-    let mut hub = MembershipClient::new(connect(&decision.hub, true).await?);
+    let mut hub = MembershipClient::new(connect(&decision.hub, Some(DECIDES)).await?);
     let answer = hub
         .rekey(request(rekey))
         .await

@@ -1,15 +1,18 @@
 //! The operator's command line over gRPC.
 //!
 //! * `member.rs`: `tributary-hub member list|rekey|evict|forget`, dry run first. `events.rs`: `tributary-hub events`.
+//! * `backup.rs`: `tributary-hub log backup`.
 //! * `client.rs`: the way to the hub. `print.rs`: plain columns and JSON.
 //!
 //! It asks and shows; every decision is the hub's.
 
+mod backup;
 mod client;
 mod events;
 mod member;
 mod print;
 
+pub use backup::BackupArgs;
 pub use events::EventsArgs;
 pub use member::MemberArgs;
 
@@ -21,6 +24,11 @@ pub fn run_member(args: MemberArgs) -> anyhow::Result<String> {
 /// Runs `tributary-hub events …` and returns what to print.
 pub fn run_events(args: EventsArgs) -> anyhow::Result<String> {
     run(events::run(args))
+}
+
+/// Runs `tributary-hub log backup …` and returns what to print.
+pub fn run_backup(args: BackupArgs) -> anyhow::Result<String> {
+    run(backup::run(args))
 }
 
 fn run(command: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use super::{
     super::{figure::Aim, report::Section},
     cost::Requests,
+    floor,
     objects::{create, export, service, slice},
     way::{Arrivals, watch},
 };
@@ -52,6 +53,10 @@ pub(super) async fn burst(east: &Client, west: &Client, requests: &Requests) -> 
         Aim::Below(SECONDS_AIM),
     );
     let asked = requests.settled(&marks).await?;
+    let floor = floor::floor([east, west], EXPORTS).await?;
+    section.figure("the same writes, known beforehand", floor.as_secs_f64(), "s");
+    let ratio = last.as_secs_f64() / floor.as_secs_f64();
+    section.figure("ratio, Tributary to the same writes", ratio, "");
     section.aimed(
         "requests of both agents",
         asked.iter().map(|(_, counts)| counts.total() as f64).sum(),

@@ -3,10 +3,11 @@
 //! Never: is what fails when the clusters are too slow: late writes count, and the relay shows the floor.
 //!
 //! * `way`: changes at a rate, and their arrivals. `relay`: the floor. `cost`: processor time and requests.
-//! * `burst`: many exports at once. `objects`: what is put into the clusters.
+//! * `burst`: many exports at once. `floor`: the same writes, by somebody who knows them. `objects`: what is put into the clusters.
 
 mod burst;
 mod cost;
+mod floor;
 mod objects;
 mod relay;
 mod way;
@@ -23,6 +24,7 @@ use crate::{
 };
 use burst::{BURST, burst};
 use cost::{Requests, Spent, describe_requests};
+use floor::BURST_FLOOR;
 use objects::create;
 use way::{Carrier, Wave, Way};
 
@@ -85,7 +87,7 @@ pub(super) async fn measure(
 
 async fn make_namespaces(clients: [&Client; 2]) -> anyhow::Result<()> {
     for client in clients {
-        for name in [CARRIED, FLOOR, BURST] {
+        for name in [CARRIED, FLOOR, BURST, BURST_FLOOR] {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             create(client, None, namespace).await?;
         }

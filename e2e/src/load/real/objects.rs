@@ -33,21 +33,28 @@ pub(super) async fn create(
     namespace: Option<&str>,
     object: serde_json::Value,
 ) -> anyhow::Result<()> {
-    let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
-    let (group, version) = match text("apiVersion").split_once('/') {
-        Some((group, version)) => (group.to_owned(), version.to_owned()),
-        None => (String::new(), text("apiVersion")),
-    };
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, &version, &text("kind")));
-    let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    };
+    let text = |name: &str| object[name].as_str().unwrap_or_default();
+    let api = objects_of(client, namespace, text("apiVersion"), text("kind"));
     let what = format!("cannot create {} {}", text("kind"), object["metadata"]["name"]);
     api.create(&PostParams::default(), &serde_json::from_value(object)?)
         .await
         .context(what)?;
     Ok(())
+}
+
+/// The objects of a kind, in a namespace or in the whole cluster.
+pub(super) fn objects_of(
+    client: &Client,
+    namespace: Option<&str>,
+    api_version: &str,
+    kind: &str,
+) -> Api<DynamicObject> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
 }
 
 /// A Service without a selector.

@@ -61,6 +61,8 @@ pub enum Crash {
     FullDisk,
     /// The log's directory is copied while the hub writes to it, and put back later
     RestoredCopy,
+    /// The log is backed up while the hub writes to it; later its volume is lost, and the backup restored
+    RestoredBackup,
 }
 
 impl Crash {
@@ -73,6 +75,7 @@ impl Crash {
             Self::PausedAgent => "paused-agent",
             Self::FullDisk => "full-disk",
             Self::RestoredCopy => "restored-copy",
+            Self::RestoredBackup => "restored-backup",
         }
     }
 }
@@ -84,7 +87,7 @@ impl Arguments {
         let wanted = |kind: &Crash| self.only.is_empty() || self.only.contains(kind);
         let rounds = |kind: Crash| match kind {
             Crash::Hub | Crash::Agent => kills,
-            Crash::RestoredCopy => kills.div_ceil(KILLS_PER_RESTORE),
+            Crash::RestoredCopy | Crash::RestoredBackup => kills.div_ceil(KILLS_PER_RESTORE),
             Crash::PausedHub | Crash::PausedAgent | Crash::FullDisk => kills.div_ceil(KILLS_PER_SLOW_ROUND),
         };
         let kinds = Crash::value_variants().iter().copied().filter(wanted);
@@ -105,7 +108,7 @@ mod tests {
             assert_eq!(kind.to_possible_value().unwrap().get_name(), kind.name());
         }
         let plan = Arguments::parse_from(["crash", "--rounds", "500"]).plan();
-        let rounds = [500, 500, 5, 5, 5, 20];
+        let rounds = [500, 500, 5, 5, 5, 20, 20];
         assert!(plan.iter().map(|(_, rounds)| *rounds).eq(rounds));
     }
 }

@@ -3,12 +3,13 @@
 //!
 //! * `clusterset.rs`: a clusterset whose exports change, and what has to hold of it.
 //! * `acknowledged.rs`: members that report, and whether what was acknowledged to them is in the log.
-//! * `kill.rs`, `pause.rs`, `disk.rs`, `restore.rs`: the kinds. `report.rs`: the table and the verdict.
+//! * `kill.rs`, `pause.rs`, `disk.rs`, `restore.rs`, `backup.rs`: the kinds. `report.rs`: the table and the verdict.
 //!
 //! Its own processes are the only ones that it harms.
 
 pub mod acknowledged;
 pub mod args;
+mod backup;
 mod clusterset;
 mod disk;
 pub mod facts;
@@ -130,5 +131,6 @@ async fn crash(kind: Crash, dir: &Path, seed: u64, rounds: &mut Rounds) -> anyho
         Crash::PausedAgent => pause::agent(stage, rounds).await,
         Crash::FullDisk => disk::full(stage, dir, rounds).await,
         Crash::RestoredCopy => restore::copy(stage, dir, rounds).await,
+        Crash::RestoredBackup => backup::restored(stage, dir, rounds).await,
     }
 }

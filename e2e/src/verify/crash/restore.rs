@@ -21,7 +21,7 @@ use crate::{
 /// Facts after whose acknowledgement the copy begins, at most.
 const ACKNOWLEDGED_MAX: u64 = 2_000;
 /// Changes after the copy: the members know more than it does.
-const CHANGES: usize = 3;
+pub(super) const CHANGES: usize = 3;
 /// How often a copy is tried while files come and go under it.
 const COPIES_MAX: usize = 20;
 /// Agents are restarted before every so many rounds, so that they come back soon (see `kill.rs`).
@@ -39,13 +39,7 @@ pub(super) async fn copy(
     let mut reporters = Reporters::new(&REPORTERS, facts::change);
     let (mut served, mut refused) = (0_u32, 0_u32);
     while let Some(round) = rounds.next() {
-        if round % AGENTS_ANEW_EVERY == 0 {
-            for name in CLUSTERS {
-                stage.world.stop_agent(name).await?;
-                stage.world.start_agent(name).await?;
-            }
-            stage.settled().await?;
-        }
+        agents_anew(&mut stage, round).await?;
         let reporting = reporters.start(&stage.world).await?;
         let enough = stage.random.random_range(1..=ACKNOWLEDGED_MAX);
         reporting.acknowledged(enough).await?;
@@ -79,6 +73,18 @@ pub(super) async fn copy(
     }
     ensure!(served > 0, "no copy could be served: nothing was tried");
     stage.end().await
+}
+
+/// Restarts the agents where a round needs it.
+pub(super) async fn agents_anew(stage: &mut ChangingClusterset, round: u32) -> anyhow::Result<()> {
+    if round % AGENTS_ANEW_EVERY == 0 {
+        for name in CLUSTERS {
+            stage.world.stop_agent(name).await?;
+            stage.world.start_agent(name).await?;
+        }
+        stage.settled().await?;
+    }
+    Ok(())
 }
 
 /// Starts the hub. False: it ended by itself, and said that the log is corrupt and what to do.

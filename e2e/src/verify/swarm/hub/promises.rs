@@ -238,18 +238,20 @@ impl Promises {
         for stored in events {
             self.hashes.insert((head.epoch, stored.revision), stored.hash);
             let event = wire::decode_event(stored.revision, stored.payload.into()).expect("the hub wrote it");
-            match event.fact.fact {
-                Fact::MemberEvicted { .. } | Fact::MemberLeft => {
-                    self.listed
-                        .retain(|cluster| Some(cluster) != event.cluster.as_ref());
-                    self.ended.extend(event.cluster.clone());
+            if let Some(cluster) = &event.cluster {
+                match event.fact.fact {
+                    Fact::MemberEvicted { .. } | Fact::MemberLeft => {
+                        self.listed.remove(cluster);
+                        self.ended.insert(cluster.clone());
+                    }
+                    Fact::MemberForgotten { .. } => {
+                        self.ended.insert(cluster.clone());
+                    }
+                    Fact::MemberJoined { .. } => {
+                        self.ended.remove(cluster);
+                    }
+                    _ => {}
                 }
-                Fact::MemberForgotten { .. } => self.ended.extend(event.cluster.clone()),
-                Fact::MemberJoined { .. } => {
-                    self.ended
-                        .retain(|cluster| Some(cluster) != event.cluster.as_ref());
-                }
-                _ => {}
             }
             if let Err(why) = self.recorded.found(head.epoch, &event, guarded) {
                 self.broken.get_or_insert(why);
