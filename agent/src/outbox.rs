@@ -18,7 +18,7 @@ enum Entry {
     ListingCompleted(ListingGroup),
 }
 
-/// A refused fact: sending it again unchanged gives the same answer.
+/// A refused fact: sending it again unchanged gives the same answer, unless it was for want of room, when the hub asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The bytes that were refused.
@@ -27,6 +27,13 @@ pub struct Refusal {
     pub reason: RefusalReason,
     /// What is wrong and what to do.
     pub message: std::sync::Arc<str>,
+}
+
+impl Refusal {
+    /// What the hub holds of the key is to go. For want of room it stays, and the fact is taken later.
+    fn withdraws(&self) -> bool {
+        self.reason != RefusalReason::NoRoom
+    }
 }
 
 /// One group's facts.
@@ -131,7 +138,7 @@ impl Outbox {
         let accepted = |(key, fact): &(&FactKey, &EncodedFact)| {
             self.refusals
                 .get(key)
-                .is_none_or(|refusal| refusal.hash != fact.hash)
+                .is_none_or(|refusal| refusal.hash != fact.hash || !refusal.withdraws())
         };
         let facts = group
             .facts
@@ -160,6 +167,8 @@ impl Outbox {
 
     /// The hub's Welcome says which groups it wants listed.
     pub fn welcome(&mut self, list_exports: bool, list_properties: bool) {
+        // What another session had no room for is recorded, or listed again.
+        self.take_held_back();
         for (group, wanted) in [
             (ListingGroup::Exports, list_exports),
             (ListingGroup::Properties, list_properties),
@@ -232,7 +241,7 @@ impl Outbox {
         let refused = |fact: &EncodedFact| {
             self.refusals
                 .get(key)
-                .is_some_and(|refusal| refusal.hash == fact.hash)
+                .is_some_and(|refusal| refusal.hash == fact.hash && refusal.withdraws())
         };
         match fact {
             Some(fact) if !refused(fact) => fact.clone(),
@@ -253,19 +262,27 @@ impl Outbox {
         if present.hash != hash {
             return None;
         }
-        let (reason, message) = (refused.reason, refused.message.clone());
-        self.refusals.insert(
-            key.clone(),
-            Refusal {
-                hash,
-                reason,
-                message,
-            },
-        );
-        if key != FactKey::Health {
+        let refusal = Refusal {
+            hash,
+            reason: refused.reason,
+            message: refused.message.clone(),
+        };
+        if refusal.withdraws() && key != FactKey::Health {
             self.enqueue(key.clone());
         }
+        self.refusals.insert(key.clone(), refusal);
         Some(key)
+    }
+
+    /// The hub has room again: what it refused for want of it is said once more.
+    pub fn report_again(&mut self) {
+        let held_back = self.take_held_back();
+        held_back.into_iter().for_each(|key| self.enqueue(key));
+    }
+
+    fn take_held_back(&mut self) -> Vec<FactKey> {
+        let held_back = self.refusals.extract_if(.., |_, refusal| !refusal.withdraws());
+        held_back.map(|(key, _)| key).collect()
     }
 
     /// Why the hub does not take the present fact of a key.
@@ -386,6 +403,41 @@ mod tests {
         outbox.set(key("a"), Some(fact("a2")));
         assert!(outbox.refusal(&key("a")).is_none());
         assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a2"]);
+    }
+
+    #[test]
+    fn what_the_hub_has_no_room_for_is_not_withdrawn_and_said_once_more_when_it_asks() {
+        let mut outbox = listed(&[("a", "a1"), ("b", "b1")]);
+        let before = outbox.digest(ListingGroup::Exports);
+        outbox.welcome(true, false);
+        outbox.next_batch(1_000, 10);
+        let refused = Refused {
+            sequence: 1,
+            reason: RefusalReason::NoRoom,
+            message: "full".into(),
+        };
+        assert_eq!(outbox.refuse(&refused), Some(key("a")));
+        assert!(outbox.refusal(&key("a")).is_some());
+        assert!(
+            outbox.next_batch(1_000, 10).is_empty(),
+            "what the hub holds stands"
+        );
+        assert_eq!(outbox.digest(ListingGroup::Exports), before);
+        outbox.report_again();
+        assert!(outbox.refusal(&key("a")).is_none());
+        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a1"]);
+        let refused = Refused {
+            sequence: 4,
+            ..refused
+        };
+        assert_eq!(outbox.refuse(&refused), Some(key("a")));
+        outbox.set(key("a"), None);
+        outbox.report_again();
+        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["removed"]);
+        // The next session compares or lists: nothing is held back by it yet.
+        outbox.begin_session();
+        outbox.welcome(false, false);
+        assert!(outbox.refusal(&key("a")).is_none());
     }
 
     #[test]

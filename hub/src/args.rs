@@ -8,7 +8,7 @@ use shared::{process::LogArgs, tls::TlsFiles};
 
 use crate::{
     certs::command::CertsArgs,
-    log::limits::RetentionArgs,
+    log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
     operate::{EventsArgs, MemberArgs},
 };
@@ -111,6 +111,9 @@ pub struct ServeArgs {
     /// How much history the event log keeps.
     #[command(flatten)]
     pub retention: RetentionArgs,
+    /// How full its disk may get.
+    #[command(flatten)]
+    pub disk: DiskArgs,
     /// Kubeconfig of the hub's own cluster, where ClusterProfiles are written. In a pod the service account is
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]

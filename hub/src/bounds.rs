@@ -23,6 +23,10 @@ pub struct Bounds {
     pub segment_bytes: u64,
     /// … and before it holds more than a part of what is kept. Sealed segments go by this.
     pub retention: Retention,
+    /// Below this share of free disk there is an alarm …
+    pub disk_alarm_percent: u8,
+    /// … and below this one nothing is recorded that makes the state larger.
+    pub disk_reserve_percent: u8,
     /// Removals that are remembered. It decides what the state holds: a log that says otherwise gets an event.
     pub tombstones: u32,
     /// Effects of one member's messages that may wait for the writer before no more are read.
@@ -42,6 +46,8 @@ impl Default for Bounds {
             snapshot_events_per_fact: 2,
             segment_bytes: 256 * 1024 * 1024,
             retention: Retention::default(),
+            disk_alarm_percent: 15,
+            disk_reserve_percent: 5,
             tombstones: crate::fold::TOMBSTONES_MAX,
             effects: 16,
             chunk_bytes: shared::model::sync::CHUNK_BYTES,

@@ -17,7 +17,10 @@ use shared::model::{
     sync::{RefusalReason, Source, SourceState},
 };
 
-use crate::log::Stats;
+use crate::{
+    log::{Space, Stats},
+    writer::Room,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RefusalLabels {
@@ -62,6 +65,9 @@ pub struct WriterMetrics {
     log_segments: Gauge<u64, AtomicU64>,
     log_oldest_revision: Gauge<u64, AtomicU64>,
     log_syncs: Gauge<u64, AtomicU64>,
+    disk_free: Gauge<u64, AtomicU64>,
+    disk_size: Gauge<u64, AtomicU64>,
+    growth_refused: Gauge<u64, AtomicU64>,
 }
 
 impl Default for WriterMetrics {
@@ -80,6 +86,9 @@ impl Default for WriterMetrics {
             log_segments: Gauge::default(),
             log_oldest_revision: Gauge::default(),
             log_syncs: Gauge::default(),
+            disk_free: Gauge::default(),
+            disk_size: Gauge::default(),
+            growth_refused: Gauge::default(),
         }
     }
 }
@@ -154,6 +163,21 @@ impl WriterMetrics {
             "Syncs of the log since the hub started",
             self.log_syncs.clone(),
         );
+        registry.register(
+            "log_disk_free_bytes",
+            "Bytes that are free on the disk under the event log",
+            self.disk_free.clone(),
+        );
+        registry.register(
+            "log_disk_size_bytes",
+            "Size of the disk under the event log",
+            self.disk_size.clone(),
+        );
+        registry.register(
+            "growth_refused",
+            "1 while new exports, slices and members are refused because that disk is nearly full",
+            self.growth_refused.clone(),
+        );
     }
 
     /// A batch became durable.
@@ -210,5 +234,14 @@ impl WriterMetrics {
         self.log_segments.set(stats.segments);
         self.log_oldest_revision.set(stats.oldest_revision.0);
         self.log_syncs.set(stats.sync_count);
+    }
+
+    /// The disk under the log, where its size can be told.
+    pub fn observe_disk(&self, space: Option<Space>, room: Room) {
+        if let Some(Space { free, total }) = space {
+            self.disk_free.set(free);
+            self.disk_size.set(total);
+        }
+        self.growth_refused.set(u64::from(room == Room::Reserve));
     }
 }

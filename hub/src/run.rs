@@ -118,6 +118,8 @@ fn options(args: &ServeArgs, identity: &Identity) -> anyhow::Result<Options> {
         adopt_epoch: args.adopt_epoch,
         bounds: Bounds {
             retention: args.retention.retention(),
+            disk_alarm_percent: args.disk.disk_alarm,
+            disk_reserve_percent: args.disk.disk_reserve,
             ..Bounds::default()
         },
     })

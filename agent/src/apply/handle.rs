@@ -9,7 +9,7 @@ use std::{
 use kube::Client;
 use shared::{
     api::convert::NamespaceDenyList,
-    model::{ClusterId, FactKey, Revision, ServiceKey},
+    model::{ClusterId, FactKey, Revision, ServiceKey, sync::RefusalReason},
 };
 use tokio::{
     sync::{Notify, broadcast},
@@ -199,6 +199,19 @@ impl Handle {
         if of_service.insert(key.clone(), refusal.clone()).as_ref() != Some(refusal) {
             self.0.queue.mark([service.clone()]);
         }
+    }
+
+    /// What the hub had no room for is reported again: no ServiceExport says any more that it is held back.
+    pub fn room_again(&self) {
+        let mut refused = lock(&self.0.refused_facts);
+        for (service, facts) in refused.iter_mut() {
+            let before = facts.len();
+            facts.retain(|_, refusal| refusal.reason != RefusalReason::NoRoom);
+            if facts.len() < before {
+                self.0.queue.mark([service.clone()]);
+            }
+        }
+        refused.retain(|_, facts| !facts.is_empty());
     }
 
     /// The clusters whose objects stand in this one: what a Hello names as held.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     api::convert::NamespaceDenyList,
-    model::{ClusterId, FactKey, ServiceKey, derived_name::derived_service_name},
+    model::{ClusterId, FactKey, ServiceKey, derived_name::derived_service_name, sync::RefusalReason},
 };
 
 use crate::{
@@ -101,6 +101,11 @@ fn add_refusals(view: &mut ServiceView, refused: &RefusedFacts, joined: &Joined)
         match key {
             FactKey::Export(_) => {
                 let Some(export) = &mut view.export else { continue };
+                if refusal.reason == RefusalReason::NoRoom {
+                    // Nothing is wrong with it: it waits.
+                    view.held_back = Some((*refusal.message).into());
+                    continue;
+                }
                 export.validity = Validity::Invalid {
                     reason: InvalidReason::InvalidExport,
                     message: (*refusal.message).into(),

@@ -366,6 +366,9 @@ impl Stream<'_> {
             self.link.metrics.connected.set(1);
             self.link.metrics.sessions.inc();
         }
+        if reaction.room_again {
+            self.link.apply.room_again();
+        }
         for key in &reaction.refused {
             self.on_refused(key);
         }

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, VecDeque};
 use shared::model::{
     ClusterId, Epoch, FactKey, ListingGroup,
     sync::{
-        AgentMessage, CHUNK_BYTES, DesiredItem, FEATURE_APPLIED, Hello, HubMessage, Interest, Namespaces,
-        PROTOCOL_VERSION, Welcome,
+        AgentMessage, CHUNK_BYTES, DesiredItem, FEATURE_APPLIED, FEATURE_REPORT_AGAIN, Hello, HubMessage,
+        Interest, Namespaces, PROTOCOL_VERSION, Welcome,
     },
 };
 
@@ -85,6 +85,8 @@ pub struct Reaction {
     pub touched: Option<Touched>,
     /// Facts that the hub refused.
     pub refused: Vec<FactKey>,
+    /// Nothing is held back for want of room in the hub any more.
+    pub room_again: bool,
     /// The session is open; its epoch must be remembered before anything of it is applied.
     pub welcomed: Option<Box<Welcome>>,
 }
@@ -177,7 +179,7 @@ impl Session {
         desired.interest(&interest);
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,
-            features: FEATURE_APPLIED,
+            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN,
             agent_version: introduction.agent_version.clone(),
             highest_epoch: known_epoch,
             cluster_fingerprint: introduction.cluster_fingerprint.clone(),
@@ -254,11 +256,16 @@ impl Session {
                 outbox.welcome(welcome.list_exports, welcome.list_properties);
                 desired.welcome(&welcome);
                 reaction.welcomed = Some(welcome);
+                reaction.room_again = true;
             }
             HubMessage::Ping(nonce) => self.pongs.push_back(nonce),
             other if self.open.is_none() => return Err(Violation::OutOfPlace { what: name(&other) }),
             HubMessage::Acknowledged(sequence) => outbox.acknowledge(sequence),
             HubMessage::Refused(refused) => reaction.refused.extend(outbox.refuse(&refused)),
+            HubMessage::ReportAgain => {
+                outbox.report_again();
+                reaction.room_again = true;
+            }
             HubMessage::Desired {
                 interest_generation,
                 items,
@@ -408,6 +415,7 @@ fn name(message: &HubMessage) -> &'static str {
         HubMessage::Welcome(_) => "Welcome",
         HubMessage::Acknowledged(_) => "Acknowledged",
         HubMessage::Refused(_) => "Refused",
+        HubMessage::ReportAgain => "ReportAgain",
         HubMessage::Desired { .. } => "Desired",
         HubMessage::SnapshotBegin { .. } => "SnapshotBegin",
         HubMessage::SnapshotComplete(_) => "SnapshotComplete",

@@ -90,7 +90,7 @@ fn valid(
     let judged = desired.export_status(service).map(|status| &*status.value);
     match judged.filter(|status| status.uid == export.uid) {
         Some(status) => conditions.extend(judged_conditions(status)),
-        None => conditions.extend(unjudged_conditions(desired, export, config, service)),
+        None => conditions.extend(unjudged_conditions(desired, view, export, config, service)),
     }
     conditions
 }
@@ -127,6 +127,7 @@ fn judged_conditions(status: &ExportStatus) -> [Condition; 2] {
 /// The hub has not spoken about this export. What it said before stays until it certainly does not know it.
 fn unjudged_conditions(
     desired: &Desired,
+    view: &ServiceView,
     export: &FoundExport,
     config: &LocalConfig,
     service: &ServiceKey,
@@ -148,7 +149,9 @@ fn unjudged_conditions(
         ConditionType::Ready,
         ConditionStatus::Unknown,
         "Pending",
-        "the hub has not committed this export yet",
+        view.held_back
+            .as_deref()
+            .unwrap_or("the hub has not committed this export yet"),
         Some(export.generation),
     )]
 }

@@ -202,6 +202,8 @@ pub struct ServiceView {
     pub own_slices: Vec<OwnSlice>,
     /// Slices of the local Service that cannot be exported, and why.
     pub unexported_slices: BTreeMap<Box<str>, Box<str>>,
+    /// Why the hub does not record the export for now.
+    pub held_back: Option<Box<str>>,
     /// What the API server refused.
     pub refusals: Refusals,
 }

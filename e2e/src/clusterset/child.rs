@@ -41,7 +41,9 @@ pub fn run_if_child() -> Option<ExitCode> {
             let hub::args::Cli { log, command } = hub::args::Cli::parse();
             match command {
                 hub::args::Command::Serve(args) => shared::process::exit_code(hub::run::serve(&log, *args)),
-                hub::args::Command::Log(args) => shared::process::exit_code(hub::maintain::command::run(args)),
+                hub::args::Command::Log(args) => {
+                    shared::process::exit_code(hub::maintain::command::run(args))
+                }
                 _ => ExitCode::from(2),
             }
         }

@@ -57,7 +57,10 @@ impl LocalClusterset {
         let arguments = [&["log".into()], words].concat();
         let said = self.log("log-command");
         let (status, tail) = Program::start(Role::Hub, arguments, &said)?.ended().await?;
-        ensure!(status.success(), "`tributary-hub log` ended with {status}: {tail}");
+        ensure!(
+            status.success(),
+            "`tributary-hub log` ended with {status}: {tail}"
+        );
         Ok(())
     }
 

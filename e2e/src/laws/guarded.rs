@@ -39,11 +39,13 @@ pub enum Law {
     Alive,
     /// What an agent says to have applied stands: imports that stood when it said so.
     Applied,
+    /// While the disk's reserve is touched nothing is recorded that makes the state larger: works of writers meanwhile.
+    Reserve,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -60,6 +62,7 @@ impl Law {
         Self::Requests,
         Self::Alive,
         Self::Applied,
+        Self::Reserve,
     ];
 
     /// Its name, with which every failure begins.
@@ -81,6 +84,7 @@ impl Law {
             Self::Requests => "bounded requests",
             Self::Alive => "who lives is not suspect",
             Self::Applied => "what is said to be applied stands",
+            Self::Reserve => "nothing grows in the reserve",
         }
     }
 
@@ -101,6 +105,7 @@ impl Law {
             Self::Bounds => "queues",
             Self::Requests => "kinds, objects and minutes",
             Self::Alive => "members",
+            Self::Reserve => "works",
         }
     }
 

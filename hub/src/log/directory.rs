@@ -12,6 +12,7 @@ use std::{
 use shared::model::Clusterset;
 
 use super::{
+    Space,
     error::{Corruption, LogError, OpenError},
     key,
     rows::{RowsError, Volume},
@@ -136,6 +137,14 @@ impl Volume for Directory {
     fn bytes_on_disk(&self, name: SegmentName) -> u64 {
         // A file that goes while it is counted takes nothing.
         bytes_below(&self.dir(name)).unwrap_or_default()
+    }
+
+    fn space(&self) -> Option<Space> {
+        let found = rustix::fs::statvfs(&self.data_dir).ok()?;
+        Some(Space {
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+        })
     }
 }
 

@@ -181,7 +181,7 @@ pub enum OpenError {
         dir: PathBuf,
     },
     /// A log was being put back there, and that was interrupted.
-    #[error("in {} a backup is being restored, or that was interrupted: run `tributary-hub log restore` again", .dir.display())]
+    #[error("in {} a backup is being restored, or that was interrupted: run `{}` again", .dir.display(), advice::log_restore("BACKUP", &.dir.display().to_string()))]
     Restoring {
         /// The directory.
         dir: PathBuf,

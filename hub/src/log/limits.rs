@@ -1,4 +1,5 @@
-//! How people write what the event log is to keep: ages and sizes, as flags. It removes nothing.
+//! How people write what the event log is to keep, and to leave of its disk: ages, sizes and shares, as flags. It removes
+//! nothing.
 
 use clap::Args;
 
@@ -27,6 +28,18 @@ impl RetentionArgs {
     }
 }
 
+/// The flags that say how full the disk under the event log may get.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct DiskArgs {
+    /// Warn when less than this share of the disk under the event log is free
+    #[arg(long, env = "TRIBUTARY_DISK_ALARM", value_name = "SHARE", default_value = "15%", value_parser = share)]
+    pub disk_alarm: u8,
+    /// Record no new exports, slices and properties while less than this share is free; what is taken back, and
+    /// decisions about members, are recorded still. 0%: until the disk itself fails
+    #[arg(long, env = "TRIBUTARY_DISK_RESERVE", value_name = "SHARE", default_value = "5%", value_parser = share)]
+    pub disk_reserve: u8,
+}
+
 const AGES: [(&str, u64); 4] = [("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 const SIZES: [(&str, u64); 10] = [
     ("", 1),
@@ -41,6 +54,9 @@ const SIZES: [(&str, u64); 10] = [
     ("TiB", 1 << 40),
 ];
 
+/// A disk of which more must be free serves nobody.
+const SHARE_MAX: u8 = 90;
+
 /// Milliseconds.
 fn age(text: &str) -> Result<u64, String> {
     measured(text, &AGES).ok_or_else(|| "an age is a number and a unit, as 7d, 12h, 30m or 90s".into())
@@ -49,6 +65,14 @@ fn age(text: &str) -> Result<u64, String> {
 /// Bytes.
 fn size(text: &str) -> Result<u64, String> {
     measured(text, &SIZES).ok_or_else(|| "a size is a number and a unit, as 10GB or 512MiB, or bytes".into())
+}
+
+/// Percent.
+fn share(text: &str) -> Result<u8, String> {
+    let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    percent
+        .filter(|percent| *percent <= SHARE_MAX)
+        .ok_or_else(|| format!("a share is a whole number of percent, as 5%, and at most {SHARE_MAX}%"))
 }
 
 fn measured(text: &str, units: &[(&str, u64)]) -> Option<u64> {
@@ -73,6 +97,13 @@ mod tests {
         }
         for wrong in ["", "GB", "1.5GB", "10 GB", "10gb", "99999999999TB"] {
             assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+    #[test]
+    fn shares_are_whole_percents() {
+        assert_eq!((share("15%"), share("0%"), share("90%")), (Ok(15), Ok(0), Ok(90)));
+        for wrong in ["", "5", "%", "91%", "5.5%", "-1%", "300%"] {
+            assert!(share(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -11,7 +11,8 @@ use std::{
 use shared::model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use super::{
-    AppendError, Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Stats,
+    AppendError, Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Space,
+    Stats,
     error::LogError,
     reader::{DurableHistory, ReadJob, ReadQueue},
     rows::{Op, ReadRows, Row, Rows, RowsError, Visit, Volume},
@@ -43,6 +44,7 @@ struct Disk {
     /// How to take back each unsynced batch, oldest first.
     unsynced: Vec<(SegmentName, Vec<Undo>)>,
     faults: Faults,
+    space: Option<Space>,
 }
 
 impl Disk {
@@ -86,6 +88,11 @@ impl MemoryDisk {
     /// Sets what goes wrong from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.disk().faults = faults;
+    }
+
+    /// Says how large the volume is, and how much of it is free.
+    pub fn set_space(&self, space: Option<Space>) {
+        self.disk().space = space;
     }
 
     /// How many batches are written and not synced.
@@ -267,6 +274,10 @@ impl Volume for MemoryDisk {
         let rows = disk.segments.get(&name).into_iter().flatten();
         rows.map(|(key, value)| key.len() + value.len()).sum::<usize>() as u64
     }
+
+    fn space(&self) -> Option<Space> {
+        self.disk().space
+    }
 }
 
 /// A log in memory that does everything within the call, or, with held syncs, within [`MemoryLog::sync`].
@@ -391,6 +402,10 @@ impl Log for MemoryLog {
 
     fn reader(&self) -> LogReader {
         LogReader::new(ReadAtOnce(self.inner().store.history()))
+    }
+
+    fn space(&self) -> Option<Space> {
+        self.inner().store.volume().space()
     }
 
     fn stats(&self) -> Stats {

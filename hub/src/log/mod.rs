@@ -180,6 +180,15 @@ pub struct Stats {
     pub failure: Option<Failure>,
 }
 
+/// The volume that a log lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that may still be written.
+    pub free: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
 /// An append-only log of one clusterset.
 ///
 /// # Law
@@ -232,6 +241,9 @@ pub trait Log: Send {
 
     /// Figures for metrics.
     fn stats(&self) -> Stats;
+
+    /// The volume at this moment; `None` where that cannot be told.
+    fn space(&self) -> Option<Space>;
 
     /// Appends a batch and waits for its fate. Not for a memory log whose syncs are held back.
     fn append_and_wait(&mut self, batch: Batch) -> Result<Cursor, AppendError> {

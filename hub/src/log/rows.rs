@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use super::segment_name::SegmentName;
+use super::{Space, segment_name::SegmentName};
 
 /// One change within an atomic batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,4 +81,6 @@ pub(super) trait Volume: Clone + Send + Sync + 'static {
     fn remove(&self, name: SegmentName) -> Result<(), RowsError>;
     /// Bytes that a segment takes.
     fn bytes_on_disk(&self, name: SegmentName) -> u64;
+    /// How large it is, and how much of that is free; `None` where that cannot be told.
+    fn space(&self) -> Option<Space>;
 }

@@ -69,6 +69,11 @@ impl<V: Volume> Store<V> {
         Ok(store)
     }
 
+    /// What it lies on.
+    pub(super) fn volume(&self) -> V {
+        self.segments.volume().clone()
+    }
+
     pub(super) fn clusterset(&self) -> &Clusterset {
         self.segments.clusterset()
     }

@@ -13,7 +13,7 @@ use std::{
 use shared::model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use super::{
-    Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Stats,
+    Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Space, Stats,
     directory::{self, Directory},
     error::{AppendError, Failure, LogError, OpenError},
     reader::{DurableHistory, READS_WAITING_MAX, ReadJob, ReadQueue},
@@ -55,6 +55,8 @@ pub(super) struct OwnerThread {
     shared: Arc<SharedHead>,
     commands: SyncSender<Command>,
     reads: SyncSender<Read>,
+    /// Asks the system, which no store is needed for.
+    space: Box<dyn Fn() -> Option<Space> + Send>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -67,11 +69,21 @@ impl OwnerThread {
         let (read_sender, read_receiver) = mpsc::sync_channel(READS_WAITING_MAX);
         let (opened_sender, opened_receiver) = mpsc::sync_channel(1);
         let owner = spawn_named("log", move || {
-            let opened =
-                open().map(|store| (store.clusterset().clone(), store.shared(), store.history(), store));
+            let opened = open().map(|store| {
+                (
+                    store.clusterset().clone(),
+                    store.shared(),
+                    store.history(),
+                    store.volume(),
+                    store,
+                )
+            });
             match opened {
-                Ok((clusterset, shared, history, store)) => {
-                    if opened_sender.send(Ok((clusterset, shared, history))).is_ok() {
+                Ok((clusterset, shared, history, volume, store)) => {
+                    if opened_sender
+                        .send(Ok((clusterset, shared, history, volume)))
+                        .is_ok()
+                    {
                         own(store, &command_receiver);
                     }
                 }
@@ -79,7 +91,7 @@ impl OwnerThread {
                 Err(error) => drop(opened_sender.send(Err(error))),
             }
         });
-        let (clusterset, shared, history) = opened_receiver
+        let (clusterset, shared, history, volume): (_, _, _, V) = opened_receiver
             .recv()
             .expect("the owner answers once, and opening catches panics")?;
         let reader = spawn_named("log-reader", move || read(&history, &read_receiver));
@@ -88,6 +100,7 @@ impl OwnerThread {
             shared,
             commands: command_sender,
             reads: read_sender,
+            space: Box::new(move || volume.space()),
             threads: vec![reader, owner],
         })
     }
@@ -256,6 +269,10 @@ impl Log for OwnerThread {
 
     fn reader(&self) -> LogReader {
         LogReader::new(Reads(self.reads.clone()))
+    }
+
+    fn space(&self) -> Option<Space> {
+        (self.space)()
     }
 
     fn stats(&self) -> Stats {

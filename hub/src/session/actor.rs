@@ -247,6 +247,7 @@ impl SessionActor {
                 debug!(sequence = refused.sequence, why = %refused.message, "refused an item");
                 self.machine.on_refused(refused);
             }
+            SessionEvent::ReportAgain => self.machine.on_room(),
             SessionEvent::Close(why) => return Err(Status::unavailable(why)),
             SessionEvent::Ping(reply) => {
                 self.next_nonce += 1;

@@ -129,6 +129,8 @@ pub struct Session {
     refused: VecDeque<Refused>,
     /// What `refused` takes.
     refused_bytes: usize,
+    /// There is room again for what was refused for want of it.
+    report_again: bool,
     /// The ping to say next: it asks for all before it.
     ping: Option<u64>,
     /// The agent said a heartbeat that was not answered yet.
@@ -195,6 +197,7 @@ impl Session {
             acknowledged_said: 0,
             refused: VecDeque::new(),
             refused_bytes: 0,
+            report_again: false,
             ping: None,
             asked: false,
             sources: ToldSources::default(),
@@ -351,6 +354,11 @@ impl Session {
         self.refused.push_back(refused);
     }
 
+    /// There is room again for what the writer refused for want of it.
+    pub fn on_room(&mut self) {
+        self.report_again = true;
+    }
+
     /// Whether the member takes what it is told more slowly than it causes it: nothing more is to be read from it
     /// until it has.
     pub fn is_congested(&self) -> bool {
@@ -391,6 +399,10 @@ impl Session {
         if let Some(refused) = self.refused.pop_front() {
             self.refused_bytes -= bytes_of(&refused);
             return Some(HubMessage::Refused(refused));
+        }
+        // Behind every refusal that it is about.
+        if std::mem::take(&mut self.report_again) {
+            return Some(HubMessage::ReportAgain);
         }
         if self.acknowledged > self.acknowledged_said {
             self.acknowledged_said = self.acknowledged;

@@ -11,6 +11,7 @@ use super::{
     core::{Batch, Core, Options, publication},
     handle::{Query, SessionEvent, SessionSink, Work},
     request::{Admission, NotAdmitted, Operated, Reply, Request, Token},
+    room::Room,
     segments,
 };
 use crate::{
@@ -136,6 +137,7 @@ impl Writer {
     /// The first step: its rules and bounds take the log over.
     pub fn begin(&mut self, at: Moment) {
         self.core.adopt_rules(at.wall);
+        self.look_at_the_disk();
     }
 
     /// Whether it takes more. Not while the batch is full, nor while something waits that is done between batches.
@@ -227,6 +229,31 @@ impl Writer {
             self.log.retain(self.bounds().retention, at.wall);
         }
         self.metrics.observe_log(&stats);
+        self.look_at_the_disk();
+    }
+
+    fn look_at_the_disk(&mut self) {
+        let (space, before) = (self.log.space(), self.core.room());
+        let room = Room::of(space, &self.bounds(), before);
+        self.metrics.observe_disk(space, room);
+        if room == before {
+            return;
+        }
+        self.core.set_room(room);
+        let free = space.map_or(0, |space| space.free);
+        match room {
+            Room::Enough => tracing::info!(free, "the disk under the event log has room again"),
+            Room::Scarce => tracing::warn!(
+                free,
+                "the disk under the event log is filling up: give it more room, or keep less history \
+                 (--retention-bytes, --retention-age)"
+            ),
+            Room::Reserve => tracing::error!(
+                free,
+                "the disk under the event log is nearly full: new exports, slices and members are refused until it \
+                 has more room"
+            ),
+        }
     }
 
     /// Does one thing that is due, besides taking and completing; false when nothing is.
@@ -367,6 +394,7 @@ impl Writer {
                     self.metrics.refused(refused.reason);
                     self.tell(session, SessionEvent::Refused(refused));
                 }
+                Reply::ReportAgain(session) => self.tell(session, SessionEvent::ReportAgain),
                 Reply::Close(session, why) => {
                     self.tell(session, SessionEvent::Close(why));
                     self.sessions.remove(&session);

@@ -3,7 +3,7 @@
 
 use shared::model::{
     ClusterId, Cursor, Epoch, FactsDigest, ListingGroup, SessionId, UnixMillis, advice,
-    sync::{FEATURE_APPLIED, Hello, HubAddress, PROTOCOL_VERSION, Welcome},
+    sync::{FEATURE_APPLIED, FEATURE_REPORT_AGAIN, Hello, HubAddress, PROTOCOL_VERSION, Welcome},
 };
 
 use super::{
@@ -39,8 +39,11 @@ impl Core {
             cluster_fingerprint: hello.cluster_fingerprint.clone(),
         };
         // Before its epoch and cursor are believed: a cluster that is not admitted must not stop or rewind the hub.
-        fold::decide(&self.state, &command)
+        let drafts = fold::decide(&self.state, &command)
             .map_err(|rejection| NotAdmitted::Refused(rejection.to_string()))?;
+        if self.room.refuses_to_admit(&drafts) {
+            return Err(NotAdmitted::NotServing(no_room(cluster)));
+        }
         self.check_epoch(request, now)?;
         if let Some(why) = &self.not_serving {
             return Err(NotAdmitted::NotServing(why.clone()));
@@ -130,6 +133,8 @@ impl Core {
             instance: hello.instance.clone(),
             lease_transitions: hello.lease_transitions,
             acknowledged: 0,
+            reports_again: hello.features & FEATURE_REPORT_AGAIN != 0,
+            held_back: false,
         };
         if let Some(old) = self.sessions.insert(cluster.clone(), open) {
             let why = format!(
@@ -159,7 +164,7 @@ impl Core {
             .filter(|cursor| on_history && self.state.can_resume_from(cursor.revision));
         let welcome = Welcome {
             protocol_version: PROTOCOL_VERSION,
-            features: FEATURE_APPLIED,
+            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN,
             hub_version: self.options.hub_version.clone(),
             hub: self.options.hub.clone(),
             epoch: self.head.epoch,
@@ -200,6 +205,10 @@ impl Core {
             .map(|open| (open.session, "a new epoch began: connect again".to_owned()))
             .collect()
     }
+}
+
+fn no_room(cluster: &ClusterId) -> String {
+    format!("{cluster} is no member yet, and the hub's disk is nearly full: give its volume more room")
 }
 
 fn not_serving(cluster: &ClusterId, ours: Epoch, higher: Epoch) -> String {

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     model::{
-        ChainHash, ClusterId, ConflictReason, Cursor, Epoch, Event, Fact, FactKey, ListingGroup, SessionId,
-        UnixMillis,
+        ChainHash, ClusterId, ConflictReason, Cursor, EncodedFact, Epoch, Event, Fact, FactKey, ListingGroup,
+        SessionId, UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
         },
@@ -20,6 +20,7 @@ use super::{
     conflicts::OpenConflicts,
     heard::Heard,
     request::{Describe, Operated, Reply, Request, Token},
+    room::Room,
 };
 use crate::{
     bounds::Bounds,
@@ -27,6 +28,10 @@ use crate::{
     log::chain,
     view::{Entry, Item, Publication},
 };
+
+/// What members are told while nothing may grow.
+pub(super) const NO_ROOM: &str = "the hub's disk is nearly full: it records for now only what is taken back. What it has of \
+    this stands, and it asks again by itself when there is room. Give its volume more room";
 
 /// What a batch did, to be released when it is durable.
 #[derive(Debug, Default)]
@@ -56,6 +61,10 @@ pub(super) struct Open {
     pub lease_transitions: i64,
     /// What has been dealt with.
     pub acknowledged: u64,
+    /// It can be told that there is no room for now, and asked to report again.
+    pub reports_again: bool,
+    /// It was told so.
+    pub held_back: bool,
 }
 
 /// The writer's mind.
@@ -76,6 +85,7 @@ pub struct Core {
     conflicts: OpenConflicts,
     pub(super) must_mint: Option<Epoch>,
     pub(super) not_serving: Option<String>,
+    pub(super) room: Room,
     pub(super) batch: Batch,
     pub(super) sources_changed: bool,
 }
@@ -114,6 +124,7 @@ impl Core {
             conflicts,
             must_mint: None,
             not_serving: None,
+            room: Room::default(),
             batch: Batch {
                 head,
                 ..Batch::default()
@@ -255,6 +266,12 @@ impl Core {
                 return;
             }
             let outcome = match item {
+                ObservedItem::Fact(fact) if self.room.refuses(&fact) && self.is_news(cluster, &fact) => {
+                    if !self.hold_back(session, cluster, sequence) {
+                        return;
+                    }
+                    Ok(())
+                }
                 ObservedItem::Fact(fact) => {
                     let command = Command::Observe {
                         cluster: cluster.clone(),
@@ -280,6 +297,54 @@ impl Core {
             }
             self.acknowledge(cluster, sequence);
         }
+    }
+
+    /// The disk has so much room now. Those who were told that there is none are asked once there is.
+    pub fn set_room(&mut self, room: Room) {
+        let before = std::mem::replace(&mut self.room, room);
+        if before != Room::Reserve || room == Room::Reserve {
+            return;
+        }
+        for open in self.sessions.values_mut() {
+            if std::mem::take(&mut open.held_back) {
+                self.batch.replies.push(Reply::ReportAgain(open.session));
+            }
+        }
+    }
+
+    /// How much room the disk had when it was looked at last.
+    pub fn room(&self) -> Room {
+        self.room
+    }
+
+    /// Whether a fact differs from what is recorded.
+    fn is_news(&self, cluster: &ClusterId, fact: &EncodedFact) -> bool {
+        let member = self.state.current_member(cluster);
+        let known = member
+            .zip(fact.fact.key())
+            .and_then(|(member, key)| member.facts().get(&key));
+        known.is_none_or(|known| known.fact.hash != fact.hash)
+    }
+
+    /// An item is not taken for now. An agent that does not know these words would take what stands for refused and
+    /// withdraw it: its session ends instead, and then false is returned.
+    fn hold_back(&mut self, session: SessionId, cluster: &ClusterId, sequence: u64) -> bool {
+        let Some(open) = self.sessions.get_mut(cluster) else {
+            return false;
+        };
+        if !open.reports_again {
+            self.sessions.remove(cluster);
+            self.batch.replies.push(Reply::Close(session, NO_ROOM.to_owned()));
+            return false;
+        }
+        open.held_back = true;
+        let refused = Refused {
+            sequence,
+            reason: RefusalReason::NoRoom,
+            message: NO_ROOM.into(),
+        };
+        self.batch.replies.push(Reply::Refused(session, refused));
+        true
     }
 
     fn complete_listing(

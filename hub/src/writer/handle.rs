@@ -31,6 +31,8 @@ pub enum SessionEvent {
     Acknowledged(u64),
     /// One item was not taken.
     Refused(Refused),
+    /// There is room again for what was refused for want of it.
+    ReportAgain,
     /// The session is over.
     Close(String),
     /// Somebody else claims the member: ask the agent whether it lives.

@@ -2,7 +2,7 @@
 //!
 //! * `request.rs`: what it is asked and what it answers.
 //! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
-//! * `segments.rs`: when a segment of the log is full, pure.
+//! * `segments.rs`: when a segment of the log is full, pure. `room.rs`: whether its disk has room for growth, pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
 
@@ -15,6 +15,7 @@ mod core;
 mod handle;
 mod heard;
 pub mod request;
+mod room;
 mod segments;
 mod thread;
 
@@ -29,4 +30,5 @@ pub use self::{
         Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,
         Request, Token,
     },
+    room::Room,
 };

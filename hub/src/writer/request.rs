@@ -89,6 +89,8 @@ pub enum Reply {
     Acknowledged(SessionId, u64),
     /// One item was not taken.
     Refused(SessionId, Refused),
+    /// There is room again for what was refused for want of it.
+    ReportAgain(SessionId),
     /// The session is over: another took its place, or its member is none any more.
     Close(SessionId, String),
     /// An operator's decision was carried out or tried.

@@ -109,6 +109,15 @@ pub fn log_verify(data: &str) -> String {
     format!("tributary-hub log verify --data {}", quoted(data))
 }
 
+/// Puts a backup in the place of the log below a hub's data directory.
+pub fn log_restore(backup: &str, data: &str) -> String {
+    format!(
+        "tributary-hub log restore {} --data {}",
+        quoted(backup),
+        quoted(data)
+    )
+}
+
 /// A word as a shell takes it.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);

@@ -14,6 +14,8 @@ use super::{
 pub const PROTOCOL_VERSION: u32 = 1;
 /// The feature bit of both sides: heartbeats of the agent say what stands in its cluster ([`Applied`]).
 pub const FEATURE_APPLIED: u64 = 1;
+/// The feature bit of both sides: what was refused as [`RefusalReason::NoRoom`] is reported again when the hub asks.
+pub const FEATURE_REPORT_AGAIN: u64 = 2;
 /// Most hubs that a Welcome names.
 pub const HUBS_MAX: usize = 16;
 /// Longest name and longest address of a hub in a Welcome, in bytes.
@@ -94,6 +96,8 @@ pub enum HubMessage {
     Heartbeat(Option<UpTo>),
     /// Answer with a pong.
     Ping(u64),
+    /// Report again what was refused as [`RefusalReason::NoRoom`].
+    ReportAgain,
 }
 
 /// How an agent introduces itself. Its identity is not in it: the certificate names the cluster.
@@ -258,6 +262,8 @@ pub enum RefusalReason {
     NotAMembersFact,
     /// A bound per member is reached.
     TooMany,
+    /// There is no room to record it for now; what the hub holds of the key stands, and it asks again.
+    NoRoom,
 }
 
 impl RefusalReason {
@@ -269,6 +275,7 @@ impl RefusalReason {
             Self::TimestampChanged => "timestamp_changed",
             Self::NotAMembersFact => "not_a_members_fact",
             Self::TooMany => "too_many",
+            Self::NoRoom => "no_room",
         }
     }
 }

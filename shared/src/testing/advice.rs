@@ -25,6 +25,7 @@ pub fn advised() -> Vec<String> {
         advice::agent_adopt(None),
         advice::agent_adopt(Some("a directory/east.yaml")),
         advice::log_verify("DIR"),
+        advice::log_restore("a backup", "DIR"),
     ]
 }
 

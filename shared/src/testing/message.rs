@@ -156,6 +156,7 @@ pub fn refused() -> impl Strategy<Value = Refused> {
         RefusalReason::TimestampChanged,
         RefusalReason::NotAMembersFact,
         RefusalReason::TooMany,
+        RefusalReason::NoRoom,
     ]);
     (any::<u64>(), reason, ".{0,20}").prop_map(|(sequence, reason, message)| Refused {
         sequence,
@@ -178,6 +179,7 @@ pub fn hub_message() -> impl Strategy<Value = HubMessage> {
     prop_oneof![
         welcome().prop_map(|welcome| HubMessage::Welcome(Box::new(welcome))),
         any::<u64>().prop_map(HubMessage::Acknowledged),
+        Just(HubMessage::ReportAgain),
         refused().prop_map(HubMessage::Refused),
         (any::<u64>(), items).prop_map(|(interest_generation, items)| HubMessage::Desired {
             interest_generation,

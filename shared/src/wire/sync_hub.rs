@@ -60,6 +60,7 @@ pub(super) fn to_proto(message: HubMessage) -> v1::HubMessage {
             up_to: up_to.map(up_to_to_proto),
         }),
         HubMessage::Ping(nonce) => Message::Ping(v1::Ping { nonce }),
+        HubMessage::ReportAgain => Message::ReportAgain(v1::ReportAgain {}),
     };
     v1::HubMessage {
         message: Some(message),
@@ -106,6 +107,7 @@ pub(super) fn from_proto(message: v1::HubMessage) -> Taken<HubMessage> {
             HubMessage::Heartbeat(value.transpose()?)
         }
         Message::Ping(ping) => HubMessage::Ping(ping.nonce),
+        Message::ReportAgain(v1::ReportAgain {}) => HubMessage::ReportAgain,
     })
 }
 
@@ -239,6 +241,7 @@ fn reason_to_proto(reason: RefusalReason) -> i32 {
         RefusalReason::TimestampChanged => v1::RefusalReason::TimestampChanged,
         RefusalReason::NotAMembersFact => v1::RefusalReason::NotAMembersFact,
         RefusalReason::TooMany => v1::RefusalReason::TooMany,
+        RefusalReason::NoRoom => v1::RefusalReason::NoRoom,
     }
     .into()
 }
@@ -250,6 +253,7 @@ fn reason_from_proto(number: i32) -> RefusalReason {
         Ok(v1::RefusalReason::TimestampChanged) => RefusalReason::TimestampChanged,
         Ok(v1::RefusalReason::NotAMembersFact) => RefusalReason::NotAMembersFact,
         Ok(v1::RefusalReason::TooMany) => RefusalReason::TooMany,
+        Ok(v1::RefusalReason::NoRoom) => RefusalReason::NoRoom,
         Ok(v1::RefusalReason::Invalid | v1::RefusalReason::Unspecified) | Err(_) => RefusalReason::Invalid,
     }
 }

@@ -318,7 +318,7 @@ fn applied(revision: u64) -> Applied {
 fn what_stands_is_told_to_a_hub_that_asks_for_it_and_to_no_other() {
     let (mut old, mut new) = (World::open(), asked());
     for world in [&mut old, &mut new] {
-        assert_eq!(world.hello.features, FEATURE_APPLIED);
+        assert_eq!(world.hello.features, FEATURE_APPLIED | FEATURE_REPORT_AGAIN);
         world.reach = Reach {
             applied: applied(3),
             changes: 1,

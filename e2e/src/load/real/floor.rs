@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent::apply::CONCURRENT_SERVICES_MAX;
 use anyhow::Context;
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use kube::{
     Client,
     api::{Api, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams},

@@ -59,6 +59,8 @@ pub enum Crash {
     PausedAgent,
     /// The hub's volume fills up; later there is room again
     FullDisk,
+    /// Little of the hub's volume is free for a while
+    LowDisk,
     /// The log's directory is copied while the hub writes to it, and put back later
     RestoredCopy,
     /// The log is backed up while the hub writes to it; later its volume is lost, and the backup restored
@@ -74,6 +76,7 @@ impl Crash {
             Self::PausedHub => "paused-hub",
             Self::PausedAgent => "paused-agent",
             Self::FullDisk => "full-disk",
+            Self::LowDisk => "low-disk",
             Self::RestoredCopy => "restored-copy",
             Self::RestoredBackup => "restored-backup",
         }
@@ -88,7 +91,9 @@ impl Arguments {
         let rounds = |kind: Crash| match kind {
             Crash::Hub | Crash::Agent => kills,
             Crash::RestoredCopy | Crash::RestoredBackup => kills.div_ceil(KILLS_PER_RESTORE),
-            Crash::PausedHub | Crash::PausedAgent | Crash::FullDisk => kills.div_ceil(KILLS_PER_SLOW_ROUND),
+            Crash::PausedHub | Crash::PausedAgent | Crash::FullDisk | Crash::LowDisk => {
+                kills.div_ceil(KILLS_PER_SLOW_ROUND)
+            }
         };
         let kinds = Crash::value_variants().iter().copied().filter(wanted);
         kinds.map(|kind| (kind, rounds(kind))).collect()
@@ -108,7 +113,7 @@ mod tests {
             assert_eq!(kind.to_possible_value().unwrap().get_name(), kind.name());
         }
         let plan = Arguments::parse_from(["crash", "--rounds", "500"]).plan();
-        let rounds = [500, 500, 5, 5, 5, 20, 20];
+        let rounds = [500, 500, 5, 5, 5, 5, 20, 20];
         assert!(plan.iter().map(|(_, rounds)| *rounds).eq(rounds));
     }
 }

@@ -53,16 +53,29 @@ pub(super) async fn restored(
 
         fs::remove_dir_all(&data)?;
         let began = Instant::now();
-        let restore = ["restore".into(), backup.clone().into(), "--data".into(), data.clone().into()];
+        let restore = [
+            "restore".into(),
+            backup.clone().into(),
+            "--data".into(),
+            data.clone().into(),
+        ];
         stage.world.log_command(&restore).await?;
         stage.world.start_hub().await?;
         let after = position(&stage).await?;
-        ensure!(after.0 > held.0, "no epoch was begun over the backup: {} is {}", after.0, held.0);
+        ensure!(
+            after.0 > held.0,
+            "no epoch was begun over the backup: {} is {}",
+            after.0,
+            held.0
+        );
         rounds.guarded.count(Law::Rewinds, 1);
         fs::remove_dir_all(&backup)?;
         let guarded = stage.settled().await?;
         rounds.recovered(began.elapsed(), &guarded);
-        rounds.counted = format!("{} backups restored, up to revisions that add up to {events}", round + 1);
+        rounds.counted = format!(
+            "{} backups restored, up to revisions that add up to {events}",
+            round + 1
+        );
     }
     stage.end().await
 }

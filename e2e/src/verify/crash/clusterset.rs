@@ -64,6 +64,20 @@ impl ChangingClusterset {
         if self.shop.exports(cluster, service) && random.random_bool(WITHDRAWN) {
             return self.shop.withdraw(&self.world, cluster, service).await;
         }
+        self.export(cluster, service).await
+    }
+
+    /// An export comes, or has another endpoint.
+    pub(super) async fn grow(&mut self) -> anyhow::Result<()> {
+        let random = &mut self.random;
+        let cluster = CLUSTERS.choose(random).copied().unwrap_or("east");
+        let service = SERVICES.choose(random).copied().unwrap_or("cart");
+        self.export(cluster, service).await
+    }
+
+    /// Exports a Service with an endpoint that nothing had before.
+    async fn export(&mut self, cluster: &str, service: &str) -> anyhow::Result<()> {
+        let random = &mut self.random;
         let (net, host) = (random.random_range(0..250), random.random_range(1..250));
         let address = format!("10.9.{net}.{host}");
         self.shop.export(&self.world, cluster, service, &[&address]).await

@@ -39,7 +39,7 @@ pub(super) struct Volume {
     _stdin: ChildStdin,
     enter: Vec<OsString>,
     /// Where it is mounted, in its namespace.
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
 }
 
 impl Volume {
@@ -95,12 +95,12 @@ impl Volume {
     }
 
     /// What to put before a command so that it sees the volume.
-    fn enter(&self) -> &[OsString] {
+    pub(super) fn enter(&self) -> &[OsString] {
         &self.enter
     }
 
     /// The volume as the rest of the machine can reach it.
-    fn seen_from_outside(&self) -> anyhow::Result<PathBuf> {
+    pub(super) fn seen_from_outside(&self) -> anyhow::Result<PathBuf> {
         let process = self.holder.id().context("the holder runs")?;
         let inside = self
             .directory
@@ -112,7 +112,7 @@ impl Volume {
             .join(inside))
     }
 
-    async fn grow(&self) -> anyhow::Result<()> {
+    pub(super) async fn grow(&self) -> anyhow::Result<()> {
         let (enter, rest) = self.enter.split_first().context("a command to enter")?;
         let remounted = Command::new(enter)
             .args(rest)
@@ -138,7 +138,9 @@ pub(super) async fn full(
     while let Some(round) = rounds.next() {
         let volume = Volume::mount(&dir.join(format!("volume-{round}"))).await?;
         let data = volume.directory.clone();
-        let hub = stage.world.spawn_hub(volume.enter(), data.clone(), &[])?;
+        let hub = stage
+            .world
+            .spawn_hub(volume.enter(), data.clone(), &["--disk-reserve", "0%"])?;
         stage.world.adopt_hub(hub).await?;
         stage.settled().await?;
         let mut reporters = Reporters::new(&REPORTERS, facts::bulky_change);

@@ -3,7 +3,7 @@
 //!
 //! * `clusterset.rs`: a clusterset whose exports change, and what has to hold of it.
 //! * `acknowledged.rs`: members that report, and whether what was acknowledged to them is in the log.
-//! * `kill.rs`, `pause.rs`, `disk.rs`, `restore.rs`, `backup.rs`: the kinds. `report.rs`: the table and the verdict.
+//! * `kill.rs`, `pause.rs`, `disk.rs`, `low_disk.rs`, `restore.rs`, `backup.rs`: the kinds. `report.rs`: the table and the verdict.
 //!
 //! Its own processes are the only ones that it harms.
 
@@ -14,6 +14,7 @@ mod clusterset;
 mod disk;
 pub mod facts;
 mod kill;
+mod low_disk;
 mod pause;
 mod report;
 mod restore;
@@ -114,7 +115,7 @@ async fn run_kind(kind: Crash, wanted: u32, seed: u64) -> anyhow::Result<KindRes
 /// Why a kind cannot run here, in one line.
 async fn cannot_run(kind: Crash, dir: &Path) -> Option<String> {
     match kind {
-        Crash::FullDisk => disk::Volume::mount(&dir.join("trial"))
+        Crash::FullDisk | Crash::LowDisk => disk::Volume::mount(&dir.join("trial"))
             .await
             .err()
             .map(|error| format!("{error:#}")),
@@ -130,6 +131,7 @@ async fn crash(kind: Crash, dir: &Path, seed: u64, rounds: &mut Rounds) -> anyho
         Crash::PausedHub => pause::hub(stage, rounds).await,
         Crash::PausedAgent => pause::agent(stage, rounds).await,
         Crash::FullDisk => disk::full(stage, dir, rounds).await,
+        Crash::LowDisk => low_disk::low(stage, dir, rounds).await,
         Crash::RestoredCopy => restore::copy(stage, dir, rounds).await,
         Crash::RestoredBackup => backup::restored(stage, dir, rounds).await,
     }

@@ -12,6 +12,7 @@ fn laws(kind: Crash) -> &'static [Law] {
     match kind {
         Crash::Hub | Crash::FullDisk => &[Law::Holds, Law::Stood, Law::Durable],
         Crash::Agent | Crash::PausedHub | Crash::PausedAgent => &[Law::Holds, Law::Stood],
+        Crash::LowDisk => &[Law::Holds, Law::Stood, Law::Reserve],
         Crash::RestoredCopy | Crash::RestoredBackup => &[Law::Holds, Law::Stood, Law::Rewinds],
     }
 }

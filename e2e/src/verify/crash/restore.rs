@@ -77,7 +77,7 @@ pub(super) async fn copy(
 
 /// Restarts the agents where a round needs it.
 pub(super) async fn agents_anew(stage: &mut ChangingClusterset, round: u32) -> anyhow::Result<()> {
-    if round % AGENTS_ANEW_EVERY == 0 {
+    if round.is_multiple_of(AGENTS_ANEW_EVERY) {
         for name in CLUSTERS {
             stage.world.stop_agent(name).await?;
             stage.world.start_agent(name).await?;

@@ -12,12 +12,15 @@ pub const EXPECTED: &[&str] = &[
     "agent crashed",
     "agent doubled",
     "answer lost",
+    "asked to report again",
     "clock skewed",
     "conflict settled",
     "connection broken",
     "crd removed",
     "cursor judged again",
     "drift",
+    "disk freed",
+    "disk nearly full",
     "epoch begun",
     "export removed",
     "half partition",
@@ -33,6 +36,7 @@ pub const EXPECTED: &[&str] = &[
     "http 500",
     "interest changed",
     "item refused",
+    "item held back",
     "listing cut off",
     "member certified anew",
     "member evicted",
@@ -65,7 +69,8 @@ const RARE: [&str; 2] = ["torn batch", "torn batch noticed"];
 pub const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 15] = [
+const LAWS: [Law; 16] = [
+    Law::Reserve,
     Law::Holds,
     Law::Stood,
     Law::Deletion,

@@ -71,6 +71,7 @@ impl World {
     fn heal(&mut self) {
         self.network.ways.fill(Blocked::default());
         self.disk.set_faults(Faults::default());
+        self.disk.set_space(None);
         if let Some(hub) = &mut self.hub {
             hub.slow = None;
         }

@@ -19,7 +19,7 @@ const FIRST_TURNS_MAX: u64 = 12;
 /// How often in a hundred steps a whole story is told; see `story`.
 const STORIES_PERCENT: u64 = 6;
 /// Classes of faults; see `fault`.
-const CLASSES: u64 = 21;
+const CLASSES: u64 = 22;
 /// Rounds of everybody in one step, at most.
 const ROUNDS_MAX: u8 = 2;
 /// Watches of an agent; see `agent`.
@@ -147,6 +147,8 @@ pub enum What {
     StopHub,
     /// The next sync fails, and the hub with it.
     FailSync,
+    /// The disk under the hub's log is nearly full, or has room again.
+    FillDisk(bool),
     /// Somebody copies the hub's data.
     Backup,
     /// The hub is started over that copy.
@@ -408,6 +410,7 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
             }
         }
         19 => What::Stall(site, part(draw)),
+        20 => What::FillDisk(draw.percent(60)),
         _ => match draw.below(4) {
             0 => What::RemoveCrd(site, draw.percent(50)),
             1 => What::InstallCrds(site),

@@ -13,12 +13,13 @@ const MANY_CHANGES: usize = 6;
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 6 } else { 2 }) {
+    match draw.below(if edits { 7 } else { 2 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => rewound_and_gone_on(draw, site, clusters, exported),
         3 => long_absence(draw, site, clusters, exported),
         4 => evicted(draw, site),
+        5 => nearly_full(draw, site, exported),
         _ => lie(draw, site, exported),
     }
 }
@@ -105,6 +106,20 @@ fn evicted(draw: &mut Draw, site: usize) -> Vec<What> {
     steps.push(What::Rounds(1));
     steps.extend(draw.percent(50).then_some(What::StopHub));
     steps.extend([What::Unblock(site), What::Rounds(1), What::Certify(site)]);
+    steps
+}
+
+/// Little of the hub's disk is free while a member has something to say; perhaps the hub starts again meanwhile.
+fn nearly_full(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let looked_at = [What::Pass(HEARTBEAT_MILLIS), What::Rounds(1)];
+    let mut steps = vec![What::FillDisk(true)];
+    steps.extend(looked_at.clone());
+    for _ in 0..3 {
+        steps.extend([change(draw, site, exported), What::Rounds(1)]);
+    }
+    steps.extend(draw.percent(30).then_some(What::StopHub));
+    steps.push(What::FillDisk(false));
+    steps.extend(looked_at);
     steps
 }
 

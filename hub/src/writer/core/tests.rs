@@ -1,8 +1,8 @@
 //! What a batch holds and releases: sessions, listings, acknowledgements, operators' decisions.
 
 use shared::model::{
-    ControlPlane, Health, KeyFingerprint, Revision, ServiceKey,
-    sync::{Hello, Interest, PROTOCOL_VERSION, SourceState},
+    ClusterProperty, ControlPlane, Health, KeyFingerprint, PropertyValue, Revision, ServiceKey,
+    sync::{FEATURE_REPORT_AGAIN, Hello, Interest, PROTOCOL_VERSION, SourceState},
 };
 
 use super::*;
@@ -440,4 +440,120 @@ fn the_rules_of_another_version_are_followed_by_an_event() {
     assert_eq!((batch.events.len(), batch.head.revision), (1, Revision(1)));
     core.adopt_rules(UnixMillis(8));
     assert!(core.take_batch().events.is_empty());
+}
+
+fn property(name: &str) -> EncodedFact {
+    let property = ClusterProperty {
+        name: name.into(),
+        value: PropertyValue::Text("1".into()),
+    };
+    wire::encode_fact(&Fact::ClusterPropertyUpserted(property.into()))
+}
+
+fn observe(core: &mut Core, session: SessionId, sequence: u64, fact: EncodedFact) -> Batch {
+    let observations = vec![Observation {
+        sequence,
+        item: ObservedItem::Fact(fact),
+    }];
+    let (cluster, session) = (id("east"), session);
+    handle(
+        core,
+        Request::Observe {
+            session,
+            cluster,
+            observations,
+        },
+    )
+}
+
+fn held_back(batch: &Batch) -> Vec<u64> {
+    let replies = batch.replies.iter().filter_map(|reply| match reply {
+        Reply::Refused(_, refused) if refused.reason == RefusalReason::NoRoom => Some(refused.sequence),
+        _ => None,
+    });
+    replies.collect()
+}
+
+#[test]
+fn in_the_reserve_only_what_is_taken_back_is_recorded_and_the_rest_is_asked_for_when_there_is_room() {
+    let mut core = core();
+    let mut request = hello("east", "one", 1);
+    request.hello.features = FEATURE_REPORT_AGAIN;
+    let session = admit(&mut core, request).expect("nobody holds it");
+    assert_eq!(observe(&mut core, session, 1, property("cart")).events.len(), 1);
+
+    core.set_room(Room::Reserve);
+    let refused = observe(&mut core, session, 2, property("lamp"));
+    assert!(refused.events.is_empty());
+    assert_eq!(held_back(&refused), [2]);
+    // It is dealt with all the same, or the window would close.
+    assert!(matches!(refused.replies[..], [_, Reply::Acknowledged(_, 2)]));
+    let known = observe(&mut core, session, 3, property("cart"));
+    assert!(
+        known.events.is_empty() && held_back(&known).is_empty(),
+        "nothing is new about it"
+    );
+    let health = Health {
+        kubernetes_version: "v1.36.0".into(),
+        control_plane: ControlPlane::Ready,
+        failed_checks: Vec::new(),
+    };
+    let health = wire::encode_fact(&Fact::HealthReported(health.into()));
+    assert_eq!(observe(&mut core, session, 4, health).events.len(), 1);
+    let removed = wire::encode_fact(&Fact::ClusterPropertyRemoved("cart".into()));
+    assert_eq!(observe(&mut core, session, 5, removed).events.len(), 1);
+    assert_eq!(
+        admit(&mut core, hello("west", "one", 1)),
+        None,
+        "a new member brings facts"
+    );
+    assert!(
+        admit(&mut core, hello("east", "one", 1)).is_some(),
+        "who is a member stays one"
+    );
+    assert!(
+        !evict(&mut core, true).events.is_empty(),
+        "decisions are recorded"
+    );
+
+    core.set_room(Room::Scarce);
+    assert!(
+        core.take_batch().replies.is_empty(),
+        "the session that was told is over"
+    );
+    assert!(admit(&mut core, hello("west", "one", 1)).is_some());
+}
+
+#[test]
+fn who_was_told_that_there_is_no_room_is_asked_once_and_who_cannot_be_told_is_sent_away() {
+    let mut core = core();
+    let mut request = hello("east", "one", 1);
+    request.hello.features = FEATURE_REPORT_AGAIN;
+    let session = admit(&mut core, request.clone()).expect("nobody holds it");
+    core.set_room(Room::Reserve);
+    observe(&mut core, session, 1, property("cart"));
+    core.set_room(Room::Reserve);
+    assert!(core.take_batch().replies.is_empty());
+    core.set_room(Room::Enough);
+    let asked = core.take_batch().replies;
+    assert!(
+        matches!(asked[..], [Reply::ReportAgain(again)] if again == session),
+        "{asked:?}"
+    );
+    core.set_room(Room::Reserve);
+    core.set_room(Room::Enough);
+    assert!(
+        core.take_batch().replies.is_empty(),
+        "nothing was refused meanwhile"
+    );
+
+    core.set_room(Room::Reserve);
+    request.hello.features = 0;
+    let older = admit(&mut core, request).expect("the same agent");
+    let batch = observe(&mut core, older, 1, property("cart"));
+    assert!(batch.events.is_empty());
+    assert!(
+        matches!(&batch.replies[..], [Reply::Close(closed, _)] if *closed == older),
+        "{batch:?}"
+    );
 }

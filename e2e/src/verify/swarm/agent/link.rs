@@ -192,6 +192,9 @@ impl Agent {
                 }
             }
         }
+        if reaction.room_again {
+            self.handle.room_again();
+        }
         for key in &reaction.refused {
             if let Some(refusal) = self.outbox.refusal(key) {
                 self.handle.fact_refused(key, refusal);

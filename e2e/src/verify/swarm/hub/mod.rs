@@ -16,15 +16,16 @@ use hub::{
     log::{Log, MemoryDisk, MemoryLog, Retention},
     replay,
     view::SharedView,
-    writer::{Completed, Inbox, Options, Request, TICK_MILLIS, Work, Writer, WriterHandle},
+    writer::{Completed, Inbox, Options, Request, Room, TICK_MILLIS, Work, Writer, WriterHandle},
 };
-use shared::model::{ClusterId, Clusterset, Cursor, Epoch, Revision};
+use shared::model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, Revision};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 pub(super) use self::promises::position;
 pub(super) use self::recorded::Recorded;
 use self::{promises::Promises, session::HubSession};
 use super::{histogram::Histogram, network::StreamId, script::Draw};
+use crate::laws::Law;
 
 /// Small worlds are to meet the bounds: batches that are full, snapshots that take several messages, and more
 /// removals than are remembered.
@@ -40,6 +41,8 @@ const BOUNDS: Bounds = Bounds {
         age_millis: 4_000,
         bytes: 1_000,
     },
+    disk_alarm_percent: 15,
+    disk_reserve_percent: 5,
     tombstones: 3,
     effects: 3,
     chunk_bytes: 300,
@@ -62,6 +65,8 @@ pub(super) struct Hub {
     oldest: Revision,
     draw: Draw,
     promises: Promises,
+    /// What the writer took while the disk's reserve was touched, and nobody has counted yet.
+    reserved_works: u64,
     /// The cluster whose session hears nothing from the writer at present.
     pub(super) slow: Option<ClusterId>,
     /// The process ended by itself: its log failed.
@@ -113,6 +118,7 @@ impl Hub {
             oldest,
             draw: Draw::new(random),
             promises,
+            reserved_works: 0,
             slow: None,
             failed: None,
         })
@@ -175,8 +181,30 @@ impl Hub {
         if !self.writer.has_room() {
             return false;
         }
-        let work = self.inbox.try_next();
-        work.map(|work| self.writer.take(work, at)).is_some()
+        let Some(work) = self.inbox.try_next() else {
+            return false;
+        };
+        let before = self.reserved_facts();
+        self.writer.take(work, at);
+        // Whether it was a tick that found room, or the end of it, says what was before.
+        if let Some((before, now)) = before.zip(self.reserved_facts()) {
+            self.reserved_works += 1;
+            self.promises.grew(before, now);
+        }
+        true
+    }
+
+    /// How many facts there are, while the disk's reserve is touched. Health may come all the same.
+    fn reserved_facts(&self) -> Option<usize> {
+        let core = self.writer.core();
+        (core.room() == Room::Reserve).then(|| {
+            let facts = core
+                .state()
+                .members()
+                .values()
+                .flat_map(|member| member.facts().keys());
+            facts.filter(|key| **key != FactKey::Health).count()
+        })
     }
 
     /// The writer does one thing that is due: appends, begins an epoch, shows it, writes a snapshot.
@@ -209,6 +237,8 @@ impl Hub {
         let before = self.log.head();
         self.log.sync();
         self.promises.synced(&self.log, before, &mut seen.guarded);
+        seen.guarded
+            .count(Law::Reserve, std::mem::take(&mut self.reserved_works));
     }
 
     /// The writer hears of one batch that is durable: it publishes and answers.

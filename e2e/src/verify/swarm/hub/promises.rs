@@ -100,6 +100,13 @@ impl Promises {
         }
     }
 
+    /// There were so many facts, and are so many now, and the disk's reserve was touched all the while.
+    pub(super) fn grew(&mut self, before: usize, now: usize) {
+        self.require(Law::Reserve, now <= before, || {
+            format!("{before} facts became {now} while the disk was nearly full")
+        });
+    }
+
     /// A member says something.
     pub(super) fn heard(&mut self, stream: StreamId, message: &AgentMessage) {
         let said = self.streams.entry(stream).or_default();

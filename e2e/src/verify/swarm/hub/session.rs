@@ -11,7 +11,7 @@ use proto::v1;
 use shared::{
     model::{
         ClusterId, KeyFingerprint,
-        sync::{AgentMessage, HubMessage},
+        sync::{AgentMessage, HubMessage, RefusalReason},
     },
     wire,
 };
@@ -274,6 +274,10 @@ fn answer(awaited: Awaited, log: &MemoryLog, at: Moment) -> Result<Answer, Await
 
 fn count_event(event: &SessionEvent, seen: &mut Histogram) {
     match event {
+        SessionEvent::Refused(refused) if refused.reason == RefusalReason::NoRoom => {
+            seen.count("item held back");
+        }
+        SessionEvent::ReportAgain => seen.count("asked to report again"),
         SessionEvent::Refused(_) => seen.count("item refused"),
         SessionEvent::Close(why) if why.contains("took over") => seen.count("second session took over"),
         _ => {}

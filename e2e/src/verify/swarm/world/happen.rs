@@ -1,6 +1,6 @@
 //! What people do and what goes wrong: each step of a script, put into effect.
 
-use hub::log::{Faults, MemoryDisk};
+use hub::log::{Faults, MemoryDisk, Space};
 use shared::model::UnixMillis;
 
 use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, START_MILLIS, What, World};
@@ -11,6 +11,9 @@ use crate::{
         script::{AgentPart, WATCHES},
     },
 };
+
+/// Less than what a hub keeps in reserve.
+const NEARLY_FULL: Space = Space { free: 4, total: 100 };
 
 impl World {
     pub(in crate::verify::swarm) fn happen(&mut self, what: &What) -> Result<(), String> {
@@ -70,6 +73,10 @@ impl World {
             }
             What::StopHub => self.stop_hub()?,
             What::FailSync => self.fail_sync(),
+            What::FillDisk(full) => {
+                self.disk.set_space(full.then_some(NEARLY_FULL));
+                seen.count(if *full { "disk nearly full" } else { "disk freed" });
+            }
             What::Backup => self.backup = Some(self.disk.copy()),
             What::Restore => self.restore()?,
             What::EmptyHub(skew) => self.empty_hub(*skew)?,

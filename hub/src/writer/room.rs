@@ -1,0 +1,101 @@
+//! Owns: whether the disk under the log has room for what makes the state larger, and what that is.
+//! Never: asks a disk, or removes anything.
+//!
+//! Every event takes room, and old history goes only as whole segments; so while the reserve is touched, facts that are
+//! new or changed are refused for now, and what is left serves removals, memberships, decisions, snapshots and epochs.
+
+use shared::model::{EncodedFact, Fact, FactKey};
+
+use crate::{
+    bounds::Bounds,
+    fold::{Draft, DraftFact},
+    log::Space,
+};
+
+/// How much more must be free than where a state began for it to end, in percent of the disk: a share that sways about
+/// a threshold is one change, not many.
+const MARGIN_PERCENT: u8 = 1;
+
+/// The room on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Room {
+    /// Enough, as far as anybody can tell.
+    #[default]
+    Enough,
+    /// It is time for somebody to look.
+    Scarce,
+    /// The reserve is touched: nothing grows.
+    Reserve,
+}
+
+impl Room {
+    /// What so much space is, after it was `before`.
+    pub fn of(space: Option<Space>, bounds: &Bounds, before: Self) -> Self {
+        let Some(space) = space else {
+            return Self::Enough;
+        };
+        let below = |percent: u8, state: Self| {
+            // A threshold of nothing is none.
+            let margin = if before >= state { MARGIN_PERCENT } else { 0 };
+            let share = u128::from(percent + margin) * u128::from(space.total);
+            percent > 0 && u128::from(space.free) * 100 < share
+        };
+        if below(bounds.disk_reserve_percent, Self::Reserve) {
+            Self::Reserve
+        } else if below(bounds.disk_alarm_percent, Self::Scarce) {
+            Self::Scarce
+        } else {
+            Self::Enough
+        }
+    }
+
+    /// Whether a reported fact that would be recorded is refused for now. Health goes on: it is small, and replaced.
+    pub(super) fn refuses(self, fact: &EncodedFact) -> bool {
+        self == Self::Reserve && !fact.fact.is_removal() && fact.fact.key() != Some(FactKey::Health)
+    }
+
+    /// Whether what an admission would record is refused for now: a new member, and with it all its facts.
+    pub(super) fn refuses_to_admit(self, drafts: &[Draft]) -> bool {
+        let joins = |draft: &Draft| matches!(draft.fact, DraftFact::Decided(Fact::MemberJoined { .. }));
+        self == Self::Reserve && drafts.iter().any(joins)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(free: u64, before: Room) -> Room {
+        let space = Space { free, total: 1_000 };
+        Room::of(Some(space), &Bounds::default(), before)
+    }
+
+    #[test]
+    fn room_is_a_share_of_the_disk_and_a_state_ends_a_margin_behind_where_it_began() {
+        assert_eq!(Room::of(None, &Bounds::default(), Room::Reserve), Room::Enough);
+        for (free, before, after) in [
+            (150, Room::Enough, Room::Enough),
+            (149, Room::Enough, Room::Scarce),
+            (159, Room::Scarce, Room::Scarce),
+            (160, Room::Scarce, Room::Enough),
+            (50, Room::Scarce, Room::Scarce),
+            (49, Room::Enough, Room::Reserve),
+            (59, Room::Reserve, Room::Reserve),
+            (60, Room::Reserve, Room::Scarce),
+            (160, Room::Reserve, Room::Enough),
+            (0, Room::Enough, Room::Reserve),
+        ] {
+            assert_eq!(of(free, before), after, "{free} after {before:?}");
+        }
+        let never = Bounds {
+            disk_alarm_percent: 0,
+            disk_reserve_percent: 0,
+            ..Bounds::default()
+        };
+        let space = Space {
+            free: 0,
+            total: u64::MAX,
+        };
+        assert_eq!(Room::of(Some(space), &never, Room::Reserve), Room::Enough);
+    }
+}
