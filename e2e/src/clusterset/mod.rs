@@ -41,7 +41,7 @@ pub use self::{
     clusters::{Backend, Kind, MemberCluster, USER_AGENT},
     inspect::Inspection,
     process::{Program, signal},
-    variants::{AgentVariant, POD_UID_FLAG},
+    variants::{AgentVariant, DISK_RESERVE_FLAG, POD_UID_FLAG},
 };
 
 /// A running clusterset.

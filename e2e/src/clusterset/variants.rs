@@ -13,6 +13,9 @@ use super::{LocalClusterset, Program, Role};
 /// Says in which pod an agent runs; one that is given this flag runs in another than all before.
 pub const POD_UID_FLAG: &str = "--pod-uid";
 
+/// The share of its disk that a hub keeps; without this flag none here.
+pub const DISK_RESERVE_FLAG: &str = "--disk-reserve";
+
 /// Beside what an agent is started with.
 #[derive(Debug, Clone, Default)]
 pub struct AgentVariant<'a> {
@@ -94,6 +97,10 @@ impl LocalClusterset {
         arguments.extend(["--listen".into(), self.hub_address.to_string().into()]);
         arguments.extend(["--admin".into(), "127.0.0.1:0".into()]);
         arguments.extend(self.tls("hub"));
+        if !flags.contains(&DISK_RESERVE_FLAG) {
+            // A developer's disk may be nearly full: only those who ask for it are to notice.
+            arguments.extend([DISK_RESERVE_FLAG.into(), "0%".into()]);
+        }
         arguments.extend(flags.iter().map(OsString::from));
         arguments
     }

@@ -141,9 +141,12 @@ impl Volume for Directory {
 
     fn space(&self) -> Option<Space> {
         let found = rustix::fs::statvfs(&self.data_dir).ok()?;
+        // As `df` counts: what only root may use is neither free nor used.
+        let used = found.f_blocks.saturating_sub(found.f_bfree);
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
         Some(Space {
-            free: found.f_bavail.saturating_mul(found.f_frsize),
-            total: found.f_blocks.saturating_mul(found.f_frsize),
+            free: bytes(found.f_bavail),
+            total: bytes(used.saturating_add(found.f_bavail)),
         })
     }
 }

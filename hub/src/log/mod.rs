@@ -185,7 +185,7 @@ pub struct Stats {
 pub struct Space {
     /// Bytes that may still be written.
     pub free: u64,
-    /// Bytes in all.
+    /// Those, and all that are taken.
     pub total: u64,
 }
 

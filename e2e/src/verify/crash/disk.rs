@@ -138,9 +138,7 @@ pub(super) async fn full(
     while let Some(round) = rounds.next() {
         let volume = Volume::mount(&dir.join(format!("volume-{round}"))).await?;
         let data = volume.directory.clone();
-        let hub = stage
-            .world
-            .spawn_hub(volume.enter(), data.clone(), &["--disk-reserve", "0%"])?;
+        let hub = stage.world.spawn_hub(volume.enter(), data.clone(), &[])?;
         stage.world.adopt_hub(hub).await?;
         stage.settled().await?;
         let mut reporters = Reporters::new(&REPORTERS, facts::bulky_change);

@@ -12,7 +12,7 @@ use anyhow::ensure;
 
 use super::{Rounds, clusterset::ChangingClusterset, disk::Volume};
 use crate::{
-    clusterset::{admin, eventually::eventually, questions},
+    clusterset::{DISK_RESERVE_FLAG, admin, eventually::eventually, questions},
     laws::Law,
 };
 
@@ -36,9 +36,11 @@ pub(super) async fn low(
     stage.world.stop_hub().await?;
     let volume = Volume::mount(&dir.join("volume")).await?;
     volume.grow().await?;
-    let hub = stage
-        .world
-        .spawn_hub(volume.enter(), volume.directory.clone(), &[])?;
+    let hub = stage.world.spawn_hub(
+        volume.enter(),
+        volume.directory.clone(),
+        &[DISK_RESERVE_FLAG, "5%"],
+    )?;
     stage.world.adopt_hub(hub).await?;
     stage.settled().await?;
     let ballast = volume.seen_from_outside()?.join("ballast");

@@ -79,6 +79,10 @@ const ROOMS: &[Room] = &[
         may_name: &[],
     },
     Room {
+        path: "hub/src/writer/room.rs",
+        may_name: &["crate::bounds", "crate::fold", "crate::log::Space"],
+    },
+    Room {
         path: "hub/src/writer/segments.rs",
         may_name: &["crate::bounds", "crate::log::Stats"],
     },
