@@ -37,6 +37,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load ingest --fact-bytes 400       facts a second that become durable, etcd beside it\n  \
         cargo load churn-8 --rates 325 --seconds 60\n  \
         cargo load replay --events 2000000\n  \
+        cargo load retention --runs 1            60 million events while old history goes\n  \
         cargo load mesh-250                      250 members, 250,000 endpoints\n  \
         cargo load fleet-1000 storm              1,000 members: idle, busy, and after a restart of the hub\n  \
         cargo load restart-agent --slices 1500   an agent that comes back\n  \
@@ -95,6 +96,9 @@ pub struct Arguments {
     /// replay: events in the log
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub events: usize,
+    /// retention: events that are recorded at full speed
+    #[arg(long, value_name = "COUNT", default_value_t = 60_000_000)]
+    pub retained_events: u64,
 }
 
 impl Arguments {
@@ -131,6 +135,8 @@ pub enum Shape {
     /// An agent killed and started again over thousands of imported slices, nothing changed
     #[value(name = "restart-agent")]
     RestartAgent,
+    /// Record 60 million events while old history goes: the disk they take, and the latency while segments go
+    Retention,
     /// Every shape, real clusters last
     All,
     /// Two real clusters with an agent each: an EndpointSlice changed in one, applied in the other
@@ -141,7 +147,7 @@ impl Shape {
     /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
     /// What `all` stands for.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Churn8,
         Self::Mesh250,
         Self::Mesh250All,
@@ -150,6 +156,7 @@ impl Shape {
         Self::RestartAgent,
         Self::Ingest,
         Self::Replay,
+        Self::Retention,
         Self::Real,
     ];
 }

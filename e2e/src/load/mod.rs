@@ -31,6 +31,7 @@ mod real;
 mod replay;
 mod report;
 mod restart;
+mod retention;
 mod run;
 mod series;
 mod storm;

@@ -16,7 +16,7 @@ use super::{
     hub::Setup,
     ingest, plot, real, replay,
     report::{Report, Section},
-    restart, storm,
+    restart, retention, storm,
 };
 
 /// Runs what was asked for.
@@ -117,6 +117,10 @@ async fn play_one(
             }
         }
         Shape::Replay => sections.push(replay::measure(setup, arguments.events).await?),
+        Shape::Retention => {
+            let (events, seconds) = (arguments.retained_events, arguments.seconds);
+            sections.push(retention::measure(setup, events, seconds).await?);
+        }
         Shape::Mesh250 => churn::mesh_250(setup, arguments, false, sections).await?,
         Shape::Mesh250All => churn::mesh_250(setup, arguments, true, sections).await?,
         Shape::Fleet1000 => churn::fleet_1000(setup, arguments, sections).await?,

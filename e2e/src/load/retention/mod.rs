@@ -1,0 +1,147 @@
+//! Owns: shape retention: a log that is written at full speed for so many events while old history goes, what it takes
+//! on disk meanwhile, and how long an event takes at a quiet rate before all that and while segments go.
+//! Never: plays the writer: it is the product's, over the product's log, stepped in this process without a network.
+//!
+//! * `driven`: the writer and its simulated wall clock, by which history ages. `reporter`: what a member says.
+//! * `segments`: what lies on the disk.
+
+mod driven;
+mod reporter;
+mod segments;
+
+use std::{
+    collections::VecDeque,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use hdrhistogram::Histogram;
+
+use super::{
+    figure::Aim,
+    hub::Setup,
+    report::{Section, latencies},
+};
+use driven::Driven;
+use segments::Segments;
+
+/// Bytes of a fact.
+const FACT_BYTES: usize = 400;
+/// Updates a second: by the simulated clock at full speed, by the real one at the quiet rate.
+const QUIET_RATE: u32 = 100;
+/// How much faster than the real one the simulated clock goes while segments are to go: one is old after seconds.
+const HASTE: u64 = 15_000;
+/// Events between two looks at the disk.
+const LOOK_EVERY: u64 = 100_000;
+/// What is to stay above the largest size on disk, once history goes, beside the smallest.
+const FLAT_AIM: f64 = 1.10;
+/// The same of the p99 while segments go, beside that of before.
+const P99_AIM: f64 = 1.5;
+
+/// Measures it.
+pub(super) async fn measure(setup: &Setup, events: u64, seconds: u64) -> anyhow::Result<Section> {
+    let mut section = Section::begin(format!("retention, {events} events of {FACT_BYTES} bytes"));
+    let data = setup.data("retention")?;
+    let mut hub = Driven::start(&data, setup.clusterset()).await?;
+    let mut segments = Segments::of(&data)?;
+    let lasting = Duration::from_secs(seconds);
+    let before = quiet(&mut hub, lasting, 1).await?;
+    let began = Instant::now();
+    let sizes = fill(&mut hub, events, &data, &mut segments).await?;
+    let rate = events as f64 / began.elapsed().as_secs_f64();
+    section.figure("recorded at full speed", rate, "events/s");
+    section.figure("segments that had gone by then", segments.went() as f64, "");
+    describe(&sizes, &mut section);
+    let went_before = segments.went();
+    let after = quiet(&mut hub, lasting, HASTE).await?;
+    segments.look(&data)?;
+    for (when, latency) in [("before", &before), ("while segments go", &after)] {
+        for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+            let millis = latency.value_at_quantile(quantile) as f64 / 1e3;
+            section.figure(
+                format!("{QUIET_RATE}/s {when}: due to durable {name}"),
+                millis,
+                "ms",
+            );
+        }
+    }
+    let went = segments.went() - went_before;
+    ensure!(went > 0, "no segment went in {seconds} s: nothing was measured");
+    section.figure("segments that went meanwhile", went as f64, "");
+    let p99 = |latency: &Histogram<u64>| latency.value_at_quantile(0.99) as f64;
+    let ratio = p99(&after) / p99(&before).max(1.0);
+    section.aimed(
+        "ratio p99, while segments go to before",
+        ratio,
+        "",
+        Aim::Below(P99_AIM),
+    );
+    section.beside_the_disk(&setup.directory)?;
+    section.note("the product's writer and log in this process; the wall clock is simulated");
+    hub.stop().await?;
+    Ok(section)
+}
+
+/// Records so many events as fast as the writer takes them; what lay on the disk from the first segment on that went.
+async fn fill(
+    hub: &mut Driven,
+    events: u64,
+    data: &Path,
+    segments: &mut Segments,
+) -> anyhow::Result<Vec<u64>> {
+    let (mut sizes, mut recorded) = (Vec::new(), 0);
+    while recorded < events {
+        let piece = LOOK_EVERY.min(events - recorded);
+        hub.record(piece, 1_000 / u64::from(QUIET_RATE)).await?;
+        recorded += piece;
+        let bytes = segments.look(data)?;
+        if segments.went() > 0 {
+            sizes.push(bytes);
+        }
+    }
+    Ok(sizes)
+}
+
+fn describe(sizes: &[u64], section: &mut Section) {
+    let Some((most, least)) = sizes.iter().max().zip(sizes.iter().min()) else {
+        section.note("too few events for history to go: nothing is said of the disk");
+        return;
+    };
+    for (which, bytes) in [("smallest", least), ("largest", most)] {
+        let name = format!("log on disk once history goes, {which}");
+        section.figure(name, *bytes as f64 / 1e9, "GB");
+    }
+    let sway = *most as f64 / *least as f64;
+    section.aimed("largest beside smallest", sway, "", Aim::Below(FLAT_AIM));
+}
+
+/// Updates at the quiet rate for so long, while the simulated clock goes so many times as fast as the real one: from
+/// when each was due until it was acknowledged, in microseconds.
+async fn quiet(hub: &mut Driven, lasting: Duration, haste: u64) -> anyhow::Result<Histogram<u64>> {
+    let interval = Duration::from_secs(1) / QUIET_RATE;
+    let count = u32::try_from(lasting.as_secs())? * QUIET_RATE;
+    let start = Instant::now() + interval;
+    let mut latency = latencies()?;
+    let mut waiting = VecDeque::new();
+    for number in 0..count {
+        let due = start + interval * number;
+        let arrived = hub.acknowledged_by(due, haste).await?;
+        note(&mut waiting, &arrived, &mut latency);
+        waiting.push_back((hub.say_one()?, due));
+    }
+    while !waiting.is_empty() {
+        let arrived = hub.acknowledged_by(Instant::now() + interval, haste).await?;
+        note(&mut waiting, &arrived, &mut latency);
+    }
+    Ok(latency)
+}
+
+/// Everything up to a sequence number arrived at a time.
+fn note(waiting: &mut VecDeque<(u64, Instant)>, arrived: &[(u64, Instant)], latency: &mut Histogram<u64>) {
+    for (up_to, at) in arrived {
+        while let Some((_, due)) = waiting.pop_front_if(|(sequence, _)| *sequence <= *up_to) {
+            latency.saturating_record(at.saturating_duration_since(due).as_micros() as u64);
+        }
+    }
+}
