@@ -1,6 +1,8 @@
 //! Admission: who may open a session, under which epoch, from which cursor.
 //! The decisions of docs/design.md, sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
+use std::collections::BTreeSet;
+
 use shared::model::{
     ClusterId, Cursor, Epoch, FactsDigest, ListingGroup, SessionId, UnixMillis, advice,
     sync::{FEATURE_APPLIED, FEATURE_REPORT_AGAIN, Hello, HubAddress, PROTOCOL_VERSION, Welcome},
@@ -135,6 +137,8 @@ impl Core {
             acknowledged: 0,
             reports_again: hello.features & FEATURE_REPORT_AGAIN != 0,
             held_back: false,
+            lacking: BTreeSet::new(),
+            lists_anew: false,
         };
         if let Some(old) = self.sessions.insert(cluster.clone(), open) {
             let why = format!(

@@ -33,6 +33,9 @@ use crate::{
 pub(super) const NO_ROOM: &str = "the hub's disk is nearly full: it records for now only what is taken back. What it has of \
     this stands, and it asks again by itself when there is room. Give its volume more room";
 
+/// What a member is told that listed while not all of it was taken.
+const ROOM_AGAIN: &str = "the hub's disk has room again: connect again, and list what it did not take";
+
 /// What a batch did, to be released when it is durable.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -63,8 +66,12 @@ pub(super) struct Open {
     pub acknowledged: u64,
     /// It can be told that there is no room for now, and asked to report again.
     pub reports_again: bool,
-    /// It was told so.
+    /// It was told so, and is to be asked.
     pub held_back: bool,
+    /// Groups of which something was held back: until they are listed anew, what is recorded of them is not all.
+    pub lacking: BTreeSet<ListingGroup>,
+    /// A group was listed that lacks something: the session is to end when there is room, and the next one lists.
+    pub lists_anew: bool,
 }
 
 /// The writer's mind.
@@ -267,7 +274,8 @@ impl Core {
             }
             let outcome = match item {
                 ObservedItem::Fact(fact) if self.room.refuses(&fact) && self.is_news(cluster, &fact) => {
-                    if !self.hold_back(session, cluster, sequence) {
+                    let group = fact.fact.key().map(|key| key.group());
+                    if !self.hold_back(session, cluster, sequence, group) {
                         return;
                     }
                     Ok(())
@@ -305,11 +313,43 @@ impl Core {
         if before != Room::Reserve || room == Room::Reserve {
             return;
         }
-        for open in self.sessions.values_mut() {
-            if std::mem::take(&mut open.held_back) {
-                self.batch.replies.push(Reply::ReportAgain(open.session));
+        let (mut asked, mut listing) = (Vec::new(), Vec::new());
+        for (cluster, open) in &mut self.sessions {
+            if open.lists_anew {
+                listing.push(cluster.clone());
+            } else if std::mem::take(&mut open.held_back) {
+                asked.push(Reply::ReportAgain(open.session));
             }
         }
+        self.batch.replies.extend(asked);
+        for cluster in listing {
+            self.end_session(&cluster, ROOM_AGAIN);
+        }
+    }
+
+    /// Ends a session because of the room on the disk; the agent comes again by itself.
+    fn end_session(&mut self, cluster: &ClusterId, why: &str) {
+        if let Some(open) = self.sessions.remove(cluster) {
+            self.batch
+                .replies
+                .push(Reply::Close(open.session, why.to_owned()));
+        }
+    }
+
+    /// A group was listed, and something of it was held back: a cluster of which not all is recorded must not count as
+    /// listed, for what is missing would be deleted elsewhere. It lists again in a new session, once there is room.
+    fn lacks(&mut self, cluster: &ClusterId, group: ListingGroup) -> bool {
+        let Some(open) = self.sessions.get_mut(cluster) else {
+            return false;
+        };
+        if !open.lacking.contains(&group) {
+            return false;
+        }
+        open.lists_anew = true;
+        if self.room != Room::Reserve {
+            self.end_session(cluster, ROOM_AGAIN);
+        }
+        true
     }
 
     /// How much room the disk had when it was looked at last.
@@ -328,16 +368,22 @@ impl Core {
 
     /// An item is not taken for now. An agent that does not know these words would take what stands for refused and
     /// withdraw it: its session ends instead, and then false is returned.
-    fn hold_back(&mut self, session: SessionId, cluster: &ClusterId, sequence: u64) -> bool {
+    fn hold_back(
+        &mut self,
+        session: SessionId,
+        cluster: &ClusterId,
+        sequence: u64,
+        group: Option<ListingGroup>,
+    ) -> bool {
         let Some(open) = self.sessions.get_mut(cluster) else {
             return false;
         };
         if !open.reports_again {
-            self.sessions.remove(cluster);
-            self.batch.replies.push(Reply::Close(session, NO_ROOM.to_owned()));
+            self.end_session(cluster, NO_ROOM);
             return false;
         }
         open.held_back = true;
+        open.lacking.extend(group);
         let refused = Refused {
             sequence,
             reason: RefusalReason::NoRoom,
@@ -356,6 +402,10 @@ impl Core {
         seen: std::sync::Arc<BTreeSet<FactKey>>,
     ) {
         if !self.admits(session, cluster) {
+            return;
+        }
+        if self.lacks(cluster, group) {
+            self.acknowledge(cluster, sequence);
             return;
         }
         let command = Command::CompleteListing {

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use hub::{
     bounds::Bounds,
     clock::Moment,
@@ -96,7 +96,7 @@ impl Driven {
         };
         driven.settle().await?;
         let admitted = answer.await.context("the writer does not answer")?;
-        let admission = admitted.map_err(|why| anyhow!("the member is not admitted: {why:?}"))?;
+        let admission = admitted.ok().context("the member is not admitted")?;
         driven.session = admission.welcome.session;
         Ok(driven)
     }

@@ -8,7 +8,7 @@ use super::{
     laws::{self, Stood},
     network::Blocked,
     script::{AgentPart, Draw, WATCHES},
-    site::Site,
+    site::{Site, all_keys},
     world::World,
 };
 use crate::laws::Law;
@@ -92,6 +92,8 @@ impl World {
                 .extract_if(.., |agent| agent.is_replaced(&site.cluster))
             {
                 agent.disconnect(&mut self.network);
+                // What it wrote last, by an old view, the one that stays sees with its next watch events.
+                site.disturbed.extend(all_keys());
             }
         }
     }

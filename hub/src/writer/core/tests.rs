@@ -557,3 +557,38 @@ fn who_was_told_that_there_is_no_room_is_asked_once_and_who_cannot_be_told_is_se
         "{batch:?}"
     );
 }
+
+#[test]
+fn a_listing_of_which_something_was_held_back_is_none_and_is_made_again_when_there_is_room() {
+    for room_before_the_end in [false, true] {
+        let mut core = core();
+        let mut request = hello("east", "one", 1);
+        request.hello.features = FEATURE_REPORT_AGAIN;
+        let session = admit(&mut core, request).expect("nobody holds it");
+        core.set_room(Room::Reserve);
+        assert_eq!(held_back(&observe(&mut core, session, 1, property("cart"))), [1]);
+        if room_before_the_end {
+            // What it reports again comes behind the end of the listing.
+            core.set_room(Room::Enough);
+        }
+        let listed = list(&mut core, session, ListingGroup::Properties);
+        assert!(listed.events.is_empty(), "{listed:?}");
+        core.set_room(Room::Enough);
+        let replies: Vec<Reply> = listed
+            .replies
+            .into_iter()
+            .chain(core.take_batch().replies)
+            .collect();
+        let closed = |reply: &Reply| matches!(reply, Reply::Close(closed, _) if *closed == session);
+        assert_eq!(
+            replies.iter().filter(|reply| closed(reply)).count(),
+            1,
+            "{replies:?}"
+        );
+        assert_eq!(core.connected().count(), 0);
+        // The other group was listed whole.
+        let again = admit(&mut core, hello("east", "one", 1)).expect("it comes again");
+        assert!(!list(&mut core, again, ListingGroup::Exports).events.is_empty());
+        assert!(core.listed().contains(&id("east")));
+    }
+}

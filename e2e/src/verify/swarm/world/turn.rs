@@ -4,6 +4,7 @@ use super::{Draw, RENEWS_PERCENT, TURN_MILLIS, World};
 use crate::verify::swarm::{
     laws, order,
     script::{AgentPart, WATCHES},
+    site::all_keys,
 };
 
 impl World {
@@ -48,6 +49,8 @@ impl World {
             // It tried to renew its Lease, and found another holder.
             let mut agent = site.agents.remove(which);
             agent.disconnect(&mut self.network);
+            // What it wrote last, by an old view, the one that stays sees with its next watch events.
+            site.disturbed.extend(all_keys());
             return Ok(());
         }
         let part = match draw.below(10) {
