@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     model::{
-        ChainHash, ClusterId, ConflictReason, Cursor, EncodedFact, Epoch, Event, Fact, FactKey, ListingGroup,
-        SessionId, UnixMillis,
+        ChainHash, ClusterId, ConflictReason, Cursor, Epoch, Event, Fact, FactKey, ListingGroup, SessionId,
+        UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
         },
@@ -28,13 +28,6 @@ use crate::{
     log::chain,
     view::{Entry, Item, Publication},
 };
-
-/// What members are told while nothing may grow.
-pub(super) const NO_ROOM: &str = "the hub's disk is nearly full: it records for now only what is taken back. What it has of \
-    this stands, and it asks again by itself when there is room. Give its volume more room";
-
-/// What a member is told that listed while not all of it was taken.
-const ROOM_AGAIN: &str = "the hub's disk has room again: connect again, and list what it did not take";
 
 /// What a batch did, to be released when it is durable.
 #[derive(Debug, Default)]
@@ -305,92 +298,6 @@ impl Core {
             }
             self.acknowledge(cluster, sequence);
         }
-    }
-
-    /// The disk has so much room now. Those who were told that there is none are asked once there is.
-    pub fn set_room(&mut self, room: Room) {
-        let before = std::mem::replace(&mut self.room, room);
-        if before != Room::Reserve || room == Room::Reserve {
-            return;
-        }
-        let (mut asked, mut listing) = (Vec::new(), Vec::new());
-        for (cluster, open) in &mut self.sessions {
-            if open.lists_anew {
-                listing.push(cluster.clone());
-            } else if std::mem::take(&mut open.held_back) {
-                asked.push(Reply::ReportAgain(open.session));
-            }
-        }
-        self.batch.replies.extend(asked);
-        for cluster in listing {
-            self.end_session(&cluster, ROOM_AGAIN);
-        }
-    }
-
-    /// Ends a session because of the room on the disk; the agent comes again by itself.
-    fn end_session(&mut self, cluster: &ClusterId, why: &str) {
-        if let Some(open) = self.sessions.remove(cluster) {
-            self.batch
-                .replies
-                .push(Reply::Close(open.session, why.to_owned()));
-        }
-    }
-
-    /// A group was listed, and something of it was held back: a cluster of which not all is recorded must not count as
-    /// listed, for what is missing would be deleted elsewhere. It lists again in a new session, once there is room.
-    fn lacks(&mut self, cluster: &ClusterId, group: ListingGroup) -> bool {
-        let Some(open) = self.sessions.get_mut(cluster) else {
-            return false;
-        };
-        if !open.lacking.contains(&group) {
-            return false;
-        }
-        open.lists_anew = true;
-        if self.room != Room::Reserve {
-            self.end_session(cluster, ROOM_AGAIN);
-        }
-        true
-    }
-
-    /// How much room the disk had when it was looked at last.
-    pub fn room(&self) -> Room {
-        self.room
-    }
-
-    /// Whether a fact differs from what is recorded.
-    fn is_news(&self, cluster: &ClusterId, fact: &EncodedFact) -> bool {
-        let member = self.state.current_member(cluster);
-        let known = member
-            .zip(fact.fact.key())
-            .and_then(|(member, key)| member.facts().get(&key));
-        known.is_none_or(|known| known.fact.hash != fact.hash)
-    }
-
-    /// An item is not taken for now. An agent that does not know these words would take what stands for refused and
-    /// withdraw it: its session ends instead, and then false is returned.
-    fn hold_back(
-        &mut self,
-        session: SessionId,
-        cluster: &ClusterId,
-        sequence: u64,
-        group: Option<ListingGroup>,
-    ) -> bool {
-        let Some(open) = self.sessions.get_mut(cluster) else {
-            return false;
-        };
-        if !open.reports_again {
-            self.end_session(cluster, NO_ROOM);
-            return false;
-        }
-        open.held_back = true;
-        open.lacking.extend(group);
-        let refused = Refused {
-            sequence,
-            reason: RefusalReason::NoRoom,
-            message: NO_ROOM.into(),
-        };
-        self.batch.replies.push(Reply::Refused(session, refused));
-        true
     }
 
     fn complete_listing(

@@ -3,6 +3,7 @@
 //! * `request.rs`: what it is asked and what it answers.
 //! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
 //! * `segments.rs`: when a segment of the log is full, pure. `room.rs`: whether its disk has room for growth, pure.
+//!   `held_back.rs`: what is said to members when it has none, pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
 
@@ -14,6 +15,7 @@ mod connectivity;
 mod core;
 mod handle;
 mod heard;
+mod held_back;
 pub mod request;
 mod room;
 mod segments;

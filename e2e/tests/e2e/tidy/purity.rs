@@ -79,6 +79,10 @@ const ROOMS: &[Room] = &[
         may_name: &[],
     },
     Room {
+        path: "hub/src/writer/held_back.rs",
+        may_name: &[],
+    },
+    Room {
         path: "hub/src/writer/room.rs",
         may_name: &["crate::bounds", "crate::fold", "crate::log::Space"],
     },

@@ -1,7 +1,7 @@
 //! What a batch holds and releases: sessions, listings, acknowledgements, operators' decisions.
 
 use shared::model::{
-    ClusterProperty, ControlPlane, Health, KeyFingerprint, PropertyValue, Revision, ServiceKey,
+    ClusterProperty, ControlPlane, EncodedFact, Health, KeyFingerprint, PropertyValue, Revision, ServiceKey,
     sync::{FEATURE_REPORT_AGAIN, Hello, Interest, PROTOCOL_VERSION, SourceState},
 };
 
