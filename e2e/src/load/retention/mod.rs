@@ -17,6 +17,7 @@ use std::{
 
 use anyhow::ensure;
 use hdrhistogram::Histogram;
+use hub::log::Retention;
 
 use super::{
     figure::Aim,
@@ -30,8 +31,8 @@ use segments::Segments;
 const FACT_BYTES: usize = 400;
 /// Updates a second: by the simulated clock at full speed, by the real one at the quiet rate.
 const QUIET_RATE: u32 = 100;
-/// How much faster than the real one the simulated clock goes while segments are to go: one is old after seconds.
-const HASTE: u64 = 15_000;
+/// How many times history becomes too old by the simulated clock while segments are to go.
+const AGES: u64 = 4;
 /// Events between two looks at the disk.
 const LOOK_EVERY: u64 = 100_000;
 /// What is to stay above the largest size on disk, once history goes, beside the smallest.
@@ -54,7 +55,8 @@ pub(super) async fn measure(setup: &Setup, events: u64, seconds: u64) -> anyhow:
     section.figure("segments that had gone by then", segments.went() as f64, "");
     describe(&sizes, &mut section);
     let went_before = segments.went();
-    let after = quiet(&mut hub, lasting, HASTE).await?;
+    let haste = AGES * Retention::default().age_millis / u64::try_from(lasting.as_millis())?;
+    let after = quiet(&mut hub, lasting, haste).await?;
     segments.look(&data)?;
     for (when, latency) in [("before", &before), ("while segments go", &after)] {
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
