@@ -124,6 +124,8 @@ impl Driven {
         }
         self.settle().await?;
         self.acknowledged();
+        // The simulated clock went with the events: what it took in real time must not be added, times any haste.
+        self.looked = Instant::now();
         Ok(())
     }
 

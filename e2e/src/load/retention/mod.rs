@@ -35,9 +35,9 @@ const QUIET_RATE: u32 = 100;
 const AGES: u64 = 4;
 /// Events between two looks at the disk.
 const LOOK_EVERY: u64 = 100_000;
-/// What is to stay above the largest size on disk, once history goes, beside the smallest.
+/// The largest size on disk once history goes, beside the smallest, is to stay below this.
 const FLAT_AIM: f64 = 1.10;
-/// The same of the p99 while segments go, beside that of before.
+/// The p99 while segments go, beside that of before, is to stay below this.
 const P99_AIM: f64 = 1.5;
 
 /// Measures it.
