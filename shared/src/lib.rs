@@ -2,6 +2,7 @@
 //!
 //! * [`api`]: the Kubernetes kinds that Tributary brings along.
 //! * [`api_client`]: the way to a cluster's API.
+//! * [`difference`]: what changed between two versions of an encoded object.
 //! * [`model`]: the domain's pure vocabulary.
 //! * [`identity`]: who a certificate says somebody is.
 //! * [`tls`]: mutual TLS that reloads, acceptor and connector.
@@ -13,6 +14,7 @@
 
 pub mod api;
 pub mod api_client;
+pub mod difference;
 pub mod identity;
 pub mod model;
 pub mod process;
