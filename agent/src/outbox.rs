@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shared::model::{
-    EncodedFact, FactHash, FactKey, FactsDigest, ListingGroup, facts_digest,
+    ChangedBy, EncodedFact, FactHash, FactKey, FactsDigest, ListingGroup, facts_digest,
     sync::{Observation, ObservedItem, RefusalReason, Refused},
 };
 
@@ -36,10 +36,17 @@ impl Refusal {
     }
 }
 
+/// A fact as it stands, and who had written last when it came to be so.
+#[derive(Debug)]
+struct Stated {
+    fact: EncodedFact,
+    changed_by: Option<ChangedBy>,
+}
+
 /// One group's facts.
 #[derive(Debug, Default)]
 struct Group {
-    facts: BTreeMap<FactKey, EncodedFact>,
+    facts: BTreeMap<FactKey, Stated>,
     /// Every watch the group is joined from has finished its first list.
     complete: bool,
     /// The hub of this session wants a listing that has not begun, because the group was not complete.
@@ -96,27 +103,38 @@ impl Outbox {
 
     /// States the present value of a key: a fact, or that there is none. Returns whether it is news.
     pub fn set(&mut self, key: FactKey, fact: Option<EncodedFact>) -> bool {
-        let group = self.group_mut(key.group());
-        let old = match fact {
-            Some(fact) => {
-                let same = group.facts.get(&key).is_some_and(|known| known.hash == fact.hash);
-                if same {
-                    return false;
+        match fact {
+            Some(fact) => self.state(key, fact, None),
+            None => {
+                let removed = self.group_mut(key.group()).facts.remove(&key).is_some();
+                if removed {
+                    self.changed(key, true);
                 }
-                group.facts.insert(key.clone(), fact)
+                removed
             }
-            None => match group.facts.remove(&key) {
-                Some(old) => Some(old),
-                None => return false,
-            },
-        };
+        }
+    }
+
+    /// States the fact of a key, and who wrote last to what it was read from. Returns whether it is news: it is not
+    /// where only that somebody wrote is, and then who made the fact what it is stays noted.
+    pub fn state(&mut self, key: FactKey, fact: EncodedFact, changed_by: Option<ChangedBy>) -> bool {
+        let facts = &mut self.group_mut(key.group()).facts;
+        if facts.get(&key).is_some_and(|known| known.fact.hash == fact.hash) {
+            return false;
+        }
+        let replaced = facts.insert(key.clone(), Stated { fact, changed_by }).is_some();
+        self.changed(key, replaced);
+        true
+    }
+
+    /// A key has another value, or none any more.
+    fn changed(&mut self, key: FactKey, had_one: bool) {
         let listed_later = self.group(key.group()).wanted;
         if self.connected && !listed_later {
             self.enqueue(key);
-        } else if old.is_some() {
+        } else if had_one {
             self.refusals.remove(&key);
         }
-        true
     }
 
     /// The group is complete: every key that it has was stated. A listing that waited for it begins.
@@ -135,16 +153,16 @@ impl Outbox {
     /// Digest of the group's facts that the hub accepted or has not seen; absent until it is complete.
     pub fn digest(&self, group: ListingGroup) -> Option<FactsDigest> {
         let group = self.group(group);
-        let accepted = |(key, fact): &(&FactKey, &EncodedFact)| {
+        let accepted = |(key, stated): &(&FactKey, &Stated)| {
             self.refusals
                 .get(key)
-                .is_none_or(|refusal| refusal.hash != fact.hash || !refusal.withdraws())
+                .is_none_or(|refusal| refusal.hash != stated.fact.hash || !refusal.withdraws())
         };
         let facts = group
             .facts
             .iter()
             .filter(accepted)
-            .map(|(key, fact)| (key, fact.hash));
+            .map(|(key, stated)| (key, stated.fact.hash));
         group.complete.then(|| facts_digest(facts))
     }
 
@@ -214,38 +232,40 @@ impl Outbox {
                 break;
             };
             self.last_sequence += 1;
-            let item = match entry {
+            let (item, changed_by) = match entry {
                 Entry::ListingCompleted(group) => {
                     self.sent.insert(self.last_sequence, None);
-                    ObservedItem::ListingCompleted(group)
+                    (ObservedItem::ListingCompleted(group), None)
                 }
                 Entry::Fact(key) => {
                     self.place.remove(&key);
-                    let fact = self.present(&key);
+                    let (fact, changed_by) = self.present(&key);
                     bytes += fact.bytes.len();
                     self.sent.insert(self.last_sequence, Some((key, fact.hash)));
-                    ObservedItem::Fact(fact)
+                    (ObservedItem::Fact(fact), changed_by)
                 }
             };
             batch.push(Observation {
                 sequence: self.last_sequence,
                 item,
+                changed_by,
             });
         }
         batch
     }
 
-    /// What to say about a key: its fact, or its removal if it has none or the hub refused just this one.
-    fn present(&self, key: &FactKey) -> EncodedFact {
-        let fact = self.group(key.group()).facts.get(key);
+    /// What to say about a key: its fact and who wrote last, or its removal if it has none or the hub refused just
+    /// this one.
+    fn present(&self, key: &FactKey) -> (EncodedFact, Option<ChangedBy>) {
+        let stated = self.group(key.group()).facts.get(key);
         let refused = |fact: &EncodedFact| {
             self.refusals
                 .get(key)
                 .is_some_and(|refusal| refusal.hash == fact.hash && refusal.withdraws())
         };
-        match fact {
-            Some(fact) if !refused(fact) => fact.clone(),
-            _ => (self.encode_removal)(key),
+        match stated {
+            Some(stated) if !refused(&stated.fact) => (stated.fact.clone(), stated.changed_by.clone()),
+            _ => ((self.encode_removal)(key), None),
         }
     }
 
@@ -259,7 +279,7 @@ impl Outbox {
     pub fn refuse(&mut self, refused: &Refused) -> Option<FactKey> {
         let (key, hash) = self.sent.get(&refused.sequence)?.clone()?;
         let present = self.group(key.group()).facts.get(&key)?;
-        if present.hash != hash {
+        if present.fact.hash != hash {
             return None;
         }
         let refusal = Refusal {
@@ -290,7 +310,7 @@ impl Outbox {
         let present = self.group(key.group()).facts.get(key)?;
         self.refusals
             .get(key)
-            .filter(|refusal| refusal.hash == present.hash)
+            .filter(|refusal| refusal.hash == present.fact.hash)
     }
 
     /// The keys that have a fact, in a group.

@@ -172,6 +172,7 @@ mod tests {
             fact: wire::encode_fact(&Fact::MemberForgotten {
                 operator: "alice".into(),
             }),
+            changed_by: None,
         }
     }
 

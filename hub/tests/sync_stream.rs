@@ -100,10 +100,8 @@ fn hello(features: u64) -> v1::AgentMessage {
 /// Observations that are refused, each with about a kilobyte of words.
 fn nonsense(first: u64) -> v1::AgentMessage {
     let fact = wire::encode_fact(&Fact::ClusterPropertyRemoved("\u{10ffff}".repeat(200).into()));
-    let observations = (first..first + OF_A_MESSAGE).map(|sequence| Observation {
-        sequence,
-        item: ObservedItem::Fact(fact.clone()),
-    });
+    let observations = (first..first + OF_A_MESSAGE)
+        .map(|sequence| Observation::new(sequence, ObservedItem::Fact(fact.clone())));
     wire::agent_message_to_proto(AgentMessage::Observations(observations.collect()))
 }
 

@@ -1,6 +1,7 @@
 //! Kubernetes objects ↔ the plain values of a plan. Only here do the two meet.
 //! Reading shows only fields that the agent owns; writing states all of them, and nothing else.
 
+pub(crate) mod changed_by;
 pub(crate) mod condition;
 pub(crate) mod derived;
 pub(crate) mod export;

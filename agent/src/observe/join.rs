@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use shared::{
     api::convert::{NamespaceDenyList, export_from},
-    model::{EncodedFact, Fact, FactKey, ServiceKey},
+    model::{ChangedBy, EncodedFact, Fact, FactKey, ServiceKey},
     wire::encode_fact,
 };
 use std::sync::Arc;
 
-use crate::watch::{Kept, KeptExport, KeptService, KeptSlice};
+use crate::{
+    convert::changed_by::later,
+    watch::{Kept, KeptExport, KeptService, KeptSlice},
+};
 
 /// The objects of one service in this cluster.
 pub struct Objects<'a> {
@@ -27,8 +30,19 @@ pub struct Objects<'a> {
 pub struct Joined {
     /// Its facts, by key.
     pub facts: BTreeMap<FactKey, EncodedFact>,
+    /// Who wrote last to what they were read from, where that is known.
+    pub changed_by: BTreeMap<FactKey, ChangedBy>,
     /// Slices that cannot be reported, and why.
     pub bad_slices: Vec<(String, String)>,
+}
+
+impl Joined {
+    fn state(&mut self, key: FactKey, fact: EncodedFact, changed_by: Option<ChangedBy>) {
+        if let Some(changed_by) = changed_by {
+            self.changed_by.insert(key.clone(), changed_by);
+        }
+        self.facts.insert(key, fact);
+    }
 }
 
 /// Joins the objects of `key`.
@@ -46,13 +60,15 @@ pub fn join(key: &ServiceKey, objects: &Objects<'_>, deny: &NamespaceDenyList) -
         return joined;
     };
     let fact = encode_fact(&Fact::ExportUpserted(Arc::new(exported)));
-    joined.facts.insert(FactKey::Export(key.clone()), fact);
+    let service_changed_by = objects.service.and_then(KeptService::changed_by);
+    let changed_by = later(export.changed_by(), service_changed_by);
+    joined.state(FactKey::Export(key.clone()), fact, changed_by);
     for slice in &objects.slices {
         match slice.exported(key) {
-            Ok(slice) => {
-                let fact_key = FactKey::EndpointSlice(slice.key.clone());
-                let fact = encode_fact(&Fact::EndpointSliceUpserted(slice));
-                joined.facts.insert(fact_key, fact);
+            Ok(exported) => {
+                let fact_key = FactKey::EndpointSlice(exported.key.clone());
+                let fact = encode_fact(&Fact::EndpointSliceUpserted(exported));
+                joined.state(fact_key, fact, slice.changed_by().cloned());
             }
             Err(problem) if problem.is_foreign() => {}
             Err(problem) => {

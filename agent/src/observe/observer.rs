@@ -18,6 +18,7 @@ use tracing::warn;
 
 use super::join::{Joined, Objects, join};
 use crate::{
+    convert::changed_by::changed_by,
     outbox::Outbox,
     watch::{Kept, Watched, Watches, Whole},
 };
@@ -84,11 +85,11 @@ impl Observer {
         };
         let joined = join(service, &objects, &self.deny);
         self.report_bad_slices(service, &joined);
-        self.state(service, joined.facts, outbox);
+        self.state(service, joined, outbox);
     }
 
-    fn state(&mut self, service: &ServiceKey, facts: BTreeMap<FactKey, EncodedFact>, outbox: &mut Outbox) {
-        let stated: BTreeSet<FactKey> = facts.keys().cloned().collect();
+    fn state(&mut self, service: &ServiceKey, mut joined: Joined, outbox: &mut Outbox) {
+        let stated: BTreeSet<FactKey> = joined.facts.keys().cloned().collect();
         let before = match stated.is_empty() {
             true => self.stated.remove(service),
             false => self.stated.insert(service.clone(), stated.clone()),
@@ -98,8 +99,9 @@ impl Observer {
         for gone in before.iter().rev().filter(|key| !stated.contains(key)) {
             outbox.set(gone.clone(), None);
         }
-        for (key, fact) in facts {
-            outbox.set(key, Some(fact));
+        for (key, fact) in joined.facts {
+            let changed_by = joined.changed_by.remove(&key);
+            outbox.state(key, fact, changed_by);
         }
     }
 
@@ -122,10 +124,10 @@ impl Observer {
         let mut stated = BTreeSet::new();
         for property in properties.all() {
             match property_from(&property.object) {
-                Ok(property) => {
-                    let (key, fact) = property_fact(property);
+                Ok(reported) => {
+                    let (key, fact) = property_fact(reported);
                     stated.insert(key.clone());
-                    outbox.set(key, Some(fact));
+                    outbox.state(key, fact, changed_by(&property.object.metadata));
                 }
                 Err(problem) => {
                     warn!(property = %property.head().name, %problem, "this ClusterProperty is not reported");
@@ -205,6 +207,56 @@ mod tests {
             let known = (stated, outbox.is_complete(ListingGroup::Exports));
             assert_eq!(known, (false, false), "kind {number}");
         }
+    }
+
+    fn written(mut object: serde_json::Value, version: u64, manager: &str, second: u64) -> serde_json::Value {
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        let at = format!("2026-01-01T00:00:{second:02}Z");
+        object["metadata"]["managedFields"] =
+            json!([{"manager": manager, "operation": "Update", "time": at}]);
+        object
+    }
+
+    #[test]
+    fn who_changed_what_is_exported_is_told_and_who_only_touched_it_is_not() {
+        let (watches, service, export) = cluster();
+        list(&watches.exports, std::slice::from_ref(&export));
+        let (mut outbox, mut observer) = (Outbox::new(removal), Observer::new(NamespaceDenyList::default()));
+        outbox.begin_session();
+        outbox.welcome(false, false);
+        let mut told = |version: u64, manager: &str, port: u16| {
+            let local = json!({"metadata": {"namespace": "shop", "name": "cart", "uid": "u"}, "spec": {
+                "type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
+                "ipFamilies": ["IPv4"], "ports": [{"port": port, "protocol": "TCP"}]}});
+            let local = serde_json::from_value(written(local, version, manager, version)).unwrap();
+            watches.services.handle(Event::Apply(local));
+            observer.services_changed([service.clone()], &watches, &mut outbox);
+            let batch = outbox.next_batch(1_000, 10);
+            let by = batch.into_iter().map(|observation| observation.changed_by);
+            by.map(|by| by.map(|by| by.manager().to_owned()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told(2, "helm", 80), [Some("helm".to_owned())]);
+        let none: [Option<String>; 0] = [];
+        assert_eq!(told(3, "annotator", 80), none, "the fact is what it was");
+        assert_eq!(told(4, "kubectl-edit", 81), [Some("kubectl-edit".to_owned())]);
+        // A listing tells who made the fact what it is, not who was there last.
+        assert_eq!(told(5, "annotator", 81), none);
+        outbox.complete(ListingGroup::Exports);
+        outbox.welcome(true, false);
+        let listed = outbox.next_batch(1_000, 10).remove(0).changed_by.unwrap();
+        assert_eq!(
+            (listed.manager(), listed.at().0),
+            ("kubectl-edit", 1_767_225_604_000)
+        );
+        watches.exports.handle(Event::Delete(export));
+        observer.services_changed([service], &watches, &mut outbox);
+        let gone = outbox.next_batch(1_000, 10);
+        assert!(
+            gone.iter().all(|observation| observation.changed_by.is_none()),
+            "nobody notes who deletes"
+        );
+        assert_eq!(gone.len(), 1);
     }
 
     #[test]

@@ -140,6 +140,7 @@ impl Writing {
             session: SessionId(1),
             member_sequence: self.next.0,
             fact,
+            changed_by: None,
         };
         self.payloads.push(wire::encode_event(&event));
         self.next = self.next.next();

@@ -156,6 +156,7 @@ impl Member {
             v1::Observation {
                 sequence: self.sequence,
                 observation: Some(item),
+                changed_by: None,
             }
         });
         let numbered = numbered.collect();

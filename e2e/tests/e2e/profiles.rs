@@ -308,10 +308,7 @@ impl Member {
         for fact in &facts {
             self.sequence += 1;
             let item = ObservedItem::Fact(wire::encode_fact(fact));
-            observations.push(Observation {
-                sequence: self.sequence,
-                item,
-            });
+            observations.push(Observation::new(self.sequence, item));
         }
         let request = Request::Observe {
             session: self.session,

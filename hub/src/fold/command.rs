@@ -152,6 +152,7 @@ impl Draft {
             session: self.session,
             member_sequence: self.member_sequence,
             fact,
+            changed_by: None,
         }
     }
 }

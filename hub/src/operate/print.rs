@@ -96,7 +96,7 @@ pub(super) fn events(response: &v1::ListEventsResponse, output: Output) -> Strin
         });
         return format!("{document:#}\n");
     }
-    let header = ["REVISION", "RECORDED", "CLUSTER", "KIND", "ABOUT"];
+    let header = ["REVISION", "RECORDED", "CLUSTER", "KIND", "ABOUT", "CHANGED-BY"];
     let rows = events.iter().map(|event| {
         vec![
             event.revision.to_string(),
@@ -104,6 +104,10 @@ pub(super) fn events(response: &v1::ListEventsResponse, output: Output) -> Strin
             or_dash(&event.cluster),
             event.kind.clone(),
             or_dash(&about(event)),
+            event
+                .changed_by
+                .as_ref()
+                .map_or_else(|| "-".to_owned(), changed_by),
         ]
     });
     let header = std::iter::once(header.map(str::to_owned).to_vec());
@@ -181,8 +185,16 @@ fn event_json(event: &v1::Event) -> Value {
         "session": event.session,
         "kind": event.kind,
         "about": about(event),
+        "changedBy": event.changed_by.as_ref().map(|by| {
+            json!({ "manager": by.manager, "at": time(by.at.as_ref()) })
+        }),
         "hash": event.hash,
     })
+}
+
+/// Who wrote last, as the member's API server noted it, and when by its clock.
+fn changed_by(by: &v1::ChangedBy) -> String {
+    format!("{} at {}", by.manager, time(by.at.as_ref()))
 }
 
 /// What an event is about: a service, a slice of it, or a property.
@@ -301,6 +313,41 @@ fn columns(rows: Vec<Vec<String>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_names_who_changed_the_object() {
+        let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
+        let event = |revision, changed_by| v1::Event {
+            revision,
+            recorded_at: at(1_700_000_000),
+            cluster: "east".to_owned(),
+            kind: "health_reported".to_owned(),
+            changed_by,
+            ..v1::Event::default()
+        };
+        let by = v1::ChangedBy {
+            manager: "kubectl-edit".to_owned(),
+            at: at(1_699_999_999),
+        };
+        let response = v1::ListEventsResponse {
+            epoch: "1000-07".to_owned(),
+            events: vec![event(1, Some(by)), event(2, None)],
+            head_revision: 2,
+            from_revision: 1,
+            ..Default::default()
+        };
+        let expected = "\
+REVISION  RECORDED              CLUSTER  KIND             ABOUT  CHANGED-BY
+1         2023-11-14T22:13:20Z  east     health_reported  -      kubectl-edit at 2023-11-14T22:13:19Z
+2         2023-11-14T22:13:20Z  east     health_reported  -      -
+2 events from revision 1 on; the head of epoch 1000-07 is 2
+";
+        assert_eq!(events(&response, Output::Text), expected);
+        let document: Value = serde_json::from_str(&events(&response, Output::Json)).unwrap();
+        let by = json!({ "manager": "kubectl-edit", "at": "2023-11-14T22:13:19Z" });
+        assert_eq!(document["events"][0]["changedBy"], by);
+        assert_eq!(document["events"][1]["changedBy"], Value::Null);
+    }
 
     #[test]
     fn members_stand_in_columns_that_align() {

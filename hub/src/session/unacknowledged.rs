@@ -51,11 +51,13 @@ impl Unacknowledged {
 }
 
 fn bytes_of(observation: &Observation) -> usize {
-    match &observation.item {
-        ObservedItem::Fact(fact) => fact.bytes.len(),
-        ObservedItem::Invalid(refused) => refused.message.len(),
-        ObservedItem::ListingCompleted(_) => 0,
-    }
+    let manager = observation.changed_by.as_ref().map_or(0, |by| by.manager().len());
+    manager
+        + match &observation.item {
+            ObservedItem::Fact(fact) => fact.bytes.len(),
+            ObservedItem::Invalid(refused) => refused.message.len(),
+            ObservedItem::ListingCompleted(_) => 0,
+        }
 }
 
 #[cfg(test)]
@@ -77,7 +79,7 @@ mod tests {
             ..wire::encode_fact(&Fact::MemberLeft)
         };
         let item = ObservedItem::Fact(fact);
-        Observation { sequence, item }
+        Observation::new(sequence, item)
     }
 
     #[test]
@@ -106,7 +108,7 @@ mod tests {
             reason: RefusalReason::Invalid,
             message: "x".repeat(UNACKNOWLEDGED_BYTES_MAX).into(),
         });
-        unacknowledged.took(&[Observation { sequence: 1, item }]);
+        unacknowledged.took(&[Observation::new(1, item)]);
         assert!(unacknowledged.is_full());
         unacknowledged.acknowledged(1);
         assert!(!unacknowledged.is_full());

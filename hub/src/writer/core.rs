@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     model::{
-        ChainHash, ClusterId, ConflictReason, Cursor, Epoch, Event, Fact, FactKey, ListingGroup, SessionId,
-        UnixMillis,
+        ChainHash, ChangedBy, ClusterId, ConflictReason, Cursor, Epoch, Event, Fact, FactKey, ListingGroup,
+        SessionId, UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
         },
@@ -260,7 +260,12 @@ impl Core {
     }
 
     fn observe(&mut self, session: SessionId, cluster: &ClusterId, observations: Vec<Observation>) {
-        for Observation { sequence, item } in observations {
+        for observation in observations {
+            let Observation {
+                sequence,
+                item,
+                changed_by,
+            } = observation;
             if !self.admits(session, cluster) {
                 // A stale session: its stream is being closed, and its facts may contradict the present one's.
                 return;
@@ -280,7 +285,7 @@ impl Core {
                         sequence,
                         fact,
                     };
-                    self.decide_and_apply(&command)
+                    fold::decide(&self.state, &command).map(|drafts| self.record(drafts, changed_by.as_ref()))
                 }
                 ObservedItem::Invalid(refused) => {
                     self.batch
@@ -375,7 +380,7 @@ impl Core {
                 let effects = describe(&self.state, command, &drafts);
                 let before = self.head.revision;
                 if confirm {
-                    self.record(drafts);
+                    self.record(drafts, None);
                     self.drop_former_members();
                 }
                 let revision = (self.head.revision > before).then_some(self.head.revision);
@@ -408,17 +413,19 @@ impl Core {
 
     pub(super) fn decide_and_apply(&mut self, command: &Command) -> Result<(), Rejection> {
         let drafts = fold::decide(&self.state, command)?;
-        self.record(drafts);
+        self.record(drafts, None);
         Ok(())
     }
 
-    fn record(&mut self, drafts: Vec<Draft>) {
+    /// `changed_by` is noted beside what a member reported: nothing was decided by it.
+    fn record(&mut self, drafts: Vec<Draft>, changed_by: Option<&ChangedBy>) {
         for draft in drafts {
             let fact = match &draft.fact {
                 DraftFact::Encoded(fact) => fact.clone(),
                 DraftFact::Decided(fact) => wire::encode_fact(fact),
             };
-            let event = draft.event(&self.state, fact, self.recorded_at);
+            let mut event = draft.event(&self.state, fact, self.recorded_at);
+            event.changed_by = changed_by.cloned();
             let payload = wire::encode_event(&event);
             self.head = Cursor {
                 revision: event.revision,

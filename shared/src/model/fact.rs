@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use bytes::Bytes;
 
-use super::{ClusterId, EndpointSlice, Export, Revision, ServiceKey, SliceKey, UnixMillis};
+use super::{ChangedBy, ClusterId, EndpointSlice, Export, Revision, ServiceKey, SliceKey, UnixMillis};
 
 /// Largest encoded fact, in bytes.
 pub const FACT_BYTES_MAX: usize = 1024 * 1024;
@@ -316,6 +316,8 @@ pub struct Event {
     pub member_sequence: u64,
     /// What happened.
     pub fact: EncodedFact,
+    /// Who wrote last to what the fact was read from, as the member said. Nothing is decided by it.
+    pub changed_by: Option<ChangedBy>,
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! Pure values only; it never does IO, reads a clock, or knows protobuf, Kubernetes or serde.
 
 pub mod advice;
+pub mod changed_by;
 pub mod derived_name;
 pub mod digest;
 pub mod endpoint;
@@ -12,6 +13,7 @@ pub mod service;
 pub mod sync;
 pub mod validate;
 
+pub use changed_by::ChangedBy;
 pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};
 pub use fact::{

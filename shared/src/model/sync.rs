@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use bytes::Bytes;
 
 use super::{
-    ClusterId, Cursor, EncodedFact, Epoch, ExportStatus, FactsDigest, ImportedSlice, ImportedSliceKey,
-    ListingGroup, Revision, ServiceImport, ServiceKey, SessionId,
+    ChangedBy, ClusterId, Cursor, EncodedFact, Epoch, ExportStatus, FactsDigest, ImportedSlice,
+    ImportedSliceKey, ListingGroup, Revision, ServiceImport, ServiceKey, SessionId,
 };
 
 /// The protocol version that this build speaks.
@@ -181,6 +181,19 @@ pub struct Observation {
     pub sequence: u64,
     /// What is reported.
     pub item: ObservedItem,
+    /// Who wrote last to what the fact was read from. Nothing is decided by it.
+    pub changed_by: Option<ChangedBy>,
+}
+
+impl Observation {
+    /// An observation that says nothing of who wrote last.
+    pub fn new(sequence: u64, item: ObservedItem) -> Self {
+        Self {
+            sequence,
+            item,
+            changed_by: None,
+        }
+    }
 }
 
 /// What an observation reports.

@@ -11,8 +11,9 @@ use super::{
 };
 use crate::{
     model::{
-        ClusterProperty, ControlPlane, Event, Fact, Health, KeyFingerprint, ListingGroup, PropertyValue,
-        Revision, SessionId, UnixMillis, fact::PROPERTY_VALUE_CHARACTERS_MAX,
+        ChangedBy, ClusterProperty, ControlPlane, Event, Fact, Health, KeyFingerprint, ListingGroup,
+        PropertyValue, Revision, SessionId, UnixMillis, changed_by::MANAGER_BYTES_MAX,
+        fact::PROPERTY_VALUE_CHARACTERS_MAX, validate::CREATED_AT_SECONDS_MAX,
     },
     wire::encode_fact,
 };
@@ -98,8 +99,8 @@ pub fn any_fact() -> impl Strategy<Value = Fact> {
 /// An event of any kind.
 pub fn event() -> impl Strategy<Value = Event> {
     let place = (any::<[u64; 5]>(), option::of(cluster_id()));
-    (place, any_fact()).prop_map(
-        |(([revision, at, incarnation, session, member_sequence], cluster), fact)| Event {
+    (place, any_fact(), option::of(changed_by())).prop_map(
+        |(([revision, at, incarnation, session, member_sequence], cluster), fact, changed_by)| Event {
             revision: Revision(revision),
             recorded_at: UnixMillis(at),
             cluster,
@@ -107,6 +108,15 @@ pub fn event() -> impl Strategy<Value = Event> {
             session: SessionId(session),
             member_sequence,
             fact: encode_fact(&fact),
+            changed_by,
         },
     )
+}
+
+/// Who wrote last to an object.
+pub fn changed_by() -> impl Strategy<Value = ChangedBy> {
+    let at = (0..=CREATED_AT_SECONDS_MAX as u64).prop_map(|seconds| UnixMillis(seconds * 1_000));
+    let manager = format!("[ -~]{{1,{MANAGER_BYTES_MAX}}}");
+    let manager = proptest::string::string_regex(&manager).expect("a pattern");
+    (manager, at).prop_map(|(manager, at)| ChangedBy::new(&manager, at).expect("within its bounds"))
 }

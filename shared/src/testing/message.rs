@@ -11,7 +11,7 @@ use super::{
     cluster_id, cursor,
     desired::desired_item,
     epoch,
-    fact::{listing_group, member_fact},
+    fact::{changed_by, listing_group, member_fact},
     identity, namespaces,
 };
 use crate::{
@@ -64,7 +64,11 @@ pub fn observation() -> impl Strategy<Value = Observation> {
         4 => member_fact().prop_map(|fact| ObservedItem::Fact(encode_fact(&fact))),
         1 => listing_group().prop_map(ObservedItem::ListingCompleted),
     ];
-    (any::<u64>(), item).prop_map(|(sequence, item)| Observation { sequence, item })
+    (any::<u64>(), item, option::of(changed_by())).prop_map(|(sequence, item, changed_by)| Observation {
+        sequence,
+        item,
+        changed_by,
+    })
 }
 
 /// What stands in a member's cluster.

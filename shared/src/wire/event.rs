@@ -6,6 +6,7 @@ use prost::Message as _;
 use proto::v1;
 
 use super::{
+    changed_by,
     common::cluster_from_proto,
     fact::{decode_recorded_fact, fact_to_proto},
 };
@@ -34,6 +35,7 @@ pub fn encode_event(event: &Event) -> Vec<u8> {
         session: event.session.0,
         member_sequence: event.member_sequence,
         fact: event.fact.bytes.clone(),
+        changed_by: event.changed_by.as_ref().map(changed_by::to_proto),
     }
     .encode_to_vec()
 }
@@ -57,6 +59,7 @@ pub fn decode_event(revision: Revision, bytes: Bytes) -> Result<Event, InvalidEv
         session: SessionId(stored.session),
         member_sequence: stored.member_sequence,
         fact: decode_recorded_fact(stored.fact).map_err(|error| invalid(error.message))?,
+        changed_by: changed_by::from_proto(stored.changed_by),
     })
 }
 
@@ -76,5 +79,6 @@ pub fn event_to_view(event: &Event, hash: ChainHash) -> v1::Event {
         kind: event.fact.fact.kind().to_owned(),
         fact: Some(fact_to_proto(&event.fact.fact)),
         hash: hash.to_string(),
+        changed_by: event.changed_by.as_ref().map(changed_by::to_proto),
     }
 }

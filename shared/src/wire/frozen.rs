@@ -9,7 +9,7 @@ use prost_types::{FileDescriptorSet, field_descriptor_proto::Type};
 
 use super::*;
 use crate::model::{
-    ClusterId, ClusterProperty, Conflict, ConflictReason, ControlPlane, Endpoint, EndpointPort,
+    ChangedBy, ClusterId, ClusterProperty, Conflict, ConflictReason, ControlPlane, Endpoint, EndpointPort,
     EndpointSlice, Event, Export, ExportStatus, Fact, Health, ImportedSlice, ImportedSliceKey, IpFamily,
     KeyFingerprint, ListingGroup, Metadata, PropertyValue, Protocol, Revision, ServiceImport, ServiceKey,
     ServicePolicies, ServicePort, ServiceType, SessionAffinity, SessionId, SliceKey, UnixMillis,
@@ -202,8 +202,15 @@ fn encoded_bytes_are_frozen() {
         session: SessionId(9),
         member_sequence: 11,
         fact: encode_fact(&Fact::ExportRemoved(service_key())),
+        changed_by: None,
     };
     writeln!(text, "event {}", HEXLOWER.encode(&encode_event(&event))).unwrap();
+    let changed = Event {
+        changed_by: ChangedBy::new("kubectl-edit", UnixMillis(1_767_323_045_000)),
+        ..event
+    };
+    let changed = HEXLOWER.encode(&encode_event(&changed));
+    writeln!(text, "event with who changed the object {changed}").unwrap();
     for (kind, change) in desired() {
         let bytes = encode_desired(&DesiredItem {
             revision: Revision(42),

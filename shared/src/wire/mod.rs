@@ -13,6 +13,7 @@ pub mod fact;
 pub mod sync;
 pub mod view;
 
+mod changed_by;
 mod common;
 mod endpoint;
 mod export;

@@ -4,7 +4,10 @@ use prost::Message as _;
 use proto::v1::{self, agent_message::Message};
 
 use super::{refusals::broken, *};
-use crate::model::sync::{AgentMessage, HUBS_MAX, HubMessage, PARKED_AGE_MAX_MILLIS};
+use crate::model::{
+    ChangedBy, EncodedFact, UnixMillis,
+    sync::{AgentMessage, HUBS_MAX, HubMessage, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS},
+};
 
 #[test]
 fn what_is_said_to_be_applied_is_bounded() {
@@ -52,6 +55,66 @@ fn messages_of_a_release_without_applied_terms_and_hubs_are_read() {
         panic!("a Welcome")
     };
     assert_eq!((welcome.term, welcome.hubs.len()), (0, 0));
+}
+
+/// The member's word about who wrote is for people: a bad one is no reason to refuse what it stands beside.
+#[test]
+fn who_changed_an_object_rides_beside_the_fact_and_is_dropped_where_it_is_bad() {
+    let fact = encode_fact(&crate::model::Fact::ExportUpserted(
+        super::frozen::export().into(),
+    ));
+    let at = |seconds, nanos| Some(prost_types::Timestamp { seconds, nanos });
+    let said = |manager: &str, at| {
+        let changed_by = Some(v1::ChangedBy {
+            manager: manager.into(),
+            at,
+        });
+        observed(&fact, changed_by)
+    };
+    let by = |observation: &Observation| observation.changed_by.clone();
+    let taken = said("kubectl-edit", at(1_767_323_045, 0));
+    let expected = ChangedBy::new("kubectl-edit", UnixMillis(1_767_323_045_000));
+    assert_eq!(by(&taken), expected);
+    let ObservedItem::Fact(known) = &taken.item else {
+        panic!("a fact")
+    };
+    assert_eq!(
+        (&known.bytes, known.hash),
+        (&fact.bytes, fact.hash),
+        "no part of it"
+    );
+    let last = 253_402_300_799;
+    for bad in [
+        observed(&fact, None),
+        said("", at(1, 0)),
+        said(&"m".repeat(129), at(1, 0)),
+        said("a\u{1b}[2J", at(1, 0)),
+        said("kubectl", None),
+        said("kubectl", at(1, 1)),
+        said("kubectl", at(-1, 0)),
+        said("kubectl", at(last + 1, 0)),
+        said("kubectl", at(i64::MAX, 0)),
+    ] {
+        assert_eq!(by(&bad), None);
+        assert_eq!(bad.item, taken.item, "it is taken all the same");
+    }
+    assert!(by(&said("kubectl", at(last, 0))).is_some());
+}
+
+fn observed(fact: &EncodedFact, changed_by: Option<v1::ChangedBy>) -> Observation {
+    let observations = vec![v1::Observation {
+        sequence: 1,
+        observation: Some(v1::observation::Observation::Fact(fact.bytes.clone())),
+        changed_by,
+    }];
+    let message = Message::Observations(v1::Observations { observations });
+    let message = agent_message_from_proto(v1::AgentMessage {
+        message: Some(message),
+    });
+    let Ok(AgentMessage::Observations(mut taken)) = message else {
+        panic!("observations")
+    };
+    taken.remove(0)
 }
 
 #[test]

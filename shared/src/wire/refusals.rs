@@ -404,6 +404,7 @@ fn a_bad_observation_is_an_item_to_refuse_and_its_neighbours_pass() {
     let observe = |sequence, observation| v1::Observation {
         sequence,
         observation,
+        changed_by: None,
     };
     let good = encode_fact(&Fact::ExportRemoved(frozen::service_key())).bytes;
     let observations = vec![

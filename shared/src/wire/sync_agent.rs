@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proto::v1::{self, agent_message::Message, observation};
 
 use super::{
+    changed_by,
     common::{
         Taken, at_most, cluster_from_proto, cursor_from_proto, cursor_to_proto, epoch_from_proto,
         epoch_to_proto, fixed_bytes, group_from_proto, group_to_proto, names_to_proto, namespaces_from_proto,
@@ -204,12 +205,14 @@ fn observation_to_proto(observation: Observation) -> v1::Observation {
     v1::Observation {
         sequence: observation.sequence,
         observation: item,
+        changed_by: observation.changed_by.as_ref().map(changed_by::to_proto),
     }
 }
 
 /// Never fails: what cannot be taken is refused item by item.
 fn observation_from_proto(observation: v1::Observation) -> Observation {
     let sequence = observation.sequence;
+    let changed_by = changed_by::from_proto(observation.changed_by);
     let unknown = |message: String| (RefusalReason::UnknownKind, message);
     let taken = match observation.observation {
         Some(observation::Observation::Fact(bytes)) => decode_member_fact(bytes)
@@ -229,5 +232,9 @@ fn observation_from_proto(observation: v1::Observation) -> Observation {
             message: message.into(),
         })
     });
-    Observation { sequence, item }
+    Observation {
+        sequence,
+        item,
+        changed_by,
+    }
 }

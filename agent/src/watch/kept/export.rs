@@ -1,11 +1,12 @@
 //! A ServiceExport as facts and the plan read it.
 
 use kube::api::ObjectMeta;
-use shared::api::ServiceExport;
+use shared::{api::ServiceExport, model::ChangedBy};
 
 use super::{Head, Kept};
 use crate::{
     convert::{
+        changed_by::changed_by,
         condition::{Transitions, conditions_from},
         owned::OwnedFields,
     },
@@ -17,6 +18,7 @@ use crate::{
 pub struct KeptExport {
     head: Head,
     exported: Box<ServiceExport>,
+    changed_by: Option<ChangedBy>,
     conditions: Vec<Condition>,
     transitions: Transitions,
 }
@@ -31,6 +33,7 @@ impl Kept for KeptExport {
             head: Head::of(&object.metadata),
             conditions: conditions_from(&OwnedFields::of_status(&object), conditions),
             transitions: Transitions::of(conditions),
+            changed_by: changed_by(&object.metadata),
             exported: Box::new(stripped(object)),
         }
     }
@@ -44,6 +47,11 @@ impl KeptExport {
     /// What a fact is made from: all but the status and what others noted on the object.
     pub fn exported(&self) -> &ServiceExport {
         &self.exported
+    }
+
+    /// Who wrote last to it, conditions left out.
+    pub fn changed_by(&self) -> Option<&ChangedBy> {
+        self.changed_by.as_ref()
     }
 
     /// The conditions that are the agent's.

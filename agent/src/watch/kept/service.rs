@@ -6,12 +6,13 @@ use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use kube::api::ObjectMeta;
 use shared::{
     api::names::{AGENT_MANAGER, LABEL_MANAGED_BY, LABEL_SERVICE_NAME},
-    model::{ClusterId, ServiceKey},
+    model::{ChangedBy, ClusterId, ServiceKey},
 };
 
 use super::{Head, Kept};
 use crate::convert::{
     ANNOTATION_SOURCE_CLUSTERS,
+    changed_by::changed_by,
     derived::{Derived, derived_of},
     sources_from,
 };
@@ -32,7 +33,10 @@ enum What {
         /// Those that it names, whoever wrote that.
         sources: Box<[ClusterId]>,
     },
-    Local(Box<Service>),
+    Local {
+        service: Box<Service>,
+        changed_by: Option<ChangedBy>,
+    },
 }
 
 impl Kept for KeptService {
@@ -55,7 +59,10 @@ impl Kept for KeptService {
                         sources: sources_from(text.map(String::as_str)).into_iter().collect(),
                     }
                 }
-                None => What::Local(Box::new(stripped(object))),
+                None => What::Local {
+                    changed_by: changed_by(meta),
+                    service: Box::new(stripped(object)),
+                },
             },
         }
     }
@@ -70,7 +77,7 @@ impl KeptService {
     pub(crate) fn derived(&self) -> Option<&Derived> {
         match &self.what {
             What::Ours { derived, .. } => Some(derived),
-            What::Local(_) => None,
+            What::Local { .. } => None,
         }
     }
 
@@ -78,7 +85,7 @@ impl KeptService {
     pub fn sources(&self) -> &[ClusterId] {
         match &self.what {
             What::Ours { sources, .. } => sources,
-            What::Local(_) => &[],
+            What::Local { .. } => &[],
         }
     }
 
@@ -86,7 +93,15 @@ impl KeptService {
     pub fn exported(&self) -> &Service {
         match &self.what {
             What::Ours { .. } => &MADE_BY_TRIBUTARY,
-            What::Local(service) => service,
+            What::Local { service, .. } => service,
+        }
+    }
+
+    /// Who wrote last to it, its status left out; of a derived one nobody.
+    pub fn changed_by(&self) -> Option<&ChangedBy> {
+        match &self.what {
+            What::Ours { .. } => None,
+            What::Local { changed_by, .. } => changed_by.as_ref(),
         }
     }
 

@@ -9,11 +9,12 @@ use shared::{
         convert::{SliceProblem, service_of_slice, slice_from},
         names::{LABEL_KUBERNETES_SERVICE_NAME, LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER},
     },
-    model::{ClusterId, EndpointSlice, ServiceKey},
+    model::{ChangedBy, ClusterId, EndpointSlice, ServiceKey},
 };
 
 use super::{Head, Kept};
 use crate::{
+    convert::changed_by::changed_by,
     convert::slice::{Place, content_of, own_from, places_of},
     plan::{Found, Ours, content::SliceContent, view::OwnSlice},
 };
@@ -41,6 +42,7 @@ enum What {
         slice: Result<Arc<EndpointSlice>, Box<SliceProblem>>,
         /// Of each endpoint, in their order.
         places: Box<[Place]>,
+        changed_by: Option<ChangedBy>,
     },
     /// Somebody else's import, or a slice of no Service.
     Foreign(Box<SliceProblem>),
@@ -69,6 +71,7 @@ impl Kept for KeptSlice {
                         places: slice.as_ref().map(|_| places_of(&object)).unwrap_or_default(),
                         slice: slice.map(Arc::new).map_err(Box::new),
                         service,
+                        changed_by: changed_by(&object.metadata),
                     }
                 }
                 (_, Err(problem)) => What::Foreign(Box::new(problem)),
@@ -111,6 +114,14 @@ impl KeptSlice {
             What::Local { slice, .. } => slice.clone().map_err(|problem| *problem),
             What::Ours { .. } => Err(SliceProblem::Imported),
             What::Foreign(problem) => Err((**problem).clone()),
+        }
+    }
+
+    /// Who wrote last to the slice of a local Service.
+    pub fn changed_by(&self) -> Option<&ChangedBy> {
+        match &self.what {
+            What::Local { changed_by, .. } => changed_by.as_ref(),
+            What::Ours { .. } | What::Foreign(_) => None,
         }
     }
 

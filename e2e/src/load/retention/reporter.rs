@@ -87,9 +87,6 @@ impl Reporter {
         });
         let fact: EncodedFact = wire::decode_member_fact(bytes)?;
         self.sequence += 1;
-        Ok(Observation {
-            sequence: self.sequence,
-            item: ObservedItem::Fact(fact),
-        })
+        Ok(Observation::new(self.sequence, ObservedItem::Fact(fact)))
     }
 }

@@ -168,6 +168,7 @@ fn observations(of: Vec<(u64, v1::observation::Observation)>) -> v1::AgentMessag
     let observations = of.into_iter().map(|(sequence, observation)| v1::Observation {
         sequence,
         observation: Some(observation),
+        changed_by: None,
     });
     message(Message::Observations(v1::Observations {
         observations: observations.collect(),

@@ -180,10 +180,7 @@ impl Member {
     pub(crate) async fn report(&mut self, facts: Vec<Fact>) {
         let observations = facts.iter().map(|fact| {
             self.sequence += 1;
-            Observation {
-                sequence: self.sequence,
-                item: ObservedItem::Fact(wire::encode_fact(fact)),
-            }
+            Observation::new(self.sequence, ObservedItem::Fact(wire::encode_fact(fact)))
         });
         let observations = observations.collect();
         let request = writer::Request::Observe {

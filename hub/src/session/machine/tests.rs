@@ -71,17 +71,14 @@ fn key(name: &str) -> ServiceKey {
 }
 
 pub(in crate::session) fn removal(sequence: u64, name: &str) -> Observation {
-    Observation {
+    Observation::new(
         sequence,
-        item: ObservedItem::Fact(encode_fact(&Fact::ExportRemoved(key(name)))),
-    }
+        ObservedItem::Fact(encode_fact(&Fact::ExportRemoved(key(name)))),
+    )
 }
 
 fn listed(sequence: u64) -> Observation {
-    Observation {
-        sequence,
-        item: ObservedItem::ListingCompleted(ListingGroup::Exports),
-    }
+    Observation::new(sequence, ObservedItem::ListingCompleted(ListingGroup::Exports))
 }
 
 fn say_all(session: &mut Session, view: &View, now: u64) -> Vec<HubMessage> {
@@ -175,7 +172,7 @@ fn a_listing_has_seen_what_was_reported_and_not_removed_since() {
         ObservedItem::ListingCompleted(ListingGroup::Properties),
     ];
     let observations = (1..).zip(observations);
-    let observations = observations.map(|(sequence, item)| Observation { sequence, item });
+    let observations = observations.map(|(sequence, item)| Observation::new(sequence, item));
     let effects = session
         .on_message(AgentMessage::Observations(observations.collect()), 0)
         .expect("in order");

@@ -96,10 +96,10 @@ fn health() -> shared::model::EncodedFact {
 /// A health is a fact: the log is not empty after it.
 fn with_a_fact(core: &mut Core, cluster: &str) {
     let session = core.sessions[&id(cluster)].session;
-    let observations = vec![shared::model::sync::Observation {
-        sequence: 1,
-        item: shared::model::sync::ObservedItem::Fact(health()),
-    }];
+    let observations = vec![shared::model::sync::Observation::new(
+        1,
+        shared::model::sync::ObservedItem::Fact(health()),
+    )];
     let cluster = id(cluster);
     handle(
         core,
@@ -436,10 +436,10 @@ fn what_a_replaced_session_still_says_is_neither_taken_nor_acknowledged() {
     admit(&mut core, hello("east", None, CursorCheck::Absent));
     let present = core.sessions[&id("east")].session;
     assert_ne!(stale, present);
-    let observations = vec![shared::model::sync::Observation {
-        sequence: 1,
-        item: shared::model::sync::ObservedItem::Fact(health()),
-    }];
+    let observations = vec![shared::model::sync::Observation::new(
+        1,
+        shared::model::sync::ObservedItem::Fact(health()),
+    )];
     let cluster = id("east");
     let batch = handle(
         &mut core,

@@ -8,6 +8,8 @@ use shared::model::{
 use super::*;
 use crate::writer::request::{AdmitRequest, CursorCheck, CursorVerdict};
 
+mod changed_by;
+
 fn id(name: &str) -> ClusterId {
     ClusterId::new(name).expect("a cluster id")
 }
@@ -140,13 +142,15 @@ fn a_listing_of_exports_makes_a_source_listed_and_says_so_once() {
 fn an_invalid_item_is_refused_by_its_number_and_acknowledged() {
     let mut core = core();
     let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
-    let observations = (4..6).map(|sequence| Observation {
-        sequence,
-        item: ObservedItem::Invalid(Refused {
-            sequence: 0,
-            reason: RefusalReason::Invalid,
-            message: "bad".into(),
-        }),
+    let observations = (4..6).map(|sequence| {
+        Observation::new(
+            sequence,
+            ObservedItem::Invalid(Refused {
+                sequence: 0,
+                reason: RefusalReason::Invalid,
+                message: "bad".into(),
+            }),
+        )
     });
     let request = Request::Observe {
         session,
@@ -306,10 +310,8 @@ fn of_the_acknowledgements_of_a_batch_the_last_of_each_session_is_said() {
         (session, id(name))
     });
     for (session, cluster) in sessions.clone() {
-        let observations = [(1, "v1"), (2, "v2")].map(|(sequence, version)| Observation {
-            sequence,
-            item: health(version),
-        });
+        let observations =
+            [(1, "v1"), (2, "v2")].map(|(sequence, version)| Observation::new(sequence, health(version)));
         let request = Request::Observe {
             session,
             cluster,
@@ -406,10 +408,7 @@ fn a_fact_is_refused_for_the_reason_that_the_rules_give() {
     let request = Request::Observe {
         session,
         cluster: id("east"),
-        observations: vec![Observation {
-            sequence: 1,
-            item: fact,
-        }],
+        observations: vec![Observation::new(1, fact)],
     };
     let batch = handle(&mut core, request);
     let Some(Reply::Refused(of, refused)) = batch.replies.first() else {
@@ -451,10 +450,7 @@ fn property(name: &str) -> EncodedFact {
 }
 
 fn observe(core: &mut Core, session: SessionId, sequence: u64, fact: EncodedFact) -> Batch {
-    let observations = vec![Observation {
-        sequence,
-        item: ObservedItem::Fact(fact),
-    }];
+    let observations = vec![Observation::new(sequence, ObservedItem::Fact(fact))];
     let (cluster, session) = (id("east"), session);
     handle(
         core,

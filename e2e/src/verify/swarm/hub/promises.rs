@@ -357,6 +357,7 @@ mod tests {
             session: SESSION,
             member_sequence: 3,
             fact: wire::encode_fact(&Fact::MemberLost),
+            changed_by: None,
         };
         let batch = Batch::new(log.head(), vec![wire::encode_event(&event)]).expect("small");
         log.append(batch, Box::new(|_| {}));

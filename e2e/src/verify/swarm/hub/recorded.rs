@@ -128,6 +128,7 @@ mod tests {
             session: SessionId(0),
             member_sequence: 0,
             fact: wire::encode_fact(&fact),
+            changed_by: None,
         }
     }
 
