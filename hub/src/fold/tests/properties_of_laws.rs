@@ -10,6 +10,7 @@ use proptest::{
 use shared::model::{Export, ServiceImport, ServiceKey, SliceKey};
 
 use super::{
+    legal,
     model::{self, Expected},
     operations::{Driver, Operation, histories, interleaved},
 };
@@ -130,6 +131,31 @@ fn folded(
         };
     }
     held
+}
+
+/// Whoever reads the log may stop after any event, also between those of one command or batch.
+#[test]
+fn each_event_leaves_a_legal_state() {
+    // Each case looks at the state after each of its events.
+    let config = Config {
+        cases: CASES / 4,
+        ..config()
+    };
+    let result = TestRunner::new(config).run(&cases(), |(histories, picks, _)| {
+        let driver = Driver::run(&interleaved(&histories, &picks));
+        let mut state = State::new();
+        for event in &driver.world.events {
+            apply(&mut state, event);
+            legal::check(&state, event)?;
+            let rows = state
+                .snapshot_rows()
+                .map(|row| decode_row(&encode_row(&row)).unwrap());
+            let restored = State::restore(rows);
+            prop_assert_eq!(restored.as_ref(), Ok(&state), "after {:?}", event);
+        }
+        Ok(())
+    });
+    result.unwrap();
 }
 
 #[test]
