@@ -8,12 +8,12 @@ use std::{
 };
 
 use shared::{
-    model::{Cursor, Event},
+    model::{Cursor, Event, Fact},
     wire,
 };
 
 use crate::{
-    fold::{self, SnapshotRow, State},
+    fold::{self, ForeignRules, RULES, Rules, SnapshotRow, State},
     log::{LogError, LogReader, ReplayItem},
     wire::snapshot,
 };
@@ -42,14 +42,21 @@ pub enum ReplayError {
     /// The snapshot cannot be restored.
     #[error("the snapshot cannot be read by this build: {0}. Use the build that wrote it, or a newer one")]
     Snapshot(String),
+    /// Other rules folded it than this build has.
+    #[error(transparent)]
+    Rules(#[from] ForeignRules),
 }
 
 /// Rebuilds the state at the log's head.
 pub fn replay(reader: &LogReader) -> Result<(State, Cursor), ReplayError> {
+    replay_by(RULES, reader)
+}
+
+fn replay_by(rules: Rules, reader: &LogReader) -> Result<(State, Cursor), ReplayError> {
     let (sender, chunks) = mpsc::sync_channel(CHUNKS_WAITING_MAX);
     thread::scope(|scope| {
         let decoding = scope.spawn(|| decode_all(reader, sender));
-        let folded = fold_all(chunks);
+        let folded = fold_all(rules, chunks);
         let head = decoding
             .join()
             .unwrap_or_else(|cause| std::panic::resume_unwind(cause));
@@ -100,25 +107,41 @@ fn decode(item: ReplayItem) -> Result<Option<Decoded>, ReplayError> {
 }
 
 /// Folds what comes until no more does; whether that was all, the decoder knows.
-fn fold_all(chunks: Receiver<Vec<Decoded>>) -> Result<Replaying, ReplayError> {
-    let mut replaying = Replaying::default();
+fn fold_all(rules: Rules, chunks: Receiver<Vec<Decoded>>) -> Result<Replaying, ReplayError> {
+    let mut replaying = Replaying {
+        rules,
+        rows: Vec::new(),
+        state: None,
+        is_new: true,
+    };
     for decoded in chunks.iter().flatten() {
         replaying.take(decoded)?;
     }
     Ok(replaying)
 }
 
-#[derive(Default)]
 struct Replaying {
+    rules: Rules,
+    /// Nothing came yet: a log without anything is of no version.
+    is_new: bool,
     rows: Vec<SnapshotRow>,
     state: Option<State>,
 }
 
 impl Replaying {
     fn take(&mut self, decoded: Decoded) -> Result<(), ReplayError> {
+        self.is_new = false;
         match decoded {
             Decoded::Row(row) => self.rows.push(row),
-            Decoded::Event(event) => drop(fold::apply(self.state()?, &event)),
+            Decoded::Event(event) => {
+                let rules = self.rules;
+                let state = self.state()?;
+                // Other rules say that they take the log over before they record anything.
+                if !matches!(event.fact.fact, Fact::FoldVersionChanged { .. }) {
+                    rules.fold(state.fold_version())?;
+                }
+                drop(fold::apply(state, &event));
+            }
         }
         Ok(())
     }
@@ -140,14 +163,18 @@ impl Replaying {
     }
 
     fn finish(mut self) -> Result<State, ReplayError> {
-        self.state()?;
-        Ok(self.state.expect("made by the line before"))
+        let (rules, is_new) = (self.rules, self.is_new);
+        let version = self.state()?.fold_version();
+        if !is_new {
+            rules.fold(version)?;
+        }
+        Ok(self.state.expect("made above"))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use shared::model::{ClusterId, Clusterset, Epoch, Fact, Revision, SessionId, UnixMillis};
+    use shared::model::{ClusterId, Clusterset, Epoch, Revision, SessionId, UnixMillis};
 
     use super::*;
     use crate::log::{Batch, Log, MemoryDisk, MemoryLog};
@@ -205,5 +232,68 @@ mod tests {
             matches!(error, ReplayError::Event { revision, .. } if revision == EVENTS + 1),
             "{error}"
         );
+    }
+
+    fn taken_over(revision: u64, from: u32, to: u32) -> Event {
+        Event {
+            cluster: None,
+            fact: wire::encode_fact(&Fact::FoldVersionChanged { from, to }),
+            ..event(revision)
+        }
+    }
+
+    /// What a release of version 3 says of a log of these events.
+    fn by_the_third(events: &[Event], snapshot_after: Option<usize>) -> Result<u32, ForeignRules> {
+        let (mut log, mut state) = (log(), State::new());
+        for (number, event) in events.iter().enumerate() {
+            append(&mut log, vec![wire::encode_event(event)]);
+            drop(fold::apply(&mut state, event));
+            if snapshot_after == Some(number) {
+                let rows = snapshot::rows(state.clone());
+                log.write_snapshot_and_wait(log.head(), Box::new(rows))
+                    .expect("it is durable");
+            }
+        }
+        match replay_by(Rules::of(3), &log.reader()) {
+            Ok((state, _)) => Ok(state.fold_version()),
+            Err(ReplayError::Rules(foreign)) => Err(foreign),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_log_of_the_version_before_is_folded_and_of_any_other_it_is_refused() {
+        let third = Rules::of(3);
+        let older = Err(ForeignRules::Older(1, third));
+        let newer = Err(ForeignRules::Newer(4, third));
+        assert_eq!(
+            by_the_third(&[], None),
+            Ok(1),
+            "a new log is taken over before anything is recorded"
+        );
+        assert_eq!(by_the_third(&[taken_over(1, 1, 3), event(2)], None), Ok(3));
+        assert_eq!(by_the_third(&[taken_over(1, 1, 2), event(2)], None), Ok(2));
+        let changed_hands = [taken_over(1, 1, 2), event(2), taken_over(3, 2, 3), event(4)];
+        assert_eq!(by_the_third(&changed_hands, None), Ok(3));
+        assert_eq!(by_the_third(&[taken_over(1, 1, 4)], None), newer);
+        assert_eq!(by_the_third(&[taken_over(1, 1, 4), event(2)], None), newer);
+        assert_eq!(by_the_third(&[event(1)], None), older);
+        assert_eq!(
+            by_the_third(&[event(1)], Some(0)),
+            older,
+            "also when all of it is in a snapshot"
+        );
+        let left_out = [event(1), taken_over(2, 1, 2), event(3)];
+        assert_eq!(
+            by_the_third(&left_out, None),
+            older,
+            "its first event was folded by the first"
+        );
+        assert_eq!(
+            by_the_third(&left_out, Some(0)),
+            Ok(2),
+            "a snapshot is derived anew"
+        );
+        assert_eq!(by_the_third(&left_out, Some(2)), Ok(2));
     }
 }

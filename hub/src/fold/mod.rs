@@ -27,6 +27,7 @@ mod ports;
 mod precedence;
 mod profile;
 mod properties;
+mod rules;
 mod slice;
 mod snapshot;
 mod state;
@@ -42,11 +43,6 @@ pub use explain::{CandidateSlice, ExplainedCandidate, Explanation, LosingValue, 
 pub use key::{Change, DerivedContent, DerivedKey};
 pub use membership::{MEMBER_KEYS_MAX, MEMBERS_MAX, REFUSED_KEYS_MAX};
 pub use profile::{ConditionStatus, ConditionType, Profile, ProfileCondition};
+pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
 pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
 pub use state::{Connectivity, Member, MemberStatus, RecordedFact, State};
-
-/// The version of these rules. It grows when the same events would give other derived content.
-pub const FOLD_VERSION: u32 = 1;
-
-/// The version that folds a log which never recorded another.
-pub const FIRST_FOLD_VERSION: u32 = 1;
