@@ -62,10 +62,10 @@ pub enum InvalidBatch {
     /// There is nothing in it.
     #[error("a batch holds at least one event")]
     Empty,
-    /// One event is larger than [`super::PAYLOAD_BYTES_MAX`].
+    /// One event is larger than [`super::EVENT_BYTES_MAX`].
     #[error(
         "event {index} of the batch is {bytes} bytes, the limit is {} bytes",
-        super::PAYLOAD_BYTES_MAX
+        super::EVENT_BYTES_MAX
     )]
     EventTooLarge {
         /// Which event, from 0.

@@ -11,8 +11,8 @@ use std::{
 use shared::model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use super::{
-    AppendError, Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Space,
-    Stats,
+    AppendError, Batch, Completion, Limits, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows,
+    Space, Stats,
     error::LogError,
     reader::{DurableHistory, ReadJob, ReadQueue},
     rows::{Op, ReadRows, Row, Rows, RowsError, Visit, Volume},
@@ -290,6 +290,7 @@ pub struct MemoryLog {
 
 struct Inner {
     store: Store<MemoryDisk>,
+    limits: Limits,
     hold_syncs: bool,
     held: Vec<(Result<Cursor, AppendError>, Completion)>,
 }
@@ -308,6 +309,7 @@ impl MemoryLog {
             clusterset: clusterset.clone(),
             inner: Arc::new(Mutex::new(Inner {
                 store,
+                limits: Limits::default(),
                 hold_syncs: false,
                 held: Vec::new(),
             })),
@@ -316,6 +318,11 @@ impl MemoryLog {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says from now on that it takes no more than this at a time, as another kind of log may.
+    pub fn limit(&self, limits: Limits) {
+        self.inner().limits = limits;
     }
 
     /// From now on appends are staged only and done in [`MemoryLog::sync`], so that a crash can come between.
@@ -362,6 +369,10 @@ fn tell(told: impl IntoIterator<Item = (SnapshotCompletion, Result<(), LogError>
 impl Log for MemoryLog {
     fn clusterset(&self) -> &Clusterset {
         &self.clusterset
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner().limits
     }
 
     fn head(&self) -> Cursor {

@@ -62,12 +62,36 @@ pub use thread::{APPENDS_WAITING_MAX, open};
 pub(crate) use verify::clusterset;
 pub use verify::{EpochReport, LogReport, Progress, Report, verify};
 
+/// The largest payload of an event that any log takes. Larger ones, up to [`PAYLOAD_BYTES_MAX`], stand in logs that
+/// earlier releases wrote, and are read.
+pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 /// Most events in one batch.
 pub const BATCH_EVENTS_MAX: usize = 16 * 1024;
 /// Most payload bytes in one batch. At least one event of the largest size fits.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-const _: () = assert!(PAYLOAD_BYTES_MAX <= BATCH_BYTES_MAX);
+const _: () = assert!(EVENT_BYTES_MAX <= PAYLOAD_BYTES_MAX && EVENT_BYTES_MAX <= BATCH_BYTES_MAX);
+
+/// How much a log takes at a time. Who appends asks for them, and nothing larger reaches an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest payload of one event, in bytes; at most [`EVENT_BYTES_MAX`].
+    pub event_bytes: usize,
+    /// Most events in one batch; at most [`BATCH_EVENTS_MAX`].
+    pub batch_events: usize,
+    /// Most payload bytes in one batch; at most [`BATCH_BYTES_MAX`].
+    pub batch_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            event_bytes: EVENT_BYTES_MAX,
+            batch_events: BATCH_EVENTS_MAX,
+            batch_bytes: BATCH_BYTES_MAX,
+        }
+    }
+}
 
 /// Events to be appended together: all of them become durable, or none.
 /// It is within the bounds by construction, and knows its chain hashes before it is written.
@@ -97,7 +121,7 @@ impl Batch {
         let bytes = events.iter().map(|(_, payload)| payload.len()).sum();
         for (index, (_, payload)) in events.iter().enumerate() {
             let bytes = payload.len();
-            if bytes > PAYLOAD_BYTES_MAX {
+            if bytes > EVENT_BYTES_MAX {
                 return Err(InvalidBatch::EventTooLarge { index, bytes });
             }
         }
@@ -197,6 +221,7 @@ pub struct Space {
 /// * **Gapless.** Within an epoch revisions count from 1; the hash at each is chained over all before it.
 /// * **Fenced.** A batch names the head it follows. If the log's head is another, nothing is written. So a
 ///   log that somebody else may write too (a replicated one) fits behind this trait.
+/// * **Within its limits.** A batch that keeps to [`Log::limits`] is taken; whoever appends keeps to them.
 /// * **In order.** Batches are taken in the order of the calls, completions come in that order. A batch may
 ///   be appended before the one before it is done; it names that one's [`Batch::head_after`].
 /// * **Failure is a state.** After the first failed write every append answers with that first reason, and
@@ -210,6 +235,9 @@ pub struct Space {
 pub trait Log: Send {
     /// The clusterset whose log this is.
     fn clusterset(&self) -> &Clusterset;
+
+    /// How much it takes at a time.
+    fn limits(&self) -> Limits;
 
     /// The last durable position. At revision 0 of an epoch the hash is [`chain_start`].
     fn head(&self) -> Cursor;

@@ -12,7 +12,7 @@ pub const FORMAT_VERSION: u8 = 2;
 const FORMAT_VERSION_OLDEST: u8 = 1;
 /// No value is larger. Larger values cost sled blob files that it frees late or never.
 pub const ROW_BYTES_MAX: usize = 16 * 1024;
-/// The largest payload of one event, and of one row of a snapshot.
+/// The largest payload of one event that is read, and of one row of a snapshot.
 pub const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 const MARKER_BYTES: usize = 1 + 16 + 4 + 8 + 32;

@@ -15,8 +15,9 @@ use self::segments::{
     with_version_1,
 };
 use super::{
-    AppendError, BATCH_EVENTS_MAX, Batch, Budget, InvalidBatch, Log, LogError, MemoryDisk, MemoryLog,
-    PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, ReplayItem, chain, chain_start, directory::Directory,
+    AppendError, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Budget, EVENT_BYTES_MAX, InvalidBatch, Log,
+    LogError, MemoryDisk, MemoryLog, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, ReplayItem, chain, chain_start,
+    directory::Directory,
 };
 
 /// A place where a log lives; opening it again finds what was written.
@@ -236,7 +237,7 @@ fn payloads_of_every_size_come_back(place: &dyn Place) {
         ROW_BYTES_MAX - 26,
         ROW_BYTES_MAX,
         ROW_BYTES_MAX + 1,
-        PAYLOAD_BYTES_MAX,
+        log.limits().event_bytes,
     ];
     let payloads: Vec<Vec<u8>> = lengths
         .iter()
@@ -244,7 +245,16 @@ fn payloads_of_every_size_come_back(place: &dyn Place) {
         .collect();
     let batch = Batch::new(log.head(), payloads.clone()).unwrap();
     log.append_and_wait(batch).unwrap();
+    // Earlier releases appended larger ones, and what they wrote is read.
+    let large = vec![7; PAYLOAD_BYTES_MAX];
+    let head = log.head();
+    let earlier = Batch {
+        expected: head,
+        events: vec![(chain(head.hash, &large), large.clone())],
+    };
+    log.append_and_wait(earlier).unwrap();
     drop(log);
+    let payloads = [payloads, vec![large]].concat();
     let log = place.open();
     let mut events = Vec::new();
     let take = |item| {
@@ -546,8 +556,8 @@ fn any_sequence_of_calls_reads_back(place: &dyn Place) {
 fn a_batch_outside_its_bounds_is_not_made() {
     let head = Cursor::default();
     assert_eq!(Batch::new(head, vec![]), Err(InvalidBatch::Empty));
-    let large = vec![vec![], vec![0; PAYLOAD_BYTES_MAX + 1]];
-    let bytes = PAYLOAD_BYTES_MAX + 1;
+    let large = vec![vec![], vec![0; EVENT_BYTES_MAX + 1]];
+    let bytes = EVENT_BYTES_MAX + 1;
     assert_eq!(
         Batch::new(head, large),
         Err(InvalidBatch::EventTooLarge { index: 1, bytes })
@@ -557,7 +567,8 @@ fn a_batch_outside_its_bounds_is_not_made() {
         Batch::new(head, vec![vec![]; events]),
         Err(InvalidBatch::TooLarge { events, bytes: 0 })
     );
-    let bytes = 3 * PAYLOAD_BYTES_MAX;
-    let refused = Batch::new(head, vec![vec![0; PAYLOAD_BYTES_MAX]; 3]);
-    assert_eq!(refused, Err(InvalidBatch::TooLarge { events: 3, bytes }));
+    let events = BATCH_BYTES_MAX / EVENT_BYTES_MAX + 1;
+    let bytes = events * EVENT_BYTES_MAX;
+    let refused = Batch::new(head, vec![vec![0; EVENT_BYTES_MAX]; events]);
+    assert_eq!(refused, Err(InvalidBatch::TooLarge { events, bytes }));
 }

@@ -13,7 +13,7 @@ use std::{
 use shared::model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use super::{
-    Batch, Completion, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Space, Stats,
+    Batch, Completion, Limits, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Space, Stats,
     directory::{self, Directory},
     error::{AppendError, Failure, LogError, OpenError},
     reader::{DurableHistory, READS_WAITING_MAX, ReadJob, ReadQueue},
@@ -228,6 +228,10 @@ impl ReadQueue for Reads {
 impl Log for OwnerThread {
     fn clusterset(&self) -> &Clusterset {
         &self.clusterset
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::default()
     }
 
     fn head(&self) -> Cursor {

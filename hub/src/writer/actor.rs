@@ -101,7 +101,7 @@ impl Writer {
         // Bounded by the parts of the batches in flight.
         let (completed, completions) = mpsc::unbounded_channel();
         let writer = Self {
-            core: Core::new(state, durable, recorded_at, options, at.now()),
+            core: Core::new(state, durable, recorded_at, options, at.now()).within(log.limits()),
             log,
             view: view.clone(),
             metrics,
@@ -291,11 +291,9 @@ impl Writer {
     fn append(&mut self, at: Moment) -> Result<(), WriterError> {
         let mut batch = self.core.take_batch();
         let mut events = std::mem::take(&mut batch.events).into_iter().peekable();
-        let Bounds {
-            batch_events,
-            batch_bytes,
-            ..
-        } = self.bounds();
+        let (bounds, limits) = (self.bounds(), self.log.limits());
+        let batch_events = bounds.batch_events.min(limits.batch_events);
+        let batch_bytes = bounds.batch_bytes.min(limits.batch_bytes);
         let mut follows = self.in_flight.back().map_or(self.durable, |last| last.batch.head);
         let mut parts = VecDeque::new();
         while events.peek().is_some() {

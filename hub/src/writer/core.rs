@@ -18,6 +18,7 @@ use shared::{
 use super::{
     claims::Claims,
     conflicts::OpenConflicts,
+    event_size::refuse_too_large,
     heard::Heard,
     request::{Describe, Operated, Reply, Request, Token},
     room::Room,
@@ -25,7 +26,7 @@ use super::{
 use crate::{
     bounds::Bounds,
     fold::{self, Change, Command, DerivedContent, DerivedKey, Draft, DraftFact, Rejection, State},
-    log::chain,
+    log::{Limits, chain},
     view::{Entry, Item, Publication},
 };
 
@@ -86,6 +87,7 @@ pub struct Core {
     pub(super) must_mint: Option<Epoch>,
     pub(super) not_serving: Option<String>,
     pub(super) room: Room,
+    limits: Limits,
     pub(super) batch: Batch,
     pub(super) sources_changed: bool,
 }
@@ -125,12 +127,18 @@ impl Core {
             must_mint: None,
             not_serving: None,
             room: Room::default(),
+            limits: Limits::default(),
             batch: Batch {
                 head,
                 ..Batch::default()
             },
             sources_changed: true,
         }
+    }
+
+    /// Keeps to what its log takes at a time.
+    pub fn within(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Records that these rules and bounds take over a log that others folded, if they do.
@@ -285,7 +293,7 @@ impl Core {
                         sequence,
                         fact,
                     };
-                    fold::decide(&self.state, &command).map(|drafts| self.record(drafts, changed_by.as_ref()))
+                    self.record_reported(&command, changed_by.as_ref())
                 }
                 ObservedItem::Invalid(refused) => {
                     self.batch
@@ -414,6 +422,22 @@ impl Core {
     pub(super) fn decide_and_apply(&mut self, command: &Command) -> Result<(), Rejection> {
         let drafts = fold::decide(&self.state, command)?;
         self.record(drafts, None);
+        Ok(())
+    }
+
+    /// Records what a member reported, if it is news and the log takes it.
+    fn record_reported(
+        &mut self,
+        command: &Command,
+        changed_by: Option<&ChangedBy>,
+    ) -> Result<(), Rejection> {
+        let drafts = fold::decide(&self.state, command)?;
+        for draft in &drafts {
+            if let DraftFact::Encoded(fact) = &draft.fact {
+                refuse_too_large(fact, self.limits)?;
+            }
+        }
+        self.record(drafts, changed_by);
         Ok(())
     }
 

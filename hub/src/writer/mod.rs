@@ -13,6 +13,7 @@ mod claims;
 mod conflicts;
 mod connectivity;
 mod core;
+mod event_size;
 mod handle;
 mod heard;
 mod held_back;

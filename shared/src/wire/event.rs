@@ -12,6 +12,9 @@ use super::{
 };
 use crate::model::{ChainHash, Event, Revision, SessionId, UnixMillis};
 
+/// Most bytes that an event has besides its fact's own.
+pub const EVENT_ENVELOPE_BYTES_MAX: usize = 512;
+
 /// Stored bytes that are no event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {}: {problem}", revision.0)]
@@ -80,5 +83,38 @@ pub fn event_to_view(event: &Event, hash: ChainHash) -> v1::Event {
         fact: Some(fact_to_proto(&event.fact.fact)),
         hash: hash.to_string(),
         changed_by: event.changed_by.as_ref().map(changed_by::to_proto),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        ChangedBy, ClusterId, EncodedFact, Fact, FactHash, changed_by::MANAGER_BYTES_MAX,
+        fact::FACT_BYTES_MAX, validate::CREATED_AT_SECONDS_MAX,
+    };
+
+    #[test]
+    fn what_goes_with_a_fact_fits_what_is_reserved_for_it() {
+        let bytes = Bytes::from(vec![0; FACT_BYTES_MAX]);
+        let longest = "m".repeat(MANAGER_BYTES_MAX);
+        let last = UnixMillis(CREATED_AT_SECONDS_MAX as u64 * 1_000);
+        let event = Event {
+            revision: Revision(u64::MAX),
+            recorded_at: UnixMillis(u64::MAX),
+            cluster: ClusterId::new(&"c".repeat(63)).ok(),
+            incarnation: Revision(u64::MAX),
+            session: SessionId(u64::MAX),
+            member_sequence: u64::MAX,
+            fact: EncodedFact {
+                fact: Fact::MemberLive,
+                hash: FactHash::of(&bytes),
+                bytes,
+            },
+            changed_by: ChangedBy::new(&longest, last),
+        };
+        assert!(event.cluster.is_some() && event.changed_by.is_some());
+        let envelope = encode_event(&event).len() - FACT_BYTES_MAX;
+        assert!(envelope <= EVENT_ENVELOPE_BYTES_MAX, "{envelope}");
     }
 }

@@ -23,7 +23,7 @@ mod sync_agent;
 mod sync_hub;
 
 pub use desired::{InvalidDesired, decode_desired, encode_desired};
-pub use event::{InvalidEvent, decode_event, encode_event, event_to_view};
+pub use event::{EVENT_ENVELOPE_BYTES_MAX, InvalidEvent, decode_event, encode_event, event_to_view};
 pub use fact::{InvalidFact, decode_member_fact, decode_recorded_fact, encode_fact};
 pub use sync::{
     InvalidMessage, agent_message_from_proto, agent_message_to_proto, hub_message_from_proto,

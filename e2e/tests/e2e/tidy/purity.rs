@@ -49,6 +49,7 @@ const ROOMS: &[Room] = &[
             "bytes",
             "crate::bounds",
             "crate::fold",
+            "crate::log::Limits",
             "crate::log::chain",
             "crate::view",
             "shared::wire",
@@ -73,6 +74,10 @@ const ROOMS: &[Room] = &[
     Room {
         path: "hub/src/writer/connectivity.rs",
         may_name: &["crate::fold"],
+    },
+    Room {
+        path: "hub/src/writer/event_size.rs",
+        may_name: &["crate::fold", "crate::log::Limits", "shared::wire"],
     },
     Room {
         path: "hub/src/writer/heard.rs",

@@ -5,7 +5,7 @@ use shared::model::{ClusterId, Clusterset, Epoch, Revision, UnixMillis};
 use super::*;
 use crate::{
     fold::Command,
-    log::{Faults, MemoryDisk, MemoryLog, Retention},
+    log::{Faults, Limits, MemoryDisk, MemoryLog, Retention},
     replay,
 };
 
@@ -100,6 +100,32 @@ fn events_that_a_crash_left_behind_the_snapshot_count_towards_the_next() {
     let again = Hand::over(&disk, Bounds::default()).writer;
     assert_eq!(again.log.stats().snapshot_revision, Some(head.revision));
     assert_eq!(again.snapshot_at, head.revision.0);
+}
+
+#[test]
+fn what_a_log_takes_at_a_time_is_asked_of_it() {
+    let mut hand = Hand::over(&MemoryDisk::default(), Bounds::default());
+    hand.settle().expect("its rules are durable");
+    hand.log.limit(Limits {
+        batch_events: 1,
+        ..Limits::default()
+    });
+    hand.log.hold_syncs(true);
+    let mut answers: Vec<_> = (1..=3).map(|number| hand.decide(number)).collect();
+    hand.writer.append(AT).expect("handed to the log");
+    let parts: Vec<usize> = hand.writer.in_flight[0]
+        .parts
+        .iter()
+        .map(|part| part.events)
+        .collect();
+    assert_eq!(parts, [1, 1, 1]);
+    hand.log.sync();
+    hand.settle().expect("all of it is durable");
+    assert!(
+        answers
+            .iter_mut()
+            .all(|answer| matches!(answer.try_recv(), Ok(Ok(_))))
+    );
 }
 
 #[test]

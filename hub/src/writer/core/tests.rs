@@ -9,6 +9,7 @@ use super::*;
 use crate::writer::request::{AdmitRequest, CursorCheck, CursorVerdict};
 
 mod changed_by;
+mod event_size;
 
 fn id(name: &str) -> ClusterId {
     ClusterId::new(name).expect("a cluster id")
