@@ -1,13 +1,16 @@
 //! One member's way through the view: a snapshot, namespaces that were added, then what changes.
 //! Pure but for looking at the view it is given: it holds positions, never content, so a slow reader costs
 //! memory in keys and gets the latest state. It never decides what a member should hold.
+//!
+//! Of what a member certainly holds it is sent the difference. It compares what it holds with what that leads from, and
+//! asks for the whole if it must: what is certain here decides what is sent, never what comes of it.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use shared::model::{
     ClusterId, Cursor, Revision,
-    sync::{CHUNK_BYTES, HubMessage, Interest, Namespaces, UpTo},
+    sync::{CHUNK_BYTES, DesiredKey, HubMessage, ITEMS_WANTED_MAX, Interest, Namespaces, UpTo},
 };
 
 use crate::{
@@ -17,6 +20,9 @@ use crate::{
 
 /// Most changes of others that are passed over in one call, so that no call is long.
 const SCAN_MAX: usize = 20_000;
+/// A member that asked for more objects whole in one session gets all of them whole until its next: it and the hub do not
+/// encode alike, and every difference costs one more way there and back.
+pub const WANTED_PATIENCE: usize = 64;
 
 /// Where a member stands.
 #[derive(Debug)]
@@ -37,6 +43,16 @@ pub struct Push {
     /// snapshot counts for none.
     oldest_sent: Option<u64>,
     told_changes: Option<ToldChanges>,
+    /// The member understands differences, and could make objects of them.
+    differences: bool,
+    /// Of everything within its interest the member was sent the version that stood at this revision, and nothing before
+    /// it is missing: `None` while a snapshot or an added namespace is under way.
+    caught_up: Option<Revision>,
+    /// What it asked for whole and was not sent yet; at most [`ITEMS_WANTED_MAX`].
+    wanted: BTreeSet<DerivedKey>,
+    /// How often it asked.
+    asked: usize,
+    differences_sent: u64,
 }
 
 /// A position that was told after changes.
@@ -89,6 +105,11 @@ impl Push {
             unsettled: true,
             oldest_sent: None,
             told_changes: None,
+            differences: false,
+            caught_up: None,
+            wanted: BTreeSet::new(),
+            asked: 0,
+            differences_sent: 0,
         }
     }
 
@@ -100,6 +121,7 @@ impl Push {
             position,
             told: Some(cursor),
             unsettled: false,
+            caught_up: Some(cursor.revision),
             ..Self::snapshot(member, interest)
         }
     }
@@ -111,6 +133,37 @@ impl Push {
             chunk_bytes: bytes,
             ..self
         }
+    }
+
+    /// The same to a member that takes differences.
+    pub fn with_differences(self, differences: bool) -> Self {
+        Self { differences, ..self }
+    }
+
+    /// The member could make no objects of what it was sent of these, and wants them whole. What it may not see is passed
+    /// over, and so is everything while a snapshot brings it anyway. If more wait than may, one does.
+    pub fn want(&mut self, keys: BTreeSet<DesiredKey>) {
+        self.asked = self.asked.saturating_add(keys.len());
+        self.differences &= self.asked <= WANTED_PATIENCE;
+        if !matches!(self.stage, Stage::Changes) {
+            return;
+        }
+        let keys = keys.into_iter().map(|key| match key {
+            DesiredKey::Import(service) => DerivedKey::Import(service),
+            DesiredKey::Slice(slice) => DerivedKey::Slice(slice),
+            DesiredKey::ExportStatus(service) => DerivedKey::ExportStatus(self.member.clone(), service),
+        });
+        let keys: Vec<DerivedKey> = keys.filter(|key| self.concerns(key)).collect();
+        self.wanted.extend(keys);
+        if self.wanted.len() > ITEMS_WANTED_MAX {
+            self.wanted.clear();
+            self.stage = Stage::Begin;
+        }
+    }
+
+    /// How many differences were sent.
+    pub fn differences_sent(&self) -> u64 {
+        self.differences_sent
     }
 
     /// Takes a change of interest. One that is not newer than the present one is passed over.
@@ -132,6 +185,9 @@ impl Push {
         names.extend(added.iter().cloned());
         self.added
             .retain(|(name, _)| !removed.contains(name) && !added.contains(name));
+        if !added.is_empty() {
+            self.caught_up = None;
+        }
         self.added.extend(added.into_iter().map(|name| (name, None)));
     }
 
@@ -156,16 +212,19 @@ impl Push {
         match self.stage {
             Stage::Begin => Some(self.begin(view)),
             Stage::Snapshot { .. } => Some(self.continue_snapshot(view)),
-            Stage::Changes if !self.added.is_empty() => Some(self.next_added(view)),
-            Stage::Changes => self.next_changes(view),
+            Stage::Changes => self.next_wanted(view).or_else(|| match self.added.is_empty() {
+                true => self.next_changes(view),
+                false => Some(self.next_added(view)),
+            }),
         }
     }
 
-    /// Everything up to this revision has been sent; `None` while a snapshot is under way.
+    /// Everything up to this revision has been sent; `None` while a snapshot is under way, or the member waits for what
+    /// it could not restore.
     pub fn settled(&self) -> Option<Revision> {
         match &self.stage {
-            Stage::Changes => Some(self.position.whole()),
-            Stage::Begin | Stage::Snapshot { .. } => None,
+            Stage::Changes if self.wanted.is_empty() => Some(self.position.whole()),
+            Stage::Changes | Stage::Begin | Stage::Snapshot { .. } => None,
         }
     }
 
@@ -180,7 +239,8 @@ impl Push {
 
     /// The cursor to confirm with a heartbeat, when everything has been sent and the head moved on.
     pub fn idle_up_to(&mut self, view: &View) -> Option<UpTo> {
-        let caught_up = matches!(self.stage, Stage::Changes) && self.added.is_empty();
+        let nothing_waits = self.added.is_empty() && self.wanted.is_empty();
+        let caught_up = matches!(self.stage, Stage::Changes) && nothing_waits;
         let all_seen = self.position == ChangePosition::Revision(view.head().revision);
         (caught_up && all_seen && self.told != Some(view.head())).then(|| self.tell(view.head()))
     }
@@ -222,6 +282,8 @@ impl Push {
             }
         };
         self.added.clear();
+        self.wanted.clear();
+        self.caught_up = None;
         self.oldest_sent = None;
         let at = view.head();
         self.position = ChangePosition::Revision(at.revision);
@@ -275,6 +337,27 @@ impl Push {
         })
     }
 
+    /// What the member wants whole, in the version that stands now, or its removal. The position is told once more behind
+    /// it: what the member was told before that it does not believe. What has left no trace here was removed, and that
+    /// was sent, or a snapshot is due.
+    fn next_wanted(&mut self, view: &View) -> Option<HubMessage> {
+        let mut chunk = Chunk::of(self.chunk_bytes);
+        while !chunk.is_full()
+            && let Some(key) = self.wanted.pop_first()
+        {
+            if self.concerns(&key)
+                && let Some(entry) = view.entry(&key)
+            {
+                chunk.push(entry.item.bytes());
+            }
+        }
+        if chunk.items.is_empty() {
+            return None;
+        }
+        self.unsettled = true;
+        Some(chunk.message(self.interest.generation))
+    }
+
     fn next_added(&mut self, view: &View) -> HubMessage {
         let mut chunk = Chunk::of(self.chunk_bytes);
         let Some((namespace, last)) = self.added.front_mut() else {
@@ -311,6 +394,7 @@ impl Push {
     /// Adds changes that concern this member and moves the position; true when the head was reached.
     fn collect_changes(&mut self, view: &View, chunk: &mut Chunk) -> bool {
         let mut last = None;
+        let held = self.caught_up.filter(|_| self.differences);
         for (passed, change) in view.changed_after(&self.position).enumerate() {
             if chunk.is_full() || passed >= SCAN_MAX {
                 break;
@@ -319,7 +403,10 @@ impl Push {
             if self.concerns(&change.1)
                 && let Some(entry) = view.entry(&change.1)
             {
-                chunk.push(entry.item.bytes());
+                // What stood when it was last sent everything is what it holds.
+                let difference = held.and_then(|held| entry.item.since(held));
+                self.differences_sent += u64::from(difference.is_some());
+                chunk.push(difference.unwrap_or_else(|| entry.item.bytes()));
                 self.oldest_sent = self.oldest_sent.or_else(|| view.recorded_at(change.0));
             }
         }
@@ -330,7 +417,10 @@ impl Push {
         });
         self.position = match last {
             Some(change) if stopped => ChangePosition::Change(change.clone()),
-            _ => ChangePosition::Revision(view.head().revision),
+            _ => {
+                self.caught_up = Some(view.head().revision);
+                ChangePosition::Revision(view.head().revision)
+            }
         };
         !stopped
     }

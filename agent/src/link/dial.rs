@@ -17,7 +17,7 @@ use shared::{
         Epoch, FactKey,
         sync::{
             AgentMessage, HubAddress, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX,
-            Namespaces,
+            Namespaces, Told,
         },
     },
     process::{Backoff, random},
@@ -60,6 +60,8 @@ pub struct LinkMetrics {
     sessions: Counter,
     outbox_waiting: Gauge,
     outbox_unacknowledged: Gauge,
+    differences_restored: Counter,
+    items_wanted: Counter,
 }
 
 impl LinkMetrics {
@@ -85,6 +87,16 @@ impl LinkMetrics {
             "outbox_unacknowledged",
             "Facts that were sent and are not acknowledged",
             metrics.outbox_unacknowledged.clone(),
+        );
+        registry.register(
+            "differences_restored",
+            "Derived objects of which the hub sent the difference from what was held",
+            metrics.differences_restored.clone(),
+        );
+        registry.register(
+            "items_wanted",
+            "Derived objects that the hub was asked for whole, because a difference did not lead from what was held",
+            metrics.items_wanted.clone(),
         );
         metrics
     }
@@ -369,6 +381,9 @@ impl Stream<'_> {
         if reaction.room_again {
             self.link.apply.room_again();
         }
+        let metrics = &self.link.metrics;
+        metrics.differences_restored.inc_by(reaction.restored);
+        metrics.items_wanted.inc_by(reaction.wanted);
         for key in &reaction.refused {
             self.on_refused(key);
         }
@@ -419,9 +434,14 @@ impl Stream<'_> {
     }
 }
 
-fn decode(item: bytes::Bytes) -> Option<shared::model::sync::DesiredItem> {
-    match wire::decode_desired(item) {
-        Ok(item) => Some(item),
+fn decode(item: bytes::Bytes) -> Option<Told> {
+    match wire::decode_told(item) {
+        Ok(told) => {
+            if let Told::Unreadable { why, .. } = &told {
+                debug!(%why, "passed over an item of the hub");
+            }
+            Some(told)
+        }
         Err(error) => {
             // A newer hub may send kinds that this agent does not know.
             debug!(%error, "passed over an item of the hub");

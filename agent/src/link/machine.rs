@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, VecDeque};
 use shared::model::{
     ClusterId, Epoch, FactKey, ListingGroup,
     sync::{
-        AgentMessage, CHUNK_BYTES, DesiredItem, FEATURE_APPLIED, FEATURE_REPORT_AGAIN, Hello, HubMessage,
-        Interest, Namespaces, PROTOCOL_VERSION, Welcome,
+        AgentMessage, CHUNK_BYTES, DesiredKey, FEATURE_APPLIED, FEATURE_DIFFERENCES, FEATURE_REPORT_AGAIN,
+        Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION, Told, Welcome,
     },
 };
 
@@ -70,6 +70,11 @@ pub enum Violation {
         /// Which message.
         what: &'static str,
     },
+    /// Differences came that led from nothing that is held.
+    #[error(
+        "the hub sent differences of objects that this agent does not hold: connecting again, without differences"
+    )]
+    Unrestorable,
     /// Nothing was heard for too long.
     #[error("nothing was heard from the hub for {millis} ms")]
     Silent {
@@ -87,6 +92,10 @@ pub struct Reaction {
     pub refused: Vec<FactKey>,
     /// Nothing is held back for want of room in the hub any more.
     pub room_again: bool,
+    /// Objects that were restored from a difference.
+    pub restored: u64,
+    /// Objects that are asked for whole.
+    pub wanted: u64,
     /// The session is open; its epoch must be remembered before anything of it is applied.
     pub welcomed: Option<Box<Welcome>>,
 }
@@ -100,8 +109,8 @@ pub fn touched_by(mut reaction: Result<Reaction, Violation>) -> (Touched, Result
     (touched.unwrap_or(Touched::none()), reaction)
 }
 
-/// A desired item as it was decoded; the decoding is wire conversion and done before.
-pub type DecodeItem = fn(bytes::Bytes) -> Option<DesiredItem>;
+/// What the hub tells of an object, as it was decoded; the decoding is wire conversion and done before.
+pub type DecodeItem = fn(bytes::Bytes) -> Option<Told>;
 
 /// The machine of one session.
 #[derive(Debug)]
@@ -112,6 +121,8 @@ pub struct Session {
     pongs: VecDeque<u64>,
     interest: Interest,
     untold: InterestChange,
+    /// Objects to ask for.
+    unasked: BTreeSet<DesiredKey>,
     known_epoch: Option<Epoch>,
     applied: ToldApplied,
 }
@@ -177,9 +188,13 @@ impl Session {
         outbox.begin_session();
         // The desired state must know the interest before its cursor says anything about it.
         desired.interest(&interest);
+        let differences = match desired.takes_differences() {
+            true => FEATURE_DIFFERENCES,
+            false => 0,
+        };
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,
-            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN,
+            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN | differences,
             agent_version: introduction.agent_version.clone(),
             highest_epoch: known_epoch,
             cluster_fingerprint: introduction.cluster_fingerprint.clone(),
@@ -198,6 +213,7 @@ impl Session {
             pongs: VecDeque::new(),
             interest,
             untold: InterestChange::default(),
+            unasked: BTreeSet::new(),
             known_epoch,
             applied: ToldApplied {
                 at: now,
@@ -272,6 +288,7 @@ impl Session {
             } => {
                 let items = items.into_iter().filter_map(decode);
                 reaction.touched = Some(desired.items(interest_generation, items));
+                self.on_differences(desired, &mut reaction)?;
             }
             HubMessage::SnapshotBegin { epoch, .. } => desired.snapshot_begin(epoch),
             HubMessage::SnapshotComplete(up_to) => reaction.touched = Some(desired.snapshot_complete(&up_to)),
@@ -290,6 +307,19 @@ impl Session {
             HubMessage::Heartbeat(None) => {}
         }
         Ok(reaction)
+    }
+
+    /// What came of the differences of a message.
+    fn on_differences(&mut self, desired: &mut Desired, reaction: &mut Reaction) -> Result<(), Violation> {
+        let news = desired.take_news();
+        if news.refused {
+            return Err(Violation::Unrestorable);
+        }
+        (reaction.restored, reaction.wanted) = (news.restored, news.wanted.len() as u64);
+        self.unasked.extend(news.wanted);
+        // What was told meanwhile need not be asked for: so there are never more than are wanted.
+        self.unasked.retain(|key| desired.wants(key));
+        Ok(())
     }
 
     /// A position of another epoch would be resumed there later, and everything before it would be missing.
@@ -355,6 +385,9 @@ impl Session {
                 added,
                 removed,
             });
+        }
+        if !self.unasked.is_empty() {
+            return Some(AgentMessage::ItemsWanted(std::mem::take(&mut self.unasked)));
         }
         let observations = outbox.next_batch(OBSERVATIONS_BYTES, limits.unacknowledged_max);
         if !observations.is_empty() {

@@ -7,13 +7,19 @@ use std::{
     sync::Arc,
 };
 
-use shared::model::{
-    ClusterId, Cursor, Epoch, ExportStatus, ImportedSlice, ImportedSliceKey, Revision, ServiceImport,
-    ServiceKey,
-    sync::{DesiredChange, DesiredItem, DesiredKey, Interest, Source, UpTo, Welcome},
+use shared::{
+    model::{
+        ClusterId, Cursor, Epoch, ExportStatus, ImportedSlice, ImportedSliceKey, Revision, ServiceImport,
+        ServiceKey,
+        sync::{
+            DesiredChange, DesiredItem, DesiredKey, Interest, ItemDifference, Source, Told, UpTo, Welcome,
+        },
+    },
+    wire::{self, Restored},
 };
 
 use super::{
+    differences::{Differences, News},
     interest::{Covered, InterestState},
     sources::{Settling, Sources},
 };
@@ -80,6 +86,7 @@ pub struct Desired {
     covered: Covered,
     interest: InterestState,
     sources: Sources,
+    differences: Differences,
     cursor: Option<Cursor>,
 }
 
@@ -111,6 +118,8 @@ impl Desired {
         let others = |other: &str| other != namespace;
         self.held.retain(others);
         self.removed.retain(|key| others(namespace_of(key)));
+        self.differences
+            .retain(|key| is_of_an_export(key) || others(namespace_of(key)));
         self.covered.namespaces.remove(namespace);
         if let Some(staged) = &mut self.staged {
             staged.held.retain(others);
@@ -121,6 +130,7 @@ impl Desired {
     /// A session began.
     pub fn welcome(&mut self, welcome: &Welcome) {
         self.staged = None;
+        self.differences.begin();
         let same_epoch = self.cursor.is_some_and(|cursor| cursor.epoch == welcome.epoch);
         let resumes = welcome.resume && same_epoch;
         self.sources.begin(resumes);
@@ -130,6 +140,7 @@ impl Desired {
     /// A snapshot begins. Until it is complete nothing is deleted: what is held is of an older telling.
     pub fn snapshot_begin(&mut self, epoch: Epoch) {
         self.complete_epoch = None;
+        self.differences.retain(|_| false);
         self.staged = Some(Staged {
             epoch,
             held: Held::default(),
@@ -151,15 +162,19 @@ impl Desired {
         Touched::All
     }
 
-    /// Derived objects that changed, computed under the interest of `generation`.
-    pub fn items(&mut self, generation: u64, items: impl IntoIterator<Item = DesiredItem>) -> Touched {
+    /// Derived objects that changed, computed under the interest of `generation`. What came of differences among them,
+    /// [`Desired::take_news`] says.
+    pub fn items(&mut self, generation: u64, items: impl IntoIterator<Item: Into<Told>>) -> Touched {
         let mut touched = BTreeSet::new();
-        for item in items {
-            let key = item.change.key();
-            if self.concerns(&key, generation) {
-                self.hear_of_sources(&item.change);
-                touched.insert(service_of(&key).clone());
-                self.item(key, item);
+        for told in items {
+            let told: Told = told.into();
+            let key = told.key();
+            if !self.concerns(&key, generation) {
+                continue;
+            }
+            let service = service_of(&key).clone();
+            if self.told(key, told) {
+                touched.insert(service);
             }
         }
         if self.staged.is_some() {
@@ -171,7 +186,67 @@ impl Desired {
     /// A word on one of this cluster's own exports is told whatever the interest is, and told once: it is not
     /// repeated when its namespace becomes part of the interest.
     fn concerns(&self, key: &DesiredKey, generation: u64) -> bool {
-        matches!(key, DesiredKey::ExportStatus(_)) || self.interest.admits(namespace_of(key), generation)
+        is_of_an_export(key) || self.interest.admits(namespace_of(key), generation)
+    }
+
+    /// Takes what the hub tells of an object; true when the object is held as it was told.
+    fn told(&mut self, key: DesiredKey, told: Told) -> bool {
+        match told {
+            Told::Whole(item) => {
+                self.differences.settled(&key);
+                self.item(key, item);
+                true
+            }
+            Told::Difference(difference) => self.difference(key, &difference),
+            Told::Unreadable { .. } => {
+                self.differences.settled(&key);
+                false
+            }
+        }
+    }
+
+    /// Restores the object that it leads to. If nothing does, the object is asked for, and what the hub says of its
+    /// position is not believed until it was told: who resumed there would never hear of it again.
+    fn difference(&mut self, key: DesiredKey, difference: &ItemDifference) -> bool {
+        if !self.may_change(&key) {
+            // What is not told yet would be missing once everything is said to have been told.
+            self.differences.refuse();
+            self.cursor = None;
+            return false;
+        }
+        match wire::restore(self.held.item(&key).as_ref(), difference) {
+            Ok(Restored::Object(item)) => {
+                self.differences.restored(&key);
+                self.item(key, item);
+                true
+            }
+            Ok(Restored::Held) => {
+                self.differences.settled(&key);
+                true
+            }
+            Ok(Restored::Unreadable) => {
+                self.differences.settled(&key);
+                false
+            }
+            Err(_) => {
+                let is_past = |cursor: Cursor| cursor.revision >= difference.revision;
+                if !self.differences.want(&key) || self.cursor.is_some_and(is_past) {
+                    self.cursor = None;
+                }
+                false
+            }
+        }
+    }
+
+    /// Whether the hub has told everything that stands around the object.
+    fn may_change(&self, key: &DesiredKey) -> bool {
+        let told_once = self.staged.is_none() && self.complete_epoch.is_some();
+        told_once && (is_of_an_export(key) || self.covered.contains(namespace_of(key)))
+    }
+
+    /// What became of the differences since this was last asked.
+    pub fn take_news(&mut self) -> News {
+        self.differences.take_news()
     }
 
     fn hear_of_sources(&mut self, change: &DesiredChange) {
@@ -186,6 +261,7 @@ impl Desired {
     }
 
     fn item(&mut self, key: DesiredKey, item: DesiredItem) {
+        self.hear_of_sources(&item.change);
         let removal = matches!(item.change, DesiredChange::Removed(_));
         if let Some(staged) = &mut self.staged {
             staged.held.take(item);
@@ -194,7 +270,7 @@ impl Desired {
         self.held.take(item);
         if !removal {
             self.removed.remove(&key);
-        } else if !matches!(key, DesiredKey::ExportStatus(_)) {
+        } else if !is_of_an_export(&key) {
             if self.removed.len() >= REMOVALS_MAX {
                 self.removed.clear();
             }
@@ -229,9 +305,10 @@ impl Desired {
         }
     }
 
-    /// Everything up to the cursor has been received, if what is held is of its epoch.
+    /// Everything up to the cursor has been received, if what is held is of its epoch and nothing waits to be told whole.
     pub fn up_to(&mut self, up_to: &UpTo) {
-        if self.staged.is_none() && self.complete_epoch == Some(up_to.cursor.epoch) {
+        let is_whole = self.staged.is_none() && self.differences.are_settled();
+        if is_whole && self.complete_epoch == Some(up_to.cursor.epoch) {
             self.cursor = Some(up_to.cursor);
         }
     }
@@ -247,6 +324,16 @@ impl Desired {
     /// Where to resume: absent unless everything of the interest has been received up to there.
     pub fn cursor(&self) -> Option<Cursor> {
         self.cursor.filter(|_| self.interest.is_covered(&self.covered))
+    }
+
+    /// Whether the next session may send differences.
+    pub fn takes_differences(&self) -> bool {
+        self.differences.are_taken()
+    }
+
+    /// Whether an object waits to be told whole.
+    pub fn wants(&self, key: &DesiredKey) -> bool {
+        self.differences.wants(key)
     }
 
     /// The epoch whose snapshot is complete.
@@ -338,6 +425,25 @@ impl Desired {
 }
 
 impl Held {
+    /// An object as it was told.
+    fn item(&self, key: &DesiredKey) -> Option<DesiredItem> {
+        let (revision, change) = match key {
+            DesiredKey::Import(key) => {
+                let held = self.imports.get(key)?;
+                (held.revision, DesiredChange::Import(held.value.clone()))
+            }
+            DesiredKey::Slice(key) => {
+                let held = self.slices.get(key)?;
+                (held.revision, DesiredChange::Slice(held.value.clone()))
+            }
+            DesiredKey::ExportStatus(key) => {
+                let held = self.statuses.get(key)?;
+                (held.revision, DesiredChange::ExportStatus(held.value.clone()))
+            }
+        };
+        Some(DesiredItem { revision, change })
+    }
+
     fn take(&mut self, item: DesiredItem) {
         let revision = item.revision;
         match item.change {
@@ -372,6 +478,11 @@ fn service_of(key: &DesiredKey) -> &ServiceKey {
         DesiredKey::Import(service) | DesiredKey::ExportStatus(service) => service,
         DesiredKey::Slice(slice) => &slice.service,
     }
+}
+
+/// The word on an export of this cluster's own is told whatever the interest is.
+fn is_of_an_export(key: &DesiredKey) -> bool {
+    matches!(key, DesiredKey::ExportStatus(_))
 }
 
 /// No key of a slice of the service sorts below this one.

@@ -9,6 +9,7 @@ pub mod action;
 pub mod content;
 mod derived;
 pub mod desired;
+mod differences;
 mod end;
 mod export;
 mod import;
@@ -27,6 +28,7 @@ use shared::model::{ServiceKey, derived_name::derived_service_name};
 
 pub use action::{Action, Kind, Plan, Report};
 pub use desired::{Desired, Touched};
+pub use differences::News;
 pub use end::end;
 pub use progress::{End, Progress, Reach};
 pub use slices::slice_names;

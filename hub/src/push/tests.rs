@@ -1,5 +1,8 @@
 //! A member's way through the view, step by step.
 
+mod differences;
+mod members;
+
 use std::sync::Arc;
 
 use shared::{

@@ -179,8 +179,10 @@ impl SessionActor {
 
     /// The next thing to say; `None` when there is nothing.
     pub fn poll(&mut self, view: &View, now: u64) -> Option<HubMessage> {
+        let before = self.machine.differences_sent();
         let message = self.machine.poll(view, now)?;
-        self.metrics.sent(&message);
+        self.metrics
+            .sent(&message, self.machine.differences_sent() - before);
         self.report();
         Some(message)
     }
@@ -209,6 +211,7 @@ impl SessionActor {
                 }
                 Effect::Goodbye => info!("the agent says that it shuts down"),
                 Effect::Pong(nonce) => self.answer_holder_pings(nonce),
+                Effect::Wanted(items) => self.metrics.wanted(items),
                 Effect::Applied(took) => {
                     self.metrics.applied(&took);
                     self.report();
@@ -354,7 +357,9 @@ impl SessionActor {
                 group,
                 seen,
             }),
-            Effect::Admit(_) | Effect::Goodbye | Effect::Pong(_) | Effect::Applied(_) => None,
+            Effect::Admit(_) | Effect::Goodbye | Effect::Pong(_) | Effect::Applied(_) | Effect::Wanted(_) => {
+                None
+            }
         }
     }
 

@@ -11,8 +11,8 @@ use shared::model::{
     ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup,
     fact::MEMBER_FACTS_MAX,
     sync::{
-        AgentMessage, Applied, FEATURE_APPLIED, Hello, HubMessage, Namespaces, Observation, ObservedItem,
-        PROTOCOL_VERSION, Refused, UpTo, Welcome,
+        AgentMessage, Applied, FEATURE_APPLIED, FEATURE_DIFFERENCES, Hello, HubMessage, Namespaces,
+        Observation, ObservedItem, PROTOCOL_VERSION, Refused, UpTo, Welcome,
     },
 };
 
@@ -60,6 +60,8 @@ pub enum Effect {
     Pong(u64),
     /// The member says what stands: so many milliseconds each of the changes took that stand now.
     Applied(Vec<u64>),
+    /// The member asks for so many objects whole.
+    Wanted(usize),
 }
 
 /// Why a session ends, by our doing.
@@ -108,6 +110,11 @@ pub enum Violation {
         shared::model::sync::INTEREST_NAMESPACES_MAX
     )]
     InterestTooLarge,
+    /// It asks for objects whole, and was sent no differences.
+    #[error(
+        "objects were asked for whole by an agent that does not take differences: its Hello lacks the feature bit {FEATURE_DIFFERENCES}"
+    )]
+    WantedWithoutDifferences,
     /// A listing ended that nobody asked for: taking it as complete would remove what it never had.
     #[error("a listing was completed that was not asked for")]
     ListingNotWanted,
@@ -150,6 +157,8 @@ enum Phase {
         push: Box<Push>,
         /// Absent: the agent does not say what stands.
         following: Option<Box<Following>>,
+        /// The agent takes differences.
+        differences: bool,
     },
 }
 
@@ -231,6 +240,19 @@ impl Session {
                 check_told(&applied, *epoch, push)?;
                 Ok(vec![Effect::Applied(following.heard(&applied, now))])
             }
+            (
+                Phase::Open {
+                    push, differences, ..
+                },
+                AgentMessage::ItemsWanted(keys),
+            ) => {
+                if !*differences {
+                    return Err(Violation::WantedWithoutDifferences);
+                }
+                let wanted = keys.len();
+                push.want(keys);
+                Ok(vec![Effect::Wanted(wanted)])
+            }
             (Phase::Open { .. }, AgentMessage::Observations(observations)) => {
                 self.on_observations(observations)
             }
@@ -255,6 +277,14 @@ impl Session {
         match &self.phase {
             Phase::Open { following, .. } => following.as_ref().map(|following| following.standing()),
             _ => None,
+        }
+    }
+
+    /// How many differences the member was sent.
+    pub fn differences_sent(&self) -> u64 {
+        match &self.phase {
+            Phase::Open { push, .. } => push.differences_sent(),
+            _ => 0,
         }
     }
 
@@ -325,11 +355,14 @@ impl Session {
         };
         let interest = hello.interest.clone();
         let follows = hello.features & FEATURE_APPLIED != 0;
+        let differences = hello.features & FEATURE_DIFFERENCES != 0;
         let push = match admission.resume {
             Some(cursor) => Push::resume(self.member.clone(), interest, cursor),
             None => Push::snapshot(self.member.clone(), interest),
         };
-        let push = push.in_chunks_of(admission.chunk_bytes);
+        let push = push
+            .in_chunks_of(admission.chunk_bytes)
+            .with_differences(differences);
         let wanted = |wanted: bool| wanted.then(BTreeSet::new);
         self.listings = Listings {
             exports: wanted(admission.welcome.list_exports),
@@ -340,6 +373,7 @@ impl Session {
             welcome: Some(Box::new(admission.welcome)),
             push: Box::new(push),
             following: follows.then(Box::default),
+            differences,
         };
     }
 
@@ -389,6 +423,7 @@ impl Session {
             epoch,
             push,
             following,
+            ..
         } = &mut self.phase
         else {
             return None;

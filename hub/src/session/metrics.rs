@@ -29,6 +29,8 @@ pub struct SyncMetrics {
     snapshots_begun: Counter,
     items_pushed: Counter,
     bytes_pushed: Counter,
+    differences_pushed: Counter,
+    items_wanted: Counter,
     applied: Histogram,
 }
 
@@ -40,6 +42,8 @@ impl Default for SyncMetrics {
             snapshots_begun: Counter::default(),
             items_pushed: Counter::default(),
             bytes_pushed: Counter::default(),
+            differences_pushed: Counter::default(),
+            items_wanted: Counter::default(),
             // From 5 ms to 11 minutes.
             applied: Histogram::new(exponential_buckets(0.005, 2.0, 18)),
         }
@@ -77,6 +81,16 @@ impl SyncMetrics {
             "Bytes of derived objects sent",
             metrics.bytes_pushed.clone(),
         );
+        registry.register(
+            "differences_pushed",
+            "Derived objects of which only the difference was sent",
+            metrics.differences_pushed.clone(),
+        );
+        registry.register(
+            "items_wanted",
+            "Derived objects that members asked for whole, because a difference did not lead from what they hold",
+            metrics.items_wanted.clone(),
+        );
         registry.register_with_unit(
             "applied",
             "Time from when a change was recorded until a member that it concerns said that it stands in its cluster; \
@@ -105,8 +119,14 @@ impl SyncMetrics {
         self.rejected.get_or_create(&Rejected { reason }).inc();
     }
 
-    /// A message goes out.
-    pub fn sent(&self, message: &HubMessage) {
+    /// A member asks for so many objects whole.
+    pub fn wanted(&self, items: usize) {
+        self.items_wanted.inc_by(items as u64);
+    }
+
+    /// A message goes out, with so many differences among its items.
+    pub fn sent(&self, message: &HubMessage, differences: u64) {
+        self.differences_pushed.inc_by(differences);
         match message {
             HubMessage::Desired { items, .. } => {
                 self.items_pushed.inc_by(items.len() as u64);

@@ -1,7 +1,7 @@
 //! What is published: the derived objects as of the last durable event, ready to be sent.
 //! It owns the items, an index of what changed when, and what is known of each source.
 //! It is written by the writer after a batch is durable, never before; it decides nothing.
-//! `item`: an object that is encoded once. `shared_view`: how writer and readers hold it together.
+//! `item`: an object that is encoded once, and its difference from the one before. `shared_view`: how writer and readers hold it together.
 //! `listeners`: who is woken by which change.
 
 mod item;
@@ -215,7 +215,8 @@ impl View {
             self.tombstones.insert(place.clone());
         }
         if let Some(known) = self.entries.get_mut(&place.1) {
-            *known = entry;
+            let old = std::mem::replace(known, entry);
+            known.item.replaces(old.item);
         }
         self.changed.insert(place);
     }

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use shared::model::{
     ClusterId, Cursor, Epoch, FactsDigest, ListingGroup, SessionId, UnixMillis, advice,
-    sync::{FEATURE_APPLIED, FEATURE_REPORT_AGAIN, Hello, HubAddress, PROTOCOL_VERSION, Welcome},
+    sync::{
+        FEATURE_APPLIED, FEATURE_DIFFERENCES, FEATURE_REPORT_AGAIN, Hello, HubAddress, PROTOCOL_VERSION,
+        Welcome,
+    },
 };
 
 use super::{
@@ -168,7 +171,7 @@ impl Core {
             .filter(|cursor| on_history && self.state.can_resume_from(cursor.revision));
         let welcome = Welcome {
             protocol_version: PROTOCOL_VERSION,
-            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN,
+            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN | FEATURE_DIFFERENCES,
             hub_version: self.options.hub_version.clone(),
             hub: self.options.hub.clone(),
             epoch: self.head.epoch,

@@ -16,6 +16,11 @@ pub const PROTOCOL_VERSION: u32 = 1;
 pub const FEATURE_APPLIED: u64 = 1;
 /// The feature bit of both sides: what was refused as [`RefusalReason::NoRoom`] is reported again when the hub asks.
 pub const FEATURE_REPORT_AGAIN: u64 = 2;
+/// The feature bit of both sides: of an object that the agent holds only the difference is sent ([`ItemDifference`]), and
+/// what it cannot restore it asks for ([`AgentMessage::ItemsWanted`]).
+pub const FEATURE_DIFFERENCES: u64 = 4;
+/// Most objects that an agent asks for whole in one message, and that may wait to be sent whole at a time.
+pub const ITEMS_WANTED_MAX: usize = 256;
 /// Most hubs that a Welcome names.
 pub const HUBS_MAX: usize = 16;
 /// Longest name and longest address of a hub in a Welcome, in bytes.
@@ -54,6 +59,8 @@ pub enum AgentMessage {
     Goodbye,
     /// The answer to a ping.
     Pong(u64),
+    /// Objects to send whole; 1 to [`ITEMS_WANTED_MAX`].
+    ItemsWanted(BTreeSet<DesiredKey>),
 }
 
 /// What the hub says.
@@ -403,6 +410,65 @@ impl DesiredChange {
             Self::ExportStatus(status) => DesiredKey::ExportStatus(status.service.clone()),
             Self::Removed(key) => key.clone(),
         }
+    }
+}
+
+/// First 16 bytes of the blake3 hash of an encoded object, as it is sent whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ItemHash(pub [u8; 16]);
+
+impl ItemHash {
+    /// Hashes encoded bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(super::digest::first_16(blake3::hash(bytes).as_bytes()))
+    }
+}
+
+/// What leads from one version of an object to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemDifference {
+    /// Revision of the version that it leads to.
+    pub revision: Revision,
+    /// Of which object.
+    pub key: DesiredKey,
+    /// The version that it leads from.
+    pub base: ItemHash,
+    /// The way between them.
+    pub difference: Bytes,
+    /// The version that it leads to.
+    pub hash: ItemHash,
+}
+
+/// An item as it reached an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// A whole object, or its removal.
+    Whole(DesiredItem),
+    /// What changed of an object that the agent is thought to hold.
+    Difference(ItemDifference),
+    /// A whole object that this agent cannot read, of a newer hub.
+    Unreadable {
+        /// Which object.
+        key: DesiredKey,
+        /// Why.
+        why: Box<str>,
+    },
+}
+
+impl Told {
+    /// The object's key.
+    pub fn key(&self) -> DesiredKey {
+        match self {
+            Self::Whole(item) => item.change.key(),
+            Self::Difference(difference) => difference.key.clone(),
+            Self::Unreadable { key, .. } => key.clone(),
+        }
+    }
+}
+
+impl From<DesiredItem> for Told {
+    fn from(item: DesiredItem) -> Self {
+        Self::Whole(item)
     }
 }
 

@@ -106,18 +106,22 @@ pub fn export_status() -> impl Strategy<Value = ExportStatus> {
         })
 }
 
-/// A derived object or its removal.
-pub fn desired_item() -> impl Strategy<Value = DesiredItem> {
-    let removed = prop_oneof![
+/// The key of a derived object.
+pub fn desired_key() -> impl Strategy<Value = DesiredKey> {
+    prop_oneof![
         service_key().prop_map(DesiredKey::Import),
         imported_slice_key().prop_map(DesiredKey::Slice),
         service_key().prop_map(DesiredKey::ExportStatus),
-    ];
+    ]
+}
+
+/// A derived object or its removal.
+pub fn desired_item() -> impl Strategy<Value = DesiredItem> {
     let change = prop_oneof![
         service_import().prop_map(|import| DesiredChange::Import(Arc::new(import))),
         imported_slice().prop_map(|slice| DesiredChange::Slice(Arc::new(slice))),
         export_status().prop_map(|status| DesiredChange::ExportStatus(Arc::new(status))),
-        removed.prop_map(DesiredChange::Removed),
+        desired_key().prop_map(DesiredChange::Removed),
     ];
     (any::<u64>(), change).prop_map(|(revision, change)| DesiredItem {
         revision: Revision(revision),

@@ -9,7 +9,7 @@ use proptest::{
 
 use super::{
     cluster_id, cursor,
-    desired::desired_item,
+    desired::{desired_item, desired_key},
     epoch,
     fact::{changed_by, listing_group, member_fact},
     identity, namespaces,
@@ -96,6 +96,7 @@ pub fn agent_message() -> impl Strategy<Value = AgentMessage> {
         option::of(applied()).prop_map(AgentMessage::Heartbeat),
         Just(AgentMessage::Goodbye),
         any::<u64>().prop_map(AgentMessage::Pong),
+        btree_set(desired_key(), 1..4).prop_map(AgentMessage::ItemsWanted),
     ]
 }
 

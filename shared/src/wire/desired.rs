@@ -9,15 +9,15 @@ use proto::v1::{self, desired_item::Item};
 use super::{
     common::{
         Taken, affinity_from_proto, affinity_to_proto, boxed, cluster_from_proto, each, families_from_proto,
-        family_to_proto, metadata_from_proto, metadata_to_proto, narrow, owned, service_key_from_proto,
-        service_key_to_proto, service_port_to_proto, service_ports_from_proto, service_type_from_proto,
-        service_type_to_proto, unknown_value,
+        family_to_proto, metadata_from_proto, metadata_to_proto, narrow, owned, required,
+        service_key_from_proto, service_key_to_proto, service_port_to_proto, service_ports_from_proto,
+        service_type_from_proto, service_type_to_proto, unknown_value,
     },
-    endpoint,
+    endpoint, item_difference,
 };
 use crate::model::{
     ClusterId, Conflict, ConflictReason, ExportStatus, Revision, ServiceImport, ServicePolicies,
-    sync::{DesiredChange, DesiredItem, DesiredKey},
+    sync::{DesiredChange, DesiredItem, DesiredKey, Told},
     validate::InvalidValue,
 };
 
@@ -50,17 +50,66 @@ pub fn encode_desired(item: &DesiredItem) -> Bytes {
     .into()
 }
 
-/// Decodes a derived object.
+impl From<InvalidValue> for InvalidDesired {
+    fn from(problem: InvalidValue) -> Self {
+        Self(problem.to_string())
+    }
+}
+
+/// Decodes a whole derived object.
 pub fn decode_desired(bytes: Bytes) -> Result<DesiredItem, InvalidDesired> {
+    let (revision, item) = read(bytes)?;
+    let change = change_from_proto(item)?;
+    Ok(DesiredItem { revision, change })
+}
+
+/// Decodes what the hub tells of a derived object: all of it, or what changed.
+///
+/// # Errors
+///
+/// [`InvalidDesired`] if not even the object's key can be read.
+pub fn decode_told(bytes: Bytes) -> Result<Told, InvalidDesired> {
+    let (revision, item) = read(bytes)?;
+    if let Item::Difference(difference) = item {
+        let difference = item_difference::from_proto(revision, difference)?;
+        return Ok(Told::Difference(difference));
+    }
+    let key = key_from_proto(&item)?;
+    Ok(match change_from_proto(item) {
+        Ok(change) => Told::Whole(DesiredItem { revision, change }),
+        Err(problem) => Told::Unreadable {
+            key,
+            why: InvalidDesired::from(problem).to_string().into(),
+        },
+    })
+}
+
+fn read(bytes: Bytes) -> Result<(Revision, Item), InvalidDesired> {
     let item = v1::DesiredItem::decode(bytes).map_err(|error| InvalidDesired(error.to_string()))?;
     let change = item
         .item
         .ok_or_else(|| InvalidDesired("it is of an unknown kind".into()))?;
-    let change = change_from_proto(change).map_err(|problem| InvalidDesired(problem.to_string()))?;
-    Ok(DesiredItem {
-        revision: Revision(item.revision),
-        change,
-    })
+    Ok((Revision(item.revision), change))
+}
+
+fn key_from_proto(item: &Item) -> Taken<DesiredKey> {
+    let service = |key: Option<&v1::ServiceKey>| service_key_from_proto("service", key.cloned());
+    let slice = |key: Option<&v1::ImportedSliceKey>| {
+        endpoint::imported_key_from_proto(required("key", key.cloned())?).map(DesiredKey::Slice)
+    };
+    match item {
+        Item::ServiceImport(import) => service(import.service.as_ref()).map(DesiredKey::Import),
+        Item::ServiceImportRemoved(key) => service(Some(key)).map(DesiredKey::Import),
+        Item::ImportedSlice(imported) => slice(imported.key.as_ref()),
+        Item::ImportedSliceRemoved(key) => slice(Some(key)),
+        Item::ExportStatus(status) => service(status.service.as_ref()).map(DesiredKey::ExportStatus),
+        Item::ExportStatusRemoved(key) => service(Some(key)).map(DesiredKey::ExportStatus),
+        Item::Difference(_) => Err(not_whole()),
+    }
+}
+
+fn not_whole() -> InvalidValue {
+    InvalidValue::new("difference", "stands where only a whole object can stand")
 }
 
 fn change_from_proto(item: Item) -> Taken<DesiredChange> {
@@ -77,6 +126,7 @@ fn change_from_proto(item: Item) -> Taken<DesiredChange> {
         Item::ExportStatusRemoved(key) => DesiredChange::Removed(DesiredKey::ExportStatus(
             service_key_from_proto("service", Some(key))?,
         )),
+        Item::Difference(_) => return Err(not_whole()),
     })
 }
 

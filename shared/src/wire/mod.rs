@@ -3,7 +3,7 @@
 //!
 //! * [`fact`]: facts, strictly as members report them and leniently as the log replays them.
 //! * [`event`]: log entries as they are stored and as people read them.
-//! * [`desired`]: derived objects, encoded once for all members.
+//! * [`desired`]: derived objects, encoded once for all members, and the differences between two versions of one.
 //! * [`sync`]: the messages of a session.
 //! * [`view`]: model values as the inspection services show them.
 
@@ -17,14 +17,16 @@ mod changed_by;
 mod common;
 mod endpoint;
 mod export;
+mod item_difference;
 mod member;
 mod property;
 mod sync_agent;
 mod sync_hub;
 
-pub use desired::{InvalidDesired, decode_desired, encode_desired};
+pub use desired::{InvalidDesired, decode_desired, decode_told, encode_desired};
 pub use event::{EVENT_ENVELOPE_BYTES_MAX, InvalidEvent, decode_event, encode_event, event_to_view};
 pub use fact::{InvalidFact, decode_member_fact, decode_recorded_fact, encode_fact};
+pub use item_difference::{NotRestored, Restored, encode_difference, restore};
 pub use sync::{
     InvalidMessage, agent_message_from_proto, agent_message_to_proto, hub_message_from_proto,
     hub_message_to_proto,

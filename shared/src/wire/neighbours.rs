@@ -6,7 +6,10 @@ use proto::v1::{self, agent_message::Message};
 use super::{refusals::broken, *};
 use crate::model::{
     ChangedBy, EncodedFact, UnixMillis,
-    sync::{AgentMessage, HUBS_MAX, HubMessage, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS},
+    sync::{
+        AgentMessage, HUBS_MAX, HubMessage, ITEMS_WANTED_MAX, Observation, ObservedItem,
+        PARKED_AGE_MAX_MILLIS,
+    },
 };
 
 #[test]
@@ -141,4 +144,52 @@ fn a_welcome_names_a_bounded_number_of_hubs() {
         welcome(vec![hub("h1", &"x".repeat(513))]),
         "welcome.hubs[0].address",
     );
+}
+
+#[test]
+fn what_is_asked_for_whole_is_bounded_and_named_in_full() {
+    let wanted = |keys: Vec<v1::DesiredKey>| {
+        agent_message_from_proto(v1::AgentMessage {
+            message: Some(Message::ItemsWanted(v1::ItemsWanted { keys })),
+        })
+    };
+    let slice = |source_slice: &str| {
+        let service = v1::ServiceKey {
+            namespace: "shop".into(),
+            name: "cart".into(),
+        };
+        v1::DesiredKey {
+            key: Some(v1::desired_key::Key::ImportedSlice(v1::ImportedSliceKey {
+                service: Some(service),
+                source_cluster: "east".into(),
+                source_slice: source_slice.into(),
+            })),
+        }
+    };
+    assert!(wanted(vec![slice("cart-1"); ITEMS_WANTED_MAX]).is_ok());
+    broken(
+        wanted(vec![slice("cart-1"); ITEMS_WANTED_MAX + 1]),
+        "itemsWanted.keys: are 257; at most 256 are taken in one message",
+    );
+    broken(wanted(Vec::new()), "itemsWanted.keys: are none; name what");
+    let nothing = v1::DesiredKey { key: None };
+    broken(wanted(vec![nothing]), "itemsWanted.keys[0].key: is missing");
+    broken(
+        wanted(vec![slice("cart-1"), slice(&"x".repeat(254))]),
+        "itemsWanted.keys[1].sourceSlice: has 254 bytes",
+    );
+}
+
+/// A hub of before passes over the new kind of message as one without content, and is never sent it: it sends no
+/// differences. An agent of before has not the feature, and is sent none.
+#[test]
+fn differences_and_what_is_wanted_have_no_bytes_in_messages_of_before() {
+    let pong = v1::AgentMessage {
+        message: Some(Message::Pong(v1::Pong { nonce: 1 })),
+    };
+    assert_eq!(pong.encode_to_vec(), [0x32, 0x02, 0x08, 0x01], "as it was before");
+    let unknown: &[u8] = &[0x08, 0x07, 0x7a, 0x00];
+    let told = decode_told(bytes::Bytes::from_static(unknown));
+    let refused = told.expect_err("a kind of the next release").to_string();
+    assert!(refused.contains("it is of an unknown kind"), "{refused}");
 }

@@ -92,6 +92,7 @@ proptest! {
         let _ = decode_member_fact(bytes.clone());
         let _ = decode_recorded_fact(bytes.clone());
         let _ = decode_desired(bytes.clone());
+        let _ = decode_told(bytes.clone());
         let _ = decode_event(Default::default(), bytes.clone());
         let _ = v1::AgentMessage::decode(bytes.clone()).map(agent_message_from_proto);
         let _ = v1::HubMessage::decode(bytes).map(hub_message_from_proto);

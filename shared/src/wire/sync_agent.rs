@@ -7,19 +7,21 @@ use proto::v1::{self, agent_message::Message, observation};
 use super::{
     changed_by,
     common::{
-        Taken, at_most, cluster_from_proto, cursor_from_proto, cursor_to_proto, epoch_from_proto,
+        Taken, at_most, cluster_from_proto, cursor_from_proto, cursor_to_proto, each, epoch_from_proto,
         epoch_to_proto, fixed_bytes, group_from_proto, group_to_proto, names_to_proto, namespaces_from_proto,
         required,
     },
     fact::decode_member_fact,
+    item_difference,
     sync::MESSAGE_OBSERVATIONS_MAX,
 };
 use crate::model::{
     ClusterId, FactsDigest,
     fact::IDENTITY_STRING_BYTES_MAX,
     sync::{
-        AgentMessage, Applied, Hello, INTEREST_NAMESPACES_MAX, Interest, Namespaces, Observation,
-        ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused, SOURCES_HELD_MAX,
+        AgentMessage, Applied, DesiredKey, Hello, INTEREST_NAMESPACES_MAX, ITEMS_WANTED_MAX, Interest,
+        Namespaces, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused,
+        SOURCES_HELD_MAX,
     },
     validate::{self, InvalidValue},
 };
@@ -44,6 +46,9 @@ pub(super) fn to_proto(message: AgentMessage) -> v1::AgentMessage {
         }),
         AgentMessage::Goodbye => Message::Goodbye(v1::Goodbye {}),
         AgentMessage::Pong(nonce) => Message::Pong(v1::Pong { nonce }),
+        AgentMessage::ItemsWanted(keys) => Message::ItemsWanted(v1::ItemsWanted {
+            keys: keys.iter().map(item_difference::key_to_proto).collect(),
+        }),
     };
     v1::AgentMessage {
         message: Some(message),
@@ -81,7 +86,21 @@ pub(super) fn from_proto(message: v1::AgentMessage) -> Taken<AgentMessage> {
         }
         Message::Goodbye(_) => AgentMessage::Goodbye,
         Message::Pong(pong) => AgentMessage::Pong(pong.nonce),
+        Message::ItemsWanted(wanted) => AgentMessage::ItemsWanted(wanted_from_proto(wanted)?),
     })
+}
+
+fn wanted_from_proto(wanted: v1::ItemsWanted) -> Taken<BTreeSet<DesiredKey>> {
+    let field = "itemsWanted.keys";
+    at_most(field, &wanted.keys, ITEMS_WANTED_MAX)?;
+    if wanted.keys.is_empty() {
+        return Err(InvalidValue::new(
+            field,
+            "are none; name what is to be sent whole",
+        ));
+    }
+    let keys = each(field, wanted.keys, item_difference::key_from_proto)?;
+    Ok(keys.into_iter().collect())
 }
 
 fn hello_to_proto(hello: Hello) -> v1::Hello {

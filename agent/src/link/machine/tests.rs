@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use shared::model::{
     ChainHash, Cursor, EncodedFact, Fact, FactHash, Revision, ServiceKey, SessionId, UnixMillis,
-    sync::{Applied, DesiredChange, DesiredKey, Namespaces, UpTo},
+    sync::{Applied, DesiredChange, DesiredItem, DesiredKey, Namespaces, UpTo},
 };
 
 use super::*;
@@ -63,11 +63,12 @@ fn fact(_: &FactKey) -> EncodedFact {
 }
 
 /// Every item is taken for the removal of one import.
-fn decode(_: Bytes) -> Option<DesiredItem> {
-    Some(DesiredItem {
+fn decode(_: Bytes) -> Option<Told> {
+    let item = DesiredItem {
         revision: Revision(1),
         change: DesiredChange::Removed(DesiredKey::Import(service())),
-    })
+    };
+    Some(item.into())
 }
 
 struct World {
@@ -318,7 +319,8 @@ fn applied(revision: u64) -> Applied {
 fn what_stands_is_told_to_a_hub_that_asks_for_it_and_to_no_other() {
     let (mut old, mut new) = (World::open(), asked());
     for world in [&mut old, &mut new] {
-        assert_eq!(world.hello.features, FEATURE_APPLIED | FEATURE_REPORT_AGAIN);
+        let features = FEATURE_APPLIED | FEATURE_REPORT_AGAIN | FEATURE_DIFFERENCES;
+        assert_eq!(world.hello.features, features);
         world.reach = Reach {
             applied: applied(3),
             changes: 1,

@@ -12,7 +12,7 @@ use proto::v1;
 use shared::{
     model::{
         Export, Fact, UnixMillis,
-        sync::{AgentMessage, DesiredItem, HubMessage, Interest, Namespaces, ObservedItem},
+        sync::{AgentMessage, HubMessage, Interest, Namespaces, ObservedItem, Told},
     },
     wire,
 };
@@ -231,6 +231,6 @@ fn forge_ages(message: &mut AgentMessage) {
     }
 }
 
-fn decode(item: bytes::Bytes) -> Option<DesiredItem> {
-    wire::decode_desired(item).ok()
+fn decode(item: bytes::Bytes) -> Option<Told> {
+    wire::decode_told(item).ok()
 }
