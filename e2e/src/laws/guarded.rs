@@ -41,11 +41,13 @@ pub enum Law {
     Applied,
     /// While the disk's reserve is touched nothing is recorded that makes the state larger: works of writers meanwhile.
     Reserve,
+    /// A difference makes the object that was sent, or none: objects that were restored.
+    Differences,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -63,6 +65,7 @@ impl Law {
         Self::Alive,
         Self::Applied,
         Self::Reserve,
+        Self::Differences,
     ];
 
     /// Its name, with which every failure begins.
@@ -85,6 +88,7 @@ impl Law {
             Self::Alive => "who lives is not suspect",
             Self::Applied => "what is said to be applied stands",
             Self::Reserve => "nothing grows in the reserve",
+            Self::Differences => "a difference makes the object that was sent",
         }
     }
 
@@ -93,7 +97,7 @@ impl Law {
         match self {
             Self::Holds => "imports and exports",
             Self::Stood | Self::Applied => "imports",
-            Self::Deletion | Self::NoWrite => "objects",
+            Self::Deletion | Self::NoWrite | Self::Differences => "objects",
             Self::Durable => "promises",
             Self::Positions => "positions",
             Self::Rewinds => "epochs",

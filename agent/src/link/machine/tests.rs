@@ -1,5 +1,7 @@
 //! What a session says, what it takes from the hub, and when it gives the stream up.
 
+mod differences;
+
 use bytes::Bytes;
 use shared::model::{
     ChainHash, Cursor, EncodedFact, Fact, FactHash, Revision, ServiceKey, SessionId, UnixMillis,

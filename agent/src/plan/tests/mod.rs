@@ -4,6 +4,7 @@
 mod converge;
 mod deletion;
 mod desired;
+mod differences;
 mod export;
 mod fixpoint;
 mod names;

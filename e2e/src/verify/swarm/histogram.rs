@@ -18,6 +18,7 @@ pub const EXPECTED: &[&str] = &[
     "connection broken",
     "crd removed",
     "cursor judged again",
+    "difference disturbed",
     "drift",
     "disk freed",
     "disk nearly full",
@@ -42,6 +43,7 @@ pub const EXPECTED: &[&str] = &[
     "member evicted",
     "namespace came",
     "namespace went",
+    "object wanted whole",
     "part stalled",
     "partition",
     "removal applied",
@@ -69,7 +71,7 @@ const RARE: [&str; 2] = ["torn batch", "torn batch noticed"];
 pub const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 16] = [
+const LAWS: [Law; 17] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -86,6 +88,7 @@ const LAWS: [Law; 16] = [
     Law::Bounds,
     Law::Alive,
     Law::Applied,
+    Law::Differences,
 ];
 
 /// Counts by kind.

@@ -3,11 +3,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use shared::model::{
+    Revision,
+    sync::{DesiredKey, ItemHash},
+};
+
 /// Most messages that may lie in one direction of a stream; then its sender waits, as HTTP/2 makes it wait.
 pub(super) const IN_FLIGHT_MAX: usize = 64;
 
 /// Names a stream.
 pub(super) type StreamId = u64;
+
+/// What the hub told on a stream: each object, as of which revision, and the hash of its whole.
+pub(super) type Told = BTreeMap<(DesiredKey, Revision), ItemHash>;
 
 /// Why the hub ended a stream, as the agent reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +28,8 @@ pub(super) struct Stream {
     pub(super) site: usize,
     pub(super) to_hub: VecDeque<Vec<u8>>,
     pub(super) to_agent: VecDeque<Vec<u8>>,
+    /// Noted beside the messages, for the law on differences.
+    pub(super) told: Told,
     /// The agent let go of it; the hub learns when the way is free.
     pub(super) agent_gone: bool,
     /// The hub let go of it, and why.

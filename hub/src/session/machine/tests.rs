@@ -11,6 +11,7 @@ use shared::{
 use super::*;
 
 mod applied;
+mod differences;
 
 pub(in crate::session) fn member() -> ClusterId {
     ClusterId::new("east").expect("valid")

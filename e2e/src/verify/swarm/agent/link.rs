@@ -12,13 +12,13 @@ use proto::v1;
 use shared::{
     model::{
         Export, Fact, UnixMillis,
-        sync::{AgentMessage, HubMessage, Interest, Namespaces, ObservedItem, Told},
+        sync::{AgentMessage, FEATURE_DIFFERENCES, HubMessage, Interest, Namespaces, ObservedItem, Told},
     },
     wire,
 };
 use tokio::runtime::Runtime;
 
-use super::{Agent, Network, Open, StreamId};
+use super::{Agent, Differences, Network, Open, StreamId};
 use crate::{
     laws::Law,
     verify::swarm::{
@@ -59,7 +59,7 @@ impl Agent {
         self.generation += 1;
         let interest = self.interest(self.generation);
         let sources_held = self.handle.sources_held();
-        let (machine, hello) = self.handle.note(|desired| {
+        let (machine, mut hello) = self.handle.note(|desired| {
             Session::begin(Beginning {
                 introduction: &self.introduction,
                 known_epoch: self.known_epoch,
@@ -73,8 +73,12 @@ impl Agent {
         self.session = Some(Open {
             stream,
             machine,
+            differences: Differences::default(),
             began_at: now,
         });
+        if self.is_old {
+            hello.features &= !FEATURE_DIFFERENCES;
+        }
         let hello = wire::agent_message_to_proto(AgentMessage::Hello(Box::new(hello)));
         let stream_of = network.streams.get_mut(&stream)?;
         stream_of.to_hub.push_back(hello.encode_to_vec());
@@ -146,15 +150,21 @@ impl Agent {
                 return Ok(false);
             };
             let message = v1::HubMessage::decode(&*bytes).map_err(|error| error.to_string())?;
-            let message: HubMessage =
+            let mut message: HubMessage =
                 wire::hub_message_from_proto(message).map_err(|error| error.to_string())?;
             let news = !matches!(message, HubMessage::Heartbeat(_));
+            let keys = open.differences.disturb(&mut message, seen);
             let reaction = self.handle.feed(|desired| {
                 let reaction = open
                     .machine
                     .on_message(message, &mut self.outbox, desired, decode, at);
                 touched_by(reaction)
             });
+            if let Some(stream) = network.streams.get(&open.stream) {
+                let told = (&keys, &stream.told);
+                self.handle
+                    .read(|desired| open.differences.look(desired, told, seen))?;
+            }
             match reaction {
                 Ok(reaction) => self.react(runtime, reaction, network, seen)?,
                 Err(_) => {
@@ -191,6 +201,11 @@ impl Agent {
                     Err(_) => self.disconnect(network),
                 }
             }
+        }
+        seen.guarded.count(Law::Differences, reaction.restored);
+        if self.is_old && reaction.restored + reaction.wanted > 0 {
+            let why = "was sent a difference, and is of a release without them";
+            return Err(Law::Differences.broken(format!("{} {why}", self.cluster)));
         }
         if reaction.room_again {
             self.handle.room_again();

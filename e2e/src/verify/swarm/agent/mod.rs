@@ -1,6 +1,7 @@
 //! One agent of a world: watches followed by hand, the observer, the outbox, the link's machine and the driver,
 //! turn by turn. What the tasks around them decide in the program, the world's draw decides here.
 
+mod differences;
 mod link;
 
 use std::{sync::Arc, time::Duration};
@@ -20,6 +21,7 @@ use shared::{
 };
 use tokio::runtime::Runtime;
 
+use self::differences::Differences;
 use super::{
     follower::{Follow, Followed, Follower},
     network::{Network, StreamId},
@@ -29,6 +31,9 @@ use crate::sim::{GIT_VERSION, SimCluster};
 
 /// Namespace of the agent's Lease.
 pub(super) const AGENT_NAMESPACE: &str = "tributary-agent";
+
+/// One agent of so many is of the release before differences.
+const OLD_ONE_OF: u64 = 4;
 
 /// A process of an agent.
 pub(super) struct Agent {
@@ -47,6 +52,8 @@ pub(super) struct Agent {
     lease: AgentLease,
     holder: String,
     known_epoch: Option<Epoch>,
+    /// It is of the release before differences.
+    is_old: bool,
     generation: u64,
     session: Option<Open>,
 }
@@ -54,6 +61,7 @@ pub(super) struct Agent {
 struct Open {
     stream: StreamId,
     machine: Session,
+    differences: Differences,
     began_at: u64,
 }
 
@@ -67,6 +75,7 @@ impl Agent {
         name: &ClusterId,
         instance: u64,
     ) -> Option<Self> {
+        let is_old = instance % OLD_ONE_OF == 0;
         let instance = format!("{instance:032x}");
         let holder = format!("pod-{instance}");
         let lease = runtime.block_on(take_lease(client.clone(), &holder))?;
@@ -114,6 +123,7 @@ impl Agent {
             known_epoch: lease.epoch(),
             lease,
             holder,
+            is_old,
             generation: 0,
             session: None,
         })

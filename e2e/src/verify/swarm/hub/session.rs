@@ -2,8 +2,10 @@
 
 use hub::{
     clock::Moment,
+    fold::DerivedKey,
     log::{History, Log, MemoryLog},
     session::{Answer, Awaited, SessionActor},
+    view::View,
     writer::{NotAdmitted, SessionEvent},
 };
 use prost::Message;
@@ -11,7 +13,7 @@ use proto::v1;
 use shared::{
     model::{
         ClusterId, KeyFingerprint,
-        sync::{AgentMessage, HubMessage, RefusalReason},
+        sync::{self, AgentMessage, DesiredKey, HubMessage, ItemHash, RefusalReason},
     },
     wire,
 };
@@ -21,7 +23,7 @@ use tonic::{Code, Status};
 use super::{BOUNDS, Hub};
 use crate::verify::swarm::{
     histogram::Histogram,
-    network::{IN_FLIGHT_MAX, Network, StreamId},
+    network::{IN_FLIGHT_MAX, Network, StreamId, Told},
 };
 
 /// A session, and what its task would wait for.
@@ -218,6 +220,7 @@ impl Hub {
             return false;
         };
         self.promises.said(id, &message, &self.log, &mut seen.guarded);
+        note_told(&mut stream.told, &session.cluster, &message, &self.view.read());
         let idle = matches!(message, HubMessage::Heartbeat(_));
         let message = wire::hub_message_to_proto(message);
         if !idle {
@@ -269,6 +272,28 @@ fn answer(awaited: Awaited, log: &MemoryLog, at: Moment) -> Result<Answer, Await
             Err(TryRecvError::Empty) if at.now() < until => Err(Awaited::Holder(answer, until)),
             Err(_) => Ok(Answer::Holder(false)),
         },
+    }
+}
+
+/// What the objects of a message are, each as it stands whole.
+fn note_told(noted: &mut Told, member: &ClusterId, message: &HubMessage, view: &View) {
+    let HubMessage::Desired { items, .. } = message else {
+        return;
+    };
+    for item in items {
+        let (revision, key) = match wire::decode_told(item.clone()).expect("a hub encoded it") {
+            sync::Told::Difference(difference) => (difference.revision, difference.key),
+            sync::Told::Whole(item) => (item.revision, item.change.key()),
+            sync::Told::Unreadable { key, why } => unreachable!("{key:?}: {why}"),
+        };
+        let derived = match key.clone() {
+            DesiredKey::Import(service) => DerivedKey::Import(service),
+            DesiredKey::Slice(slice) => DerivedKey::Slice(slice),
+            DesiredKey::ExportStatus(service) => DerivedKey::ExportStatus(member.clone(), service),
+        };
+        if let Some(entry) = view.entry(&derived) {
+            noted.insert((key, revision), ItemHash::of(&entry.item.bytes()));
+        }
     }
 }
 
