@@ -19,6 +19,10 @@ use crate::{
     sim::{Crd, Fault, ManualClock, SimCluster, SimConfig},
 };
 
+/// Of every endpoint: long, so that versions of a slice share more than a difference takes.
+const ZONE: &str = "a-zone-whose-name-is-the-same-in-all-versions-of-a-slice";
+/// What every version of a slice has, if it has endpoints.
+const STANDING_ENDPOINTS: u8 = 6;
 /// The name of a Tributary label.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Its value on everything that the agent made.
@@ -220,7 +224,7 @@ impl Site {
         }
     }
 
-    /// A slice of the service, with ports as its Service has them now.
+    /// A slice of the service, with ports as its Service has them now, and large enough for differences.
     pub(super) fn make_slice(&mut self, index: usize, named: Named, slice: u8, endpoints: u8) {
         let service = key(named);
         let found = self.cluster.get("Service", &service.namespace, &service.name);
@@ -238,8 +242,12 @@ impl Site {
             .collect();
         let number = u16::from(named.namespace) * 4 + u16::from(named.service) * 2 + u16::from(slice);
         let address = |last: u8| format!("172.{}.{number}.{}", 16 + index, last + 1);
+        let endpoints = match endpoints {
+            0 => 0,
+            some => some + STANDING_ENDPOINTS,
+        };
         let endpoints: Vec<Value> = (0..endpoints)
-            .map(|last| json!({"addresses": [address(last)]}))
+            .map(|last| json!({"addresses": [address(last)], "zone": ZONE}))
             .collect();
         let object = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {"namespace": &*service.namespace, "name": format!("{}-{slice}", service.name),

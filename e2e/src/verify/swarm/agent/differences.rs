@@ -62,10 +62,10 @@ impl Differences {
         };
         let earlier = self.last.get(key).cloned();
         let arrives = match blake3::hash(item).as_bytes()[0] % 16 {
-            0 => vec![changed(|difference| difference.base_hash[0] ^= 1)],
-            1 => vec![changed(|difference| difference.difference.reverse())],
-            2 => return vec![item.clone(), item.clone()],
-            3..=5 => [item.clone()].into_iter().chain(earlier).collect(),
+            0..=2 => vec![changed(|difference| difference.base_hash[0] ^= 1)],
+            3..=4 => vec![changed(|difference| difference.difference.reverse())],
+            5 => return vec![item.clone(), item.clone()],
+            6..=9 => [item.clone()].into_iter().chain(earlier).collect(),
             _ => return vec![item.clone()],
         };
         self.disturbed.insert(key.clone());
@@ -86,7 +86,7 @@ impl Differences {
                 if !self.disturbed.contains(key) {
                     let why =
                         "a difference did not lead from what the agent holds, and nothing was in its way";
-                    return Err(Law::Differences.broken(format!("{key:?}: {why}")));
+                    return Err(Law::Differences.broken(format!("{}: {why}", name(key))));
                 }
             }
             let Some(held) = held(desired, key) else { continue };
@@ -95,10 +95,23 @@ impl Differences {
             };
             if ItemHash::of(&wire::encode_desired(&held)) != *hash {
                 let revision = held.revision;
-                return Err(Law::Differences.broken(format!("another {key:?} is held as of {revision}")));
+                return Err(
+                    Law::Differences.broken(format!("another {} is held as of {revision}", name(key)))
+                );
             }
         }
         Ok(())
+    }
+}
+
+fn name(key: &DesiredKey) -> String {
+    match key {
+        DesiredKey::Import(service) => format!("the import of {service}"),
+        DesiredKey::Slice(slice) => {
+            let (service, cluster) = (&slice.service, &slice.source_cluster);
+            format!("slice {} of {service} of {cluster}", slice.source_slice)
+        }
+        DesiredKey::ExportStatus(service) => format!("the status of {service}"),
     }
 }
 

@@ -284,7 +284,7 @@ fn note_told(noted: &mut Told, member: &ClusterId, message: &HubMessage, view: &
         let (revision, key) = match wire::decode_told(item.clone()).expect("a hub encoded it") {
             sync::Told::Difference(difference) => (difference.revision, difference.key),
             sync::Told::Whole(item) => (item.revision, item.change.key()),
-            sync::Told::Unreadable { key, why } => unreachable!("{key:?}: {why}"),
+            sync::Told::Unreadable { why, .. } => unreachable!("a hub encoded it: {why}"),
         };
         let derived = match key.clone() {
             DesiredKey::Import(service) => DerivedKey::Import(service),
