@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".tributary.v1.Desired.items")
         .bytes(".tributary.v1.Observation.fact")
         .bytes(".tributary.v1.StoredEvent.fact")
+        .bytes(".tributary.v1.StoredEvent.fact_difference")
         .bytes(".tributary.v1.SnapshotFact.fact")
         .compile_fds(descriptors)?;
     Ok(())

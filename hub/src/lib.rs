@@ -8,7 +8,8 @@
 //! * [`operate`]: the operator's command line.
 //! * [`maintain`]: what is done to the log of a hub that is stopped.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
-//! * [`hub`] puts them together; [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
+//! * [`hub`] puts them together; [`recall`] reads events back whole;
+//!   [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
 pub mod bounds;
@@ -24,6 +25,7 @@ pub mod metrics;
 pub mod operate;
 pub mod profile;
 pub mod push;
+pub mod recall;
 pub mod replay;
 pub mod run;
 pub mod session;

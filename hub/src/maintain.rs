@@ -1,8 +1,9 @@
 //! Owns: what is done to the log of a hub that is stopped: old history removed, a member evicted, a backup put back;
-//! `command` asks for it.
+//! `command` asks for it, `figures` says what its history comes to.
 //! Never: works beside a hub; the log has one owner.
 
 pub mod command;
+mod figures;
 
 use std::path::Path;
 
@@ -12,8 +13,9 @@ use shared::model::{ClusterId, Clusterset, Cursor, Epoch, UnixMillis};
 use crate::{
     bounds::Bounds,
     fold::Command,
-    log::{self, Batch, Contents, Retention, Stats},
+    log::{self, Batch, Contents, OpenError, Progress, Report, Retention, Stats},
     membership::effects,
+    recall::DifferenceCheck,
     replay::replay,
     wire,
     writer::{Core, Operated, Options, Reply, Request},
@@ -87,10 +89,15 @@ pub fn evict(
     Ok(operated)
 }
 
+/// Verifies everything below a data directory: rows, the chain, and where each difference leads.
+pub fn verify(data: &Path, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Report, OpenError> {
+    log::verify_payloads(data, progress, &mut DifferenceCheck::default())
+}
+
 /// Puts a verified backup into a data directory that holds no log, and begins an epoch above the one in it: whatever was
 /// recorded since, every member is told everything anew, and nobody takes the old history for the present. Gives its head.
 pub fn restore(backup: &Path, data: &Path, now: UnixMillis, random: u64) -> anyhow::Result<Vec<Cursor>> {
-    let report = log::verify(backup, &mut |_| {})?;
+    let report = verify(backup, &mut |_| {})?;
     let damaged = report.logs.iter().find(|log| !log.corruptions.is_empty());
     if let Some(first) = damaged.and_then(|log| log.corruptions.first()) {
         bail!("{} is no whole backup: {first}", backup.display());

@@ -7,14 +7,12 @@ use std::{
     thread,
 };
 
-use shared::{
-    model::{Cursor, Event, Fact},
-    wire,
-};
+use shared::model::{Cursor, Event, Fact};
 
 use crate::{
     fold::{self, ForeignRules, RULES, Rules, SnapshotRow, State},
     log::{LogError, LogReader, ReplayItem},
+    recall::{LOG_FACTS_BYTES, ReadPayload, Recall, RecallError, payload_at},
     wire::snapshot,
 };
 
@@ -77,8 +75,11 @@ enum Decoded {
 fn decode_all(reader: &LogReader, chunks: SyncSender<Vec<Decoded>>) -> Result<Cursor, ReplayError> {
     let send = |chunk| chunks.send(chunk).map_err(|_| LogError::Closed);
     let mut chunk = Vec::with_capacity(CHUNK_ITEMS);
+    let epoch = reader.wait(|history| Ok(history.head().epoch))?;
+    let mut recall = Recall::new(epoch, LOG_FACTS_BYTES);
+    let mut read = |revision| reader.wait(move |history| payload_at(history, epoch, revision));
     let head = reader.replay(|item| {
-        chunk.extend(decode(item)?);
+        chunk.extend(decode(item, &mut recall, &mut read)?);
         if chunk.len() == CHUNK_ITEMS {
             send(std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK_ITEMS)))?;
         }
@@ -88,18 +89,28 @@ fn decode_all(reader: &LogReader, chunks: SyncSender<Vec<Decoded>>) -> Result<Cu
     Ok(head)
 }
 
-fn decode(item: ReplayItem) -> Result<Option<Decoded>, ReplayError> {
+/// Differences lead on from the facts of the snapshot, and from those of the events before.
+fn decode(
+    item: ReplayItem,
+    recall: &mut Recall,
+    read: &mut ReadPayload<'_>,
+) -> Result<Option<Decoded>, ReplayError> {
     Ok(match item {
         ReplayItem::Snapshot(_) => None,
         ReplayItem::Row(row) => {
             let row = snapshot::decode_row(&row).map_err(|error| ReplayError::Snapshot(error.to_string()))?;
+            if let SnapshotRow::Fact { revision, fact, .. } = &row {
+                recall.remember(*revision, &fact.bytes);
+            }
             Some(Decoded::Row(row))
         }
         ReplayItem::Event(stored) => {
-            let decoded = wire::decode_event(stored.revision, stored.payload.into());
-            let event = decoded.map_err(|error| ReplayError::Event {
-                revision: stored.revision.0,
-                reason: error.to_string(),
+            let event = recall.event(stored, read).map_err(|error| match error {
+                RecallError::Log(error) => ReplayError::Log(error),
+                RecallError::Event(error) => ReplayError::Event {
+                    revision: error.revision.0,
+                    reason: error.to_string(),
+                },
             })?;
             Some(Decoded::Event(event))
         }
@@ -174,7 +185,10 @@ impl Replaying {
 
 #[cfg(test)]
 mod tests {
-    use shared::model::{ClusterId, Clusterset, Epoch, Revision, SessionId, UnixMillis};
+    use shared::{
+        model::{ClusterId, Clusterset, Epoch, Fact, Revision, SessionId, UnixMillis},
+        wire,
+    };
 
     use super::*;
     use crate::log::{Batch, Log, MemoryDisk, MemoryLog};

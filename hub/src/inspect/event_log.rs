@@ -14,10 +14,13 @@ use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
 use super::{
-    Inspection, access::Need, backup::Backup, decode, filter::Filter, log_status, new_epoch, seek::OLDEST,
-    watch::Watch,
+    Inspection, access::Need, backup::Backup, filter::Filter, log_status, new_epoch, recall_status,
+    seek::OLDEST, watch::Watch,
 };
-use crate::log::{Budget, Page};
+use crate::{
+    log::Budget,
+    recall::{self, Page},
+};
 
 /// Most events that one answer holds.
 pub(super) const LIST_EVENTS_MAX: usize = 1_000;
@@ -110,11 +113,10 @@ impl Inspection {
             }
             // The oldest that is kept was asked for.
             if from == OLDEST {
-                from = page.events[0].revision;
+                from = page.events[0].0.revision;
             }
-            for stored in page.events {
-                (next, scanned) = (stored.revision.next(), scanned + 1);
-                let (event, hash) = decode(stored)?;
+            for (event, hash) in page.events {
+                (next, scanned) = (event.revision.next(), scanned + 1);
                 if filter.matches(&event) {
                     let shown = wire::event_to_view(&event, hash);
                     bytes += shown.encoded_len();
@@ -156,17 +158,17 @@ impl Inspection {
         }
     }
 
-    /// Durable events from a revision on.
+    /// Durable events from a revision on, with whole facts.
     pub(super) async fn read_events(
         &self,
         epoch: Epoch,
         from: Revision,
         budget: Budget,
     ) -> Result<Page, Status> {
-        self.reader
-            .ask(move |history| history.read(epoch, from, budget))
-            .await
-            .map_err(log_status)
+        let read = self
+            .reader
+            .ask(move |history| Ok(recall::read(history, epoch, from, budget)));
+        read.await.map_err(log_status)?.map_err(recall_status)
     }
 }
 

@@ -28,8 +28,8 @@ use std::{future::Future, sync::Arc};
 
 use proto::v1::{self, event_log_server::EventLogServer, state_server::StateServer};
 use shared::{
-    model::{ChainHash, Clusterset, Epoch, Event, sync::MESSAGE_BYTES_MAX},
-    tls, wire,
+    model::{Clusterset, Epoch, sync::MESSAGE_BYTES_MAX},
+    tls,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,8 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     clock::Clock,
-    log::{LogError, LogReader, StoredEvent},
+    log::{LogError, LogReader},
+    recall::RecallError,
     session::Reports,
     view::SharedView,
     writer::{Gone, WriterHandle},
@@ -214,15 +215,14 @@ pub(crate) fn gone(gone: Gone) -> Status {
     Status::unavailable(format!("{gone}; ask again in a moment"))
 }
 
-/// A stored event as a value, with the chain hash at it.
-fn decode(stored: StoredEvent) -> Result<(Event, ChainHash), Status> {
-    let event = wire::decode_event(stored.revision, stored.payload.into());
-    let event = event.map_err(|error| {
-        Status::data_loss(format!(
+/// What an event that cannot be read means for whoever asked.
+fn recall_status(error: RecallError) -> Status {
+    match error {
+        RecallError::Log(error) => log_status(error),
+        RecallError::Event(error) => Status::data_loss(format!(
             "{error}; this build cannot read it: use the one that wrote it, or a newer one"
-        ))
-    })?;
-    Ok((event, stored.hash))
+        )),
+    }
 }
 
 /// Revisions mean something within their epoch only.

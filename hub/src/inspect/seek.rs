@@ -9,7 +9,7 @@ use shared::{
 };
 use tonic::{Code, Status};
 
-use super::{Inspection, decode};
+use super::{Inspection, log_status, recall_status};
 use crate::log::{Budget, StoredEvent};
 
 /// Most events that an explanation shows.
@@ -55,7 +55,9 @@ impl Inspection {
                 // What the log has no more is older than what it has.
                 Some(found) if found.revision > middle => first = found.revision.min(behind),
                 Some(found) => {
-                    if decode(found)?.0.recorded_at >= at {
+                    let found = wire::parse_event(found.revision, found.payload.into());
+                    let found = found.map_err(|error| recall_status(error.into()))?;
+                    if found.recorded_at() >= at {
                         behind = middle;
                     } else {
                         first = middle.next();
@@ -68,8 +70,8 @@ impl Inspection {
 
     /// The first event that the log has at a revision or after it.
     async fn event_from(&self, epoch: Epoch, from: Revision) -> Result<Option<StoredEvent>, Status> {
-        let mut page = self.read_events(epoch, from, ONE).await?;
-        Ok(page.events.pop())
+        let read = self.reader.ask(move |history| history.read(epoch, from, ONE));
+        Ok(read.await.map_err(log_status)?.events.pop())
     }
 
     /// The events at `revisions`, of which the first matter most, as far as the log reaches and `room` bytes hold them.
@@ -108,14 +110,11 @@ impl Inspection {
         if revision == Revision(0) {
             return Ok(None);
         }
-        let found = match self.event_from(epoch, revision).await {
+        let mut page = match self.read_events(epoch, revision, ONE).await {
             Err(status) if matches!(status.code(), Code::Aborted | Code::OutOfRange) => return Ok(None),
-            found => found?,
+            page => page?,
         };
-        let Some(found) = found.filter(|found| found.revision == revision) else {
-            return Ok(None);
-        };
-        let (event, hash) = decode(found)?;
-        Ok(Some(wire::event_to_view(&event, hash)))
+        let found = page.events.pop().filter(|(event, _)| event.revision == revision);
+        Ok(found.map(|(event, hash)| wire::event_to_view(&event, hash)))
     }
 }

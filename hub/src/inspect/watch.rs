@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use proto::v1;
 use shared::{
-    model::{ClusterId, Epoch, Event, Fact, Revision},
+    model::{ChainHash, ClusterId, Epoch, Event, Fact, Revision},
     process::Backoff,
     wire,
 };
@@ -14,10 +14,10 @@ use tokio_stream::Stream;
 use tonic::{Code, Status};
 
 use super::{
-    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX, access::Caller, decode, filter::Filter,
-    metrics::OpenWatch, new_epoch,
+    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX, access::Caller, filter::Filter, metrics::OpenWatch,
+    new_epoch,
 };
-use crate::log::{Budget, StoredEvent};
+use crate::log::Budget;
 
 /// How much a watch holds at most.
 const READ: Budget = Budget {
@@ -38,7 +38,7 @@ pub(super) struct Watch {
     next: Revision,
     /// What was the head when it began.
     began_at: Revision,
-    page: VecDeque<StoredEvent>,
+    page: VecDeque<(Event, ChainHash)>,
     changed: watch::Receiver<u64>,
     /// Said after what was sent last; nothing follows it.
     last_word: Option<Status>,
@@ -98,9 +98,8 @@ impl Watch {
 
     async fn next_wanted(&mut self) -> Result<v1::WatchEventsResponse, Status> {
         loop {
-            while let Some(stored) = self.page.pop_front() {
-                self.next = stored.revision.next();
-                let (event, hash) = decode(stored)?;
+            while let Some((event, hash)) = self.page.pop_front() {
+                self.next = event.revision.next();
                 self.end_with_membership(&event);
                 if self.filter.matches(&event) {
                     self.inspection.metrics.event_watched();
@@ -145,7 +144,7 @@ impl Watch {
     }
 
     /// Too many readers are no reason to end a watch: it tries again.
-    async fn read(&self) -> Result<Vec<StoredEvent>, Status> {
+    async fn read(&self) -> Result<Vec<(Event, ChainHash)>, Status> {
         let mut busy = BUSY;
         loop {
             match self.inspection.read_events(self.epoch, self.next, READ).await {

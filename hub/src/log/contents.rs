@@ -1,16 +1,22 @@
-//! What a log on disk consists of, from the beginning of each segment. It reads no event and changes nothing.
+//! What a log on disk consists of, from the beginning of each segment, and a few of its events. It changes nothing.
 
-use std::path::Path;
+use std::{ops::ControlFlow, path::Path};
 
 use shared::model::{Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
 use super::{
+    StoredEvent,
     directory::{self, Directory},
     epochs::current_epoch,
     error::{LogError, OpenError},
+    history,
     rows::Volume,
+    segments::Segments,
     verify,
 };
+
+/// Of so many of the newest events a look says what they are like.
+pub const NEWEST_EVENTS_MAX: u64 = 1_000;
 
 /// A log on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +27,10 @@ pub struct Contents {
     pub segments: Vec<SegmentContents>,
     /// The current epoch and its last revision.
     pub head: (Epoch, Revision),
+    /// The first event of the current epoch that is kept, if there is one.
+    pub first: Option<StoredEvent>,
+    /// The newest ones of it, at most [`NEWEST_EVENTS_MAX`], in order.
+    pub newest: Vec<StoredEvent>,
 }
 
 /// A segment of it.
@@ -74,10 +84,34 @@ fn look<V: Volume>(volume: &V, name: &str) -> Result<Contents, LogError> {
     let described = described.collect::<Result<Vec<_>, LogError>>()?;
     let current = segments.current();
     let epoch = current_epoch(&*current.rows()?, &clusterset, current.row()?.start.epoch)?;
-    let head = (epoch, segments.last_revision(epoch)?);
+    let last = segments.last_revision(epoch)?;
+    let first = segments.first_revision(epoch);
+    let newest = Revision(last.next().0.saturating_sub(NEWEST_EVENTS_MAX)).max(first);
     Ok(Contents {
         clusterset,
         segments: described,
-        head,
+        head: (epoch, last),
+        first: events(&segments, epoch, first, first.min(last))?.pop(),
+        newest: events(&segments, epoch, newest, last)?,
     })
+}
+
+/// The events `from..=to` of an epoch.
+fn events<V: Volume>(
+    segments: &Segments<V>,
+    epoch: Epoch,
+    from: Revision,
+    to: Revision,
+) -> Result<Vec<StoredEvent>, LogError> {
+    let mut events = Vec::new();
+    history::walk(segments, epoch, from, to, None, &mut |revision, hash, payload| {
+        let payload = payload.to_vec();
+        events.push(StoredEvent {
+            revision,
+            hash,
+            payload,
+        });
+        ControlFlow::Continue(())
+    })?;
+    Ok(events)
 }

@@ -12,7 +12,7 @@ mod segments;
 
 use super::{
     AppendError, Batch, Faults, Log, LogError, MemoryDisk, MemoryLog, OpenError, ROW_BYTES_MAX, Report,
-    verify::verify_log,
+    verify::{Unchecked, verify_log},
 };
 
 fn clusterset() -> Clusterset {
@@ -73,7 +73,7 @@ fn two_segments() -> (MemoryDisk, Cursor) {
 }
 
 fn verified(disk: &MemoryDisk) -> bool {
-    verify_log(disk, clusterset().to_string(), &mut |_| {})
+    verify_log(disk, clusterset().to_string(), &mut |_| {}, &mut Unchecked)
         .corruptions
         .is_empty()
 }

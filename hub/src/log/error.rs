@@ -25,7 +25,7 @@ impl Corruption {
         }
     }
 
-    pub(super) fn event(epoch: Epoch, revision: Revision, what: impl ToString) -> Self {
+    pub(crate) fn event(epoch: Epoch, revision: Revision, what: impl ToString) -> Self {
         Self::new(format!("epoch {epoch}, revision {revision}"), what)
     }
 

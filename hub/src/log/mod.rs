@@ -49,7 +49,7 @@ use std::sync::mpsc;
 use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
 pub use backup::{BackupPage, BackupPlan, SegmentPlan};
-pub use contents::{Contents, SegmentContents, contents};
+pub use contents::{Contents, NEWEST_EVENTS_MAX, SegmentContents, contents};
 pub use copy::{LogCopy, restore};
 pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenError};
 #[cfg(any(test, feature = "simulated"))]
@@ -60,7 +60,9 @@ pub use retention::Retention;
 pub use snapshot::{SNAPSHOT_ROWS_MAX, SnapshotInfo, SnapshotPage};
 pub use thread::{APPENDS_WAITING_MAX, open};
 pub(crate) use verify::clusterset;
-pub use verify::{EpochReport, LogReport, Progress, Report, verify};
+pub use verify::{
+    EpochReport, LogReport, PayloadCheck, PayloadKind, Progress, Report, Unchecked, verify, verify_payloads,
+};
 
 /// The largest payload of an event that any log takes. Larger ones, up to [`PAYLOAD_BYTES_MAX`], stand in logs that
 /// earlier releases wrote, and are read.

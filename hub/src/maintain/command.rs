@@ -10,8 +10,8 @@ use shared::{
 
 use crate::{
     clock::Clock,
-    log::{Contents, LogReport, Progress, Stats, contents, limits::RetentionArgs, verify},
-    maintain,
+    log::{Contents, LogReport, Progress, Stats, contents, limits::RetentionArgs},
+    maintain::{self, figures::Figures},
     operate::{self, BackupArgs},
 };
 
@@ -26,17 +26,20 @@ pub struct EventLogArgs {
 enum EventLogCommand {
     /// Read every event and snapshot and check it against the hash chain
     #[command(
-        long_about = "Read every event and snapshot and check it against the hash chain.\n\n\
+        long_about = "Read every event and snapshot and check it against the hash chain, and each difference against the \
+        hash of the fact that it leads to.\n\n\
         The hub must be stopped: a log has one owner. Nothing is changed or repaired. A line per epoch says what is \
         good, a line per damage says where it is. Exit code 0 if all is good, 1 if anything is damaged.\n\n\
         Example:\n  tributary-hub log verify --data data"
     )]
     Verify(DataArgs),
     /// Show the segments, their sizes and what history they keep
-    #[command(long_about = "Show the segments, their sizes and what history they keep.\n\n\
-        The hub must be stopped: a log has one owner. Nothing is changed, and only the beginning of each segment is \
-        read; verify reads everything.\n\n\
-        Example:\n  tributary-hub log stats --data data")]
+    #[command(
+        long_about = "Show the segments, their sizes, what history they keep, and how much of it a gigabyte holds.\n\n\
+        The hub must be stopped: a log has one owner. Nothing is changed, and only the beginning of each segment and \
+        the newest thousand events are read; verify reads everything.\n\n\
+        Example:\n  tributary-hub log stats --data data"
+    )]
     Stats(DataArgs),
     /// Copy the log of a running hub
     #[command(long_about = "Copy the log of a running hub, as of this moment.\n\n\
@@ -137,6 +140,9 @@ fn run_stats(DataArgs { data }: DataArgs) -> anyhow::Result<()> {
     let mut said = String::new();
     for log in contents(&data)? {
         write_contents(&mut said, &log)?;
+        if let Some(figures) = Figures::of(&log)? {
+            writeln!(said, "  {figures}")?;
+        }
     }
     print!("{said}");
     Ok(())
@@ -232,7 +238,7 @@ fn write_contents(said: &mut String, log: &Contents) -> std::fmt::Result {
 }
 
 fn run_verify(DataArgs { data }: DataArgs) -> anyhow::Result<()> {
-    let report = verify(&data, &mut |progress| eprintln!("{}", describe(&progress)))?;
+    let report = maintain::verify(&data, &mut |progress| eprintln!("{}", describe(&progress)))?;
     let mut said = String::new();
     for log in &report.logs {
         write_log(&mut said, log)?;
@@ -264,11 +270,12 @@ fn write_log(said: &mut String, log: &LogReport) -> std::fmt::Result {
         let snapshots: Vec<_> = epoch.snapshots.iter().map(ToString::to_string).collect();
         writeln!(
             said,
-            "  epoch {}: {} good events from revision {} on, {} payload bytes, good snapshots at revisions [{}]",
+            "  epoch {}: {} good events from revision {} on, {} payload bytes, {} events as differences, good snapshots at revisions [{}]",
             epoch.epoch,
             epoch.events,
             epoch.first,
             epoch.payload_bytes,
+            epoch.differences,
             snapshots.join(", ")
         )?;
     }

@@ -13,7 +13,10 @@ use shared::model::{advice, sync::MESSAGE_BYTES_MAX};
 use tonic::Streaming;
 
 use super::client::{HubArgs, connect, failed};
-use crate::log::{LogCopy, Report, clusterset, verify};
+use crate::{
+    log::{LogCopy, Report, clusterset},
+    maintain::verify,
+};
 
 /// Copy the log of a running hub.
 #[derive(Debug, Args)]

@@ -475,6 +475,7 @@ impl Writer {
             Err(error) => tracing::warn!(%error, "could not write a snapshot; starting takes longer"),
         };
         if std::mem::take(&mut self.segment_full) {
+            self.core.segment_begun();
             self.log.seal(at.wall, Box::new(rows), Box::new(done))
         } else {
             self.log

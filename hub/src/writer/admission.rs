@@ -205,6 +205,7 @@ impl Core {
         self.claims.settled();
         self.head = head;
         self.state.begin_epoch();
+        self.stored.begin();
         self.listed.clear();
         self.sources_changed = true;
         let closed = std::mem::take(&mut self.sessions).into_values();

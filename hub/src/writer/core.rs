@@ -22,6 +22,7 @@ use super::{
     heard::Heard,
     request::{Describe, Operated, Reply, Request, Token},
     room::Room,
+    stored::Stored,
 };
 use crate::{
     bounds::Bounds,
@@ -90,6 +91,7 @@ pub struct Core {
     limits: Limits,
     pub(super) batch: Batch,
     pub(super) sources_changed: bool,
+    pub(super) stored: Stored,
 }
 
 /// What does not change while the hub runs.
@@ -133,12 +135,18 @@ impl Core {
                 ..Batch::default()
             },
             sources_changed: true,
+            stored: Stored::default(),
         }
     }
 
     /// Keeps to what its log takes at a time.
     pub fn within(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// What is recorded from here on is in another segment of the log.
+    pub fn segment_begun(&mut self) {
+        self.stored.begin();
     }
 
     /// Records that these rules and bounds take over a log that others folded, if they do.
@@ -450,7 +458,7 @@ impl Core {
             };
             let mut event = draft.event(&self.state, fact, self.recorded_at);
             event.changed_by = changed_by.cloned();
-            let payload = wire::encode_event(&event);
+            let payload = self.stored.encode(&self.state, &event);
             self.head = Cursor {
                 revision: event.revision,
                 hash: chain(self.head.hash, &payload),

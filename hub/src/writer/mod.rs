@@ -3,7 +3,8 @@
 //! * `request.rs`: what it is asked and what it answers.
 //! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
 //! * `segments.rs`: when a segment of the log is full, pure. `room.rs`: whether its disk has room for growth, pure.
-//!   `held_back.rs`: what is said to members when it has none, pure.
+//!   `held_back.rs`: what is said to members when it has none, pure. `stored.rs`: which facts the log has as differences,
+//!   pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
 
@@ -20,6 +21,7 @@ mod held_back;
 pub mod request;
 mod room;
 mod segments;
+mod stored;
 mod thread;
 
 pub use self::{

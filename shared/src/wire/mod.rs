@@ -24,7 +24,10 @@ mod sync_agent;
 mod sync_hub;
 
 pub use desired::{InvalidDesired, decode_desired, decode_told, encode_desired};
-pub use event::{EVENT_ENVELOPE_BYTES_MAX, InvalidEvent, decode_event, encode_event, event_to_view};
+pub use event::{
+    EVENT_ENVELOPE_BYTES_MAX, InvalidEvent, RecordedEvent, StoredFact, decode_event, encode_event,
+    encode_event_over, event_to_view, parse_event,
+};
 pub use fact::{InvalidFact, decode_member_fact, decode_recorded_fact, encode_fact};
 pub use item_difference::{NotRestored, Restored, encode_difference, restore};
 pub use sync::{

@@ -9,7 +9,7 @@ use proto::v1;
 
 use super::*;
 use crate::{
-    model::{ChainHash, validate},
+    model::{ChainHash, Revision, validate},
     testing::{
         desired::desired_item,
         fact::{any_fact, event, member_fact},
@@ -43,6 +43,27 @@ proptest! {
         let view = event_to_view(&event, ChainHash(hash));
         prop_assert_eq!(view.hash.len(), 32);
         prop_assert_eq!(view.fact.unwrap().encode_to_vec(), event.fact.bytes);
+    }
+
+    #[test]
+    fn an_event_is_read_back_from_its_difference(
+        event in event(), place in any::<Index>(), put: Vec<u8>, other: Vec<u8>,
+    ) {
+        let mut base = event.fact.bytes.to_vec();
+        let place = place.index(base.len() + 1);
+        base.splice(place..place, put);
+        let at = Revision(event.revision.0 / 2);
+        if at.0 > 0 && let Some(bytes) = encode_event_over(&event, at, &base) {
+            let recorded = parse_event(event.revision, bytes.clone().into()).unwrap();
+            prop_assert_eq!(recorded.fact(), StoredFact::Over(at));
+            prop_assert_eq!(recorded.recorded_at(), event.recorded_at);
+            prop_assert!(decode_event(event.revision, bytes.into()).is_err());
+            if let Ok(fact) = recorded.restore(&other) {
+                prop_assert_eq!(&fact, &event.fact.bytes);
+            }
+            let fact = recorded.restore(&base).unwrap();
+            prop_assert_eq!(recorded.into_event(fact), Ok(event));
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl ChangingClusterset {
 
 /// Verifies a log that nobody uses.
 pub(super) fn verify(data: &Path) -> anyhow::Result<()> {
-    let report = hub::log::verify(data, &mut |_| {})?;
+    let report = hub::maintain::verify(data, &mut |_| {})?;
     let logs = report.logs.iter();
     let damages: Vec<String> = logs
         .flat_map(|log| &log.corruptions)

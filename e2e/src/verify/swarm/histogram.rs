@@ -24,6 +24,7 @@ pub const EXPECTED: &[&str] = &[
     "disk nearly full",
     "epoch begun",
     "export removed",
+    "fact stored as a difference",
     "half partition",
     "history went",
     "hub crashed",

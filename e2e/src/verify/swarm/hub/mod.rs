@@ -237,6 +237,9 @@ impl Hub {
         let before = self.log.head();
         self.log.sync();
         self.promises.synced(&self.log, before, &mut seen.guarded);
+        for _ in 0..promises::differences(&self.log, before) {
+            seen.count("fact stored as a difference");
+        }
         seen.guarded
             .count(Law::Reserve, std::mem::take(&mut self.reserved_works));
     }

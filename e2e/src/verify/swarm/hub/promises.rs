@@ -3,13 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hub::log::{Budget, History, Log, MemoryLog};
+use hub::{
+    log::{Budget, History, Log, LogError, MemoryLog, StoredEvent},
+    recall::{self, RecallError},
+};
 use shared::{
     model::{
-        ChainHash, ClusterId, Cursor, Epoch, Fact, ListingGroup, Revision, SessionId,
+        ChainHash, ClusterId, Cursor, Epoch, Event, Fact, ListingGroup, Revision, SessionId,
         sync::{AgentMessage, HubMessage, ObservedItem, Source},
     },
-    wire,
+    wire::{self, StoredFact},
 };
 
 use super::Recorded;
@@ -59,19 +62,13 @@ impl Promises {
         let mut hashes: BTreeMap<_, _> = follows.map(|hash| ((epoch, before), hash)).into_iter().collect();
         let mut broken = None;
         loop {
-            let read = move |history: &dyn History| history.read(epoch, from, Budget::default());
-            let events = log
-                .reader()
-                .wait(read)
-                .map_or_else(|_| Vec::new(), |page| page.events);
-            let Some(last) = events.last() else {
+            let events = events(log, epoch, from).unwrap_or_default();
+            let Some((last, _)) = events.last() else {
                 break;
             };
             from = last.revision.next();
-            for stored in events {
-                hashes.insert((epoch, stored.revision), stored.hash);
-                let event =
-                    wire::decode_event(stored.revision, stored.payload.into()).expect("a hub wrote it");
+            for (event, hash) in events {
+                hashes.insert((epoch, event.revision), hash);
                 let found = recorded.found(epoch, &event, &mut Guarded::default());
                 broken = broken.or(found.err());
             }
@@ -231,20 +228,14 @@ impl Promises {
             return;
         }
         let from = before.revision.next();
-        let read = move |history: &dyn History| history.read(head.epoch, from, Budget::default());
-        let events = log
-            .reader()
-            .wait(read)
-            .expect("what was synced can be read")
-            .events;
+        let events = events(log, head.epoch, from).expect("what was synced can be read");
         assert_eq!(
-            events.last().map(|last| last.revision),
+            events.last().map(|(last, _)| last.revision),
             Some(head.revision),
             "a batch fits into a page"
         );
-        for stored in events {
-            self.hashes.insert((head.epoch, stored.revision), stored.hash);
-            let event = wire::decode_event(stored.revision, stored.payload.into()).expect("the hub wrote it");
+        for (event, hash) in events {
+            self.hashes.insert((head.epoch, event.revision), hash);
             if let Some(cluster) = &event.cluster {
                 match event.fact.fact {
                     Fact::MemberEvicted { .. } | Fact::MemberLeft => {
@@ -302,6 +293,34 @@ impl Promises {
     }
 }
 
+/// Events as whoever reads the log gets them, if the log has them; each that is there must be readable.
+fn events(log: &MemoryLog, epoch: Epoch, from: Revision) -> Result<Vec<(Event, ChainHash)>, LogError> {
+    let read = move |history: &dyn History| Ok(recall::read(history, epoch, from, Budget::default()));
+    match log.reader().wait(read)? {
+        Ok(page) => Ok(page.events),
+        Err(RecallError::Log(error @ (LogError::Forgotten { .. } | LogError::Refused(_)))) => Err(error),
+        Err(error) => panic!("a hub wrote it: {error}"),
+    }
+}
+
+/// How many events behind a position have their fact as the difference to an earlier one.
+pub(super) fn differences(log: &MemoryLog, behind: Cursor) -> usize {
+    let from = behind.revision.next();
+    let read = move |history: &dyn History| history.read(behind.epoch, from, Budget::default());
+    let stored = log
+        .reader()
+        .wait(read)
+        .map_or_else(|_| Vec::new(), |page| page.events);
+    let parsed = stored.into_iter().filter_map(
+        |StoredEvent {
+             revision, payload, ..
+         }| wire::parse_event(revision, payload.into()).ok(),
+    );
+    parsed
+        .filter(|recorded| matches!(recorded.fact(), StoredFact::Over(_)))
+        .count()
+}
+
 /// A position in words.
 pub(in crate::verify::swarm) fn position(at: Cursor) -> String {
     let Cursor {
@@ -331,7 +350,7 @@ fn contradicts(log: &MemoryLog, head: Cursor, cursor: Cursor) -> bool {
 mod tests {
     use hub::log::{Batch, MemoryDisk};
     use shared::model::{
-        Clusterset, Event, UnixMillis,
+        Clusterset, UnixMillis,
         sync::{Interest, Namespaces, PROTOCOL_VERSION, UpTo, Welcome},
     };
 
