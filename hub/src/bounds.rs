@@ -14,6 +14,8 @@ pub struct Bounds {
     pub batch_bytes: usize,
     /// Batches that may wait for the disk at once; while they do, requests wait in the inbox.
     pub batches_in_flight: usize,
+    /// A fact of fewer bytes is stored whole, and nothing is stored as the difference to it.
+    pub difference_bytes: usize,
     /// A snapshot is written after this many events …
     pub snapshot_events: u64,
     /// … or this many for each fact of the state, if those are more: a snapshot has a row for each fact, and writing
@@ -42,6 +44,7 @@ impl Default for Bounds {
             batch_events: 8 * 1024,
             batch_bytes: 4 * 1024 * 1024,
             batches_in_flight: 2,
+            difference_bytes: 128,
             snapshot_events: 50_000,
             snapshot_events_per_fact: 2,
             segment_bytes: 256 * 1024 * 1024,

@@ -15,13 +15,15 @@ use crate::log::{Budget, Corruption, History, LogError, PayloadCheck, PayloadKin
 /// Most differences in a row: a fact is stored whole at least every 32nd time, so that reading one event takes no more
 /// than so many others.
 pub const DIFFERENCES_MAX: u8 = 31;
-/// A fact of fewer bytes is stored whole, and nothing is stored as the difference to it.
-pub const BASE_BYTES_MIN: usize = 128;
 
 /// Most bytes of facts that are kept while a page is read.
 const PAGE_FACTS_BYTES: usize = 4 * 1024 * 1024;
 /// Most bytes of facts that are kept while a whole log is.
-pub(crate) const LOG_FACTS_BYTES: usize = 128 * 1024 * 1024;
+pub(crate) const LOG_FACTS_BYTES: usize = 64 * 1024 * 1024;
+/// Facts of fewer bytes are not kept: hardly ever does a difference lead on from one.
+const KEPT_BYTES_MIN: usize = 64;
+/// What keeping one costs besides its bytes.
+const ENTRY_BYTES: usize = 64;
 /// One event, however large it is.
 const ONE: Budget = Budget { events: 1, bytes: 0 };
 
@@ -67,23 +69,23 @@ impl Recall {
 
     /// Keeps the fact that the event at a revision recorded; the oldest go.
     pub fn remember(&mut self, revision: Revision, fact: &Bytes) {
-        if fact.len() < BASE_BYTES_MIN || revision == Revision(0) {
+        if fact.len() < KEPT_BYTES_MIN || revision == Revision(0) {
             return;
         }
-        self.bytes += fact.len();
-        let before = self.facts.insert(revision, fact.clone());
-        self.bytes -= before.map_or(0, |before| before.len());
+        self.take(revision);
+        self.bytes += fact.len() + ENTRY_BYTES;
+        self.facts.insert(revision, fact.clone());
         while self.bytes > self.bytes_max
             && let Some((_, oldest)) = self.facts.pop_first()
         {
-            self.bytes -= oldest.len();
+            self.bytes -= oldest.len() + ENTRY_BYTES;
         }
     }
 
     /// Gives a fact away: one difference at most leads on from it.
     fn take(&mut self, revision: Revision) -> Option<Bytes> {
         let fact = self.facts.remove(&revision)?;
-        self.bytes -= fact.len();
+        self.bytes -= fact.len() + ENTRY_BYTES;
         Some(fact)
     }
 

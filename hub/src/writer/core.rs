@@ -458,7 +458,8 @@ impl Core {
             };
             let mut event = draft.event(&self.state, fact, self.recorded_at);
             event.changed_by = changed_by.cloned();
-            let payload = self.stored.encode(&self.state, &event);
+            let bytes_min = self.options.bounds.difference_bytes;
+            let payload = self.stored.encode(&self.state, &event, bytes_min);
             self.head = Cursor {
                 revision: event.revision,
                 hash: chain(self.head.hash, &payload),

@@ -14,7 +14,7 @@ use shared::{
 
 use crate::{
     fold::{RecordedFact, State},
-    recall::{BASE_BYTES_MIN, DIFFERENCES_MAX},
+    recall::DIFFERENCES_MAX,
 };
 
 /// How the facts that stand were stored, as far as that was in the current segment.
@@ -25,10 +25,10 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// The bytes of an event that follows this state.
-    pub(super) fn encode(&mut self, state: &State, event: &Event) -> Vec<u8> {
+    /// The bytes of an event that follows this state. Facts of fewer than `bytes_min` are whole.
+    pub(super) fn encode(&mut self, state: &State, event: &Event, bytes_min: usize) -> Vec<u8> {
         let replaced = self.replaced(state, event);
-        if !may_be_base(event) {
+        if event.fact.bytes.len() < bytes_min || !may_be_base(&event.fact.fact) {
             return wire::encode_event(event);
         }
         let over = replaced.and_then(|(fact, differences)| {
@@ -64,11 +64,9 @@ impl Stored {
     }
 }
 
-/// Whether later facts may be stored as differences to that of this event, and it as one itself. Health is small.
-fn may_be_base(event: &Event) -> bool {
-    let fact = &event.fact.fact;
-    let is_kept = fact.key().is_some_and(|key| key != FactKey::Health) && !fact.is_removal();
-    is_kept && event.fact.bytes.len() >= BASE_BYTES_MIN
+/// Whether later facts may be stored as differences to this one, and it as one itself. Health is small.
+fn may_be_base(fact: &Fact) -> bool {
+    fact.key().is_some_and(|key| key != FactKey::Health) && !fact.is_removal()
 }
 
 /// Whether the cluster has no facts afterwards.
