@@ -21,7 +21,7 @@ const PAGE_FACTS_BYTES: usize = 4 * 1024 * 1024;
 /// Most bytes of facts that are kept while a whole log is.
 pub(crate) const LOG_FACTS_BYTES: usize = 64 * 1024 * 1024;
 /// Facts of fewer bytes are not kept: hardly ever does a difference lead on from one.
-const KEPT_BYTES_MIN: usize = 64;
+const KEPT_BYTES_MIN: usize = 32;
 /// What keeping one costs besides its bytes.
 const ENTRY_BYTES: usize = 64;
 /// One event, however large it is.

@@ -34,7 +34,7 @@ const BOUNDS: Bounds = Bounds {
     batch_events: 6,
     batch_bytes: 64 * 1024,
     batches_in_flight: 2,
-    difference_bytes: 64,
+    difference_bytes: 32,
     snapshot_events: 40,
     snapshot_events_per_fact: 2,
     segment_bytes: 4_000,
