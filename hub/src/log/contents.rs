@@ -29,7 +29,7 @@ pub struct Contents {
     pub head: (Epoch, Revision),
     /// The first event of the current epoch that is kept, if there is one.
     pub first: Option<StoredEvent>,
-    /// The newest ones of it, at most [`NEWEST_EVENTS_MAX`], in order.
+    /// The newest ones of it, at most [`NEWEST_EVENTS_MAX`], in order; none if they cannot be read.
     pub newest: Vec<StoredEvent>,
 }
 
@@ -91,8 +91,11 @@ fn look<V: Volume>(volume: &V, name: &str) -> Result<Contents, LogError> {
         clusterset,
         segments: described,
         head: (epoch, last),
-        first: events(&segments, epoch, first, first.min(last))?.pop(),
-        newest: events(&segments, epoch, newest, last)?,
+        // A look at a damaged log shows what it has all the same; verify says what is damaged.
+        first: events(&segments, epoch, first, first.min(last))
+            .unwrap_or_default()
+            .pop(),
+        newest: events(&segments, epoch, newest, last).unwrap_or_default(),
     })
 }
 
