@@ -141,8 +141,8 @@ impl Hub {
         })
     }
 
-    /// The gRPC services that members and people use.
-    pub fn routes(&self, shutdown: &Shutdown) -> Routes {
+    /// The gRPC services that members and people use, until `drain`.
+    pub fn routes(&self, drain: &CancellationToken) -> Routes {
         let sync = SyncService {
             clusterset: self.clusterset.clone(),
             writer: self.writer.clone(),
@@ -152,7 +152,7 @@ impl Hub {
             bounds: self.bounds,
             metrics: self.sync_metrics.clone(),
             reports: self.reports.clone(),
-            drain: shutdown.drain().clone(),
+            drain: drain.clone(),
             tasks: self.sessions.clone(),
         };
         let mut routes = RoutesBuilder::default();
@@ -161,7 +161,7 @@ impl Hub {
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
                 .max_encoding_message_size(MESSAGE_BYTES_MAX),
         );
-        let inspection = self.inspection(shutdown.drain().clone());
+        let inspection = self.inspection(drain.clone());
         routes.add_service(inspection.event_log());
         routes.add_service(inspection.state());
         routes.add_service(MembershipService::new(inspection, self.writer.clone()).server());

@@ -8,7 +8,7 @@
 //! * [`operate`]: the operator's command line.
 //! * [`maintain`]: what is done to the log of a hub that is stopped.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
-//! * [`hub`] puts them together; [`recall`] reads events back whole;
+//! * [`hub`] puts them together; [`lead`] says what ends when another writes the log; [`recall`] reads events back whole;
 //!   [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
@@ -18,6 +18,7 @@ pub mod clock;
 pub mod fold;
 pub mod hub;
 pub mod inspect;
+pub mod lead;
 pub mod log;
 pub mod maintain;
 pub mod membership;

@@ -27,6 +27,7 @@ use crate::{
     bounds::Bounds,
     clock::Clock,
     hub::{Hub, HubMetrics},
+    lead::Leading,
     log,
     profile::{self, ProfileMetrics, ProfileWriter},
     session::SyncService,
@@ -80,6 +81,8 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     hub.reports.register(metrics.registry());
 
     let drain = shutdown.drain().clone();
+    let lead = Leading::until(&drain, &readiness);
+    let leading = lead.leading.clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(
@@ -90,14 +93,15 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         let default = || profile::default_namespace(&hub.clusterset);
         let namespace = args.inventory_namespace.clone().unwrap_or_else(default);
         info!(%namespace, "keeping ClusterProfiles in the hub's own Kubernetes cluster");
-        let profiles = ProfileWriter::new(client, namespace, &hub, profile_metrics, drain.clone());
-        supervisor.spawn("the ClusterProfile writer", profiles.run());
+        let profiles = ProfileWriter::new(client, namespace, &hub, profile_metrics, leading.clone());
+        supervisor.spawn("the ClusterProfile writer", lead.clone().keep(profiles.run()));
     }
     supervisor.spawn(
         "the gRPC port",
-        serve_grpc(hub.routes(&shutdown), incoming, drain),
+        lead.clone()
+            .keep(serve_grpc(hub.routes(&leading), incoming, leading)),
     );
-    supervisor.spawn("the event log's writer", hub.run(shutdown));
+    supervisor.spawn("the event log's writer", lead.run(hub.run(shutdown)));
     info!(%address, identity = %credentials.identity(), "serving");
     drop(starting);
     supervisor.run().await

@@ -38,6 +38,13 @@ pub enum WriterError {
     Log(#[from] LogError),
 }
 
+impl WriterError {
+    /// Another holder writes the log: this writer wrote nothing, and is not to write any more.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, Self::Append(AppendError::Fenced(_)))
+    }
+}
+
 /// The log's word on what was appended, in order: it is handed to [`Writer::on_completed`].
 #[derive(Debug)]
 pub struct Completed(Result<Cursor, AppendError>);

@@ -56,7 +56,7 @@ pub(crate) async fn serve(authority: &CertificateAuthority) -> u16 {
     let port = listener.local_addr().expect("an address").port();
     let credentials = credentials(authority, &subject);
     let incoming = accept(tcp_connections(listener), credentials, TlsMetrics::default());
-    let server = tonic::transport::Server::builder().add_routes(hub.routes(&Shutdown::default()));
+    let server = tonic::transport::Server::builder().add_routes(hub.routes(Shutdown::default().drain()));
     tokio::spawn(async move {
         // It keeps the hub for as long as it serves.
         let _hub = hub;

@@ -180,6 +180,30 @@ fn a_log_that_fails_while_nothing_is_appended_ends_the_writer_all_the_same() {
 }
 
 #[test]
+fn who_is_fenced_answers_nobody_and_says_that_it_is_no_failure_of_the_disk() {
+    let disk = MemoryDisk::default();
+    let mut hand = Hand::over(&disk, Bounds::default());
+    hand.record(1);
+    let before = hand.shown();
+    let other = log::Batch::new(hand.log.head(), vec![b"somebody else's".to_vec()]).expect("small");
+    hand.log.append_and_wait(other).expect("the log is theirs, too");
+    let mut answer = hand.decide(2);
+    let fenced = hand.settle().expect_err("the head is another");
+    assert!(fenced.is_fenced(), "{fenced}");
+    assert!(answer.try_recv().is_err(), "answered, and never recorded");
+    assert_eq!(hand.shown(), before);
+
+    let mut failing = Hand::over(&MemoryDisk::default(), Bounds::default());
+    failing.settle().expect("its rules are durable");
+    failing.log.hold_syncs(true);
+    failing.decide(1);
+    failing.settle().expect("nothing fails");
+    let failed = AppendError::Failed(Failure("the disk".into()));
+    let ended = failing.writer.on_completed(Completed(Err(failed)), AT);
+    assert!(!ended.expect_err("it failed").is_fenced());
+}
+
+#[test]
 fn nothing_is_answered_or_shown_before_it_is_durable() {
     let disk = MemoryDisk::default();
     let mut hand = Hand::over(&disk, Bounds::default());
