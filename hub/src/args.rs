@@ -4,13 +4,16 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use shared::{process::LogArgs, tls::TlsFiles};
+use shared::{
+    process::LogArgs,
+    tls::{ClientFiles, TlsFiles},
+};
 
 use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{EventsArgs, MemberArgs},
+    operate::{EventsArgs, MemberArgs, OperatorArgs},
 };
 
 /// The hub of a Tributary clusterset
@@ -70,6 +73,16 @@ pub enum Command {
         --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Member(MemberArgs),
+    /// Decide about operators' certificates
+    #[command(
+        long_about = "Decide about operators' certificates, with an operator's certificate.\n\n\
+        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
+        it is printed.\n\n\
+        Example:\n  \
+        tributary-hub operator revoke bob 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    \
+        --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
+    )]
+    Operator(OperatorArgs),
     /// Show what was recorded
     #[command(long_about = "Show what was recorded, a page at a time, oldest first.\n\n\
         Times are those at which the hub recorded the events, by its own clock.\n\n\
@@ -104,6 +117,9 @@ pub struct ServeArgs {
     /// Certificate, key and trust roots.
     #[command(flatten)]
     pub tls: TlsFiles,
+    /// What else is known of clients' certificates.
+    #[command(flatten)]
+    pub clients: ClientFiles,
     /// Take over members that know a later epoch than this log's, although the log holds facts. Only for a hub
     /// that replaces another one which is stopped for good
     #[arg(long, env = "TRIBUTARY_ADOPT_EPOCH")]

@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Command::Log(args) => hub::maintain::command::run(args),
         Command::Certs(args) => hub::certs::command::run(args).map(|said| print!("{said}")),
         Command::Member(args) => hub::operate::run_member(args).map(|said| print!("{said}")),
+        Command::Operator(args) => hub::operate::run_operator(args).map(|said| print!("{said}")),
         Command::Events(args) => hub::operate::run_events(*args).map(|said| print!("{said}")),
     })
 }

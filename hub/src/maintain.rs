@@ -145,6 +145,7 @@ mod tests {
             cluster: east(),
             key: KeyFingerprint([7; 32]),
             cluster_fingerprint: "uid-of-east".into(),
+            presented: Default::default(),
         }
     }
 

@@ -58,7 +58,8 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     let starting = readiness.handle("gRPC port open");
 
     let tls_metrics = TlsMetrics::default();
-    let (reloader, credentials) = Reloader::load(args.tls.clone(), tls_metrics.clone())?;
+    let (reloader, credentials) =
+        Reloader::load_for_hub(args.tls.clone(), args.clients.clone(), tls_metrics.clone())?;
     tls_metrics.register(metrics.registry());
     TlsMetrics::register_expiry(metrics.registry(), credentials.clone());
 

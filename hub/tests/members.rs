@@ -13,7 +13,10 @@ use hub::{
     args::{Cli, Command},
     certs::{CertificateAuthority, Subject, Validity},
 };
-use shared::model::ClusterId;
+use shared::{
+    model::ClusterId,
+    tls::{Credentials, TlsFiles},
+};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -36,6 +39,8 @@ impl World {
             "east",
             &Subject::Member(ClusterId::new("east").expect("valid")),
         );
+        let bob = Subject::Operator("bob".to_owned());
+        issue(files.path(), &authority, "bob", &bob);
         issue(files.path(), &support::authority(), "mallory", &alice);
         fs::write(files.path().join("ca.crt"), authority.certificate_pem()).expect("written");
 
@@ -52,8 +57,24 @@ impl World {
         self.files.path().join(name)
     }
 
+    /// The fingerprint of somebody's key.
+    fn key(&self, who: &str) -> String {
+        let files = TlsFiles {
+            cert: self.path(&format!("{who}.crt")),
+            key: self.path(&format!("{who}.key")),
+            ca: self.path("ca.crt"),
+        };
+        let credentials = Credentials::from_pem(&files.read().expect("read")).expect("usable");
+        credentials.facts().key_fingerprint.to_string()
+    }
+
     /// Runs `tributary-hub member WORDS` with somebody's certificate.
     fn member(&self, who: &str, words: &[&str]) -> Result<String, String> {
+        self.hub("member", who, words)
+    }
+
+    /// Runs `tributary-hub COMMAND WORDS` with somebody's certificate.
+    fn hub(&self, command: &str, who: &str, words: &[&str]) -> Result<String, String> {
         let file = |name: &str| self.path(name).display().to_string();
         let (cert, key, ca) = (
             file(&format!("{who}.crt")),
@@ -72,7 +93,7 @@ impl World {
         ]
         .map(str::to_owned);
         let words = words.iter().map(|word| (*word).to_owned());
-        run(["tributary-hub".to_owned(), "member".to_owned()]
+        run(["tributary-hub".to_owned(), command.to_owned()]
             .into_iter()
             .chain(words)
             .chain(flags))
@@ -81,10 +102,12 @@ impl World {
 
 fn run(words: impl IntoIterator<Item = String>) -> Result<String, String> {
     let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-    let Command::Member(args) = cli.command else {
-        panic!("another command")
+    let said = match cli.command {
+        Command::Member(args) => hub::operate::run_member(args),
+        Command::Operator(args) => hub::operate::run_operator(args),
+        _ => panic!("another command"),
     };
-    hub::operate::run_member(args).map_err(|error| format!("{error:#}"))
+    said.map_err(|error| format!("{error:#}"))
 }
 
 fn issue(directory: &Path, authority: &CertificateAuthority, name: &str, subject: &Subject) {
@@ -164,4 +187,54 @@ fn who_may_not_and_what_cannot_be_is_told_what_to_do() {
         let error = world.member(who, words).expect_err(said);
         assert!(error.contains(said), "{who} {words:?}: {error}");
     }
+}
+
+#[test]
+fn a_revoked_key_is_refused_in_every_role_and_nobody_locks_itself_out() {
+    let world = World::new();
+    let (alice, bob, east) = (world.key("alice"), world.key("bob"), world.key("east"));
+    let own = world.hub("operator", "alice", &["revoke", "alice", &alice, "--confirm"]);
+    assert!(
+        own.as_ref()
+            .is_err_and(|error| error.contains("the one that you came with")),
+        "{own:?}"
+    );
+
+    let dry = world
+        .hub("operator", "alice", &["revoke", "bob", &bob])
+        .expect("tried");
+    assert!(dry.starts_with("Nothing has changed yet"), "{dry}");
+    assert!(world.member("bob", &["list"]).is_ok());
+    let command = dry.lines().last().expect("a command").trim();
+    run(command.split_whitespace().map(str::to_owned)).expect("done");
+    let refused = world.member("bob", &["list"]).expect_err("revoked");
+    assert!(refused.contains("was revoked by an operator"), "{refused}");
+
+    world
+        .member("alice", &["revoke-key", "east", &east, "--confirm"])
+        .expect("a key that never came is revoked too");
+    let refused = world.member("east", &["list"]).expect_err("revoked");
+    assert!(refused.contains("was revoked by an operator"), "{refused}");
+    let listed = world
+        .member("alice", &["list", "--output", "json"])
+        .expect("listed");
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    let mut holders: Vec<String> = listed["revokedKeys"]
+        .as_array()
+        .expect("two")
+        .iter()
+        .map(|key| {
+            format!(
+                "{}{}",
+                key["cluster"].as_str().unwrap_or_default(),
+                key["operator"].as_str().unwrap_or_default()
+            )
+        })
+        .collect();
+    holders.sort();
+    assert_eq!(holders, ["bob", "east"]);
+    let again = world
+        .member("alice", &["revoke-key", "east", &east, "--confirm"])
+        .expect("answered");
+    assert!(again.contains("nothing to do"), "{again}");
 }

@@ -10,7 +10,9 @@ use x509_parser::{
     prelude::{FromDer, X509Certificate},
 };
 
-use crate::model::{ClusterId, Clusterset, InvalidName, KeyFingerprint, UnixMillis, name};
+use crate::model::{
+    ClusterId, Clusterset, InvalidName, KeyFingerprint, UnixMillis, fact::ISSUER_BYTES_MAX, name,
+};
 
 /// Longest identity URI that is read, in bytes. Longest possible: scheme, trust domain, three path words, two labels.
 pub const IDENTITY_URI_BYTES_MAX: usize = 512;
@@ -44,6 +46,8 @@ pub struct CertificateFacts {
     pub identity: Identity,
     /// The fingerprint of its public key.
     pub key_fingerprint: KeyFingerprint,
+    /// Who issued it, as it says itself: at most [`ISSUER_BYTES_MAX`] bytes, else `sha256:` and the hash of the name.
+    pub issuer: Box<str>,
     /// Valid from this time on.
     pub not_before: UnixMillis,
     /// Valid until this time.
@@ -166,6 +170,7 @@ impl CertificateFacts {
         Ok(Self {
             identity: Identity::parse(uri)?,
             key_fingerprint: KeyFingerprint(Sha256::digest(certificate.public_key().raw).into()),
+            issuer: issuer(&certificate),
             not_before: millis(certificate.validity().not_before.timestamp()),
             not_after: millis(certificate.validity().not_after.timestamp()),
         })
@@ -183,6 +188,17 @@ impl fmt::Display for Identity {
             set.name()
         )
     }
+}
+
+fn issuer(certificate: &X509Certificate<'_>) -> Box<str> {
+    let name = certificate.issuer();
+    let text = name.to_string();
+    let printable = |c: char| !c.is_control();
+    if text.len() <= ISSUER_BYTES_MAX && text.chars().all(printable) {
+        return text.into();
+    }
+    let digest = Sha256::digest(name.as_raw());
+    format!("sha256:{}", KeyFingerprint(digest.into())).into()
 }
 
 fn label(what: &'static str, value: &str) -> Result<Box<str>, InvalidName> {

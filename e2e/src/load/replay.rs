@@ -7,8 +7,8 @@ use anyhow::Context;
 use hub::log::{self, Batch, Log};
 use shared::{
     model::{
-        ClusterId, EncodedFact, Epoch, Event, Fact, KeyFingerprint, ListingGroup, Revision, SessionId,
-        UnixMillis,
+        ClusterId, EncodedFact, Epoch, Event, Fact, KeyFingerprint, KeyTerms, ListingGroup, Revision,
+        SessionId, UnixMillis,
     },
     wire,
 };
@@ -114,6 +114,7 @@ impl Writing {
         let joined = Fact::MemberJoined {
             key: KeyFingerprint([index as u8 + 1; 32]),
             cluster_fingerprint: format!("fingerprint-of-{cluster}").into(),
+            terms: KeyTerms::default(),
         };
         self.event(&cluster, incarnation, wire::encode_fact(&joined))?;
         let namespace = format!("team-{index:04}");

@@ -255,6 +255,8 @@ impl LocalClusterset {
                 check: CursorCheck::Absent,
             },
             silent_holder: None,
+            answering_holder: None,
+            presented: Default::default(),
         };
         let admitted = self.hub.writer.permit().await?.admit(request, sink).await?;
         let session = admitted
@@ -277,6 +279,9 @@ impl LocalClusterset {
             identity: Identity::parse(&format!("spiffe://example.org/clusterset/{set}/operator/alice"))?,
             key_fingerprint: KeyFingerprint([1; 32]),
             not_after: UnixMillis(u64::MAX),
+            issuer: "".into(),
+            renewable: false,
+            lifetime: Default::default(),
             remote: None,
         };
         let evict = EvictMemberRequest {

@@ -3,8 +3,8 @@
 use shared::model::{ClusterId, Event, Fact};
 
 use super::{
-    Change, Connectivity, MemberStatus, State, connectivity, derived::Step, endpoint_slices, exports,
-    listing, membership, properties,
+    Change, Connectivity, KeyHolder, MemberStatus, State, connectivity, derived::Step, endpoint_slices,
+    exports, keys, listing, membership, properties,
 };
 
 /// Folds the next event into the state and says which derived objects changed by it.
@@ -24,6 +24,9 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
             state.derived.forget_before(event.revision);
         }
         (_, Fact::TombstonesBounded { max }) => state.derived.remember(*max),
+        (_, Fact::OperatorKeyRevoked { name, key, .. }) => {
+            keys::revoked(state, KeyHolder::Operator(name.clone()), *key, &step);
+        }
         (Some(cluster), fact) => apply_to_cluster(state, cluster, fact, event, &mut step),
         (None, _) => {}
     }
@@ -35,16 +38,35 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         Fact::MemberJoined {
             key,
             cluster_fingerprint,
-        } => membership::joined(state, cluster, *key, cluster_fingerprint, step),
+            terms,
+        } => membership::joined(state, cluster, *key, cluster_fingerprint, terms, step),
         Fact::MemberForgotten { .. } => membership::forgotten(state, cluster, step),
+        Fact::MemberKeyRevoked { key, .. } => {
+            keys::revoked(state, KeyHolder::Member(cluster.clone()), *key, step);
+        }
+        // An operator's word for an id that was evicted.
+        Fact::MemberRekeyed {
+            key: Some(key),
+            terms,
+            ..
+        } if keys::is_evicted(state, cluster) => {
+            keys::admitted(state, cluster, *key, terms, step);
+        }
         _ if state.current_member(cluster).is_none() => {}
         Fact::MemberLeft => membership::ended(state, cluster, MemberStatus::Left, step),
         Fact::MemberEvicted { .. } => membership::ended(state, cluster, MemberStatus::Evicted, step),
         Fact::MemberRekeyed {
             key,
             cluster_fingerprint,
+            terms,
             ..
-        } => membership::rekeyed(state, cluster, *key, cluster_fingerprint.as_deref()),
+        } => {
+            if let Some(key) = key {
+                keys::admitted(state, cluster, *key, terms, step);
+            }
+            membership::rekeyed(state, cluster, cluster_fingerprint.as_deref());
+        }
+        Fact::MemberKeyContested { key, .. } => keys::contested(state, cluster, *key),
         Fact::MemberLive => connectivity::changed(state, cluster, Connectivity::Live, step),
         Fact::MemberSuspect => connectivity::changed(state, cluster, Connectivity::Suspect, step),
         Fact::MemberLost => connectivity::changed(state, cluster, Connectivity::Lost, step),
@@ -59,6 +81,8 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
             properties::upserted(state, cluster, &event.fact, step);
         }
         Fact::ClusterPropertyRemoved(name) => properties::removed(state, cluster, name, step),
-        Fact::FoldVersionChanged { .. } | Fact::TombstonesBounded { .. } => {}
+        Fact::FoldVersionChanged { .. }
+        | Fact::TombstonesBounded { .. }
+        | Fact::OperatorKeyRevoked { .. } => {}
     }
 }

@@ -8,7 +8,7 @@ use shared::model::{
     UnixMillis, advice, sync::RefusalReason,
 };
 
-use super::{Connectivity, State};
+use super::{Connectivity, KeyHolder, Presented, State};
 
 /// A question to the fold. Whether a session is still the admitted one is checked before.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,8 @@ pub enum Command {
         key: KeyFingerprint,
         /// UID of its kube-system.
         cluster_fingerprint: Box<str>,
+        /// What else is known of the key and of who came with another one.
+        presented: Presented,
     },
     /// A member reports a fact about its own cluster.
     Observe {
@@ -78,6 +80,24 @@ pub enum Command {
         /// Name in the operator's certificate.
         operator: Box<str>,
     },
+    /// A new key came for a member while the holder of another one answered.
+    ContestKey {
+        /// The member.
+        cluster: ClusterId,
+        /// The new key.
+        key: KeyFingerprint,
+        /// The key that is kept.
+        kept: KeyFingerprint,
+    },
+    /// An operator refuses a key for ever.
+    RevokeKey {
+        /// Whose key it is.
+        holder: KeyHolder,
+        /// The key.
+        key: KeyFingerprint,
+        /// Name in the certificate of who decides.
+        operator: Box<str>,
+    },
     /// Another version of the fold's rules takes over a log.
     AdoptFoldVersion {
         /// The version that folded everything up to here.
@@ -94,9 +114,10 @@ impl Command {
     /// The operator whose decision it is, if it is one's.
     pub fn operator(&self) -> Option<&str> {
         match self {
-            Self::Evict { operator, .. } | Self::Rekey { operator, .. } | Self::Forget { operator, .. } => {
-                Some(operator)
-            }
+            Self::Evict { operator, .. }
+            | Self::Rekey { operator, .. }
+            | Self::Forget { operator, .. }
+            | Self::RevokeKey { operator, .. } => Some(operator),
             _ => None,
         }
     }
@@ -195,6 +216,14 @@ pub enum AdmissionRefusal {
     ClusterFingerprintChanged,
     /// The key belongs to a membership that ended.
     KeyOfFormerMember,
+    /// An operator ended the last membership, and has not admitted this key since.
+    Evicted,
+    /// The key is refused for ever.
+    RevokedKey,
+    /// The key came for the member beside another one.
+    ContestedKey,
+    /// The certificate had ended when the last event was recorded.
+    ExpiredCertificate,
     /// The clusterset is full.
     TooManyMembers,
 }
@@ -206,6 +235,10 @@ impl AdmissionRefusal {
             Self::UnknownKey => "unknown_key",
             Self::ClusterFingerprintChanged => "cluster_fingerprint_changed",
             Self::KeyOfFormerMember => "key_of_former_member",
+            Self::Evicted => "evicted",
+            Self::RevokedKey => "revoked_key",
+            Self::ContestedKey => "contested_key",
+            Self::ExpiredCertificate => "expired_certificate",
             Self::TooManyMembers => "too_many_members",
         }
     }

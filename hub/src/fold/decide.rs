@@ -3,7 +3,8 @@
 use shared::model::Fact;
 
 use super::{
-    Command, Draft, DraftFact, FOLD_VERSION, Rejection, State, connectivity, listing, membership, observe,
+    Command, Draft, DraftFact, FOLD_VERSION, Rejection, State, connectivity, keys, listing, membership,
+    observe,
 };
 
 /// The events that carry a command out, in order; none when nothing would change.
@@ -13,7 +14,8 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             cluster,
             key,
             cluster_fingerprint,
-        } => membership::admit(state, cluster, *key, cluster_fingerprint),
+            presented,
+        } => membership::admit(state, cluster, *key, cluster_fingerprint, presented),
         Command::Observe {
             cluster,
             session,
@@ -36,6 +38,12 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             cluster_fingerprint,
         } => membership::rekey(state, cluster, operator, *key, cluster_fingerprint.as_deref()),
         Command::Forget { cluster, operator } => membership::forget(state, cluster, operator),
+        Command::ContestKey { cluster, key, kept } => Ok(keys::contest(state, cluster, *key, *kept)),
+        Command::RevokeKey {
+            holder,
+            key,
+            operator,
+        } => keys::revoke(state, holder, *key, operator),
         Command::AdoptFoldVersion { from } => Ok(adopt_fold_version(*from)),
         Command::BoundTombstones { max } => Ok(bound_tombstones(state, *max)),
     }

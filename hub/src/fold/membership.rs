@@ -1,12 +1,16 @@
-//! Membership: who is admitted, whose membership ends, which keys and cluster fingerprints count.
+//! Membership: who is admitted, whose membership ends, which cluster fingerprints count. What becomes of single keys
+//! is the business of `keys.rs`.
 //! It never looks at a certificate: key and id come from one that has been verified.
 
-use shared::model::{ClusterId, Fact, FactKey, KeyFingerprint, ServiceKey, advice};
+use shared::model::{ClusterId, Fact, FactKey, KeyAcceptance, KeyFingerprint, KeyTerms, ServiceKey, advice};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    AdmissionRefusal, Connectivity, DerivedKey, Draft, Member, MemberStatus, Rejection, State, derived::Step,
-    exports, profile,
+    AdmissionRefusal, Connectivity, DerivedKey, Draft, Member, MemberStatus, Rejection, State,
+    derived::Step,
+    exports,
+    keys::{self, Presented},
+    profile,
 };
 
 /// Most cluster ids that a clusterset knows, former and forgotten ones included.
@@ -22,12 +26,15 @@ pub(super) fn admit(
     cluster: &ClusterId,
     key: KeyFingerprint,
     cluster_fingerprint: &str,
+    presented: &Presented,
 ) -> Result<Vec<Draft>, Rejection> {
+    keys::usable(state, cluster, key, presented)?;
     let joined = Draft::decided(
         cluster,
         Fact::MemberJoined {
             key,
             cluster_fingerprint: cluster_fingerprint.into(),
+            terms: presented.terms(KeyAcceptance::Pinned),
         },
     );
     let Some(member) = state.member(cluster) else {
@@ -40,6 +47,9 @@ pub(super) fn admit(
     if member.refused_keys.contains(&key) {
         return Err(former_key(cluster, key));
     }
+    if keys::is_evicted(state, cluster) && !member.keys.contains_key(&key) {
+        return Err(evicted(cluster, key));
+    }
     if !member.is_current() {
         return if member.refused_keys.len() < REFUSED_KEYS_MAX {
             Ok(vec![joined])
@@ -47,12 +57,15 @@ pub(super) fn admit(
             Err(used_too_often(cluster))
         };
     }
-    let known_key = member.keys.contains(&key);
+    let known_key = member.keys.contains_key(&key);
     let same_fingerprint = *member.cluster_fingerprint == *cluster_fingerprint;
     let admitted_fingerprint = member.next_cluster_fingerprint.as_deref() == Some(cluster_fingerprint);
     match (known_key, same_fingerprint || admitted_fingerprint) {
-        (true, true) if same_fingerprint => Ok(Vec::new()),
+        (true, true) if same_fingerprint => Ok(keys::known(cluster, member, key, presented)),
         (true, true) => Ok(vec![joined]),
+        (false, true) if same_fingerprint && presented.renewable => {
+            Ok(keys::renewed(cluster, key, presented))
+        }
         (false, true) => Err(unknown_key(cluster, key)),
         (known_key, false) => Err(changed_fingerprint(
             cluster,
@@ -91,7 +104,18 @@ fn changed_fingerprint(
     )
 }
 
-fn former_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+fn evicted(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+    Rejection::admission(
+        AdmissionRefusal::Evicted,
+        format!(
+            "an operator ended the membership of cluster id {cluster}, and it does not come back by itself. If it is to, \
+             an operator admits its new key: `{}`; else stop its agent",
+            advice::member_rekey(cluster, Some(key), None)
+        ),
+    )
+}
+
+pub(super) fn former_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
     Rejection::admission(
         AdmissionRefusal::KeyOfFormerMember,
         format!(
@@ -136,7 +160,11 @@ pub(super) fn rekey(
     key: Option<KeyFingerprint>,
     cluster_fingerprint: Option<&str>,
 ) -> Result<Vec<Draft>, Rejection> {
-    let member = current(state, cluster)?;
+    let member = match state.member(cluster) {
+        // Its operator's word is about the key: it joins anew with whatever cluster fingerprint it states.
+        Some(evicted) if evicted.status == MemberStatus::Evicted && key.is_some() => evicted,
+        _ => current(state, cluster)?,
+    };
     if key.is_none() && cluster_fingerprint.is_none() {
         return Err(Rejection::operator(format!(
             "nothing to admit for {cluster}: name a key fingerprint, a cluster fingerprint, or both"
@@ -145,15 +173,23 @@ pub(super) fn rekey(
     if let Some(refused) = key.filter(|key| member.refused_keys.contains(key)) {
         return Err(former_key(cluster, refused));
     }
-    let key = key.filter(|key| !member.keys.contains(key));
-    if key.is_some() && member.keys.len() >= MEMBER_KEYS_MAX {
+    if let Some((revoked, _)) = key.and_then(|key| state.revoked_keys.get_key_value(&key)) {
+        return Err(keys::revoked_key(cluster, *revoked));
+    }
+    let key = key.filter(|key| !member.keys.contains_key(key));
+    let living = member
+        .keys
+        .values()
+        .filter(|known| !known.ended(state.recorded_at));
+    if key.is_some() && living.count() >= MEMBER_KEYS_MAX {
         return Err(Rejection::operator(format!(
             "{cluster} has {MEMBER_KEYS_MAX} admitted keys, the most a member may have: evict it and let it \
              join again with a new key"
         )));
     }
     let fingerprint = cluster_fingerprint.filter(|&fingerprint| {
-        fingerprint != &*member.cluster_fingerprint
+        member.is_current()
+            && fingerprint != &*member.cluster_fingerprint
             && member.next_cluster_fingerprint.as_deref() != Some(fingerprint)
     });
     if key.is_none() && fingerprint.is_none() {
@@ -163,6 +199,10 @@ pub(super) fn rekey(
         operator: operator.into(),
         key,
         cluster_fingerprint: fingerprint.map(Into::into),
+        terms: KeyTerms {
+            accepted: key.map(|_| KeyAcceptance::ByOperator),
+            ..KeyTerms::default()
+        },
     };
     Ok(vec![Draft::decided(cluster, rekeyed)])
 }
@@ -198,6 +238,7 @@ pub(super) fn joined(
     cluster: &ClusterId,
     key: KeyFingerprint,
     fingerprint: &str,
+    terms: &KeyTerms,
     step: &mut Step,
 ) {
     let member = state
@@ -209,7 +250,8 @@ pub(super) fn joined(
     member.ended = None;
     member.cluster_fingerprint = fingerprint.into();
     member.next_cluster_fingerprint = None;
-    member.keys.insert(key);
+    let known = member.keys.entry(key).or_default();
+    known.learn(terms, step.recorded_at);
     member.connectivity = Connectivity::Live;
     member.since = step.recorded_at;
     member.listings.clear();
@@ -226,7 +268,10 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus
     member.since = step.recorded_at;
     member.next_cluster_fingerprint = None;
     member.listings.clear();
-    member.refused_keys.append(&mut member.keys);
+    member
+        .refused_keys
+        .extend(std::mem::take(&mut member.keys).into_keys());
+    member.refused_keys.append(&mut member.contested_keys);
     let facts = std::mem::take(&mut member.facts);
     let exported: Vec<ServiceKey> = facts.into_keys().filter_map(exported_service).collect();
     for service in &exported {
@@ -254,16 +299,10 @@ pub(super) fn forgotten(state: &mut State, cluster: &ClusterId, step: &Step) {
     }
 }
 
-pub(super) fn rekeyed(
-    state: &mut State,
-    cluster: &ClusterId,
-    key: Option<KeyFingerprint>,
-    cluster_fingerprint: Option<&str>,
-) {
+pub(super) fn rekeyed(state: &mut State, cluster: &ClusterId, cluster_fingerprint: Option<&str>) {
     let Some(member) = state.members.get_mut(cluster) else {
         return;
     };
-    member.keys.extend(key);
     if let Some(fingerprint) = cluster_fingerprint {
         member.next_cluster_fingerprint = Some(fingerprint.into());
     }
@@ -277,7 +316,8 @@ fn stranger(step: &Step) -> Member {
         ended: None,
         cluster_fingerprint: "".into(),
         next_cluster_fingerprint: None,
-        keys: BTreeSet::new(),
+        keys: BTreeMap::new(),
+        contested_keys: BTreeSet::new(),
         refused_keys: BTreeSet::new(),
         connectivity: Connectivity::Lost,
         since: step.recorded_at,

@@ -4,7 +4,7 @@
 //! * [`apply`]: an event changes the state and says which derived objects changed.
 //! * [`State`]: a function of events 1 to n, and of nothing else.
 //!
-//! One file per kind of event (`membership`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
+//! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
 //! `properties`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile`).
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
 
@@ -20,6 +20,7 @@ mod explain;
 mod exports;
 mod import;
 mod key;
+mod keys;
 mod listing;
 mod membership;
 mod observe;
@@ -41,8 +42,11 @@ pub use decide::decide;
 pub use derived::{Derived, TOMBSTONES_MAX};
 pub use explain::{CandidateSlice, ExplainedCandidate, Explanation, LosingValue, PropertyDecision};
 pub use key::{Change, DerivedContent, DerivedKey};
+pub use keys::{Presented, REVOKED_KEYS_MAX};
 pub use membership::{MEMBER_KEYS_MAX, MEMBERS_MAX, REFUSED_KEYS_MAX};
 pub use profile::{ConditionStatus, ConditionType, Profile, ProfileCondition};
 pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
 pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
-pub use state::{Connectivity, Member, MemberStatus, RecordedFact, State};
+pub use state::{
+    AdmittedKey, Connectivity, KeyHolder, Member, MemberStatus, RecordedFact, RevokedKey, State,
+};

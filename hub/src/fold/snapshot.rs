@@ -11,8 +11,8 @@ use shared::model::{
 };
 
 use super::{
-    Connectivity, Derived, DerivedContent, DerivedKey, FOLD_VERSION, Member, MemberStatus, RecordedFact,
-    State, canonical,
+    AdmittedKey, Connectivity, Derived, DerivedContent, DerivedKey, FOLD_VERSION, Member, MemberStatus,
+    RecordedFact, RevokedKey, State, canonical,
     derived::{DerivedStore, Step},
     exports, profile,
 };
@@ -35,6 +35,8 @@ pub enum SnapshotRow {
     },
     /// A derived object.
     Derived(DerivedRow),
+    /// A key that is refused for ever.
+    RevokedKey(KeyFingerprint, RevokedKey),
     /// The recorded removal of a derived object.
     Tombstone {
         /// Which one.
@@ -65,6 +67,8 @@ pub struct SnapshotHeader {
     pub tombstones: u64,
     /// How many removals are remembered.
     pub tombstones_max: u32,
+    /// Rows of revoked keys.
+    pub revoked_keys: u64,
 }
 
 /// A member without its facts.
@@ -83,7 +87,9 @@ pub struct MemberRow {
     /// Admitted for its next Hello.
     pub next_cluster_fingerprint: Option<Box<str>>,
     /// Admitted keys.
-    pub keys: BTreeSet<KeyFingerprint>,
+    pub keys: BTreeMap<KeyFingerprint, AdmittedKey>,
+    /// Keys that need an operator's word.
+    pub contested_keys: BTreeSet<KeyFingerprint>,
     /// Keys of ended memberships.
     pub refused_keys: BTreeSet<KeyFingerprint>,
     /// How it is heard from.
@@ -159,7 +165,9 @@ impl State {
             derived: self.derived.iter().count() as u64,
             tombstones: self.derived.tombstones().count() as u64,
             tombstones_max: self.derived.tombstones_max(),
+            revoked_keys: self.revoked_keys.len() as u64,
         };
+        let revoked_keys = self.revoked_keys.into_iter();
         let members = self.members.into_iter().flat_map(|(cluster, mut member)| {
             let facts = std::mem::take(&mut member.facts);
             let row = SnapshotRow::Member(Box::new(member_row(&cluster, member)));
@@ -181,6 +189,7 @@ impl State {
             .chain(members)
             .chain(derived.map(SnapshotRow::Derived))
             .chain(tombstones)
+            .chain(revoked_keys.map(|(key, revoked)| SnapshotRow::RevokedKey(key, revoked)))
     }
 
     /// The state that gave `rows`. Under the same version of the rules it is equal to the last byte; under
@@ -207,6 +216,7 @@ fn member_row(cluster: &ClusterId, member: Member) -> MemberRow {
         cluster_fingerprint: member.cluster_fingerprint,
         next_cluster_fingerprint: member.next_cluster_fingerprint,
         keys: member.keys,
+        contested_keys: member.contested_keys,
         refused_keys: member.refused_keys,
         connectivity: member.connectivity,
         since: member.since,
@@ -238,6 +248,7 @@ struct Restoring {
     facts: u64,
     derived: BTreeMap<DerivedKey, DerivedRow>,
     tombstones: BTreeMap<DerivedKey, Revision>,
+    revoked_keys: BTreeMap<KeyFingerprint, RevokedKey>,
 }
 
 impl Restoring {
@@ -263,6 +274,9 @@ impl Restoring {
             SnapshotRow::Derived(row) => {
                 self.derived.insert(row.key.clone(), row);
             }
+            SnapshotRow::RevokedKey(key, revoked) => {
+                self.revoked_keys.insert(key, revoked);
+            }
             SnapshotRow::Tombstone { key, revision } => {
                 self.tombstones.insert(key, revision);
             }
@@ -276,8 +290,16 @@ impl Restoring {
             self.facts,
             self.derived.len() as u64,
             self.tombstones.len() as u64,
+            self.revoked_keys.len() as u64,
         );
-        if counts != (header.members, header.facts, header.derived, header.tombstones) {
+        let announced = (
+            header.members,
+            header.facts,
+            header.derived,
+            header.tombstones,
+            header.revoked_keys,
+        );
+        if counts != announced {
             return Err(RestoreError::Incomplete(*header));
         }
         let mut state = State {
@@ -287,6 +309,7 @@ impl Restoring {
             exporters: exporters(&self.members),
             members: self.members,
             derived: DerivedStore::default(),
+            revoked_keys: self.revoked_keys,
         };
         rederive_everything(&mut state);
         state.derived = if header.fold_version == FOLD_VERSION {
@@ -310,6 +333,7 @@ fn restored_member(row: MemberRow) -> Member {
         cluster_fingerprint: row.cluster_fingerprint,
         next_cluster_fingerprint: row.next_cluster_fingerprint,
         keys: row.keys,
+        contested_keys: row.contested_keys,
         refused_keys: row.refused_keys,
         connectivity: row.connectivity,
         since: row.since,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use shared::model::{
     ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactKey, FactsDigest, Health,
-    KeyFingerprint, ListingGroup, Revision, ServiceKey, SliceKey, UnixMillis, facts_digest,
+    KeyFingerprint, KeyTerms, ListingGroup, Revision, ServiceKey, SliceKey, UnixMillis, facts_digest,
     sync::SourceState,
 };
 
@@ -22,6 +22,35 @@ pub struct State {
     /// Who exports a service. No entry is empty.
     pub(super) exporters: BTreeMap<ServiceKey, BTreeSet<ClusterId>>,
     pub(super) derived: DerivedStore,
+    /// Keys that are refused for ever, whoever comes with them.
+    pub(super) revoked_keys: BTreeMap<KeyFingerprint, RevokedKey>,
+}
+
+/// A key that is refused for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedKey {
+    /// Whose it was.
+    pub holder: KeyHolder,
+    /// When that was recorded.
+    pub at: UnixMillis,
+}
+
+/// Whose key it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyHolder {
+    /// The agent's of this cluster.
+    Member(ClusterId),
+    /// The operator's of this name.
+    Operator(Box<str>),
+}
+
+/// An admitted key.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AdmittedKey {
+    /// What is known of it.
+    pub terms: KeyTerms,
+    /// When it was accepted; zero where it is not known how.
+    pub accepted_at: UnixMillis,
 }
 
 /// A cluster that is or was a member, or was declared forgotten.
@@ -32,7 +61,8 @@ pub struct Member {
     pub(super) ended: Option<Revision>,
     pub(super) cluster_fingerprint: Box<str>,
     pub(super) next_cluster_fingerprint: Option<Box<str>>,
-    pub(super) keys: BTreeSet<KeyFingerprint>,
+    pub(super) keys: BTreeMap<KeyFingerprint, AdmittedKey>,
+    pub(super) contested_keys: BTreeSet<KeyFingerprint>,
     pub(super) refused_keys: BTreeSet<KeyFingerprint>,
     pub(super) connectivity: Connectivity,
     pub(super) since: UnixMillis,
@@ -143,9 +173,14 @@ impl Member {
         &self.cluster_fingerprint
     }
 
-    /// The admitted keys; none after the membership ended.
-    pub fn keys(&self) -> &BTreeSet<KeyFingerprint> {
+    /// The admitted keys. After the membership ended only those that an operator admitted for its return.
+    pub fn keys(&self) -> &BTreeMap<KeyFingerprint, AdmittedKey> {
         &self.keys
+    }
+
+    /// Keys that came for the member beside an admitted one: an operator's word admits them.
+    pub fn contested_keys(&self) -> &BTreeSet<KeyFingerprint> {
+        &self.contested_keys
     }
 
     /// Keys of memberships that ended: they are never admitted again.
@@ -234,7 +269,13 @@ impl State {
             members: BTreeMap::new(),
             exporters: BTreeMap::new(),
             derived: DerivedStore::default(),
+            revoked_keys: BTreeMap::new(),
         }
+    }
+
+    /// The keys that are refused for ever.
+    pub fn revoked_keys(&self) -> &BTreeMap<KeyFingerprint, RevokedKey> {
+        &self.revoked_keys
     }
 
     /// Revision of the last event.

@@ -90,6 +90,15 @@ pub(super) fn former_member(cluster: &ClusterId, key: KeyFingerprint) -> String 
     )
 }
 
+/// What everybody hears who comes with a revoked key.
+pub(super) fn revoked_key(key: KeyFingerprint) -> String {
+    format!(
+        "key {key} was revoked by an operator, and stays refused: come with a certificate of another key \
+         (`{}` makes one for an operator)",
+        advice::certs_operator("DIR")
+    )
+}
+
 /// Whether a request that names this clusterset means ours: nothing, the name, or trust domain and name.
 fn names(served: &Clusterset, named: &str) -> bool {
     named.is_empty() || named == served.name() || named == served.to_string()

@@ -2,11 +2,17 @@
 //! Made to be read by people: hexadecimal hashes, times as times, numbers of endpoints instead of endpoints.
 
 use proto::v1;
-use shared::wire::view;
+use shared::{
+    model::KeyFingerprint,
+    wire::{self, view},
+};
 
 use super::query::{Look, SeenExport, SeenImport, SeenMember};
 use crate::{
-    fold::{ExplainedCandidate, Explanation, Profile, ProfileCondition, PropertyDecision},
+    fold::{
+        AdmittedKey, ExplainedCandidate, Explanation, KeyHolder, Profile, ProfileCondition, PropertyDecision,
+        RevokedKey,
+    },
     session::{Report, applied::Standing},
 };
 
@@ -40,12 +46,43 @@ pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::
         listed: seen.listed,
         connected: seen.connected,
         cluster_fingerprint: seen.cluster_fingerprint.into(),
-        key_fingerprints: seen.keys.iter().map(ToString::to_string).collect(),
+        key_fingerprints: seen.keys.iter().map(|(key, _)| key.to_string()).collect(),
+        keys: keys(seen.keys, seen.contested_keys),
         exports: count(seen.exports),
         endpoint_slices: count(seen.endpoint_slices),
         state_since: Some(view::timestamp(seen.since)),
         agent_version,
         applied: standing.map(|standing| applied(standing, now)),
+    }
+}
+
+fn keys(admitted: Vec<(KeyFingerprint, AdmittedKey)>, contested: Vec<KeyFingerprint>) -> Vec<v1::MemberKey> {
+    let admitted = admitted.into_iter().map(|(key, known)| v1::MemberKey {
+        fingerprint: key.to_string(),
+        issuer: known.terms.issuer.map(String::from).unwrap_or_default(),
+        not_after: known.terms.not_after.map(view::timestamp),
+        accepted: wire::acceptance_to_proto(known.terms.accepted).into(),
+        accepted_at: known.terms.accepted.map(|_| view::timestamp(known.accepted_at)),
+        contested: false,
+    });
+    let contested = contested.into_iter().map(|key| v1::MemberKey {
+        fingerprint: key.to_string(),
+        contested: true,
+        ..Default::default()
+    });
+    admitted.chain(contested).collect()
+}
+
+pub(super) fn revoked_key((key, revoked): (KeyFingerprint, RevokedKey)) -> v1::RevokedKey {
+    let (cluster, operator) = match revoked.holder {
+        KeyHolder::Member(cluster) => (cluster.to_string(), String::new()),
+        KeyHolder::Operator(name) => (String::new(), name.into()),
+    };
+    v1::RevokedKey {
+        fingerprint: key.to_string(),
+        cluster,
+        operator,
+        revoked_at: Some(view::timestamp(revoked.at)),
     }
 }
 

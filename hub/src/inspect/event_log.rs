@@ -8,7 +8,7 @@ use prost_types::Timestamp;
 use proto::v1::{self, event_log_server::EventLog};
 use shared::{
     model::{Epoch, Revision, UnixMillis},
-    wire,
+    tls, wire,
 };
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
@@ -67,7 +67,8 @@ impl EventLog for Inspection {
             let caller = self
                 .admit(&request, &request.get_ref().clusterset, Need::Read)
                 .await?;
-            let watch = Watch::begin(self, caller, request.into_inner())?;
+            let peer = tls::peer(&request)?;
+            let watch = Watch::begin(self, caller, peer, request.into_inner())?;
             Ok(Box::pin(watch.into_stream()) as Self::WatchStream)
         };
         self.counted("EventLog/Watch", begun).await

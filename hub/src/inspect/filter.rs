@@ -6,7 +6,7 @@ use shared::model::{ClusterId, Event, FactKey, name};
 use tonic::Status;
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 18] = [
+pub(super) const KINDS: [&str; 21] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",
@@ -25,6 +25,9 @@ pub(super) const KINDS: [&str; 18] = [
     "member_lost",
     "fold_version_changed",
     "tombstones_bounded",
+    "member_key_revoked",
+    "operator_key_revoked",
+    "member_key_contested",
 ];
 
 /// Narrows what is shown: every given part must match.

@@ -145,29 +145,34 @@ impl Inspection {
         need: Need,
     ) -> Result<Caller, Status> {
         let peer = tls::peer(request)?;
+        if let Some(end) = peer.lifetime.why() {
+            return Err(end.status());
+        }
         let caller =
             access::check(&self.clusterset, &peer, named, need).map_err(Status::permission_denied)?;
-        if let Some(cluster) = caller.cluster() {
-            self.refuse_former(cluster.clone(), peer.key_fingerprint).await?;
-        }
+        self.refuse_ended(caller.cluster().cloned(), peer.key_fingerprint)
+            .await?;
         Ok(caller)
     }
 
-    /// Whose membership ended reads no more with the key it had.
-    async fn refuse_former(
+    /// Nobody does anything with a revoked key; whose membership ended reads no more with the key it had.
+    async fn refuse_ended(
         &self,
-        cluster: shared::model::ClusterId,
+        cluster: Option<shared::model::ClusterId>,
         key: shared::model::KeyFingerprint,
     ) -> Result<(), Status> {
         let asked = cluster.clone();
-        let former = self.writer.query(move |core| {
-            let member = core.state().member(&asked);
-            member.is_some_and(|member| member.refused_keys().contains(&key))
+        let ended = self.writer.query(move |core| {
+            let member = asked.and_then(|cluster| core.state().member(&cluster));
+            let former = member.is_some_and(|member| member.refused_keys().contains(&key));
+            (core.state().revoked_keys().contains_key(&key), former)
         });
-        if former.await.map_err(gone)? {
-            Err(Status::permission_denied(access::former_member(&cluster, key)))
-        } else {
-            Ok(())
+        match (ended.await.map_err(gone)?, cluster) {
+            ((true, _), _) => Err(Status::permission_denied(access::revoked_key(key))),
+            ((false, true), Some(cluster)) => {
+                Err(Status::permission_denied(access::former_member(&cluster, key)))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -176,14 +181,15 @@ impl Inspection {
         self.at_least(at_least).await?;
         let seen = self.writer.query(|core| {
             let members = query::members(core.state(), &query::Sessions::of(core), None);
-            (core.head(), members)
+            (core.head(), members, core.state().revoked_keys().clone())
         });
-        let (head, members) = seen.await.map_err(gone)?;
+        let (head, members, revoked) = seen.await.map_err(gone)?;
         Ok(v1::ListMembersResponse {
             epoch: head.epoch.to_string(),
             revision: head.revision.0,
             members: self.shown_members(members),
             answered_by: self.answered_by(head.revision),
+            revoked_keys: revoked.into_iter().map(convert::revoked_key).collect(),
         })
     }
 

@@ -9,7 +9,7 @@ use shared::model::{
 };
 
 use crate::{
-    fold::{Derived, DerivedContent, DerivedKey, Member, Profile, State},
+    fold::{AdmittedKey, Derived, DerivedContent, DerivedKey, Member, Profile, State},
     writer::Core,
 };
 
@@ -47,7 +47,8 @@ pub(super) struct SeenMember {
     pub listed: bool,
     pub connected: bool,
     pub cluster_fingerprint: Box<str>,
-    pub keys: Vec<KeyFingerprint>,
+    pub keys: Vec<(KeyFingerprint, AdmittedKey)>,
+    pub contested_keys: Vec<KeyFingerprint>,
     pub exports: usize,
     pub endpoint_slices: usize,
     pub since: UnixMillis,
@@ -126,7 +127,12 @@ pub(super) fn members(state: &State, sessions: &Sessions<'_>, only: Option<&Clus
             listed: sessions.listed.contains(cluster),
             connected: sessions.connected.contains(cluster),
             cluster_fingerprint: member.cluster_fingerprint().into(),
-            keys: member.keys().iter().copied().collect(),
+            keys: member
+                .keys()
+                .iter()
+                .map(|(key, known)| (*key, known.clone()))
+                .collect(),
+            contested_keys: member.contested_keys().iter().copied().collect(),
             exports,
             endpoint_slices: member
                 .facts()

@@ -1,12 +1,13 @@
 //! A watch: every wanted event once, in order, only what is durable, until the client goes away.
 //! The client pulls: one that reads slowly costs one page of the log, and is never skipped over.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use proto::v1;
 use shared::{
     model::{ChainHash, ClusterId, Epoch, Event, Fact, Revision},
     process::Backoff,
+    tls::PeerIdentity,
     wire,
 };
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -14,7 +15,10 @@ use tokio_stream::Stream;
 use tonic::{Code, Status};
 
 use super::{
-    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX, access::Caller, filter::Filter, metrics::OpenWatch,
+    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX,
+    access::{self, Caller},
+    filter::Filter,
+    metrics::OpenWatch,
     new_epoch,
 };
 use crate::log::Budget;
@@ -33,6 +37,8 @@ pub(super) struct Watch {
     filter: Filter,
     /// The member whose certificate it is: it ends with the membership.
     member: Option<ClusterId>,
+    /// Who asked: it ends with the key and with the connection.
+    peer: Arc<PeerIdentity>,
     epoch: Epoch,
     /// The next revision to look at.
     next: Revision,
@@ -52,6 +58,7 @@ impl Watch {
     pub(super) fn begin(
         inspection: &Inspection,
         caller: Caller,
+        peer: Arc<PeerIdentity>,
         request: v1::WatchEventsRequest,
     ) -> Result<Self, Status> {
         let filter = Filter::from_proto(request.filter)?;
@@ -72,6 +79,7 @@ impl Watch {
             inspection: inspection.clone(),
             filter,
             member: caller.cluster().cloned(),
+            peer,
             epoch: head.epoch,
             next,
             began_at: head.revision,
@@ -101,6 +109,7 @@ impl Watch {
             while let Some((event, hash)) = self.page.pop_front() {
                 self.next = event.revision.next();
                 self.end_with_membership(&event);
+                self.end_with_key(&event);
                 if self.filter.matches(&event) {
                     self.inspection.metrics.event_watched();
                     let event = Some(wire::event_to_view(&event, hash));
@@ -113,10 +122,11 @@ impl Watch {
             if let Some(last_word) = self.last_word.take() {
                 return Err(last_word);
             }
-            let drain = self.inspection.drain.clone();
+            let (drain, lifetime) = (self.inspection.drain.clone(), self.peer.lifetime.clone());
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return Err(self.drained()),
+                ended = lifetime.ended() => return Err(ended),
                 filled = self.fill() => filled?,
             }
         }
@@ -166,6 +176,18 @@ impl Watch {
                 "the membership whose certificate this is ended at revision {}",
                 event.revision
             )));
+        }
+    }
+
+    /// Nobody reads on with a key that is revoked.
+    fn end_with_key(&mut self, event: &Event) {
+        let revoked = match event.fact.fact {
+            Fact::MemberKeyRevoked { key, .. } | Fact::OperatorKeyRevoked { key, .. } => key,
+            _ => return,
+        };
+        if revoked == self.peer.key_fingerprint {
+            self.page.clear();
+            self.last_word = Some(Status::permission_denied(access::revoked_key(revoked)));
         }
     }
 

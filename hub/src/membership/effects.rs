@@ -3,7 +3,7 @@
 
 use shared::model::{ClusterId, KeyFingerprint, ServiceKey};
 
-use crate::fold::{Command, Draft, Member, MemberStatus, State};
+use crate::fold::{Command, Draft, KeyHolder, Member, MemberStatus, State};
 
 /// Most services that a sentence names.
 const NAMED_SERVICES_MAX: usize = 5;
@@ -37,6 +37,7 @@ fn effects(state: &State, command: &Command) -> Effects {
             ..
         } => rekey(state, cluster, *key, cluster_fingerprint.as_deref()),
         Command::Forget { cluster, .. } => forget(state, cluster),
+        Command::RevokeKey { holder, key, .. } => revoke(state, holder, *key),
         _ => Effects {
             expected: Vec::new(),
             nothing: None,
@@ -52,9 +53,10 @@ fn evict(state: &State, cluster: &ClusterId) -> Effects {
             member.incarnation()
         ));
         expected.extend(withdrawn(state, cluster, member));
-        for key in member.keys() {
+        for key in member.keys().keys() {
             expected.push(format!(
-                "key {key} stays refused: to come back, {cluster} needs a certificate with a new key"
+                "key {key} stays refused: to come back, {cluster} needs a certificate with a new key and an operator's \
+                 word"
             ));
         }
     }
@@ -98,15 +100,24 @@ fn rekey(
     key: Option<KeyFingerprint>,
     cluster_fingerprint: Option<&str>,
 ) -> Effects {
-    let member = state.current_member(cluster);
-    let known = |key: &KeyFingerprint| member.is_some_and(|member| member.keys().contains(key));
+    let evicted = state
+        .member(cluster)
+        .filter(|member| member.status() == MemberStatus::Evicted);
+    let member = state.current_member(cluster).or(evicted);
+    let known = |key: &KeyFingerprint| member.is_some_and(|member| member.keys().contains_key(key));
     let mut expected = Vec::new();
     if let Some(key) = key.filter(|key| !known(key)) {
         let others = match member.map_or(0, |member| member.keys().len()) {
+            0 => "it has no other".to_owned(),
             1 => "the key it has stays admitted".to_owned(),
             others => format!("the {others} keys it has stay admitted"),
         };
         expected.push(format!("{cluster} may connect with key {key}; {others}"));
+        if evicted.is_some() {
+            expected.push(format!(
+                "{cluster} was evicted: with this key it becomes a member again, and lists what it exports"
+            ));
+        }
     }
     if let (Some(fingerprint), Some(member)) = (cluster_fingerprint, member)
         && fingerprint != member.cluster_fingerprint()
@@ -140,10 +151,41 @@ fn forget(state: &State, cluster: &ClusterId) -> Effects {
         expected: vec![
             format!("{known}; nothing of it is waited for any more"),
             format!("objects that members still hold from {cluster} are removed there, with their endpoints"),
-            format!("the id {cluster} stays free: a cluster with a new key may join under it"),
+            format!("the id {cluster} is free: a cluster with any new key may join under it"),
         ],
         // It is recorded each time.
         nothing: None,
+    }
+}
+
+/// What follows for the one whose key it is, and for everybody else who has it.
+fn revoke(state: &State, holder: &KeyHolder, key: KeyFingerprint) -> Effects {
+    let mut expected = vec![format!(
+        "key {key} is refused for ever, whoever comes with it; what is open under it ends"
+    )];
+    let owners = state.members().iter();
+    let owners = owners.filter(|(_, member)| member.keys().contains_key(&key));
+    for (cluster, member) in owners {
+        expected.push(match member.keys().len() {
+            1 => format!(
+                "{cluster} has no other key: it stays a member with what it exports, and is not heard until an operator \
+                 admits a new one (`member rekey`)"
+            ),
+            more => format!("{cluster} keeps {} other keys", more - 1),
+        });
+    }
+    match holder {
+        KeyHolder::Member(cluster) if expected.len() == 1 => {
+            expected.push(format!("{cluster} has no such key now"));
+        }
+        KeyHolder::Member(_) => {}
+        KeyHolder::Operator(name) => expected.push(format!(
+            "operator {name} needs a certificate with a new key; other certificates of that name stay good"
+        )),
+    }
+    Effects {
+        expected,
+        nothing: Some(format!("nothing to do: key {key} is refused for ever already")),
     }
 }
 

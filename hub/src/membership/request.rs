@@ -1,6 +1,9 @@
 //! What requests about members say, in the words of the domain. A word that is wrong is refused with what would do.
 
-use shared::model::{ClusterId, KeyFingerprint, advice, fact::IDENTITY_STRING_BYTES_MAX};
+use shared::{
+    identity::Role,
+    model::{ClusterId, KeyFingerprint, advice, fact::IDENTITY_STRING_BYTES_MAX},
+};
 use tonic::Status;
 
 /// A cluster id.
@@ -46,4 +49,19 @@ pub(super) fn cluster_fingerprint(text: &str) -> Result<Option<Box<str>>, Status
              characters without spaces: kubectl get namespace kube-system -o jsonpath='{{.metadata.uid}}'"
         ))),
     }
+}
+
+/// The key fingerprint of a revocation: there must be one.
+pub(super) fn revoked_key(text: &str) -> Result<KeyFingerprint, Status> {
+    parse_key_fingerprint(text).map_err(Status::invalid_argument)
+}
+
+/// The name in an operator's certificate.
+pub(super) fn operator_name(text: &str) -> Result<Box<str>, Status> {
+    let Ok(Role::Operator(name)) = Role::operator(text) else {
+        return Err(Status::invalid_argument(
+            "an operator's name is the last word of the URI in its certificate, a DNS label",
+        ));
+    };
+    Ok(name)
 }

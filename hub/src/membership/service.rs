@@ -4,16 +4,16 @@ use proto::v1::{
     self,
     membership_server::{Membership, MembershipServer},
 };
-use shared::model::sync::MESSAGE_BYTES_MAX;
+use shared::{model::sync::MESSAGE_BYTES_MAX, tls};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
 use super::{
     effects,
-    request::{cluster, cluster_fingerprint, key_fingerprint},
+    request::{cluster, cluster_fingerprint, key_fingerprint, operator_name, revoked_key},
 };
 use crate::{
-    fold::{Command, Rejection},
+    fold::{Command, KeyHolder, Rejection},
     inspect::{Caller, Inspection, Need, gone},
     writer::WriterHandle,
 };
@@ -91,6 +91,50 @@ impl Membership for MembershipService {
             self.decide(command, request.confirm).await
         };
         self.inspection.counted("Membership/Forget", decided).await
+    }
+
+    async fn revoke_key(
+        &self,
+        request: Request<v1::RevokeMemberKeyRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let request = request.into_inner();
+            let command = Command::RevokeKey {
+                holder: KeyHolder::Member(cluster(&request.cluster)?),
+                key: revoked_key(&request.key_fingerprint)?,
+                operator,
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection.counted("Membership/RevokeKey", decided).await
+    }
+
+    async fn revoke_operator(
+        &self,
+        request: Request<v1::RevokeOperatorRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let own = tls::peer(&request)?.key_fingerprint;
+            let request = request.into_inner();
+            let key = revoked_key(&request.key_fingerprint)?;
+            if key == own {
+                return Err(Status::failed_precondition(format!(
+                    "key {key} is the one that you came with: nobody locks itself out. Have another operator revoke it, \
+                     or come with another certificate"
+                )));
+            }
+            let command = Command::RevokeKey {
+                holder: KeyHolder::Operator(operator_name(&request.name)?),
+                key,
+                operator,
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection
+            .counted("Membership/RevokeOperator", decided)
+            .await
     }
 }
 

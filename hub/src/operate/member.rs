@@ -37,6 +37,17 @@ enum MemberCommand {
         Example:\n  tributary-hub member evict west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Evict(EvictArgs),
+    /// Refuse a key of a cluster for ever
+    #[command(
+        long_about = "Refuse a key of a cluster for ever, because it was stolen or because it must never come: a key that \
+        was never seen can be revoked as well. Whoever has it is refused from then on, and what is open under it ends \
+        within seconds. The member stays a member with what it exports; if it has no other key, issue a certificate with \
+        a new one, and admit that with `member rekey`.\n\n\
+        The key fingerprint is the sha256 of the public key: `member list --output json` has those of members.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub member revoke-key east 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+    )]
+    RevokeKey(RevokeKeyArgs),
     /// State that nothing of a cluster is to be waited for
     #[command(
         long_about = "State that nothing of a cluster which is not a member is to be waited for. A hub \
@@ -83,6 +94,18 @@ struct EvictArgs {
 }
 
 #[derive(Debug, Args)]
+struct RevokeKeyArgs {
+    /// The cluster whose key it is
+    #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
+    cluster: ClusterId,
+    /// sha256 of the public key (64 hexadecimal digits)
+    #[arg(value_name = "SHA256", value_parser = key_fingerprint)]
+    revoked: String,
+    #[command(flatten)]
+    decision: DecisionArgs,
+}
+
+#[derive(Debug, Args)]
 struct ForgetArgs {
     /// A cluster that is not a member
     #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
@@ -92,12 +115,12 @@ struct ForgetArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-struct DecisionArgs {
+pub(super) struct DecisionArgs {
     /// Do it. Without this flag it only says what would happen
     #[arg(long, env = "TRIBUTARY_CONFIRM")]
-    confirm: bool,
+    pub(super) confirm: bool,
     #[command(flatten)]
-    hub: HubArgs,
+    pub(super) hub: HubArgs,
 }
 
 impl DecisionArgs {
@@ -110,7 +133,7 @@ impl DecisionArgs {
     }
 }
 
-fn key_fingerprint(text: &str) -> Result<String, String> {
+pub(super) fn key_fingerprint(text: &str) -> Result<String, String> {
     parse_key_fingerprint(text).map(|key| key.to_string())
 }
 
@@ -133,6 +156,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
             let again = decision.confirming("evict", &cluster, "");
             Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
         }
+        MemberCommand::RevokeKey(args) => revoke_key(args).await,
         MemberCommand::Forget(ForgetArgs { cluster, decision }) => {
             let forget = v1::ForgetMemberRequest {
                 cluster: cluster.to_string(),
@@ -148,6 +172,25 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
             Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
         }
     }
+}
+
+async fn revoke_key(args: RevokeKeyArgs) -> anyhow::Result<String> {
+    let RevokeKeyArgs {
+        cluster,
+        revoked: key,
+        decision,
+    } = args;
+    let revoke = v1::RevokeMemberKeyRequest {
+        cluster: cluster.to_string(),
+        key_fingerprint: key.clone(),
+        confirm: decision.confirm,
+        ..Default::default()
+    };
+    let mut hub = MembershipClient::new(connect(&decision.hub, Some(DECIDES)).await?);
+    let answer = hub.revoke_key(request(revoke)).await;
+    let answer = answer.map_err(|status| failed(&status))?;
+    let again = decision.confirming("revoke-key", &cluster, &format!("{key} "));
+    Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
 }
 
 async fn list(hub: &HubArgs) -> anyhow::Result<String> {

@@ -1,6 +1,7 @@
 //! The operator's command line over gRPC.
 //!
-//! * `member.rs`: `tributary-hub member list|rekey|evict|forget`, dry run first. `events.rs`: `tributary-hub events`.
+//! * `member.rs`: `tributary-hub member list|rekey|evict|revoke-key|forget`, dry run first. `operator.rs`:
+//!   `tributary-hub operator revoke`. `events.rs`: `tributary-hub events`.
 //! * `backup.rs`: `tributary-hub log backup`.
 //! * `client.rs`: the way to the hub. `print.rs`: plain columns and JSON.
 //!
@@ -10,15 +11,22 @@ mod backup;
 mod client;
 mod events;
 mod member;
+mod operator;
 mod print;
 
 pub use backup::BackupArgs;
 pub use events::EventsArgs;
 pub use member::MemberArgs;
+pub use operator::OperatorArgs;
 
 /// Runs `tributary-hub member …` and returns what to print.
 pub fn run_member(args: MemberArgs) -> anyhow::Result<String> {
     run(member::run(args))
+}
+
+/// Runs `tributary-hub operator …` and returns what to print.
+pub fn run_operator(args: OperatorArgs) -> anyhow::Result<String> {
+    run(operator::run(args))
 }
 
 /// Runs `tributary-hub events …` and returns what to print.

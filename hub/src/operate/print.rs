@@ -22,7 +22,13 @@ pub(super) enum Output {
 pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> String {
     if output == Output::Json {
         let members: Vec<Value> = response.members.iter().map(member_json).collect();
-        let document = json!({ "epoch": response.epoch, "revision": response.revision, "members": members });
+        let revoked: Vec<Value> = response.revoked_keys.iter().map(revoked_json).collect();
+        let document = json!({
+            "epoch": response.epoch,
+            "revision": response.revision,
+            "members": members,
+            "revokedKeys": revoked,
+        });
         return format!("{document:#}\n");
     }
     let header = [
@@ -40,6 +46,7 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
         "SLICES",
         "JOINED-AT",
         "KEYS",
+        "KEYS-END",
     ];
     let rows = response.members.iter().map(|member| {
         vec![
@@ -59,6 +66,7 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
             member.endpoint_slices.to_string(),
             member.incarnation.to_string(),
             keys(member),
+            keys_end(member),
         ]
     });
     let table = columns(
@@ -72,7 +80,21 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
     };
     let (revision, epoch) = (response.revision, &response.epoch);
     let said_by = said_by(response.answered_by.as_ref());
-    format!("{table}{members} at revision {revision} of epoch {epoch}{said_by}\n")
+    let revoked = match response.revoked_keys.len() {
+        0 => String::new(),
+        1 => "1 revoked key: --output json shows it\n".to_owned(),
+        keys => format!("{keys} revoked keys: --output json shows them\n"),
+    };
+    let contested = response.members.iter().filter(|member| is_contested(member));
+    let contested: String = contested
+        .map(|member| {
+            format!(
+                "{} is a duplicate identity: another key came beside its own, --output json shows it\n",
+                member.cluster
+            )
+        })
+        .collect();
+    format!("{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}")
 }
 
 /// Recorded events, and how to go on.
@@ -163,7 +185,37 @@ fn member_json(member: &v1::MemberState) -> Value {
         "incarnation": member.incarnation,
         "clusterFingerprint": member.cluster_fingerprint,
         "keyFingerprints": member.key_fingerprints,
+        "keys": member.keys.iter().map(key_json).collect::<Vec<_>>(),
     })
+}
+
+fn key_json(key: &v1::MemberKey) -> Value {
+    json!({
+        "fingerprint": key.fingerprint,
+        "issuer": key.issuer,
+        "notAfter": time(key.not_after.as_ref()),
+        "accepted": acceptance(key),
+        "acceptedAt": time(key.accepted_at.as_ref()),
+        "contested": key.contested,
+    })
+}
+
+fn revoked_json(key: &v1::RevokedKey) -> Value {
+    json!({
+        "fingerprint": key.fingerprint,
+        "cluster": key.cluster,
+        "operator": key.operator,
+        "revokedAt": time(key.revoked_at.as_ref()),
+    })
+}
+
+fn acceptance(key: &v1::MemberKey) -> &'static str {
+    match key.accepted() {
+        v1::KeyAcceptance::Unspecified => "-",
+        v1::KeyAcceptance::Pinned => "pinned",
+        v1::KeyAcceptance::ByOperator => "operator",
+        v1::KeyAcceptance::Renewed => "renewed",
+    }
 }
 
 fn applied_json(applied: &v1::MemberApplied) -> Value {
@@ -278,6 +330,16 @@ fn keys(member: &v1::MemberState) -> String {
     }
 }
 
+fn is_contested(member: &v1::MemberState) -> bool {
+    member.keys.iter().any(|key| key.contested)
+}
+
+/// When the last certificate ends that was seen of a member.
+fn keys_end(member: &v1::MemberState) -> String {
+    let ends = member.keys.iter().filter_map(|key| key.not_after.as_ref());
+    time(ends.max_by_key(|at| at.seconds))
+}
+
 fn time(at: Option<&Timestamp>) -> String {
     let at = at.and_then(|at| jiff::Timestamp::new(at.seconds, at.nanos).ok());
     at.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}"))
@@ -358,6 +420,15 @@ REVISION  RECORDED              CLUSTER  KIND             ABOUT  CHANGED-BY
             listed: true,
             connected: exports > 0,
             key_fingerprints: vec!["ab".repeat(32)],
+            keys: vec![v1::MemberKey {
+                fingerprint: "ab".repeat(32),
+                not_after: (exports > 0).then_some(Timestamp {
+                    seconds: 1_767_323_045,
+                    nanos: 0,
+                }),
+                contested: exports > 0,
+                ..Default::default()
+            }],
             exports,
             state_since: Some(Timestamp {
                 seconds: 1_700_000_000,
@@ -377,6 +448,7 @@ REVISION  RECORDED              CLUSTER  KIND             ABOUT  CHANGED-BY
             epoch: "1000-07".to_owned(),
             revision: 12,
             members: vec![member("east", 3), member("a-long-name", 0)],
+            revoked_keys: vec![v1::RevokedKey::default()],
             answered_by: Some(v1::AnsweredBy {
                 hub: "h1".to_owned(),
                 hub_version: "0.1.0".to_owned(),
@@ -385,10 +457,12 @@ REVISION  RECORDED              CLUSTER  KIND             ABOUT  CHANGED-BY
         };
         let text = members(&response, Output::Text);
         let expected = "\
-CLUSTER      STATE  SINCE                 LISTED  CONNECTED  AGENT  APPLIED  TOOK  WAITS  PARKED  EXPORTS  SLICES  JOINED-AT  KEYS
-east         live   2023-11-14T22:13:20Z  yes     yes        0.1.0  11       0.1s  -      2 (5m)  3        0       1          abababababababab
-a-long-name  live   2023-11-14T22:13:20Z  yes     no         0.1.0  -        -     -      -       0        0       1          abababababababab
+CLUSTER      STATE  SINCE                 LISTED  CONNECTED  AGENT  APPLIED  TOOK  WAITS  PARKED  EXPORTS  SLICES  JOINED-AT  KEYS              KEYS-END
+east         live   2023-11-14T22:13:20Z  yes     yes        0.1.0  11       0.1s  -      2 (5m)  3        0       1          abababababababab  2026-01-02T03:04:05Z
+a-long-name  live   2023-11-14T22:13:20Z  yes     no         0.1.0  -        -     -      -       0        0       1          abababababababab  -
 2 members at revision 12 of epoch 1000-07, says hub h1 (0.1.0)
+1 revoked key: --output json shows it
+east is a duplicate identity: another key came beside its own, --output json shows it
 ";
         assert_eq!(text, expected);
     }

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     bounds::Bounds,
+    fold::Presented,
     view::View,
     writer::{
         Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, NotAdmitted, Permit, Request, SessionEvent,
@@ -85,12 +86,14 @@ struct Claim {
     hello: Hello,
     judged: u32,
     silent_holder: Option<SessionId>,
+    answering_holder: Option<SessionId>,
 }
 
 /// One session.
 pub struct SessionActor {
     cluster: ClusterId,
     key: KeyFingerprint,
+    presented: Presented,
     machine: Session,
     admitting: Admitting,
     admitted: Option<SessionId>,
@@ -126,6 +129,7 @@ impl SessionActor {
             machine: Session::new(cluster.clone(), now),
             cluster,
             key,
+            presented: Presented::default(),
             admitting: Admitting::Not,
             admitted: None,
             heard_at,
@@ -148,6 +152,11 @@ impl SessionActor {
             reports: Some(reports),
             ..self
         }
+    }
+
+    /// The same, with what else the member's certificate says of its key.
+    pub fn presenting(self, presented: Presented) -> Self {
+        Self { presented, ..self }
     }
 
     /// Whether the writer is behind this member, or still admits it; as long as it is, nothing more is read from it.
@@ -207,6 +216,7 @@ impl SessionActor {
                         hello: *hello,
                         judged: 0,
                         silent_holder: None,
+                        answering_holder: None,
                     }));
                 }
                 Effect::Goodbye => info!("the agent says that it shuts down"),
@@ -316,9 +326,11 @@ impl SessionActor {
                 let request = AdmitRequest {
                     cluster: self.cluster.clone(),
                     key: self.key,
+                    presented: self.presented.clone(),
                     hello: claim.hello.clone(),
                     cursor,
                     silent_holder: claim.silent_holder,
+                    answering_holder: claim.answering_holder,
                 };
                 self.admitting = Admitting::Asked(claim);
                 Some(Awaited::Admission(permit.admit(request, self.sink.clone())))
@@ -381,6 +393,14 @@ impl SessionActor {
                 }
                 Some(Err(not)) => self.on_not_admitted(claim, not),
             },
+            (Admitting::Pinged(mut claim, NotAdmitted::Held(held), holder), Answer::Holder(true))
+                if held.key_is_new =>
+            {
+                // The writer records who was turned away, and says so.
+                claim.answering_holder = Some(holder);
+                self.admitting = Admitting::Judge(claim);
+                Ok(())
+            }
             (Admitting::Pinged(_, held, _), Answer::Holder(true)) => Err(self.refused(held)),
             (Admitting::Pinged(mut claim, _, holder), Answer::Holder(false)) => {
                 claim.silent_holder = Some(holder);
@@ -417,6 +437,7 @@ impl SessionActor {
             NotAdmitted::Held(_) => "held",
             NotAdmitted::NewEpoch | NotAdmitted::JudgedBefore => "new_epoch",
             NotAdmitted::Refused(_) => "membership",
+            NotAdmitted::Duplicate(_) => "duplicate_identity",
             NotAdmitted::NotServing(_) => "not_serving",
             NotAdmitted::Doubted(_) => "doubted",
         });
@@ -429,7 +450,7 @@ impl SessionActor {
             NotAdmitted::NewEpoch | NotAdmitted::JudgedBefore => {
                 Status::unavailable("a new epoch begins: connect again")
             }
-            NotAdmitted::Refused(why) => Status::permission_denied(why),
+            NotAdmitted::Refused(why) | NotAdmitted::Duplicate(why) => Status::permission_denied(why),
             NotAdmitted::NotServing(why) | NotAdmitted::Doubted(why) => Status::failed_precondition(why),
         }
     }

@@ -27,6 +27,7 @@ use super::{
 use crate::{
     bounds::Bounds,
     clock::Clock,
+    fold::Presented,
     log::{History, LogError, LogReader},
     view::SharedView,
     writer::{SessionEvent, WriterHandle},
@@ -153,7 +154,13 @@ impl SessionStream {
             service.metrics.clone(),
             service.clock.now(),
         );
-        let actor = actor.reporting_to(service.reports.clone());
+        let presented = Presented {
+            issuer: Some(peer.issuer.clone()),
+            not_after: Some(peer.not_after),
+            renewable: peer.renewable,
+            ..Presented::default()
+        };
+        let actor = actor.reporting_to(service.reports.clone()).presenting(presented);
         Self {
             service,
             peer,
@@ -195,7 +202,7 @@ impl SessionStream {
         let mut listener = self.service.view.listen(&self.cluster);
         let (writer, outgoing) = (self.service.writer.clone(), self.outgoing.clone());
         let (clock, drain) = (self.service.clock, self.service.drain.clone());
-        let expiry = self.expiry();
+        let (expiry, lifetime) = (self.expiry(), self.peer.lifetime.clone());
         let mut more_to_say = true;
         loop {
             self.judge();
@@ -203,6 +210,7 @@ impl SessionStream {
             let step = tokio::select! {
                 biased;
                 () = drain.cancelled() => Err(Status::unavailable("the hub is shutting down: connect again")),
+                ended = lifetime.ended() => Err(ended),
                 Some(event) = self.events.recv() => self.actor.on_event(event),
                 answer = async { self.waiting.as_mut().expect("checked").await }, if self.waiting.is_some() => {
                     self.waiting = None;

@@ -7,15 +7,15 @@ use prost::Message as _;
 use proto::v1::{self, derived_key::Key as ProtoKey, snapshot_row::Row as ProtoRow};
 use shared::{
     model::{
-        ClusterId, ContentDigest, ImportedSliceKey, KeyFingerprint, ListingGroup, Revision, ServiceKey,
-        UnixMillis,
+        ClusterId, ContentDigest, ImportedSliceKey, KeyFingerprint, KeyTerms, ListingGroup, Revision,
+        ServiceKey, UnixMillis,
     },
     wire,
 };
 
 use crate::fold::{
-    Connectivity, DerivedKey, DerivedRow, MemberRow, MemberStatus, SnapshotHeader, SnapshotRow, State,
-    TOMBSTONES_MAX,
+    AdmittedKey, Connectivity, DerivedKey, DerivedRow, KeyHolder, MemberRow, MemberStatus, RevokedKey,
+    SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
 };
 
 /// Bytes that are no row of a snapshot of this version.
@@ -51,6 +51,7 @@ pub fn encode_row(row: &SnapshotRow) -> Vec<u8> {
             import_revision: derived.import_revision.0,
             transitions_unix_millis: derived.transitions.iter().map(|at| at.0).collect(),
         }),
+        SnapshotRow::RevokedKey(key, revoked) => ProtoRow::RevokedKey(revoked_to_proto(*key, revoked)),
         SnapshotRow::Tombstone { key, revision } => ProtoRow::Tombstone(v1::SnapshotTombstone {
             key: Some(key_to_proto(key)),
             revision: revision.0,
@@ -81,6 +82,7 @@ pub fn decode_row(bytes: &[u8]) -> Decoded<SnapshotRow> {
                 .map(UnixMillis)
                 .collect(),
         }),
+        ProtoRow::RevokedKey(revoked) => revoked_from_proto(revoked)?,
         ProtoRow::Tombstone(tombstone) => SnapshotRow::Tombstone {
             key: key_from_proto(tombstone.key)?,
             revision: Revision(tombstone.revision),
@@ -128,6 +130,7 @@ fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
         tombstones: header.tombstones,
         // Snapshots of logs that never said otherwise have the bytes that older builds give them.
         tombstones_max: (header.tombstones_max != TOMBSTONES_MAX).then_some(header.tombstones_max),
+        revoked_keys: header.revoked_keys,
     }
 }
 
@@ -142,6 +145,7 @@ fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
         derived: header.derived,
         tombstones: header.tombstones,
         tombstones_max: header.tombstones_max.unwrap_or(TOMBSTONES_MAX),
+        revoked_keys: header.revoked_keys,
     }
 }
 
@@ -162,7 +166,9 @@ fn member_to_proto(member: &MemberRow) -> v1::SnapshotMember {
         ended: member.ended.map(|revision| revision.0),
         cluster_fingerprint: member.cluster_fingerprint.to_string(),
         next_cluster_fingerprint: member.next_cluster_fingerprint.as_deref().map(str::to_owned),
-        key_fingerprints: keys(&member.keys),
+        key_fingerprints: member.keys.keys().map(|key| key.0.to_vec()).collect(),
+        key_terms: member.keys.iter().filter_map(terms_to_proto).collect(),
+        contested_key_fingerprints: keys(&member.contested_keys),
         refused_key_fingerprints: keys(&member.refused_keys),
         since_unix_millis: member.since.0,
         exports_listed: listed(ListingGroup::Exports),
@@ -195,13 +201,71 @@ fn member_from_proto(member: v1::SnapshotMember) -> Decoded<MemberRow> {
         incarnation: Revision(member.incarnation),
         ended: member.ended.map(Revision),
         connectivity: connectivity_from_proto(member.last_heard())?,
-        keys: keys(&member.key_fingerprints)?,
+        keys: admitted_from_proto(&member.key_fingerprints, &member.key_terms)?,
+        contested_keys: keys(&member.contested_key_fingerprints)?,
         refused_keys: keys(&member.refused_key_fingerprints)?,
         since: UnixMillis(member.since_unix_millis),
         listings,
         cluster_fingerprint: member.cluster_fingerprint.into(),
         next_cluster_fingerprint: member.next_cluster_fingerprint.map(Into::into),
     })
+}
+
+/// Of what is not known nothing stands in a snapshot: it has the bytes that older builds give it.
+fn terms_to_proto((key, known): (&KeyFingerprint, &AdmittedKey)) -> Option<v1::SnapshotKeyTerms> {
+    (*known != AdmittedKey::default()).then(|| v1::SnapshotKeyTerms {
+        key_fingerprint: key.0.to_vec(),
+        issuer: known.terms.issuer.as_deref().map(str::to_owned),
+        not_after_unix_millis: known.terms.not_after.map(|at| at.0),
+        accepted: wire::acceptance_to_proto(known.terms.accepted).into(),
+        accepted_at_unix_millis: known.accepted_at.0,
+    })
+}
+
+fn admitted_from_proto(
+    keys: &[Vec<u8>],
+    terms: &[v1::SnapshotKeyTerms],
+) -> Decoded<BTreeMap<KeyFingerprint, AdmittedKey>> {
+    let unknown = keys
+        .iter()
+        .map(|key| Ok((KeyFingerprint(fixed(key)?), AdmittedKey::default())));
+    let mut admitted = unknown.collect::<Decoded<BTreeMap<_, _>>>()?;
+    for known in terms {
+        let key = KeyFingerprint(fixed(&known.key_fingerprint)?);
+        let admitted = admitted.get_mut(&key);
+        *admitted.ok_or_else(|| wrong("a key is described that is not admitted"))? = AdmittedKey {
+            terms: KeyTerms {
+                issuer: known.issuer.as_deref().map(Into::into),
+                not_after: known.not_after_unix_millis.map(UnixMillis),
+                accepted: wire::acceptance_from_proto(known.accepted()),
+            },
+            accepted_at: UnixMillis(known.accepted_at_unix_millis),
+        };
+    }
+    Ok(admitted)
+}
+
+fn revoked_to_proto(key: KeyFingerprint, revoked: &RevokedKey) -> v1::SnapshotRevokedKey {
+    let (cluster, operator) = match &revoked.holder {
+        KeyHolder::Member(cluster) => (cluster.to_string(), String::new()),
+        KeyHolder::Operator(name) => (String::new(), name.to_string()),
+    };
+    v1::SnapshotRevokedKey {
+        key_fingerprint: key.0.to_vec(),
+        cluster,
+        operator,
+        revoked_at_unix_millis: revoked.at.0,
+    }
+}
+
+fn revoked_from_proto(revoked: v1::SnapshotRevokedKey) -> Decoded<SnapshotRow> {
+    let holder = match revoked.cluster.as_str() {
+        "" => KeyHolder::Operator(revoked.operator.into()),
+        name => KeyHolder::Member(cluster(name)?),
+    };
+    let at = UnixMillis(revoked.revoked_at_unix_millis);
+    let key = KeyFingerprint(fixed(&revoked.key_fingerprint)?);
+    Ok(SnapshotRow::RevokedKey(key, RevokedKey { holder, at }))
 }
 
 fn connectivity_to_proto(connectivity: Connectivity) -> v1::SourceState {
@@ -257,19 +321,22 @@ fn key_from_proto(key: Option<v1::DerivedKey>) -> Decoded<DerivedKey> {
 #[cfg(test)]
 mod tests {
     use data_encoding::HEXLOWER;
+    use shared::model::KeyAcceptance;
 
     use super::*;
 
     /// In the order of [`rows`].
-    const FROZEN_ROWS: [&str; 5] = [
+    const FROZEN_ROWS: [&str; 7] = [
         "0a12080110ac0218e80720072801300238034004",
         "0a14080110ac0218e807200728013002380340044803",
         "123f0a04656173741005180120002a0375696432046e65787442200909090909090909090909090909090909090909090909090909090909090909480558006002",
         "22200a0622046561737410021a10030303030303030303030303030303032a020102",
         "2a1a0a161a140a0465617374120c0a0473686f701204636172741004",
+        "12dd010a04656173741005180120002a0375696432046e6578743a2001010101010101010101010101010101010101010101010101010101010101013a20020202020202020202020202020202020202020202020202020202020202020242200909090909090909090909090909090909090909090909090909090909090909480558006002a201340a2002020202020202020202020202020202020202020202020202020202020202021209434e3d69737375657218a84620032807aa01200404040404040404040404040404040404040404040404040404040404040404",
+        "a201290a2005050505050505050505050505050505050505050505050505050505050505051a03626f622008",
     ];
 
-    fn rows() -> [SnapshotRow; 5] {
+    fn rows() -> [SnapshotRow; 7] {
         let east = || ClusterId::new("east").unwrap();
         let service = ServiceKey::new("shop", "cart").unwrap();
         let header = SnapshotHeader {
@@ -282,6 +349,7 @@ mod tests {
             derived: 3,
             tombstones: 4,
             tombstones_max: TOMBSTONES_MAX,
+            revoked_keys: 0,
         };
         let bounded = SnapshotHeader {
             tombstones_max: 3,
@@ -294,11 +362,34 @@ mod tests {
             ended: Some(Revision(0)),
             cluster_fingerprint: "uid".into(),
             next_cluster_fingerprint: Some("next".into()),
-            keys: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            contested_keys: BTreeSet::new(),
             refused_keys: BTreeSet::from([KeyFingerprint([9; 32])]),
             connectivity: Connectivity::Suspect,
             since: UnixMillis(5),
             listings: BTreeMap::from([(ListingGroup::Properties, Revision(0))]),
+        };
+        let known = MemberRow {
+            keys: BTreeMap::from([
+                (KeyFingerprint([1; 32]), AdmittedKey::default()),
+                (
+                    KeyFingerprint([2; 32]),
+                    AdmittedKey {
+                        terms: KeyTerms {
+                            issuer: Some("CN=issuer".into()),
+                            not_after: Some(UnixMillis(9_000)),
+                            accepted: Some(KeyAcceptance::Renewed),
+                        },
+                        accepted_at: UnixMillis(7),
+                    },
+                ),
+            ]),
+            contested_keys: BTreeSet::from([KeyFingerprint([4; 32])]),
+            ..member.clone()
+        };
+        let revoked = RevokedKey {
+            holder: KeyHolder::Operator("bob".into()),
+            at: UnixMillis(8),
         };
         let derived = DerivedRow {
             key: DerivedKey::Profile(east()),
@@ -317,6 +408,8 @@ mod tests {
             SnapshotRow::Member(Box::new(member)),
             SnapshotRow::Derived(derived),
             tombstone,
+            SnapshotRow::Member(Box::new(known)),
+            SnapshotRow::RevokedKey(KeyFingerprint([5; 32]), revoked),
         ]
     }
 

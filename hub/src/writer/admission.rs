@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use shared::model::{
-    ClusterId, Cursor, Epoch, FactsDigest, ListingGroup, SessionId, UnixMillis, advice,
+    ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId, UnixMillis, advice,
     sync::{
         FEATURE_APPLIED, FEATURE_DIFFERENCES, FEATURE_REPORT_AGAIN, Hello, HubAddress, PROTOCOL_VERSION,
         Welcome,
@@ -19,7 +19,7 @@ use super::{
         SILENCE_MAX_MILLIS, TERM, Token, UNACKNOWLEDGED_MAX,
     },
 };
-use crate::fold::{self, Command};
+use crate::fold::{self, AdmissionRefusal, Command, Presented, Rejection};
 
 impl Core {
     pub(super) fn admit(&mut self, token: Token, request: AdmitRequest, now: u64) {
@@ -37,15 +37,20 @@ impl Core {
         let AdmitRequest {
             cluster, key, hello, ..
         } = request;
-        self.check_holder(cluster, hello, request.silent_holder)?;
         let command = Command::Admit {
             cluster: cluster.clone(),
             key: *key,
             cluster_fingerprint: hello.cluster_fingerprint.clone(),
+            presented: Presented {
+                at: self.recorded_at,
+                displaces: self.displaced(request),
+                ..request.presented.clone()
+            },
         };
-        // Before its epoch and cursor are believed: a cluster that is not admitted must not stop or rewind the hub.
-        let drafts = fold::decide(&self.state, &command)
-            .map_err(|rejection| NotAdmitted::Refused(rejection.to_string()))?;
+        // Before anything else of it is believed: a cluster that is not admitted must not stop or rewind the hub, nor
+        // have a holder pinged.
+        let drafts = fold::decide(&self.state, &command).map_err(|rejection| refused(&rejection))?;
+        self.check_holder(request)?;
         if self.room.refuses_to_admit(&drafts) {
             return Err(NotAdmitted::NotServing(no_room(cluster)));
         }
@@ -54,8 +59,8 @@ impl Core {
             return Err(NotAdmitted::NotServing(why.clone()));
         }
         self.decide_and_apply(&command)
-            .map_err(|rejection| NotAdmitted::Refused(rejection.to_string()))?;
-        let session = self.open(cluster, hello, now);
+            .map_err(|rejection| refused(&rejection))?;
+        let session = self.open(cluster, *key, hello, now);
         Ok(self.welcome(request, session))
     }
 
@@ -109,32 +114,59 @@ impl Core {
         self.not_serving = Some(why);
     }
 
-    fn check_holder(
-        &self,
-        cluster: &ClusterId,
-        hello: &Hello,
-        silent: Option<SessionId>,
-    ) -> Result<(), NotAdmitted> {
+    /// Who holds the member keeps it while it answers. A new key takes over from nobody who does, whatever the Hello
+    /// says of agents and elections: it is the one word of a stranger that nobody has confirmed.
+    fn check_holder(&mut self, request: &AdmitRequest) -> Result<(), NotAdmitted> {
+        let AdmitRequest {
+            cluster, key, hello, ..
+        } = request;
         let Some(open) = self.sessions.get(cluster) else {
             return Ok(());
         };
+        let member = self.state.current_member(cluster);
+        let key_is_new = member.is_some_and(|member| !member.keys().contains_key(key));
         let same_agent = open.instance == hello.instance;
         let newer = hello.lease_transitions > open.lease_transitions;
-        if same_agent || newer || silent == Some(open.session) {
+        if request.silent_holder == Some(open.session) || (!key_is_new && (same_agent || newer)) {
             return Ok(());
         }
+        let (kept, session) = (open.key, open.session);
+        if key_is_new && request.answering_holder == Some(session) {
+            return Err(self.contest(cluster, *key, kept));
+        }
         Err(NotAdmitted::Held(Holder {
-            session: open.session,
+            session,
             instance: open.instance.clone(),
+            key_is_new,
         }))
     }
 
-    fn open(&mut self, cluster: &ClusterId, hello: &Hello, now: u64) -> SessionId {
+    /// Two agents have one identity: it is recorded, and the one that was there stays.
+    fn contest(&mut self, cluster: &ClusterId, key: KeyFingerprint, kept: KeyFingerprint) -> NotAdmitted {
+        let contest = Command::ContestKey {
+            cluster: cluster.clone(),
+            key,
+            kept,
+        };
+        // A member has both keys to say: it is never rejected.
+        let _ = self.decide_and_apply(&contest);
+        NotAdmitted::Duplicate(duplicate(cluster, key))
+    }
+
+    /// The other key that this one takes the member from, if no election among its agents explains it.
+    fn displaced(&self, request: &AdmitRequest) -> Option<KeyFingerprint> {
+        let (last, transitions) = self.last_admitted.get(&request.cluster)?;
+        let elected = request.hello.lease_transitions > *transitions;
+        (*last != request.key && !elected).then_some(*last)
+    }
+
+    fn open(&mut self, cluster: &ClusterId, key: KeyFingerprint, hello: &Hello, now: u64) -> SessionId {
         // Recorded time only grows, across restarts too, and so does this: unique without being stored.
         let session = SessionId(self.recorded_at.0.max(self.last_session.0 + 1));
         self.last_session = session;
         let open = Open {
             session,
+            key,
             instance: hello.instance.clone(),
             lease_transitions: hello.lease_transitions,
             acknowledged: 0,
@@ -150,6 +182,8 @@ impl Core {
             );
             self.batch.replies.push(Reply::Close(old.session, why));
         }
+        self.last_admitted
+            .insert(cluster.clone(), (key, hello.lease_transitions));
         self.heard.heard(cluster, now);
         session
     }
@@ -213,6 +247,27 @@ impl Core {
             .map(|open| (open.session, "a new epoch began: connect again".to_owned()))
             .collect()
     }
+}
+
+/// A Hello that the fold rejects.
+fn refused(rejection: &Rejection) -> NotAdmitted {
+    match rejection {
+        Rejection::AdmissionRefused {
+            reason: AdmissionRefusal::ContestedKey,
+            ..
+        } => NotAdmitted::Duplicate(rejection.to_string()),
+        _ => NotAdmitted::Refused(rejection.to_string()),
+    }
+}
+
+fn duplicate(cluster: &ClusterId, key: KeyFingerprint) -> String {
+    format!(
+        "an agent of cluster {cluster} with another key is connected and answers, so key {key} is no renewal: two agents \
+         share one identity. The one that was there stays. If this one is the cluster's, an operator admits it: `{}`; \
+         if it is a stranger's: `{}`",
+        advice::member_rekey(cluster, Some(key), None),
+        advice::member_revoke_key(cluster, key)
+    )
 }
 
 fn no_room(cluster: &ClusterId) -> String {

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     model::{
-        ChainHash, ChangedBy, ClusterId, ConflictReason, Cursor, Epoch, Event, Fact, FactKey, ListingGroup,
-        SessionId, UnixMillis,
+        ChainHash, ChangedBy, ClusterId, ConflictReason, Cursor, Epoch, Event, Fact, FactKey, KeyFingerprint,
+        ListingGroup, SessionId, UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
         },
@@ -53,6 +53,8 @@ pub struct Batch {
 pub(super) struct Open {
     /// Its number.
     pub session: SessionId,
+    /// The key under which it was admitted.
+    pub key: KeyFingerprint,
     /// The agent's instance.
     pub instance: Box<str>,
     /// The agent's leaseTransitions.
@@ -84,6 +86,8 @@ pub struct Core {
     pub(super) heard: Heard,
     pub(super) last_session: SessionId,
     pub(super) claims: Claims,
+    /// The key and the leaseTransitions under which each member was admitted last.
+    pub(super) last_admitted: BTreeMap<ClusterId, (KeyFingerprint, i64)>,
     conflicts: OpenConflicts,
     pub(super) must_mint: Option<Epoch>,
     pub(super) not_serving: Option<String>,
@@ -125,6 +129,7 @@ impl Core {
             heard: Heard::new(now),
             last_session: SessionId(0),
             claims: Claims::default(),
+            last_admitted: BTreeMap::new(),
             conflicts,
             must_mint: None,
             not_serving: None,
@@ -250,7 +255,7 @@ impl Core {
                 command,
                 confirm,
                 describe,
-            } => self.operate(token, &command, confirm, describe),
+            } => self.operate(token, &command, confirm, describe, now),
         }
     }
 
@@ -388,7 +393,7 @@ impl Core {
         }
     }
 
-    fn operate(&mut self, token: Token, command: &Command, confirm: bool, describe: Describe) {
+    fn operate(&mut self, token: Token, command: &Command, confirm: bool, describe: Describe, now: u64) {
         let outcome = match fold::decide(&self.state, command) {
             Err(rejection) => Err(rejection),
             Ok(drafts) => {
@@ -398,6 +403,7 @@ impl Core {
                 if confirm {
                     self.record(drafts, None);
                     self.drop_former_members();
+                    self.drop_revoked_keys(now);
                 }
                 let revision = (self.head.revision > before).then_some(self.head.revision);
                 Ok(Operated {
@@ -424,6 +430,21 @@ impl Core {
             self.listed.remove(&cluster);
             self.heard.forget(&cluster);
             self.claims.withdrawn(&cluster);
+            self.last_admitted.remove(&cluster);
+        }
+    }
+
+    /// Sessions end with their keys.
+    fn drop_revoked_keys(&mut self, now: u64) {
+        let revoked = self.state.revoked_keys();
+        let ended = self
+            .sessions
+            .extract_if(.., |_, open| revoked.contains_key(&open.key));
+        for (cluster, open) in ended {
+            let why = format!("key {} of {cluster} was revoked by an operator", open.key);
+            self.batch.replies.push(Reply::Close(open.session, why));
+            // It was heard until now, and nobody else is heard for it.
+            self.heard.left(&cluster, now);
         }
     }
 

@@ -8,7 +8,7 @@ use shared::model::{
     sync::{Hello, Observation, Refused, Welcome},
 };
 
-use crate::fold::{Command, Draft, Rejection, State};
+use crate::fold::{Command, Draft, Presented, Rejection, State};
 
 /// How often an agent says something, in milliseconds; the hub answers with a heartbeat of its own, if it has said
 /// nothing meanwhile. Every Welcome states it.
@@ -104,12 +104,16 @@ pub struct AdmitRequest {
     pub cluster: ClusterId,
     /// The certificate's key.
     pub key: KeyFingerprint,
+    /// What else the certificate says of it. The writer adds what only it knows.
+    pub presented: Presented,
     /// The Hello.
     pub hello: Hello,
     /// What the log says of the Hello's cursor.
     pub cursor: CursorVerdict,
     /// The holder that did not answer a ping.
     pub silent_holder: Option<SessionId>,
+    /// The holder that answered a ping, though this key is new to the member.
+    pub answering_holder: Option<SessionId>,
 }
 
 /// What the log says of a cursor, and where the log stood when it said so. In another epoch it says something else.
@@ -191,6 +195,8 @@ pub enum NotAdmitted {
     NewEpoch,
     /// No.
     Refused(String),
+    /// No: another holder has the member, under another key. It is recorded.
+    Duplicate(String),
     /// The clusterset is not served.
     NotServing(String),
     /// What it says of epochs is not believed.
@@ -204,6 +210,8 @@ pub struct Holder {
     pub session: SessionId,
     /// The agent's instance.
     pub instance: Box<str>,
+    /// The key that was presented is none of the member's.
+    pub key_is_new: bool,
 }
 
 /// The outcome of an operator's decision.

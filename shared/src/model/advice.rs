@@ -34,6 +34,11 @@ pub fn member_rekey(
     format!("tributary-hub member rekey {cluster} {options}{ACCESS} --confirm")
 }
 
+/// Tries to refuse a key of a cluster for ever.
+pub fn member_revoke_key(cluster: &ClusterId, key: KeyFingerprint) -> String {
+    format!("tributary-hub member revoke-key {cluster} {key} {ACCESS}")
+}
+
 /// What a rekey admits, as it is typed, with a space behind each.
 pub fn rekey_options(key: Option<&str>, cluster_fingerprint: Option<&str>) -> String {
     let mut options = String::new();

@@ -15,6 +15,8 @@ pub const PROPERTY_VALUE_CHARACTERS_MAX: usize = 1_024;
 pub const FAILED_CHECKS_MAX: usize = 64;
 /// Longest uid, fingerprint or version string, in bytes.
 pub const IDENTITY_STRING_BYTES_MAX: usize = 128;
+/// Longest name of a certificate's issuer that is recorded, in bytes; of a longer one its sha256 is.
+pub const ISSUER_BYTES_MAX: usize = 256;
 /// Most facts that one member may have at a time.
 pub const MEMBER_FACTS_MAX: usize = 200_000;
 
@@ -65,6 +67,28 @@ impl fmt::Debug for KeyFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
+}
+
+/// What is known of an admitted key. Nothing: it was recorded before this was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyTerms {
+    /// Who issued its certificate, as the certificate names it: at most [`ISSUER_BYTES_MAX`] bytes.
+    pub issuer: Option<Box<str>>,
+    /// When its certificate ends.
+    pub not_after: Option<UnixMillis>,
+    /// How it came to be admitted.
+    pub accepted: Option<KeyAcceptance>,
+}
+
+/// How a key of a member came to be admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyAcceptance {
+    /// With the Hello that began the membership.
+    Pinned,
+    /// An operator said so.
+    ByOperator,
+    /// Its certificate is of an issuer that is trusted for renewal, and nobody answered under another key.
+    Renewed,
 }
 
 /// The kinds whose listings complete together.
@@ -184,6 +208,8 @@ pub enum Fact {
         key: KeyFingerprint,
         /// UID of kube-system.
         cluster_fingerprint: Box<str>,
+        /// What is known of the key.
+        terms: KeyTerms,
     },
     /// A member left of its own will. No hub decides this today; a log may hold it.
     MemberLeft,
@@ -192,14 +218,39 @@ pub enum Fact {
         /// Name in the operator's certificate.
         operator: Box<str>,
     },
-    /// An operator admitted another key or cluster fingerprint.
+    /// Another key or cluster fingerprint was admitted, or a certificate was seen for an admitted key.
     MemberRekeyed {
-        /// Name in the operator's certificate.
+        /// Name in the operator's certificate; empty: nobody's decision.
         operator: Box<str>,
         /// The key admitted besides the known ones.
         key: Option<KeyFingerprint>,
         /// The cluster fingerprint that the next Hello may state.
         cluster_fingerprint: Option<Box<str>>,
+        /// What is known of the key.
+        terms: KeyTerms,
+    },
+    /// An operator refused a key of a cluster for ever.
+    MemberKeyRevoked {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// The key.
+        key: KeyFingerprint,
+    },
+    /// An operator refused the key of an operator's certificate for ever.
+    OperatorKeyRevoked {
+        /// Name in the certificate of who decided.
+        operator: Box<str>,
+        /// Name in the certificate whose key it is.
+        name: Box<str>,
+        /// The key.
+        key: KeyFingerprint,
+    },
+    /// Two keys came for one member beside each other or in turn.
+    MemberKeyContested {
+        /// The one that needs an operator's word.
+        key: KeyFingerprint,
+        /// The one that stays admitted.
+        kept: KeyFingerprint,
     },
     /// An operator stated that nothing of this cluster is to be waited for.
     MemberForgotten {
@@ -243,6 +294,9 @@ impl Fact {
             | Self::MemberEvicted { .. }
             | Self::MemberRekeyed { .. }
             | Self::MemberForgotten { .. }
+            | Self::MemberKeyRevoked { .. }
+            | Self::OperatorKeyRevoked { .. }
+            | Self::MemberKeyContested { .. }
             | Self::MemberLive
             | Self::MemberSuspect
             | Self::MemberLost
@@ -275,6 +329,9 @@ impl Fact {
             Self::MemberEvicted { .. } => "member_evicted",
             Self::MemberRekeyed { .. } => "member_rekeyed",
             Self::MemberForgotten { .. } => "member_forgotten",
+            Self::MemberKeyRevoked { .. } => "member_key_revoked",
+            Self::OperatorKeyRevoked { .. } => "operator_key_revoked",
+            Self::MemberKeyContested { .. } => "member_key_contested",
             Self::MemberLive => "member_live",
             Self::MemberSuspect => "member_suspect",
             Self::MemberLost => "member_lost",

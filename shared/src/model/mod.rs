@@ -18,7 +18,7 @@ pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};
 pub use fact::{
     ClusterProperty, ControlPlane, EncodedFact, Event, Fact, FactHash, FactKey, Health,
-    InvalidKeyFingerprint, KeyFingerprint, ListingGroup, PropertyValue, SessionId,
+    InvalidKeyFingerprint, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, PropertyValue, SessionId,
 };
 pub use name::{ClusterId, Clusterset, InvalidName, ServiceKey};
 pub use position::{ChainHash, Cursor, Epoch, Revision, UnixMillis};

@@ -13,6 +13,7 @@ pub fn advised() -> Vec<String> {
         advice::member_evict(&east),
         advice::member_forget(&east),
         advice::member_rekey(&east, Some(key), None),
+        advice::member_revoke_key(&east, key),
         advice::member_rekey(&east, None, Some(stated)),
         advice::member_rekey(&east, Some(key), Some(stated)),
         advice::certs_ca(),

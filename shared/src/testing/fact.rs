@@ -11,12 +11,15 @@ use super::{
 };
 use crate::{
     model::{
-        ChangedBy, ClusterProperty, ControlPlane, Event, Fact, Health, KeyFingerprint, ListingGroup,
-        PropertyValue, Revision, SessionId, UnixMillis, changed_by::MANAGER_BYTES_MAX,
-        fact::PROPERTY_VALUE_CHARACTERS_MAX, validate::CREATED_AT_SECONDS_MAX,
+        ChangedBy, ClusterProperty, ControlPlane, Event, Fact, Health, KeyAcceptance, KeyFingerprint,
+        KeyTerms, ListingGroup, PropertyValue, Revision, SessionId, UnixMillis,
+        changed_by::MANAGER_BYTES_MAX, fact::PROPERTY_VALUE_CHARACTERS_MAX, validate::CREATED_AT_SECONDS_MAX,
     },
     wire::encode_fact,
 };
+
+/// Midnight after the last day that a timestamp has text for.
+const YEAR_9999_MILLIS: u64 = 253_402_300_799_000;
 
 /// A group of kinds.
 pub fn listing_group() -> impl Strategy<Value = ListingGroup> {
@@ -62,26 +65,58 @@ pub fn member_fact() -> impl Strategy<Value = Fact> {
     ]
 }
 
+/// What is known of a key.
+pub fn key_terms() -> impl Strategy<Value = KeyTerms> {
+    let accepted = prop_oneof![
+        Just(KeyAcceptance::Pinned),
+        Just(KeyAcceptance::ByOperator),
+        Just(KeyAcceptance::Renewed),
+    ];
+    (
+        option::of(identity()),
+        option::of(0..YEAR_9999_MILLIS),
+        option::of(accepted),
+    )
+        .prop_map(|(issuer, not_after, accepted)| KeyTerms {
+            issuer,
+            not_after: not_after.map(UnixMillis),
+            accepted,
+        })
+}
+
 /// A fact of the kinds that the hub decides, completed listings included.
 pub fn hub_fact() -> impl Strategy<Value = Fact> {
     let key = || any::<[u8; 32]>().prop_map(KeyFingerprint);
     prop_oneof![
         listing_group().prop_map(Fact::ListingCompleted),
-        (key(), identity()).prop_map(|(key, cluster_fingerprint)| Fact::MemberJoined {
+        (key(), identity(), key_terms()).prop_map(|(key, cluster_fingerprint, terms)| Fact::MemberJoined {
             key,
-            cluster_fingerprint
+            cluster_fingerprint,
+            terms
         }),
         Just(Fact::MemberLeft),
         dns_label().prop_map(|operator| Fact::MemberEvicted { operator }),
-        (dns_label(), option::of(key()), option::of(identity())).prop_map(
-            |(operator, key, cluster_fingerprint)| {
+        (
+            dns_label(),
+            option::of(key()),
+            option::of(identity()),
+            key_terms()
+        )
+            .prop_map(|(operator, key, cluster_fingerprint, terms)| {
                 Fact::MemberRekeyed {
                     operator,
                     key,
                     cluster_fingerprint,
+                    terms,
                 }
-            }
-        ),
+            }),
+        (dns_label(), key()).prop_map(|(operator, key)| Fact::MemberKeyRevoked { operator, key }),
+        (dns_label(), dns_label(), key()).prop_map(|(operator, name, key)| Fact::OperatorKeyRevoked {
+            operator,
+            name,
+            key
+        }),
+        (key(), key()).prop_map(|(key, kept)| Fact::MemberKeyContested { key, kept }),
         dns_label().prop_map(|operator| Fact::MemberForgotten { operator }),
         Just(Fact::MemberLive),
         Just(Fact::MemberSuspect),

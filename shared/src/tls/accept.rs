@@ -164,7 +164,8 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
     /// Performs one handshake, counts how it ended, and hands the connection on.
     async fn greet(self, socket: IO, remote: Option<SocketAddr>) {
         // Read at each handshake, so that new files are in force for the next connection.
-        let acceptor = TlsAcceptor::from(self.credentials.current().server().clone());
+        let credentials = self.credentials.current();
+        let acceptor = TlsAcceptor::from(credentials.server().clone());
         let stream = match timeout(self.longest, acceptor.accept(socket).into_fallible()).await {
             Ok(Ok(stream)) => stream,
             Ok(Err((error, socket))) => {
@@ -174,9 +175,10 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
             Err(late) => return self.failed(remote, Handshake::TimedOut, &late),
         };
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let peer = certificates
+        let chain: Vec<_> = certificates.iter().map(|one| one.clone().into_owned()).collect();
+        let peer = chain
             .first()
-            .map(|certificate| PeerIdentity::read(certificate, remote));
+            .map(|certificate| PeerIdentity::read(certificate, credentials.renews(&chain), remote));
         let peer = match peer {
             Some(Ok(peer)) => Arc::new(peer),
             Some(Err(error)) => return self.failed(remote, Handshake::Refused, &error),
@@ -190,9 +192,16 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
             return self.failed(remote, Handshake::Full, &"too many connections");
         };
         self.metrics.handshake(Handshake::Completed);
+        let lifetime = peer.lifetime.clone();
+        tokio::spawn(
+            lifetime
+                .clone()
+                .watch(self.credentials.clone(), chain, peer.not_after),
+        );
         let connection = TlsConnection {
             stream,
             peer,
+            cut: Box::pin(lifetime.cut().clone().cancelled_owned()),
             _place: place,
         };
         // An error means that the server is gone, and with it any use for the connection.

@@ -14,32 +14,47 @@ use tokio::{
     sync::OwnedSemaphorePermit,
 };
 use tokio_rustls::server::TlsStream;
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::{Request, Status, transport::server::Connected};
 
+use super::lifetime::Lifetime;
 use crate::{
     identity::{CertificateFacts, Identity, IdentityError},
     model::{KeyFingerprint, UnixMillis},
 };
 
 /// Who is at the other end of a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PeerIdentity {
     /// Whose certificate it is.
     pub identity: Identity,
     /// The fingerprint of its public key.
     pub key_fingerprint: KeyFingerprint,
+    /// Who issued the certificate, as it says itself.
+    pub issuer: Box<str>,
+    /// The certificate leads to an authority that is trusted to renew members' keys.
+    pub renewable: bool,
     /// When the certificate expires. A connection may outlive it; whoever serves it decides for how long.
     pub not_after: UnixMillis,
+    /// How long the connection may live.
+    pub lifetime: Lifetime,
     /// The address it came from, for logs only.
     pub remote: Option<SocketAddr>,
 }
 
 impl PeerIdentity {
-    pub(super) fn read(certificate: &[u8], remote: Option<SocketAddr>) -> Result<Self, IdentityError> {
+    pub(super) fn read(
+        certificate: &[u8],
+        renewable: bool,
+        remote: Option<SocketAddr>,
+    ) -> Result<Self, IdentityError> {
         let facts = CertificateFacts::read(certificate)?;
         Ok(Self {
             identity: facts.identity,
             key_fingerprint: facts.key_fingerprint,
+            issuer: facts.issuer,
+            renewable,
+            lifetime: Lifetime::default(),
             not_after: facts.not_after,
             remote,
         })
@@ -56,6 +71,8 @@ pub fn peer<T>(request: &Request<T>) -> Result<Arc<PeerIdentity>, Status> {
 pub struct TlsConnection<IO> {
     pub(super) stream: TlsStream<IO>,
     pub(super) peer: Arc<PeerIdentity>,
+    /// Done when the connection is to be cut.
+    pub(super) cut: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Gives the connection's place back when it is dropped.
     pub(super) _place: OwnedSemaphorePermit,
 }
@@ -64,6 +81,12 @@ impl<IO> TlsConnection<IO> {
     /// Who is at the other end.
     pub fn peer(&self) -> &Arc<PeerIdentity> {
         &self.peer
+    }
+}
+
+impl<IO> Drop for TlsConnection<IO> {
+    fn drop(&mut self) {
+        self.peer.lifetime.closed();
     }
 }
 
@@ -81,6 +104,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsConnection<IO> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.cut.as_mut().poll(cx).is_ready() {
+            // As if the peer had closed it: nothing more is read, and whoever serves it ends.
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }

@@ -7,13 +7,14 @@ use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
     client::Resumption,
     crypto::CryptoProvider,
-    server::{NoServerSessionStorage, WebPkiClientVerifier},
+    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::{CertifiedKey, SingleCertAndKey},
     version::TLS13,
 };
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject};
 
 use super::{
+    clients::{ClientPem, ClientRules, revocation_lists},
     provider::provider,
     verify::{AnyIdentity, TheHub},
 };
@@ -37,6 +38,7 @@ pub struct Pem {
 #[derive(Clone)]
 pub struct Credentials {
     facts: CertificateFacts,
+    verifier: Arc<AnyIdentity>,
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
 }
@@ -84,6 +86,11 @@ pub enum CredentialsError {
 impl Credentials {
     /// Checks that certificate, key and roots can be used together and builds the TLS configurations.
     pub fn from_pem(pem: &Pem) -> Result<Self, CredentialsError> {
+        Self::with_clients(pem, &ClientPem::default())
+    }
+
+    /// The same for a hub that is told more of its clients' certificates.
+    pub fn with_clients(pem: &Pem, clients: &ClientPem) -> Result<Self, CredentialsError> {
         let chain = certificates("--tls-cert", &pem.cert)?;
         let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|error| CredentialsError::Malformed {
             file: "--tls-key",
@@ -99,8 +106,10 @@ impl Credentials {
         let provider = provider();
         let pair = CertifiedKey::from_der(chain, key, &provider).map_err(CredentialsError::Pair)?;
         let (pair, roots) = (Arc::new(SingleCertAndKey::from(pair)), Arc::new(roots));
+        let verifier = Arc::new(client_verifier(&provider, roots.clone(), clients)?);
         Ok(Self {
-            server: Arc::new(server_config(&provider, pair.clone(), roots.clone())?),
+            server: Arc::new(server_config(&provider, pair.clone(), verifier.clone())?),
+            verifier,
             client: Arc::new(client_config(&provider, pair, roots, &facts)?),
             facts,
         })
@@ -109,6 +118,36 @@ impl Credentials {
     /// Whose certificate it is, its key and its validity.
     pub fn facts(&self) -> &CertificateFacts {
         &self.facts
+    }
+
+    /// Whether the certificates of a connection that is open would open it now, and why not.
+    pub(super) fn judge(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
+        let Some((certificate, intermediates)) = chain.split_first() else {
+            return Ok(());
+        };
+        let verified = self
+            .verifier
+            .verify_client_cert(certificate, intermediates, UnixTime::now());
+        verified.map(drop).map_err(|error| match error {
+            rustls::Error::InvalidCertificate(rustls::CertificateError::Other(ours)) => ours.to_string(),
+            rustls::Error::InvalidCertificate(rustls::CertificateError::Revoked) => {
+                "its issuer took it back (--client-crl)".to_owned()
+            }
+            rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer) => {
+                "its authority is no root of this hub any more (--tls-ca)".to_owned()
+            }
+            other => other.to_string(),
+        })
+    }
+
+    /// Whether such a certificate is of an issuer that may renew members' keys.
+    pub(super) fn renews(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let renews = |(certificate, intermediates): (&CertificateDer<'_>, &[CertificateDer<'_>])| {
+            self.verifier
+                .rules()
+                .renews(certificate, intermediates, UnixTime::now())
+        };
+        chain.split_first().is_some_and(renews)
     }
 
     /// The configuration for accepting connections: any peer with a certificate of our roots and an identity.
@@ -122,7 +161,10 @@ impl Credentials {
     }
 }
 
-fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
+pub(super) fn certificates(
+    file: &'static str,
+    pem: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
     let malformed = |problem: String| CredentialsError::Malformed {
         file,
         what: "certificate",
@@ -141,21 +183,43 @@ fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'st
 fn server_config(
     provider: &Arc<CryptoProvider>,
     pair: Arc<SingleCertAndKey>,
-    roots: Arc<RootCertStore>,
+    verifier: Arc<AnyIdentity>,
 ) -> Result<ServerConfig, CredentialsError> {
-    let chain = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
-        .build()
-        .map_err(|error| CredentialsError::Roots(error.to_string()))?;
-    let verifier = AnyIdentity::new(chain, provider.signature_verification_algorithms);
     let mut config = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])
         .map_err(CredentialsError::Pair)?
-        .with_client_cert_verifier(Arc::new(verifier))
+        .with_client_cert_verifier(verifier)
         .with_cert_resolver(pair);
     config.alpn_protocols = vec![ALPN_HTTP2.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
+}
+
+/// What a hub asks of its clients' certificates. Of an issuer without a revocation list nothing is known to be revoked,
+/// and of intermediates neither: the list is about those who come.
+fn client_verifier(
+    provider: &Arc<CryptoProvider>,
+    roots: Arc<RootCertStore>,
+    clients: &ClientPem,
+) -> Result<AnyIdentity, CredentialsError> {
+    let rules = ClientRules::from_pem(clients, provider)?;
+    let lists = revocation_lists(clients.client_crl.as_deref())?;
+    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+    if !lists.is_empty() {
+        builder = builder
+            .with_crls(lists)
+            .only_check_end_entity_revocation()
+            .allow_unknown_revocation_status();
+    }
+    let chain = builder
+        .build()
+        .map_err(|error| CredentialsError::Roots(error.to_string()))?;
+    Ok(AnyIdentity::new(
+        chain,
+        provider.signature_verification_algorithms,
+        rules,
+    ))
 }
 
 fn client_config(

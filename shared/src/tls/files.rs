@@ -52,7 +52,7 @@ impl TlsFiles {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CredentialsError> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, CredentialsError> {
     let unreadable = |source: io::Error| CredentialsError::Unreadable {
         path: path.to_owned(),
         source,

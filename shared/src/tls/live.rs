@@ -1,7 +1,9 @@
 //! The credentials in force now: what every new handshake uses.
-//! Replacing them touches no connection that is already up.
+//! Replacing them touches no connection that is already up; who watches over those is told.
 
 use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::watch;
 
 use super::credentials::{Credentials, CredentialsError};
 use crate::identity::{CertificateFacts, Identity};
@@ -9,6 +11,7 @@ use crate::identity::{CertificateFacts, Identity};
 /// Credentials that can be replaced while others use them.
 pub struct LiveCredentials {
     current: RwLock<Arc<Credentials>>,
+    changes: watch::Sender<u64>,
 }
 
 impl LiveCredentials {
@@ -16,6 +19,7 @@ impl LiveCredentials {
     pub fn new(credentials: Credentials) -> Arc<Self> {
         Arc::new(Self {
             current: RwLock::new(Arc::new(credentials)),
+            changes: watch::Sender::new(0),
         })
     }
 
@@ -26,6 +30,11 @@ impl LiveCredentials {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Tells of every replacement.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Who this process is. It stays the same for the life of the process.
@@ -49,6 +58,8 @@ impl LiveCredentials {
             });
         }
         *current = Arc::new(credentials);
+        drop(current);
+        self.changes.send_modify(|changes| *changes += 1);
         Ok(())
     }
 }

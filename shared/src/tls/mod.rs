@@ -3,17 +3,20 @@
 //! * [`Credentials`]: certificate, key and trust roots, checked together; [`LiveCredentials`]: the current ones.
 //! * [`accept`]: a hub's incoming connections, each with the [`PeerIdentity`] its certificate states.
 //! * [`HubConnector`]: an agent's or a tool's way to a hub, for tonic.
-//! * [`Reloader`]: takes new files while connections stay up.
+//! * [`Reloader`]: takes new files while connections stay up; those that the new files refuse end, and why says their
+//!   [`Lifetime`].
 //!
 //! There is no plaintext mode and no way to skip a check. What an identity may do is decided elsewhere.
 
 mod accept;
 mod address;
+mod clients;
 mod connection;
 mod connector;
 mod credentials;
 mod dial;
 mod files;
+mod lifetime;
 mod live;
 mod metrics;
 mod provider;
@@ -25,6 +28,7 @@ mod tests;
 
 pub use accept::{CONNECTIONS_MAX, HANDSHAKES_MAX, Incoming, accept, tcp_connections};
 pub use address::{HubAddress, InvalidAddress};
+pub use clients::{ClientFiles, ClientPem, DENIED_KEYS_MAX, MemberKeys};
 pub use connection::{PeerIdentity, TlsConnection, peer};
 pub use connector::{
     HTTP2_KEEPALIVE_INTERVAL, HTTP2_KEEPALIVE_TIMEOUT, HubConnector, HubStream, HubUnreachable, explain,
@@ -32,6 +36,7 @@ pub use connector::{
 pub use credentials::{Credentials, CredentialsError, Pem};
 pub use dial::{BoxedIo, Dial, Io, TcpDial};
 pub use files::TlsFiles;
+pub use lifetime::{CONNECTION_AGE_MAX, ConnectionEnd, Lifetime};
 pub use live::LiveCredentials;
 pub use metrics::{Handshake, TlsMetrics};
 pub use provider::{ProviderError, install_crypto_provider};

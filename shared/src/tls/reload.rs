@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::{
+    clients::{ClientFiles, ClientPem},
     credentials::{Credentials, CredentialsError, Pem},
     files::TlsFiles,
     live::LiveCredentials,
@@ -40,6 +41,7 @@ pub enum Reload {
 /// Loads the files once, then watches them.
 pub struct Reloader {
     files: TlsFiles,
+    clients: ClientFiles,
     live: Arc<LiveCredentials>,
     metrics: TlsMetrics,
     seen: Option<blake3::Hash>,
@@ -54,8 +56,17 @@ impl Reloader {
         files: TlsFiles,
         metrics: TlsMetrics,
     ) -> Result<(Self, Arc<LiveCredentials>), CredentialsError> {
-        let pem = files.read()?;
-        let credentials = Credentials::from_pem(&pem)?;
+        Self::load_for_hub(files, ClientFiles::default(), metrics)
+    }
+
+    /// The same for a hub, which is told more of its clients' certificates.
+    pub fn load_for_hub(
+        files: TlsFiles,
+        clients: ClientFiles,
+        metrics: TlsMetrics,
+    ) -> Result<(Self, Arc<LiveCredentials>), CredentialsError> {
+        let (pem, client_pem) = (files.read()?, clients.read()?);
+        let credentials = Credentials::with_clients(&pem, &client_pem)?;
         if files.key_is_world_readable() {
             let path = files.key.display();
             warn!(%path, "everybody on this machine can read the private key: chmod 600, or defaultMode 0400 in a pod");
@@ -64,9 +75,10 @@ impl Reloader {
         let live = LiveCredentials::new(credentials);
         let mut reloader = Self {
             files,
+            clients,
             live: live.clone(),
             metrics,
-            seen: Some(digest(&pem)),
+            seen: Some(digest(&pem, &client_pem)),
             last_problem: None,
             warned: None,
         };
@@ -76,14 +88,15 @@ impl Reloader {
 
     /// Looks at the files once.
     pub fn check(&mut self) -> Reload {
-        let outcome = match self.files.read() {
-            Ok(pem) if self.seen == Some(digest(&pem)) => {
+        let read = self.files.read();
+        let outcome = match read.and_then(|pem| Ok((pem, self.clients.read()?))) {
+            Ok((pem, clients)) if self.seen == Some(digest(&pem, &clients)) => {
                 self.warn_of_expiry(now());
                 return Reload::Unchanged;
             }
-            Ok(pem) => {
-                self.seen = Some(digest(&pem));
-                Credentials::from_pem(&pem)
+            Ok((pem, clients)) => {
+                self.seen = Some(digest(&pem, &clients));
+                Credentials::with_clients(&pem, &clients)
             }
             Err(error) => {
                 self.seen = None;
@@ -152,11 +165,16 @@ impl Reloader {
     }
 }
 
-fn digest(pem: &Pem) -> blake3::Hash {
+fn digest(pem: &Pem, clients: &ClientPem) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for part in [&pem.cert, &pem.key, &pem.ca] {
         hasher.update(&(part.len() as u64).to_be_bytes());
         hasher.update(part);
+    }
+    for part in [&clients.renewal_issuer, &clients.client_crl, &clients.deny_keys] {
+        let part = part.as_deref();
+        hasher.update(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
+        hasher.update(part.unwrap_or_default());
     }
     hasher.finalize()
 }

@@ -19,8 +19,9 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::clients::ClientRules;
 use crate::{
-    identity::{Identity, Role},
+    identity::{CertificateFacts, Identity, Role},
     model::Clusterset,
 };
 
@@ -67,11 +68,24 @@ macro_rules! signatures_of_tls13 {
 pub(super) struct AnyIdentity {
     chain: Arc<dyn ClientCertVerifier>,
     algorithms: WebPkiSupportedAlgorithms,
+    rules: ClientRules,
 }
 
 impl AnyIdentity {
-    pub(super) fn new(chain: Arc<dyn ClientCertVerifier>, algorithms: WebPkiSupportedAlgorithms) -> Self {
-        Self { chain, algorithms }
+    pub(super) fn new(
+        chain: Arc<dyn ClientCertVerifier>,
+        algorithms: WebPkiSupportedAlgorithms,
+        rules: ClientRules,
+    ) -> Self {
+        Self {
+            chain,
+            algorithms,
+            rules,
+        }
+    }
+
+    pub(super) fn rules(&self) -> &ClientRules {
+        &self.rules
     }
 }
 
@@ -87,7 +101,8 @@ impl ClientCertVerifier for AnyIdentity {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
-        Identity::from_certificate(end_entity).map_err(refused)?;
+        let facts = CertificateFacts::read(end_entity).map_err(refused)?;
+        self.rules.check(facts.key_fingerprint).map_err(refused)?;
         Ok(verified)
     }
 

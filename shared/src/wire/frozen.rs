@@ -11,8 +11,9 @@ use super::*;
 use crate::model::{
     ChangedBy, ClusterId, ClusterProperty, Conflict, ConflictReason, ControlPlane, Endpoint, EndpointPort,
     EndpointSlice, Event, Export, ExportStatus, Fact, Health, ImportedSlice, ImportedSliceKey, IpFamily,
-    KeyFingerprint, ListingGroup, Metadata, PropertyValue, Protocol, Revision, ServiceImport, ServiceKey,
-    ServicePolicies, ServicePort, ServiceType, SessionAffinity, SessionId, SliceKey, UnixMillis,
+    KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, Metadata, PropertyValue, Protocol, Revision,
+    ServiceImport, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity, SessionId,
+    SliceKey, UnixMillis,
     sync::{DesiredChange, DesiredItem, DesiredKey},
 };
 
@@ -105,6 +106,7 @@ fn facts() -> Vec<Fact> {
         Fact::MemberJoined {
             key,
             cluster_fingerprint: "uid-of-kube-system".into(),
+            terms: KeyTerms::default(),
         },
         Fact::MemberLeft,
         Fact::MemberEvicted {
@@ -114,6 +116,7 @@ fn facts() -> Vec<Fact> {
             operator: "ada".into(),
             key: Some(key),
             cluster_fingerprint: Some("uid".into()),
+            terms: KeyTerms::default(),
         },
         Fact::MemberForgotten {
             operator: "ada".into(),
@@ -123,7 +126,39 @@ fn facts() -> Vec<Fact> {
         Fact::MemberLost,
         Fact::FoldVersionChanged { from: 1, to: 2 },
         Fact::TombstonesBounded { max: 3 },
+        Fact::MemberJoined {
+            key,
+            cluster_fingerprint: "uid-of-kube-system".into(),
+            terms: terms(KeyAcceptance::Pinned),
+        },
+        Fact::MemberRekeyed {
+            operator: "".into(),
+            key: Some(key),
+            cluster_fingerprint: None,
+            terms: terms(KeyAcceptance::Renewed),
+        },
+        Fact::MemberKeyRevoked {
+            operator: "ada".into(),
+            key,
+        },
+        Fact::OperatorKeyRevoked {
+            operator: "ada".into(),
+            name: "bob".into(),
+            key,
+        },
+        Fact::MemberKeyContested {
+            key,
+            kept: KeyFingerprint([7; 32]),
+        },
     ]
+}
+
+fn terms(accepted: KeyAcceptance) -> KeyTerms {
+    KeyTerms {
+        issuer: Some("CN=issuer".into()),
+        not_after: Some(UnixMillis(1_767_323_045_000)),
+        accepted: Some(accepted),
+    }
 }
 
 fn desired() -> Vec<(&'static str, DesiredChange)> {

@@ -1,9 +1,12 @@
 //! The hub's decisions about members ↔ protobuf.
 
+use prost_types::Timestamp;
 use proto::v1::{self, fact::Fact as ProtoFact};
 
-use super::common::Taken;
-use crate::model::{Fact, InvalidKeyFingerprint, KeyFingerprint, validate::InvalidValue};
+use super::{common::Taken, view};
+use crate::model::{
+    Fact, InvalidKeyFingerprint, KeyAcceptance, KeyFingerprint, KeyTerms, UnixMillis, validate::InvalidValue,
+};
 
 /// A decision of the hub as protobuf; nothing for what members report.
 pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
@@ -11,9 +14,13 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
         Fact::MemberJoined {
             key,
             cluster_fingerprint,
+            terms,
         } => ProtoFact::MemberJoined(v1::MemberJoined {
             key_fingerprint: key.to_string(),
             cluster_fingerprint: cluster_fingerprint.to_string(),
+            issuer: terms.issuer.as_deref().map(str::to_owned),
+            not_after: terms.not_after.map(view::timestamp),
+            accepted: acceptance_to_proto(terms.accepted).into(),
         }),
         Fact::MemberLeft => ProtoFact::MemberLeft(v1::MemberLeft {}),
         Fact::MemberEvicted { operator } => ProtoFact::MemberEvicted(v1::MemberEvicted {
@@ -23,10 +30,29 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             operator,
             key,
             cluster_fingerprint,
+            terms,
         } => ProtoFact::MemberRekeyed(v1::MemberRekeyed {
             operator: operator.to_string(),
             key_fingerprint: key.map(|key| key.to_string()).unwrap_or_default(),
             cluster_fingerprint: cluster_fingerprint.as_deref().unwrap_or_default().to_owned(),
+            issuer: terms.issuer.as_deref().map(str::to_owned),
+            not_after: terms.not_after.map(view::timestamp),
+            accepted: acceptance_to_proto(terms.accepted).into(),
+        }),
+        Fact::MemberKeyRevoked { operator, key } => ProtoFact::MemberKeyRevoked(v1::MemberKeyRevoked {
+            operator: operator.to_string(),
+            key_fingerprint: key.to_string(),
+        }),
+        Fact::OperatorKeyRevoked { operator, name, key } => {
+            ProtoFact::OperatorKeyRevoked(v1::OperatorKeyRevoked {
+                operator: operator.to_string(),
+                name: name.to_string(),
+                key_fingerprint: key.to_string(),
+            })
+        }
+        Fact::MemberKeyContested { key, kept } => ProtoFact::MemberKeyContested(v1::MemberKeyContested {
+            key_fingerprint: key.to_string(),
+            kept_key_fingerprint: kept.to_string(),
         }),
         Fact::MemberForgotten { operator } => ProtoFact::MemberForgotten(v1::MemberForgotten {
             operator: operator.to_string(),
@@ -53,7 +79,70 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
 pub(super) fn joined_from_proto(joined: v1::MemberJoined) -> Taken<Fact> {
     Ok(Fact::MemberJoined {
         key: key_fingerprint(&joined.key_fingerprint)?,
+        terms: KeyTerms {
+            accepted: acceptance_from_proto(joined.accepted()),
+            issuer: joined.issuer.map(Into::into),
+            not_after: joined.not_after.map(not_after_from_proto).transpose()?,
+        },
         cluster_fingerprint: joined.cluster_fingerprint.into(),
+    })
+}
+
+pub(super) fn key_revoked_from_proto(revoked: v1::MemberKeyRevoked) -> Taken<Fact> {
+    Ok(Fact::MemberKeyRevoked {
+        key: key_fingerprint(&revoked.key_fingerprint)?,
+        operator: revoked.operator.into(),
+    })
+}
+
+pub(super) fn operator_revoked_from_proto(revoked: v1::OperatorKeyRevoked) -> Taken<Fact> {
+    Ok(Fact::OperatorKeyRevoked {
+        key: key_fingerprint(&revoked.key_fingerprint)?,
+        name: revoked.name.into(),
+        operator: revoked.operator.into(),
+    })
+}
+
+pub(super) fn contested_from_proto(contested: &v1::MemberKeyContested) -> Taken<Fact> {
+    Ok(Fact::MemberKeyContested {
+        key: key_fingerprint(&contested.key_fingerprint)?,
+        kept: key_fingerprint(&contested.kept_key_fingerprint)?,
+    })
+}
+
+/// How a key was accepted, as those show it who show keys.
+pub fn acceptance_to_proto(accepted: Option<KeyAcceptance>) -> v1::KeyAcceptance {
+    match accepted {
+        None => v1::KeyAcceptance::Unspecified,
+        Some(KeyAcceptance::Pinned) => v1::KeyAcceptance::Pinned,
+        Some(KeyAcceptance::ByOperator) => v1::KeyAcceptance::ByOperator,
+        Some(KeyAcceptance::Renewed) => v1::KeyAcceptance::Renewed,
+    }
+}
+
+/// How a key was accepted, from what stands in an event or a snapshot.
+pub fn acceptance_from_proto(accepted: v1::KeyAcceptance) -> Option<KeyAcceptance> {
+    match accepted {
+        v1::KeyAcceptance::Unspecified => None,
+        v1::KeyAcceptance::Pinned => Some(KeyAcceptance::Pinned),
+        v1::KeyAcceptance::ByOperator => Some(KeyAcceptance::ByOperator),
+        v1::KeyAcceptance::Renewed => Some(KeyAcceptance::Renewed),
+    }
+}
+
+/// To the millisecond: what we write has no more.
+fn not_after_from_proto(at: Timestamp) -> Taken<UnixMillis> {
+    let seconds = u64::try_from(at.seconds).ok();
+    let millis = seconds.and_then(|seconds| {
+        let part = u64::try_from(at.nanos).ok()? / 1_000_000;
+        seconds.checked_mul(1_000)?.checked_add(part)
+    });
+    millis.map(UnixMillis).ok_or_else(|| {
+        let problem = format!(
+            "is {}.{:09} s, and lies before 1970 or too far ahead",
+            at.seconds, at.nanos
+        );
+        InvalidValue::new("notAfter", problem)
     })
 }
 
@@ -63,8 +152,14 @@ pub(super) fn rekeyed_from_proto(rekeyed: v1::MemberRekeyed) -> Taken<Fact> {
         "" => None,
         text => Some(key_fingerprint(text)?),
     };
+    let terms = KeyTerms {
+        accepted: acceptance_from_proto(rekeyed.accepted()),
+        issuer: rekeyed.issuer.map(Into::into),
+        not_after: rekeyed.not_after.map(not_after_from_proto).transpose()?,
+    };
     let cluster_fingerprint = Some(rekeyed.cluster_fingerprint).filter(|text| !text.is_empty());
     Ok(Fact::MemberRekeyed {
+        terms,
         operator: rekeyed.operator.into(),
         key,
         cluster_fingerprint: cluster_fingerprint.map(Box::from),

@@ -30,6 +30,7 @@ pub use event::{
 };
 pub use fact::{InvalidFact, decode_member_fact, decode_recorded_fact, encode_fact};
 pub use item_difference::{NotRestored, Restored, encode_difference, restore};
+pub use member::{acceptance_from_proto, acceptance_to_proto};
 pub use sync::{
     InvalidMessage, agent_message_from_proto, agent_message_to_proto, hub_message_from_proto,
     hub_message_to_proto,

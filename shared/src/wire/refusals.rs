@@ -352,6 +352,7 @@ fn a_decision_with_a_broken_fingerprint_is_not_read_back() {
         let joined = v1::MemberJoined {
             key_fingerprint: text.into(),
             cluster_fingerprint: "uid".into(),
+            ..Default::default()
         };
         misshapen(
             ProtoFact::MemberJoined(joined),
@@ -361,6 +362,7 @@ fn a_decision_with_a_broken_fingerprint_is_not_read_back() {
             operator: "ada".into(),
             key_fingerprint: text.into(),
             cluster_fingerprint: "uid".into(),
+            ..Default::default()
         };
         if text.is_empty() {
             // Empty stands for "unchanged" here.

@@ -74,6 +74,8 @@ impl Reporter {
                 check: CursorCheck::Absent,
             },
             silent_holder: None,
+            answering_holder: None,
+            presented: Default::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Who is admitted, who is refused with which advice, and what an end of membership takes along.
 
-use shared::model::{Event, Fact, Revision, sync::SourceState};
+use shared::model::{Event, Fact, KeyAcceptance, KeyTerms, Revision, sync::SourceState};
 
 use super::world::{
     World, admit, cluster, evict, export, exported, given_members, key, observe, service, slice,
@@ -43,6 +43,10 @@ fn the_first_hello_of_an_id_is_a_join_and_later_ones_are_nothing() {
         &[Fact::MemberJoined {
             key: key(1),
             cluster_fingerprint: "a".into(),
+            terms: KeyTerms {
+                accepted: Some(KeyAcceptance::Pinned),
+                ..KeyTerms::default()
+            },
         }],
     );
     let world = world.after(admit("east", 1, "a"));
@@ -137,10 +141,13 @@ fn a_key_of_an_ended_membership_stays_refused_and_a_new_one_re_uses_the_id() {
         end(&mut world, "east");
         let rejection = world.when(admit("east", 1, "a")).then_rejected();
         refused_admission(rejection, AdmissionRefusal::KeyOfFormerMember, "new key");
+        if world.state.member(&cluster("east")).unwrap().status() == MemberStatus::Evicted {
+            world.carry_out(&rekey("east", Some(2), None)).unwrap();
+        }
         world.carry_out(&admit("east", 2, "other cluster")).unwrap();
         let member = world.state.member(&cluster("east")).unwrap();
         assert_eq!(member.status(), MemberStatus::Joined);
-        assert_eq!(member.incarnation(), Revision(3));
+        assert_eq!(member.incarnation(), world.state.revision());
         let rejection = world.when(rekey("east", Some(1), None)).then_rejected();
         refused_admission(rejection, AdmissionRefusal::KeyOfFormerMember, "new key");
     }
@@ -148,7 +155,9 @@ fn a_key_of_an_ended_membership_stays_refused_and_a_new_one_re_uses_the_id() {
 
 #[test]
 fn an_id_with_too_many_refused_keys_is_not_used_again() {
-    let mut world = given_members(&["east"]).after(evict("east"));
+    let mut world = given_members(&["east"])
+        .after(evict("east"))
+        .after(rekey("east", Some(2), None));
     let member = world.state.members.get_mut(&cluster("east")).unwrap();
     for number in member.refused_keys.len()..REFUSED_KEYS_MAX {
         let mut bytes = [9; 32];

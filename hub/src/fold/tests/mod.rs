@@ -3,6 +3,7 @@
 mod conflicts;
 mod connectivity;
 mod explanations;
+mod keys;
 mod legal;
 mod listings;
 mod membership;

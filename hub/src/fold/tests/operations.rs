@@ -247,6 +247,7 @@ impl Driver {
             cluster: cluster(CLUSTERS[index]),
             key: key(*keys),
             cluster_fingerprint: "kube-system".into(),
+            presented: Default::default(),
         };
         self.carry_out(&command);
     }
@@ -314,6 +315,15 @@ impl Driver {
         self.books.slices.retain(|(owner, _), _| owner != name);
         let end = if evicted { World::evicted } else { World::left };
         self.changes.extend(end(&mut self.world, name.as_str()));
+        if evicted {
+            let (keys, ..) = self.clusters[&index];
+            self.carry_out(&Command::Rekey {
+                cluster: name.clone(),
+                operator: "ann".into(),
+                key: Some(key(keys + 1)),
+                cluster_fingerprint: None,
+            });
+        }
         self.join(index);
     }
 

@@ -251,6 +251,7 @@ pub(super) fn admit(name: &str, key_number: u8, fingerprint: &str) -> Command {
         cluster: cluster(name),
         key: key(key_number),
         cluster_fingerprint: fingerprint.into(),
+        presented: Default::default(),
     }
 }
 

@@ -44,6 +44,9 @@ pub(crate) fn peer(uri: &str, key: KeyFingerprint) -> PeerIdentity {
         identity,
         key_fingerprint: key,
         not_after: UnixMillis(u64::MAX),
+        issuer: "".into(),
+        renewable: false,
+        lifetime: Default::default(),
         remote: None,
     }
 }
@@ -148,6 +151,8 @@ impl World {
                 check: CursorCheck::Absent,
             },
             silent_holder: None,
+            answering_holder: None,
+            presented: Default::default(),
         };
         let permit = self.hub.writer.permit().await.expect("the writer runs");
         let admitted = permit.admit(request, sink).await.expect("the writer runs");

@@ -105,6 +105,7 @@ fn a_holder_is_pinged_once_and_then_named_as_silent_or_left_its_member() {
         NotAdmitted::Held(Holder {
             session: SessionId(session),
             instance: "other".into(),
+            key_is_new: false,
         })
     };
     for lives in [false, true] {
@@ -123,6 +124,25 @@ fn a_holder_is_pinged_once_and_then_named_as_silent_or_left_its_member() {
         let refused = not_admitted(&mut actor, held(5)).expect_err("not pinged again");
         assert_eq!(refused.code(), Code::AlreadyExists);
     }
+}
+
+/// The writer records who was turned away: a new key beside a holder that lives is no renewal.
+#[test]
+fn a_new_key_beside_a_holder_that_answers_goes_back_to_the_writer() {
+    let mut actor = greeting();
+    ask(&mut actor, &View::default());
+    let held = NotAdmitted::Held(Holder {
+        session: SessionId(5),
+        instance: "other".into(),
+        key_is_new: true,
+    });
+    not_admitted(&mut actor, held).expect("pinged first");
+    let (_, _inbox) = hand_over(&mut actor);
+    actor.on_answer(Answer::Holder(true)).expect("asked again");
+    let asked = ask(&mut actor, &View::default());
+    assert_eq!(asked.answering_holder, Some(SessionId(5)));
+    let refused = not_admitted(&mut actor, NotAdmitted::Duplicate("two".into())).expect_err("no");
+    assert_eq!(refused.code(), Code::PermissionDenied);
 }
 
 #[test]

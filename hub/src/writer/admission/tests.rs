@@ -72,6 +72,8 @@ fn hello(cluster: &str, known: Option<u64>, cursor: CursorCheck) -> AdmitRequest
         },
         cursor: judged_in(OURS, cursor),
         silent_holder: None,
+        answering_holder: None,
+        presented: Default::default(),
     }
 }
 

@@ -77,6 +77,9 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         | Fact::MemberEvicted { .. }
         | Fact::MemberRekeyed { .. }
         | Fact::MemberForgotten { .. }
+        | Fact::MemberKeyRevoked { .. }
+        | Fact::OperatorKeyRevoked { .. }
+        | Fact::MemberKeyContested { .. }
         | Fact::MemberLive
         | Fact::MemberSuspect
         | Fact::MemberLost

@@ -1,5 +1,6 @@
 //! Both ends of TLS against each other: what connects, what is refused and with which words, what a reload changes.
 
+mod clients;
 mod handshake;
 pub(super) mod pki;
 mod reload;

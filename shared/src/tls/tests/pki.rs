@@ -46,6 +46,10 @@ impl Authority {
         Self { issuer }
     }
 
+    pub(super) fn issuer(&self) -> &CertifiedIssuer<'static, KeyPair> {
+        &self.issuer
+    }
+
     pub(super) fn ca(&self) -> String {
         self.issuer.pem()
     }

@@ -1,7 +1,11 @@
 //! Owns: what operators ask of a hub of a world: memberships that end, and keys that are admitted.
 //! Never: waits for the answer; what was decided is seen in the log.
 
-use hub::{clock::Moment, fold::Command, writer::Work};
+use hub::{
+    clock::Moment,
+    fold::{Command, MemberStatus},
+    writer::Work,
+};
 use shared::model::{ClusterId, KeyFingerprint};
 use tokio::sync::oneshot;
 
@@ -20,12 +24,13 @@ impl Hub {
         self.state().current_member(cluster).is_some() && self.operate(evict, at)
     }
 
-    /// Admits another key of a member that has a new certificate, unless it is admitted or refused for ever.
+    /// Admits another key of a member that has a new certificate, of one that was evicted too, unless it is admitted or refused for ever.
     pub(in crate::verify::swarm) fn rekey(&mut self, cluster: &ClusterId, key: KeyFingerprint, at: Moment) {
         let unknown = self
             .state()
-            .current_member(cluster)
-            .is_some_and(|member| !member.keys().contains(&key) && !member.refused_keys().contains(&key));
+            .member(cluster)
+            .filter(|member| matches!(member.status(), MemberStatus::Joined | MemberStatus::Evicted))
+            .is_some_and(|member| !member.keys().contains_key(&key) && !member.refused_keys().contains(&key));
         if unknown {
             self.operate(
                 Command::Rekey {

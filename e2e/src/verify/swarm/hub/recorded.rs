@@ -30,7 +30,7 @@ impl Recorded {
         };
         for (cluster, member) in state.members() {
             let own = |key: &KeyFingerprint| (cluster.clone(), *key);
-            recorded.keys.extend(member.keys().iter().map(own));
+            recorded.keys.extend(member.keys().keys().map(own));
             recorded.ended.extend(member.refused_keys().iter().map(own));
             for (_, export) in member.exports() {
                 let age = (export.uid.clone(), export.created_at);
@@ -113,7 +113,9 @@ impl Recorded {
 #[cfg(test)]
 mod tests {
     use shared::{
-        model::{Export, IpFamily, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId},
+        model::{
+            Export, IpFamily, KeyTerms, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId,
+        },
         wire,
     };
 
@@ -143,6 +145,7 @@ mod tests {
         Fact::MemberJoined {
             key: KeyFingerprint([key; 32]),
             cluster_fingerprint: "uid".into(),
+            terms: KeyTerms::default(),
         }
     }
 

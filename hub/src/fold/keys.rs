@@ -1,0 +1,282 @@
+//! Keys of members: which are admitted, how they renew, and which are refused for ever or until an operator's word.
+//! It never looks at a certificate: what one says comes from one that has been verified.
+
+use shared::model::{ClusterId, Fact, KeyAcceptance, KeyFingerprint, KeyTerms, UnixMillis, advice};
+
+use super::{
+    AdmissionRefusal, Draft, DraftFact, MEMBER_KEYS_MAX, Member, MemberStatus, Rejection, State,
+    derived::Step,
+    state::{AdmittedKey, KeyHolder, RevokedKey},
+};
+
+/// Most keys that a clusterset remembers as refused for ever.
+pub const REVOKED_KEYS_MAX: usize = 4_096;
+
+/// What is known of a key besides the key, when it comes with a Hello.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Presented {
+    /// Who issued its certificate; `None`: not known.
+    pub issuer: Option<Box<str>>,
+    /// When its certificate ends; `None`: not known.
+    pub not_after: Option<UnixMillis>,
+    /// The certificate is of an issuer that is trusted to renew members' keys.
+    pub renewable: bool,
+    /// The time that an event recorded now would have.
+    pub at: UnixMillis,
+    /// Another key that was last admitted for the member, and that this one would displace without a new election
+    /// among its agents.
+    pub displaces: Option<KeyFingerprint>,
+}
+
+impl Presented {
+    /// What is recorded of the key.
+    pub(super) fn terms(&self, accepted: KeyAcceptance) -> KeyTerms {
+        KeyTerms {
+            issuer: self.issuer.clone(),
+            not_after: self.not_after,
+            accepted: Some(accepted),
+        }
+    }
+}
+
+impl AdmittedKey {
+    /// Whether its certificate had ended at a time.
+    pub fn ended(&self, at: UnixMillis) -> bool {
+        self.terms.not_after.is_some_and(|end| end <= at)
+    }
+
+    /// What is said anew counts; what is not said stays.
+    pub(super) fn learn(&mut self, terms: &KeyTerms, at: UnixMillis) {
+        if terms.accepted.is_some() {
+            (self.terms.accepted, self.accepted_at) = (terms.accepted, at);
+        }
+        if terms.issuer.is_some() {
+            self.terms.issuer.clone_from(&terms.issuer);
+        }
+        if terms.not_after.is_some() {
+            self.terms.not_after = terms.not_after;
+        }
+    }
+}
+
+/// Whether a key may be looked at at all, whoever comes with it.
+pub(super) fn usable(
+    state: &State,
+    cluster: &ClusterId,
+    key: KeyFingerprint,
+    presented: &Presented,
+) -> Result<(), Rejection> {
+    if state.revoked_keys.contains_key(&key) {
+        return Err(revoked_key(cluster, key));
+    }
+    if let Some(end) = presented.not_after.filter(|end| *end <= presented.at) {
+        return Err(expired(cluster, end, presented.at));
+    }
+    match state.member(cluster) {
+        Some(member) if member.contested_keys.contains(&key) => Err(contested_key(cluster, key)),
+        _ => Ok(()),
+    }
+}
+
+/// A Hello under an admitted key: nothing, news of its certificate, or the end of a renewal that was none.
+pub(super) fn known(
+    cluster: &ClusterId,
+    member: &Member,
+    key: KeyFingerprint,
+    presented: &Presented,
+) -> Vec<Draft> {
+    let Some(admitted) = member.keys.get(&key) else {
+        return Vec::new();
+    };
+    let mut drafts = Vec::new();
+    if let Some(renewal) = presented
+        .displaces
+        .filter(|other| was_renewed_after(member, *other, admitted))
+    {
+        drafts.push(Draft::decided(
+            cluster,
+            Fact::MemberKeyContested {
+                key: renewal,
+                kept: key,
+            },
+        ));
+    }
+    let is_later = |end: &UnixMillis| admitted.terms.not_after.is_none_or(|known| known < *end);
+    if presented.not_after.as_ref().is_some_and(is_later) {
+        drafts.push(rekeyed(
+            cluster,
+            key,
+            KeyTerms {
+                accepted: None,
+                ..presented.terms(KeyAcceptance::Pinned)
+            },
+        ));
+    }
+    drafts
+}
+
+/// Whether the hub took `other` for the renewal of a key that has come back.
+fn was_renewed_after(member: &Member, other: KeyFingerprint, admitted: &AdmittedKey) -> bool {
+    member.keys.get(&other).is_some_and(|other| {
+        other.terms.accepted == Some(KeyAcceptance::Renewed) && other.accepted_at > admitted.accepted_at
+    })
+}
+
+/// A Hello under a key that its certificate's issuer vouches for. Nobody answers under another one.
+pub(super) fn renewed(cluster: &ClusterId, key: KeyFingerprint, presented: &Presented) -> Vec<Draft> {
+    vec![rekeyed(cluster, key, presented.terms(KeyAcceptance::Renewed))]
+}
+
+fn rekeyed(cluster: &ClusterId, key: KeyFingerprint, terms: KeyTerms) -> Draft {
+    Draft::decided(
+        cluster,
+        Fact::MemberRekeyed {
+            operator: "".into(),
+            key: Some(key),
+            cluster_fingerprint: None,
+            terms,
+        },
+    )
+}
+
+/// A new key came while the holder of another one answered.
+pub(super) fn contest(
+    state: &State,
+    cluster: &ClusterId,
+    key: KeyFingerprint,
+    kept: KeyFingerprint,
+) -> Vec<Draft> {
+    let news = state
+        .current_member(cluster)
+        .is_some_and(|member| key != kept && !member.contested_keys.contains(&key));
+    let contested = Draft::decided(cluster, Fact::MemberKeyContested { key, kept });
+    Vec::from_iter(news.then_some(contested))
+}
+
+/// An operator refuses a key for ever, whether anybody came with it or not.
+pub(super) fn revoke(
+    state: &State,
+    holder: &KeyHolder,
+    key: KeyFingerprint,
+    operator: &str,
+) -> Result<Vec<Draft>, Rejection> {
+    if state.revoked_keys.contains_key(&key) {
+        return Ok(Vec::new());
+    }
+    if state.revoked_keys.len() >= REVOKED_KEYS_MAX {
+        return Err(Rejection::operator(format!(
+            "{REVOKED_KEYS_MAX} keys are refused for ever, the most that are remembered: put this one into the file of \
+             --deny-keys, or issue all certificates anew with another CA and take the old one away"
+        )));
+    }
+    let operator = operator.into();
+    Ok(vec![match holder {
+        KeyHolder::Member(cluster) => Draft::decided(cluster, Fact::MemberKeyRevoked { operator, key }),
+        KeyHolder::Operator(name) => Draft {
+            cluster: None,
+            session: Default::default(),
+            member_sequence: 0,
+            fact: DraftFact::Decided(Fact::OperatorKeyRevoked {
+                operator,
+                name: name.clone(),
+                key,
+            }),
+        },
+    }])
+}
+
+/// Whether the last word on a cluster is that its membership was ended for it.
+pub(super) fn is_evicted(state: &State, cluster: &ClusterId) -> bool {
+    let member = state.member(cluster);
+    member.is_some_and(|member| member.status == MemberStatus::Evicted)
+}
+
+/// A key is admitted, or more is known of it. Keys whose certificates have ended give up their places first.
+pub(super) fn admitted(
+    state: &mut State,
+    cluster: &ClusterId,
+    key: KeyFingerprint,
+    terms: &KeyTerms,
+    step: &Step,
+) {
+    let Some(member) = state.members.get_mut(cluster) else {
+        return;
+    };
+    member.contested_keys.remove(&key);
+    if !member.keys.contains_key(&key) {
+        member.keys.retain(|_, known| !known.ended(step.recorded_at));
+        while member.keys.len() >= MEMBER_KEYS_MAX {
+            let first_to_end = member.keys.iter().min_by_key(|(key, known)| {
+                (
+                    known.terms.not_after.unwrap_or(UnixMillis(u64::MAX)),
+                    known.accepted_at,
+                    **key,
+                )
+            });
+            let Some((&first, _)) = first_to_end else { break };
+            member.keys.remove(&first);
+        }
+    }
+    member.keys.entry(key).or_default().learn(terms, step.recorded_at);
+}
+
+/// A key needs an operator's word from here on.
+pub(super) fn contested(state: &mut State, cluster: &ClusterId, key: KeyFingerprint) {
+    let Some(member) = state.members.get_mut(cluster) else {
+        return;
+    };
+    member.keys.remove(&key);
+    // One more than fits is refused each time that it comes beside a holder that answers.
+    if member.contested_keys.len() < MEMBER_KEYS_MAX {
+        member.contested_keys.insert(key);
+    }
+}
+
+/// A key is refused from here on, whoever has it.
+pub(super) fn revoked(state: &mut State, holder: KeyHolder, key: KeyFingerprint, step: &Step) {
+    let at = step.recorded_at;
+    state
+        .revoked_keys
+        .entry(key)
+        .or_insert_with(|| RevokedKey { holder, at });
+    for member in state.members.values_mut() {
+        member.keys.remove(&key);
+        member.contested_keys.remove(&key);
+    }
+}
+
+pub(super) fn revoked_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+    Rejection::admission(
+        AdmissionRefusal::RevokedKey,
+        format!(
+            "key {key} was revoked by an operator and stays refused: issue a certificate with a new key \
+             (`{} --force`); the hub's refusal of it then names the command with which an operator admits it",
+            advice::certs_member("DIR", Some(cluster)),
+        ),
+    )
+}
+
+fn contested_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+    Rejection::admission(
+        AdmissionRefusal::ContestedKey,
+        format!(
+            "two keys came for cluster id {cluster}, and key {key} is not the one that was kept: two agents share one \
+             identity. Find out whose each is. If this one is the cluster's, an operator admits it: `{}`, and revokes \
+             the other; if it is a stranger's: `{}`",
+            advice::member_rekey(cluster, Some(key), None),
+            advice::member_revoke_key(cluster, key)
+        ),
+    )
+}
+
+fn expired(cluster: &ClusterId, end: UnixMillis, at: UnixMillis) -> Rejection {
+    Rejection::admission(
+        AdmissionRefusal::ExpiredCertificate,
+        format!(
+            "the certificate of cluster {cluster} ended {} s before the latest time that this hub recorded: renew it \
+             (`{} --force`); if it is valid, the hub's clock was wrong",
+            at.0.saturating_sub(end.0) / 1_000,
+            advice::certs_member("DIR", Some(cluster))
+        ),
+    )
+}
