@@ -1,5 +1,5 @@
 //! Plan: what the hub desires × what the cluster holds → what to do, one service at a time.
-//! Pure: it names `std`, the domain model and itself; it reads no clock and performs nothing.
+//! Pure: it names `std`, the domain model, itself and the encoding of differences; it reads no clock and performs nothing.
 //!
 //! A plan is made anew whenever something about its service changed, and is empty when all is as it should be.
 //! Steps that need an answer of the cluster (the IPs of a derived Service) come with a later plan.
