@@ -37,6 +37,11 @@ impl Core {
         let AdmitRequest {
             cluster, key, hello, ..
         } = request;
+        let member = self.state.current_member(cluster);
+        let key_is_new = member.is_some_and(|member| !member.keys().contains_key(key));
+        if !key_is_new {
+            self.check_holder(request, key_is_new)?;
+        }
         let command = Command::Admit {
             cluster: cluster.clone(),
             key: *key,
@@ -47,10 +52,12 @@ impl Core {
                 ..request.presented.clone()
             },
         };
-        // Before anything else of it is believed: a cluster that is not admitted must not stop or rewind the hub, nor
-        // have a holder pinged.
+        // Before its epoch and cursor are believed: a cluster that is not admitted must not stop or rewind the hub, nor
+        // have a holder pinged under a key that is nobody's.
         let drafts = fold::decide(&self.state, &command).map_err(|rejection| refused(&rejection))?;
-        self.check_holder(request)?;
+        if key_is_new {
+            self.check_holder(request, key_is_new)?;
+        }
         if self.room.refuses_to_admit(&drafts) {
             return Err(NotAdmitted::NotServing(no_room(cluster)));
         }
@@ -116,15 +123,13 @@ impl Core {
 
     /// Who holds the member keeps it while it answers. A new key takes over from nobody who does, whatever the Hello
     /// says of agents and elections: it is the one word of a stranger that nobody has confirmed.
-    fn check_holder(&mut self, request: &AdmitRequest) -> Result<(), NotAdmitted> {
+    fn check_holder(&mut self, request: &AdmitRequest, key_is_new: bool) -> Result<(), NotAdmitted> {
         let AdmitRequest {
             cluster, key, hello, ..
         } = request;
         let Some(open) = self.sessions.get(cluster) else {
             return Ok(());
         };
-        let member = self.state.current_member(cluster);
-        let key_is_new = member.is_some_and(|member| !member.keys().contains_key(key));
         let same_agent = open.instance == hello.instance;
         let newer = hello.lease_transitions > open.lease_transitions;
         if request.silent_holder == Some(open.session) || (!key_is_new && (same_agent || newer)) {
