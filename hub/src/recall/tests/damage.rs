@@ -25,6 +25,7 @@ fn event(revision: u64, fact: &Fact) -> Event {
         session: SessionId(1),
         member_sequence: revision,
         fact: wire::encode_fact(fact),
+        changed_by: None,
     }
 }
 

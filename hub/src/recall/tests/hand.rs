@@ -138,6 +138,8 @@ impl Hand {
         let request = AdmitRequest {
             cluster: east(),
             key: KeyFingerprint([7; 32]),
+            presented: crate::fold::Presented::default(),
+            answering_holder: None,
             hello: Hello {
                 protocol_version: PROTOCOL_VERSION,
                 features: 0,
@@ -175,10 +177,7 @@ impl Hand {
             let is_news = known.as_ref() != Some(&fact.bytes) && !(known.is_none() && fact.fact.is_removal());
             // What is reported twice in a batch is judged one by one, so each is handed over alone.
             self.sequence += 1;
-            let observations = vec![Observation {
-                sequence: self.sequence,
-                item: ObservedItem::Fact(fact.clone()),
-            }];
+            let observations = vec![Observation::new(self.sequence, ObservedItem::Fact(fact.clone()))];
             let (session, cluster) = (self.session, east());
             self.handle(Request::Observe {
                 session,
