@@ -22,7 +22,7 @@ impl ChangedBy {
         let printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
         let named =
             !manager.is_empty() && manager.len() <= MANAGER_BYTES_MAX && manager.bytes().all(printable);
-        let timed = at.0 % 1_000 == 0 && at.0 / 1_000 <= CREATED_AT_SECONDS_MAX as u64;
+        let timed = at.0.is_multiple_of(1_000) && at.0 / 1_000 <= CREATED_AT_SECONDS_MAX as u64;
         (named && timed).then(|| Self {
             manager: manager.into(),
             at,

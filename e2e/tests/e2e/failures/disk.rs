@@ -176,9 +176,9 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
     world.end().await
 }
 
-/// A slice of many endpoints, different for every number.
+/// A slice of many endpoints, another one for every number: of one that replaces another the log keeps a difference.
 fn large(number: u32) -> Vec<u8> {
-    let mut value = slice("large", &format!("slice-{}", number % 8), &["10.0.0.1"]);
+    let mut value = slice("large", &format!("slice-{number}"), &["10.0.0.1"]);
     value.endpoints = (0..ENDPOINTS)
         .map(|index| {
             let [_, high, middle, low] = (number.wrapping_mul(1_000) + index as u32).to_be_bytes();

@@ -71,7 +71,11 @@ fn it_is_encoded_when_it_is_first_sent_and_all_share_the_bytes() {
     let (one, other) = (item.bytes(), item.bytes());
     assert_eq!(one, wire::encode_desired(&content));
     assert_eq!(one.as_ptr(), other.as_ptr());
-    assert_eq!(item.clone().bytes().as_ptr(), one.as_ptr());
+    let clone = item.clone();
+    assert_eq!(
+        (clone.bytes().as_ptr(), item.bytes().as_ptr()),
+        (one.as_ptr(), one.as_ptr())
+    );
 }
 
 #[test]

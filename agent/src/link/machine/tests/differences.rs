@@ -63,7 +63,7 @@ fn what_could_not_be_restored_is_asked_for_once_and_in_one_message() {
     assert_eq!((reaction.wanted, reaction.restored), (2, 0));
     hear_lost(&mut world, &["b"]).expect("in order");
     let asked = AgentMessage::ItemsWanted([key("a"), key("b")].into());
-    assert_eq!(world.say(START), [asked.clone()]);
+    assert_eq!(world.say(START), std::slice::from_ref(&asked));
     hear_lost(&mut world, &["a"]).expect("in order");
     assert_eq!(world.say(START), [], "the answer is on its way");
     let sent = wire::agent_message_to_proto(asked.clone());

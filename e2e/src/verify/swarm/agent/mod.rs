@@ -75,7 +75,7 @@ impl Agent {
         name: &ClusterId,
         instance: u64,
     ) -> Option<Self> {
-        let is_old = instance % OLD_ONE_OF == 0;
+        let is_old = instance.is_multiple_of(OLD_ONE_OF);
         let instance = format!("{instance:032x}");
         let holder = format!("pod-{instance}");
         let lease = runtime.block_on(take_lease(client.clone(), &holder))?;

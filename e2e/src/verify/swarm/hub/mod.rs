@@ -39,7 +39,7 @@ const BOUNDS: Bounds = Bounds {
     snapshot_events_per_fact: 2,
     segment_bytes: 4_000,
     retention: Retention {
-        age_millis: 4_000,
+        age_millis: 16_000,
         bytes: 1_000,
     },
     disk_alarm_percent: 15,
