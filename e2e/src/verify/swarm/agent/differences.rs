@@ -89,6 +89,10 @@ impl Differences {
                     return Err(Law::Differences.broken(format!("{}: {why}", name(key))));
                 }
             }
+            if desired.complete_epoch().is_none() {
+                // What is held while a snapshot is under way is of an older telling, maybe of another epoch.
+                continue;
+            }
             let Some(held) = held(desired, key) else { continue };
             let Some(hash) = sent.get(&(key.clone(), held.revision)) else {
                 continue;
