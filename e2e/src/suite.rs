@@ -18,6 +18,9 @@ use table::{Kind, TestResult};
 
 /// A scenario that has not ended after this long is reported as failed.
 const SCENARIO_WAIT: Duration = Duration::from_secs(180);
+/// Tests at a time unless the command line says otherwise. Scenarios wait more than they compute, and one that waits
+/// for its turn on the real clusters must not keep the others from running.
+const TESTS_AT_A_TIME: usize = 4;
 /// How long the tasks that a scenario left running may take to end.
 const RUNTIME_END_WAIT: Duration = Duration::from_secs(5);
 
@@ -85,7 +88,9 @@ where
 
 /// Runs the registered tests with the arguments of the command line, stops the shared clusters, prints the table.
 pub fn run(trials: Vec<Trial>) -> ExitCode {
-    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(TESTS_AT_A_TIME);
+    let conclusion = libtest_mimic::run(&arguments, trials);
     let version = on_runtime(async {
         let version = real::shared::git_version().await;
         real::shared::stop().await;

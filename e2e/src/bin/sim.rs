@@ -1,6 +1,7 @@
 //! `cargo sim`: worlds of simulated clusters, agents and a hub, each decided by one seed.
 
 use std::{
+    path::PathBuf,
     process::ExitCode,
     sync::Mutex,
     time::{Duration, Instant},
@@ -41,16 +42,15 @@ fn play(Arguments { size, command }: Arguments) -> anyhow::Result<ExitCode> {
         std::panic::set_hook(Box::new(|_| {}));
     }
     let passed = match command {
-        Command::Run { seed, trace } => play_one(&draw(seed, size), size, trace),
+        Command::Run { seed, trace } => {
+            if trace {
+                trace_to_standard_error();
+            }
+            play_one(&draw(seed, size), size)
+        }
         Command::Swarm { seed, count, broken } => play_many(size, seed, count, broken),
         Command::Meta { seed, count } => play_twice(size, seed, count),
-        Command::Replay { file, trace } => {
-            let text =
-                std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            let script: Script =
-                serde_json::from_str(&text).with_context(|| format!("{} is no script", file.display()))?;
-            play_one(&script, size, trace)
-        }
+        Command::Replay { files, trace } => replay(&files, size, trace)?,
         Command::Planted(arguments) => planted::run(&arguments)?,
         Command::Mutants(arguments) => mutants::run(&arguments).map(|()| true)?,
         Command::Shrink { seed } => shrink_one(size, seed)?,
@@ -62,11 +62,28 @@ fn play(Arguments { size, command }: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn play_one(script: &Script, size: Size, trace: bool) -> bool {
+/// The first script that breaks a law ends it; a file that is no script does before anything is played.
+fn replay(files: &[PathBuf], size: Size, trace: bool) -> anyhow::Result<bool> {
+    let scripts: Vec<Script> = files
+        .iter()
+        .map(|file| {
+            let named = file.display();
+            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {named}"))?;
+            serde_json::from_str(&text).with_context(|| format!("{named} is no script"))
+        })
+        .collect::<anyhow::Result<_>>()?;
     if trace {
-        let lines = tracing_subscriber::fmt().with_writer(std::io::stderr);
-        lines.without_time().with_max_level(tracing::Level::DEBUG).init();
+        trace_to_standard_error();
     }
+    Ok(scripts.iter().all(|script| play_one(script, size)))
+}
+
+fn trace_to_standard_error() {
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr);
+    lines.without_time().with_max_level(tracing::Level::DEBUG).init();
+}
+
+fn play_one(script: &Script, size: Size) -> bool {
     match play_caught(script) {
         Ok(outcome) => {
             print!("{}", outcome.seen);

@@ -55,10 +55,11 @@ pub enum Command {
         #[arg(long, default_value_t = 20)]
         count: u64,
     },
-    /// Plays a script that `shrink` printed.
+    /// Plays scripts that `shrink` printed, until one breaks a law.
     Replay {
-        /// The file it was written to.
-        file: PathBuf,
+        /// The files they were written to.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
         /// Shows every step, message and log line on standard error.
         #[arg(long)]
         trace: bool,

@@ -1,7 +1,13 @@
 //! Owns: showing a bug to the rings of tests, and reading off what they saw.
 //! Never: builds; decides whether that is enough.
 
-use std::{collections::BTreeSet, process::Output, time::Duration};
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Output,
+    time::Duration,
+};
 
 use anyhow::{Context, bail, ensure};
 
@@ -19,6 +25,8 @@ use super::{
 const TEST_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 /// The longest that worlds are played: many times what they take where nothing runs for ever.
 const PLAY_TIME_MAX: Duration = Duration::from_secs(5 * 60);
+/// Where the worlds that broke a law once are kept; they are played before those that are drawn.
+const KEPT_WORLDS: &str = "e2e/fixtures/worlds";
 /// Most failed tests that are named.
 const NAMED_TESTS_MAX: usize = 2;
 
@@ -51,12 +59,14 @@ impl Depth {
 pub(super) struct Judge<'a> {
     built: &'a Built,
     depth: Depth,
+    kept: Vec<PathBuf>,
 }
 
 impl<'a> Judge<'a> {
-    /// A judge of a build.
-    pub(super) fn new(built: &'a Built, depth: Depth) -> Self {
-        Self { built, depth }
+    /// A judge of a build of this workspace. An error: the worlds that are kept there cannot be listed.
+    pub(super) fn new(workspace: &Path, built: &'a Built, depth: Depth) -> anyhow::Result<Self> {
+        let kept = kept_worlds(&workspace.join(KEPT_WORLDS))?;
+        Ok(Self { built, depth, kept })
     }
 
     /// Requires that every ring sees nothing in the product as it is.
@@ -119,37 +129,66 @@ impl<'a> Judge<'a> {
     }
 
     async fn play(&self, ring: Ring, number: Number) -> anyhow::Result<Sight> {
-        let (program, sizes): (_, &[(&[&str], u64)]) = match ring {
-            Ring::Netsim => ("netsim", &[(&[], self.depth.netsim)]),
-            _ => (
-                "sim",
-                &[
-                    (&["swarm", "--size", "small"], self.depth.worlds),
-                    (&["swarm", "--size", "large"], self.depth.large_worlds),
-                ],
-            ),
+        let (program, plays) = match ring {
+            Ring::Netsim => ("netsim", vec![seeds("seeds", &[], self.depth.netsim)]),
+            _ => ("sim", self.worlds()),
         };
         let path = self.built.simulations.get(program).context("it was built")?;
         let mut played = Vec::new();
-        for (command, count) in sizes.iter().filter(|(_, count)| *count > 0) {
-            let number_of_seeds = count.to_string();
-            let arguments = [*command, &["--seed", "1", "--count", &number_of_seeds]].concat();
+        for Play { arguments, much } in plays {
             match output(path, number, &arguments, PLAY_TIME_MAX).await? {
                 None => {
                     let longest = PLAY_TIME_MAX.as_secs();
                     return Ok(Sight::Seen(format!("did not end within {longest} s")));
                 }
                 Some(ended) if !ended.status.success() => return broken(ring, &ended),
-                Some(_) => played.push(format!("{count} {}seeds", size_of(command))),
+                Some(_) => played.push(much),
             }
         }
         Ok(Sight::Nothing(played.join(" and ")))
     }
+
+    /// The kept worlds, then small ones, then large ones if that many are wanted.
+    fn worlds(&self) -> Vec<Play> {
+        let mut replay = vec![OsString::from("replay")];
+        replay.extend(self.kept.iter().map(OsString::from));
+        let mut plays = vec![Play {
+            arguments: replay,
+            much: format!("{} kept worlds", self.kept.len()),
+        }];
+        let drawn = [("small", self.depth.worlds), ("large", self.depth.large_worlds)];
+        for (size, count) in drawn.into_iter().filter(|(_, count)| *count > 0) {
+            plays.push(seeds(&format!("{size} seeds"), &["swarm", "--size", size], count));
+        }
+        plays
+    }
 }
 
-/// The size of worlds that a command plays, as a word before a noun.
-fn size_of(command: &[&str]) -> String {
-    command.last().map_or_else(String::new, |size| format!("{size} "))
+/// What a simulation is asked to play, and that in words.
+struct Play {
+    arguments: Vec<OsString>,
+    much: String,
+}
+
+fn seeds(what: &str, command: &[&str], count: u64) -> Play {
+    let number = count.to_string();
+    let arguments = [command, &["--seed", "1", "--count", &number]].concat();
+    Play {
+        arguments: arguments.into_iter().map(OsString::from).collect(),
+        much: format!("{count} {what}"),
+    }
+}
+
+fn kept_worlds(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = || format!("cannot list {}", directory.display());
+    let entries = std::fs::read_dir(directory).with_context(listed)?;
+    let mut worlds: Vec<PathBuf> = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<_>>()
+        .with_context(listed)?;
+    ensure!(!worlds.is_empty(), "{} holds no world", directory.display());
+    worlds.sort();
+    Ok(worlds)
 }
 
 fn few(failed: &[String]) -> String {
@@ -211,6 +250,29 @@ mod tests {
             "seed 2: west lacks it"
         );
         assert_eq!(read(Ring::Swarm, "error: could not compile"), None);
+    }
+
+    #[test]
+    fn worlds_that_broke_once_are_played_first() {
+        let built = Built::default();
+        let depth = Depth {
+            worlds: 7,
+            large_worlds: 0,
+            netsim: 0,
+        };
+        let judge = Judge::new(&super::super::workspace(), &built, depth).expect("there are some");
+        let plays = judge.worlds();
+        assert_eq!(plays[0].arguments[0], "replay");
+        assert_eq!(plays[0].arguments.len(), judge.kept.len() + 1);
+        assert!(
+            plays[0].arguments[1..]
+                .iter()
+                .all(|file| Path::new(file).is_file())
+        );
+        let much: Vec<&str> = plays.iter().map(|play| play.much.as_str()).collect();
+        assert_eq!(much[1..], ["7 small seeds"]);
+        let nowhere = Path::new("nowhere");
+        assert!(kept_worlds(nowhere).is_err());
     }
 
     #[test]

@@ -194,7 +194,8 @@ impl Run {
             "built after {} s; every ring must pass while no bug is chosen",
             began.elapsed().as_secs()
         );
-        let green = Judge::new(&built, self.depth).is_green(&asked).await;
+        let judge = Judge::new(self.copy.workspace(), &built, self.depth)?;
+        let green = judge.is_green(&asked).await;
         green.context("without any bug everything must pass; no bug was chosen yet")?;
         eprintln!("it is green after {} s", began.elapsed().as_secs());
         let mut alone = Vec::new();
@@ -203,7 +204,7 @@ impl Run {
             match why_alone(&built, number) {
                 Some(why) => alone.push((bug, why)),
                 None => {
-                    let sights = Judge::new(&built, self.depth).show(bug, number).await?;
+                    let sights = judge.show(bug, number).await?;
                     self.note(bug, Ok(sights), None)?;
                 }
             }
@@ -211,7 +212,10 @@ impl Run {
         for (bug, why) in alone {
             eprintln!("{}: a build of its own, for {why}", bug.name);
             let sights = match build_alone(&self.copy, &self.variants[&bug.name], &self.wanted).await? {
-                Ok(built) => Ok(Judge::new(&built, self.depth).show(bug, UNCHANGED).await?),
+                Ok(built) => {
+                    let judge = Judge::new(self.copy.workspace(), &built, self.depth)?;
+                    Ok(judge.show(bug, UNCHANGED).await?)
+                }
                 Err(errors) => Err(format!("the product does not build with it: {errors}")),
             };
             self.note(bug, sights, Some(why))?;

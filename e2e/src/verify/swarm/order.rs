@@ -5,7 +5,7 @@
 use super::site::Site;
 use crate::{
     laws::{Guarded, Law},
-    oracle::owner,
+    oracle::{is_ours, owner},
     sim::Entry,
 };
 
@@ -13,7 +13,7 @@ use crate::{
 const CREATED: u16 = 201;
 
 /// Looks at the writes of one piece of work: an import goes after its slices, and slices come after their Service,
-/// unless somebody else touched the service in this cluster.
+/// unless somebody else touched the service in this cluster. An import that shows IPs says of which families they are.
 pub(super) fn look(site: &Site, written: &[Entry], guarded: &mut Guarded) -> Result<(), String> {
     let done: Vec<&Entry> = written
         .iter()
@@ -24,6 +24,7 @@ pub(super) fn look(site: &Site, written: &[Entry], guarded: &mut Guarded) -> Res
     let mut gone = None;
     for entry in &done {
         match entry.resource.as_str() {
+            "serviceimports" if !deleted(entry) && !entry.status => families(site, entry, guarded)?,
             "serviceimports" if deleted(entry) => {
                 // One of another type is made anew, and takes nothing from anybody.
                 let stands = site.cluster.get("ServiceImport", &entry.namespace, &entry.name);
@@ -61,6 +62,26 @@ pub(super) fn look(site: &Site, written: &[Entry], guarded: &mut Guarded) -> Res
         }
     }
     Ok(())
+}
+
+fn families(site: &Site, entry: &Entry, guarded: &mut Guarded) -> Result<(), String> {
+    let import = site
+        .cluster
+        .get("ServiceImport", &entry.namespace, &entry.name)
+        .filter(is_ours);
+    let has = |field: &str| {
+        let list = import.as_ref().and_then(|import| import["spec"][field].as_array());
+        list.is_some_and(|list| !list.is_empty())
+    };
+    if !has("ips") {
+        return Ok(());
+    }
+    guarded.count(Law::Order, 1);
+    if has("ipFamilies") {
+        Ok(())
+    } else {
+        Err(broken(site, entry, "shows IPs and does not say of which families they are"))
+    }
 }
 
 fn broken(site: &Site, entry: &Entry, how: &str) -> String {

@@ -2,6 +2,7 @@
 //! Never: builds; judges what a failure means.
 
 use std::{
+    ffi::OsStr,
     fmt,
     path::{Path, PathBuf},
     process::{ExitStatus, Output, Stdio},
@@ -166,7 +167,7 @@ async fn failed(
 pub(crate) async fn output(
     program: &Path,
     variant: Number,
-    arguments: &[&str],
+    arguments: &[impl AsRef<OsStr>],
     longest: Duration,
 ) -> anyhow::Result<Option<Output>> {
     let mut command = as_variant(Command::new(program), variant);

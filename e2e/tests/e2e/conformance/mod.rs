@@ -5,6 +5,7 @@
 mod imports;
 mod names;
 mod owners;
+mod pages;
 mod preconditions;
 mod services;
 mod slices;
@@ -42,7 +43,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// One request: what it shows, method, path, body ("" for none).
-/// `<uid>` and `<rv>` stand for those of the last object that was answered.
+/// `<uid>` and `<rv>` stand for those of the last object that was answered, `<continue>` for the last token of a page.
 type Step = (&'static str, &'static str, &'static str, &'static str);
 
 const SHOP: &str = "/api/v1/namespaces/conformance";
@@ -50,7 +51,7 @@ const EXPORTS: &str = "/apis/multicluster.x-k8s.io/v1beta1/namespaces/conformanc
 const IMPORTS: &str = "/apis/multicluster.x-k8s.io/v1beta1/namespaces/conformance/serviceimports";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/conformance/endpointslices";
 
-/// The methods beside the HTTP ones: the three patch kinds, and a watch whose events are listed.
+/// The methods beside the HTTP ones: the three patch kinds, a watch whose events are listed, a list, and one in pages.
 fn content_type(method: &str) -> (&'static str, &'static str) {
     match method {
         "MERGE" => ("PATCH", "application/merge-patch+json"),
@@ -64,13 +65,14 @@ fn content_type(method: &str) -> (&'static str, &'static str) {
 }
 
 /// Every request; what one part leaves behind, the next ones find.
-const STEPS: [&[Step]; 7] = [
+const STEPS: [&[Step]; 8] = [
     names::STEPS,
     services::STEPS,
     owners::STEPS,
     status::STEPS,
     imports::STEPS,
     slices::STEPS,
+    pages::STEPS,
     preconditions::STEPS,
 ];
 
@@ -81,10 +83,11 @@ where
     Answer: Future<Output = anyhow::Result<(u16, Bytes)>>,
 {
     let mut transcript = Vec::new();
-    let (mut uid, mut revision) = (String::new(), String::new());
+    let (mut uid, mut revision, mut next) = (String::new(), String::new(), String::new());
     for (title, method, path, body) in STEPS.into_iter().flatten() {
         let path = path.replace("{shop}", SHOP).replace("{exports}", EXPORTS);
         let path = path.replace("{imports}", IMPORTS).replace("{slices}", SLICES);
+        let path = path.replace("<continue>", &next);
         let body = body.replace("<uid>", &uid).replace("<rv>", &revision);
         let (verb, content) = content_type(method);
         let request = Request::builder()
@@ -109,12 +112,12 @@ where
                     |event: &Value| format!("{} {}", event["type"], event["object"]["metadata"]["name"]);
                 answer.iter().map(name).collect()
             }
-            "LIST" => {
-                let items = single["items"].as_array().cloned().unwrap_or_default();
-                items
-                    .iter()
-                    .map(|item| item["metadata"]["name"].to_string())
-                    .collect()
+            "LIST" => items(&single),
+            "PAGE" => {
+                let (token, remaining) = (text("continue"), &single["metadata"]["remainingItemCount"]);
+                let more = if token.is_empty() { "the last page" } else { "more follow" };
+                next = if token.is_empty() { next } else { token };
+                [items(&single), vec![format!("{more}, remaining: {remaining}")]].concat()
             }
             _ => normalised(single),
         };
@@ -125,6 +128,12 @@ where
         ));
     }
     Ok(transcript)
+}
+
+/// The names of what a list holds.
+fn items(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().into_iter().flatten();
+    items.map(|item| item["metadata"]["name"].to_string()).collect()
 }
 
 /// What counts of an answer: of a Status its reason and causes, of an object all but what differs on every run.

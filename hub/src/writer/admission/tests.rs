@@ -383,6 +383,7 @@ fn a_cursor_is_resumed_unless_it_may_have_missed_a_removal() {
         core.state = forgetful(floor);
         let mut request = hello("east", None, CursorCheck::OnHistory);
         request.hello.cursor = Some(Cursor {
+            epoch: core.head.epoch,
             revision: Revision(7),
             ..Cursor::default()
         });

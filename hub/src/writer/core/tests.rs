@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod changed_by;
+mod conflicts;
 mod event_size;
 mod held_back;
 mod keys;
