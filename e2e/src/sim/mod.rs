@@ -260,6 +260,21 @@ impl SimCluster {
             .unwrap_or_default()
     }
 
+    /// What objects of a kind became after a revision, in order and every time, as far as the watch history reaches:
+    /// what whoever watches them sees.
+    pub fn versions_since(&self, kind: &str, revision: u64) -> Vec<Arc<Value>> {
+        let cluster = self.lock();
+        let kind = cluster.store.kinds.named(kind);
+        kind.map(|kind| {
+            cluster
+                .store
+                .versions_since(kind.key(), revision)
+                .cloned()
+                .collect()
+        })
+        .unwrap_or_default()
+    }
+
     /// The revision of the last change.
     pub fn revision(&self) -> u64 {
         self.lock().store.revision()

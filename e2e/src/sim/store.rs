@@ -193,6 +193,19 @@ impl Store {
         }
     }
 
+    /// What objects of a kind became after a revision, in order, as far as the history reaches.
+    pub(crate) fn versions_since<'a>(
+        &'a self,
+        key: &'a str,
+        revision: u64,
+    ) -> impl Iterator<Item = &'a Arc<Value>> + use<'a> {
+        let from = self.history.partition_point(|change| change.revision <= revision);
+        let changes = self.history.range(from..);
+        changes
+            .filter(move |change| change.place.0 == key)
+            .filter_map(|change| change.new.as_ref())
+    }
+
     pub(crate) fn history_length(&self) -> usize {
         self.history.len()
     }

@@ -14,7 +14,13 @@ const CREATED: u16 = 201;
 
 /// Looks at the writes of one piece of work: an import goes after its slices, and slices come after their Service,
 /// unless somebody else touched the service in this cluster. An import that shows IPs says of which families they are.
-pub(super) fn look(site: &Site, written: &[Entry], guarded: &mut Guarded) -> Result<(), String> {
+/// `before` is the cluster's revision when that work began.
+pub(super) fn look(
+    site: &Site,
+    (before, written): (u64, &[Entry]),
+    guarded: &mut Guarded,
+) -> Result<(), String> {
+    families(site, before, guarded)?;
     let done: Vec<&Entry> = written
         .iter()
         .filter(|entry| entry.is_write() && entry.code < 300)
@@ -24,7 +30,6 @@ pub(super) fn look(site: &Site, written: &[Entry], guarded: &mut Guarded) -> Res
     let mut gone = None;
     for entry in &done {
         match entry.resource.as_str() {
-            "serviceimports" if !deleted(entry) && !entry.status => families(site, entry, guarded)?,
             "serviceimports" if deleted(entry) => {
                 // One of another type is made anew, and takes nothing from anybody.
                 let stands = site.cluster.get("ServiceImport", &entry.namespace, &entry.name);
@@ -64,24 +69,29 @@ pub(super) fn look(site: &Site, written: &[Entry], guarded: &mut Guarded) -> Res
     Ok(())
 }
 
-fn families(site: &Site, entry: &Entry, guarded: &mut Guarded) -> Result<(), String> {
-    let import = site
-        .cluster
-        .get("ServiceImport", &entry.namespace, &entry.name)
-        .filter(is_ours);
-    let has = |field: &str| {
-        let list = import.as_ref().and_then(|import| import["spec"][field].as_array());
-        list.is_some_and(|list| !list.is_empty())
-    };
-    if !has("ips") {
-        return Ok(());
+/// Whoever watches imports sees each of these versions.
+fn families(site: &Site, before: u64, guarded: &mut Guarded) -> Result<(), String> {
+    for import in site.cluster.versions_since("ServiceImport", before) {
+        let has = |field: &str| {
+            import["spec"][field]
+                .as_array()
+                .is_some_and(|list| !list.is_empty())
+        };
+        if !is_ours(&import) || !has("ips") {
+            continue;
+        }
+        guarded.count(Law::Order, 1);
+        if !has("ipFamilies") {
+            let metadata = &import["metadata"];
+            return Err(Law::Order.broken(format!(
+                "serviceimports/{}/{} in {} showed IPs, and not of which families they are",
+                metadata["namespace"].as_str().unwrap_or_default(),
+                metadata["name"].as_str().unwrap_or_default(),
+                site.name
+            )));
+        }
     }
-    guarded.count(Law::Order, 1);
-    if has("ipFamilies") {
-        Ok(())
-    } else {
-        Err(broken(site, entry, "shows IPs and does not say of which families they are"))
-    }
+    Ok(())
 }
 
 fn broken(site: &Site, entry: &Entry, how: &str) -> String {

@@ -13,13 +13,14 @@ const MANY_CHANGES: usize = 6;
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 7 } else { 2 }) {
+    match draw.below(if edits { 8 } else { 2 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => rewound_and_gone_on(draw, site, clusters, exported),
         3 => long_absence(draw, site, clusters, exported),
         4 => evicted(draw, site),
         5 => nearly_full(draw, site, exported),
+        6 => namespace_returns(draw, site, clusters, exported),
         _ => lie(draw, site, exported),
     }
 }
@@ -121,6 +122,26 @@ fn nearly_full(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec
     steps.push(What::FillDisk(false));
     steps.extend(looked_at);
     steps
+}
+
+/// A namespace of an importer goes, and what it imported there ends before it comes again.
+fn namespace_returns(
+    draw: &mut Draw,
+    site: usize,
+    clusters: usize,
+    exported: &[(usize, Named)],
+) -> Vec<What> {
+    let other = (site + 1 + draw.index(clusters - 1)) % clusters;
+    let name = one_of(draw, other, exported);
+    vec![
+        What::Rounds(2),
+        What::RemoveNamespace(site, name.namespace),
+        What::Rounds(1),
+        What::Unexport(other, name),
+        What::Rounds(1),
+        What::Namespace(site, name.namespace),
+        What::Rounds(1),
+    ]
 }
 
 /// A member states another age of what it exports, and has something to say about it.

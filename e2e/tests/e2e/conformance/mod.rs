@@ -115,7 +115,11 @@ where
             "LIST" => items(&single),
             "PAGE" => {
                 let (token, remaining) = (text("continue"), &single["metadata"]["remainingItemCount"]);
-                let more = if token.is_empty() { "the last page" } else { "more follow" };
+                let more = if token.is_empty() {
+                    "the last page"
+                } else {
+                    "more follow"
+                };
                 next = if token.is_empty() { next } else { token };
                 [items(&single), vec![format!("{more}, remaining: {remaining}")]].concat()
             }

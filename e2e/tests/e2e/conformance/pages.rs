@@ -39,7 +39,12 @@ pub(super) const STEPS: &[Step] = &[
         r#"{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"name":"page-z"}}"#,
     ),
     ("the rest", "PAGE", "{exports}?continue=<continue>", ""),
-    ("a token that is none", "GET", "{exports}?limit=1&continue=nonsense", ""),
+    (
+        "a token that is none",
+        "GET",
+        "{exports}?limit=1&continue=nonsense",
+        "",
+    ),
     (
         "a token and a revision",
         "GET",

@@ -96,10 +96,10 @@ impl World {
                 heard
             }
             AgentPart::Apply => {
-                let before = site.cluster.requests().count();
+                let (asked, revision) = (site.cluster.requests().count(), site.cluster.revision());
                 let worked = agent.apply(&self.runtime, draw, now);
-                let written = site.cluster.requests().since(before);
-                order::look(site, &written, &mut self.seen.guarded)?;
+                let written = site.cluster.requests().since(asked);
+                order::look(site, (revision, &written), &mut self.seen.guarded)?;
                 worked
             }
         })
