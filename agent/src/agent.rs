@@ -24,7 +24,7 @@ use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig},
     cluster_id,
     lease::{AgentLease, LeaseMetrics},
-    link::{Link, LinkMetrics, machine::Introduction},
+    link::{Complaints, Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
     watch::{Dirty, Watched, Watches, Whole, follow},
@@ -209,6 +209,7 @@ fn start(
         namespaces: watches.namespaces.clone(),
         namespaces_changed,
         all_namespaces,
+        complaints: Complaints::default(),
         metrics: metrics.link,
     };
     supervisor.spawn("the link to the hub", link.run(drain.clone()));

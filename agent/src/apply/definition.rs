@@ -14,6 +14,7 @@ use shared::{
     api::names::MULTICLUSTER_GROUP,
     process::{Backoff, random},
 };
+use tokio::time::Instant;
 use tracing::debug;
 
 /// First wait after the watch failed.
@@ -29,6 +30,8 @@ pub(super) struct Definition {
     /// uid and generation of what was seen last.
     seen: Option<(Option<String>, Option<i64>)>,
     backoff: Backoff,
+    /// Nothing is asked before: it failed. It outlives a wait that is given up.
+    asked_again_at: Option<Instant>,
 }
 
 impl Definition {
@@ -41,12 +44,17 @@ impl Definition {
             events: events.boxed(),
             seen: None,
             backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
+            asked_again_at: None,
         }
     }
 
-    /// Resolves when it is another one than was seen before.
+    /// Resolves when it is another one than was seen before. Nothing is lost when it is given up and called again.
     pub(super) async fn changed(&mut self) {
         loop {
+            if let Some(at) = self.asked_again_at {
+                tokio::time::sleep_until(at).await;
+                self.asked_again_at = None;
+            }
             match self.events.next().await {
                 Some(Ok(Event::InitApply(object) | Event::Apply(object))) => {
                     self.backoff.succeeded();
@@ -59,10 +67,44 @@ impl Definition {
                 Some(Ok(Event::Init | Event::InitDone | Event::Delete(_))) => {}
                 Some(Err(error)) => {
                     debug!(%error, "cannot watch the definition of ServiceImport: its schema is looked at now and then");
-                    tokio::time::sleep(self.backoff.failed(random())).await;
+                    self.asked_again_at = Some(Instant::now() + self.backoff.failed(random()));
                 }
                 None => std::future::pending().await,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+
+    /// Who waits for several things at a time gives this one up whenever another comes.
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_is_given_up_goes_on_with_the_next() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        let events = futures::stream::repeat_with(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Watched::Err(watcher::Error::NoResourceVersion)
+        });
+        let mut definition = Definition {
+            events: events.boxed(),
+            seen: None,
+            backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
+            asked_again_at: None,
+        };
+        for _ in 0..1_000 {
+            let given_up = tokio::time::timeout(RETRY_FIRST, definition.changed()).await;
+            assert!(given_up.is_err(), "it never changes");
+        }
+        let asked = asked.load(Ordering::Relaxed);
+        // Waits that double from half a second at least take 1,000 s with the sixteenth.
+        assert!((2..=16).contains(&asked), "asked {asked} times in 1,000 s");
     }
 }

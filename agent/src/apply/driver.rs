@@ -153,10 +153,11 @@ async fn follow_schema(shared: &Shared) {
                     info!("/openapi/v3 can be read again");
                 }
                 known = Some(document);
-                match *lock(&shared.served) == Some(ServedFields::ALL) {
-                    true => SCHEMA_INTERVAL,
+                if *lock(&shared.served) == Some(ServedFields::ALL) {
+                    SCHEMA_INTERVAL
+                } else {
                     // an API server describes a definition some time after it serves it
-                    false => lacking.failed(random()),
+                    lacking.failed(random())
                 }
             }
             Err(error) => {
@@ -192,6 +193,10 @@ pub(super) async fn read_schema(
         info!("the API server is another one: asking it again for what the one before refused");
         shared.mark_all();
     }
+    if lock(&shared.refusals).expire(shared.now()) {
+        debug!("asking the API server again for what it refused a while ago");
+        shared.mark_all();
+    }
     if known == Some(&document) {
         return Ok(document);
     }
@@ -225,5 +230,109 @@ async fn follow_listings(shared: &Shared) {
         shared.mark_all();
         let changes = listed.iter_mut().map(|listed| Box::pin(listed.changed()));
         let _ = futures::future::select_all(changes).await; // the stores live as long as `shared`
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use shared::{
+        api::convert::NamespaceDenyList,
+        model::{ClusterId, IpFamily},
+    };
+
+    use super::*;
+    use crate::{
+        apply::failure::Failure,
+        plan::{
+            Action,
+            content::{DerivedContent, Policies},
+        },
+    };
+
+    /// Longer than anything that was refused is left out.
+    const LONG: Duration = Duration::from_secs(2 * 60 * 60);
+
+    fn cart() -> ServiceKey {
+        ServiceKey::new("shop", "cart").expect("a key")
+    }
+
+    /// A driver's own beside an API server that serves its own kinds by a document of this hash. Its schema was read,
+    /// and an export is observed.
+    async fn shared(hash: &Arc<AtomicU64>) -> Arc<Shared> {
+        let hash = hash.clone();
+        let server = tower::service_fn(move |_: Request<Body>| {
+            let core = format!("/openapi/v3/api/v1?hash={}", hash.load(Ordering::Relaxed));
+            let index = json!({"paths": {"api/v1": {"serverRelativeURL": core}}});
+            let answer = Response::new(Body::from(index.to_string().into_bytes()));
+            async move { Ok::<_, std::io::Error>(answer) }
+        });
+        let config = DriverConfig {
+            cluster: ClusterId::new("north").expect("an id"),
+            deny: NamespaceDenyList::default(),
+        };
+        let watches = Watches::default();
+        let client = Client::new(server, "default");
+        let shared = Handle::new(client, watches, config, ApplyMetrics::default()).0;
+        lock(&shared.progress).received(&[cart()].into(), None);
+        read_schema(&shared, None).await.expect("an index");
+        assert_eq!(shared.queue.take_now(), [cart()], "the fields are known now");
+        shared
+    }
+
+    /// The API server refuses families; true when they are left out from now on.
+    fn refuse(shared: &Shared) -> bool {
+        let asked = Action::ApplyDerived {
+            name: "derived-x".into(),
+            uid: None,
+            content: DerivedContent {
+                ports: [].into(),
+                policies: Policies::default(),
+                family_policy: None,
+                ip_families: vec![IpFamily::V6],
+                sources: [].into(),
+            },
+            cluster_ips: Vec::new(),
+        };
+        let refused = Failure::Refused {
+            message: "not configured on this cluster".into(),
+            fields: vec!["spec.ipFamilies".into()],
+        };
+        lock(&shared.refusals).learn(&cart(), false, &asked, &refused)
+    }
+
+    fn leaves_out(shared: &Shared) -> bool {
+        !lock(&shared.refusals).of(&cart()).families.is_empty()
+    }
+
+    #[tokio::test]
+    async fn what_an_api_server_refused_its_successor_is_asked_for() {
+        let hash = Arc::new(AtomicU64::new(1));
+        let shared = shared(&hash).await;
+        assert!(refuse(&shared) && leaves_out(&shared));
+        read_schema(&shared, Some(&None)).await.expect("an index");
+        assert!(leaves_out(&shared), "it is the same one");
+        assert_eq!(shared.queue.take_now(), []);
+        hash.store(2, Ordering::Relaxed);
+        read_schema(&shared, Some(&None)).await.expect("an index");
+        assert!(!leaves_out(&shared));
+        assert_eq!(shared.queue.take_now(), [cart()], "it is planned again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_api_server_refused_long_ago_it_is_asked_for_again() {
+        let shared = shared(&Arc::new(AtomicU64::new(1))).await;
+        assert!(refuse(&shared));
+        read_schema(&shared, Some(&None)).await.expect("an index");
+        assert!(leaves_out(&shared), "it was refused just now");
+        tokio::time::advance(LONG).await;
+        assert_eq!(shared.queue.take_now(), []);
+        read_schema(&shared, Some(&None)).await.expect("an index");
+        assert!(!leaves_out(&shared));
+        assert_eq!(shared.queue.take_now(), [cart()], "it is planned again");
     }
 }

@@ -278,7 +278,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use kube::client::Body;
     use shared::model::{
-        ChainHash, Cursor, Epoch, ExportStatus, UnixMillis,
+        ChainHash, Cursor, Epoch, ExportStatus, Metadata, ServiceImport, ServicePolicies, ServiceType,
+        SessionAffinity, UnixMillis,
         sync::{DesiredChange, DesiredItem, Interest, Namespaces, UpTo},
     };
 
@@ -307,12 +308,100 @@ mod tests {
         }
     }
 
+    fn service(namespace: &str, name: &str) -> ServiceKey {
+        ServiceKey::new(namespace, name).expect("a key")
+    }
+
+    /// An import of the services that these clusters export.
+    fn import(service: ServiceKey, clusters: &[&str]) -> DesiredItem {
+        let cluster = |name: &&str| (ClusterId::new(name).expect("an id"), Vec::new());
+        DesiredItem {
+            revision: Revision(1),
+            change: DesiredChange::Import(Arc::new(ServiceImport {
+                service,
+                service_type: ServiceType::ClusterSetIp,
+                ports: Vec::new(),
+                policies: ServicePolicies {
+                    session_affinity: SessionAffinity::None,
+                    session_affinity_timeout_seconds: None,
+                    internal_traffic_policy: None,
+                    traffic_distribution: None,
+                },
+                ip_families: Vec::new(),
+                labels: Metadata::default(),
+                annotations: Metadata::default(),
+                clusters: clusters.iter().map(cluster).collect(),
+            })),
+        }
+    }
+
+    /// Three services in two namespaces from two clusters are desired, and none is marked.
+    fn with_three_imports() -> Handle {
+        let handle = handle();
+        handle.feed(|desired| {
+            let interest = Interest {
+                generation: 1,
+                namespaces: Namespaces::All,
+            };
+            desired.interest(&interest);
+            desired.snapshot_begin(up_to(1).cursor.epoch);
+            let imports = [
+                import(service("shop", "cart"), &["east"]),
+                import(service("shop", "pay"), &["west"]),
+                import(service("store", "stock"), &["west"]),
+            ];
+            desired.items(1, imports);
+            (desired.snapshot_complete(&up_to(1)), ())
+        });
+        assert_eq!(
+            handle.0.queue.take_now().len(),
+            3,
+            "a snapshot touches everything"
+        );
+        handle
+    }
+
+    fn marked(handle: &Handle) -> BTreeSet<ServiceKey> {
+        handle.0.queue.take_now().into_iter().collect()
+    }
+
+    /// A namespace that comes costs plans of what is in it, not of everything.
+    #[tokio::test]
+    async fn a_namespace_that_was_told_touches_what_is_in_it() {
+        let handle = with_three_imports();
+        let shop = Touched::Namespaces([Box::from("shop")].into());
+        handle.feed(|_| (shop, ()));
+        assert_eq!(
+            marked(&handle),
+            [service("shop", "cart"), service("shop", "pay")].into()
+        );
+    }
+
+    /// A source that lists costs plans of what comes from it, not of everything.
+    #[tokio::test]
+    async fn a_source_that_settles_touches_what_comes_from_it() {
+        let handle = with_three_imports();
+        let settling = |name: &str| {
+            Touched::Sources(Settling {
+                clusters: [ClusterId::new(name).expect("an id")].into(),
+                all: false,
+            })
+        };
+        handle.feed(|_| (settling("west"), ()));
+        assert_eq!(
+            marked(&handle),
+            [service("shop", "pay"), service("store", "stock")].into()
+        );
+        handle.feed(|_| (settling("nowhere"), ()));
+        assert_eq!(marked(&handle), BTreeSet::new());
+    }
+
     /// A snapshot up to here, with a word on this export if there is one.
     fn snapshot(handle: &Handle, revision: u64, export: Option<&str>) {
         let word = |name| DesiredItem {
             revision: Revision(revision),
             change: DesiredChange::ExportStatus(Arc::new(ExportStatus {
-                service: ServiceKey::new("shop", name).expect("a key"),
+                service: service("shop", name),
                 uid: "uid".into(),
                 generation: 1,
                 conflicts: Vec::new(),

@@ -1,5 +1,6 @@
 //! What the API server refused in derived Services, so that it is not asked for again.
-//! It lasts as long as the API server: another version or another schema of it may take what this one refused.
+//! It lasts as long as the API server, and an hour at most: another version or another schema of it may take what this
+//! one refused, and so may one of the same version with another service range or feature.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +16,9 @@ use crate::plan::{Action, view::Refusals};
 /// for again before another IP is taken, and after this wait.
 const RELEASES_AWAITED: u8 = 3;
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
+/// A refused value is asked for again once it is this old: nothing tells of an API server that has only another
+/// configuration than before. What is refused again costs one request in this time for each Service that wants it.
+const REFUSED_MAX_MILLIS: u64 = 60 * 60 * 1_000;
 /// How the API server says that an IP is another Service's, still or again.
 const ALREADY_ALLOCATED: &str = "already allocated";
 
@@ -28,6 +32,8 @@ pub(super) struct LearnedRefusals {
     families: BTreeSet<Vec<IpFamily>>,
     /// The address of the API server's own schema, which has its hash.
     served_by: Option<Box<str>>,
+    /// When values that were refused were first found, in milliseconds; absent while there are none.
+    refused_since: Option<u64>,
 }
 
 impl LearnedRefusals {
@@ -49,6 +55,27 @@ impl LearnedRefusals {
         self.services.clear();
         self.families.clear();
         had_some
+    }
+
+    /// It is `now`, in milliseconds. True when what was refused is old, and so is asked for again: values that are
+    /// left out, not what is asked for again anyway until it is taken. The age runs from the first look that finds
+    /// any, so that a newer one may be asked for earlier.
+    pub(super) fn expire(&mut self, now: u64) -> bool {
+        let are_some = !self.families.is_empty() || self.services.values().any(Refusals::leave_out_values);
+        if !are_some {
+            self.refused_since = None;
+            return false;
+        }
+        let since = *self.refused_since.get_or_insert(now);
+        if now.saturating_sub(since) < REFUSED_MAX_MILLIS {
+            return false;
+        }
+        self.refused_since = None;
+        self.families.clear();
+        self.services.values_mut().for_each(Refusals::forget_values);
+        self.services
+            .retain(|_, refusals| *refusals != Refusals::default());
+        true
     }
 
     /// A refusal that may pass by itself: the previous IPs are not released yet. It becomes a wait, a few times.
@@ -197,6 +224,41 @@ mod tests {
             !learned.served_by("/openapi/v3/api/v1?hash=3"),
             "there is nothing to try"
         );
+    }
+
+    /// An API server of the same version got a second range of IPs, or a feature: its schema says nothing of that.
+    #[test]
+    fn what_was_refused_an_hour_ago_is_tried_again() {
+        let (mut learned, start) = (with_two_refusals(), 7_000);
+        let before = learned.of(&cart());
+        assert!(!learned.expire(start), "the first look");
+        assert!(!learned.expire(start + REFUSED_MAX_MILLIS - 1));
+        assert_eq!(learned.of(&cart()), before);
+        assert!(learned.expire(start + REFUSED_MAX_MILLIS));
+        assert_eq!(learned.of(&cart()), Refusals::default());
+        assert!(
+            !learned.expire(start + REFUSED_MAX_MILLIS),
+            "there is nothing to try"
+        );
+        // What is refused again has its own hour.
+        let again = start + 3 * REFUSED_MAX_MILLIS;
+        assert!(!learned.expire(again - 1), "there is still nothing");
+        assert!(learned.learn(&cart(), false, &apply("PreferMars"), &refused("spec.ipFamilies")));
+        assert!(!learned.expire(again), "the first look");
+        assert!(!learned.expire(again + REFUSED_MAX_MILLIS - 1));
+        assert!(learned.expire(again + REFUSED_MAX_MILLIS));
+    }
+
+    /// A Service that was refused altogether is asked for again anyway, and its import goes on saying why.
+    #[test]
+    fn a_refused_service_does_not_become_old() {
+        let mut learned = LearnedRefusals::default();
+        assert!(learned.learn(&cart(), false, &apply("x"), &Failure::Forbidden("quota".into())));
+        let before = learned.of(&cart());
+        assert!(!learned.expire(0) && !learned.expire(2 * REFUSED_MAX_MILLIS));
+        assert!(learned.learn(&cart(), true, &apply("x"), &refused("spec.ipFamilies")));
+        assert!(!learned.expire(3 * REFUSED_MAX_MILLIS) && learned.expire(4 * REFUSED_MAX_MILLIS));
+        assert_eq!(learned.of(&cart()), before);
     }
 
     #[test]

@@ -33,7 +33,10 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, Streaming};
 use tracing::{debug, info, warn};
 
-use super::machine::{Beginning, Introduction, Reaction, Session, Violation, touched_by};
+use super::{
+    complaints::Complaints,
+    machine::{Beginning, Introduction, Reaction, Session, Violation, touched_by},
+};
 use crate::{
     apply::Handle,
     lease::AgentLease,
@@ -126,6 +129,8 @@ pub struct Link {
     pub namespaces_changed: Dirty<()>,
     /// Whether everything is held, whatever namespaces exist.
     pub all_namespaces: bool,
+    /// What was warned of already.
+    pub complaints: Complaints,
     /// Counts.
     pub metrics: LinkMetrics,
 }
@@ -255,10 +260,11 @@ impl Link {
         stream.drive(drain).await
     }
 
-    fn interest(&self, generation: u64) -> Interest {
-        let namespaces = match self.all_namespaces {
-            true => Namespaces::All,
-            false => Namespaces::Only(self.namespaces()),
+    fn interest(&mut self, generation: u64) -> Interest {
+        let namespaces = if self.all_namespaces {
+            Namespaces::All
+        } else {
+            Namespaces::Only(self.namespaces())
         };
         Interest {
             generation,
@@ -266,10 +272,10 @@ impl Link {
         }
     }
 
-    fn namespaces(&self) -> BTreeSet<Box<str>> {
+    fn namespaces(&mut self) -> BTreeSet<Box<str>> {
         let all = self.namespaces.all();
         let names = all.iter().map(|namespace| namespace.head().name.clone());
-        if all.len() > INTEREST_NAMESPACES_MAX {
+        if self.complaints.of_namespaces(all.len() > INTEREST_NAMESPACES_MAX) {
             warn!(
                 INTEREST_NAMESPACES_MAX,
                 "too many namespaces: the last ones by name are not served"
@@ -406,7 +412,11 @@ impl Stream<'_> {
         let Some(refusal) = outbox.refusal(key) else {
             return;
         };
-        warn!(%key, why = %refusal.message, "the hub does not take this fact");
+        if self.link.complaints.of_refusal(key, refusal) {
+            warn!(%key, why = %refusal.message, "the hub does not take this fact");
+        } else {
+            debug!(%key, why = %refusal.message, "the hub does not take this fact, or not now");
+        }
         self.link.apply.fact_refused(key, refusal);
     }
 

@@ -1,6 +1,8 @@
 //! The link to the hub: the session machine, and the dialling and streaming around it.
 
+mod complaints;
 mod dial;
 pub mod machine;
 
+pub use complaints::Complaints;
 pub use dial::{Link, LinkMetrics};

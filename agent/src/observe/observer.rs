@@ -33,6 +33,8 @@ pub struct Observer {
     /// Services that changed and were not looked at yet: not everything they are joined from is known.
     waiting: BTreeSet<ServiceKey>,
     bad: BTreeSet<(ServiceKey, String)>,
+    /// ClusterProperties that cannot be reported, with what is wrong, as it was said.
+    bad_properties: BTreeMap<String, String>,
 }
 
 impl Observer {
@@ -44,6 +46,7 @@ impl Observer {
             stated_properties: BTreeSet::new(),
             waiting: BTreeSet::new(),
             bad: BTreeSet::new(),
+            bad_properties: BTreeMap::new(),
         }
     }
 
@@ -90,9 +93,10 @@ impl Observer {
 
     fn state(&mut self, service: &ServiceKey, mut joined: Joined, outbox: &mut Outbox) {
         let stated: BTreeSet<FactKey> = joined.facts.keys().cloned().collect();
-        let before = match stated.is_empty() {
-            true => self.stated.remove(service),
-            false => self.stated.insert(service.clone(), stated.clone()),
+        let before = if stated.is_empty() {
+            self.stated.remove(service)
+        } else {
+            self.stated.insert(service.clone(), stated.clone())
         };
         // Slices go before their export, and come after it: nobody sees a slice of a service that is not there.
         let before = before.unwrap_or_default();
@@ -121,7 +125,7 @@ impl Observer {
         properties: &Watched<Whole<ClusterPropertyObject>>,
         outbox: &mut Outbox,
     ) {
-        let mut stated = BTreeSet::new();
+        let (mut stated, mut bad) = (BTreeSet::new(), BTreeMap::new());
         for property in properties.all() {
             match property_from(&property.object) {
                 Ok(reported) => {
@@ -130,7 +134,7 @@ impl Observer {
                     outbox.state(key, fact, changed_by(&property.object.metadata));
                 }
                 Err(problem) => {
-                    warn!(property = %property.head().name, %problem, "this ClusterProperty is not reported");
+                    bad.insert(property.head().name.to_string(), problem.to_string());
                 }
             }
         }
@@ -138,7 +142,21 @@ impl Observer {
             outbox.set(gone.clone(), None);
         }
         self.stated_properties = stated;
+        for (property, problem) in news(&self.bad_properties, &bad) {
+            warn!(property, problem, "this ClusterProperty is not reported");
+        }
+        self.bad_properties = bad;
     }
+}
+
+/// What is wrong now, and was not before.
+fn news<'a>(
+    before: &BTreeMap<String, String>,
+    now: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    now.iter()
+        .filter(|(name, problem)| before.get(*name) != Some(problem))
+        .map(|(name, problem)| (&**name, &**problem))
 }
 
 fn property_fact(property: ClusterProperty) -> (FactKey, EncodedFact) {
@@ -257,6 +275,39 @@ mod tests {
             "nobody notes who deletes"
         );
         assert_eq!(gone.len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_once_until_something_else_is() {
+        let told = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            let pairs = pairs.iter();
+            pairs
+                .map(|&(name, problem)| (name.into(), problem.into()))
+                .collect()
+        };
+        let before = told(&[("a", "too long"), ("b", "too long")]);
+        let now = told(&[("a", "too long"), ("b", "empty"), ("c", "empty")]);
+        let new: Vec<_> = news(&before, &now).collect();
+        assert_eq!(new, [("b", "empty"), ("c", "empty")]);
+        assert_eq!(news(&now, &now).count(), 0);
+    }
+
+    /// Every look remembers what it found wrong, and forgets what was mended.
+    #[test]
+    fn a_bad_property_is_remembered_until_it_is_mended() {
+        let properties = Watched::new(|_: &Whole<ClusterPropertyObject>| None);
+        let property = |value: &str| -> ClusterPropertyObject {
+            serde_json::from_value(json!({"metadata": {"name": "example.org", "uid": "u"},
+                "spec": {"value": value}}))
+            .unwrap()
+        };
+        let (mut outbox, mut observer) = (Outbox::new(removal), Observer::new(NamespaceDenyList::default()));
+        let mut bad_after = |value: &str| {
+            list(&properties, &[property(value)]);
+            observer.look_at_properties(&properties, &mut outbox);
+            observer.bad_properties.len()
+        };
+        assert_eq!([bad_after(""), bad_after(""), bad_after("x")], [1, 1, 0]);
     }
 
     #[test]

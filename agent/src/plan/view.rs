@@ -178,6 +178,22 @@ pub struct Refusals {
     pub derived: Option<Box<str>>,
 }
 
+impl Refusals {
+    /// Whether values of policies are left out because of it.
+    pub fn leave_out_values(&self) -> bool {
+        self.traffic_distribution.is_some()
+            || self.internal_traffic_policy.is_some()
+            || self.session_affinity_timeout_seconds.is_some()
+    }
+
+    /// Values of policies are left out no more. Of the rest a later write tells whether it still holds.
+    pub fn forget_values(&mut self) {
+        self.traffic_distribution = None;
+        self.internal_traffic_policy = None;
+        self.session_affinity_timeout_seconds = None;
+    }
+}
+
 /// One service in this cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceView {

@@ -182,7 +182,7 @@ const HUB_MAY_NOT: &[Right] = &[
 /// What the agent may get beside resources, and what not.
 const AGENT_PATHS: [(&str, bool); 7] = [
     ("/readyz", true),
-    ("/readyz/etcd", true),
+    ("/readyz/etcd", false),
     ("/version", true),
     ("/openapi/v3", true),
     ("/openapi/v3/apis/multicluster.x-k8s.io/v1beta1", true),

@@ -142,10 +142,15 @@ impl Agent {
 
     /// An agent that is interested in one namespace.
     pub(crate) fn start_on(client: kube::Client, namespace: &str) -> Self {
+        Self::start_denying(client, namespace, NamespaceDenyList::default())
+    }
+
+    /// One that exports nothing from some namespaces.
+    pub(crate) fn start_denying(client: kube::Client, namespace: &str, deny: NamespaceDenyList) -> Self {
         let (watches, drain) = (Watches::default(), CancellationToken::new());
         let config = DriverConfig {
             cluster: id("north"),
-            deny: NamespaceDenyList::default(),
+            deny,
         };
         let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
         let tasks = vec![

@@ -96,6 +96,22 @@ pub(super) async fn exports_get_their_conditions() -> anyhow::Result<()> {
     agent.stop().await
 }
 
+/// The list keeps back what this cluster exports, and nothing that others do (ADR 0028).
+pub(super) async fn a_denied_namespace_imports_and_exports_nothing() -> anyhow::Result<()> {
+    let cluster = cluster()?;
+    cluster.apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: cart, namespace: shop}, spec: {ports: [{name: http, port: 80}]}}")?;
+    cluster.apply_yaml(EXPORT)?;
+    let deny = NamespaceDenyList::new(["shop"]);
+    let agent = Agent::start_denying(cluster.client_named("agent"), "shop", deny);
+    agent.told(1, &all_listed(), wishes());
+    arrived(&cluster, 2).await?;
+    until("NamespaceDenied", || {
+        condition(&cluster, "Valid")["reason"] == json!("NamespaceDenied")
+    })
+    .await?;
+    agent.stop().await
+}
+
 /// The hub does not take a fact of the service: the export's, or that of the slice of this name.
 fn refuse(cluster: &SimCluster, agent: &Agent, name: &str, message: &str) -> anyhow::Result<()> {
     let object = |kind: &str, name: &str| {

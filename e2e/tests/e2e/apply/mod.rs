@@ -58,6 +58,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             exports::exports_get_their_conditions,
         ),
         sim_test(
+            "apply::a_denied_namespace_imports_and_exports_nothing",
+            exports::a_denied_namespace_imports_and_exports_nothing,
+        ),
+        sim_test(
             "apply::objects_from_a_backup_are_adopted_once",
             adopt::objects_from_a_backup_are_adopted_once,
         ),
