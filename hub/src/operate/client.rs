@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, anyhow, bail};
 use shared::{
     identity::Role,
-    model::advice::{self, quoted, tls_flags},
+    model::advice,
     tls::{Credentials, HubAddress, HubConnector, LiveCredentials, TcpDial, TlsFiles, TlsMetrics, explain},
 };
 use tonic::{Code, Request, Status, transport::Channel};
@@ -40,8 +40,8 @@ impl HubArgs {
     pub(super) fn typed(&self) -> String {
         let hubs: Vec<String> = self.hub.iter().map(ToString::to_string).collect();
         let path = |path: &std::path::Path| path.display().to_string();
-        let tls = tls_flags(&path(&self.tls.ca), &path(&self.tls.cert), &path(&self.tls.key));
-        format!("--hub {} {tls}", quoted(&hubs.join(",")))
+        let tls = advice::tls_flags(&path(&self.tls.ca), &path(&self.tls.cert), &path(&self.tls.key));
+        advice::access(&hubs.join(","), &tls)
     }
 }
 

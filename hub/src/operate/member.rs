@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use proto::v1::{self, membership_client::MembershipClient};
-use shared::model::{ClusterId, advice::rekey_options};
+use shared::model::{ClusterId, advice};
 
 use super::{
     client::{HubArgs, connect, failed, request},
@@ -123,16 +123,6 @@ pub(super) struct DecisionArgs {
     pub(super) hub: HubArgs,
 }
 
-impl DecisionArgs {
-    /// The command that does what was tried.
-    fn confirming(&self, verb: &str, cluster: &ClusterId, flags: &str) -> String {
-        format!(
-            "tributary-hub member {verb} {cluster} {flags}{} --confirm",
-            self.hub.typed()
-        )
-    }
-}
-
 pub(super) fn key_fingerprint(text: &str) -> Result<String, String> {
     parse_key_fingerprint(text).map(|key| key.to_string())
 }
@@ -153,7 +143,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
                 .evict(request(evict))
                 .await
                 .map_err(|status| failed(&status))?;
-            let again = decision.confirming("evict", &cluster, "");
+            let again = advice::confirm_member_evict(&cluster, &decision.hub.typed());
             Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
         }
         MemberCommand::RevokeKey(args) => revoke_key(args).await,
@@ -168,7 +158,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
                 .forget(request(forget))
                 .await
                 .map_err(|status| failed(&status))?;
-            let again = decision.confirming("forget", &cluster, "");
+            let again = advice::confirm_member_forget(&cluster, &decision.hub.typed());
             Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
         }
     }
@@ -189,7 +179,7 @@ async fn revoke_key(args: RevokeKeyArgs) -> anyhow::Result<String> {
     let mut hub = MembershipClient::new(connect(&decision.hub, Some(DECIDES)).await?);
     let answer = hub.revoke_key(request(revoke)).await;
     let answer = answer.map_err(|status| failed(&status))?;
-    let again = decision.confirming("revoke-key", &cluster, &format!("{key} "));
+    let again = advice::confirm_member_revoke_key(&cluster, &key, &decision.hub.typed());
     Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
 }
 
@@ -207,7 +197,12 @@ async fn rekey(args: RekeyArgs) -> anyhow::Result<String> {
         cluster_fingerprint,
         decision,
     } = args;
-    let flags = rekey_options(key_fingerprint.as_deref(), cluster_fingerprint.as_deref());
+    let again = advice::confirm_member_rekey(
+        &cluster,
+        key_fingerprint.as_deref(),
+        cluster_fingerprint.as_deref(),
+        &decision.hub.typed(),
+    );
     let rekey = v1::RekeyMemberRequest {
         cluster: cluster.to_string(),
         key_fingerprint: key_fingerprint.unwrap_or_default(),
@@ -220,6 +215,5 @@ async fn rekey(args: RekeyArgs) -> anyhow::Result<String> {
         .rekey(request(rekey))
         .await
         .map_err(|status| failed(&status))?;
-    let again = decision.confirming("rekey", &cluster, &flags);
     Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
 }

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use proto::v1::{self, membership_client::MembershipClient};
+use shared::model::advice;
 
 use super::{
     client::{connect, failed, request},
@@ -63,9 +64,6 @@ pub(super) async fn run(args: OperatorArgs) -> anyhow::Result<String> {
     let mut hub = MembershipClient::new(connect(&decision.hub, Some("decides about operators")).await?);
     let answer = hub.revoke_operator(request(revoke)).await;
     let answer = answer.map_err(|status| failed(&status))?;
-    let again = format!(
-        "tributary-hub operator revoke {name} {key} {} --confirm",
-        decision.hub.typed()
-    );
+    let again = advice::confirm_operator_revoke(&name, &key, &decision.hub.typed());
     Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
 }

@@ -30,8 +30,8 @@ pub fn member_rekey(
     key: Option<KeyFingerprint>,
     cluster_fingerprint: Option<&str>,
 ) -> String {
-    let options = rekey_options(key.map(|key| key.to_string()).as_deref(), cluster_fingerprint);
-    format!("tributary-hub member rekey {cluster} {options}{ACCESS} --confirm")
+    let key = key.map(|key| key.to_string());
+    confirm_member_rekey(cluster, key.as_deref(), cluster_fingerprint, ACCESS)
 }
 
 /// Tries to refuse a key of a cluster for ever.
@@ -39,8 +39,48 @@ pub fn member_revoke_key(cluster: &ClusterId, key: KeyFingerprint) -> String {
     format!("tributary-hub member revoke-key {cluster} {key} {ACCESS}")
 }
 
+/// How an operator reaches the hub at these addresses, with the flags of [`tls_flags`].
+pub fn access(hubs: &str, tls_flags: &str) -> String {
+    format!("--hub {} {tls_flags}", quoted(hubs))
+}
+
+/// Ends a membership; `access` is that of [`access`], here and below.
+pub fn confirm_member_evict(cluster: &ClusterId, access: &str) -> String {
+    format!("tributary-hub member evict {cluster} {access} --confirm")
+}
+
+/// Forgets a cluster.
+pub fn confirm_member_forget(cluster: &ClusterId, access: &str) -> String {
+    format!("tributary-hub member forget {cluster} {access} --confirm")
+}
+
+/// Admits a key, a cluster fingerprint or both, as they were typed.
+pub fn confirm_member_rekey(
+    cluster: &ClusterId,
+    key: Option<&str>,
+    cluster_fingerprint: Option<&str>,
+    access: &str,
+) -> String {
+    let options = rekey_options(key, cluster_fingerprint);
+    format!("tributary-hub member rekey {cluster} {options}{access} --confirm")
+}
+
+/// Refuses a key of a cluster for ever.
+pub fn confirm_member_revoke_key(cluster: &ClusterId, key: &str, access: &str) -> String {
+    format!(
+        "tributary-hub member revoke-key {cluster} {} {access} --confirm",
+        quoted(key)
+    )
+}
+
+/// Refuses the key of an operator's certificate for ever.
+pub fn confirm_operator_revoke(name: &str, key: &str, access: &str) -> String {
+    let (name, key) = (quoted(name), quoted(key));
+    format!("tributary-hub operator revoke {name} {key} {access} --confirm")
+}
+
 /// What a rekey admits, as it is typed, with a space behind each.
-pub fn rekey_options(key: Option<&str>, cluster_fingerprint: Option<&str>) -> String {
+fn rekey_options(key: Option<&str>, cluster_fingerprint: Option<&str>) -> String {
     let mut options = String::new();
     for (flag, value) in [
         ("--key-fingerprint", key),

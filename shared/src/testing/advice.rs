@@ -8,6 +8,8 @@ pub fn advised() -> Vec<String> {
     let east = ClusterId::new("east").expect("valid");
     let (key, stated) = (KeyFingerprint([7; 32]), "uid of east's kube-system");
     let files = advice::tls_flags("a b/ca.crt", "east.crt", "east.key");
+    let access = advice::access("https://one:8443,https://two:8443", &files);
+    let typed = key.to_string();
     vec![
         advice::member_list(),
         advice::member_evict(&east),
@@ -16,6 +18,13 @@ pub fn advised() -> Vec<String> {
         advice::member_revoke_key(&east, key),
         advice::member_rekey(&east, None, Some(stated)),
         advice::member_rekey(&east, Some(key), Some(stated)),
+        advice::confirm_member_evict(&east, &access),
+        advice::confirm_member_forget(&east, &access),
+        advice::confirm_member_rekey(&east, Some(&typed), None, &access),
+        advice::confirm_member_rekey(&east, None, Some(stated), &access),
+        advice::confirm_member_rekey(&east, Some(&typed), Some(stated), &access),
+        advice::confirm_member_revoke_key(&east, &typed, &access),
+        advice::confirm_operator_revoke("bob", &typed, &access),
         advice::certs_ca(),
         advice::certs_hub("a directory"),
         advice::certs_member("DIR", Some(&east)),

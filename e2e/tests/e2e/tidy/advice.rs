@@ -2,14 +2,20 @@
 //! programs parse.
 //! Never: parses one itself.
 
+use std::collections::BTreeSet;
+
 use super::source;
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use libtest_mimic::Trial;
 use regex::Regex;
 use tributary_e2e::suite::plain_test;
 
 /// Where they are written.
 const PLACE: &str = "shared/src/model/advice.rs";
+/// Where one of each is, for the tests that parse them.
+const ALL: &str = "shared/src/testing/advice.rs";
+/// What builds no command, but a part of one that no list needs by itself.
+const PARTS: [&str; 1] = ["quoted"];
 /// Where those of this workspace are written.
 const PLACE_OF_E2E: &str = "e2e/src/advice.rs";
 /// Names of tools, which are no commands.
@@ -18,6 +24,7 @@ const TOOLS: [&str; 1] = ["tributary-hub certs"];
 pub(super) fn trials() -> Vec<Trial> {
     vec![
         plain_test("tidy::commands_are_advised_in_one_place", in_one_place),
+        plain_test("tidy::every_advised_command_is_parsed", all_are_listed),
         plain_test(
             "tidy::commands_of_the_workspace_are_advised_in_one_place",
             of_the_workspace,
@@ -54,6 +61,33 @@ fn in_one_place() -> anyhow::Result<()> {
         found.join("\n")
     );
     Ok(())
+}
+
+/// What is built there and not listed here would be parsed by nobody.
+fn all_are_listed() -> anyhow::Result<()> {
+    let built = names(&source::text_of(PLACE)?, r"(?m)^pub fn ([a-z0-9_]+)")?;
+    let list = source::text_of(ALL)?;
+    let (_, list) = list
+        .split_once("pub fn advised()")
+        .with_context(|| format!("{ALL} has no list"))?;
+    let (list, _) = list.split_once("\n}\n").context("the end of the list")?;
+    let listed = names(list, r"advice::([a-z0-9_]+)\(")?;
+    ensure!(built.len() > 5, "{PLACE} was not read: {built:?}");
+    let missing: Vec<&String> = built
+        .difference(&listed)
+        .filter(|name| !PARTS.contains(&name.as_str()))
+        .collect();
+    ensure!(
+        missing.is_empty(),
+        "commands of {PLACE} that `advised` in {ALL} does not list, so that no test parses them: {missing:?}"
+    );
+    Ok(())
+}
+
+fn names(text: &str, pattern: &str) -> anyhow::Result<BTreeSet<String>> {
+    let pattern = Regex::new(pattern)?;
+    let found = pattern.captures_iter(text);
+    Ok(found.map(|captured| captured[1].to_owned()).collect())
 }
 
 fn of_the_workspace() -> anyhow::Result<()> {
