@@ -37,16 +37,17 @@ fn report(orphans: &[Orphan], args: &AdoptArgs) -> String {
     if orphans.is_empty() {
         return "Nothing to adopt: no object that an agent made is without its owner.\n".to_owned();
     }
-    let mut text = match args.confirm {
-        true => "Adopted; the agent of this cluster keeps these objects from now on:\n".to_owned(),
-        false => {
-            "Nothing has changed yet. With --confirm these objects become the agent's again:\n".to_owned()
-        }
+    let first = if args.confirm {
+        "Adopted; the agent of this cluster keeps these objects from now on:\n"
+    } else {
+        "Nothing has changed yet. With --confirm these objects become the agent's again:\n"
     };
+    let mut text = first.to_owned();
     for orphan in orphans {
-        let managers = match orphan.managers.is_empty() {
-            true => "nobody".to_owned(),
-            false => orphan.managers.join(", "),
+        let managers = if orphan.managers.is_empty() {
+            "nobody".to_owned()
+        } else {
+            orphan.managers.join(", ")
         };
         let Orphan {
             kind,

@@ -143,10 +143,10 @@ fn cluster_id(text: &str) -> Result<ClusterId, String> {
 }
 
 fn namespace(text: &str) -> Result<String, String> {
-    match name::is_dns_label(text) {
-        true => Ok(text.to_owned()),
-        false => Err("a namespace is an RFC 1123 DNS label; patterns are not supported".to_owned()),
+    if !name::is_dns_label(text) {
+        return Err("a namespace is an RFC 1123 DNS label; patterns are not supported".to_owned());
     }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

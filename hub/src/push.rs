@@ -212,9 +212,12 @@ impl Push {
         match self.stage {
             Stage::Begin => Some(self.begin(view)),
             Stage::Snapshot { .. } => Some(self.continue_snapshot(view)),
-            Stage::Changes => self.next_wanted(view).or_else(|| match self.added.is_empty() {
-                true => self.next_changes(view),
-                false => Some(self.next_added(view)),
+            Stage::Changes => self.next_wanted(view).or_else(|| {
+                if self.added.is_empty() {
+                    self.next_changes(view)
+                } else {
+                    Some(self.next_added(view))
+                }
             }),
         }
     }

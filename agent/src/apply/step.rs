@@ -298,9 +298,10 @@ fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -
 async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) -> bool {
     let new: Vec<Report> = {
         let mut reports = lock(&shared.reports);
-        let before = match plan.reports.is_empty() {
-            true => reports.remove(service),
-            false => reports.insert(service.clone(), plan.reports.clone()),
+        let before = if plan.reports.is_empty() {
+            reports.remove(service)
+        } else {
+            reports.insert(service.clone(), plan.reports.clone())
         };
         let before = before.unwrap_or_default();
         shared.taken_names.replace(service, &before, &plan.reports);

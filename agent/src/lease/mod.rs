@@ -245,12 +245,11 @@ async fn put(
     let is_new = found.is_none();
     let mut lease = found.unwrap_or_else(object::blank);
     object::hold(&mut lease, holder, transitions, epoch);
-    let written = match is_new {
-        true => api.create(&PostParams::default(), &lease).await,
-        false => {
-            api.replace(names::AGENT_LEASE, &PostParams::default(), &lease)
-                .await
-        }
+    let parameters = PostParams::default();
+    let written = if is_new {
+        api.create(&parameters, &lease).await
+    } else {
+        api.replace(names::AGENT_LEASE, &parameters, &lease).await
     };
     match written {
         Ok(_) => Ok(true),

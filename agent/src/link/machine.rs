@@ -188,9 +188,10 @@ impl Session {
         outbox.begin_session();
         // The desired state must know the interest before its cursor says anything about it.
         desired.interest(&interest);
-        let differences = match desired.takes_differences() {
-            true => FEATURE_DIFFERENCES,
-            false => 0,
+        let differences = if desired.takes_differences() {
+            FEATURE_DIFFERENCES
+        } else {
+            0
         };
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,

@@ -299,9 +299,10 @@ impl Desired {
     /// Some sources changed; the first time in a session these are all of them.
     pub fn sources_changed(&mut self, sources: &[Source]) -> Touched {
         let settling = self.sources.changed(sources);
-        match settling.is_empty() {
-            true => Touched::none(),
-            false => Touched::Sources(settling),
+        if settling.is_empty() {
+            Touched::none()
+        } else {
+            Touched::Sources(settling)
         }
     }
 

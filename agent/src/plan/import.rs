@@ -57,9 +57,10 @@ pub(super) fn plan_import(
 
 fn content(standing: &Standing, derived: &DerivedStep, served: ServedFields) -> ImportContent {
     let headless = standing.service_type == ServiceType::Headless;
-    let ip_families = match headless {
-        true => standing.families.list().to_vec(),
-        false => derived.ips.iter().map(family_of).collect(),
+    let ip_families = if headless {
+        standing.families.list().to_vec()
+    } else {
+        derived.ips.iter().map(family_of).collect()
     };
     let mut policies = standing.policies.clone();
     policies

@@ -25,9 +25,10 @@ pub(super) fn imported_port(derived: &ServicePort) -> ServicePort {
         name: "".into(),
         ..derived.clone()
     };
-    match derived_port_name(&[], &unnamed) == derived.name {
-        true => unnamed,
-        false => derived.clone(),
+    if derived_port_name(&[], &unnamed) == derived.name {
+        unnamed
+    } else {
+        derived.clone()
     }
 }
 

@@ -80,13 +80,15 @@ pub(super) fn may_narrow(desired: &Desired, view: &ServiceView, service: &Servic
             .into_iter()
             .flat_map(|wanted| wanted.value.clusters.keys().cloned()),
     );
-    desired.is_complete(&service.namespace)
-        && match sources.is_empty() {
-            true => desired.sources().all_settled(),
-            false => sources
-                .iter()
-                .all(|cluster| desired.sources().is_settled(cluster)),
-        }
+    if !desired.is_complete(&service.namespace) {
+        return false;
+    }
+    let told = desired.sources();
+    if sources.is_empty() {
+        told.all_settled()
+    } else {
+        sources.iter().all(|cluster| told.is_settled(cluster))
+    }
 }
 
 /// What is to become of the objects of `service`.
@@ -229,9 +231,10 @@ fn from_found(found: &FoundImport, view: &ServiceView, own: &ClusterId) -> Optio
 
 /// An import that has no families yet takes the hub's.
 fn kept_families(content: &ImportContent, import: &ServiceImport) -> Families {
-    match content.ip_families.is_empty() {
-        true => Families::Wanted(import.ip_families.clone()),
-        false => Families::Kept(content.ip_families.clone()),
+    if content.ip_families.is_empty() {
+        Families::Wanted(import.ip_families.clone())
+    } else {
+        Families::Kept(content.ip_families.clone())
     }
 }
 

@@ -97,9 +97,10 @@ impl Failure {
             watcher::Error::WatchError(status) => status.code,
             _ => 0,
         };
-        match means_not_served(code) {
-            true => Self::NotServed,
-            false => Self::Interrupted,
+        if means_not_served(code) {
+            Self::NotServed
+        } else {
+            Self::Interrupted
         }
     }
 }

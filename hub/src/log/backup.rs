@@ -100,9 +100,10 @@ impl SegmentPlan {
 
     fn is_base(&self, epoch: Epoch, revision: Revision) -> bool {
         let begins_with = SegmentName::After(epoch, revision).to_string() == self.name;
-        match begins_with {
-            true => self.has_base,
-            false => revision == Revision(0),
+        if begins_with {
+            self.has_base
+        } else {
+            revision == Revision(0)
         }
     }
 }

@@ -216,12 +216,11 @@ pub(super) fn lock(data_dir: &Path) -> Result<File, OpenError> {
 }
 
 fn refuse_half_a_log(data_dir: &Path) -> Result<(), OpenError> {
-    match data_dir.join(RESTORING).exists() {
-        true => Err(OpenError::Restoring {
-            dir: data_dir.to_path_buf(),
-        }),
-        false => Ok(()),
+    if data_dir.join(RESTORING).exists() {
+        let dir = data_dir.to_path_buf();
+        return Err(OpenError::Restoring { dir });
     }
+    Ok(())
 }
 
 fn owner(space: &str) -> &str {

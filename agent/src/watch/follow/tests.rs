@@ -23,9 +23,10 @@ async fn lists_and_watches(list: u16, watch: u16) -> (usize, usize) {
     let counted = (lists.clone(), watches.clone());
     let service = tower::service_fn(move |request: Request<Body>| {
         let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
-        let (count, code) = match is_watch {
-            true => (&counted.1, watch),
-            false => (&counted.0, list),
+        let (count, code) = if is_watch {
+            (&counted.1, watch)
+        } else {
+            (&counted.0, list)
         };
         count.fetch_add(1, Ordering::Relaxed);
         let answer = match code {

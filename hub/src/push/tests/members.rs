@@ -171,10 +171,11 @@ fn namespace_of(key: &DesiredKey) -> &str {
 fn object(namespace: &str, name: &str, revision: u64, removed: bool) -> Publication {
     let service = ServiceKey::new(namespace, name).expect("valid");
     let key = DerivedKey::Import(service.clone());
-    let change = match removed {
+    let change = if removed {
         // It stands under the key of an import, and says that it is a status.
-        true => DesiredChange::Removed(DesiredKey::ExportStatus(service)),
-        false => content(&key, &format!("{revision} {}", "as it ever was ".repeat(20))),
+        DesiredChange::Removed(DesiredKey::ExportStatus(service))
+    } else {
+        content(&key, &format!("{revision} {}", "as it ever was ".repeat(20)))
     };
     let entry = entry(revision, change);
     Publication { key, entry }
