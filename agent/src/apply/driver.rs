@@ -14,7 +14,8 @@ use tracing::{debug, info, warn};
 
 use super::{
     definition::Definition,
-    handle::{DriverConfig, Handle, Shared, lock},
+    handle::{DriverConfig, Handle, Shared},
+    lock::lock,
     metrics::ApplyMetrics,
     served_fields,
     step::{Outcome, step, what_to_do},

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use kube::Client;
@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{
     contention::Contention,
+    lock::lock,
     metrics::ApplyMetrics,
     patience::Patience,
     perform::Performer,
@@ -267,11 +268,6 @@ impl Shared {
         services.retain(|service| namespaces.contains(&service.namespace));
         services
     }
-}
-
-/// A panic elsewhere does not make the value unusable: it is changed in single steps.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

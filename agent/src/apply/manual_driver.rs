@@ -7,7 +7,8 @@ use shared::model::ServiceKey;
 
 use super::{
     driver::{Driver, read_schema},
-    handle::{Shared, lock},
+    handle::Shared,
+    lock::lock,
     step::{Outcome, step, what_to_do},
 };
 

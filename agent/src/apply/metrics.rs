@@ -14,7 +14,7 @@ use prometheus_client::{
 };
 use tokio::time::Instant;
 
-use super::{contention::Contention, handle::lock};
+use super::{contention::Contention, lock::lock};
 use crate::plan::{Action, Kind};
 
 /// The counters; clones share them.

@@ -17,6 +17,7 @@ mod driver;
 mod event;
 mod failure;
 mod handle;
+mod lock;
 #[cfg(any(test, feature = "simulated"))]
 mod manual_driver;
 mod metrics;

@@ -12,7 +12,8 @@ use tracing::{debug, info, warn};
 
 use super::{
     failure::Failure,
-    handle::{Applied, Shared, lock},
+    handle::{Applied, Shared},
+    lock::lock,
     view,
 };
 use crate::plan::{self, Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, ServiceView, plan};

@@ -4,11 +4,11 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use shared::model::{
-    ClusterId, EncodedFact, Event, Fact, FactKey, KeyFingerprint, ListingGroup, Revision, SessionId,
-    UnixMillis, advice, sync::RefusalReason,
+    ClusterId, EncodedFact, Event, Fact, FactKey, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup,
+    Revision, SessionId, UnixMillis, advice, sync::RefusalReason,
 };
 
-use super::{Connectivity, KeyHolder, Presented, State};
+use super::{Connectivity, KeyHolder, State};
 
 /// A question to the fold. Whether a session is still the admitted one is checked before.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,6 +119,33 @@ impl Command {
             | Self::Forget { operator, .. }
             | Self::RevokeKey { operator, .. } => Some(operator),
             _ => None,
+        }
+    }
+}
+
+/// What is known of a key besides the key, when it comes with a Hello.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Presented {
+    /// Who issued its certificate; `None`: not known.
+    pub issuer: Option<Box<str>>,
+    /// When its certificate ends; `None`: not known.
+    pub not_after: Option<UnixMillis>,
+    /// The certificate is of an issuer that is trusted to renew members' keys.
+    pub renewable: bool,
+    /// The time that an event recorded now would have.
+    pub at: UnixMillis,
+    /// Another key that was last admitted for the member, and that this one would displace without a new election
+    /// among its agents.
+    pub displaces: Option<KeyFingerprint>,
+}
+
+impl Presented {
+    /// What is recorded of the key.
+    pub(super) fn terms(&self, accepted: KeyAcceptance) -> KeyTerms {
+        KeyTerms {
+            issuer: self.issuer.clone(),
+            not_after: self.not_after,
+            accepted: Some(accepted),
         }
     }
 }

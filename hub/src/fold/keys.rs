@@ -4,40 +4,15 @@
 use shared::model::{ClusterId, Fact, KeyAcceptance, KeyFingerprint, KeyTerms, UnixMillis, advice};
 
 use super::{
-    AdmissionRefusal, Draft, DraftFact, MEMBER_KEYS_MAX, Member, MemberStatus, Rejection, State,
+    AdmissionRefusal, Draft, DraftFact, Member, MemberStatus, Presented, Rejection, State,
     derived::Step,
     state::{AdmittedKey, KeyHolder, RevokedKey},
 };
 
+/// Most keys that one member may have at a time.
+pub const MEMBER_KEYS_MAX: usize = 16;
 /// Most keys that a clusterset remembers as refused for ever.
 pub const REVOKED_KEYS_MAX: usize = 4_096;
-
-/// What is known of a key besides the key, when it comes with a Hello.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Presented {
-    /// Who issued its certificate; `None`: not known.
-    pub issuer: Option<Box<str>>,
-    /// When its certificate ends; `None`: not known.
-    pub not_after: Option<UnixMillis>,
-    /// The certificate is of an issuer that is trusted to renew members' keys.
-    pub renewable: bool,
-    /// The time that an event recorded now would have.
-    pub at: UnixMillis,
-    /// Another key that was last admitted for the member, and that this one would displace without a new election
-    /// among its agents.
-    pub displaces: Option<KeyFingerprint>,
-}
-
-impl Presented {
-    /// What is recorded of the key.
-    pub(super) fn terms(&self, accepted: KeyAcceptance) -> KeyTerms {
-        KeyTerms {
-            issuer: self.issuer.clone(),
-            not_after: self.not_after,
-            accepted: Some(accepted),
-        }
-    }
-}
 
 impl AdmittedKey {
     /// Whether its certificate had ended at a time.

@@ -6,17 +6,15 @@ use shared::model::{ClusterId, Fact, FactKey, KeyAcceptance, KeyFingerprint, Key
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    AdmissionRefusal, Connectivity, DerivedKey, Draft, Member, MemberStatus, Rejection, State,
+    AdmissionRefusal, Connectivity, DerivedKey, Draft, Member, MemberStatus, Presented, Rejection, State,
     derived::Step,
     exports,
-    keys::{self, Presented},
+    keys::{self, MEMBER_KEYS_MAX},
     profile,
 };
 
 /// Most cluster ids that a clusterset knows, former and forgotten ones included.
 pub const MEMBERS_MAX: usize = shared::model::sync::SOURCES_HELD_MAX;
-/// Most keys that one member may have at a time.
-pub const MEMBER_KEYS_MAX: usize = 16;
 /// Most keys of ended memberships that are kept refused for one id.
 pub const REFUSED_KEYS_MAX: usize = 1_024;
 

@@ -5,7 +5,7 @@
 //! * [`State`]: a function of events 1 to n, and of nothing else.
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
-//! `properties`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile`).
+//! `properties`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
 
 mod apply;
@@ -27,6 +27,7 @@ mod observe;
 mod ports;
 mod precedence;
 mod profile;
+mod profile_content;
 mod properties;
 mod rules;
 mod slice;
@@ -37,14 +38,14 @@ mod status;
 mod tests;
 
 pub use apply::apply;
-pub use command::{AdmissionRefusal, Command, Draft, DraftFact, Rejection};
+pub use command::{AdmissionRefusal, Command, Draft, DraftFact, Presented, Rejection};
 pub use decide::decide;
 pub use derived::{Derived, TOMBSTONES_MAX};
 pub use explain::{CandidateSlice, ExplainedCandidate, Explanation, LosingValue, PropertyDecision};
 pub use key::{Change, DerivedContent, DerivedKey};
-pub use keys::{Presented, REVOKED_KEYS_MAX};
-pub use membership::{MEMBER_KEYS_MAX, MEMBERS_MAX, REFUSED_KEYS_MAX};
-pub use profile::{ConditionStatus, ConditionType, Profile, ProfileCondition};
+pub use keys::{MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
+pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};
+pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition};
 pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
 pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
 pub use state::{

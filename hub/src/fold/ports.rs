@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::model::{Protocol, ServicePort, service::SERVICE_PORTS_MAX};
+use shared::model::{Protocol, ServicePort, protocol::SERVICE_PORTS_MAX};
 
 /// Most ports of an import. What is beyond is left out (and is a conflict anyway): younger exports lose.
 const MERGED_PORTS_MAX: usize = SERVICE_PORTS_MAX;

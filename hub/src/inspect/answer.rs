@@ -6,13 +6,11 @@ use proto::v1;
 use shared::model::Revision;
 use tonic::Status;
 
-use super::Inspection;
+use super::{AT_LEAST_WAITING_MAX, Inspection};
 use crate::writer::request::TERM;
 
 /// How long a request may wait for the revision that it names.
 const AT_LEAST_WAIT: Duration = Duration::from_secs(5);
-/// Requests that may wait so at once.
-pub(super) const AT_LEAST_WAITING_MAX: usize = 64;
 
 /// The hub that answers, as it is in every answer.
 #[derive(Debug, Clone)]

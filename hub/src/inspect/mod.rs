@@ -53,6 +53,9 @@ pub const OPERATOR_WATCHES_MAX: usize = 32;
 /// Watches with members' certificates at the same time: bounded apart, so that they never keep operators out.
 pub const MEMBER_WATCHES_MAX: usize = 32;
 
+/// Requests that may wait at once for a revision that they name.
+const AT_LEAST_WAITING_MAX: usize = 64;
+
 /// Copies of the log that are made at the same time.
 pub const BACKUPS_MAX: usize = 1;
 
@@ -122,7 +125,7 @@ impl Inspection {
             drain,
             operator_watches: Arc::new(Semaphore::new(OPERATOR_WATCHES_MAX)),
             member_watches: Arc::new(Semaphore::new(MEMBER_WATCHES_MAX)),
-            at_least_waiting: Arc::new(Semaphore::new(answer::AT_LEAST_WAITING_MAX)),
+            at_least_waiting: Arc::new(Semaphore::new(AT_LEAST_WAITING_MAX)),
             backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{UnixMillis, validate::CREATED_AT_SECONDS_MAX};
+use super::{UnixMillis, position::CREATED_AT_SECONDS_MAX};
 
 /// Longest name of a field manager that is carried, in bytes: the API server's own bound, in characters.
 pub const MANAGER_BYTES_MAX: usize = 128;

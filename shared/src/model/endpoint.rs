@@ -10,7 +10,7 @@ pub const SLICE_ENDPOINTS_MAX: usize = 1_000;
 /// Most addresses of one endpoint (the API server's bound).
 pub const ENDPOINT_ADDRESSES_MAX: usize = 100;
 /// Most ports of one EndpointSlice that is taken.
-pub const SLICE_PORTS_MAX: usize = super::service::SERVICE_PORTS_MAX;
+pub const SLICE_PORTS_MAX: usize = super::protocol::SERVICE_PORTS_MAX;
 /// Longest zone, in bytes (a label value).
 pub const ZONE_BYTES_MAX: usize = 63;
 

@@ -27,7 +27,7 @@ pub struct FactHash(pub [u8; 16]);
 impl FactHash {
     /// Hashes encoded bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(super::digest::first_16(blake3::hash(bytes).as_bytes()))
+        Self(super::bytes::first_16(blake3::hash(bytes).as_bytes()))
     }
 }
 
@@ -57,7 +57,7 @@ impl FromStr for KeyFingerprint {
 
     /// Reads what is printed, and nothing else.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        super::digest::from_hex(text)
+        super::bytes::from_hex(text)
             .map(Self)
             .ok_or(InvalidKeyFingerprint)
     }

@@ -2,6 +2,7 @@
 //! Pure values only; it never does IO, reads a clock, or knows protobuf, Kubernetes or serde.
 
 pub mod advice;
+pub mod bytes;
 pub mod changed_by;
 pub mod derived_name;
 pub mod digest;
@@ -9,6 +10,7 @@ pub mod endpoint;
 pub mod fact;
 pub mod name;
 pub mod position;
+pub mod protocol;
 pub mod service;
 pub mod sync;
 pub mod validate;
@@ -22,7 +24,8 @@ pub use fact::{
 };
 pub use name::{ClusterId, Clusterset, InvalidName, ServiceKey};
 pub use position::{ChainHash, Cursor, Epoch, Revision, UnixMillis};
+pub use protocol::{IpFamily, Protocol};
 pub use service::{
-    Conflict, ConflictReason, Export, ExportStatus, IpFamily, Metadata, Protocol, ServiceImport,
-    ServicePolicies, ServicePort, ServiceType, SessionAffinity,
+    Conflict, ConflictReason, Export, ExportStatus, Metadata, ServiceImport, ServicePolicies, ServicePort,
+    ServiceType, SessionAffinity,
 };

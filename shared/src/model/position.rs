@@ -7,6 +7,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UnixMillis(pub u64);
 
+/// The last second that a creationTimestamp may state: the end of the year 9999.
+pub const CREATED_AT_SECONDS_MAX: i64 = 253_402_300_799;
+
 /// One life of a log. Every new or restored log mints one; a later one is greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch {

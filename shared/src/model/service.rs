@@ -3,10 +3,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{ServiceKey, UnixMillis};
+use super::{EndpointPort, IpFamily, Protocol, ServiceKey, UnixMillis};
 
-/// Most ports of one Service (the API server's own bound on EndpointSlice ports is 20,000; no Service is near).
-pub const SERVICE_PORTS_MAX: usize = 1_000;
 /// Largest sum of exported labels and annotations of one export, keys and values together.
 pub const EXPORTED_METADATA_BYTES_MAX: usize = 32 * 1024;
 /// Longest free string of a Service (appProtocol, policies), in bytes.
@@ -19,26 +17,6 @@ pub enum ServiceType {
     ClusterSetIp,
     /// No virtual IP; DNS answers with endpoints.
     Headless,
-}
-
-/// A transport protocol. The order is the order in which ports are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Protocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// SCTP.
-    Sctp,
-}
-
-/// An IP family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum IpFamily {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
 }
 
 /// A port of a Service, as far as it is part of the multi-cluster contract.
@@ -141,12 +119,12 @@ impl ServiceImport {
     pub fn narrow_ports(
         &self,
         cluster: &super::ClusterId,
-        ports: &[super::EndpointPort],
-    ) -> Option<Vec<super::EndpointPort>> {
+        ports: &[EndpointPort],
+    ) -> Option<Vec<EndpointPort>> {
         if !self.clusters.contains_key(cluster) {
             return None;
         }
-        let is_eligible = |port: &&super::EndpointPort| {
+        let is_eligible = |port: &&EndpointPort| {
             self.eligible_ports(cluster)
                 .any(|eligible| eligible.name == port.name && eligible.protocol == port.protocol)
         };

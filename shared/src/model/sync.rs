@@ -420,7 +420,7 @@ pub struct ItemHash(pub [u8; 16]);
 impl ItemHash {
     /// Hashes encoded bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(super::digest::first_16(blake3::hash(bytes).as_bytes()))
+        Self(super::bytes::first_16(blake3::hash(bytes).as_bytes()))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     model::{
         ChangedBy, ClusterProperty, ControlPlane, Event, Fact, Health, KeyAcceptance, KeyFingerprint,
         KeyTerms, ListingGroup, PropertyValue, Revision, SessionId, UnixMillis,
-        changed_by::MANAGER_BYTES_MAX, fact::PROPERTY_VALUE_CHARACTERS_MAX, validate::CREATED_AT_SECONDS_MAX,
+        changed_by::MANAGER_BYTES_MAX, fact::PROPERTY_VALUE_CHARACTERS_MAX, position::CREATED_AT_SECONDS_MAX,
     },
     wire::encode_fact,
 };

@@ -15,7 +15,7 @@ use proptest::{
 use super::{dns_label, dns_subdomain, identity, service_key};
 use crate::model::{
     Endpoint, EndpointPort, EndpointSlice, Export, IpFamily, Metadata, Protocol, ServicePolicies,
-    ServicePort, ServiceType, SessionAffinity, SliceKey, UnixMillis, validate::CREATED_AT_SECONDS_MAX,
+    ServicePort, ServiceType, SessionAffinity, SliceKey, UnixMillis, position::CREATED_AT_SECONDS_MAX,
 };
 
 /// A transport protocol.

@@ -9,8 +9,8 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime, pem::PemObject};
 
 use super::{
-    credentials::{CredentialsError, certificates},
     files::read,
+    pem::{CredentialsError, certificates},
 };
 use crate::model::KeyFingerprint;
 

@@ -1,7 +1,7 @@
 //! Certificate, key and trust roots that belong together, checked before anything uses them.
 //! Both TLS configurations are built here, so that all settings stand in one place. It reads no file.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
@@ -15,24 +15,14 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject};
 
 use super::{
     clients::{ClientPem, ClientRules, revocation_lists},
+    pem::{CredentialsError, Pem, certificates},
     provider::provider,
     verify::{AnyIdentity, TheHub},
 };
-use crate::identity::{CertificateFacts, IdentityError};
+use crate::identity::CertificateFacts;
 
 /// The protocol both sides agree on during the handshake: HTTP/2.
 const ALPN_HTTP2: &[u8] = b"h2";
-
-/// The bytes of three PEM files, from disk or made in memory.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Pem {
-    /// The certificate, its intermediates after it.
-    pub cert: Vec<u8>,
-    /// The private key.
-    pub key: Vec<u8>,
-    /// The trust roots.
-    pub ca: Vec<u8>,
-}
 
 /// Checked credentials and the configurations made from them. They never change; a reload makes new ones.
 #[derive(Clone)]
@@ -41,46 +31,6 @@ pub struct Credentials {
     verifier: Arc<AnyIdentity>,
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
-}
-
-/// Why credentials cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum CredentialsError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system says.
-        source: std::io::Error,
-    },
-    /// A file does not hold what it should.
-    #[error("{file} holds no usable {what}: {problem}")]
-    Malformed {
-        /// Which flag names the file.
-        file: &'static str,
-        /// What was looked for.
-        what: &'static str,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The certificate states no identity of ours.
-    #[error("--tls-cert: {0}")]
-    Identity(#[from] IdentityError),
-    /// The key does not belong to the certificate, or TLS refuses the pair.
-    #[error("--tls-cert and --tls-key do not fit together: {0}")]
-    Pair(rustls::Error),
-    /// TLS refuses the roots.
-    #[error("--tls-ca cannot be used: {0}")]
-    Roots(String),
-    /// A reload would turn the process into somebody else.
-    #[error("the new certificate is for {new}, this process is {old}: restart it to change who it is")]
-    OtherIdentity {
-        /// Who the process is.
-        old: String,
-        /// Who the new certificate is for.
-        new: String,
-    },
 }
 
 impl Credentials {
@@ -159,23 +109,6 @@ impl Credentials {
     pub fn client(&self) -> &Arc<ClientConfig> {
         &self.client
     }
-}
-
-pub(super) fn certificates(
-    file: &'static str,
-    pem: &[u8],
-) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
-    let malformed = |problem: String| CredentialsError::Malformed {
-        file,
-        what: "certificate",
-        problem,
-    };
-    let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let parsed = parsed.map_err(|error| malformed(error.to_string()))?;
-    if parsed.is_empty() {
-        return Err(malformed("there is no BEGIN CERTIFICATE in it".to_owned()));
-    }
-    Ok(parsed)
 }
 
 /// No session is ever resumed: a resumed one skips the certificate checks, so a root that was taken away would

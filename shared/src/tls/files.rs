@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::credentials::{CredentialsError, Pem};
+use super::pem::{CredentialsError, Pem};
 
 /// Largest PEM file that is read, in bytes. A bundle of a hundred roots has a quarter of it.
 const PEM_BYTES_MAX: u64 = 1024 * 1024;

@@ -11,7 +11,7 @@ use rustls_pki_types::CertificateDer;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::{live::LiveCredentials, reload::now};
+use super::{clock::now, live::LiveCredentials};
 use crate::{model::UnixMillis, process::random};
 
 /// Oldest that a connection gets; what moves behind a load balancer or to another hub does so within this time.

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
-use super::credentials::{Credentials, CredentialsError};
+use super::{credentials::Credentials, pem::CredentialsError};
 use crate::identity::{CertificateFacts, Identity};
 
 /// Credentials that can be replaced while others use them.

@@ -10,7 +10,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{live::LiveCredentials, reload::now};
+use super::{clock::now, live::LiveCredentials};
 
 /// How a handshake ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -11,6 +11,7 @@
 mod accept;
 mod address;
 mod clients;
+mod clock;
 mod connection;
 mod connector;
 mod credentials;
@@ -19,6 +20,7 @@ mod files;
 mod lifetime;
 mod live;
 mod metrics;
+mod pem;
 mod provider;
 mod reload;
 mod verify;
@@ -33,12 +35,13 @@ pub use connection::{PeerIdentity, TlsConnection, peer};
 pub use connector::{
     HTTP2_KEEPALIVE_INTERVAL, HTTP2_KEEPALIVE_TIMEOUT, HubConnector, HubStream, HubUnreachable, explain,
 };
-pub use credentials::{Credentials, CredentialsError, Pem};
+pub use credentials::Credentials;
 pub use dial::{BoxedIo, Dial, Io, TcpDial};
 pub use files::TlsFiles;
 pub use lifetime::{CONNECTION_AGE_MAX, ConnectionEnd, Lifetime};
 pub use live::LiveCredentials;
 pub use metrics::{Handshake, TlsMetrics};
+pub use pem::{CredentialsError, Pem};
 pub use provider::{ProviderError, install_crypto_provider};
 pub use reload::{RELOAD_CHECK_INTERVAL, Reload, Reloader};
 pub use verify::NotTheHub;

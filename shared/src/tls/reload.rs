@@ -8,10 +8,12 @@ use tracing::{error, info, warn};
 
 use super::{
     clients::{ClientFiles, ClientPem},
-    credentials::{Credentials, CredentialsError, Pem},
+    clock::now,
+    credentials::Credentials,
     files::TlsFiles,
     live::LiveCredentials,
     metrics::TlsMetrics,
+    pem::{CredentialsError, Pem},
 };
 use crate::{
     identity::CertificateFacts,
@@ -183,10 +185,6 @@ fn announce(facts: &CertificateFacts) {
     let (identity, key) = (&facts.identity, &facts.key_fingerprint);
     let expires_at = timestamp(facts.not_after);
     info!(%identity, %key, %expires_at, "TLS files loaded");
-}
-
-pub(super) fn now() -> UnixMillis {
-    UnixMillis(u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0))
 }
 
 fn timestamp(time: UnixMillis) -> String {

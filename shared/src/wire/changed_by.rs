@@ -3,12 +3,13 @@
 use prost_types::Timestamp;
 use proto::v1;
 
+use super::common::timestamp;
 use crate::model::{ChangedBy, UnixMillis};
 
 pub(super) fn to_proto(changed_by: &ChangedBy) -> v1::ChangedBy {
     v1::ChangedBy {
         manager: changed_by.manager().to_owned(),
-        at: Some(super::view::timestamp(changed_by.at())),
+        at: Some(timestamp(changed_by.at())),
     }
 }
 

@@ -2,18 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use prost_types::Timestamp;
 use proto::v1;
 
 use crate::model::{
     ChainHash, ClusterId, Cursor, Epoch, IpFamily, ListingGroup, Metadata, Protocol, Revision, ServiceKey,
     ServicePort, ServiceType, SessionAffinity, UnixMillis,
-    digest::from_hex,
+    bytes::from_hex,
     name::is_dns_label,
     validate::{InvalidValue, shown},
 };
 
 /// The result of taking a value from the wire: what is wrong names its field.
 pub(super) type Taken<T> = Result<T, InvalidValue>;
+
+/// A time.
+pub fn timestamp(at: UnixMillis) -> Timestamp {
+    Timestamp {
+        seconds: (at.0 / 1_000) as i64,
+        nanos: (at.0 % 1_000) as i32 * 1_000_000,
+    }
+}
 
 /// A message or value that has to be there.
 pub(super) fn required<T>(field: &str, value: Option<T>) -> Taken<T> {

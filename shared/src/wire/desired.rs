@@ -13,7 +13,7 @@ use super::{
         service_key_from_proto, service_key_to_proto, service_port_to_proto, service_ports_from_proto,
         service_type_from_proto, service_type_to_proto, unknown_value,
     },
-    endpoint, item_difference,
+    endpoint, item_key,
 };
 use crate::model::{
     ClusterId, Conflict, ConflictReason, ExportStatus, Revision, ServiceImport, ServicePolicies,
@@ -71,7 +71,7 @@ pub fn decode_desired(bytes: Bytes) -> Result<DesiredItem, InvalidDesired> {
 pub fn decode_told(bytes: Bytes) -> Result<Told, InvalidDesired> {
     let (revision, item) = read(bytes)?;
     if let Item::Difference(difference) = item {
-        let difference = item_difference::from_proto(revision, difference)?;
+        let difference = item_key::difference_from_proto(revision, difference)?;
         return Ok(Told::Difference(difference));
     }
     let key = key_from_proto(&item)?;

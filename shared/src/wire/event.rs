@@ -7,7 +7,7 @@ use proto::v1;
 
 use super::{
     changed_by,
-    common::cluster_from_proto,
+    common::{cluster_from_proto, timestamp},
     fact::{decode_recorded_fact, fact_to_proto},
 };
 use crate::{
@@ -181,7 +181,7 @@ impl RecordedEvent {
 pub fn event_to_view(event: &Event, hash: ChainHash) -> v1::Event {
     v1::Event {
         revision: event.revision.0,
-        recorded_at: Some(super::view::timestamp(event.recorded_at)),
+        recorded_at: Some(timestamp(event.recorded_at)),
         cluster: event
             .cluster
             .as_ref()
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::model::{
         ChangedBy, ClusterId, EncodedFact, Fact, FactHash, changed_by::MANAGER_BYTES_MAX,
-        fact::FACT_BYTES_MAX, validate::CREATED_AT_SECONDS_MAX,
+        fact::FACT_BYTES_MAX, position::CREATED_AT_SECONDS_MAX,
     };
 
     #[test]

@@ -9,8 +9,7 @@ use super::common::{
     service_port_to_proto, service_ports_from_proto, service_type_from_proto, service_type_to_proto,
 };
 use crate::model::{
-    Export, ServicePolicies, UnixMillis,
-    validate::{CREATED_AT_SECONDS_MAX, InvalidValue},
+    Export, ServicePolicies, UnixMillis, position::CREATED_AT_SECONDS_MAX, validate::InvalidValue,
 };
 
 pub(super) fn to_proto(export: &Export) -> v1::Export {

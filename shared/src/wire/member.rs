@@ -3,7 +3,7 @@
 use prost_types::Timestamp;
 use proto::v1::{self, fact::Fact as ProtoFact};
 
-use super::{common::Taken, view};
+use super::common::{Taken, timestamp};
 use crate::model::{
     Fact, InvalidKeyFingerprint, KeyAcceptance, KeyFingerprint, KeyTerms, UnixMillis, validate::InvalidValue,
 };
@@ -19,7 +19,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             key_fingerprint: key.to_string(),
             cluster_fingerprint: cluster_fingerprint.to_string(),
             issuer: terms.issuer.as_deref().map(str::to_owned),
-            not_after: terms.not_after.map(view::timestamp),
+            not_after: terms.not_after.map(timestamp),
             accepted: acceptance_to_proto(terms.accepted).into(),
         }),
         Fact::MemberLeft => ProtoFact::MemberLeft(v1::MemberLeft {}),
@@ -36,7 +36,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             key_fingerprint: key.map(|key| key.to_string()).unwrap_or_default(),
             cluster_fingerprint: cluster_fingerprint.as_deref().unwrap_or_default().to_owned(),
             issuer: terms.issuer.as_deref().map(str::to_owned),
-            not_after: terms.not_after.map(view::timestamp),
+            not_after: terms.not_after.map(timestamp),
             accepted: acceptance_to_proto(terms.accepted).into(),
         }),
         Fact::MemberKeyRevoked { operator, key } => ProtoFact::MemberKeyRevoked(v1::MemberKeyRevoked {

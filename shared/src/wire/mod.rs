@@ -18,6 +18,7 @@ mod common;
 mod endpoint;
 mod export;
 mod item_difference;
+mod item_key;
 mod member;
 mod property;
 mod sync_agent;

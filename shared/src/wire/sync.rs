@@ -9,11 +9,6 @@ use crate::model::{
     validate::InvalidValue,
 };
 
-/// Most observations in one message.
-pub const MESSAGE_OBSERVATIONS_MAX: usize = 65_536;
-/// Most derived objects in one message.
-pub const MESSAGE_ITEMS_MAX: usize = 65_536;
-
 /// A message that breaks the protocol: the session ends with these words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -12,8 +12,7 @@ use super::{
         required,
     },
     fact::decode_member_fact,
-    item_difference,
-    sync::MESSAGE_OBSERVATIONS_MAX,
+    item_key,
 };
 use crate::model::{
     ClusterId, FactsDigest,
@@ -25,6 +24,9 @@ use crate::model::{
     },
     validate::{self, InvalidValue},
 };
+
+/// Most observations in one message.
+const MESSAGE_OBSERVATIONS_MAX: usize = 65_536;
 
 pub(super) fn to_proto(message: AgentMessage) -> v1::AgentMessage {
     let message = match message {
@@ -47,7 +49,7 @@ pub(super) fn to_proto(message: AgentMessage) -> v1::AgentMessage {
         AgentMessage::Goodbye => Message::Goodbye(v1::Goodbye {}),
         AgentMessage::Pong(nonce) => Message::Pong(v1::Pong { nonce }),
         AgentMessage::ItemsWanted(keys) => Message::ItemsWanted(v1::ItemsWanted {
-            keys: keys.iter().map(item_difference::key_to_proto).collect(),
+            keys: keys.iter().map(item_key::key_to_proto).collect(),
         }),
     };
     v1::AgentMessage {
@@ -99,7 +101,7 @@ fn wanted_from_proto(wanted: v1::ItemsWanted) -> Taken<BTreeSet<DesiredKey>> {
             "are none; name what is to be sent whole",
         ));
     }
-    let keys = each(field, wanted.keys, item_difference::key_from_proto)?;
+    let keys = each(field, wanted.keys, item_key::key_from_proto)?;
     Ok(keys.into_iter().collect())
 }
 

@@ -2,12 +2,9 @@
 
 use proto::v1::{self, hub_message::Message};
 
-use super::{
-    common::{
-        Taken, at_most, cluster_from_proto, cursor_from_proto, cursor_to_proto, each, epoch_from_proto,
-        epoch_to_proto, names_to_proto, namespaces_from_proto, required, unknown_value,
-    },
-    sync::MESSAGE_ITEMS_MAX,
+use super::common::{
+    Taken, at_most, cluster_from_proto, cursor_from_proto, cursor_to_proto, each, epoch_from_proto,
+    epoch_to_proto, names_to_proto, namespaces_from_proto, required, unknown_value,
 };
 use crate::model::{
     Revision, SessionId,
@@ -17,6 +14,9 @@ use crate::model::{
     },
     validate,
 };
+
+/// Most derived objects in one message.
+const MESSAGE_ITEMS_MAX: usize = 65_536;
 
 pub(super) fn to_proto(message: HubMessage) -> v1::HubMessage {
     let message = match message {

@@ -1,18 +1,10 @@
 //! Model values as the inspection services show them. One way only: nothing is read back from these.
 
-use prost_types::Timestamp;
 use proto::v1;
 
+pub use super::common::timestamp;
 use super::{desired, export, property, sync_hub};
-use crate::model::{ClusterProperty, Conflict, Export, ServiceImport, UnixMillis, sync::SourceState};
-
-/// A time.
-pub fn timestamp(at: UnixMillis) -> Timestamp {
-    Timestamp {
-        seconds: (at.0 / 1_000) as i64,
-        nanos: (at.0 % 1_000) as i32 * 1_000_000,
-    }
-}
+use crate::model::{ClusterProperty, Conflict, Export, ServiceImport, sync::SourceState};
 
 /// An export.
 pub fn export(value: &Export) -> v1::Export {

@@ -5,7 +5,7 @@ use shared::model::Fact;
 use tonic::Code;
 
 use super::world::{World, by_alice, cluster, export, service, slice};
-use crate::inspect::{answer::AT_LEAST_WAITING_MAX, seek::EVENTS_SHOWN_MAX};
+use crate::inspect::{AT_LEAST_WAITING_MAX, seek::EVENTS_SHOWN_MAX};
 
 async fn get(world: &World, request: v1::GetStateRequest) -> v1::GetStateResponse {
     world

@@ -4,7 +4,7 @@ use crate::{
     api,
     model::{
         ClusterProperty, PropertyValue,
-        digest::first_16,
+        bytes::first_16,
         fact::PROPERTY_VALUE_CHARACTERS_MAX,
         validate::{self, InvalidValue},
     },

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::{
-    CREATED_AT_SECONDS_MAX, InvalidValue, identity, metadata, shown,
+    InvalidValue, identity, metadata, shown,
     text::{app_protocol, dns_label, policy, port_number},
 };
-use crate::model::{Export, IpFamily, ServicePolicies, ServicePort, UnixMillis, service::SERVICE_PORTS_MAX};
+use crate::model::{
+    Export, IpFamily, ServicePolicies, ServicePort, UnixMillis, position::CREATED_AT_SECONDS_MAX,
+    protocol::SERVICE_PORTS_MAX,
+};
 
 /// The API server's bound on the timeout of session affinity: a day.
 const SESSION_AFFINITY_TIMEOUT_SECONDS_MAX: i32 = 86_400;

@@ -20,8 +20,6 @@ pub use text::{bounded_text, identity};
 
 /// How much of a refused value a message repeats, in characters.
 pub const SHOWN_VALUE_CHARACTERS_MAX: usize = 80;
-/// The last second that a creationTimestamp may state: the end of the year 9999.
-pub const CREATED_AT_SECONDS_MAX: i64 = 253_402_300_799;
 
 /// A value that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

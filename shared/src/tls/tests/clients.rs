@@ -149,7 +149,7 @@ fn files_that_make_no_sense_are_named() {
 impl Authority {
     /// A list with this certificate.
     fn revocation_list(&self, issued: &Pem) -> String {
-        let der = crate::tls::credentials::certificates("--tls-cert", &issued.cert).expect("one");
+        let der = crate::tls::pem::certificates("--tls-cert", &issued.cert).expect("one");
         let (_, certificate) = X509Certificate::from_der(&der[0]).expect("a certificate");
         let day = std::time::Duration::from_secs(24 * 60 * 60);
         let now = rcgen::date_time_ymd(1970, 1, 1) + std::time::UNIX_EPOCH.elapsed().expect("after 1970");

@@ -6,7 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    model::{ClusterId, Endpoint, ImportedSlice, ImportedSliceKey, IpFamily, ServiceKey, sync::Told},
+    model::{
+        ClusterId, Endpoint, ImportedSlice, ImportedSliceKey, IpFamily, Revision, ServiceKey,
+        sync::{DesiredKey, Told},
+    },
     testing::desired::desired_item,
     wire::decode_told,
 };
