@@ -42,9 +42,10 @@ impl Figure {
         }
     }
 
-    /// Takes the values of another run's figure of this name.
+    /// Takes the values of another run's figure of this name. Where one run could not be judged the median is not.
     pub(super) fn take_run(&mut self, other: Self) {
         self.values.extend(other.values);
+        self.aim = self.aim.filter(|_| other.aim.is_some());
     }
 
     /// The line of the table: one value, or minimum, median and maximum of several.
@@ -130,9 +131,19 @@ mod tests {
     fn of_several_runs_the_median_is_judged_and_all_are_shown() {
         let mut figure = Figure::new("p99", 30.0, "ms", Some(Aim::Below(20.0)));
         for value in [5.0, 12.0] {
-            figure.take_run(Figure::new("p99", value, "ms", None));
+            figure.take_run(Figure::new("p99", value, "ms", Some(Aim::Below(20.0))));
         }
         assert!(figure.line().contains("5.00 – 12.0 – 30.0"), "{}", figure.line());
         assert!(figure.line().ends_with(": met"));
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_judged_takes_the_aim_away() {
+        let judged = || Figure::new("ratio", 1.0, "", Some(Aim::Below(2.0)));
+        let unjudged = || Figure::new("ratio", 1.0, "", None);
+        for (mut first, second) in [(judged(), unjudged()), (unjudged(), judged())] {
+            first.take_run(second);
+            assert!(!first.line().contains("aim"), "{}", first.line());
+        }
     }
 }

@@ -69,6 +69,24 @@ impl Request {
     }
 }
 
+#[cfg(test)]
+impl Request {
+    /// One that was answered, for tests of those who count.
+    pub(crate) fn sample(user: &str, verb: &str, resource: &str, namespace: &str, name: &str) -> Self {
+        Self {
+            verb: verb.to_owned(),
+            user: user.to_owned(),
+            user_agent: String::new(),
+            api_group: String::new(),
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            code: 200,
+            uri: String::new(),
+        }
+    }
+}
+
 impl fmt::Display for Request {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

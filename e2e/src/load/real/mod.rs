@@ -2,11 +2,14 @@
 //! the one API server to the other, beside a bare relay in the same run.
 //! Never: is what fails when the clusters are too slow: late writes count, and the relay shows the floor.
 //!
-//! * `way`: changes at a rate, and their arrivals. `relay`: the floor. `cost`: processor time and requests.
+//! * `way`: changes at a rate, and their arrivals. `relay`: the floor. `compare`: the one beside the other.
+//! * `cost`: processor time and requests. `counted`: whose requests count.
 //! * `burst`: many exports at once. `floor`: the same writes, by somebody who knows them. `objects`: what is put into the clusters.
 
 mod burst;
+mod compare;
 mod cost;
+mod counted;
 mod floor;
 mod objects;
 mod relay;
@@ -17,26 +20,24 @@ use std::{sync::Arc, time::Duration};
 use kube::Client;
 use serde_json::json;
 
-use super::{args::Arguments, figure::Aim, hub::Setup, report::Section};
+use super::{args::Arguments, hub::Setup, report::Section};
 use crate::{
     clusterset::{Backend, LocalClusterset},
-    real::{Fleet, HARNESS_USER, Options, Request},
+    real::{Fleet, Options},
 };
 use burst::{BURST, burst};
+use compare::compare;
 use cost::{Requests, Spent, describe_requests};
+use counted::{of_the_agents, of_the_relay};
 use floor::BURST_FLOOR;
 use objects::create;
-use way::{Carrier, Wave, Way};
+use way::{Carrier, Way};
 
 /// Where slices change, and where they are to arrive.
 const CLUSTERS: [&str; 2] = ["east", "west"];
 /// The namespace that Tributary carries, and the one that the relay carries.
 const CARRIED: &str = "carried";
 const FLOOR: &str = "floor";
-/// Times the floor that Tributary may take.
-const RATIO_AIMS: [(&str, f64, f64); 2] = [("p50", 0.5, 1.5), ("p99", 0.99, 2.0)];
-/// At least this share of the relay's changes must have arrived for the rate to count as one that it sustains.
-const SUSTAINED: f64 = 0.99;
 
 /// Measures at every rate.
 pub(super) async fn measure(
@@ -93,45 +94,4 @@ async fn make_namespaces(clients: [&Client; 2]) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The generator writes under the same account, but neither copies nor in the second cluster.
-fn of_the_relay(cluster: &str, request: &Request) -> bool {
-    let copies = cluster != CLUSTERS[0] || request.name.starts_with(relay::COPY_PREFIX);
-    request.namespace == FLOOR && copies
-}
-
-/// Every request of an agent, of whatever kind: Leases and checks of health as well.
-fn of_the_agents(_: &str, request: &Request) -> bool {
-    request.user != HARNESS_USER
-        && request
-            .user
-            .starts_with("system:serviceaccount:tributary-system:")
-}
-
-/// Ours beside the floor.
-fn compare(section: &mut Section, bare: &Wave, ours: &Wave) {
-    let arrived = |wave: &Wave| wave.latency.len() as f64 / f64::from(wave.asked_for);
-    for (who, wave) in [("relay", bare), ("Tributary", ours)] {
-        let millis = |quantile| wave.latency.value_at_quantile(quantile) as f64 / 1e3;
-        for (name, quantile, _) in RATIO_AIMS {
-            section.figure(format!("{who}: due to decoded {name}"), millis(quantile), "ms");
-        }
-        section.figure(format!("{who}: max"), wave.latency.max() as f64 / 1e3, "ms");
-        section.figure(format!("{who}: asked for"), f64::from(wave.asked_for), "updates");
-        section.figure(format!("{who}: arrived"), arrived(wave), "of 1");
-    }
-    for (name, quantile, aim) in RATIO_AIMS {
-        let of = |wave: &Wave| wave.latency.value_at_quantile(quantile) as f64;
-        section.aimed(
-            format!("ratio {name}, Tributary to relay"),
-            of(ours) / of(bare).max(1.0),
-            "",
-            Aim::Below(aim),
-        );
-    }
-    if arrived(bare) < SUSTAINED {
-        section
-            .note("the relay does not sustain this rate: changes replaced others before they were carried");
-    }
 }
