@@ -15,6 +15,17 @@ use crate::{
 /// Less than what a hub keeps in reserve.
 const NEARLY_FULL: Space = Space { free: 4, total: 100 };
 
+/// Whether a crash tore the batch after the oldest `kept` unsynced ones: neither without it nor with all of it does the
+/// disk that `was` have as many rows as the one that `is`. There may have been no such batch, or one of a single row.
+fn is_torn(was: &MemoryDisk, kept: usize, is: &MemoryDisk) -> bool {
+    let rows_after = |kept| {
+        let disk = was.copy();
+        disk.crash(kept);
+        disk.row_count()
+    };
+    ![rows_after(kept), rows_after(kept + 1)].contains(&is.row_count())
+}
+
 impl World {
     pub(in crate::verify::swarm) fn happen(&mut self, what: &What) -> Result<(), String> {
         let seen = &mut self.seen;
@@ -278,11 +289,9 @@ impl World {
             self.disk.crash(kept);
             return self.start_hub();
         }
-        let (whole, untorn) = (self.disk.copy(), self.disk.copy());
-        untorn.crash(kept + 1);
+        let was = self.disk.copy();
         self.disk.crash_torn(kept, 1);
-        // A batch was torn if there was one to tear, and it had more than the row that stays.
-        let torn = self.disk.row_count() < untorn.row_count();
+        let tore = is_torn(&was, kept, &self.disk);
         let epoch = shared::model::Epoch {
             created_at: UnixMillis(START_MILLIS),
             random: 0,
@@ -290,10 +299,10 @@ impl World {
         // sled's batches are whole or not there; a store that tears one must be noticed, or have kept whole events.
         let noticed = hub::log::MemoryLog::open(&self.disk, &self.set, epoch).is_err();
         if noticed {
-            self.disk = whole;
+            self.disk = was;
             self.disk.crash(kept);
         }
-        if torn {
+        if tore {
             self.seen.count(if noticed {
                 "torn batch noticed"
             } else {
@@ -353,5 +362,57 @@ impl World {
         (self.promised, self.recorded) = (None, None);
         self.seen.count("hub started empty");
         self.start_hub()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hub::log::{Batch, Log, MemoryLog, ROW_BYTES_MAX};
+    use shared::model::{Clusterset, Epoch};
+
+    use super::*;
+
+    /// A disk with two unsynced batches: of one row, and of four.
+    fn unsynced() -> MemoryDisk {
+        let disk = MemoryDisk::default();
+        let set = Clusterset::new("swarm.tributary.test", "default").expect("valid");
+        let epoch = Epoch {
+            created_at: UnixMillis(START_MILLIS),
+            random: 0,
+        };
+        let mut log = MemoryLog::open(&disk, &set, epoch).expect("an empty disk");
+        log.hold_syncs(true);
+        let before = log.head();
+        let small = Batch::new(before, vec![b"one".to_vec()]).expect("valid");
+        let between = small.head_after();
+        log.append(small, Box::new(|_| {}));
+        let large = vec![b"one".to_vec(), vec![2; 3 * ROW_BYTES_MAX - 200]];
+        log.append(Batch::new(between, large).expect("valid"), Box::new(|_| {}));
+        assert_eq!(disk.unsynced(), 2);
+        disk
+    }
+
+    #[test]
+    fn a_batch_is_torn_when_some_of_its_rows_stay_and_others_do_not() {
+        let was = unsynced();
+        for (kept, rows, tore) in [
+            // A batch of one row is there or is not.
+            (0, 0, false),
+            (0, 1, false),
+            (1, 0, false),
+            (1, 1, true),
+            (1, 3, true),
+            (1, 4, false),
+            // There is no third.
+            (2, 1, false),
+        ] {
+            let is = was.copy();
+            is.crash_torn(kept, rows);
+            assert_eq!(
+                is_torn(&was, kept, &is),
+                tore,
+                "{rows} rows behind {kept} batches"
+            );
+        }
     }
 }
