@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use bytes::Bytes;
 use hdrhistogram::Histogram;
 use prost::Message as _;
 use proto::v1::{self, desired_item::Item};
@@ -371,14 +372,19 @@ impl Playing {
     }
 }
 
+/// An object that arrived, and when: a member has it once it is decoded, so the clock is read behind that.
+fn decoded(bytes: &Bytes, clock: impl FnOnce() -> Instant) -> anyhow::Result<(v1::DesiredItem, Instant)> {
+    let item = v1::DesiredItem::decode(bytes.clone()).context("the hub pushed what is no object")?;
+    Ok((item, clock()))
+}
+
 impl Watch {
     fn take(&mut self, heard: &Heard) -> anyhow::Result<()> {
         let Heard::Desired(items) = heard else {
             return Ok(());
         };
         for bytes in items {
-            let item = v1::DesiredItem::decode(bytes.clone()).context("the hub pushed what is no object")?;
-            let now = Instant::now();
+            let (item, now) = decoded(bytes, Instant::now)?;
             let Some(Item::ImportedSlice(slice)) = item.item else {
                 continue;
             };
@@ -408,5 +414,21 @@ impl Watch {
             // Whoever waits may have given up.
             let _ = done.send(std::mem::replace(&mut self.tally, empty));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_read_when_the_object_is_decoded() {
+        let at = Instant::now();
+        let bytes = v1::DesiredItem::default().encode_to_vec().into();
+        let (item, decoded_at) = decoded(&bytes, || at).expect("an object");
+        assert_eq!((item, decoded_at), (v1::DesiredItem::default(), at));
+        let broken = Bytes::from_static(b"\xff");
+        let early = || panic!("the clock was read before anything was decoded");
+        decoded(&broken, early).expect_err("no object");
     }
 }
