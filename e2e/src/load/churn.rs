@@ -15,7 +15,7 @@ use super::{
     figure::Aim,
     hub::{HubProcess, Setup},
     load_shape::{LoadShape, Measures},
-    probe::{Counters, Usage},
+    probe::{Counters, Generator},
     report::{Point, Section},
     series::{Sampler, by_second},
 };
@@ -204,7 +204,7 @@ impl LoadedHub {
 
     async fn wave(&mut self, mut section: Section, rate: u32, seconds: u64) -> anyhow::Result<Section> {
         let (counters, before) = (self.hub.counters().await?, self.hub.usage()?);
-        let generator = Usage::of(std::process::id())?;
+        let generator = Generator::begin()?;
         let WaveResult {
             tally,
             sent,
@@ -217,6 +217,7 @@ impl LoadedHub {
             section.samples = sampler.end().await?;
             outcome
         };
+        let generator = generator.spent()?;
         section.latencies = by_second(&tally.arrivals);
         let after = self.hub.usage()?;
         let end = self
@@ -251,8 +252,7 @@ impl LoadedHub {
             "",
         );
         let seconds = elapsed.as_secs_f64();
-        let spent = Usage::of(std::process::id())?.cpu_seconds - generator.cpu_seconds;
-        section.figure("generator processor time", spent / seconds, "cores");
+        section.generator(generator);
         let cores = (after.cpu_seconds - before.cpu_seconds) / seconds;
         if self.name == "mesh-250" {
             section.aimed("hub processor time", cores, "cores", Aim::Below(MESH_CORES_AIM));

@@ -3,6 +3,7 @@
 
 use std::{
     collections::VecDeque,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -20,6 +21,7 @@ use super::{
     figure::Aim,
     hub::{HubProcess, Setup},
     player::{Player, Session},
+    probe::{Counters, Generator, GeneratorTime, Usage},
     report::{Section, latencies},
 };
 
@@ -47,7 +49,8 @@ pub(super) async fn measure(setup: &Setup, arguments: &Arguments, bytes: usize) 
     for index in 0..members {
         sessions.push(Reporter::connect(setup, &hub, index, bytes).await?);
     }
-    let (counters, usage, began) = (hub.counters().await?, hub.usage()?, Instant::now());
+    let (counters, usage, generator) = (hub.counters().await?, hub.usage()?, Generator::begin()?);
+    let began = Instant::now();
     let mut tasks = JoinSet::new();
     sessions
         .into_iter()
@@ -58,12 +61,47 @@ pub(super) async fn measure(setup: &Setup, arguments: &Arguments, bytes: usize) 
         facts += count;
         latency.add(one)?;
     }
-    let seconds = began.elapsed().as_secs_f64();
-    let (spent, end) = (hub.usage()?.cpu_seconds - usage.cpu_seconds, hub.usage()?);
+    let (seconds, end) = (began.elapsed().as_secs_f64(), hub.usage()?);
+    let generator = generator.spent()?;
     let after = hub.settled_counters(counters.events + facts as f64).await?;
     hub.kill().await?;
-    let rate = facts as f64 / seconds;
-    match bytes {
+    let ingested = Ingested {
+        facts: facts as f64,
+        bytes,
+        seconds,
+        latency,
+        usage: [usage, end],
+        generator,
+        counters: [counters, after],
+    };
+    describe(&mut section, &ingested, &setup.directory)?;
+    compare(setup, &mut section, lasting, bytes, ingested.rate()).await;
+    Ok(section)
+}
+
+/// What came of it; pairs are before and after.
+struct Ingested {
+    facts: f64,
+    /// Of a fact.
+    bytes: usize,
+    seconds: f64,
+    latency: Histogram<u64>,
+    /// Of the hub.
+    usage: [Usage; 2],
+    generator: GeneratorTime,
+    counters: [Counters; 2],
+}
+
+impl Ingested {
+    /// Facts a second.
+    fn rate(&self) -> f64 {
+        self.facts / self.seconds
+    }
+}
+
+fn describe(section: &mut Section, ingested: &Ingested, directory: &Path) -> anyhow::Result<()> {
+    let rate = ingested.rate();
+    match ingested.bytes {
         AIM_FACT_BYTES => section.aimed(
             "facts durable",
             rate,
@@ -72,40 +110,34 @@ pub(super) async fn measure(setup: &Setup, arguments: &Arguments, bytes: usize) 
         ),
         _ => section.figure("facts durable", rate, "facts/s"),
     }
-    section.figure("fact bytes durable", rate * bytes as f64 / 1e6, "MB/s");
-    section.figure(
-        "sent to acknowledged p50",
-        latency.value_at_quantile(0.5) as f64 / 1e3,
-        "ms",
-    );
-    section.figure(
-        "sent to acknowledged p99",
-        latency.value_at_quantile(0.99) as f64 / 1e3,
-        "ms",
-    );
-    section.figure("syncs", after.syncs - counters.syncs, "");
-    section.figure(
-        "events a sync",
-        facts as f64 / (after.syncs - counters.syncs).max(1.0),
-        "",
-    );
-    section.figure(
-        "share of the time inside the log",
-        (after.append_seconds - counters.append_seconds) / seconds,
-        "",
-    );
-    section.figure("hub processor time", spent / seconds, "cores");
-    section.figure("hub processor time a fact", spent / facts as f64 * 1e6, "us");
+    section.figure("fact bytes durable", rate * ingested.bytes as f64 / 1e6, "MB/s");
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+        let millis = ingested.latency.value_at_quantile(quantile) as f64 / 1e3;
+        section.figure(format!("sent to acknowledged {name}"), millis, "ms");
+    }
+    section.beside_the_disk(directory)?;
+    let [usage, end] = &ingested.usage;
+    let spent = end.cpu_seconds - usage.cpu_seconds;
+    section.figure("hub processor time", spent / ingested.seconds, "cores");
+    section.figure("hub processor time a fact", spent / ingested.facts * 1e6, "us");
+    section.generator(ingested.generator);
     section.figure("hub memory", end.resident as f64 / 1e6, "MB");
-    let payload = (after.payload_bytes - counters.payload_bytes) / facts as f64;
+    log_figures(section, ingested);
+    Ok(())
+}
+
+/// What the log took.
+fn log_figures(section: &mut Section, ingested: &Ingested) {
+    let [before, after] = &ingested.counters;
+    let syncs = after.syncs - before.syncs;
+    section.figure("syncs", syncs, "");
+    section.figure("events a sync", ingested.facts / syncs.max(1.0), "");
+    let inside = (after.append_seconds - before.append_seconds) / ingested.seconds;
+    section.figure("share of the time inside the log", inside, "");
+    let payload = (after.payload_bytes - before.payload_bytes) / ingested.facts;
     section.figure("log payload", payload, "bytes/event");
-    section.figure(
-        "log on disk",
-        (after.disk_bytes - counters.disk_bytes) / facts as f64,
-        "bytes/event",
-    );
-    compare(setup, &mut section, lasting, bytes, rate).await;
-    Ok(section)
+    let on_disk = (after.disk_bytes - before.disk_bytes) / ingested.facts;
+    section.figure("log on disk", on_disk, "bytes/event");
 }
 
 /// The same bytes through etcd; a peer that is not there is a note, not a failure.
@@ -201,5 +233,51 @@ impl Reporter {
     fn next(&self, number: &mut u32) -> Bytes {
         *number = (*number + 1) % NUMBERS_MAX;
         self.slices[*number as usize % self.slices.len()].numbered(*number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hub_generator_and_disk_are_told_apart() {
+        let usage = Usage::of(std::process::id()).expect("we run");
+        let hub = |cpu_seconds| Usage { cpu_seconds, ..usage };
+        let counters = |syncs, append_seconds| Counters {
+            syncs,
+            append_seconds,
+            ..Counters::default()
+        };
+        let mut latency = latencies().expect("valid");
+        latency.record(3_000).expect("in range");
+        let ingested = Ingested {
+            facts: 200_000.0,
+            bytes: AIM_FACT_BYTES,
+            seconds: 2.0,
+            latency,
+            usage: [hub(1.0), hub(2.5)],
+            generator: GeneratorTime {
+                cpu_seconds: 2.0,
+                seconds: 2.0,
+            },
+            counters: [counters(10.0, 1.0), counters(110.0, 2.0)],
+        };
+        let mut section = Section::begin("ingest");
+        let disk = tempfile::tempdir().expect("a temporary directory");
+        describe(&mut section, &ingested, disk.path()).expect("its disk is probed");
+        let lines: Vec<_> = section.figures.iter().map(|figure| figure.line()).collect();
+        for (name, value) in [
+            ("facts durable", "100,000 facts/s"),
+            ("sent to acknowledged p99", "3.00 ms"),
+            ("hub processor time ", "0.75 cores"),
+            ("generator processor time", "1.00 cores"),
+            ("events a sync", "2,000"),
+            ("share of the time inside the log", "0.50"),
+            ("the disk beside it: sync of 4 KiB p99", "ms"),
+        ] {
+            let line = lines.iter().find(|line| line.trim_start().starts_with(name));
+            assert!(line.is_some_and(|line| line.contains(value)), "{name}: {lines:?}");
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! * `ingest`, `churn`, `replay`: the shapes. `etcd`: the peer that ingest and churn
 //!   are compared with.
 //! * `real`: two real clusters with agents, and the bare relay beside them.
-//! * `storm`, `restart`: a hub, and an agent, that come back.
+//! * `storm`, `restart`: a hub, and an agent, that come back. `progress`: what a member of a storm holds.
 //! * `series`: what is measured over time. `figure`, `report`, `plot`: values of several runs, the table,
 //!   the JSON file, the plots.
 
@@ -27,6 +27,7 @@ mod load_shape;
 mod player;
 mod plot;
 mod probe;
+mod progress;
 mod real;
 mod replay;
 mod report;

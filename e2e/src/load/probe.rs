@@ -1,7 +1,10 @@
-//! Owns: what the kernel and the admin port say about a process under test.
+//! Owns: what the kernel and the admin port say about a process under test, and the kernel about this one.
 //! Never: changes it.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, ensure};
 use http_body_util::{BodyExt, Empty};
@@ -40,6 +43,46 @@ impl Usage {
             resident: kilobytes("VmRSS:").context("the kernel does not say how much memory is used")?,
             resident_peak: kilobytes("VmHWM:").unwrap_or_default(),
         })
+    }
+}
+
+/// This process, which plays everybody but the process under test, from a moment on.
+pub(super) struct Generator {
+    began: Instant,
+    cpu_seconds: f64,
+}
+
+/// What it took of the processor: when that is all it was given, the generator is the limit and not what it measures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GeneratorTime {
+    /// Seconds of processor time.
+    pub(super) cpu_seconds: f64,
+    /// The seconds in which it took them.
+    pub(super) seconds: f64,
+}
+
+impl Generator {
+    /// From now on.
+    pub(super) fn begin() -> anyhow::Result<Self> {
+        Ok(Self {
+            began: Instant::now(),
+            cpu_seconds: Usage::of(std::process::id())?.cpu_seconds,
+        })
+    }
+
+    /// What it took until now.
+    pub(super) fn spent(&self) -> anyhow::Result<GeneratorTime> {
+        Ok(GeneratorTime {
+            cpu_seconds: Usage::of(std::process::id())?.cpu_seconds - self.cpu_seconds,
+            seconds: self.began.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+impl GeneratorTime {
+    /// Cores that it kept busy.
+    pub(super) fn cores(self) -> f64 {
+        self.cpu_seconds / self.seconds.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -120,6 +163,23 @@ mod tests {
         assert_eq!(cpu_ticks(stat), Some(300));
         assert_eq!(field("Name:\tx\nVmRSS:\t  12 kB\n", "VmRSS:"), Some(12));
         assert!(Usage::of(std::process::id()).expect("we run").resident > 0);
+    }
+
+    #[test]
+    fn only_what_the_generator_took_meanwhile_counts() {
+        let generator = Generator {
+            began: Instant::now(),
+            cpu_seconds: 0.0,
+        };
+        let since_its_start = generator.spent().expect("we run").cpu_seconds;
+        let generator = Generator::begin().expect("we run");
+        assert!(generator.cpu_seconds >= since_its_start);
+        assert!(generator.spent().expect("we run").cpu_seconds >= 0.0);
+        let half = GeneratorTime {
+            cpu_seconds: 1.0,
+            seconds: 2.0,
+        };
+        assert!((half.cores() - 0.5).abs() < f64::EPSILON);
     }
 
     #[test]

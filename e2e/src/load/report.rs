@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{
     disk::Disk,
     figure::{Aim, Figure},
+    probe::GeneratorTime,
     series::{Latencies, Sample},
 };
 
@@ -106,6 +107,11 @@ impl Section {
     /// Adds a value that has an aim.
     pub(super) fn aimed(&mut self, name: impl Into<String>, value: f64, unit: &'static str, aim: Aim) {
         self.figures.push(Figure::new(name, value, unit, Some(aim)));
+    }
+
+    /// What the generator took of the processor while this was measured.
+    pub(super) fn generator(&mut self, time: GeneratorTime) {
+        self.figure("generator processor time", time.cores(), "cores");
     }
 
     /// What a sync of the disk takes, seen beside the latencies of this step: a slow disk explains a slow p99.

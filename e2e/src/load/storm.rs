@@ -3,7 +3,7 @@
 //! Never: helps the hub: nobody waits for another, and the time runs from the start of the hub's process.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,13 +13,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use prost::Message as _;
-use proto::v1::{self, desired_item::Item};
-use shared::{
-    model::{ClusterId, sync::Source},
-    process::Backoff,
-    tls::HubAddress,
-};
+use proto::v1;
+use shared::{process::Backoff, tls::HubAddress};
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -32,7 +27,9 @@ use super::{
     figure::Aim,
     hub::{HubProcess, Setup},
     load_shape::LoadShape,
-    player::{Heard, Memory, Player, Session},
+    player::{Memory, Player, Session},
+    probe::{Counters, Generator, GeneratorTime, Usage},
+    progress::Progress,
     report::Section,
     series::Sampler,
 };
@@ -102,11 +99,19 @@ pub(super) async fn measure(setup: &Setup, sections: &mut Vec<Section>) -> anyho
         hub.kill().await?;
         shared.forget.store(forget, Ordering::Relaxed);
         shared.generation.fetch_add(1, Ordering::Relaxed);
+        let generator = Generator::begin()?;
         hub = HubProcess::start_at(setup, &data, UsedCores::OwnCores, listen).await?;
         let sampler = Sampler::start(hub.pid(), hub.began);
         let came_back = converged(&shared, &mut hears).await?;
+        let served = Served {
+            began: hub.began,
+            serving_after: hub.serving_after(),
+            generator: generator.spent()?,
+            usage: hub.usage()?,
+            counters: hub.counters().await?,
+        };
         section.samples = sampler.end().await?;
-        describe(&mut section, &hub, &came_back).await?;
+        describe(&mut section, &served, &came_back);
         sections.push(section);
     }
     hub.kill().await
@@ -118,15 +123,24 @@ struct CameBack {
     converged: Vec<Instant>,
 }
 
-async fn describe(section: &mut Section, hub: &HubProcess, came_back: &CameBack) -> anyhow::Result<()> {
+/// The hub that they came back to, and who played them, once all had converged.
+struct Served {
+    began: Instant,
+    serving_after: Duration,
+    generator: GeneratorTime,
+    usage: Usage,
+    counters: Counters,
+}
+
+fn describe(section: &mut Section, hub: &Served, came_back: &CameBack) {
     let seconds = |at: Option<&Instant>| {
         at.map_or(f64::NAN, |at| {
             at.saturating_duration_since(hub.began).as_secs_f64()
         })
     };
     let median = came_back.converged.get(came_back.converged.len() / 2);
-    let (usage, counters) = (hub.usage()?, hub.counters().await?);
-    section.figure("hub started to serving", hub.serving_after().as_secs_f64(), "s");
+    let usage = hub.usage;
+    section.figure("hub started to serving", hub.serving_after.as_secs_f64(), "s");
     let first = seconds(came_back.pushed.first());
     section.aimed(
         "hub started to first push",
@@ -147,14 +161,14 @@ async fn describe(section: &mut Section, hub: &HubProcess, came_back: &CameBack)
         Aim::Below(CONVERGED_SECONDS_AIM),
     );
     section.figure("hub processor time", usage.cpu_seconds, "s");
+    section.generator(hub.generator);
     section.figure("hub memory", usage.resident as f64 / 1e6, "MB");
     let peak = usage.resident_peak as f64 / 1e6;
     section.aimed("hub memory at its peak", peak, "MB", Aim::Below(MEGABYTES_AIM));
-    section.figure("events recorded by it", counters.events, "");
+    section.figure("events recorded by it", hub.counters.events, "");
     section.note(
         "members dial as agents do: after 0.1 to 0.2 s, doubling, so a hub that serves may wait to be found",
     );
-    Ok(())
 }
 
 /// Waits until every member has converged with the present hub.
@@ -257,16 +271,7 @@ impl Visitor {
             // Whoever measures may have stopped.
             let _ = shared.told.send(Told { generation, at, what });
         };
-        if session.starts_over() {
-            self.held.clear();
-        }
-        let mut progress = Progress {
-            pushed: false,
-            snapshot_due: session.starts_over(),
-            listed: BTreeSet::new(),
-            held: &mut self.held,
-            broken: None,
-        };
+        let mut progress = Progress::begin(session.starts_over(), &mut self.held);
         let listing = session.list(self.facts.clone(), |heard| {
             if progress.take(&heard) {
                 tell(What::Pushed);
@@ -275,9 +280,7 @@ impl Visitor {
         listing.await?;
         let mut told = false;
         loop {
-            if let Some(error) = progress.broken.take() {
-                return Err(error);
-            }
+            progress.unbroken()?;
             if !told && progress.is_complete(shared.members, self.due) {
                 told = true;
                 tell(What::Converged);
@@ -290,52 +293,36 @@ impl Visitor {
     }
 }
 
-/// What a member has received in this session, and holds.
-struct Progress<'a> {
-    pushed: bool,
-    snapshot_due: bool,
-    listed: BTreeSet<ClusterId>,
-    held: &'a mut HashSet<v1::ImportedSliceKey>,
-    /// Something came that is no object.
-    broken: Option<anyhow::Error>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Progress<'_> {
-    /// True for the first thing that the hub pushed.
-    fn take(&mut self, heard: &Heard) -> bool {
-        match heard {
-            Heard::SnapshotComplete => self.snapshot_due = false,
-            Heard::Sources(sources) => sources.iter().for_each(|source| self.source(source)),
-            Heard::Desired(items) => {
-                if let Err(error) = items.iter().try_for_each(|item| self.hold(item)) {
-                    self.broken.get_or_insert(error);
-                }
-            }
-            Heard::Other => return false,
-        }
-        !std::mem::replace(&mut self.pushed, true)
-    }
-
-    fn source(&mut self, source: &Source) {
-        if source.listed {
-            self.listed.insert(source.cluster.clone());
-        } else {
-            self.listed.remove(&source.cluster);
-        }
-    }
-
-    fn hold(&mut self, item: &Bytes) -> anyhow::Result<()> {
-        let item = v1::DesiredItem::decode(item.clone()).context("the hub pushed what is no object")?;
-        match item.item {
-            Some(Item::ImportedSlice(slice)) => drop(slice.key.map(|key| self.held.insert(key))),
-            Some(Item::ImportedSliceRemoved(key)) => drop(self.held.remove(&key)),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Objects are counted: that the hub calls a snapshot complete proves nothing.
-    fn is_complete(&self, members: usize, due: usize) -> bool {
-        !self.snapshot_due && self.listed.len() == members && self.held.len() == due
+    #[test]
+    fn who_plays_the_storm_says_what_that_cost_it() {
+        let began = Instant::now();
+        let served = Served {
+            began,
+            serving_after: Duration::from_millis(300),
+            generator: GeneratorTime {
+                cpu_seconds: 1.5,
+                seconds: 3.0,
+            },
+            usage: Usage::of(std::process::id()).expect("we run"),
+            counters: Counters::default(),
+        };
+        let came_back = CameBack {
+            pushed: vec![began + Duration::from_secs(1)],
+            converged: vec![began + Duration::from_secs(2)],
+        };
+        let mut section = Section::begin("storm");
+        describe(&mut section, &served, &came_back);
+        let lines: Vec<_> = section.figures.iter().map(|figure| figure.line()).collect();
+        let printed = |name: &str, value: &str| {
+            let line = lines.iter().find(|line| line.contains(name)).expect("printed");
+            assert!(line.contains(value), "{line}");
+        };
+        printed("generator processor time", "0.50 cores");
+        printed("hub started to first push", "1.00 s");
+        printed("hub started to all converged", "2.00 s");
     }
 }
