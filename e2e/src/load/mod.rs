@@ -1,5 +1,6 @@
 //! Owns: the load generator: members played over real mTLS against a real hub process, and what is measured.
-//! Never: is part of a product; never judges correctness (tests do), never invents a figure it did not measure.
+//! Never: is part of a product; never lets a figure stand beside clusters that are wrong, never invents one that it
+//! did not measure.
 //!
 //! * `args`: the command line. `run`: one invocation, shape by shape.
 //! * `load_shape`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
@@ -9,6 +10,7 @@
 //!   are compared with.
 //! * `real`: two real clusters with agents, and the bare relay beside them.
 //! * `storm`, `restart`: a hub, and an agent, that come back. `progress`: what a member of a storm holds.
+//! * `judged`: whether the clusters are right that were measured. `declared`: what a played member declared.
 //! * `series`: what is measured over time. `figure`, `report`, `plot`: values of several runs, the table,
 //!   the JSON file, the plots.
 
@@ -17,12 +19,14 @@ pub mod args;
 mod churn;
 mod cores;
 mod crowd;
+mod declared;
 mod disk;
 mod etcd;
 mod facts;
 mod figure;
 mod hub;
 mod ingest;
+mod judged;
 mod load_shape;
 mod player;
 mod plot;

@@ -16,9 +16,11 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     args::Arguments,
+    declared,
     facts::{self, SliceTemplate},
     figure::Aim,
     hub::Setup,
+    judged::require,
     player::Player,
     probe::{Generator, GeneratorTime, Usage},
     report::Section,
@@ -26,6 +28,7 @@ use super::{
 };
 use crate::{
     clusterset::{Backend, LocalClusterset},
+    oracle::{Picture, judge_in},
     sim::{REQUESTS_MAX, SimCluster},
 };
 
@@ -109,7 +112,10 @@ pub(super) async fn measure(
         Aim::Below(EACH_KILOBYTES_AIM),
     );
     section.note("a simulated API server over HTTP, in the generator; the first start is not measured");
+    let west = Picture::of(CLUSTER, |kind| cluster.objects(kind));
+    let judged = require(&mut section, &judge_in(&[&source.picture()?, &west], &west));
     sections.push(section);
+    judged?;
     source.end().await?;
     world.end().await
 }
@@ -246,7 +252,10 @@ fn namespace(index: usize) -> String {
 struct Source {
     reports: mpsc::Sender<Vec<Bytes>>,
     playing: JoinSet<anyhow::Result<()>>,
+    cluster: ClusterId,
     exports: usize,
+    /// All that it has reported.
+    facts: Vec<Bytes>,
 }
 
 impl Source {
@@ -256,7 +265,7 @@ impl Source {
             .authority
             .issue(&Subject::Member(cluster.clone()), Validity::days_from_now(1))?;
         let player = Player {
-            cluster,
+            cluster: cluster.clone(),
             credentials: LiveCredentials::new(Credentials::from_pem(&world.authority.tls(&issued))?),
             interest: Namespaces::default(),
         };
@@ -269,7 +278,7 @@ impl Source {
             ));
         }
         let mut session = player.connect(&hub).await?;
-        session.list(facts, |_| {}).await?;
+        session.list(facts.clone(), |_| {}).await?;
         let (reports, mut inbox) = mpsc::channel::<Vec<Bytes>>(1);
         let mut playing = JoinSet::new();
         playing.spawn(async move {
@@ -286,16 +295,25 @@ impl Source {
         Ok(Self {
             reports,
             playing,
+            cluster,
             exports: slices,
+            facts,
         })
     }
 
     /// Exports one more service, in the namespace of the fence; the name of its imported slice.
-    async fn report_fence(&self) -> anyhow::Result<String> {
+    async fn report_fence(&mut self) -> anyhow::Result<String> {
         let key = ServiceKey::new(FENCE, "fence")?;
-        let told = self.reports.send(export(&key, self.exports)).await;
+        let facts = export(&key, self.exports);
+        self.facts.extend(facts.iter().cloned());
+        let told = self.reports.send(facts).await;
         told.context("the source's session has ended")?;
         Ok(imported_slice_name(FENCE, &key.name, SOURCE, &slice_name(&key)))
+    }
+
+    /// Its cluster, as the oracle sees it.
+    fn picture(&self) -> anyhow::Result<Picture> {
+        declared::picture(&self.cluster, &self.facts)
     }
 
     /// Waits until the session ends, which it does not by itself.

@@ -1,11 +1,11 @@
 //! The oracle: what must be true of a clusterset, from the objects that users declared in its clusters. An
 //! independent reading of KEP-1645, written once and asked by everybody who judges: the swarm, the simulated
-//! network, crashes and scenarios. Pure: it is given objects and answers with values.
+//! network, crashes, scenarios and the load generator. Pure: it is given objects and answers with values.
 //!
 //! * [`Picture`]: one cluster's objects at one moment; `declared`: who exports what, by precedence.
 //! * [`Expected`]: what every cluster must hold of a service; `pieces`: what it does hold, in the same words;
 //!   [`part`]: what both are made of, and how they differ.
-//! * [`judge`]: all services in all clusters.
+//! * [`judge`]: all services in all clusters, [`judge_in`]: in one of them.
 //!
 //! It knows neither facts, revisions nor the hub, and shares no rule with the fold.
 
@@ -91,6 +91,11 @@ pub fn judge(pictures: &[Picture]) -> Judgement {
 
 /// What is wrong in one cluster, while only `members` count as such.
 pub fn wrong_in(members: &[&Picture], picture: &Picture) -> Vec<String> {
+    judge_in(members, picture).wrong().collect()
+}
+
+/// Judges every service in one cluster, while only `members` count as such.
+pub fn judge_in(members: &[&Picture], picture: &Picture) -> Judgement {
     let shown = members.iter().copied().chain([picture]);
     let services: BTreeSet<ServiceKey> = shown.flat_map(Picture::services).collect();
     let mut judgement = Judgement::default();
@@ -98,7 +103,7 @@ pub fn wrong_in(members: &[&Picture], picture: &Picture) -> Vec<String> {
         let expected = Expected::of(members.iter().copied(), &service);
         judgement.judge_one(picture, &service, &expected);
     }
-    judgement.wrong().collect()
+    judgement
 }
 
 impl Judgement {

@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 use kube::Client;
 use serde_json::json;
 
-use super::{args::Arguments, hub::Setup, report::Section};
+use super::{args::Arguments, hub::Setup, judged::judge_clusters, report::Section};
 use crate::{
     clusterset::{Backend, LocalClusterset},
     real::{Fleet, Options},
@@ -57,7 +57,11 @@ pub(super) async fn measure(
     let (east, west) = (east?, west?);
     let requests = Requests::of(&fleet, [&east, &west]);
     make_namespaces([&east, &west]).await?;
-    sections.push(burst(&east, &west, &requests).await?);
+    let both = [(CLUSTERS[0], &east), (CLUSTERS[1], &west)];
+    let mut section = burst(&east, &west, &requests).await?;
+    let judged = judge_clusters(&mut section, &both, BURST).await;
+    sections.push(section);
+    judged?;
     let mut carried = Way::open(CARRIED, Carrier::Tributary, &east, &west).await?;
     let mut floor = Way::open(FLOOR, Carrier::Relay, &east, &west).await?;
     for &rate in &arguments.real_rates {
@@ -81,7 +85,9 @@ pub(super) async fn measure(
         after_bare.describe(&before, "relay", bare.asked_for, &mut section);
         after_ours.describe(&before_ours, "Tributary", ours.asked_for, &mut section);
         section.note("all processes share all cores; one etcd serves both clusters");
+        let judged = judge_clusters(&mut section, &both, CARRIED).await;
         sections.push(section);
+        judged?;
     }
     clusterset.end().await
 }
