@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use kube::Client;
 
 use super::report::Section;
@@ -36,8 +36,8 @@ pub(super) async fn judge_clusters(
         match require(section, &oracle::judge(&pictures)) {
             Err(_) if Instant::now() < deadline => {}
             judged => {
-                let waited = || format!("namespace {namespace}, after {} s", RIGHT_WAIT.as_secs());
-                return anyhow::Context::with_context(judged, waited);
+                let waited = RIGHT_WAIT.as_secs();
+                return judged.with_context(|| format!("in namespace {namespace}, after {waited} s"));
             }
         }
     }
