@@ -63,8 +63,15 @@ pub(super) fn require(section: &mut Section, judgement: &Judgement) -> anyhow::R
 
 #[cfg(test)]
 mod tests {
+    use kube::api::{Api, Patch, PatchParams};
+    use serde_json::json;
+    use shared::api::{ServiceExport, names};
+
     use super::*;
-    use crate::oracle::example::Example;
+    use crate::{
+        oracle::example::Example,
+        sim::{SimCluster, SimConfig},
+    };
 
     fn judged(example: &Example) -> (Section, anyhow::Result<()>) {
         let mut section = Section::begin("judged");
@@ -107,5 +114,36 @@ mod tests {
         let (_, judged) = judged(&Example::new(&["east", "west"]));
         let why = judged.expect_err("nothing is exported").to_string();
         assert!(why.contains("nothing to judge"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn clusters_are_judged_through_their_api_servers() {
+        let cluster = SimCluster::new(SimConfig::default()).expect("it starts");
+        let export = json!({"apiVersion": names::MULTICLUSTER_API_VERSION, "kind": "ServiceExport",
+            "metadata": {"name": "cart", "namespace": "shop"}});
+        for object in [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+            export.clone(),
+        ] {
+            cluster.apply(object).expect("taken");
+        }
+        let client = cluster.client_named("judged");
+        // What an agent says of an export without a Service.
+        let said = |kind, reason| {
+            json!({"type": kind, "status": "False", "reason": reason, "message": "", "observedGeneration": 1,
+                "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let mut answered = export;
+        answered["status"] = json!({"conditions": [said("Valid", "NoService"), said("Ready", "Pending")]});
+        let exports: Api<ServiceExport> = Api::namespaced(client.clone(), "shop");
+        let parameters = PatchParams::apply("judged").force();
+        let patched = exports
+            .patch_status("cart", &parameters, &Patch::Apply(&answered))
+            .await;
+        patched.expect("taken");
+        let mut section = Section::begin("judged");
+        let judged = judge_clusters(&mut section, &[("east", &client)], "shop").await;
+        judged.expect("it is as it must be");
+        assert!(section.figures[0].line().ends_with(" 1.00"));
     }
 }
