@@ -14,7 +14,6 @@ use tributary_e2e::{
     advice,
     verify::swarm::{
         Failure, WorldResult,
-        histogram::WHOLE_SWARM,
         run::{Broken, play_caught, swarm},
         script::{Script, Size, draw, in_words},
         shrink::shrink,
@@ -140,42 +139,25 @@ fn play_many(size: Size, seed: u64, count: u64, broken_max: u64) -> bool {
     print!("{}", swarmed.seen);
     let took = began.elapsed();
     let rate = swarmed.played as f64 / took.as_secs_f64();
+    let verdict = swarmed.seen.verdict(count, swarmed.broken.len());
     if !swarmed.broken.is_empty() {
         println!("{} seeds held every law", swarmed.played);
         swarmed.broken.iter().for_each(|broken| report(size, broken));
-        return false;
+        return verdict.passed();
     }
-    let whole = count >= WHOLE_SWARM;
-    let missing = swarmed.seen.missing();
-    if whole && !missing.is_empty() {
+    if let Some(doubt) = verdict.doubt() {
         println!(
-            "{} seeds from {seed} on: every law held, but these never happened: {}",
-            swarmed.played,
-            missing.join(", ")
+            "{} seeds from {seed} on: every law held, but {doubt}",
+            swarmed.played
         );
-        return false;
     }
-    let idle = swarmed.seen.idle();
-    if !idle.is_empty() {
-        let few = if whole {
-            ""
-        } else {
-            " (so few seeds may be too few for that)"
-        };
+    if verdict.passed() {
         println!(
-            "{} seeds from {seed} on: every law held, but these guarded nothing{few}: {}",
-            swarmed.played,
-            idle.join(", ")
+            "{} seeds from {seed} on in {took:.1?} ({rate:.0} a second): every law held",
+            swarmed.played
         );
-        if whole {
-            return false;
-        }
     }
-    println!(
-        "{} seeds from {seed} on in {took:.1?} ({rate:.0} a second): every law held",
-        swarmed.played
-    );
-    true
+    verdict.passed()
 }
 
 fn play_twice(size: Size, seed: u64, count: u64) -> bool {

@@ -16,7 +16,7 @@ use shared::tls::install_crypto_provider;
 use super::run::{SeedResult, simulate};
 use crate::{
     advice,
-    laws::{Guarded, Law},
+    laws::{Guarded, Law, ManySeeds, Verdict},
 };
 
 /// The laws of the simulated network.
@@ -121,25 +121,62 @@ impl Tally {
         for (seed, failure) in self.failures.iter().take(FAILURES_SHOWN_MAX) {
             println!("seed {seed}: {failure}\n  again: {}", advice::netsim_trace(*seed));
         }
-        let failed = self.failures.len();
-        let idle = self.guarded.idle(&LAWS);
-        let whole = args.count >= WHOLE_RUN;
-        if failed == 0 && !idle.is_empty() {
-            let few = if whole {
-                ""
-            } else {
-                " (so few seeds may be too few for that)"
-            };
-            println!(
-                "netsim: every law held, but these guarded nothing{few}: {}",
-                idle.join(", ")
-            );
+        let verdict = self.verdict(args.count);
+        if let Some(doubt) = verdict.doubt() {
+            println!("netsim: every law held, but {doubt}");
         }
+        let failed = self.failures.len();
         println!("netsim: {} seeds, {failed} failed, in {seconds:.0} s", args.count);
-        if failed == 0 && (idle.is_empty() || !whole) {
+        if verdict.passed() {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
         }
+    }
+
+    fn verdict(&self, count: u64) -> Verdict {
+        ManySeeds {
+            count,
+            enough: WHOLE_RUN,
+            broken: self.failures.len(),
+            missing: &[],
+            idle: &self.guarded.idle(&LAWS),
+        }
+        .verdict()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guarding(laws: &[Law]) -> Tally {
+        let mut tally = Tally::default();
+        laws.iter().for_each(|law| tally.guarded.count(*law, 1));
+        tally
+    }
+
+    #[test]
+    fn a_whole_run_fails_for_each_law_that_guarded_nothing() {
+        assert_eq!(guarding(&LAWS).verdict(WHOLE_RUN), Verdict::Passed);
+        for idle in LAWS {
+            let others: Vec<Law> = LAWS.into_iter().filter(|law| *law != idle).collect();
+            let tally = guarding(&others);
+            let verdict = tally.verdict(WHOLE_RUN);
+            assert!(
+                matches!(&verdict, Verdict::Vacuous(why) if why.contains(idle.name())),
+                "{verdict:?}"
+            );
+            let few = tally.verdict(WHOLE_RUN - 1);
+            assert!(few.passed() && few.doubt().is_some(), "{few:?}");
+        }
+    }
+
+    #[test]
+    fn a_seed_that_failed_fails_the_run() {
+        let mut tally = guarding(&LAWS);
+        tally.failures.push((7, "lost".to_owned()));
+        assert_eq!(tally.verdict(1), Verdict::Broken);
+        assert!(!tally.verdict(WHOLE_RUN).passed());
     }
 }

@@ -223,6 +223,9 @@ fn first_broken(ring: Ring, said: &str) -> Option<String> {
         if let Some((_, never)) = line.split_once("these never happened: ") {
             return Some(format!("never happened: {never}"));
         }
+        if let Some((_, idle)) = line.split_once("these guarded nothing: ") {
+            return Some(format!("guarded nothing: {idle}"));
+        }
         let (seed, what) = line.strip_prefix("seed ")?.split_once(": ")?;
         let what = match ring {
             Ring::Netsim => what,
@@ -245,6 +248,14 @@ mod tests {
         assert_eq!(read(Ring::Swarm, said).unwrap(), "seed 13: law of deletion");
         let never = "1000 seeds from 1 on: every law held, but these never happened: resume";
         assert_eq!(read(Ring::Swarm, never).unwrap(), "never happened: resume");
+        let idle = "netsim: every law held, but these guarded nothing: what stood stays";
+        assert_eq!(
+            read(Ring::Netsim, idle).unwrap(),
+            "guarded nothing: what stood stays"
+        );
+        let few =
+            "netsim: every law held, but these guarded nothing (so few seeds may be too few for that): keys";
+        assert_eq!(read(Ring::Netsim, few), None);
         assert_eq!(
             read(Ring::Netsim, "seed 2: west lacks it: x").unwrap(),
             "seed 2: west lacks it"

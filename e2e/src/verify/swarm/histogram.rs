@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::laws::{Guarded, Law};
+use crate::laws::{Guarded, Law, ManySeeds, Verdict};
 
 /// Everything that a swarm is expected to meet. A swarm of [`WHOLE_SWARM`] seeds in which one of these never
 /// happened has failed, for it proves less than it says.
@@ -69,7 +69,7 @@ pub const EXPECTED: &[&str] = &[
 const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batch noticed"];
 
 /// How many seeds are enough for every kind to happen.
-pub const WHOLE_SWARM: u64 = 1_000;
+const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
 const LAWS: [Law; 17] = [
@@ -119,14 +119,26 @@ impl Histogram {
         self.guarded.add(&other.guarded);
     }
 
+    /// The verdict over a swarm of `count` seeds in which this happened, and so many worlds were broken.
+    pub fn verdict(&self, count: u64, broken: usize) -> Verdict {
+        ManySeeds {
+            count,
+            enough: WHOLE_SWARM,
+            broken,
+            missing: &self.missing(),
+            idle: &self.idle(),
+        }
+        .verdict()
+    }
+
     /// What was expected and never happened.
-    pub fn missing(&self) -> Vec<&'static str> {
+    fn missing(&self) -> Vec<&'static str> {
         let never = |kind: &&&str| !self.happened.contains_key(**kind);
         EXPECTED.iter().filter(never).copied().collect()
     }
 
     /// The laws that guarded nothing.
-    pub fn idle(&self) -> Vec<&'static str> {
+    fn idle(&self) -> Vec<&'static str> {
         self.guarded.idle(&LAWS)
     }
 }
@@ -146,6 +158,42 @@ impl fmt::Display for Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn everything() -> Histogram {
+        let mut seen = Histogram::default();
+        EXPECTED.iter().for_each(|kind| seen.count(kind));
+        LAWS.iter().for_each(|law| seen.guarded.count(*law, 1));
+        seen
+    }
+
+    #[test]
+    fn a_whole_swarm_fails_for_anything_that_never_happened_and_any_law_that_guarded_nothing() {
+        assert_eq!(everything().verdict(WHOLE_SWARM, 0), Verdict::Passed);
+        assert_eq!(everything().verdict(WHOLE_SWARM, 1), Verdict::Broken);
+        for kind in EXPECTED {
+            let mut seen = everything();
+            seen.happened.remove(kind);
+            let verdict = seen.verdict(WHOLE_SWARM, 0);
+            assert!(
+                matches!(&verdict, Verdict::Vacuous(why) if why.contains(kind)),
+                "{verdict:?}"
+            );
+            assert_eq!(seen.verdict(WHOLE_SWARM - 1, 0), Verdict::Passed);
+        }
+        for idle in LAWS {
+            let mut seen = everything();
+            seen.guarded = Guarded::default();
+            let guarding = LAWS.iter().filter(|law| **law != idle);
+            guarding.for_each(|law| seen.guarded.count(*law, 1));
+            let verdict = seen.verdict(WHOLE_SWARM, 0);
+            assert!(
+                matches!(&verdict, Verdict::Vacuous(why) if why.contains(idle.name())),
+                "{verdict:?}"
+            );
+            let few = seen.verdict(WHOLE_SWARM - 1, 0);
+            assert!(few.passed() && few.doubt().is_some(), "{few:?}");
+        }
+    }
 
     #[test]
     fn a_law_that_guarded_nothing_is_told_like_a_kind_that_never_happened() {
