@@ -1,9 +1,10 @@
 //! Owns: the laws of the source tree that a compiler does not check: pure rooms, edges, sizes, openings,
-//! where the commands that messages advise are written, and that messages are words.
+//! where the commands that messages advise are written, that messages are words, and that the gate leaves nothing out.
 //! Never: judges behaviour; it reads text only.
 
 mod advice;
 mod edges;
+mod gate;
 mod purity;
 mod raw;
 mod shape;
@@ -15,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = purity::trials();
     trials.extend(advice::trials());
     trials.extend(edges::trials());
+    trials.extend(gate::trials());
     trials.extend(raw::trials());
     trials.extend(shape::trials());
     trials.extend(source::trials());

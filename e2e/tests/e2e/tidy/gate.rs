@@ -1,0 +1,178 @@
+//! Owns: the laws of the gate, `.ci/run`: nothing is left out in silence, and a run of nothing is no success.
+//! Never: runs a phase; it runs single functions of the script on samples.
+
+use super::source;
+use anyhow::{Context, ensure};
+use libtest_mimic::Trial;
+use std::{
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+use tributary_e2e::suite::plain_test;
+
+/// The script, below the workspace.
+const GATE: &str = ".ci/run";
+/// A `cargo-deny` to which everything is well, but for the database, which it cannot fetch if there is a file `closed`
+/// beside it, and for advisories, which it finds if there is a file `vulnerable`.
+const CARGO_DENY: &str = r#"#!/bin/sh
+case "$*" in
+  *fetch\ db*) [ ! -e "$(dirname "$0")/closed" ] ;;
+  *advisories*) [ ! -e "$(dirname "$0")/vulnerable" ] ;;
+esac
+"#;
+
+pub(super) fn trials() -> Vec<Trial> {
+    vec![
+        plain_test("tidy::the_gate_fails_what_cannot_run", in_ci),
+        plain_test("tidy::the_gate_counts_the_tests_that_ran", counts),
+        plain_test("tidy::the_gate_can_require_advisories", advisories),
+    ]
+}
+
+/// `CI=true` stands before the first phase, for all of them, and nothing takes it back.
+fn in_ci() -> anyhow::Result<()> {
+    let script = source::text_of(GATE)?;
+    ensure!(
+        script.contains("\nset -euo pipefail\n"),
+        "{GATE}: a failure would go on"
+    );
+    let lines: Vec<&str> = script.lines().map(str::trim).collect();
+    let place = |wanted: &dyn Fn(&str) -> bool| lines.iter().position(|line| wanted(line));
+    let exported = place(&|line| line == "export CI=true").context("no `export CI=true`")?;
+    let first = place(&|line| line.starts_with("phase \"")).context("no phases")?;
+    ensure!(exported < first, "a phase runs before CI=true");
+    let takes_back = |line: &&&str| {
+        let code = line.split('#').next().unwrap_or_default();
+        (code.contains("CI=") && *code.trim() != *"export CI=true") || code.contains("unset CI")
+    };
+    let back: Vec<_> = lines.iter().filter(takes_back).collect();
+    ensure!(back.is_empty(), "CI=true is taken back: {back:?}");
+    ensure!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("phase ") && line.ends_with(" count_tests")),
+        "nobody counts the tests"
+    );
+    Ok(())
+}
+
+/// What Rust's harness prints at the end of a binary.
+fn result(passed: u32, failed: u32, ignored: u32) -> String {
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    format!(
+        "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out; \
+         finished in 0.01s\n"
+    )
+}
+
+fn counts() -> anyhow::Result<()> {
+    let function = function_of(&source::text_of(GATE)?, "count_tests")?;
+    let (_, program) = function
+        .split_once("awk '")
+        .context("count_tests has no awk program")?;
+    let (program, _) = program.split_once('\'').context("its program does not end")?;
+    let skipped = "test fs::a_mount ... ignored, no right to mount\n";
+    let nothing = [result(0, 0, 0), result(0, 0, 0)].concat();
+    for (sample, passes, said) in [
+        (
+            result(3, 0, 0) + &result(4, 0, 0),
+            true,
+            "7 passed, 0 failed, 0 skipped",
+        ),
+        // A binary that failed is not made good by those after it.
+        (
+            result(3, 1, 0) + &result(4, 0, 0),
+            false,
+            "7 passed, 1 failed, 0 skipped",
+        ),
+        (
+            skipped.to_owned() + &result(3, 0, 1),
+            false,
+            "skipped: test fs::a_mount",
+        ),
+        (
+            result(3, 0, 1) + &result(4, 0, 0),
+            false,
+            "7 passed, 0 failed, 1 skipped",
+        ),
+        (nothing, false, "0 passed, 0 failed, 0 skipped"),
+        (String::new(), false, "0 passed, 0 failed, 0 skipped"),
+    ] {
+        let ran = run(Command::new("awk").arg(program), &sample)?;
+        let text = String::from_utf8_lossy(&ran.stdout);
+        ensure!(ran.status.success() == passes, "{} after:\n{sample}", ran.status);
+        ensure!(text.contains(said), "not {said}: {text}");
+    }
+    Ok(())
+}
+
+fn advisories() -> anyhow::Result<()> {
+    let script = source::text_of(GATE)?;
+    ensure!(
+        script.contains("ADVISORIES=${ADVISORIES:-if-reachable}"),
+        "who asks for ADVISORIES=required is not heard"
+    );
+    let function = function_of(&script, "check_dependencies")?;
+    let body = format!(
+        "set -euo pipefail\nunchecked=()\nADVISORIES_WAIT=60s\n{function}\ncheck_dependencies\necho \"unchecked: ${{#unchecked[@]}}\"\n"
+    );
+    for (file, asked, passes, said) in [
+        ("open", "required", true, "unchecked: 0"),
+        ("closed", "required", false, ""),
+        ("closed", "if-reachable", true, "unchecked: 1"),
+        ("vulnerable", "required", false, ""),
+        ("vulnerable", "if-reachable", false, ""),
+    ] {
+        let tools = tempfile::tempdir()?;
+        let binaries = tools.path().join("bin");
+        std::fs::create_dir(&binaries)?;
+        std::fs::write(binaries.join(file), "")?;
+        write_program(&binaries.join("cargo-deny"))?;
+        let mut bash = Command::new("bash");
+        bash.arg("-c").arg(&body);
+        bash.env("TOOLS", tools.path()).env("ADVISORIES", asked);
+        let ran = run(&mut bash, "")?;
+        let text = String::from_utf8_lossy(&ran.stdout);
+        ensure!(
+            ran.status.success() == passes && text.contains(said),
+            "{file}, ADVISORIES={asked}: {}: {text}{}",
+            ran.status,
+            String::from_utf8_lossy(&ran.stderr)
+        );
+    }
+    Ok(())
+}
+
+fn write_program(path: &Path) -> anyhow::Result<()> {
+    std::fs::write(path, CARGO_DENY)?;
+    Ok(std::fs::set_permissions(
+        path,
+        std::fs::Permissions::from_mode(0o755),
+    )?)
+}
+
+/// A function of the script, from its name to its end.
+fn function_of(script: &str, name: &str) -> anyhow::Result<String> {
+    let head = format!("\n{name}() {{\n");
+    let begin = script
+        .find(&head)
+        .with_context(|| format!("{GATE} has no {name}"))?;
+    let end = script[begin..].find("\n}\n").context("its end is not found")?;
+    Ok(script[begin..begin + end + 3].to_owned())
+}
+
+fn run(command: &mut Command, input: &str) -> anyhow::Result<Output> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    let mut stdin = child.stdin.take().context("no input")?;
+    stdin.write_all(input.as_bytes())?;
+    drop(stdin);
+    Ok(child.wait_with_output()?)
+}
