@@ -79,6 +79,12 @@ const EDGES: &[Edge] = &[
         law: "the writer knows no session, only what sessions ask of it",
     },
     Edge {
+        name: "a decision of an operator",
+        pattern: r"\.operate\(",
+        files: &["hub/src/membership/", "hub/src/writer/"],
+        law: "operators decide through hub/src/membership, and the writer records it; who answers questions changes nothing",
+    },
+    Edge {
         name: "a Kubernetes client of its own",
         pattern: r"\bClient::(new|try_from|try_default)\(|\bClientBuilder\b",
         files: &["shared/src/api_client.rs"],
