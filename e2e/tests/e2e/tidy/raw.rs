@@ -8,7 +8,7 @@ use regex::Regex;
 use tributary_e2e::suite::plain_test;
 
 /// Whose messages are read.
-const PROGRAMS: [&str; 3] = ["hub/src/", "agent/src/", "e2e/src/"];
+const PROGRAMS: [&str; 4] = ["shared/src/", "hub/src/", "agent/src/", "e2e/src/"];
 
 /// Where a value may be written as Rust does, which, and why that is as people would.
 struct Allowed {
@@ -32,9 +32,54 @@ const ALLOWED: &[Allowed] = &[
         why: "a duration: Rust writes it as people do, 1.5s",
     },
     Allowed {
-        path: "agent/src/api_client/deadline.rs",
+        path: "shared/src/api_client/deadline.rs",
         shown: &["0"],
         why: "a duration",
+    },
+    Allowed {
+        path: "shared/src/process/supervise.rs",
+        shown: &["longest"],
+        why: "a duration",
+    },
+    Allowed {
+        path: "shared/src/model/name.rs",
+        shown: &["value"],
+        why: "a text that somebody typed or sent, in quotation marks",
+    },
+    Allowed {
+        path: "shared/src/model/validate/mod.rs",
+        shown: &["head"],
+        why: "a text that somebody typed or sent, in quotation marks",
+    },
+    Allowed {
+        path: "shared/src/identity.rs",
+        shown: &["uri"],
+        why: "a text that somebody typed or sent, in quotation marks",
+    },
+    Allowed {
+        path: "shared/src/tls/address.rs",
+        shown: &["0"],
+        why: "a text that somebody typed or sent, in quotation marks",
+    },
+    Allowed {
+        path: "shared/src/tls/lifetime.rs",
+        shown: &[""],
+        why: "how a lifetime is written where Rust's form is asked for: as its words",
+    },
+    Allowed {
+        path: "shared/src/wire/frozen.rs",
+        shown: &[],
+        why: "a suite of tests",
+    },
+    Allowed {
+        path: "shared/src/wire/refusals.rs",
+        shown: &[],
+        why: "a suite of tests",
+    },
+    Allowed {
+        path: "shared/src/wire/round_trip.rs",
+        shown: &[],
+        why: "a suite of tests",
     },
     Allowed {
         path: "agent/src/apply/failure.rs",
@@ -82,7 +127,14 @@ pub(super) fn trials() -> Vec<Trial> {
 
 fn messages() -> anyhow::Result<()> {
     let mut found = Vec::new();
-    for source in source::files(&[".rs"])? {
+    let sources = source::files(&[".rs"])?;
+    for Allowed { path, .. } in ALLOWED {
+        ensure!(
+            sources.iter().any(|source| source.path.starts_with(path)),
+            "{path} is allowed to show values, and is not there: correct the path"
+        );
+    }
+    for source in sources {
         let program = PROGRAMS.iter().any(|path| source.path.starts_with(path));
         if program && !source.is_test() {
             found.extend(raw(&source)?);
