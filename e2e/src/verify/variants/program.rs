@@ -131,10 +131,12 @@ impl TestProgram {
 }
 
 fn ended(failed: Vec<String>, status: ExitStatus) -> Ended {
-    match failed.is_empty() {
-        false => Ended::Failed(failed),
-        true if status.success() => Ended::Passed,
-        true => Ended::Died(status.to_string()),
+    if !failed.is_empty() {
+        Ended::Failed(failed)
+    } else if status.success() {
+        Ended::Passed
+    } else {
+        Ended::Died(status.to_string())
     }
 }
 

@@ -124,10 +124,11 @@ async fn merge(client: &Client, kind: &str, name: &str, change: Value, status: b
     let object: DynamicObject = serde_json::from_value(unmarked(kind, name))?;
     let api = deploy::api(client, &object)?;
     let (plainly, change) = (PatchParams::default(), Patch::Merge(&change));
-    match status {
-        true => api.patch_status(name, &plainly, &change).await?,
-        false => api.patch(name, &plainly, &change).await?,
-    };
+    if status {
+        api.patch_status(name, &plainly, &change).await?;
+    } else {
+        api.patch(name, &plainly, &change).await?;
+    }
     Ok(())
 }
 

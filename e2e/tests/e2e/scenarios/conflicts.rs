@@ -252,10 +252,10 @@ pub(super) async fn the_next_oldest_inherits(story: &mut Story) -> anyhow::Resul
                     &json!(oldest),
                     "the exported label",
                 )?;
-                match left.contains(&&*seen.cluster) {
-                    true => exported(seen, "cart", reason),
-                    false => Ok(()),
+                if left.contains(&&*seen.cluster) {
+                    exported(seen, "cart", reason)?;
                 }
+                Ok(())
             })
             .await?;
         story.delete(oldest, Kind::ServiceExport, "cart").await?;
