@@ -19,7 +19,7 @@ use shared::model::{
 
 use crate::{
     log::{Space, Stats},
-    writer::Room,
+    writer::DiskRoom,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -237,11 +237,11 @@ impl WriterMetrics {
     }
 
     /// The disk under the log, where its size can be told.
-    pub fn observe_disk(&self, space: Option<Space>, room: Room) {
+    pub fn observe_disk(&self, space: Option<Space>, room: DiskRoom) {
         if let Some(Space { free, total }) = space {
             self.disk_free.set(free);
             self.disk_size.set(total);
         }
-        self.growth_refused.set(u64::from(room == Room::Reserve));
+        self.growth_refused.set(u64::from(room == DiskRoom::Reserve));
     }
 }

@@ -149,13 +149,14 @@ fn a_copy_that_lacks_a_page_is_no_backup_and_nothing_is_put_anywhere() {
     }
 }
 
-struct World {
+/// A hub on loopback, and certificates to ask it with.
+struct RunningHub {
     files: TempDir,
     address: String,
     _runtime: Runtime,
 }
 
-impl World {
+impl RunningHub {
     fn new() -> Self {
         let files = TempDir::new().expect("a directory");
         let authority = support::authority();
@@ -217,12 +218,14 @@ fn issue(directory: &Path, authority: &CertificateAuthority, name: &str, subject
 
 #[test]
 fn a_backup_is_made_of_a_running_hub_and_put_back_where_no_log_is() {
-    let world = World::new();
-    let (backup, data) = (world.path("backup"), world.path("data"));
-    let said = world.as_whom("east", &["backup", &backup]).expect_err("refused");
+    let running = RunningHub::new();
+    let (backup, data) = (running.path("backup"), running.path("data"));
+    let said = running
+        .as_whom("east", &["backup", &backup])
+        .expect_err("refused");
     assert!(said.contains("only an operator copies the log"), "{said}");
-    world.as_whom("alice", &["backup", &backup]).expect("copied");
-    let said = world
+    running.as_whom("alice", &["backup", &backup]).expect("copied");
+    let said = running
         .as_whom("alice", &["backup", &backup])
         .expect_err("it is there");
     assert!(said.contains("is there already"), "{said}");

@@ -20,13 +20,14 @@ use shared::{
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-struct World {
+/// A hub on loopback, and certificates to ask it with.
+struct RunningHub {
     files: TempDir,
     address: String,
     _runtime: Runtime,
 }
 
-impl World {
+impl RunningHub {
     /// A hub on loopback, and certificates in files: alice's (operator), east's (member), mallory's (another CA).
     fn new() -> Self {
         let files = TempDir::new().expect("a directory");
@@ -120,21 +121,21 @@ fn issue(directory: &Path, authority: &CertificateAuthority, name: &str, subject
 
 #[test]
 fn a_decision_is_tried_and_then_taken_by_the_printed_command() {
-    let world = World::new();
-    let empty = world.member("alice", &["list"]).expect("listed");
+    let running = RunningHub::new();
+    let empty = running.member("alice", &["list"]).expect("listed");
     assert!(
         empty.starts_with("CLUSTER") && empty.contains("0 members at revision 0"),
         "{empty}"
     );
 
-    let dry = world.member("alice", &["forget", "gone"]).expect("tried");
+    let dry = running.member("alice", &["forget", "gone"]).expect("tried");
     assert!(dry.starts_with("Nothing has changed yet"), "{dry}");
     let command = dry.lines().last().expect("a command").trim();
     assert!(command.ends_with("--confirm"), "{command}");
     let done = run(command.split_whitespace().map(str::to_owned)).expect("done");
     assert!(done.starts_with("Done, recorded at revision 1:"), "{done}");
 
-    let listed = world.member("alice", &["list"]).expect("listed");
+    let listed = running.member("alice", &["list"]).expect("listed");
     let row: Vec<&str> = listed.lines().nth(1).expect("a row").split_whitespace().collect();
     assert_eq!(
         (row[0], row[1], row[3], row[4]),
@@ -142,13 +143,13 @@ fn a_decision_is_tried_and_then_taken_by_the_printed_command() {
         "{listed}"
     );
 
-    let json = world
+    let json = running
         .member("alice", &["list", "--output", "json"])
         .expect("listed");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["members"][0]["cluster"], "gone");
     assert_eq!(json["revision"], 1);
-    let again = world
+    let again = running
         .member("alice", &["forget", "gone", "--confirm", "--output", "json"])
         .expect("answered");
     let again: serde_json::Value = serde_json::from_str(&again).expect("JSON");
@@ -161,8 +162,8 @@ fn a_decision_is_tried_and_then_taken_by_the_printed_command() {
 
 #[test]
 fn who_may_not_and_what_cannot_be_is_told_what_to_do() {
-    let world = World::new();
-    assert!(world.member("east", &["list"]).is_ok(), "a member may read");
+    let running = RunningHub::new();
+    assert!(running.member("east", &["list"]).is_ok(), "a member may read");
     for (who, words, said) in [
         ("east", &["evict", "east"][..], "only an operator decides"),
         (
@@ -184,38 +185,38 @@ fn who_may_not_and_what_cannot_be_is_told_what_to_do() {
         ),
         ("nobody", &["list"], "cannot read"),
     ] {
-        let error = world.member(who, words).expect_err(said);
+        let error = running.member(who, words).expect_err(said);
         assert!(error.contains(said), "{who} {words:?}: {error}");
     }
 }
 
 #[test]
 fn a_revoked_key_is_refused_in_every_role_and_nobody_locks_itself_out() {
-    let world = World::new();
-    let (alice, bob, east) = (world.key("alice"), world.key("bob"), world.key("east"));
-    let own = world.hub("operator", "alice", &["revoke", "alice", &alice, "--confirm"]);
+    let running = RunningHub::new();
+    let (alice, bob, east) = (running.key("alice"), running.key("bob"), running.key("east"));
+    let own = running.hub("operator", "alice", &["revoke", "alice", &alice, "--confirm"]);
     assert!(
         own.as_ref()
             .is_err_and(|error| error.contains("the one that you came with")),
         "{own:?}"
     );
 
-    let dry = world
+    let dry = running
         .hub("operator", "alice", &["revoke", "bob", &bob])
         .expect("tried");
     assert!(dry.starts_with("Nothing has changed yet"), "{dry}");
-    assert!(world.member("bob", &["list"]).is_ok());
+    assert!(running.member("bob", &["list"]).is_ok());
     let command = dry.lines().last().expect("a command").trim();
     run(command.split_whitespace().map(str::to_owned)).expect("done");
-    let refused = world.member("bob", &["list"]).expect_err("revoked");
+    let refused = running.member("bob", &["list"]).expect_err("revoked");
     assert!(refused.contains("was revoked by an operator"), "{refused}");
 
-    world
+    running
         .member("alice", &["revoke-key", "east", &east, "--confirm"])
         .expect("a key that never came is revoked too");
-    let refused = world.member("east", &["list"]).expect_err("revoked");
+    let refused = running.member("east", &["list"]).expect_err("revoked");
     assert!(refused.contains("was revoked by an operator"), "{refused}");
-    let listed = world
+    let listed = running
         .member("alice", &["list", "--output", "json"])
         .expect("listed");
     let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
@@ -233,7 +234,7 @@ fn a_revoked_key_is_refused_in_every_role_and_nobody_locks_itself_out() {
         .collect();
     holders.sort();
     assert_eq!(holders, ["bob", "east"]);
-    let again = world
+    let again = running
         .member("alice", &["revoke-key", "east", &east, "--confirm"])
         .expect("answered");
     assert!(again.contains("nothing to do"), "{again}");

@@ -1,4 +1,4 @@
-//! The clusters of a world: simulated ones, or real ones of a fleet, behind one face.
+//! The clusters of a clusterset: simulated ones, or real ones of a fleet, behind one face.
 //! It gives clients and kubeconfigs; it knows nothing of Tributary.
 
 use std::{
@@ -21,7 +21,7 @@ const AGENT_ACCOUNT: (&str, &str) = ("tributary-system", "tributary-agent");
 /// What the harness calls itself in requests to a simulated cluster.
 pub const USER_AGENT: &str = "e2e";
 
-/// What kind of clusters a world has.
+/// What kind of clusters a clusterset has.
 #[derive(Clone)]
 pub enum Backend {
     /// In this process, over loopback HTTP.

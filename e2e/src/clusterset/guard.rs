@@ -1,4 +1,4 @@
-//! Watches every cluster of a world and notes each thing that Tributary made and that went: an object, an
+//! Watches every cluster of a clusterset and notes each thing that Tributary made and that went: an object, an
 //! address of a slice, a cluster or a port of an import. What goes is told by the law *what stood stays*. It judges
 //! nothing but what it is asked about.
 
@@ -65,10 +65,10 @@ pub struct Guard {
 
 impl Guard {
     /// Begins to watch a namespace in every cluster, and returns when every watch has listed.
-    pub async fn set(world: &LocalClusterset, namespace: &str) -> anyhow::Result<Self> {
+    pub async fn set(clusterset: &LocalClusterset, namespace: &str) -> anyhow::Result<Self> {
         let noted = Arc::new(Mutex::new(Noted::default()));
         let mut watches = JoinSet::new();
-        for (name, cluster) in &world.clusters {
+        for (name, cluster) in &clusterset.clusters {
             let post = Post {
                 cluster: name.clone(),
                 client: cluster.client.clone(),
@@ -84,7 +84,7 @@ impl Guard {
             noted,
             _watches: watches,
         };
-        let all = 3 * world.clusters.len();
+        let all = 3 * clusterset.clusters.len();
         eventually("every watch of the guard has listed", async || {
             Ok((guard.lock().listed >= all).then_some(()))
         })

@@ -1,4 +1,4 @@
-//! The hub's inspection services, called with a certificate of the world.
+//! The hub's inspection services, called with a certificate of the clusterset.
 //! It asks and returns what was answered.
 
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub struct Inspection {
 
 impl Inspection {
     /// Connects with the certificate `NAME.crt`.
-    pub async fn connect(world: &LocalClusterset, name: &str) -> anyhow::Result<Self> {
+    pub async fn connect(clusterset: &LocalClusterset, name: &str) -> anyhow::Result<Self> {
         let files = TlsFiles {
-            cert: world.certificate(&format!("{name}.crt")),
-            key: world.certificate(&format!("{name}.key")),
-            ca: world.certificate("ca.crt"),
+            cert: clusterset.certificate(&format!("{name}.crt")),
+            key: clusterset.certificate(&format!("{name}.key")),
+            ca: clusterset.certificate("ca.crt"),
         };
-        Self::at(&world.hub_address.to_string(), &files).await
+        Self::at(&clusterset.hub_address.to_string(), &files).await
     }
 
     /// Connects to `HOST:PORT` with the certificate in these files.

@@ -60,11 +60,11 @@ pub struct LocalClusterset {
 impl LocalClusterset {
     /// Starts clusters with these names, a hub, and an agent in each cluster. Everything is kept below `dir`.
     pub async fn start(dir: &Path, backend: &Backend, names: &[&str]) -> anyhow::Result<Self> {
-        let mut world = Self::without_agents(dir, backend, names).await?;
+        let mut clusterset = Self::without_agents(dir, backend, names).await?;
         for name in names {
-            world.start_agent(name).await?;
+            clusterset.start_agent(name).await?;
         }
-        Ok(world)
+        Ok(clusterset)
     }
 
     /// The same without agents.
@@ -79,7 +79,7 @@ impl LocalClusterset {
             let cluster = cluster.with_context(|| format!("cannot start cluster {name}"))?;
             clusters.insert((*name).to_owned(), cluster);
         }
-        let mut world = Self {
+        let mut clusterset = Self {
             dir,
             authority,
             hub: None,
@@ -87,9 +87,9 @@ impl LocalClusterset {
             clusters,
             agents: BTreeMap::new(),
         };
-        world.write_certificates()?;
-        world.start_hub().await?;
-        Ok(world)
+        clusterset.write_certificates()?;
+        clusterset.start_hub().await?;
+        Ok(clusterset)
     }
 
     fn write_certificates(&self) -> anyhow::Result<()> {

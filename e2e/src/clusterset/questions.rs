@@ -11,10 +11,10 @@ const PAGE: u32 = 1_000;
 
 /// The epoch, and every event from a revision on, as an operator reads them.
 pub async fn epoch_and_events(
-    world: &LocalClusterset,
+    clusterset: &LocalClusterset,
     from_revision: u64,
 ) -> anyhow::Result<(String, Vec<v1::Event>)> {
-    let mut log = world.inspect().await?.log;
+    let mut log = clusterset.inspect().await?.log;
     let mut next = from_revision.max(1);
     let mut events = Vec::new();
     loop {
@@ -33,35 +33,35 @@ pub async fn epoch_and_events(
 }
 
 /// Every event from a revision on.
-pub async fn events_from(world: &LocalClusterset, from_revision: u64) -> anyhow::Result<Vec<v1::Event>> {
-    Ok(epoch_and_events(world, from_revision).await?.1)
+pub async fn events_from(clusterset: &LocalClusterset, from_revision: u64) -> anyhow::Result<Vec<v1::Event>> {
+    Ok(epoch_and_events(clusterset, from_revision).await?.1)
 }
 
 /// Every event.
-pub async fn events(world: &LocalClusterset) -> anyhow::Result<Vec<v1::Event>> {
-    events_from(world, 1).await
+pub async fn events(clusterset: &LocalClusterset) -> anyhow::Result<Vec<v1::Event>> {
+    events_from(clusterset, 1).await
 }
 
 /// The kinds of a cluster's events, in order.
-pub async fn kinds(world: &LocalClusterset, cluster: &str) -> anyhow::Result<Vec<String>> {
-    let events = events(world).await?;
+pub async fn kinds(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<Vec<String>> {
+    let events = events(clusterset).await?;
     let of = events.into_iter().filter(|event| event.cluster == cluster);
     Ok(of.map(|event| event.kind).collect())
 }
 
 /// The whole state.
-pub async fn state(world: &LocalClusterset) -> anyhow::Result<v1::GetStateResponse> {
-    let mut inspection = world.inspect().await?;
+pub async fn state(clusterset: &LocalClusterset) -> anyhow::Result<v1::GetStateResponse> {
+    let mut inspection = clusterset.inspect().await?;
     let state = inspection.state.get(v1::GetStateRequest::default()).await?;
     Ok(state.into_inner())
 }
 
 /// Waits until these clusters are connected and have listed.
-pub async fn listed(world: &LocalClusterset, clusters: &[&str]) -> anyhow::Result<()> {
+pub async fn listed(clusterset: &LocalClusterset, clusters: &[&str]) -> anyhow::Result<()> {
     eventually(
         &format!("{} are connected and listed", clusters.join(", ")),
         async || {
-            let state = state(world).await?;
+            let state = state(clusterset).await?;
             let ready: BTreeSet<&str> = state
                 .members
                 .iter()

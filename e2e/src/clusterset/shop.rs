@@ -33,9 +33,9 @@ pub struct Shop {
 
 impl Shop {
     /// Makes a namespace in every cluster.
-    pub async fn open(world: &LocalClusterset) -> anyhow::Result<Self> {
+    pub async fn open(clusterset: &LocalClusterset) -> anyhow::Result<Self> {
         let namespace = unique_name("failures");
-        for cluster in world.clusters.values() {
+        for cluster in clusterset.clusters.values() {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             apply(
                 &Api::<Namespace>::all(cluster.client.clone()),
@@ -61,12 +61,12 @@ impl Shop {
     /// Exports a service of a cluster with these endpoints, or changes the endpoints of one that is exported.
     pub async fn export(
         &mut self,
-        world: &LocalClusterset,
+        clusterset: &LocalClusterset,
         cluster: &str,
         service: &str,
         addresses: &[&str],
     ) -> anyhow::Result<()> {
-        let client = &world.cluster(cluster)?.client;
+        let client = &clusterset.cluster(cluster)?.client;
         let object = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": service},
             "spec": {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}
@@ -96,11 +96,11 @@ impl Shop {
     /// Takes an export back.
     pub async fn withdraw(
         &mut self,
-        world: &LocalClusterset,
+        clusterset: &LocalClusterset,
         cluster: &str,
         service: &str,
     ) -> anyhow::Result<()> {
-        let client = &world.cluster(cluster)?.client;
+        let client = &clusterset.cluster(cluster)?.client;
         let exports = self.api::<ServiceExport>(client);
         exports.delete(service, &DeleteParams::default()).await?;
         self.exports.remove(&(cluster.to_owned(), service.to_owned()));
@@ -118,10 +118,10 @@ impl Shop {
     }
 
     /// Waits until a cluster holds what it should.
-    pub async fn arrived_in(&self, world: &LocalClusterset, cluster: &str) -> anyhow::Result<()> {
+    pub async fn arrived_in(&self, clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<()> {
         eventually(&format!("{cluster} holds what the exports say"), async || {
             let mut pictures = Vec::new();
-            for member in world.clusters.values() {
+            for member in clusterset.clusters.values() {
                 pictures.push(picture(&member.client, &member.name, &self.namespace).await?);
             }
             let members: Vec<&Picture> = pictures
@@ -137,22 +137,22 @@ impl Shop {
     }
 
     /// Waits until every cluster holds what it should.
-    pub async fn arrived(&self, world: &LocalClusterset) -> anyhow::Result<()> {
-        for cluster in world.clusters.keys() {
-            self.arrived_in(world, cluster).await?;
+    pub async fn arrived(&self, clusterset: &LocalClusterset) -> anyhow::Result<()> {
+        for cluster in clusterset.clusters.keys() {
+            self.arrived_in(clusterset, cluster).await?;
         }
         Ok(())
     }
 
     /// Imports and exports that [`Shop::arrived`] compares: each name in each cluster, and each export.
-    pub fn compared(&self, world: &LocalClusterset) -> u64 {
+    pub fn compared(&self, clusterset: &LocalClusterset) -> u64 {
         let names: BTreeSet<&String> = self.exports.iter().map(|(_, service)| service).collect();
-        (names.len() * world.clusters.len() + self.exports.len()) as u64
+        (names.len() * clusterset.clusters.len() + self.exports.len()) as u64
     }
 
     /// Deletes the namespace everywhere: clusters may be shared.
-    pub async fn close(self, world: &LocalClusterset) -> anyhow::Result<()> {
-        for cluster in world.clusters.values() {
+    pub async fn close(self, clusterset: &LocalClusterset) -> anyhow::Result<()> {
+        for cluster in clusterset.clusters.values() {
             let namespaces = Api::<Namespace>::all(cluster.client.clone());
             namespaces
                 .delete(&self.namespace, &DeleteParams::default())

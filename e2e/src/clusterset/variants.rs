@@ -75,19 +75,19 @@ impl LocalClusterset {
         self.log_command(&words).await
     }
 
-    /// Makes a hub that was started with [`LocalClusterset::spawn_hub`] the world's own, once it serves.
+    /// Makes a hub that was started with [`LocalClusterset::spawn_hub`] the clusterset's own, once it serves.
     pub async fn adopt_hub(&mut self, mut hub: Program) -> anyhow::Result<()> {
         self.hub_address = hub.serving().await?;
         self.hub = Some(hub);
         Ok(())
     }
 
-    /// Takes the hub out of the world, to wait for its end.
+    /// Takes the hub out of the clusterset, to wait for its end.
     pub fn take_hub(&mut self) -> Option<Program> {
         self.hub.take()
     }
 
-    /// Takes the agent of a cluster out of the world, to wait for its end.
+    /// Takes the agent of a cluster out of the clusterset, to wait for its end.
     pub fn take_running_agent(&mut self, name: &str) -> anyhow::Result<Program> {
         self.take_agent(name)
     }

@@ -31,7 +31,7 @@ pub(super) const CLUSTERS: [&str; 3] = ["east", "west", "north"];
         cargo demo kill hub                 nothing vanishes; start hub\n  \
         kubectl --kubeconfig target/demo/kubeconfig --context north get serviceimports -A\n\n\
         Files in target/demo while it runs: kubeconfig (a context per cluster), ca.crt, operator.crt and operator.key \
-        (for grpcurl), hub.addr; logs are below world/."
+        (for grpcurl), hub.addr; logs are below clusterset/."
 )]
 pub(crate) struct Arguments {
     /// Use real kube-apiservers. The first time they are built from source, which needs Go and minutes

@@ -52,7 +52,7 @@ pub(super) async fn run(setting: Setting, shutdown: &Shutdown) -> anyhow::Result
             let kept = directory.keep();
             Err(error.context(format!(
                 "the check failed; logs are in {}",
-                kept.join("world").display()
+                kept.join("clusterset").display()
             )))
         }
     }
@@ -62,23 +62,25 @@ async fn check(setting: Setting, place: DemoDirectory) -> anyhow::Result<()> {
     let began = Instant::now();
     let claimed = Claimed::claim(place)?;
     let Running {
-        world,
+        clusterset,
         clients,
         kind,
         backend,
     } = setting.start(&claimed.place).await.context("the start")?;
     let mut check = Check {
         stage: Stage::new(&clients, Screen::silent()),
-        world,
+        clusterset,
         clients,
         began,
         step: began,
     };
     check.passed(&format!("three clusters, {kind}, a hub and three agents run"));
     check.play().await?;
-    let Check { world, stage, .. } = check;
+    let Check {
+        clusterset, stage, ..
+    } = check;
     drop(stage);
-    world.end().await.context("the end")?;
+    clusterset.end().await.context("the end")?;
     println!(
         "[{:>8}] agents and hub drained; all checks passed",
         duration(began.elapsed())
@@ -90,7 +92,7 @@ async fn check(setting: Setting, place: DemoDirectory) -> anyhow::Result<()> {
 /// A check under way.
 struct Check {
     stage: Stage,
-    world: LocalClusterset,
+    clusterset: LocalClusterset,
     clients: BTreeMap<String, Client>,
     began: Instant,
     step: Instant,
@@ -179,7 +181,7 @@ impl Check {
 
     async fn an_agent_restarts(&mut self) -> anyhow::Result<()> {
         let before = StoodThen::of(&self.stage.picture);
-        self.world.kill_agent("west").await?;
+        self.clusterset.kill_agent("west").await?;
         let greeter = Name::new("shop", "greeter");
         objects::apply(client(&self.clients, "east")?, objects::GREETER).await?;
         let others = self.stage.until("shop/greeter is in east and north", |picture| {
@@ -191,7 +193,7 @@ impl Check {
         before
             .holds(&self.stage.picture)
             .context("while west's agent was dead")?;
-        self.world.start_agent("west").await?;
+        self.clusterset.start_agent("west").await?;
         let arrived = self.stage.until(
             "shop/greeter is in west, where the agent was started again",
             |picture| picture.is_everywhere("east", &greeter),
@@ -206,7 +208,7 @@ impl Check {
 
     async fn the_hub_restarts(&mut self) -> anyhow::Result<()> {
         let before = StoodThen::of(&self.stage.picture);
-        self.world.kill_hub().await?;
+        self.clusterset.kill_hub().await?;
         objects::apply(client(&self.clients, "west")?, WEST_GROWN).await?;
         let grown = |picture: &Picture, cluster: &str| addresses(picture, cluster, "west").len() == 3;
         let own = self
@@ -218,7 +220,7 @@ impl Check {
         before
             .nothing_vanished(&self.stage.picture)
             .context("while the hub was dead")?;
-        self.world.start_hub().await?;
+        self.clusterset.start_hub().await?;
         let arrived = self.stage.until("west's new endpoint is everywhere", |picture| {
             everywhere(picture, |cluster| grown(picture, cluster))
         });

@@ -15,7 +15,7 @@ use crate::advice::DEMO_IMPORTS;
 /// Locked as long as the demo lives; the kernel lets go of it when the demo is killed.
 const LOCK: &str = "lock";
 /// Where certificates, data and logs of the programs are.
-const WORLD: &str = "world";
+const CLUSTERSET: &str = "clusterset";
 /// For kubectl: a context per cluster.
 const KUBECONFIG: &str = "kubeconfig";
 /// Where `kill` and `start` are asked for.
@@ -55,8 +55,8 @@ impl DemoDirectory {
         self.file(CONTROL)
     }
 
-    pub(super) fn world(&self) -> PathBuf {
-        self.file(WORLD)
+    pub(super) fn clusterset(&self) -> PathBuf {
+        self.file(CLUSTERSET)
     }
 }
 
@@ -93,7 +93,7 @@ impl Claimed {
         lock.set_len(0)?;
         writeln!(lock, "{}", std::process::id())?;
         let swept = remove_running_only(&place)?;
-        match fs::remove_dir_all(place.world()) {
+        match fs::remove_dir_all(place.clusterset()) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(error).context("cannot remove what an earlier demo left");
             }

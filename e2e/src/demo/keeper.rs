@@ -1,4 +1,4 @@
-//! Owns the running world: performs orders to kill and start programs, and ends everything in good order.
+//! Owns the running clusterset: performs orders to kill and start programs, and ends everything in good order.
 //! It looks at no cluster.
 
 use tokio::sync::mpsc;
@@ -9,7 +9,7 @@ use crate::{advice::demo_start, clusterset::LocalClusterset};
 
 /// Performs orders until told to stop; then agents and hub drain. `said` hears what was done.
 pub(super) async fn keep(
-    mut world: LocalClusterset,
+    mut clusterset: LocalClusterset,
     mut orders: mpsc::Receiver<Request>,
     said: mpsc::Sender<String>,
     stop: CancellationToken,
@@ -19,7 +19,7 @@ pub(super) async fn keep(
             biased;
             () = stop.cancelled() => break,
             Some(Request { order, outcome }) = orders.recv() => {
-                let done = perform(&mut world, &order).await;
+                let done = perform(&mut clusterset, &order).await;
                 if let Ok(done) = &done {
                     // Nobody listens any more only when the demo is about to stop.
                     let _ = said.send(done.clone()).await;
@@ -27,12 +27,12 @@ pub(super) async fn keep(
                 // A caller that went away has no use for the outcome.
                 let _ = outcome.send(done);
             }
-            (cluster, tail) = world.fallen() => {
+            (cluster, tail) = clusterset.fallen() => {
                 let _ = said.send(fallen(cluster.as_deref(), &tail)).await;
             }
         }
     }
-    world.end().await
+    clusterset.end().await
 }
 
 /// What is said of a program that ended by itself.
@@ -50,35 +50,41 @@ fn fallen(cluster: Option<&str>, tail: &str) -> String {
     }
 }
 
-async fn perform(world: &mut LocalClusterset, order: &Order) -> anyhow::Result<String> {
+async fn perform(clusterset: &mut LocalClusterset, order: &Order) -> anyhow::Result<String> {
     match order {
         Order::Kill(name) if name == HUB => {
             let start = demo_start(HUB);
-            anyhow::ensure!(world.hub().is_ok(), "the hub does not run; `{start}` starts it");
-            world.kill_hub().await?;
+            anyhow::ensure!(
+                clusterset.hub().is_ok(),
+                "the hub does not run; `{start}` starts it"
+            );
+            clusterset.kill_hub().await?;
             Ok("the hub was killed: everything imported stays, and news wait until it is started".to_owned())
         }
         Order::Kill(name) => {
-            world.cluster(name)?;
+            clusterset.cluster(name)?;
             let start = demo_start(name);
             anyhow::ensure!(
-                world.agent(name).is_ok(),
+                clusterset.agent(name).is_ok(),
                 "the agent of {name} does not run; `{start}` starts it"
             );
-            world.kill_agent(name).await?;
+            clusterset.kill_agent(name).await?;
             Ok(format!(
                 "the agent of {name} was killed: what {name} imports and exports stays"
             ))
         }
         Order::Start(name) if name == HUB => {
-            anyhow::ensure!(world.hub().is_err(), "the hub runs already");
-            world.start_hub().await?;
+            anyhow::ensure!(clusterset.hub().is_err(), "the hub runs already");
+            clusterset.start_hub().await?;
             Ok("the hub was started".to_owned())
         }
         Order::Start(name) => {
-            world.cluster(name)?;
-            anyhow::ensure!(world.agent(name).is_err(), "the agent of {name} runs already");
-            world.start_agent(name).await?;
+            clusterset.cluster(name)?;
+            anyhow::ensure!(
+                clusterset.agent(name).is_err(),
+                "the agent of {name} runs already"
+            );
+            clusterset.start_agent(name).await?;
             Ok(format!("the agent of {name} was started"))
         }
     }

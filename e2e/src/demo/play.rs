@@ -42,7 +42,7 @@ pub(super) async fn run(setting: Setting, place: DemoDirectory, shutdown: &Shutd
         return Ok(());
     };
     let Running {
-        world,
+        clusterset,
         clients,
         kind,
         backend,
@@ -56,7 +56,7 @@ pub(super) async fn run(setting: Setting, place: DemoDirectory, shutdown: &Shutd
     let (orders, ordered) = mpsc::channel(ORDERS_WAITING_MAX);
     let (said, sentences) = mpsc::channel(SENTENCES_WAITING_MAX);
     let stop = shutdown.drain().clone();
-    let keeper = tokio::spawn(keeper::keep(world, ordered, said, stop.clone()));
+    let keeper = tokio::spawn(keeper::keep(clusterset, ordered, said, stop.clone()));
     let listener = control::listen(&claimed.place)?;
     let played = tokio::select! {
         played = play(&clients, began, sentences) => played,
@@ -70,7 +70,7 @@ pub(super) async fn run(setting: Setting, place: DemoDirectory, shutdown: &Shutd
     if ended.is_ok() && played.is_ok() {
         println!(
             "Stopped. The logs are in {}.",
-            hints::shown(&claimed.place.world())
+            hints::shown(&claimed.place.clusterset())
         );
     }
     played.and(ended)

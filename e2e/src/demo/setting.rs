@@ -21,12 +21,12 @@ pub(super) struct Setting {
 
 /// Everything that runs.
 pub(super) struct Running {
-    pub(super) world: LocalClusterset,
+    pub(super) clusterset: LocalClusterset,
     /// As a user, from the kubeconfig that was written.
     pub(super) clients: BTreeMap<String, Client>,
     /// What the clusters are, in words.
     pub(super) kind: String,
-    /// Kept until the world has ended.
+    /// Kept until the clusterset has ended.
     pub(super) backend: Backend,
 }
 
@@ -52,17 +52,20 @@ impl Setting {
         } else {
             (Backend::Simulated, "simulated".to_owned())
         };
-        let world = LocalClusterset::start(&place.world(), &backend, &CLUSTERS).await?;
+        let clusterset = LocalClusterset::start(&place.clusterset(), &backend, &CLUSTERS).await?;
         for name in ["ca.crt", "operator.crt", "operator.key"] {
-            let content = std::fs::read(world.certificate(name))?;
+            let content = std::fs::read(clusterset.certificate(name))?;
             write_private(&place.file(name), &content)?;
         }
-        let address = format!("{}\n", world.hub_address);
+        let address = format!("{}\n", clusterset.hub_address);
         write_private(&place.file("hub.addr"), address.as_bytes())?;
-        kubeconfig::write(&kubeconfig::join(world.clusters.values())?, &place.kubeconfig())?;
+        kubeconfig::write(
+            &kubeconfig::join(clusterset.clusters.values())?,
+            &place.kubeconfig(),
+        )?;
         let clients = kubeconfig::clients(&place.kubeconfig()).await?;
         Ok(Running {
-            world,
+            clusterset,
             clients,
             kind: format!("{kind}, started in {}", duration(began.elapsed())),
             backend,

@@ -20,9 +20,9 @@ use tonic::transport::Channel;
 use super::ANSWER_WAIT;
 use crate::clusterset::LocalClusterset;
 
-/// A TLS connector that trusts the world's authority, with a certificate `NAME.crt` of the world or without one.
-fn tls_connector(world: &LocalClusterset, certificate: Option<&str>) -> anyhow::Result<TlsConnector> {
-    let read = |file: &str| std::fs::read(world.certificate(file)).with_context(|| file.to_owned());
+/// A TLS connector that trusts the clusterset's authority, with a certificate `NAME.crt` of the clusterset or without one.
+fn tls_connector(clusterset: &LocalClusterset, certificate: Option<&str>) -> anyhow::Result<TlsConnector> {
+    let read = |file: &str| std::fs::read(clusterset.certificate(file)).with_context(|| file.to_owned());
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(&read("ca.crt")?)?)?;
     let builder =
@@ -46,23 +46,26 @@ async fn handshake(connector: TlsConnector, address: SocketAddr) -> io::Result<T
     connector.connect(name, socket).await
 }
 
-/// What TLS says to a certificate of the world, or to none: in TLS 1.3 a refusal comes with the first byte read.
+/// What TLS says to a certificate of the clusterset, or to none: in TLS 1.3 a refusal comes with the first byte read.
 pub async fn try_handshake(
-    world: &LocalClusterset,
+    clusterset: &LocalClusterset,
     certificate: Option<&str>,
 ) -> anyhow::Result<io::Result<()>> {
-    let connector = tls_connector(world, certificate)?;
+    let connector = tls_connector(clusterset, certificate)?;
     let trying = async {
-        let mut stream = handshake(connector, world.hub_address).await?;
+        let mut stream = handshake(connector, clusterset.hub_address).await?;
         // A hub that accepted begins with its HTTP/2 settings.
         stream.read_u8().await.map(drop)
     };
     Ok(tokio::time::timeout(ANSWER_WAIT, trying).await?)
 }
 
-/// A connection to the hub with a certificate `NAME.crt` of the world.
-pub async fn connect(world: &LocalClusterset, certificate: &str) -> anyhow::Result<Channel> {
-    let (connector, address) = (tls_connector(world, Some(certificate))?, world.hub_address);
+/// A connection to the hub with a certificate `NAME.crt` of the clusterset.
+pub async fn connect(clusterset: &LocalClusterset, certificate: &str) -> anyhow::Result<Channel> {
+    let (connector, address) = (
+        tls_connector(clusterset, Some(certificate))?,
+        clusterset.hub_address,
+    );
     let dial = tower::service_fn(move |_: http::Uri| {
         let connecting = handshake(connector.clone(), address);
         async move { connecting.await.map(TokioIo::new) }

@@ -2,7 +2,7 @@
 //! Every ring that wants a member without Kubernetes speaks through it.
 //! Never: decides what to say: it sends what it is told to and keeps what was answered.
 //!
-//! * `dial.rs`: connections with any certificate of the world, or none.
+//! * `dial.rs`: connections with any certificate of the clusterset, or none.
 
 mod dial;
 
@@ -69,12 +69,12 @@ pub struct Member {
 }
 
 impl Member {
-    /// Opens a stream with a certificate `NAME.crt` of the world and sends Hello.
+    /// Opens a stream with a certificate `NAME.crt` of the clusterset and sends Hello.
     ///
     /// # Errors
     /// The hub's refusal is the error's source: see [`status`].
-    pub async fn open(world: &LocalClusterset, certificate: &str, hello: Hello) -> anyhow::Result<Self> {
-        let channel = connect(world, certificate).await?;
+    pub async fn open(clusterset: &LocalClusterset, certificate: &str, hello: Hello) -> anyhow::Result<Self> {
+        let channel = connect(clusterset, certificate).await?;
         Ok(Self::introduce(channel, hello).await?.0)
     }
 
@@ -98,12 +98,12 @@ impl Member {
         Ok((member, welcome))
     }
 
-    /// Opens a stream with a certificate of the world and says nothing.
+    /// Opens a stream with a certificate of the clusterset and says nothing.
     ///
     /// # Errors
     /// No connection, or a refusal.
-    pub async fn silent(world: &LocalClusterset, certificate: &str) -> anyhow::Result<Self> {
-        Self::on(connect(world, certificate).await?).await
+    pub async fn silent(clusterset: &LocalClusterset, certificate: &str) -> anyhow::Result<Self> {
+        Self::on(connect(clusterset, certificate).await?).await
     }
 
     async fn on(channel: Channel) -> anyhow::Result<Self> {

@@ -133,7 +133,7 @@ impl Faults {
         });
     }
 
-    /// The world is healthy again.
+    /// Everything is well again.
     pub fn clear(&self) {
         self.layer().rules.clear();
     }

@@ -59,7 +59,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// grpcurl with the certificate `name` of a world.
+/// grpcurl with the certificate `name` of a clusterset.
 struct Grpcurl {
     program: PathBuf,
     address: SocketAddr,
@@ -67,11 +67,11 @@ struct Grpcurl {
 }
 
 impl Grpcurl {
-    fn of(world: &LocalClusterset, name: &str) -> anyhow::Result<Self> {
-        let mut tls = vec!["-cacert".into(), world.certificate("ca.crt")];
+    fn of(clusterset: &LocalClusterset, name: &str) -> anyhow::Result<Self> {
+        let mut tls = vec!["-cacert".into(), clusterset.certificate("ca.crt")];
         if !name.is_empty() {
-            tls.extend(["-cert".into(), world.certificate(&format!("{name}.crt"))]);
-            tls.extend(["-key".into(), world.certificate(&format!("{name}.key"))]);
+            tls.extend(["-cert".into(), clusterset.certificate(&format!("{name}.crt"))]);
+            tls.extend(["-key".into(), clusterset.certificate(&format!("{name}.key"))]);
         }
         let program = Module::of_this_workspace().tools().join("grpcurl");
         if !program.is_file() {
@@ -80,7 +80,7 @@ impl Grpcurl {
         }
         Ok(Self {
             program,
-            address: world.hub_address,
+            address: clusterset.hub_address,
             tls,
         })
     }
@@ -142,8 +142,8 @@ impl Grpcurl {
 
 async fn reads() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
-    let grpcurl = Grpcurl::of(&world, "operator")?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let grpcurl = Grpcurl::of(&clusterset, "operator")?;
     let services = grpcurl.text(&["list"]).await?;
     for service in [
         "tributary.v1.EventLog",
@@ -164,10 +164,10 @@ async fn reads() -> anyhow::Result<()> {
     let mut watch = grpcurl
         .command(Some(&json!({})), &["tributary.v1.EventLog/Watch"])
         .spawn()?;
-    let admin = world.hub()?.admin().await?;
+    let admin = clusterset.hub()?.admin().await?;
     let open = "tributary_hub_inspection_watches 1";
     shows(admin, |metrics| metrics.lines().any(|line| line == open)).await?;
-    let east = world
+    let east = clusterset
         .cluster("east")?
         .sim()
         .context("the clusters are simulated")?;
@@ -188,7 +188,7 @@ async fn reads() -> anyhow::Result<()> {
             "revision {revision} is not in the log: {page}"
         );
     }
-    world.end().await
+    clusterset.end().await
 }
 
 /// Waits until both the export and its slice are explained, with an import.
@@ -246,29 +246,30 @@ async fn watched(running: &mut Child, wanted: &str) -> anyhow::Result<()> {
 
 async fn refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
-    let operator = Grpcurl::of(&world, "operator")?;
-    let admin = world.hub()?.admin().await?;
-    no_handshake(&Grpcurl::of(&world, "")?, admin)
+    let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let operator = Grpcurl::of(&clusterset, "operator")?;
+    let admin = clusterset.hub()?.admin().await?;
+    no_handshake(&Grpcurl::of(&clusterset, "")?, admin)
         .await
         .context("without a certificate")?;
-    let foreign = CertificateAuthority::generate(world.authority.clusterset(), Validity::days_from_now(1))?;
+    let foreign =
+        CertificateAuthority::generate(clusterset.authority.clusterset(), Validity::days_from_now(1))?;
     let issued = foreign.issue(&Subject::Operator("e2e".into()), Validity::days_from_now(1))?;
-    world.keep("foreign", &issued)?;
-    no_handshake(&Grpcurl::of(&world, "foreign")?, admin)
+    clusterset.keep("foreign", &issued)?;
+    no_handshake(&Grpcurl::of(&clusterset, "foreign")?, admin)
         .await
         .context("with a certificate of a foreign CA")?;
 
     let other = Clusterset::new("e2e.tributary.test", "other")?;
     let subject = Subject::Operator("e2e".into());
-    world.keep(
+    clusterset.keep(
         "other",
-        &world
+        &clusterset
             .authority
             .issue_in(&other, &subject, Validity::days_from_now(1))?,
     )?;
     let get = "tributary.v1.State/Get";
-    let said = Grpcurl::of(&world, "other")?.refusal(get, json!({})).await?;
+    let said = Grpcurl::of(&clusterset, "other")?.refusal(get, json!({})).await?;
     ensure!(
         said.contains("PermissionDenied"),
         "with a certificate of another clusterset: {said}"
@@ -279,7 +280,7 @@ async fn refused() -> anyhow::Result<()> {
         "a request that names another clusterset: {said}"
     );
     operator.call(get, json!({"clusterset": "default"})).await?;
-    world.end().await
+    clusterset.end().await
 }
 
 /// The hub refuses the handshake itself: it completes none, and grpcurl ends without an answer. (In TLS 1.3 a

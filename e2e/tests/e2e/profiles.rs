@@ -67,23 +67,23 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 async fn follow_their_members(client: Client) -> anyhow::Result<()> {
-    let world = LocalClusterset::start(client)?;
-    let writing = world.write();
-    let mut east = world.join("east").await?;
-    let made = world.wait("east", |_| true).await?;
+    let clusterset = LocalClusterset::start(client)?;
+    let writing = clusterset.write();
+    let mut east = clusterset.join("east").await?;
+    let made = clusterset.wait("east", |_| true).await?;
     ensure!(
         made.labels().get(LABEL_CLUSTER_MANAGER).map(String::as_str) == Some(CLUSTER_MANAGER),
         "{made:?}"
     );
-    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let namespaces: Api<Namespace> = Api::all(clusterset.client.clone());
     let label = namespaces
-        .get(&world.namespace)
+        .get(&clusterset.namespace)
         .await?
         .labels()
         .get(LABEL_CLUSTERSET)
         .cloned();
     ensure!(
-        label.as_deref() == Some(world.clusterset.name()),
+        label.as_deref() == Some(clusterset.clusterset.name()),
         "the namespace's label is {label:?}"
     );
 
@@ -93,38 +93,40 @@ async fn follow_their_members(client: Client) -> anyhow::Result<()> {
     };
     let located = Fact::ClusterPropertyUpserted(Arc::new(property));
     east.report(vec![health(ControlPlane::Ready), located]).await?;
-    world
+    clusterset
         .wait("east", |profile| {
             healthy(profile) == "True" && properties(profile) == ["location=apac"]
         })
         .await?;
     east.report(vec![health(ControlPlane::NotReady)]).await?;
-    world.wait("east", |profile| healthy(profile) == "False").await?;
+    clusterset
+        .wait("east", |profile| healthy(profile) == "False")
+        .await?;
     east.report(vec![Fact::ClusterPropertyRemoved("location".into())])
         .await?;
-    let settled = world
+    let settled = clusterset
         .wait("east", |profile| properties(profile).is_empty())
         .await?;
 
-    let stranger = world.apply_as("somebody", "west", json!({})).await?;
-    let _west = world.join("west").await?;
+    let stranger = clusterset.apply_as("somebody", "west", json!({})).await?;
+    let _west = clusterset.join("west").await?;
     // A restarted hub finds everything as it should be. What it does for north shows that it has looked.
     writing.end().await?;
-    let writing = world.write();
-    let _north = world.join("north").await?;
-    world
+    let writing = clusterset.write();
+    let _north = clusterset.join("north").await?;
+    clusterset
         .wait("north", |profile| !healthy(profile).is_empty())
         .await?;
     ensure!(
-        world.profiles.get("east").await?.resource_version() == settled.resource_version(),
+        clusterset.profiles.get("east").await?.resource_version() == settled.resource_version(),
         "east was written"
     );
     ensure!(
-        world.profiles.get("west").await?.resource_version() == stranger.resource_version(),
+        clusterset.profiles.get("west").await?.resource_version() == stranger.resource_version(),
         "west is not ours"
     );
 
-    world
+    clusterset
         .apply_as("meddler", "east", json!({ LABEL_CLUSTER_MANAGER: "meddler" }))
         .await?;
     let ours = |profile: &ClusterProfile| {
@@ -133,16 +135,16 @@ async fn follow_their_members(client: Client) -> anyhow::Result<()> {
             .get(LABEL_CLUSTER_MANAGER)
             .is_some_and(|manager| manager == CLUSTER_MANAGER)
     };
-    world.wait("east", ours).await?;
+    clusterset.wait("east", ours).await?;
 
     let uid = settled.uid().context("a uid")?;
     for cluster in ["east", "west"] {
-        world.evict(cluster).await?;
+        clusterset.evict(cluster).await?;
     }
-    let gone = await_condition(world.profiles.clone(), "east", is_deleted(&uid));
+    let gone = await_condition(clusterset.profiles.clone(), "east", is_deleted(&uid));
     timeout(SEEN_WAIT, gone).await.context("east's profile stays")??;
     ensure!(
-        world.profiles.get("west").await?.uid() == stranger.uid(),
+        clusterset.profiles.get("west").await?.uid() == stranger.uid(),
         "a stranger's profile was deleted"
     );
     writing.end().await

@@ -186,8 +186,8 @@ fn here(line: &[String], values: &[(&str, OsString)]) -> anyhow::Result<Vec<OsSt
 }
 
 /// What differs here from a pod: where the files are, and that ports are taken as they come.
-fn files(world: &LocalClusterset, name: &str) -> [(&'static str, OsString); 4] {
-    let file = |file: String| world.certificate(&file).into();
+fn files(clusterset: &LocalClusterset, name: &str) -> [(&'static str, OsString); 4] {
+    let file = |file: String| clusterset.certificate(&file).into();
     [
         ("--admin", "127.0.0.1:0".into()),
         ("--tls-cert", file(format!("{name}.crt"))),
@@ -198,22 +198,24 @@ fn files(world: &LocalClusterset, name: &str) -> [(&'static str, OsString); 4] {
 
 async fn start_as_deployed() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
-    world.stop_hub().await?;
+    let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    clusterset.stop_hub().await?;
     let line = command_line(&container("hub")?, |_| String::new())?;
-    let mut values = files(&world, "hub").to_vec();
-    values.push(("--data", world.data().into()));
-    values.push(("--listen", world.hub_address.to_string().into()));
-    let hub = Program::start(Role::Hub, here(&line, &values)?, &world.log("hub"))?;
-    world.adopt_hub(hub).await?;
+    let mut values = files(&clusterset, "hub").to_vec();
+    values.push(("--data", clusterset.data().into()));
+    values.push(("--listen", clusterset.hub_address.to_string().into()));
+    let hub = Program::start(Role::Hub, here(&line, &values)?, &clusterset.log("hub"))?;
+    clusterset.adopt_hub(hub).await?;
 
-    let line = command_line(&container("agent")?, |_| format!("https://{}", world.hub_address))?;
-    let mut arguments = here(&line, &files(&world, "east"))?;
+    let line = command_line(&container("agent")?, |_| {
+        format!("https://{}", clusterset.hub_address)
+    })?;
+    let mut arguments = here(&line, &files(&clusterset, "east"))?;
     // In a pod the account's own credentials take its place.
-    let kubeconfig = world.cluster("east")?.agent_kubeconfig.clone();
+    let kubeconfig = clusterset.cluster("east")?.agent_kubeconfig.clone();
     arguments.extend(["--kubeconfig".into(), kubeconfig.into()]);
-    let agent = Program::start(Role::Agent, arguments, &world.log("east"))?;
-    listed(&world, &["east"]).await?;
+    let agent = Program::start(Role::Agent, arguments, &clusterset.log("east"))?;
+    listed(&clusterset, &["east"]).await?;
     agent.stop().await?;
-    world.end().await
+    clusterset.end().await
 }

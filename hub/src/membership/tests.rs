@@ -3,7 +3,7 @@
 use proto::v1::{self, event_log_server::EventLog, membership_server::Membership, state_server::State as _};
 use tonic::Code;
 
-use crate::inspect::tests::world::{EAST_KEY, World, by_alice};
+use crate::inspect::tests::inspected_hub::{EAST_KEY, InspectedHub, by_alice};
 
 fn evict(cluster: &str, confirm: bool) -> v1::EvictMemberRequest {
     v1::EvictMemberRequest {
@@ -31,13 +31,13 @@ fn forget(cluster: &str, confirm: bool) -> v1::ForgetMemberRequest {
     }
 }
 
-async fn last_event(world: &World) -> v1::Event {
-    let from_revision = world.head();
+async fn last_event(inspected: &InspectedHub) -> v1::Event {
+    let from_revision = inspected.head();
     let list = v1::ListEventsRequest {
         from_revision,
         ..Default::default()
     };
-    let page = EventLog::list(&world.inspection, by_alice(list))
+    let page = EventLog::list(&inspected.inspection, by_alice(list))
         .await
         .expect("answered");
     page.into_inner().events.pop().expect("the last event")
@@ -45,15 +45,15 @@ async fn last_event(world: &World) -> v1::Event {
 
 #[tokio::test]
 async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() {
-    let (world, ..) = World::with_two_members().await;
-    let head = world.head();
-    let dry = world
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let head = inspected.head();
+    let dry = inspected
         .membership
         .evict(by_alice(evict("east", false)))
         .await
         .expect("tried")
         .into_inner();
-    assert_eq!((dry.done, dry.revision, world.head()), (false, 0, head));
+    assert_eq!((dry.done, dry.revision, inspected.head()), (false, 0, head));
     let text = dry.effects.join("\n");
     for said in [
         &EAST_KEY.to_string(),
@@ -62,7 +62,7 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
     ] {
         assert!(text.contains(said), "{said} is not in:\n{text}");
     }
-    let done = world
+    let done = inspected
         .membership
         .evict(by_alice(evict("east", true)))
         .await
@@ -72,7 +72,7 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
         (done.done, done.revision, &done.effects),
         (true, head + 1, &dry.effects)
     );
-    let event = last_event(&world).await;
+    let event = last_event(&inspected).await;
     assert_eq!(
         (event.revision, event.kind.as_str(), event.cluster.as_str()),
         (head + 1, "member_evicted", "east")
@@ -82,7 +82,7 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
     };
     assert_eq!(evicted.operator, "alice");
 
-    let state = world
+    let state = inspected
         .inspection
         .get(by_alice(v1::GetStateRequest::default()))
         .await
@@ -99,7 +99,7 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
     );
     assert_eq!(state.imports.len(), 1, "shop/web is gone, shop/cart is west's");
 
-    let again = world
+    let again = inspected
         .membership
         .evict(by_alice(evict("east", true)))
         .await
@@ -110,10 +110,10 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
 /// Two operators decide at once: the one who comes second is told what follows from the first decision.
 #[tokio::test]
 async fn the_effects_shown_are_those_of_the_decision_taken() {
-    let (world, ..) = World::with_two_members().await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
     let (east, west) = tokio::join!(
-        world.membership.evict(by_alice(evict("east", true))),
-        world.membership.evict(by_alice(evict("west", true)))
+        inspected.membership.evict(by_alice(evict("east", true))),
+        inspected.membership.evict(by_alice(evict("west", true)))
     );
     let effects = |answer: Result<tonic::Response<v1::MemberDecisionResponse>, _>| {
         let answer = answer.map(tonic::Response::into_inner);
@@ -130,26 +130,26 @@ async fn the_effects_shown_are_those_of_the_decision_taken() {
 
 #[tokio::test]
 async fn a_rekey_admits_a_key_in_any_spelling_once() {
-    let (world, ..) = World::with_two_members().await;
-    let head = world.head();
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let head = inspected.head();
     let spelled = vec!["AB"; 32].join(":");
-    let dry = world
+    let dry = inspected
         .membership
         .rekey(by_alice(rekey(&spelled, "", false)))
         .await
         .expect("tried")
         .into_inner();
     assert!(dry.effects[0].contains(&"ab".repeat(32)), "{:?}", dry.effects);
-    assert_eq!(world.head(), head);
-    let done = world
+    assert_eq!(inspected.head(), head);
+    let done = inspected
         .membership
         .rekey(by_alice(rekey(&spelled, "uid-new", true)))
         .await
         .expect("done")
         .into_inner();
     assert_eq!((done.revision, done.effects.len()), (head + 1, 2));
-    assert_eq!(last_event(&world).await.kind, "member_rekeyed");
-    let again = world
+    assert_eq!(last_event(&inspected).await.kind, "member_rekeyed");
+    let again = inspected
         .membership
         .rekey(by_alice(rekey(&spelled, "", true)))
         .await
@@ -157,15 +157,15 @@ async fn a_rekey_admits_a_key_in_any_spelling_once() {
         .into_inner();
     assert_eq!((again.done, again.revision), (true, 0));
     assert!(again.effects[0].contains("nothing to do"), "{:?}", again.effects);
-    let members = Membership::list(&world.membership, by_alice(v1::ListMembersRequest::default())).await;
+    let members = Membership::list(&inspected.membership, by_alice(v1::ListMembersRequest::default())).await;
     let members = members.expect("answered").into_inner().members;
     assert_eq!(members[0].key_fingerprints, ["ab".repeat(32), "ea".repeat(32)]);
 }
 
 #[tokio::test]
 async fn requests_that_make_no_sense_are_refused_with_advice() {
-    let (world, ..) = World::with_two_members().await;
-    let head = world.head();
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let head = inspected.head();
     for (request, code, said) in [
         (
             rekey("abc", "", true),
@@ -179,7 +179,7 @@ async fn requests_that_make_no_sense_are_refused_with_advice() {
             "name a key fingerprint",
         ),
     ] {
-        let status = world
+        let status = inspected
             .membership
             .rekey(by_alice(request))
             .await
@@ -187,26 +187,26 @@ async fn requests_that_make_no_sense_are_refused_with_advice() {
         assert_eq!(status.code(), code, "{status}");
         assert!(status.message().contains(said), "{status}");
     }
-    let status = world
+    let status = inspected
         .membership
         .forget(by_alice(forget("east", true)))
         .await
         .expect_err("refused");
     assert_eq!(status.code(), Code::FailedPrecondition);
     assert!(status.message().contains("member evict east"), "{status}");
-    let status = world
+    let status = inspected
         .membership
         .evict(by_alice(evict("", true)))
         .await
         .expect_err("refused");
     assert_eq!(status.code(), Code::InvalidArgument);
-    assert_eq!(world.head(), head);
+    assert_eq!(inspected.head(), head);
 }
 
 #[tokio::test]
 async fn a_cluster_that_never_was_can_be_forgotten_and_each_time_counts() {
-    let world = World::new();
-    let dry = world
+    let inspected = InspectedHub::new();
+    let dry = inspected
         .membership
         .forget(by_alice(forget("gone", false)))
         .await
@@ -217,14 +217,14 @@ async fn a_cluster_that_never_was_can_be_forgotten_and_each_time_counts() {
         "{:?}",
         dry.effects
     );
-    let done = world
+    let done = inspected
         .membership
         .forget(by_alice(forget("gone", true)))
         .await
         .expect("done")
         .into_inner();
     assert_eq!((done.done, done.revision), (true, 1));
-    let again = world
+    let again = inspected
         .membership
         .forget(by_alice(forget("gone", true)))
         .await

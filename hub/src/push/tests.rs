@@ -124,7 +124,7 @@ fn drain(push: &mut Push, view: &View) -> Vec<String> {
     said
 }
 
-fn world() -> View {
+fn some_view() -> View {
     let mut view = View::new(cursor(0), Revision(0));
     publish(&mut view, 1, import("shop", "cart"), false);
     publish(&mut view, 2, import("bank", "till"), false);
@@ -135,7 +135,7 @@ fn world() -> View {
 
 #[test]
 fn a_snapshot_holds_what_the_interest_covers_and_no_tombstones() {
-    let view = world();
+    let view = some_view();
     let mut push = Push::snapshot(member(), interest(1, &["shop"]));
     assert_eq!(push.settled(), None);
     assert_eq!(
@@ -148,7 +148,7 @@ fn a_snapshot_holds_what_the_interest_covers_and_no_tombstones() {
 
 #[test]
 fn all_namespaces_are_covered_by_all() {
-    let view = world();
+    let view = some_view();
     let all = Interest {
         generation: 1,
         namespaces: Namespaces::All,
@@ -160,14 +160,14 @@ fn all_namespaces_are_covered_by_all() {
 
 #[test]
 fn a_resumed_member_gets_changes_and_tombstones_and_then_the_cursor() {
-    let view = world();
+    let view = some_view();
     let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(2));
     assert_eq!(drain(&mut push, &view), ["shop/old@4 gone", "up to 4"]);
 }
 
 #[test]
 fn changes_of_others_only_ride_along_with_a_heartbeat() {
-    let mut view = world();
+    let mut view = some_view();
     let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
     publish(&mut view, 5, import("bank", "till"), false);
     assert_eq!(drain(&mut push, &view), Vec::<String>::new());
@@ -177,7 +177,7 @@ fn changes_of_others_only_ride_along_with_a_heartbeat() {
 
 #[test]
 fn only_the_latest_of_several_changes_is_sent() {
-    let mut view = world();
+    let mut view = some_view();
     let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
     publish(&mut view, 5, import("shop", "cart"), false);
     publish(&mut view, 6, import("shop", "cart"), false);
@@ -186,7 +186,7 @@ fn only_the_latest_of_several_changes_is_sent() {
 
 #[test]
 fn an_added_namespace_is_answered_by_its_own_snapshot() {
-    let view = world();
+    let view = some_view();
     let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
     push.change_interest(2, ["bank".into(), "empty".into()].into(), &BTreeSet::new());
     let expected = [
@@ -201,7 +201,7 @@ fn an_added_namespace_is_answered_by_its_own_snapshot() {
 /// The member would take the absence of what has not been sent yet for a deletion.
 #[test]
 fn a_namespace_added_during_a_snapshot_is_not_part_of_it() {
-    let view = world();
+    let view = some_view();
     let mut push = Push::snapshot(member(), interest(1, &["shop"]));
     assert!(matches!(push.next(&view), Some(HubMessage::SnapshotBegin { .. })));
     push.change_interest(2, ["bank".into()].into(), &BTreeSet::new());
@@ -217,7 +217,7 @@ fn a_namespace_added_during_a_snapshot_is_not_part_of_it() {
 
 #[test]
 fn a_removed_namespace_is_neither_listed_nor_followed() {
-    let mut view = world();
+    let mut view = some_view();
     let mut push = Push::snapshot(member(), interest(1, &["shop", "bank"]));
     push.change_interest(2, BTreeSet::new(), &["bank".into()].into());
     assert_eq!(
@@ -230,7 +230,7 @@ fn a_removed_namespace_is_neither_listed_nor_followed() {
 
 #[test]
 fn what_changes_during_a_snapshot_follows_it() {
-    let mut view = world();
+    let mut view = some_view();
     let mut push = Push::snapshot(member(), interest(1, &["shop"]));
     push.next(&view);
     publish(&mut view, 5, import("shop", "cart"), true);
@@ -287,12 +287,12 @@ fn a_revision_is_settled_when_all_that_it_changed_was_sent() {
 #[test]
 fn a_resumed_member_is_not_told_the_cursor_that_it_named() {
     let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
-    assert_eq!(push.idle_up_to(&world()), None);
+    assert_eq!(push.idle_up_to(&some_view()), None);
 }
 
 #[test]
 fn no_cursor_is_confirmed_while_an_added_namespace_waits() {
-    let view = world();
+    let view = some_view();
     let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(3));
     push.position = ChangePosition::Revision(Revision(4));
     push.change_interest(2, ["bank".into()].into(), &BTreeSet::new());
@@ -304,7 +304,7 @@ fn no_cursor_is_confirmed_while_an_added_namespace_waits() {
 
 #[test]
 fn a_namespace_that_is_added_twice_is_sent_once_and_one_that_went_is_not() {
-    let view = world();
+    let view = some_view();
     let mut push = Push::resume(member(), interest(1, &[]), cursor(4));
     let none = BTreeSet::new();
     push.change_interest(2, ["bank".into(), "shop".into()].into(), &none);
@@ -330,7 +330,7 @@ fn who_hears_everything_has_no_number_of_namespaces() {
 /// The rooms were listed when the snapshot began; what went since is not sent.
 #[test]
 fn a_namespace_removed_during_a_snapshot_is_left_out_of_the_rest() {
-    let view = world();
+    let view = some_view();
     let mut push = Push::snapshot(member(), interest(1, &["bank", "shop"]));
     push.next(&view);
     push.change_interest(2, BTreeSet::new(), &["bank".into()].into());
@@ -339,7 +339,7 @@ fn a_namespace_removed_during_a_snapshot_is_left_out_of_the_rest() {
 
 #[test]
 fn what_is_said_of_exports_is_said_to_their_member_only() {
-    let mut view = world();
+    let mut view = some_view();
     let mut push = Push::resume(member(), interest(1, &["shop"]), cursor(4));
     let service = || ServiceKey::new("shop", "cart").expect("valid");
     let other = ClusterId::new("west").expect("valid");
@@ -440,7 +440,7 @@ fn who_hears_everything_adds_nothing_that_waits() {
         generation: 1,
         namespaces: Namespaces::All,
     };
-    let view = world();
+    let view = some_view();
     let mut push = Push::resume(member(), all, cursor(4));
     push.change_interest(2, ["bank".into(), "more".into()].into(), &BTreeSet::new());
     assert!(push.added.is_empty());

@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     core::{Batch, Core, Options, publication},
+    disk_room::DiskRoom,
     handle::{Query, SessionEvent, SessionSink, Work},
     request::{Admission, NotAdmitted, Operated, Reply, Request, Token},
-    room::Room,
     segments,
 };
 use crate::{
@@ -241,7 +241,7 @@ impl Writer {
 
     fn look_at_the_disk(&mut self) {
         let (space, before) = (self.log.space(), self.core.room());
-        let room = Room::of(space, &self.bounds(), before);
+        let room = DiskRoom::of(space, &self.bounds(), before);
         self.metrics.observe_disk(space, room);
         if room == before {
             return;
@@ -249,13 +249,13 @@ impl Writer {
         self.core.set_room(room);
         let free = space.map_or(0, |space| space.free);
         match room {
-            Room::Enough => tracing::info!(free, "the disk under the event log has room again"),
-            Room::Scarce => tracing::warn!(
+            DiskRoom::Enough => tracing::info!(free, "the disk under the event log has room again"),
+            DiskRoom::Scarce => tracing::warn!(
                 free,
                 "the disk under the event log is filling up: give it more room, or keep less history \
                  (--retention-bytes, --retention-age)"
             ),
-            Room::Reserve => tracing::error!(
+            DiskRoom::Reserve => tracing::error!(
                 free,
                 "the disk under the event log is nearly full: new exports, slices and members are refused until it \
                  has more room"

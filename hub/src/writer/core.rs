@@ -18,10 +18,10 @@ use shared::{
 use super::{
     claims::Claims,
     conflicts::OpenConflicts,
+    disk_room::DiskRoom,
     event_size::refuse_too_large,
     heard::Heard,
     request::{Describe, Operated, Reply, Request, Token},
-    room::Room,
     stored::Stored,
 };
 use crate::{
@@ -91,7 +91,7 @@ pub struct Core {
     conflicts: OpenConflicts,
     pub(super) must_mint: Option<Epoch>,
     pub(super) not_serving: Option<String>,
-    pub(super) room: Room,
+    pub(super) room: DiskRoom,
     limits: Limits,
     pub(super) batch: Batch,
     pub(super) sources_changed: bool,
@@ -133,7 +133,7 @@ impl Core {
             conflicts,
             must_mint: None,
             not_serving: None,
-            room: Room::default(),
+            room: DiskRoom::default(),
             limits: Limits::default(),
             batch: Batch {
                 head,

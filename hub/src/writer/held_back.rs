@@ -6,7 +6,7 @@ use shared::model::{
     sync::{RefusalReason, Refused},
 };
 
-use super::{core::Core, request::Reply, room::Room};
+use super::{core::Core, disk_room::DiskRoom, request::Reply};
 
 /// What members are told while nothing may grow.
 const NO_ROOM: &str = "the hub's disk is nearly full: it records for now only what is taken back. What it has of \
@@ -17,9 +17,9 @@ const ROOM_AGAIN: &str = "the hub's disk has room again: connect again, and list
 
 impl Core {
     /// The disk has so much room now. Those who were told that there is none are asked once there is.
-    pub fn set_room(&mut self, room: Room) {
+    pub fn set_room(&mut self, room: DiskRoom) {
         let before = std::mem::replace(&mut self.room, room);
-        if before != Room::Reserve || room == Room::Reserve {
+        if before != DiskRoom::Reserve || room == DiskRoom::Reserve {
             return;
         }
         let (mut asked, mut listing) = (Vec::new(), Vec::new());
@@ -55,14 +55,14 @@ impl Core {
             return false;
         }
         open.lists_anew = true;
-        if self.room != Room::Reserve {
+        if self.room != DiskRoom::Reserve {
             self.end_session(cluster, ROOM_AGAIN);
         }
         true
     }
 
     /// How much room the disk had when it was looked at last.
-    pub fn room(&self) -> Room {
+    pub fn room(&self) -> DiskRoom {
         self.room
     }
 

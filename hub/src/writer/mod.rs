@@ -2,7 +2,7 @@
 //!
 //! * `request.rs`: what it is asked and what it answers.
 //! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
-//! * `segments.rs`: when a segment of the log is full, pure. `room.rs`: whether its disk has room for growth, pure.
+//! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth, pure.
 //!   `held_back.rs`: what is said to members when it has none, pure. `stored.rs`: which facts the log has as differences,
 //!   pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
@@ -14,12 +14,12 @@ mod claims;
 mod conflicts;
 mod connectivity;
 mod core;
+mod disk_room;
 mod event_size;
 mod handle;
 mod heard;
 mod held_back;
 pub mod request;
-mod room;
 mod segments;
 mod stored;
 mod thread;
@@ -29,11 +29,11 @@ pub use self::{
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
     core::{Batch, Core, Options, publication},
+    disk_room::DiskRoom,
     handle::{AdmissionAnswer, Gone, Inbox, Permit, Query, SessionEvent, SessionSink, Work, WriterHandle},
     heard::TICK_MILLIS,
     request::{
         Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,
         Request, Token,
     },
-    room::Room,
 };

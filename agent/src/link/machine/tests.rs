@@ -73,7 +73,8 @@ fn decode(_: Bytes) -> Option<Told> {
     Some(item.into())
 }
 
-struct World {
+/// A session with what it works on, told and asked by hand.
+struct SessionByHand {
     session: Session,
     hello: Hello,
     outbox: Outbox,
@@ -81,7 +82,7 @@ struct World {
     reach: Reach,
 }
 
-impl World {
+impl SessionByHand {
     fn begin(known_epoch: Option<Epoch>) -> Self {
         let introduction = Introduction {
             agent_version: "1".into(),
@@ -115,12 +116,11 @@ impl World {
 
     /// A session that was welcomed and has said all it had to say.
     fn open() -> Self {
-        let mut world = Self::begin(None);
-        world
-            .hear(HubMessage::Welcome(Box::new(welcome())))
+        let mut hand = Self::begin(None);
+        hand.hear(HubMessage::Welcome(Box::new(welcome())))
             .expect("in order");
-        assert_eq!(world.say(START).len(), 1, "the end of the empty listing");
-        world
+        assert_eq!(hand.say(START).len(), 1, "the end of the empty listing");
+        hand
     }
 
     fn hear(&mut self, message: HubMessage) -> Result<Reaction, Violation> {
@@ -136,30 +136,30 @@ impl World {
 
 #[test]
 fn hello_says_what_is_known_and_nothing_that_is_not() {
-    let world = World::begin(Some(epoch(4)));
-    assert_eq!(world.hello.highest_epoch, Some(epoch(4)));
-    assert_eq!(world.hello.lease_transitions, 3);
-    assert!(world.hello.exports_digest.is_some(), "the group is complete");
-    assert_eq!(world.hello.properties_digest, None);
-    assert_eq!(world.hello.cursor, None);
-    assert!(world.desired.cursor().is_none());
+    let hand = SessionByHand::begin(Some(epoch(4)));
+    assert_eq!(hand.hello.highest_epoch, Some(epoch(4)));
+    assert_eq!(hand.hello.lease_transitions, 3);
+    assert!(hand.hello.exports_digest.is_some(), "the group is complete");
+    assert_eq!(hand.hello.properties_digest, None);
+    assert_eq!(hand.hello.cursor, None);
+    assert!(hand.desired.cursor().is_none());
 }
 
 #[test]
 fn only_a_ping_has_a_place_before_welcome_and_welcome_only_one() {
-    let mut world = World::begin(None);
-    let early = world.hear(HubMessage::Acknowledged(1)).err();
+    let mut hand = SessionByHand::begin(None);
+    let early = hand.hear(HubMessage::Acknowledged(1)).err();
     assert_eq!(early, Some(Violation::OutOfPlace { what: "Acknowledged" }));
-    world.hear(HubMessage::Ping(7)).expect("may come at any time");
-    assert_eq!(world.say(START), [AgentMessage::Pong(7)]);
-    assert!(!world.session.is_open());
-    let reaction = world
+    hand.hear(HubMessage::Ping(7)).expect("may come at any time");
+    assert_eq!(hand.say(START), [AgentMessage::Pong(7)]);
+    assert!(!hand.session.is_open());
+    let reaction = hand
         .hear(HubMessage::Welcome(Box::new(welcome())))
         .expect("in order");
     assert_eq!(reaction.welcomed, Some(Box::new(welcome())));
-    assert!(world.session.is_open());
+    assert!(hand.session.is_open());
     let what = "a second Welcome";
-    let twice = world.hear(HubMessage::Welcome(Box::new(welcome()))).err();
+    let twice = hand.hear(HubMessage::Welcome(Box::new(welcome()))).err();
     assert_eq!(twice, Some(Violation::OutOfPlace { what }));
 }
 
@@ -170,7 +170,7 @@ fn a_neighbouring_protocol_version_is_taken_and_a_farther_one_refused() {
             protocol_version,
             ..welcome()
         };
-        World::begin(None)
+        SessionByHand::begin(None)
             .hear(HubMessage::Welcome(Box::new(welcome)))
             .err()
     };
@@ -184,50 +184,50 @@ fn a_neighbouring_protocol_version_is_taken_and_a_farther_one_refused() {
 fn a_hub_of_an_older_epoch_is_refused_before_anything_is_told_to_it() {
     let (offered, known) = (epoch(5), epoch(6));
     for resume in [false, true] {
-        let mut world = World::begin(Some(known));
+        let mut hand = SessionByHand::begin(Some(known));
         let welcome = Welcome { resume, ..welcome() };
-        let refused = world.hear(HubMessage::Welcome(Box::new(welcome))).err();
+        let refused = hand.hear(HubMessage::Welcome(Box::new(welcome))).err();
         assert_eq!(refused, Some(Violation::OlderEpoch { offered, known }));
-        assert!(!world.session.is_open());
-        assert_eq!(world.say(START), []);
+        assert!(!hand.session.is_open());
+        assert_eq!(hand.say(START), []);
     }
 }
 
 #[test]
 fn a_hub_of_the_known_epoch_or_a_later_one_is_followed() {
     for known in [4, 5] {
-        let mut world = World::begin(Some(epoch(known)));
-        let reaction = world.hear(HubMessage::Welcome(Box::new(welcome())));
-        assert!(reaction.is_ok() && world.session.is_open());
-        let said = world.say(START);
+        let mut hand = SessionByHand::begin(Some(epoch(known)));
+        let reaction = hand.hear(HubMessage::Welcome(Box::new(welcome())));
+        assert!(reaction.is_ok() && hand.session.is_open());
+        let said = hand.say(START);
         assert!(matches!(said[..], [AgentMessage::Observations(_)]), "{said:?}");
     }
 }
 
 #[test]
 fn facts_are_sent_after_welcome_and_acknowledged() {
-    let mut world = World::open();
+    let mut hand = SessionByHand::open();
     let key = FactKey::Export(service());
-    world.outbox.set(key.clone(), Some(fact(&key)));
-    let said = world.say(START);
+    hand.outbox.set(key.clone(), Some(fact(&key)));
+    let said = hand.say(START);
     let [AgentMessage::Observations(observations)] = &said[..] else {
         panic!("one fact, in one message: {said:?}")
     };
     assert_eq!(observations.len(), 1);
-    assert_eq!(world.outbox.depth(), (0, 2));
-    world.hear(HubMessage::Acknowledged(2)).expect("in order");
-    assert_eq!(world.outbox.depth(), (0, 0));
+    assert_eq!(hand.outbox.depth(), (0, 2));
+    hand.hear(HubMessage::Acknowledged(2)).expect("in order");
+    assert_eq!(hand.outbox.depth(), (0, 0));
 }
 
 #[test]
 fn what_the_hub_sends_reaches_the_desired_state() {
-    let mut world = World::open();
+    let mut hand = SessionByHand::open();
     let snapshot = HubMessage::SnapshotBegin {
         epoch: epoch(5),
         interest_generation: 1,
     };
-    assert_eq!(world.hear(snapshot).expect("in order").touched, None);
-    let reaction = world
+    assert_eq!(hand.hear(snapshot).expect("in order").touched, None);
+    let reaction = hand
         .hear(HubMessage::SnapshotComplete(up_to(3)))
         .expect("in order");
     assert_eq!(reaction.touched, Some(Touched::All));
@@ -236,33 +236,32 @@ fn what_the_hub_sends_reaches_the_desired_state() {
         items: vec![Bytes::new()],
     };
     let touched = Touched::Services([service()].into());
-    assert_eq!(world.hear(items).expect("in order").touched, Some(touched));
+    assert_eq!(hand.hear(items).expect("in order").touched, Some(touched));
     for (message, revision) in [
         (HubMessage::UpTo(up_to(4)), 4),
         (HubMessage::Heartbeat(Some(up_to(5))), 5),
         (HubMessage::Heartbeat(None), 5),
     ] {
-        world.hear(message).expect("in order");
-        assert_eq!(world.desired.cursor(), Some(up_to(revision).cursor));
+        hand.hear(message).expect("in order");
+        assert_eq!(hand.desired.cursor(), Some(up_to(revision).cursor));
     }
 }
 
 #[test]
 fn namespaces_that_came_or_went_are_told_once() {
-    let mut world = World::open();
+    let mut hand = SessionByHand::open();
     let mut generation = 1;
-    let mut follow = |world: &mut World, names: &[&str]| {
+    let mut follow = |hand: &mut SessionByHand, names: &[&str]| {
         let present = names.iter().map(|&name| name.into()).collect();
-        world
-            .session
-            .follow_namespaces(present, &mut generation, &mut world.desired);
+        hand.session
+            .follow_namespaces(present, &mut generation, &mut hand.desired);
     };
-    follow(&mut world, &["shop"]);
-    assert_eq!(world.say(START), [], "it is known");
-    follow(&mut world, &["bank", "shop"]);
-    follow(&mut world, &["bank"]);
-    follow(&mut world, &["bank", "shop"]);
-    follow(&mut world, &["shop"]);
+    follow(&mut hand, &["shop"]);
+    assert_eq!(hand.say(START), [], "it is known");
+    follow(&mut hand, &["bank", "shop"]);
+    follow(&mut hand, &["bank"]);
+    follow(&mut hand, &["bank", "shop"]);
+    follow(&mut hand, &["shop"]);
     let told = |generation, added: &[&str], removed: &[&str]| {
         let names = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
         vec![AgentMessage::InterestChanged {
@@ -271,43 +270,42 @@ fn namespaces_that_came_or_went_are_told_once() {
             removed: names(removed),
         }]
     };
-    assert_eq!(world.say(START), told(5, &["shop"], &["bank"]));
-    assert_eq!(world.say(START), []);
-    follow(&mut world, &["shop", "bank"]);
-    assert_eq!(world.say(START), told(6, &["bank"], &[]));
-    follow(&mut world, &["shop"]);
-    assert_eq!(world.say(START), told(7, &[], &["bank"]));
+    assert_eq!(hand.say(START), told(5, &["shop"], &["bank"]));
+    assert_eq!(hand.say(START), []);
+    follow(&mut hand, &["shop", "bank"]);
+    assert_eq!(hand.say(START), told(6, &["bank"], &[]));
+    follow(&mut hand, &["shop"]);
+    assert_eq!(hand.say(START), told(7, &[], &["bank"]));
 }
 
 #[test]
 fn heartbeats_fill_the_silence() {
-    let mut world = World::open();
+    let mut hand = SessionByHand::open();
     let due = START + 2_000;
-    assert_eq!(world.session.next_deadline(), due);
-    assert_eq!(world.say(due - 1), []);
-    assert_eq!(world.say(due), [AgentMessage::Heartbeat(None)]);
-    assert_eq!(world.session.next_deadline(), due + 2_000);
-    world.say(START + 8_000);
+    assert_eq!(hand.session.next_deadline(), due);
+    assert_eq!(hand.say(due - 1), []);
+    assert_eq!(hand.say(due), [AgentMessage::Heartbeat(None)]);
+    assert_eq!(hand.session.next_deadline(), due + 2_000);
+    hand.say(START + 8_000);
     let silent_at = START + 9_000;
     assert_eq!(
-        world.session.next_deadline(),
+        hand.session.next_deadline(),
         silent_at,
         "silence ends before the next heartbeat"
     );
 }
 
 /// A session of a hub that wants to know what stands.
-fn asked() -> World {
-    let mut world = World::begin(None);
+fn asked() -> SessionByHand {
+    let mut hand = SessionByHand::begin(None);
     let welcome = Welcome {
         features: FEATURE_APPLIED,
         ..welcome()
     };
-    world
-        .hear(HubMessage::Welcome(Box::new(welcome)))
+    hand.hear(HubMessage::Welcome(Box::new(welcome)))
         .expect("in order");
-    world.say(START);
-    world
+    hand.say(START);
+    hand
 }
 
 fn applied(revision: u64) -> Applied {
@@ -319,11 +317,11 @@ fn applied(revision: u64) -> Applied {
 
 #[test]
 fn what_stands_is_told_to_a_hub_that_asks_for_it_and_to_no_other() {
-    let (mut old, mut new) = (World::open(), asked());
-    for world in [&mut old, &mut new] {
+    let (mut old, mut new) = (SessionByHand::open(), asked());
+    for hand in [&mut old, &mut new] {
         let features = FEATURE_APPLIED | FEATURE_REPORT_AGAIN | FEATURE_DIFFERENCES;
-        assert_eq!(world.hello.features, features);
-        world.reach = Reach {
+        assert_eq!(hand.hello.features, features);
+        hand.reach = Reach {
             applied: applied(3),
             changes: 1,
         };
@@ -336,16 +334,16 @@ fn what_stands_is_told_to_a_hub_that_asks_for_it_and_to_no_other() {
 
 #[test]
 fn news_of_what_stands_are_told_soon_and_not_one_by_one() {
-    let mut world = asked();
+    let mut hand = asked();
     let (mut at, mut told) = (START, Vec::new());
     while at < START + 10_000 {
         at += 10;
-        world.reach = Reach {
+        hand.reach = Reach {
             applied: applied(at),
             changes: at,
         };
-        if world.say(at).is_empty() {
-            assert!(world.session.next_deadline() < at + NEWS_INTERVAL_MILLIS);
+        if hand.say(at).is_empty() {
+            assert!(hand.session.next_deadline() < at + NEWS_INTERVAL_MILLIS);
         } else {
             told.push(at);
         }
@@ -355,11 +353,11 @@ fn news_of_what_stands_are_told_soon_and_not_one_by_one() {
 
 #[test]
 fn an_agent_that_says_other_things_all_the_time_tells_what_stands_all_the_same() {
-    let mut world = asked();
+    let mut hand = asked();
     let heartbeats = (1..=10_u64).flat_map(|round| {
         let key = FactKey::ClusterProperty(format!("p{round}").into());
-        world.outbox.set(key.clone(), Some(fact(&key)));
-        world.say(START + round * 1_000)
+        hand.outbox.set(key.clone(), Some(fact(&key)));
+        hand.say(START + round * 1_000)
     });
     let heartbeats = heartbeats.filter(|said| matches!(said, AgentMessage::Heartbeat(_)));
     assert_eq!(heartbeats.count(), 5, "one in each interval of 2 s");
@@ -367,20 +365,20 @@ fn an_agent_that_says_other_things_all_the_time_tells_what_stands_all_the_same()
 
 #[test]
 fn a_silent_hub_is_given_up() {
-    let world = World::begin(None);
+    let hand = SessionByHand::begin(None);
     let silent_at = START + WELCOME_WAIT_MILLIS;
-    assert_eq!(world.session.next_deadline(), silent_at);
-    assert_eq!(world.session.check_silence(silent_at - 1), Ok(()));
+    assert_eq!(hand.session.next_deadline(), silent_at);
+    assert_eq!(hand.session.check_silence(silent_at - 1), Ok(()));
     let millis = WELCOME_WAIT_MILLIS;
     assert_eq!(
-        world.session.check_silence(silent_at),
+        hand.session.check_silence(silent_at),
         Err(Violation::Silent { millis })
     );
-    let world = World::open();
-    assert_eq!(world.session.check_silence(START + 8_999), Ok(()));
+    let hand = SessionByHand::open();
+    assert_eq!(hand.session.check_silence(START + 8_999), Ok(()));
     let millis = 9_000;
     assert_eq!(
-        world.session.check_silence(START + 9_000),
+        hand.session.check_silence(START + 9_000),
         Err(Violation::Silent { millis })
     );
 }
@@ -405,10 +403,10 @@ fn a_position_of_an_epoch_in_which_the_session_was_not_opened_ends_it() {
             interest_generation: 1,
         },
     ] {
-        let mut world = World::open();
-        let before = world.desired.cursor();
-        let heard = world.hear(message);
+        let mut hand = SessionByHand::open();
+        let before = hand.desired.cursor();
+        let heard = hand.hear(message);
         assert_eq!(heard.err(), Some(Violation::ForeignEpoch { told, opened }));
-        assert_eq!(world.desired.cursor(), before);
+        assert_eq!(hand.desired.cursor(), before);
     }
 }

@@ -58,7 +58,7 @@ impl Reporters {
     }
 
     /// All of them begin to report.
-    pub async fn start(&mut self, world: &LocalClusterset) -> anyhow::Result<Reporting> {
+    pub async fn start(&mut self, clusterset: &LocalClusterset) -> anyhow::Result<Reporting> {
         let (adding, total) = watch::channel(0);
         let mut members = JoinSet::new();
         for name in &self.names {
@@ -68,7 +68,7 @@ impl Reporters {
                 lease_transitions: self.sessions.into(),
                 ..hello(&format!("kube-system-of-{name}"))
             };
-            let member = Member::open(world, name, hello).await?;
+            let member = Member::open(clusterset, name, hello).await?;
             // Numbers of its own, so that no fact equals an earlier one.
             let first = self.sessions.wrapping_mul(NUMBERS);
             members.spawn(report(member, self.facts, first, adding.clone()));
@@ -80,10 +80,10 @@ impl Reporters {
     /// acknowledged fact is an event. Returns how many acknowledged facts were found so.
     pub async fn check(
         &mut self,
-        world: &LocalClusterset,
+        clusterset: &LocalClusterset,
         acknowledged: &Acknowledged,
     ) -> anyhow::Result<u64> {
-        let (epoch, events) = epoch_and_events(world, self.next_revision).await?;
+        let (epoch, events) = epoch_and_events(clusterset, self.next_revision).await?;
         let before = self.epoch.get_or_insert_with(|| epoch.clone());
         ensure!(*before == epoch, "a new epoch began: {before}, now {epoch}");
         for (expected, event) in (self.next_revision..).zip(&events) {

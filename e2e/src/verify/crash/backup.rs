@@ -21,20 +21,20 @@ const ACKNOWLEDGED_MAX: u64 = 2_000;
 
 /// Backs up, loses and restores again and again.
 pub(super) async fn restored(
-    mut stage: ChangingClusterset,
+    mut changing: ChangingClusterset,
     dir: &Path,
     rounds: &mut Rounds,
 ) -> anyhow::Result<()> {
-    let (backup, data) = (dir.join("backup"), stage.world.data());
+    let (backup, data) = (dir.join("backup"), changing.clusterset.data());
     let mut reporters = Reporters::new(&REPORTERS, facts::change);
     let mut events = 0;
     while let Some(round) = rounds.next() {
-        agents_anew(&mut stage, round).await?;
-        let reporting = reporters.start(&stage.world).await?;
-        let enough = stage.random.random_range(1..=ACKNOWLEDGED_MAX);
+        agents_anew(&mut changing, round).await?;
+        let reporting = reporters.start(&changing.clusterset).await?;
+        let enough = changing.random.random_range(1..=ACKNOWLEDGED_MAX);
         reporting.acknowledged(enough).await?;
-        let before = position(&stage).await?;
-        stage.world.back_up(&backup).await?;
+        let before = position(&changing).await?;
+        changing.clusterset.back_up(&backup).await?;
         let held = head(&backup)?;
         ensure!(
             held >= before,
@@ -45,11 +45,11 @@ pub(super) async fn restored(
             before.0
         );
         events += held.1.0;
-        stage.changes(CHANGES).await?;
-        stage.settled().await?;
-        stage.world.kill_hub().await?;
+        changing.changes(CHANGES).await?;
+        changing.settled().await?;
+        changing.clusterset.kill_hub().await?;
         reporting.ended().await?;
-        stage.change().await?;
+        changing.change().await?;
 
         fs::remove_dir_all(&data)?;
         let began = Instant::now();
@@ -59,9 +59,9 @@ pub(super) async fn restored(
             "--data".into(),
             data.clone().into(),
         ];
-        stage.world.log_command(&restore).await?;
-        stage.world.start_hub().await?;
-        let after = position(&stage).await?;
+        changing.clusterset.log_command(&restore).await?;
+        changing.clusterset.start_hub().await?;
+        let after = position(&changing).await?;
         ensure!(
             after.0 > held.0,
             "no epoch was begun over the backup: {} is {}",
@@ -70,19 +70,19 @@ pub(super) async fn restored(
         );
         rounds.guarded.count(Law::Rewinds, 1);
         fs::remove_dir_all(&backup)?;
-        let guarded = stage.settled().await?;
+        let guarded = changing.settled().await?;
         rounds.recovered(began.elapsed(), &guarded);
         rounds.counted = format!(
             "{} backups restored, up to revisions that add up to {events}",
             round + 1
         );
     }
-    stage.end().await
+    changing.end().await
 }
 
 /// The epoch and the revision that the hub shows: everything acknowledged by now is at or before it.
-async fn position(stage: &ChangingClusterset) -> anyhow::Result<(Epoch, Revision)> {
-    let state = questions::state(&stage.world).await?;
+async fn position(changing: &ChangingClusterset) -> anyhow::Result<(Epoch, Revision)> {
+    let state = questions::state(&changing.clusterset).await?;
     Ok((state.epoch.parse()?, Revision(state.revision)))
 }
 

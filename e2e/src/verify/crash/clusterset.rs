@@ -27,7 +27,7 @@ const WITHDRAWN: f64 = 0.4;
 /// The clusterset.
 pub(super) struct ChangingClusterset {
     /// Hub, clusters and agents.
-    pub world: LocalClusterset,
+    pub clusterset: LocalClusterset,
     /// What chance decides.
     pub random: StdRng,
     shop: Shop,
@@ -37,19 +37,19 @@ pub(super) struct ChangingClusterset {
 impl ChangingClusterset {
     /// Starts everything below a directory, and waits until each cluster holds something of each other.
     pub(super) async fn set(dir: &Path, seed: u64) -> anyhow::Result<Self> {
-        let world = LocalClusterset::start(dir, &Backend::Simulated, &CLUSTERS).await?;
+        let clusterset = LocalClusterset::start(dir, &Backend::Simulated, &CLUSTERS).await?;
         for name in REPORTERS {
-            world.issue(name, &Subject::Member(ClusterId::new(name)?))?;
+            clusterset.issue(name, &Subject::Member(ClusterId::new(name)?))?;
         }
-        let mut shop = Shop::open(&world).await?;
+        let mut shop = Shop::open(&clusterset).await?;
         for (index, (cluster, service)) in CLUSTERS.into_iter().zip(STEADY).enumerate() {
-            shop.export(&world, cluster, service, &[&format!("10.8.0.{}", index + 1)])
+            shop.export(&clusterset, cluster, service, &[&format!("10.8.0.{}", index + 1)])
                 .await?;
         }
-        shop.arrived(&world).await?;
-        let guard = Guard::set(&world, &shop.namespace).await?;
+        shop.arrived(&clusterset).await?;
+        let guard = Guard::set(&clusterset, &shop.namespace).await?;
         Ok(Self {
-            world,
+            clusterset,
             random: StdRng::seed_from_u64(seed),
             shop,
             guard,
@@ -62,7 +62,7 @@ impl ChangingClusterset {
         let cluster = CLUSTERS.choose(random).copied().unwrap_or("east");
         let service = SERVICES.choose(random).copied().unwrap_or("cart");
         if self.shop.exports(cluster, service) && random.random_bool(WITHDRAWN) {
-            return self.shop.withdraw(&self.world, cluster, service).await;
+            return self.shop.withdraw(&self.clusterset, cluster, service).await;
         }
         self.export(cluster, service).await
     }
@@ -80,7 +80,9 @@ impl ChangingClusterset {
         let random = &mut self.random;
         let (net, host) = (random.random_range(0..250), random.random_range(1..250));
         let address = format!("10.9.{net}.{host}");
-        self.shop.export(&self.world, cluster, service, &[&address]).await
+        self.shop
+            .export(&self.clusterset, cluster, service, &[&address])
+            .await
     }
 
     /// Several changes at once.
@@ -94,10 +96,10 @@ impl ChangingClusterset {
     /// Waits until every cluster holds what the exports say; nothing that lives has gone meanwhile. Says how much was
     /// guarded by that.
     pub(super) async fn settled(&self) -> anyhow::Result<Guarded> {
-        self.shop.arrived(&self.world).await?;
+        self.shop.arrived(&self.clusterset).await?;
         self.guard.nothing_lost_of(&STEADY)?;
         let mut guarded = Guarded::default();
-        guarded.count(Law::Holds, self.shop.compared(&self.world));
+        guarded.count(Law::Holds, self.shop.compared(&self.clusterset));
         guarded.count(Law::Stood, self.guard.guarded(&STEADY)?);
         Ok(guarded)
     }
@@ -111,8 +113,8 @@ impl ChangingClusterset {
 
     /// Ends everything in good order and verifies the log in the hub's directory from its first row.
     pub(super) async fn end(self) -> anyhow::Result<()> {
-        let data = self.world.data();
-        self.world.end().await?;
+        let data = self.clusterset.data();
+        self.clusterset.end().await?;
         verify(&data)
     }
 }

@@ -130,23 +130,23 @@ impl Volume {
 
 /// Fills the volume until the hub gives up, makes room, starts it again; each round with a volume of its own.
 pub(super) async fn full(
-    mut stage: ChangingClusterset,
+    mut changing: ChangingClusterset,
     dir: &Path,
     rounds: &mut Rounds,
 ) -> anyhow::Result<()> {
-    stage.world.stop_hub().await?;
+    changing.clusterset.stop_hub().await?;
     while let Some(round) = rounds.next() {
         let volume = Volume::mount(&dir.join(format!("volume-{round}"))).await?;
         let data = volume.directory.clone();
-        let hub = stage.world.spawn_hub(volume.enter(), data.clone(), &[])?;
-        stage.world.adopt_hub(hub).await?;
-        stage.settled().await?;
+        let hub = changing.clusterset.spawn_hub(volume.enter(), data.clone(), &[])?;
+        changing.clusterset.adopt_hub(hub).await?;
+        changing.settled().await?;
         let mut reporters = Reporters::new(&REPORTERS, facts::bulky_change);
-        let reporting = reporters.start(&stage.world).await?;
-        stage.change().await?;
+        let reporting = reporters.start(&changing.clusterset).await?;
+        changing.change().await?;
         // It ends because the hub does: nobody kills it.
         let acknowledged = reporting.ended().await?;
-        let hub = stage.world.take_hub().context("the hub was started")?;
+        let hub = changing.clusterset.take_hub().context("the hub was started")?;
         let (status, tail) = hub.ended().await?;
         ensure!(
             status.code().is_some_and(|code| code != 0) && tail.contains(FAILURE),
@@ -156,24 +156,24 @@ pub(super) async fn full(
             acknowledged.values().sum::<u64>() > 0,
             "the disk was full before anything was acknowledged"
         );
-        stage.change().await?;
+        changing.change().await?;
 
         volume.grow().await?;
         let began = Instant::now();
-        let hub = stage.world.spawn_hub(volume.enter(), data, &[])?;
-        stage.world.adopt_hub(hub).await?;
-        let guarded = stage.settled().await?;
+        let hub = changing.clusterset.spawn_hub(volume.enter(), data, &[])?;
+        changing.clusterset.adopt_hub(hub).await?;
+        let guarded = changing.settled().await?;
         rounds.recovered(began.elapsed(), &guarded);
-        let found = reporters.check(&stage.world, &acknowledged).await?;
+        let found = reporters.check(&changing.clusterset, &acknowledged).await?;
         rounds.guarded.count(Law::Durable, found);
         rounds.counted = format!(
             "{} acknowledged facts found again on volumes of {SMALL}",
             rounds.guarded.of(Law::Durable)
         );
-        stage.world.stop_hub().await?;
+        changing.clusterset.stop_hub().await?;
         verify(&volume.seen_from_outside()?)?;
     }
-    stage.world.start_hub().await?;
-    stage.settled().await?;
-    stage.end().await
+    changing.clusterset.start_hub().await?;
+    changing.settled().await?;
+    changing.end().await
 }

@@ -28,76 +28,78 @@ const CHANGES: usize = 3;
 const ARRIVAL_SPAN: Duration = Duration::from_millis(40);
 
 /// Kills the hub again and again.
-pub(super) async fn hub(mut stage: ChangingClusterset, rounds: &mut Rounds) -> anyhow::Result<()> {
+pub(super) async fn hub(mut changing: ChangingClusterset, rounds: &mut Rounds) -> anyhow::Result<()> {
     let mut reporters = Reporters::new(&REPORTERS, facts::change);
     let (mut again, mut agents) = (0, 0);
     while let Some(round) = rounds.next() {
-        let reporting = reporters.start(&stage.world).await?;
-        stage.change().await?;
-        let enough = stage.random.random_range(1..=ACKNOWLEDGED_MAX);
+        let reporting = reporters.start(&changing.clusterset).await?;
+        changing.change().await?;
+        let enough = changing.random.random_range(1..=ACKNOWLEDGED_MAX);
         reporting.acknowledged(enough).await?;
-        stage.world.kill_hub().await?;
+        changing.clusterset.kill_hub().await?;
         let acknowledged = reporting.ended().await?;
         if round % AGENTS_TOO_EVERY == 0 {
             for name in CLUSTERS {
-                stage.world.kill_agent(name).await?;
+                changing.clusterset.kill_agent(name).await?;
             }
             agents += CLUSTERS.len();
         }
-        stage.change().await?;
-        if stage.random.random_bool(KILLED_AGAIN) {
-            let hub = stage.world.spawn_hub(&[], stage.world.data(), &[])?;
-            stage.any_moment(START_SPAN).await;
+        changing.change().await?;
+        if changing.random.random_bool(KILLED_AGAIN) {
+            let hub = changing
+                .clusterset
+                .spawn_hub(&[], changing.clusterset.data(), &[])?;
+            changing.any_moment(START_SPAN).await;
             hub.kill().await?;
             again += 1;
         }
         let began = Instant::now();
-        stage.world.start_hub().await?;
+        changing.clusterset.start_hub().await?;
         if round % AGENTS_TOO_EVERY == 0 {
             for name in CLUSTERS {
-                stage.world.start_agent(name).await?;
+                changing.clusterset.start_agent(name).await?;
             }
         }
-        let guarded = stage.settled().await?;
+        let guarded = changing.settled().await?;
         rounds.recovered(began.elapsed(), &guarded);
-        let found = reporters.check(&stage.world, &acknowledged).await?;
+        let found = reporters.check(&changing.clusterset, &acknowledged).await?;
         rounds.guarded.count(Law::Durable, found);
         rounds.counted = format!(
             "{} acknowledged facts found again; {again} kills more while it started, {agents} of agents",
             rounds.guarded.of(Law::Durable)
         );
     }
-    stage.end().await?;
+    changing.end().await?;
     rounds.counted += &format!("; {} events verified", reporters.events());
     Ok(())
 }
 
 /// Kills agents again and again.
-pub(super) async fn agent(mut stage: ChangingClusterset, rounds: &mut Rounds) -> anyhow::Result<()> {
+pub(super) async fn agent(mut changing: ChangingClusterset, rounds: &mut Rounds) -> anyhow::Result<()> {
     let mut again = 0;
     while rounds.next().is_some() {
-        let name = CLUSTERS.choose(&mut stage.random).copied().unwrap_or("east");
-        stage.changes(CHANGES).await?;
-        stage.any_moment(ARRIVAL_SPAN).await;
-        stage.world.kill_agent(name).await?;
-        stage.change().await?;
-        if stage.random.random_bool(KILLED_AGAIN) {
+        let name = CLUSTERS.choose(&mut changing.random).copied().unwrap_or("east");
+        changing.changes(CHANGES).await?;
+        changing.any_moment(ARRIVAL_SPAN).await;
+        changing.clusterset.kill_agent(name).await?;
+        changing.change().await?;
+        if changing.random.random_bool(KILLED_AGAIN) {
             let variant = AgentVariant {
                 certificate: name,
                 cluster: name,
                 log: name,
                 flags: &[],
             };
-            let agent = stage.world.spawn_agent(&variant)?;
-            stage.any_moment(START_SPAN).await;
+            let agent = changing.clusterset.spawn_agent(&variant)?;
+            changing.any_moment(START_SPAN).await;
             agent.kill().await?;
             again += 1;
         }
         let began = Instant::now();
-        stage.world.start_agent(name).await?;
-        let guarded = stage.settled().await?;
+        changing.clusterset.start_agent(name).await?;
+        let guarded = changing.settled().await?;
         rounds.recovered(began.elapsed(), &guarded);
         rounds.counted = format!("{again} kills more while it started");
     }
-    stage.end().await
+    changing.end().await
 }

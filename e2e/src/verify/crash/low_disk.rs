@@ -29,30 +29,30 @@ const REFUSED: &str = "tributary_hub_facts_refused_total{reason=\"no_room\"}";
 
 /// Takes the room and gives it back, again and again.
 pub(super) async fn low(
-    mut stage: ChangingClusterset,
+    mut changing: ChangingClusterset,
     dir: &Path,
     rounds: &mut Rounds,
 ) -> anyhow::Result<()> {
-    stage.world.stop_hub().await?;
+    changing.clusterset.stop_hub().await?;
     let volume = Volume::mount(&dir.join("volume")).await?;
     volume.grow().await?;
-    let hub = stage.world.spawn_hub(
+    let hub = changing.clusterset.spawn_hub(
         volume.enter(),
         volume.directory.clone(),
         &[DISK_RESERVE_FLAG, "5%"],
     )?;
-    stage.world.adopt_hub(hub).await?;
-    stage.settled().await?;
+    changing.clusterset.adopt_hub(hub).await?;
+    changing.settled().await?;
     let ballast = volume.seen_from_outside()?.join("ballast");
     while rounds.next().is_some() {
         fill(&ballast)?;
-        says(&mut stage, |metrics| is_refusing(metrics, true)).await?;
-        let next = questions::state(&stage.world).await?.revision + 1;
-        let before = refused(&metrics(&mut stage).await?);
-        stage.grow().await?;
-        stage.change().await?;
-        says(&mut stage, |metrics| refused(metrics) > before).await?;
-        let recorded = questions::events_from(&stage.world, next).await?;
+        says(&mut changing, |metrics| is_refusing(metrics, true)).await?;
+        let next = questions::state(&changing.clusterset).await?.revision + 1;
+        let before = refused(&metrics(&mut changing).await?);
+        changing.grow().await?;
+        changing.change().await?;
+        says(&mut changing, |metrics| refused(metrics) > before).await?;
+        let recorded = questions::events_from(&changing.clusterset, next).await?;
         let grown = recorded
             .iter()
             .find(|event| GROWTH.contains(&event.kind.as_str()));
@@ -61,22 +61,22 @@ pub(super) async fn low(
             "recorded although the disk is nearly full: {}",
             grown.map_or("", |event| &event.kind)
         );
-        let held_back = refused(&metrics(&mut stage).await?) - before;
+        let held_back = refused(&metrics(&mut changing).await?) - before;
         rounds.guarded.count(Law::Reserve, held_back);
 
         fs::remove_file(&ballast)?;
         let began = Instant::now();
-        says(&mut stage, |metrics| is_refusing(metrics, false)).await?;
-        let guarded = stage.settled().await?;
+        says(&mut changing, |metrics| is_refusing(metrics, false)).await?;
+        let guarded = changing.settled().await?;
         rounds.recovered(began.elapsed(), &guarded);
     }
     let held_back = rounds.guarded.of(Law::Reserve);
     rounds.counted = format!("{held_back} facts were held back, and asked for when there was room");
-    stage.world.stop_hub().await?;
+    changing.clusterset.stop_hub().await?;
     super::clusterset::verify(&volume.seen_from_outside()?)?;
-    stage.world.start_hub().await?;
-    stage.settled().await?;
-    stage.end().await
+    changing.clusterset.start_hub().await?;
+    changing.settled().await?;
+    changing.end().await
 }
 
 /// Writes until so little of the volume is left.
@@ -91,14 +91,14 @@ fn fill(ballast: &Path) -> anyhow::Result<()> {
     }
 }
 
-async fn metrics(stage: &mut ChangingClusterset) -> anyhow::Result<String> {
-    let hub = stage.world.hub()?.admin().await?;
+async fn metrics(changing: &mut ChangingClusterset) -> anyhow::Result<String> {
+    let hub = changing.clusterset.hub()?.admin().await?;
     Ok(admin::get(hub, "/metrics").await?.1)
 }
 
 /// Waits until the hub's metrics say something.
-async fn says(stage: &mut ChangingClusterset, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
-    let hub = stage.world.hub()?.admin().await?;
+async fn says(changing: &mut ChangingClusterset, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+    let hub = changing.clusterset.hub()?.admin().await?;
     eventually("the hub's metrics say so", async || {
         let (_, metrics) = admin::get(hub, "/metrics").await?;
         Ok(wanted(&metrics).then_some(()))

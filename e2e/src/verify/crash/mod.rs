@@ -124,15 +124,15 @@ async fn cannot_run(kind: Crash, dir: &Path) -> Option<String> {
 }
 
 async fn crash(kind: Crash, dir: &Path, seed: u64, rounds: &mut Rounds) -> anyhow::Result<()> {
-    let stage = ChangingClusterset::set(&dir.join("world"), seed).await?;
+    let changing = ChangingClusterset::set(&dir.join("clusterset"), seed).await?;
     match kind {
-        Crash::Hub => kill::hub(stage, rounds).await,
-        Crash::Agent => kill::agent(stage, rounds).await,
-        Crash::PausedHub => pause::hub(stage, rounds).await,
-        Crash::PausedAgent => pause::agent(stage, rounds).await,
-        Crash::FullDisk => disk::full(stage, dir, rounds).await,
-        Crash::LowDisk => low_disk::low(stage, dir, rounds).await,
-        Crash::RestoredCopy => restore::copy(stage, dir, rounds).await,
-        Crash::RestoredBackup => backup::restored(stage, dir, rounds).await,
+        Crash::Hub => kill::hub(changing, rounds).await,
+        Crash::Agent => kill::agent(changing, rounds).await,
+        Crash::PausedHub => pause::hub(changing, rounds).await,
+        Crash::PausedAgent => pause::agent(changing, rounds).await,
+        Crash::FullDisk => disk::full(changing, dir, rounds).await,
+        Crash::LowDisk => low_disk::low(changing, dir, rounds).await,
+        Crash::RestoredCopy => restore::copy(changing, dir, rounds).await,
+        Crash::RestoredBackup => backup::restored(changing, dir, rounds).await,
     }
 }

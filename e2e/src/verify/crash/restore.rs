@@ -31,7 +31,7 @@ const REFUSAL: &str = "move it aside";
 
 /// Copies and restores again and again.
 pub(super) async fn copy(
-    mut stage: ChangingClusterset,
+    mut changing: ChangingClusterset,
     dir: &Path,
     rounds: &mut Rounds,
 ) -> anyhow::Result<()> {
@@ -39,58 +39,60 @@ pub(super) async fn copy(
     let mut reporters = Reporters::new(&REPORTERS, facts::change);
     let (mut served, mut refused) = (0_u32, 0_u32);
     while let Some(round) = rounds.next() {
-        agents_anew(&mut stage, round).await?;
-        let reporting = reporters.start(&stage.world).await?;
-        let enough = stage.random.random_range(1..=ACKNOWLEDGED_MAX);
+        agents_anew(&mut changing, round).await?;
+        let reporting = reporters.start(&changing.clusterset).await?;
+        let enough = changing.random.random_range(1..=ACKNOWLEDGED_MAX);
         reporting.acknowledged(enough).await?;
-        copy_while_running(&stage.world.data(), &copy)?;
-        stage.changes(CHANGES).await?;
-        stage.settled().await?;
-        let before = epoch(&stage).await?;
-        stage.world.kill_hub().await?;
+        copy_while_running(&changing.clusterset.data(), &copy)?;
+        changing.changes(CHANGES).await?;
+        changing.settled().await?;
+        let before = epoch(&changing).await?;
+        changing.clusterset.kill_hub().await?;
         reporting.ended().await?;
-        stage.change().await?;
+        changing.change().await?;
 
-        fs::rename(stage.world.data(), &aside)?;
-        fs::rename(&copy, stage.world.data())?;
+        fs::rename(changing.clusterset.data(), &aside)?;
+        fs::rename(&copy, changing.clusterset.data())?;
         let began = Instant::now();
-        if starts(&mut stage).await? {
+        if starts(&mut changing).await? {
             served += 1;
-            let newer = async || Ok((epoch(&stage).await? > before).then_some(()));
+            let newer = async || Ok((epoch(&changing).await? > before).then_some(()));
             eventually("a new epoch begins over the restored copy", newer).await?;
             rounds.guarded.count(Law::Rewinds, 1);
             fs::remove_dir_all(&aside)?;
         } else {
             // Half of a write was copied: it says so, and what was put aside is as good as it was.
             refused += 1;
-            fs::remove_dir_all(stage.world.data())?;
-            fs::rename(&aside, stage.world.data())?;
-            stage.world.start_hub().await?;
+            fs::remove_dir_all(changing.clusterset.data())?;
+            fs::rename(&aside, changing.clusterset.data())?;
+            changing.clusterset.start_hub().await?;
         }
-        let guarded = stage.settled().await?;
+        let guarded = changing.settled().await?;
         rounds.recovered(began.elapsed(), &guarded);
         rounds.counted = format!("{served} copies served under a new epoch, {refused} refused with advice");
     }
     ensure!(served > 0, "no copy could be served: nothing was tried");
-    stage.end().await
+    changing.end().await
 }
 
 /// Restarts the agents where a round needs it.
-pub(super) async fn agents_anew(stage: &mut ChangingClusterset, round: u32) -> anyhow::Result<()> {
+pub(super) async fn agents_anew(changing: &mut ChangingClusterset, round: u32) -> anyhow::Result<()> {
     if round.is_multiple_of(AGENTS_ANEW_EVERY) {
         for name in CLUSTERS {
-            stage.world.stop_agent(name).await?;
-            stage.world.start_agent(name).await?;
+            changing.clusterset.stop_agent(name).await?;
+            changing.clusterset.start_agent(name).await?;
         }
-        stage.settled().await?;
+        changing.settled().await?;
     }
     Ok(())
 }
 
 /// Starts the hub. False: it ended by itself, and said that the log is corrupt and what to do.
-async fn starts(stage: &mut ChangingClusterset) -> anyhow::Result<bool> {
-    let hub = stage.world.spawn_hub(&[], stage.world.data(), &[])?;
-    match stage.world.adopt_hub(hub).await {
+async fn starts(changing: &mut ChangingClusterset) -> anyhow::Result<bool> {
+    let hub = changing
+        .clusterset
+        .spawn_hub(&[], changing.clusterset.data(), &[])?;
+    match changing.clusterset.adopt_hub(hub).await {
         Ok(()) => Ok(true),
         Err(error) => {
             // The end of its log is the end of the error: the last line says why it ended.
@@ -101,8 +103,8 @@ async fn starts(stage: &mut ChangingClusterset) -> anyhow::Result<bool> {
     }
 }
 
-async fn epoch(stage: &ChangingClusterset) -> anyhow::Result<Epoch> {
-    Ok(questions::state(&stage.world).await?.epoch.parse()?)
+async fn epoch(changing: &ChangingClusterset) -> anyhow::Result<Epoch> {
+    Ok(questions::state(&changing.clusterset).await?.epoch.parse()?)
 }
 
 /// Copies what is there at the moment, file by file, as a careless tool would.

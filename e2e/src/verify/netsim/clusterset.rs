@@ -1,4 +1,4 @@
-//! The simulated world: a network, a hub's machine, the clusters and the machine of each agent. It performs what
+//! The simulated clusterset: a network, a hub's machine, the clusters and the machine of each agent. It performs what
 //! the script says and lets time pass; it judges nothing.
 
 use std::{

@@ -89,83 +89,88 @@ fn note_panics() {
 
 fn play(seed: u64, print_trace: bool, outcome: &mut SeedResult) -> anyhow::Result<()> {
     let script = Script::draw(seed);
-    let mut stage = SimulatedClusterset::build(seed, &script, Trace::new(print_trace))?;
+    let mut clusterset = SimulatedClusterset::build(seed, &script, Trace::new(print_trace))?;
     let mut vigil = Vigil::default();
-    let result = acts(&script, &mut stage, &mut vigil);
-    for life in lives(&stage) {
+    let result = acts(&script, &mut clusterset, &mut vigil);
+    for life in lives(&clusterset) {
         *outcome.counts.entry("processes started").or_default() += u64::from(life.starts.get());
         *outcome.counts.entry("processes ended by themselves").or_default() +=
             life.ends.borrow().len() as u64;
     }
-    outcome.counts.append(&mut stage.counts);
+    outcome.counts.append(&mut clusterset.counts);
     outcome.guarded = vigil.guarded();
-    outcome.guarded.add(&stage.guarded);
-    outcome.trace = stage.trace.hash();
-    outcome.simulated = stage.now();
+    outcome.guarded.add(&clusterset.guarded);
+    outcome.trace = clusterset.trace.hash();
+    outcome.simulated = clusterset.now();
     result
 }
 
-fn acts(script: &Script, stage: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<()> {
+fn acts(script: &Script, clusterset: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<()> {
     let mut events = script.events.iter().peekable();
-    while stage.now() < script.trouble_ends {
-        let now = stage.now();
+    while clusterset.now() < script.trouble_ends {
+        let now = clusterset.now();
         while let Some((_, event)) = events.next_if(|(at, _)| *at <= now) {
-            stage.perform(*event);
+            clusterset.perform(*event);
         }
-        advance(stage, vigil)?;
+        advance(clusterset, vigil)?;
     }
-    stage.mend_everything();
-    let ends = ends(stage);
-    pass(stage, vigil, NOTICED)?;
-    converge(stage, vigil)?;
-    rest(stage, vigil, REST, "at rest")?;
-    stage.restart_everything();
-    let restarted = stage.now();
-    let starts = starts(stage);
-    while starts_since(stage, starts) <= CLUSTERS.len() as u32 {
+    clusterset.mend_everything();
+    let ends = ends(clusterset);
+    pass(clusterset, vigil, NOTICED)?;
+    converge(clusterset, vigil)?;
+    rest(clusterset, vigil, REST, "at rest")?;
+    clusterset.restart_everything();
+    let restarted = clusterset.now();
+    let starts = starts(clusterset);
+    while starts_since(clusterset, starts) <= CLUSTERS.len() as u32 {
         ensure!(
-            stage.now() < restarted + CONVERGED_WITHIN,
+            clusterset.now() < restarted + CONVERGED_WITHIN,
             "a process that was asked to stop has not come back"
         );
-        let written = advance(stage, vigil)?;
+        let written = advance(clusterset, vigil)?;
         no_content(&written, "during a restart of everything")?;
     }
-    converge(stage, vigil)?;
-    rest(stage, vigil, REST_AFTER_RESTART, "after a restart of everything")?;
-    let late = ends_since(stage, &ends);
+    converge(clusterset, vigil)?;
+    rest(
+        clusterset,
+        vigil,
+        REST_AFTER_RESTART,
+        "after a restart of everything",
+    )?;
+    let late = ends_since(clusterset, &ends);
     ensure!(
         late.is_empty(),
         "a process ended although nothing was broken: {}",
         late.join("; ")
     );
-    stage.log_is_whole()
+    clusterset.log_is_whole()
 }
 
 /// One step; now and then a look at everything, and then what agents wrote since the last one.
-fn advance(stage: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<Vec<Written>> {
-    stage.step()?;
-    if stage.now() % LOOK_EVERY >= STEP.as_millis() as u64 {
+fn advance(clusterset: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<Vec<Written>> {
+    clusterset.step()?;
+    if clusterset.now() % LOOK_EVERY >= STEP.as_millis() as u64 {
         return Ok(Vec::new());
     }
-    let clusters = stage.members.iter().map(|member| &member.cluster);
+    let clusters = clusterset.members.iter().map(|member| &member.cluster);
     vigil
-        .look(stage.now(), clusters)
-        .map_err(|why| anyhow::anyhow!("at {} ms: {why}", stage.now()))?;
-    stage.note_requests()
+        .look(clusterset.now(), clusters)
+        .map_err(|why| anyhow::anyhow!("at {} ms: {why}", clusterset.now()))?;
+    clusterset.note_requests()
 }
 
 /// All is right in every cluster, and every member has its session.
-fn converge(stage: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<()> {
-    let from = stage.now();
+fn converge(clusterset: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<()> {
+    let from = clusterset.now();
     loop {
-        advance(stage, vigil)?;
+        advance(clusterset, vigil)?;
         let wrong = vigil.wrong();
-        let sessions = stage.hub.sessions.borrow().len();
+        let sessions = clusterset.hub.sessions.borrow().len();
         if wrong.is_empty() && sessions == CLUSTERS.len() && vigil.judged() > 0 {
             vigil.calm = true;
             return Ok(());
         }
-        if stage.now() > from + CONVERGED_WITHIN {
+        if clusterset.now() > from + CONVERGED_WITHIN {
             bail!(
                 "not right {} s after everything was mended, with {sessions} sessions: {}",
                 CONVERGED_WITHIN / 1_000,
@@ -176,17 +181,22 @@ fn converge(stage: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Resul
 }
 
 /// Nothing is written but Leases, and everything stays right.
-fn rest(stage: &mut SimulatedClusterset, vigil: &mut Vigil, length: u64, when: &str) -> anyhow::Result<()> {
+fn rest(
+    clusterset: &mut SimulatedClusterset,
+    vigil: &mut Vigil,
+    length: u64,
+    when: &str,
+) -> anyhow::Result<()> {
     // Whatever follows from what was just written is written now.
-    pass(stage, vigil, SETTLE)?;
-    stage.guarded.count(Law::NoWrite, vigil.judged() as u64);
-    let until = stage.now() + length;
-    while stage.now() < until {
-        no_content(&advance(stage, vigil)?, when)?;
+    pass(clusterset, vigil, SETTLE)?;
+    clusterset.guarded.count(Law::NoWrite, vigil.judged() as u64);
+    let until = clusterset.now() + length;
+    while clusterset.now() < until {
+        no_content(&advance(clusterset, vigil)?, when)?;
     }
     let wrong = vigil.wrong();
     ensure!(wrong.is_empty(), "{when}: {}", wrong.join("; "));
-    let sessions = stage.hub.sessions.borrow().len();
+    let sessions = clusterset.hub.sessions.borrow().len();
     ensure!(
         sessions == CLUSTERS.len(),
         "{when} the hub has {sessions} sessions"
@@ -198,10 +208,10 @@ fn rest(stage: &mut SimulatedClusterset, vigil: &mut Vigil, length: u64, when: &
 const SETTLE: u64 = 6_000;
 
 /// Lets time pass, whatever is written.
-fn pass(stage: &mut SimulatedClusterset, vigil: &mut Vigil, length: u64) -> anyhow::Result<()> {
-    let until = stage.now() + length;
-    while stage.now() < until {
-        advance(stage, vigil)?;
+fn pass(clusterset: &mut SimulatedClusterset, vigil: &mut Vigil, length: u64) -> anyhow::Result<()> {
+    let until = clusterset.now() + length;
+    while clusterset.now() < until {
+        advance(clusterset, vigil)?;
     }
     Ok(())
 }
@@ -221,30 +231,34 @@ fn no_content(written: &[Written], when: &str) -> anyhow::Result<()> {
 }
 
 /// How many ends of its own each process has had.
-fn ends(stage: &SimulatedClusterset) -> Vec<usize> {
-    lives(stage).map(|life| life.ends.borrow().len()).collect()
+fn ends(clusterset: &SimulatedClusterset) -> Vec<usize> {
+    lives(clusterset).map(|life| life.ends.borrow().len()).collect()
 }
 
 /// What processes said that ended by themselves since then, though nothing was broken. A log that failed while its
 /// disk was sick takes no more events, which its hub may notice later.
-fn ends_since(stage: &SimulatedClusterset, before: &[usize]) -> Vec<String> {
+fn ends_since(clusterset: &SimulatedClusterset, before: &[usize]) -> Vec<String> {
     let since = |(life, before): (&Life, &usize)| life.ends.borrow()[*before..].to_vec();
-    let mut late = lives(stage).zip(before).map(since).collect::<Vec<_>>().concat();
+    let mut late = lives(clusterset)
+        .zip(before)
+        .map(since)
+        .collect::<Vec<_>>()
+        .concat();
     late.retain(|why| !why.contains(SICK_DISK));
     late
 }
 
-fn lives(stage: &SimulatedClusterset) -> impl Iterator<Item = &Life> {
-    let lives = stage.members.iter().map(|member| &member.machine.life);
-    lives.chain([&stage.hub.life])
+fn lives(clusterset: &SimulatedClusterset) -> impl Iterator<Item = &Life> {
+    let lives = clusterset.members.iter().map(|member| &member.machine.life);
+    lives.chain([&clusterset.hub.life])
 }
 
-fn starts(stage: &SimulatedClusterset) -> u32 {
-    lives(stage).map(|life| life.starts.get()).sum()
+fn starts(clusterset: &SimulatedClusterset) -> u32 {
+    lives(clusterset).map(|life| life.starts.get()).sum()
 }
 
-fn starts_since(stage: &SimulatedClusterset, before: u32) -> u32 {
-    starts(stage) - before
+fn starts_since(clusterset: &SimulatedClusterset, before: u32) -> u32 {
+    starts(clusterset) - before
 }
 
 #[cfg(test)]
@@ -259,7 +273,7 @@ mod tests {
         user::{Deed, NAMESPACE, SERVICES, Shape},
     };
 
-    /// A stage on which `events` happen, and what was seen, after `millis`.
+    /// A clusterset on which `events` happen, and what was seen, after `millis`.
     fn played(events: Vec<(u64, Event)>, millis: u64) -> (SimulatedClusterset, Vigil) {
         install_crypto_provider().expect("the first provider");
         seed_thread(Some(1));
@@ -270,17 +284,17 @@ mod tests {
             latency: Duration::from_millis(20),
             tcp_capacity: 16,
         };
-        let mut stage = SimulatedClusterset::build(1, &script, Trace::new(false)).expect("built");
+        let mut clusterset = SimulatedClusterset::build(1, &script, Trace::new(false)).expect("built");
         let mut vigil = Vigil::default();
         let mut events = script.events.iter().peekable();
-        while stage.now() < millis {
-            let now = stage.now();
+        while clusterset.now() < millis {
+            let now = clusterset.now();
             while let Some((_, event)) = events.next_if(|(at, _)| *at <= now) {
-                stage.perform(*event);
+                clusterset.perform(*event);
             }
-            advance(&mut stage, &mut vigil).expect("no law is broken");
+            advance(&mut clusterset, &mut vigil).expect("no law is broken");
         }
-        (stage, vigil)
+        (clusterset, vigil)
     }
 
     fn exported() -> (u64, Event) {
@@ -297,11 +311,11 @@ mod tests {
     fn a_hub_that_is_stopped_does_not_wait_for_peers_that_are_gone() {
         let lost = (5_000, Event::Fault(Fault::DropAgent(1)));
         let stopped = (15_000, Event::Fault(Fault::StopHub));
-        let (stage, _) = played(vec![exported(), lost, stopped], 24_000);
-        let ends = stage.hub.life.ends.borrow();
+        let (clusterset, _) = played(vec![exported(), lost, stopped], 24_000);
+        let ends = clusterset.hub.life.ends.borrow();
         assert!(ends.is_empty(), "it ended with an error: {ends:?}");
         assert_eq!(
-            stage.hub.life.starts.get(),
+            clusterset.hub.life.starts.get(),
             2,
             "it was not stopped and started within 9 s"
         );
@@ -310,14 +324,14 @@ mod tests {
     #[test]
     fn what_comes_right_and_is_taken_away_again_is_seen() {
         let killed = (8_000, Event::Fault(Fault::KillAgent(2)));
-        let (mut stage, mut vigil) = played(vec![exported(), killed], 14_000);
+        let (mut clusterset, mut vigil) = played(vec![exported(), killed], 14_000);
         assert_eq!(vigil.wrong(), Vec::<String>::new());
         assert!(vigil.judged() > 0);
-        let cluster = stage.members[2].cluster.clone();
+        let cluster = clusterset.members[2].cluster.clone();
         cluster
             .delete("ServiceImport", NAMESPACE, SERVICES[0])
             .expect("it was there");
-        let mut looks = (0..1_000).map(|_| advance(&mut stage, &mut vigil));
+        let mut looks = (0..1_000).map(|_| advance(&mut clusterset, &mut vigil));
         let broken = looks.find_map(Result::err).expect("seen").to_string();
         assert!(
             broken.contains("what stood stays") && broken.contains(", the import, "),
@@ -327,14 +341,14 @@ mod tests {
 
     #[test]
     fn a_write_at_rest_is_seen() {
-        let (mut stage, mut vigil) = played(vec![exported()], 14_000);
-        let cluster = stage.members[2].cluster.clone();
+        let (mut clusterset, mut vigil) = played(vec![exported()], 14_000);
+        let cluster = clusterset.members[2].cluster.clone();
         let mut written = Vec::new();
         cluster
             .delete("ServiceImport", NAMESPACE, SERVICES[0])
             .expect("it was there");
         for _ in 0..1_000 {
-            written.extend(advance(&mut stage, &mut vigil).unwrap_or_default());
+            written.extend(advance(&mut clusterset, &mut vigil).unwrap_or_default());
         }
         let refused = no_content(&written, "at rest").expect_err("seen").to_string();
         assert!(refused.contains("at rest, the agent of west wrote"), "{refused}");

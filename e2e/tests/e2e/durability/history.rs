@@ -23,28 +23,28 @@ const SHORT: [&str; 2] = ["--retention-age", "1s"];
 
 pub(super) async fn history_goes_and_nothing_that_follows_from_it() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
-    let mut member = Member::open(&world, "east", hello("uid-of-east")).await?;
+    let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut member = Member::open(&clusterset, "east", hello("uid-of-east")).await?;
     member.report([facts::export()?]).await?;
     for number in 1..=FACTS {
         member.report([facts::change(number)?]).await?;
     }
     member.settled().await?;
-    let (epoch, events) = epoch_and_events(&world, 1).await?;
+    let (epoch, events) = epoch_and_events(&clusterset, 1).await?;
     let early = cursor(&epoch, events.first().context("something was recorded")?)?;
-    let told = account(&[], &state(&world).await?);
+    let told = account(&[], &state(&clusterset).await?);
     drop(member);
-    world.stop_hub().await?;
-    world.start_hub_with(&SHORT).await?;
+    clusterset.stop_hub().await?;
+    clusterset.start_hub_with(&SHORT).await?;
 
     let refused = eventually("the first event is gone", async || {
-        Ok(list(&world, 1)
+        Ok(list(&clusterset, 1)
             .await?
             .err()
             .map(|status| status.message().to_owned()))
     })
     .await?;
-    let kept = list(&world, 0).await??;
+    let kept = list(&clusterset, 0).await??;
     let oldest = kept
         .events
         .first()
@@ -55,31 +55,31 @@ pub(super) async fn history_goes_and_nothing_that_follows_from_it() -> anyhow::R
     ensure!(kept.epoch == epoch, "an epoch began");
 
     ensure!(
-        account(&[], &state(&world).await?) == told,
+        account(&[], &state(&clusterset).await?) == told,
         "the state is another"
     );
     let away = Hello {
         cursor: Some(early),
         ..hello("uid-of-east")
     };
-    let (_member, welcome) = Member::introduce(connect(&world, "east").await?, away).await?;
+    let (_member, welcome) = Member::introduce(connect(&clusterset, "east").await?, away).await?;
     ensure!(!welcome.resume, "a position that is gone was resumed");
     ensure!(welcome.epoch == early.epoch, "it was taken for a log set back");
-    world.kill_hub().await?;
-    let report = hub::log::verify(&world.data(), &mut |_| {})?;
+    clusterset.kill_hub().await?;
+    let report = hub::log::verify(&clusterset.data(), &mut |_| {})?;
     ensure!(report.is_good(), "the chain does not hold: {report:?}");
     Ok(())
 }
 
 async fn list(
-    world: &LocalClusterset,
+    clusterset: &LocalClusterset,
     from_revision: u64,
 ) -> anyhow::Result<Result<v1::ListEventsResponse, tonic::Status>> {
     let request = v1::ListEventsRequest {
         from_revision,
         ..Default::default()
     };
-    let listed = world.inspect().await?.log.list(request).await;
+    let listed = clusterset.inspect().await?.log.list(request).await;
     Ok(listed.map(tonic::Response::into_inner))
 }
 

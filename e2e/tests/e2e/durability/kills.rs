@@ -21,24 +21,24 @@ pub(super) async fn nothing_acknowledged_is_lost() -> anyhow::Result<()> {
         Err(_) => ROUNDS,
     };
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &MEMBERS).await?;
+    let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &MEMBERS).await?;
     let mut reporters = Reporters::new(&MEMBERS, facts::change);
     let mut found = 0;
     for round in 0..rounds {
         // Spread over the whole range, differently in each round.
         let kill_after = 1 + round * 7_919 % ACKNOWLEDGED_MAX;
         let acknowledged = async {
-            let reporting = reporters.start(&world).await?;
+            let reporting = reporters.start(&clusterset).await?;
             reporting.acknowledged(kill_after).await?;
-            world.kill_hub().await?;
+            clusterset.kill_hub().await?;
             let acknowledged = reporting.ended().await?;
-            world.start_hub().await?;
-            reporters.check(&world, &acknowledged).await
+            clusterset.start_hub().await?;
+            reporters.check(&clusterset, &acknowledged).await
         };
         found += acknowledged.await.with_context(|| format!("round {round}"))?;
     }
-    world.kill_hub().await?;
-    let report = hub::log::verify(&world.data(), &mut |_| {})?;
+    clusterset.kill_hub().await?;
+    let report = hub::log::verify(&clusterset.data(), &mut |_| {})?;
     ensure!(report.is_good(), "the chain does not hold: {report:?}");
     ensure!(found > 0, "nothing was acknowledged before a kill");
     println!(

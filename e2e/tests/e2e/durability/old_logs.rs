@@ -37,27 +37,28 @@ async fn goes_on(fixture: &Path) -> anyhow::Result<()> {
     let told: Vec<&str> = told.lines().collect();
     let written = told.iter().filter(|line| line.starts_with("event ")).count();
 
-    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &[NEWCOMER]).await?;
-    let (all, now) = (events(&world).await?, state(&world).await?);
+    let mut clusterset =
+        LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &[NEWCOMER]).await?;
+    let (all, now) = (events(&clusterset).await?, state(&clusterset).await?);
     ensure!(all.len() >= written, "{} of {written} events are left", all.len());
     let tells = account(&all[..written], &now);
     ensure!(tells == told, "it tells another story:\n{}", tells.join("\n"));
 
-    world.start_agent(NEWCOMER).await?;
-    listed(&world, &[NEWCOMER]).await?;
-    let mut shop = Shop::open(&world).await?;
-    shop.export(&world, NEWCOMER, "cart", &["10.9.0.1"]).await?;
-    shop.arrived(&world).await?;
-    world.kill_hub().await?;
-    world.start_hub().await?;
-    let after = events(&world).await?;
+    clusterset.start_agent(NEWCOMER).await?;
+    listed(&clusterset, &[NEWCOMER]).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, NEWCOMER, "cart", &["10.9.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    clusterset.kill_hub().await?;
+    clusterset.start_hub().await?;
+    let after = events(&clusterset).await?;
     let recorded = after[written..]
         .iter()
         .any(|event| event.cluster == NEWCOMER && event.kind == "export_upserted");
     ensure!(recorded, "what was recorded after the old events is not there");
     let tells = account(&after[..written], &Default::default());
     ensure!(tells == told[..written], "the old events have changed");
-    world.end().await?;
+    clusterset.end().await?;
 
     let report = hub::log::verify(&dir.path().join("data"), &mut |_| {})?;
     ensure!(report.is_good(), "the chain does not hold: {report:?}");

@@ -24,10 +24,10 @@ const SYNCS: [&str; 2] = ["fsync(", "fdatasync("];
 
 pub(super) async fn every_acknowledgement_waits_for_a_sync() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     let trace = dir.path().join("trace");
-    let hub = world.hub()?.id().context("the hub runs")?;
-    let mut member = Member::open(&world, "east", hello("uid-of-east")).await?;
+    let hub = clusterset.hub()?.id().context("the hub runs")?;
+    let mut member = Member::open(&clusterset, "east", hello("uid-of-east")).await?;
     let strace = attach(hub, &trace).await?;
     let before = member.acknowledged;
     for number in 1..=BATCHES {
@@ -37,7 +37,7 @@ pub(super) async fn every_acknowledgement_waits_for_a_sync() -> anyhow::Result<(
     }
     let batches = member.acknowledged - before;
     detach(strace).await?;
-    let syncs = syncs(&std::fs::read_to_string(&trace)?, &world.data());
+    let syncs = syncs(&std::fs::read_to_string(&trace)?, &clusterset.data());
     println!("{syncs} syncs of the log for {batches} acknowledged batches");
     ensure!(
         batches == u64::from(BATCHES),
@@ -47,7 +47,7 @@ pub(super) async fn every_acknowledgement_waits_for_a_sync() -> anyhow::Result<(
         syncs >= batches,
         "only {syncs} syncs for {batches} acknowledged batches"
     );
-    world.end().await
+    clusterset.end().await
 }
 
 /// Traces every thread of a process, present and future.

@@ -21,8 +21,8 @@ const STOPPED: Duration = Duration::from_secs(20);
 const BLAME: Duration = Duration::from_secs(12);
 
 /// The status of a member's condition ControlPlaneHealthy.
-async fn healthy(world: &LocalClusterset, cluster: &str) -> anyhow::Result<String> {
-    let state = state(world).await?;
+async fn healthy(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<String> {
+    let state = state(clusterset).await?;
     let profile = state.profiles.iter().find(|profile| profile.cluster == cluster);
     let conditions = &profile.context("no profile")?.conditions;
     let condition = conditions
@@ -35,8 +35,8 @@ async fn healthy(world: &LocalClusterset, cluster: &str) -> anyhow::Result<Strin
 }
 
 /// How often each kind of transition of a cluster was recorded: suspect, lost, live.
-async fn transitions(world: &LocalClusterset, cluster: &str) -> anyhow::Result<[usize; 3]> {
-    let kinds = kinds(world, cluster).await?;
+async fn transitions(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<[usize; 3]> {
+    let kinds = kinds(clusterset, cluster).await?;
     let count = |kind: &str| kinds.iter().filter(|found| *found == kind).count();
     Ok([
         count("member_suspect"),
@@ -48,20 +48,20 @@ async fn transitions(world: &LocalClusterset, cluster: &str) -> anyhow::Result<[
 /// An agent pauses, then is silent for long, then returns.
 pub(super) async fn silence_is_seen_and_forgiven() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
-    listed(&world, &["east", "west"]).await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    listed(&clusterset, &["east", "west"]).await?;
     eventually("the control plane of east is healthy", async || {
-        Ok((healthy(&world, "east").await? == "True").then_some(()))
+        Ok((healthy(&clusterset, "east").await? == "True").then_some(()))
     })
     .await?;
-    let east = world.agent("east")?.id().context("the agent runs")?;
+    let east = clusterset.agent("east")?.id().context("the agent runs")?;
     for _ in 0..2 {
         signal(east, "STOP").await?;
         let pause = holds_for(PAUSE, async || Ok(())).await;
         signal(east, "CONT").await?;
         pause?;
         holds_for(PAUSE, async || {
-            let noted = transitions(&world, "east").await?;
+            let noted = transitions(&clusterset, "east").await?;
             ensure!(noted == [0, 0, 0], "a pause of {PAUSE:?} was noted: {noted:?}");
             Ok(())
         })
@@ -71,12 +71,12 @@ pub(super) async fn silence_is_seen_and_forgiven() -> anyhow::Result<()> {
     signal(east, "STOP").await?;
     let stopped = async {
         eventually("east is lost", async || {
-            Ok((transitions(&world, "east").await? == [1, 1, 0]).then_some(()))
+            Ok((transitions(&clusterset, "east").await? == [1, 1, 0]).then_some(()))
         })
         .await?;
-        let profile = healthy(&world, "east").await?;
+        let profile = healthy(&clusterset, "east").await?;
         ensure!(profile == "Unknown", "silence is Unknown, never {profile}");
-        let state = state(&world).await?;
+        let state = state(&clusterset).await?;
         let member = state.members.iter().find(|member| member.cluster == "east");
         ensure!(
             member.is_some_and(|member| member.state() == v1::SourceState::SourceLost),
@@ -88,39 +88,39 @@ pub(super) async fn silence_is_seen_and_forgiven() -> anyhow::Result<()> {
     signal(east, "CONT").await?;
     stopped?;
     eventually("east lives again", async || {
-        Ok((transitions(&world, "east").await? == [1, 1, 1]).then_some(()))
+        Ok((transitions(&clusterset, "east").await? == [1, 1, 1]).then_some(()))
     })
     .await?;
     eventually("its profile too", async || {
-        Ok((healthy(&world, "east").await? == "True").then_some(()))
+        Ok((healthy(&clusterset, "east").await? == "True").then_some(()))
     })
     .await?;
     ensure!(
-        transitions(&world, "west").await? == [0, 0, 0],
+        transitions(&clusterset, "west").await? == [0, 0, 0],
         "west was there all the time"
     );
-    world.end().await
+    clusterset.end().await
 }
 
 /// The hub itself stands still: when it goes on, no member is blamed for its own silence.
 pub(super) async fn a_stopped_hub_blames_nobody() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
-    listed(&world, &["east", "west"]).await?;
-    let hub = world.hub()?.id().context("the hub runs")?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    listed(&clusterset, &["east", "west"]).await?;
+    let hub = clusterset.hub()?.id().context("the hub runs")?;
     signal(hub, "STOP").await?;
     let stopped = holds_for(STOPPED, async || Ok(())).await;
     signal(hub, "CONT").await?;
     stopped?;
-    listed(&world, &["east", "west"]).await?;
+    listed(&clusterset, &["east", "west"]).await?;
     holds_for(BLAME, async || {
         for cluster in ["east", "west"] {
-            let noted = transitions(&world, cluster).await?;
+            let noted = transitions(&clusterset, cluster).await?;
             ensure!(noted == [0, 0, 0], "{cluster} was blamed: {noted:?}");
         }
         Ok(())
     })
     .await?;
-    listed(&world, &["east", "west"]).await?;
-    world.end().await
+    listed(&clusterset, &["east", "west"]).await?;
+    clusterset.end().await
 }

@@ -27,15 +27,15 @@ const SLICES_MAX: u32 = 20_000;
 /// A damaged log is refused at the start, with the place and with what to do.
 pub(super) async fn a_corrupt_log_is_refused_at_start() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
-    listed(&world, &["east"]).await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&clusterset, &["east"]).await?;
     // The store writes an index of its file when it opens.
-    world.stop_hub().await?;
-    world.start_hub().await?;
-    listed(&world, &["east"]).await?;
-    world.stop_agent("east").await?;
-    world.stop_hub().await?;
-    let index = fs::read_dir(world.data().join("log"))?
+    clusterset.stop_hub().await?;
+    clusterset.start_hub().await?;
+    listed(&clusterset, &["east"]).await?;
+    clusterset.stop_agent("east").await?;
+    clusterset.stop_hub().await?;
+    let index = fs::read_dir(clusterset.data().join("log"))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| {
             path.file_name()
@@ -49,10 +49,10 @@ pub(super) async fn a_corrupt_log_is_refused_at_start() -> anyhow::Result<()> {
 
     // It improvises nothing: the second start is refused as the first was.
     for _ in 0..2 {
-        let hub = world.spawn_hub(&[], world.data(), &[])?;
+        let hub = clusterset.spawn_hub(&[], clusterset.data(), &[])?;
         let (status, tail) = hub.ended().await?;
         ensure!(!status.success(), "a damaged log was served: {status}");
-        let data = world.data().display().to_string();
+        let data = clusterset.data().display().to_string();
         for told in [
             "corrupt at",
             data.as_str(),
@@ -63,42 +63,42 @@ pub(super) async fn a_corrupt_log_is_refused_at_start() -> anyhow::Result<()> {
         }
     }
     // The advice is good: with the directory moved aside the hub starts and the member lists again.
-    fs::rename(world.data(), dir.path().join("aside"))?;
-    world.start_hub().await?;
-    world.start_agent("east").await?;
-    listed(&world, &["east"]).await?;
-    world.end().await
+    fs::rename(clusterset.data(), dir.path().join("aside"))?;
+    clusterset.start_hub().await?;
+    clusterset.start_agent("east").await?;
+    listed(&clusterset, &["east"]).await?;
+    clusterset.end().await
 }
 
 /// Damage at the end of the log's file is taken by the store for a write that was not finished: the log is shorter
 /// and does not know it. The members' cursors do.
 pub(super) async fn a_log_that_was_cut_shows_in_the_cursors() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
-    let mut shop = Shop::open(&world).await?;
-    shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
-    shop.export(&world, "west", "lamp", &["10.2.0.1"]).await?;
-    shop.arrived(&world).await?;
-    let before = state(&world).await?;
-    let guard = Guard::set(&world, &shop.namespace).await?;
-    world.stop_hub().await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "east", "cart", &["10.1.0.1"]).await?;
+    shop.export(&clusterset, "west", "lamp", &["10.2.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let before = state(&clusterset).await?;
+    let guard = Guard::set(&clusterset, &shop.namespace).await?;
+    clusterset.stop_hub().await?;
     let fingerprint = &before.members[0].cluster_fingerprint;
-    let damaged = damage(&world.data(), fingerprint.as_bytes())?;
+    let damaged = damage(&clusterset.data(), fingerprint.as_bytes())?;
     ensure!(
         damaged > 0,
         "the log does not hold what it should: no place to damage"
     );
 
-    world.start_hub().await?;
-    listed(&world, &["east", "west"]).await?;
-    shop.arrived(&world).await?;
+    clusterset.start_hub().await?;
+    listed(&clusterset, &["east", "west"]).await?;
+    shop.arrived(&clusterset).await?;
     guard.nothing_lost_of(&["cart", "lamp"])?;
-    let (old, new): (Epoch, Epoch) = (before.epoch.parse()?, state(&world).await?.epoch.parse()?);
+    let (old, new): (Epoch, Epoch) = (before.epoch.parse()?, state(&clusterset).await?.epoch.parse()?);
     ensure!(
         new > old,
         "cursors that the log does not know lead to a new epoch: {old}, {new}"
     );
-    world.end().await
+    clusterset.end().await
 }
 
 /// Flips a bit in every copy of some bytes below a directory, and counts them.
@@ -131,15 +131,15 @@ fn damage(directory: &Path, wanted: &[u8]) -> anyhow::Result<usize> {
 /// The log's file cannot grow: the hub acknowledges no more, ends and says why; nothing acknowledged is lost.
 pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
-    world.stop_hub().await?;
+    let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    clusterset.stop_hub().await?;
     // A write beyond the limit fails as one to a full volume does, once its signal is ignored.
     let limited = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS}; exec \"$0\" \"$@\"");
     let wrapper: Vec<OsString> = vec!["sh".into(), "-c".into(), limited.into()];
-    let hub = world.spawn_hub(&wrapper, world.data(), &[])?;
-    world.adopt_hub(hub).await?;
-    let admin_port = world.hub()?.admin().await?;
-    let mut member = Member::open(&world, "east", hello("uid-of-east")).await?;
+    let hub = clusterset.spawn_hub(&wrapper, clusterset.data(), &[])?;
+    clusterset.adopt_hub(hub).await?;
+    let admin_port = clusterset.hub()?.admin().await?;
+    let mut member = Member::open(&clusterset, "east", hello("uid-of-east")).await?;
     for number in 0..SLICES_MAX {
         if member.report([large(number)]).await.is_err() || member.settled().await.is_err() {
             break;
@@ -155,7 +155,7 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
         Ok((!ready).then_some(()))
     })
     .await?;
-    let Some(hub) = world.take_hub() else {
+    let Some(hub) = clusterset.take_hub() else {
         bail!("the hub was lost")
     };
     let (status, tail) = hub.ended().await?;
@@ -165,15 +165,18 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
     );
     ensure!(tail.contains("event log failed"), "it does not say why:\n{tail}");
 
-    world.start_hub().await.context("with room again it starts")?;
-    let kept = events(&world).await?;
+    clusterset
+        .start_hub()
+        .await
+        .context("with room again it starts")?;
+    let kept = events(&clusterset).await?;
     let last = kept.iter().map(|event| event.member_sequence).max().unwrap_or(0);
     ensure!(
         last >= member.acknowledged,
         "acknowledged {}, kept {last}",
         member.acknowledged
     );
-    world.end().await
+    clusterset.end().await
 }
 
 /// A slice of many endpoints, another one for every number: of one that replaces another the log keeps a difference.

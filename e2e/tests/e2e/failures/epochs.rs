@@ -33,44 +33,44 @@ const CLUSTERS: [&str; 2] = ["east", "west"];
 /// operator says that it is the one to go on with.
 pub(super) async fn an_older_log_stops_serving_until_it_is_adopted() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
-    let mut shop = Shop::open(&world).await?;
-    shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
-    shop.arrived(&world).await?;
-    let first: Epoch = state(&world).await?.epoch.parse()?;
-    world.stop_hub().await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "east", "cart", &["10.1.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let first: Epoch = state(&clusterset).await?.epoch.parse()?;
+    clusterset.stop_hub().await?;
     let copy = dir.path().join("copy");
-    copy_directory(&world.data(), &copy)?;
-    fs::remove_dir_all(world.data())?;
-    world.start_hub().await?;
-    listed(&world, &CLUSTERS).await?;
-    let second: Epoch = state(&world).await?.epoch.parse()?;
+    copy_directory(&clusterset.data(), &copy)?;
+    fs::remove_dir_all(clusterset.data())?;
+    clusterset.start_hub().await?;
+    listed(&clusterset, &CLUSTERS).await?;
+    let second: Epoch = state(&clusterset).await?.epoch.parse()?;
     ensure!(second > first, "a fresh log has a later epoch: {first}, {second}");
-    shop.export(&world, "west", "lamp", &["10.2.0.1"]).await?;
-    shop.arrived(&world).await?;
-    let guard = Guard::set(&world, &shop.namespace).await?;
+    shop.export(&clusterset, "west", "lamp", &["10.2.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let guard = Guard::set(&clusterset, &shop.namespace).await?;
 
-    world.stop_hub().await?;
-    fs::remove_dir_all(world.data())?;
-    fs::rename(&copy, world.data())?;
-    world.start_hub().await?;
+    clusterset.stop_hub().await?;
+    fs::remove_dir_all(clusterset.data())?;
+    fs::rename(&copy, clusterset.data())?;
+    clusterset.start_hub().await?;
     for cluster in CLUSTERS {
-        let line = said(&world.log(cluster), "--adopt-epoch").await?;
+        let line = said(&clusterset.log(cluster), "--adopt-epoch").await?;
         ensure!(
             line.contains(&first.to_string()) && line.contains(&second.to_string()),
             "{line}"
         );
     }
-    said(&world.log("hub"), "--adopt-epoch").await?;
+    said(&clusterset.log("hub"), "--adopt-epoch").await?;
     let refused = admin::metric(
-        world.hub()?,
+        clusterset.hub()?,
         "tributary_hub_sessions_rejected_total",
         "not_serving",
     )
     .await?;
     ensure!(refused >= 2.0, "it is counted: {refused}");
     ensure!(
-        state(&world)
+        state(&clusterset)
             .await?
             .members
             .iter()
@@ -79,17 +79,17 @@ pub(super) async fn an_older_log_stops_serving_until_it_is_adopted() -> anyhow::
     );
     guard.nothing_lost_of(&["cart", "lamp"])?;
 
-    world.stop_hub().await?;
-    world.start_hub_with(&["--adopt-epoch"]).await?;
-    listed(&world, &CLUSTERS).await?;
-    shop.arrived(&world).await?;
+    clusterset.stop_hub().await?;
+    clusterset.start_hub_with(&["--adopt-epoch"]).await?;
+    listed(&clusterset, &CLUSTERS).await?;
+    shop.arrived(&clusterset).await?;
     guard.nothing_lost_of(&["cart", "lamp"])?;
-    let third: Epoch = state(&world).await?.epoch.parse()?;
+    let third: Epoch = state(&clusterset).await?.epoch.parse()?;
     ensure!(
         third > second,
         "members follow a later epoch only: {second}, {third}"
     );
-    world.end().await
+    clusterset.end().await
 }
 
 /// A hub that does not see that it is old: it welcomes everybody and says that nothing is exported.
@@ -159,14 +159,14 @@ impl Sync for OldHub {
 /// A hub that serves an older epoch than the cluster has known: its agents refuse it and touch nothing.
 pub(super) async fn a_hub_of_an_older_epoch_is_refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
-    let mut shop = Shop::open(&world).await?;
-    shop.export(&world, "east", "cart", &["10.1.0.1"]).await?;
-    shop.export(&world, "west", "lamp", &["10.2.0.1"]).await?;
-    shop.arrived(&world).await?;
-    let known: Epoch = state(&world).await?.epoch.parse()?;
-    let guard = Guard::set(&world, &shop.namespace).await?;
-    world.stop_hub().await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "east", "cart", &["10.1.0.1"]).await?;
+    shop.export(&clusterset, "west", "lamp", &["10.2.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let known: Epoch = state(&clusterset).await?.epoch.parse()?;
+    let guard = Guard::set(&clusterset, &shop.namespace).await?;
+    clusterset.stop_hub().await?;
 
     let old = OldHub {
         epoch: v1::Epoch {
@@ -176,37 +176,37 @@ pub(super) async fn a_hub_of_an_older_epoch_is_refused() -> anyhow::Result<()> {
         welcomed: Arc::default(),
     };
     let files = TlsFiles {
-        cert: world.certificate("hub.crt"),
-        key: world.certificate("hub.key"),
-        ca: world.certificate("ca.crt"),
+        cert: clusterset.certificate("hub.crt"),
+        key: clusterset.certificate("hub.key"),
+        ca: clusterset.certificate("ca.crt"),
     };
     let credentials = LiveCredentials::new(Credentials::from_pem(&files.read()?)?);
-    let listener = TcpListener::bind(world.hub_address).await?;
+    let listener = TcpListener::bind(clusterset.hub_address).await?;
     let incoming = accept(tcp_connections(listener), credentials, TlsMetrics::default());
     let server = Server::builder().add_service(SyncServer::new(old.clone()));
     let serving = tokio::spawn(server.serve_with_incoming(incoming));
     for cluster in CLUSTERS {
-        let line = said(&world.log(cluster), "this cluster has known the later epoch").await?;
+        let line = said(&clusterset.log(cluster), "this cluster has known the later epoch").await?;
         ensure!(line.contains(&known.to_string()), "{line}");
     }
     // A restarted agent has nothing but its Lease to know it by.
-    world.kill_agent("west").await?;
-    world.start_agent("west").await?;
+    clusterset.kill_agent("west").await?;
+    clusterset.start_agent("west").await?;
     let before = *old.welcomed.lock().unwrap_or_else(PoisonError::into_inner);
     eventually("agents came again, and were not won", async || {
         let now = *old.welcomed.lock().unwrap_or_else(PoisonError::into_inner);
         Ok((now >= before + 4).then_some(()))
     })
     .await?;
-    shop.arrived(&world).await?;
+    shop.arrived(&clusterset).await?;
     guard.nothing_lost_of(&["cart", "lamp"])?;
     serving.abort();
     // It is gone when its port is free again.
     let _ = serving.await;
 
-    world.start_hub().await?;
-    listed(&world, &CLUSTERS).await?;
-    shop.arrived(&world).await?;
+    clusterset.start_hub().await?;
+    listed(&clusterset, &CLUSTERS).await?;
+    shop.arrived(&clusterset).await?;
     guard.nothing_lost_of(&["cart", "lamp"])?;
-    world.end().await
+    clusterset.end().await
 }

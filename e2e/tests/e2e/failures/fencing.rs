@@ -10,11 +10,11 @@ use super::hub::{events, listed, said, state};
 /// A second agent has east's certificate and watches another cluster.
 pub(super) async fn another_cluster_with_the_same_certificate_is_refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world =
+    let mut clusterset =
         LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
-    world.start_agent("east").await?;
-    listed(&world, &["east"]).await?;
-    let before = state(&world).await?.members;
+    clusterset.start_agent("east").await?;
+    listed(&clusterset, &["east"]).await?;
+    let before = state(&clusterset).await?.members;
     let copycat = AgentVariant {
         certificate: "east",
         cluster: "west",
@@ -22,47 +22,52 @@ pub(super) async fn another_cluster_with_the_same_certificate_is_refused() -> an
         flags: &[],
     };
     // Its Lease is as old as the holder's: the holder answers a ping, and is named.
-    let first = world.spawn_agent(&copycat)?;
-    let line = said(&world.log("copycat"), "the hub refuses this cluster").await?;
+    let first = clusterset.spawn_agent(&copycat)?;
+    let line = said(&clusterset.log("copycat"), "the hub refuses this cluster").await?;
     ensure!(
         line.contains("held by session") && line.contains("agent instance"),
         "{line}"
     );
     first.kill().await?;
     // Its Lease has moved on further than the holder's: the cluster is another one all the same.
-    let second = world.spawn_agent(&copycat)?;
-    let line = said(&world.log("copycat"), "kube-system UID").await?;
+    let second = clusterset.spawn_agent(&copycat)?;
+    let line = said(&clusterset.log("copycat"), "kube-system UID").await?;
     ensure!(line.contains("member rekey east"), "{line}");
     second.kill().await?;
-    let after = state(&world).await?.members;
+    let after = state(&clusterset).await?.members;
     ensure!(after.len() == 1 && after[0].connected, "{after:?}");
     ensure!(
         after[0].cluster_fingerprint == before[0].cluster_fingerprint
             && after[0].incarnation == before[0].incarnation,
         "{after:?}"
     );
-    let sessions = admin::metric(world.agent("east")?, "tributary_agent_hub_sessions_total", "").await?;
+    let sessions = admin::metric(
+        clusterset.agent("east")?,
+        "tributary_agent_hub_sessions_total",
+        "",
+    )
+    .await?;
     ensure!(sessions == 1.0, "the holder was disturbed: {sessions} sessions");
-    let rejected = admin::metric(world.hub()?, "tributary_hub_sessions_rejected_total", "held").await?;
+    let rejected = admin::metric(clusterset.hub()?, "tributary_hub_sessions_rejected_total", "held").await?;
     ensure!(rejected >= 1.0, "it is counted");
-    world.end().await
+    clusterset.end().await
 }
 
 /// A second agent of the same cluster has the newer Lease: the old one is told and ends.
 pub(super) async fn a_newer_agent_of_the_same_cluster_takes_over() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
-    listed(&world, &["east"]).await?;
-    let old = world.take_running_agent("east")?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&clusterset, &["east"]).await?;
+    let old = clusterset.take_running_agent("east")?;
     let sessions = |events: &[proto::v1::Event]| events.iter().map(|event| event.session).max();
-    let before = sessions(&events(&world).await?);
-    let mut new = world.spawn_agent(&AgentVariant {
+    let before = sessions(&events(&clusterset).await?);
+    let mut new = clusterset.spawn_agent(&AgentVariant {
         certificate: "east",
         cluster: "east",
         log: "newer",
         flags: &[],
     })?;
-    said(&world.log("newer"), "the hub admitted this cluster").await?;
+    said(&clusterset.log("newer"), "the hub admitted this cluster").await?;
     let (status, tail) = old.ended().await?;
     ensure!(
         !status.success(),
@@ -73,38 +78,38 @@ pub(super) async fn a_newer_agent_of_the_same_cluster_takes_over() -> anyhow::Re
         "it says who holds the Lease: {tail}"
     );
     eventually("the new agent holds the cluster", async || {
-        let members = state(&world).await?.members;
+        let members = state(&clusterset).await?.members;
         Ok((members[0].connected && members[0].listed).then_some(()))
     })
     .await?;
     ensure!(new.is_running(), "{}", new.tail());
-    let after = sessions(&events(&world).await?);
+    let after = sessions(&events(&clusterset).await?);
     ensure!(after >= before, "sessions only grow");
     new.stop().await?;
-    world.end().await
+    clusterset.end().await
 }
 
 /// An agent in another pod waits, and says for whom; the end of the first one lets it in at once, for a clean end
 /// releases the Lease.
 pub(super) async fn an_agent_in_another_pod_waits_for_the_end_of_the_first() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
-    listed(&world, &["east"]).await?;
-    let mut other = world.spawn_agent(&AgentVariant {
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&clusterset, &["east"]).await?;
+    let mut other = clusterset.spawn_agent(&AgentVariant {
         certificate: "east",
         cluster: "east",
         log: "other",
         flags: &[POD_UID_FLAG, "pod-of-another-node"],
     })?;
-    let line = said(&world.log("other"), "another agent holds the Lease").await?;
+    let line = said(&clusterset.log("other"), "another agent holds the Lease").await?;
     ensure!(line.contains("pod-of-east"), "it says for whom it waits: {line}");
     let (status, why) = admin::get(other.admin().await?, "/readyz").await?;
     ensure!(status == 200, "one that waits is ready: {why}");
     ensure!(admin::metric(&mut other, "tributary_agent_lease_held", "").await? == 0.0);
-    ensure!(admin::metric(world.agent("east")?, "tributary_agent_lease_held", "").await? == 1.0);
-    world.stop_agent("east").await?;
-    said(&world.log("other"), "the hub admitted this cluster").await?;
+    ensure!(admin::metric(clusterset.agent("east")?, "tributary_agent_lease_held", "").await? == 1.0);
+    clusterset.stop_agent("east").await?;
+    said(&clusterset.log("other"), "the hub admitted this cluster").await?;
     ensure!(admin::metric(&mut other, "tributary_agent_lease_held", "").await? == 1.0);
     other.stop().await?;
-    world.end().await
+    clusterset.end().await
 }

@@ -17,28 +17,31 @@ use tributary_e2e::{
 use super::hub::{listed, said, state};
 
 /// Certificates beside the usual ones: of another clusterset of the same authority, and of a foreign authority.
-pub(super) fn write_strangers(world: &LocalClusterset) -> anyhow::Result<()> {
+pub(super) fn write_strangers(clusterset: &LocalClusterset) -> anyhow::Result<()> {
     let subject = Subject::Operator("stranger".into());
     let other = Clusterset::new("e2e.tributary.test", "other")?;
     let validity = Validity::days_from_now(30);
-    world.keep("other", &world.authority.issue_in(&other, &subject, validity)?)?;
-    let member = Subject::Member(ClusterId::new("east")?);
-    world.keep(
-        "other-member",
-        &world.authority.issue_in(&other, &member, validity)?,
+    clusterset.keep(
+        "other",
+        &clusterset.authority.issue_in(&other, &subject, validity)?,
     )?;
-    let clusterset = Clusterset::new("e2e.tributary.test", "default")?;
-    let foreign = CertificateAuthority::generate(&clusterset, Validity::days_from_now(30))?;
-    world.keep("foreign", &foreign.issue(&subject, validity)?)
+    let member = Subject::Member(ClusterId::new("east")?);
+    clusterset.keep(
+        "other-member",
+        &clusterset.authority.issue_in(&other, &member, validity)?,
+    )?;
+    let same = Clusterset::new("e2e.tributary.test", "default")?;
+    let foreign = CertificateAuthority::generate(&same, Validity::days_from_now(30))?;
+    clusterset.keep("foreign", &foreign.issue(&subject, validity)?)
 }
 
 /// Another clusterset: PERMISSION_DENIED. A foreign authority or no certificate: no handshake.
 pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
-    write_strangers(&world)?;
+    let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    write_strangers(&clusterset)?;
 
-    let mut session = Member::silent(&world, "other-member").await;
+    let mut session = Member::silent(&clusterset, "other-member").await;
     let refusal = match &mut session {
         Ok(session) => session.refusal().await?,
         Err(error) => member::status(std::mem::replace(error, anyhow::anyhow!("taken")))?,
@@ -46,14 +49,14 @@ pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
     ensure!(refusal.message().contains("clusterset"), "{refusal}");
 
-    let mut state = StateClient::new(member::connect(&world, "other").await?);
+    let mut state = StateClient::new(member::connect(&clusterset, "other").await?);
     let refusal = state
         .get(v1::GetStateRequest::default())
         .await
         .err()
         .context("an answer")?;
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
-    let mut state = StateClient::new(member::connect(&world, "operator").await?);
+    let mut state = StateClient::new(member::connect(&clusterset, "operator").await?);
     let named = v1::GetStateRequest {
         clusterset: "other".into(),
         ..Default::default()
@@ -61,25 +64,25 @@ pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
     let refusal = state.get(named).await.err().context("an answer")?;
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
 
-    let accepted = member::try_handshake(&world, Some("operator")).await?;
+    let accepted = member::try_handshake(&clusterset, Some("operator")).await?;
     ensure!(accepted.is_ok(), "{accepted:?}");
     for certificate in [Some("foreign"), None] {
-        let refused = member::try_handshake(&world, certificate).await?;
+        let refused = member::try_handshake(&clusterset, certificate).await?;
         ensure!(refused.is_err(), "{certificate:?} got through the handshake");
     }
-    let accepted = admin::metric(world.hub()?, "tributary_hub_tls_handshakes_total", "").await?;
+    let accepted = admin::metric(clusterset.hub()?, "tributary_hub_tls_handshakes_total", "").await?;
     ensure!(
         accepted >= 5.0,
         "handshakes are counted, also those that failed: {accepted}"
     );
-    world.end().await
+    clusterset.end().await
 }
 
 /// A member reads and reports; it decides nothing. An operator decides; it reports nothing.
 pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
-    let channel = member::connect(&world, "east").await?;
+    let clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let channel = member::connect(&clusterset, "east").await?;
     StateClient::new(channel.clone())
         .get(v1::GetStateRequest::default())
         .await?;
@@ -98,21 +101,21 @@ pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
         "it says what is needed: {refusal}"
     );
 
-    let refusal = match Member::open(&world, "operator", hello("uid-of-nobody")).await {
+    let refusal = match Member::open(&clusterset, "operator", hello("uid-of-nobody")).await {
         Ok(_) => anyhow::bail!("an operator opened a session"),
         Err(error) => member::status(error)?,
     };
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
     ensure!(refusal.message().contains("member's certificate"), "{refusal}");
-    ensure!(state(&world).await?.members.is_empty(), "nobody joined");
-    world.end().await
+    ensure!(state(&clusterset).await?.members.is_empty(), "nobody joined");
+    clusterset.end().await
 }
 
 /// The certificate's id is the id: a flag or a property that differs stops the agent at its start.
 pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let world = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
-    let flagged = world.spawn_agent(&AgentVariant {
+    let clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
+    let flagged = clusterset.spawn_agent(&AgentVariant {
         certificate: "east",
         cluster: "east",
         log: "flagged",
@@ -127,9 +130,9 @@ pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow:
         "apiVersion": names::ABOUT_API_VERSION, "kind": "ClusterProperty",
         "metadata": {"name": names::PROPERTY_CLUSTER_ID}, "spec": {"value": "south"}
     });
-    let cluster = world.cluster("east")?;
+    let cluster = clusterset.cluster("east")?;
     cluster.sim().context("a simulated cluster")?.apply(property)?;
-    let named = world.spawn_agent(&AgentVariant {
+    let named = clusterset.spawn_agent(&AgentVariant {
         certificate: "east",
         cluster: "east",
         log: "named",
@@ -139,49 +142,52 @@ pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow:
     ensure!(!status.success(), "{status}");
     let told = tail.contains("is for cluster east") && tail.contains("cluster.clusterset.k8s.io says south");
     ensure!(told, "{tail}");
-    ensure!(state(&world).await?.members.is_empty(), "neither reached the hub");
-    world.end().await
+    ensure!(
+        state(&clusterset).await?.members.is_empty(),
+        "neither reached the hub"
+    );
+    clusterset.end().await
 }
 
 /// A property that is changed under a running agent is as wrong as one at its start: it shows, and takes nothing away.
 pub(super) async fn an_agent_whose_property_changes_is_unready_and_goes_on() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
-    listed(&world, &["east"]).await?;
+    let clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&clusterset, &["east"]).await?;
     let property = |value: &str| {
         json!({"apiVersion": names::ABOUT_API_VERSION, "kind": "ClusterProperty",
                "metadata": {"name": names::PROPERTY_CLUSTER_ID}, "spec": {"value": value}})
     };
-    let cluster = world
+    let cluster = clusterset
         .cluster("east")?
         .sim()
         .context("a simulated cluster")?
         .clone();
     cluster.apply(property("south"))?;
-    said(&world.log("east"), "says south").await?;
-    ensure!(state(&world).await?.members[0].connected, "it goes on");
+    said(&clusterset.log("east"), "says south").await?;
+    ensure!(state(&clusterset).await?.members[0].connected, "it goes on");
     cluster.apply(property("east"))?;
-    said(&world.log("east"), "agrees with the certificate again").await?;
-    world.end().await
+    said(&clusterset.log("east"), "agrees with the certificate again").await?;
+    clusterset.end().await
 }
 
 /// A new key of a known member is refused with the command that admits it, and admitted after it.
 pub(super) async fn a_changed_key_waits_for_the_operator() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
-    listed(&world, &["east"]).await?;
-    let before = state(&world).await?.members;
-    world.stop_agent("east").await?;
-    world.issue("east", &Subject::Member(ClusterId::new("east")?))?;
-    world.start_agent("east").await?;
-    let line = said(&world.log("east"), "tributary-hub member rekey east").await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
+    listed(&clusterset, &["east"]).await?;
+    let before = state(&clusterset).await?.members;
+    clusterset.stop_agent("east").await?;
+    clusterset.issue("east", &Subject::Member(ClusterId::new("east")?))?;
+    clusterset.start_agent("east").await?;
+    let line = said(&clusterset.log("east"), "tributary-hub member rekey east").await?;
     let key = line
         .split("--key-fingerprint ")
         .nth(1)
         .context("the command names the key")?;
     let key = key.split_whitespace().next().unwrap_or_default();
     ensure!(
-        !state(&world).await?.members[0].connected,
+        !state(&clusterset).await?.members[0].connected,
         "not before the operator said so"
     );
 
@@ -191,10 +197,16 @@ pub(super) async fn a_changed_key_waits_for_the_operator() -> anyhow::Result<()>
         confirm: true,
         ..Default::default()
     };
-    let answer = world.inspect().await?.membership.rekey(rekey).await?.into_inner();
+    let answer = clusterset
+        .inspect()
+        .await?
+        .membership
+        .rekey(rekey)
+        .await?
+        .into_inner();
     ensure!(answer.done && answer.revision > 0, "{answer:?}");
-    listed(&world, &["east"]).await?;
-    let after = state(&world).await?.members;
+    listed(&clusterset, &["east"]).await?;
+    let after = state(&clusterset).await?.members;
     ensure!(
         after[0].key_fingerprints.iter().any(|known| known == key),
         "{after:?}"
@@ -203,5 +215,5 @@ pub(super) async fn a_changed_key_waits_for_the_operator() -> anyhow::Result<()>
         after[0].incarnation == before[0].incarnation,
         "the cluster is the same: {after:?}"
     );
-    world.end().await
+    clusterset.end().await
 }

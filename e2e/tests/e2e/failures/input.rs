@@ -21,12 +21,12 @@ use super::{
 /// An encoded fact that no generator of ours would make.
 type Bad = (&'static str, Vec<u8>, &'static str);
 
-/// A world in which east is an agent, and west is played.
-async fn world(dir: &std::path::Path) -> anyhow::Result<LocalClusterset> {
-    let mut world = LocalClusterset::without_agents(dir, &Backend::Simulated, &["east", "west"]).await?;
-    world.start_agent("east").await?;
-    listed(&world, &["east"]).await?;
-    Ok(world)
+/// A clusterset in which east is an agent, and west is played.
+async fn clusterset(dir: &std::path::Path) -> anyhow::Result<LocalClusterset> {
+    let mut clusterset = LocalClusterset::without_agents(dir, &Backend::Simulated, &["east", "west"]).await?;
+    clusterset.start_agent("east").await?;
+    listed(&clusterset, &["east"]).await?;
+    Ok(clusterset)
 }
 
 fn with_export(name: &'static str, told: &'static str, change: impl FnOnce(&mut v1::Export)) -> Bad {
@@ -105,8 +105,8 @@ fn bad_facts() -> Vec<Bad> {
 /// Each bad item is refused by itself: what stands beside it is taken.
 pub(super) async fn a_bad_item_is_refused_alone() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = world(dir.path()).await?;
-    let mut member = Member::open(&world, "west", hello("uid-of-west")).await?;
+    let mut clusterset = clusterset(dir.path()).await?;
+    let mut member = Member::open(&clusterset, "west", hello("uid-of-west")).await?;
     let good = encoded(v1::fact::Fact::ExportUpserted(export("good", "cart")));
     member.report([good]).await?;
     let bad = bad_facts();
@@ -139,9 +139,9 @@ pub(super) async fn a_bad_item_is_refused_alone() -> anyhow::Result<()> {
     let all = bad.len() + 1;
     ensure!(member.refused.len() == all, "{:?}", member.refused);
 
-    let counted = admin::metric(world.hub()?, "tributary_hub_facts_refused_total", "").await?;
+    let counted = admin::metric(clusterset.hub()?, "tributary_hub_facts_refused_total", "").await?;
     ensure!(counted == all as f64, "{counted} of {all} refusals are counted");
-    let recorded: Vec<String> = events(&world)
+    let recorded: Vec<String> = events(&clusterset)
         .await?
         .into_iter()
         .filter(|event| event.cluster == "west" && event.member_sequence > 0)
@@ -151,8 +151,8 @@ pub(super) async fn a_bad_item_is_refused_alone() -> anyhow::Result<()> {
         recorded == ["export_upserted", "endpoint_slice_upserted"],
         "only what is good is in the log: {recorded:?}"
     );
-    undisturbed(&mut world).await?;
-    world.end().await
+    undisturbed(&mut clusterset).await?;
+    clusterset.end().await
 }
 
 /// How a session is broken.
@@ -211,12 +211,12 @@ fn breaks() -> Vec<Break> {
 /// A session that breaks the protocol ends, and only that one.
 pub(super) async fn a_broken_session_ends_alone() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = world(dir.path()).await?;
+    let mut clusterset = clusterset(dir.path()).await?;
     // It joins as it should, so that what comes is not a join.
-    drop(Member::open(&world, "west", hello("uid-of-west")).await?);
+    drop(Member::open(&clusterset, "west", hello("uid-of-west")).await?);
     let mut broken = 0.0;
     for (name, messages, told) in breaks() {
-        let mut member = open_again(&world).await?;
+        let mut member = open_again(&clusterset).await?;
         for message in messages {
             member.say(message).await?;
         }
@@ -224,30 +224,35 @@ pub(super) async fn a_broken_session_ends_alone() -> anyhow::Result<()> {
         refused(name, &status, told)?;
         broken += 1.0;
     }
-    let mut silent = Member::silent(&world, "west").await?;
+    let mut silent = Member::silent(&clusterset, "west").await?;
     silent
         .say(message(Message::Heartbeat(v1::Heartbeat::default())))
         .await?;
     refused("no Hello", &silent.refusal().await?, "Hello")?;
     let mut old = hello("uid-of-west");
     old.protocol_version = 99;
-    let status = match Member::open(&world, "west", old).await {
+    let status = match Member::open(&clusterset, "west", old).await {
         Ok(_) => bail!("protocol version 99 is served"),
         Err(error) => member::status(error)?,
     };
     refused("version 99", &status, "99")?;
     broken += 2.0;
     // A message that is too large is not even read.
-    let mut member = open_again(&world).await?;
+    let mut member = open_again(&clusterset).await?;
     let large = vec![b'x'; 5 * 1024 * 1024];
     member.report([large]).await?;
     let status = member.refusal().await?;
     refused("5 MiB", &status, "4194304 bytes")?;
     broken += 1.0;
-    let counted = admin::metric(world.hub()?, "tributary_hub_sessions_rejected_total", "protocol").await?;
+    let counted = admin::metric(
+        clusterset.hub()?,
+        "tributary_hub_sessions_rejected_total",
+        "protocol",
+    )
+    .await?;
     ensure!(counted == broken, "{counted} of {broken} are counted");
 
-    let recorded = events(&world).await?;
+    let recorded = events(&clusterset).await?;
     let facts: Vec<_> = recorded
         .iter()
         .filter(|event| event.cluster == "west" && event.kind.starts_with("export_"))
@@ -256,8 +261,8 @@ pub(super) async fn a_broken_session_ends_alone() -> anyhow::Result<()> {
         facts.is_empty(),
         "what a broken session said is in the log: {facts:?}"
     );
-    undisturbed(&mut world).await?;
-    world.end().await
+    undisturbed(&mut clusterset).await?;
+    clusterset.end().await
 }
 
 fn refused(name: &str, status: &Status, told: &str) -> anyhow::Result<()> {
@@ -271,25 +276,30 @@ fn refused(name: &str, status: &Status, told: &str) -> anyhow::Result<()> {
 }
 
 /// Opens a session with a newer Lease than any before.
-async fn open_again(world: &LocalClusterset) -> anyhow::Result<Member> {
+async fn open_again(clusterset: &LocalClusterset) -> anyhow::Result<Member> {
     let mut again = hello("uid-of-west");
     again.lease_transitions = i64::from(std::process::id()) + i64::from(rand::random::<u32>());
     for _ in 0..20 {
-        match Member::open(world, "west", again.clone()).await {
+        match Member::open(clusterset, "west", again.clone()).await {
             Ok(member) => return Ok(member),
             // The session before may still be held for a moment.
             Err(_) => again.lease_transitions += i64::from(u32::MAX),
         }
     }
-    Member::open(world, "west", again).await
+    Member::open(clusterset, "west", again).await
 }
 
 /// The other member noticed nothing: it has one session, since the beginning.
-async fn undisturbed(world: &mut LocalClusterset) -> anyhow::Result<()> {
-    listed(world, &["east"]).await?;
-    let sessions = admin::metric(world.agent("east")?, "tributary_agent_hub_sessions_total", "").await?;
+async fn undisturbed(clusterset: &mut LocalClusterset) -> anyhow::Result<()> {
+    listed(clusterset, &["east"]).await?;
+    let sessions = admin::metric(
+        clusterset.agent("east")?,
+        "tributary_agent_hub_sessions_total",
+        "",
+    )
+    .await?;
     ensure!(sessions == 1.0, "east has had {sessions} sessions");
-    let (ready, why) = admin::get(world.hub()?.admin().await?, "/readyz").await?;
+    let (ready, why) = admin::get(clusterset.hub()?.admin().await?, "/readyz").await?;
     ensure!(ready == 200, "the hub is not ready: {why}");
     Ok(())
 }

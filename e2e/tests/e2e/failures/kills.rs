@@ -41,34 +41,34 @@ fn seed() -> anyhow::Result<u64> {
 pub(super) async fn any_process_at_any_point(backend: Backend) -> anyhow::Result<()> {
     let mut random = StdRng::seed_from_u64(seed()?);
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &backend, &CLUSTERS).await?;
-    let mut shop = Shop::open(&world).await?;
-    shop.export(&world, "east", "steady", &["10.1.0.1"]).await?;
-    shop.arrived(&world).await?;
-    let guard = Guard::set(&world, &shop.namespace).await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &backend, &CLUSTERS).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "east", "steady", &["10.1.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let guard = Guard::set(&clusterset, &shop.namespace).await?;
     for _ in 0..number("TRIBUTARY_E2E_ROUNDS")?.unwrap_or(ROUNDS) {
         let victims = victims(&mut random);
-        change(&world, &mut shop, &mut random).await?;
+        change(&clusterset, &mut shop, &mut random).await?;
         for &victim in &victims {
             match victim {
-                "hub" => world.kill_hub().await?,
-                agent => world.kill_agent(agent).await?,
+                "hub" => clusterset.kill_hub().await?,
+                agent => clusterset.kill_agent(agent).await?,
             }
-            change(&world, &mut shop, &mut random).await?;
+            change(&clusterset, &mut shop, &mut random).await?;
         }
         for &victim in &victims {
             match victim {
-                "hub" => world.start_hub().await?,
-                agent => world.start_agent(agent).await?,
+                "hub" => clusterset.start_hub().await?,
+                agent => clusterset.start_agent(agent).await?,
             }
-            change(&world, &mut shop, &mut random).await?;
+            change(&clusterset, &mut shop, &mut random).await?;
         }
     }
-    listed(&world, &CLUSTERS).await?;
-    shop.arrived(&world).await?;
+    listed(&clusterset, &CLUSTERS).await?;
+    shop.arrived(&clusterset).await?;
     guard.nothing_lost_of(&["steady"])?;
-    shop.close(&world).await?;
-    world.end().await
+    shop.close(&clusterset).await?;
+    clusterset.end().await
 }
 
 /// The hub, an agent, or both.
@@ -82,44 +82,45 @@ fn victims(random: &mut StdRng) -> Vec<&'static str> {
 }
 
 /// One export comes, changes or goes.
-async fn change(world: &LocalClusterset, shop: &mut Shop, random: &mut StdRng) -> anyhow::Result<()> {
+async fn change(clusterset: &LocalClusterset, shop: &mut Shop, random: &mut StdRng) -> anyhow::Result<()> {
     let cluster = CLUSTERS.choose(random).copied().unwrap_or("east");
     let service = SERVICES.choose(random).copied().unwrap_or("cart");
     if shop.exports(cluster, service) && random.random_bool(0.4) {
-        return shop.withdraw(world, cluster, service).await;
+        return shop.withdraw(clusterset, cluster, service).await;
     }
     let address = format!(
         "10.9.{}.{}",
         random.random_range(0..250),
         random.random_range(1..250)
     );
-    shop.export(world, cluster, service, &[&address]).await
+    shop.export(clusterset, cluster, service, &[&address]).await
 }
 
 /// An agent is killed when it has written a part of what it is to write.
 pub(super) async fn an_agent_in_the_middle_of_applying() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut world = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
-    let mut shop = Shop::open(&world).await?;
-    world.kill_agent("west").await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &CLUSTERS).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    clusterset.kill_agent("west").await?;
     for index in 0..MANY {
-        shop.export(&world, "east", &format!("many-{index}"), &["10.1.0.1"])
+        shop.export(&clusterset, "east", &format!("many-{index}"), &["10.1.0.1"])
             .await?;
     }
-    shop.arrived_in(&world, "north").await?;
-    let imports: Api<ServiceImport> = Api::namespaced(world.cluster("west")?.client.clone(), &shop.namespace);
+    shop.arrived_in(&clusterset, "north").await?;
+    let imports: Api<ServiceImport> =
+        Api::namespaced(clusterset.cluster("west")?.client.clone(), &shop.namespace);
     let mut written = 0;
     for _ in 0..3 {
-        world.start_agent("west").await?;
+        clusterset.start_agent("west").await?;
         written = eventually("west's agent has begun to write", async || {
             let now = imports.list(&ListParams::default()).await?.items.len();
             Ok((now > written || now == MANY).then_some(now))
         })
         .await?;
-        world.kill_agent("west").await?;
+        clusterset.kill_agent("west").await?;
     }
-    world.start_agent("west").await?;
-    shop.arrived(&world).await?;
-    shop.close(&world).await?;
-    world.end().await
+    clusterset.start_agent("west").await?;
+    shop.arrived(&clusterset).await?;
+    shop.close(&clusterset).await?;
+    clusterset.end().await
 }

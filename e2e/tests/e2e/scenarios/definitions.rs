@@ -22,7 +22,7 @@ const EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 async fn install(story: &Story, cluster: &str, name: &str, crds: &[Crd]) -> anyhow::Result<()> {
     let crd = crds.iter().find(|crd| crd.name() == name);
     let crd = crd.context("there is such a definition")?;
-    match story.world.cluster(cluster)?.sim() {
+    match story.clusterset.cluster(cluster)?.sim() {
         Some(simulated) => {
             simulated.install_crd(crd);
             Ok(())
@@ -37,7 +37,7 @@ async fn install(story: &Story, cluster: &str, name: &str, crds: &[Crd]) -> anyh
 
 /// Deletes a definition and waits until it is gone.
 async fn remove(story: &Story, cluster: &str, name: &str) -> anyhow::Result<()> {
-    if let Some(simulated) = story.world.cluster(cluster)?.sim() {
+    if let Some(simulated) = story.clusterset.cluster(cluster)?.sim() {
         return simulated.remove_crd(name);
     }
     story
@@ -57,7 +57,7 @@ async fn remove(story: &Story, cluster: &str, name: &str) -> anyhow::Result<()> 
 
 /// Installs a definition again.
 async fn install_again(story: &Story, cluster: &str, name: &str) -> anyhow::Result<()> {
-    let member = story.world.cluster(cluster)?;
+    let member = story.clusterset.cluster(cluster)?;
     match member.sim() {
         Some(_) => install(story, cluster, name, &current_crds()).await,
         None => deploy::install(&member.client, &["crds"]).await,

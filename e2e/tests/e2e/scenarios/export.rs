@@ -282,7 +282,7 @@ pub(super) async fn both_versions_are_served(story: &mut Story) -> anyhow::Resul
     story.back("east", "cart", &plain()).await?;
     let mut old = export("cart");
     old["apiVersion"] = json!("multicluster.x-k8s.io/v1alpha1");
-    let client = &story.world.cluster("east")?.client;
+    let client = &story.clusterset.cluster("east")?.client;
     Kind::ServiceExport
         .old_api(client, &story.namespace)
         .create(&PostParams::default(), &serde_json::from_value(old)?)
@@ -292,7 +292,7 @@ pub(super) async fn both_versions_are_served(story: &mut Story) -> anyhow::Resul
         .await?;
     story.until("east", |seen| exported(seen, "cart", "")).await?;
     for cluster in super::story::CLUSTERS {
-        let client = &story.world.cluster(cluster)?.client;
+        let client = &story.clusterset.cluster(cluster)?.client;
         let imports = Kind::ServiceImport.old_api(client, &story.namespace);
         let old = serde_json::to_value(imports.get("cart").await?)?;
         let new = story.get(cluster, Kind::ServiceImport, "cart").await?;

@@ -77,19 +77,19 @@ pub(super) async fn writes_nothing(story: &mut Story) -> anyhow::Result<()> {
     all_is_there(story).await?;
     story.pass("east").await?;
     let before = story.listen().await?;
-    story.world.kill_agent("west").await?;
-    story.world.start_agent("west").await?;
-    story.world.stop_agent("east").await?;
-    story.world.start_agent("east").await?;
+    story.clusterset.kill_agent("west").await?;
+    story.clusterset.start_agent("west").await?;
+    story.clusterset.stop_agent("east").await?;
+    story.clusterset.start_agent("east").await?;
     // The fence is imported by restarted agents after they have compared all else with the hub's snapshot.
     for cluster in CLUSTERS {
         story.pass(cluster).await?;
     }
     story.nothing_written_since(&before).await?;
-    story.world.kill_hub().await?;
-    story.world.kill_agent("north").await?;
-    story.world.start_hub().await?;
-    story.world.start_agent("north").await?;
+    story.clusterset.kill_hub().await?;
+    story.clusterset.kill_agent("north").await?;
+    story.clusterset.start_hub().await?;
+    story.clusterset.start_agent("north").await?;
     for cluster in CLUSTERS {
         story.pass(cluster).await?;
     }
@@ -102,7 +102,7 @@ pub(super) async fn an_absent_agent_catches_up(story: &mut Story) -> anyhow::Res
     story.start().await?;
     a_full_clusterset(story).await?;
     all_is_there(story).await?;
-    story.world.kill_agent("west").await?;
+    story.clusterset.kill_agent("west").await?;
     // Meanwhile: an import changes, one goes, one comes; in west itself an export goes, and one comes.
     let pods = json!([{"addresses": [address("east", 9)]}]);
     story
@@ -125,7 +125,7 @@ pub(super) async fn an_absent_agent_catches_up(story: &mut Story) -> anyhow::Res
         gone(&seen, "late")?;
     }
     let till = story.get("west", Kind::ServiceImport, "till").await?;
-    story.world.start_agent("west").await?;
+    story.clusterset.start_agent("west").await?;
     story
         .everywhere(|seen| {
             for name in ["cart", "till", "fresh", "late"] {

@@ -2,9 +2,9 @@
 
 use shared::model::{ConflictReason, Export, IpFamily, ServicePolicies, ServiceType, SessionAffinity};
 
-use super::world::{World, cluster, export, exported, given_members, metadata, port, service};
+use super::given::{Folded, cluster, export, exported, given_members, metadata, port, service};
 
-fn two(oldest: Export, younger: Export) -> World {
+fn two(oldest: Export, younger: Export) -> Folded {
     given_members(&["east", "west"])
         .and(
             "east",
@@ -105,9 +105,9 @@ fn each_property_has_its_conflict_on_every_export() {
         ConflictReason::ALL
     );
     for (younger, reason, message) in table {
-        let world = two(export(0), younger);
+        let folded = two(export(0), younger);
         for name in ["east", "west"] {
-            let status = world
+            let status = folded
                 .state
                 .export_status(&cluster(name), &service("shop/cart"))
                 .unwrap();
@@ -116,9 +116,9 @@ fn each_property_has_its_conflict_on_every_export() {
                 [reason],
                 "{name}"
             );
-            assert_eq!(world.conflicts(name), [message], "{name}");
+            assert_eq!(folded.conflicts(name), [message], "{name}");
         }
-        let winner = world.import().unwrap();
+        let winner = folded.import().unwrap();
         assert_eq!(winner.service_type, ServiceType::ClusterSetIp);
         assert_eq!(winner.policies, export(0).policies);
         assert_eq!(winner.ip_families, export(0).ip_families);
@@ -151,14 +151,14 @@ fn what_means_the_same_is_no_conflict() {
         },
     ];
     for (oldest, younger) in oldest.into_iter().zip(same) {
-        let world = two(oldest, younger.clone());
-        assert_eq!(world.conflicts("east"), [] as [String; 0], "{younger:?}");
+        let folded = two(oldest, younger.clone());
+        assert_eq!(folded.conflicts("east"), [] as [String; 0], "{younger:?}");
     }
 }
 
 #[test]
 fn a_superset_and_another_app_protocol_are_port_conflicts() {
-    let world = two(
+    let folded = two(
         export(0),
         Export {
             ports: vec![port("http", 80), port("metrics", 9090)],
@@ -166,14 +166,14 @@ fn a_superset_and_another_app_protocol_are_port_conflicts() {
         },
     );
     assert_eq!(
-        world.conflicts("east"),
+        folded.conflicts("east"),
         [
             r#"Conflicting ports. Using "http 80/TCP" from oldest service export in "east" and "metrics 9090/TCP" from younger ones. 1/2 clusters disagree. "west" has "http 80/TCP, metrics 9090/TCP"."#
         ]
     );
     let mut h2c = port("http", 80);
     h2c.app_protocol = Some("kubernetes.io/h2c".into());
-    let world = two(
+    let folded = two(
         export(0),
         Export {
             ports: vec![h2c],
@@ -181,26 +181,30 @@ fn a_superset_and_another_app_protocol_are_port_conflicts() {
         },
     );
     assert_eq!(
-        world.conflicts("west"),
+        folded.conflicts("west"),
         [
             r#"Conflicting ports. Using "http 80/TCP" from oldest service export in "east". 1/2 clusters disagree. "west" has "http 80/TCP (kubernetes.io/h2c)"."#
         ]
     );
-    let eligible: Vec<_> = world.import().unwrap().eligible_ports(&cluster("west")).collect();
+    let eligible: Vec<_> = folded
+        .import()
+        .unwrap()
+        .eligible_ports(&cluster("west"))
+        .collect();
     assert_eq!(eligible.len(), 1);
 }
 
 #[test]
 fn five_losers_are_named_and_the_others_counted() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let mut world = given_members(&names);
+    let mut folded = given_members(&names);
     for (seconds, name) in (1..).zip(names) {
         let service_type = if seconds > 1 {
             ServiceType::Headless
         } else {
             ServiceType::ClusterSetIp
         };
-        world = world.and(
+        folded = folded.and(
             name,
             exported(Export {
                 service_type,
@@ -208,7 +212,7 @@ fn five_losers_are_named_and_the_others_counted() {
             }),
         );
     }
-    let message = &world.conflicts("h")[0];
+    let message = &folded.conflicts("h")[0];
     assert!(message.contains("7/8 clusters disagree."), "{message}");
     assert!(
         message.ends_with(r#""f" has "Headless", and 2 more."#),
@@ -220,7 +224,7 @@ fn five_losers_are_named_and_the_others_counted() {
 fn long_values_are_cut_where_the_reader_sees_it_and_nine_messages_fit_a_condition() {
     let names: Vec<String> = (0..8).map(|n| format!("{}{n}", "c".repeat(62))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut world = given_members(&names);
+    let mut folded = given_members(&names);
     for (seconds, name) in (1..).zip(&names) {
         let long = format!("{seconds}{}", "v".repeat(10_000));
         let mut worst = Export {
@@ -247,9 +251,9 @@ fn long_values_are_cut_where_the_reader_sees_it_and_nine_messages_fit_a_conditio
             internal_traffic_policy: Some(long.clone().into()),
             traffic_distribution: Some(long.into()),
         };
-        world = world.and(name, exported(worst));
+        folded = folded.and(name, exported(worst));
     }
-    let messages = world.conflicts(names[0]);
+    let messages = folded.conflicts(names[0]);
     assert_eq!(messages.len(), 9);
     let joined = messages.join(" ");
     assert!(joined.chars().count() < 32_768, "{}", joined.chars().count());
@@ -263,11 +267,11 @@ fn equal_timestamps_are_decided_by_the_cluster_id() {
         uid: uid.into(),
         ..export(1)
     };
-    let world = given_members(&["west", "east"])
+    let folded = given_members(&["west", "east"])
         .and("west", exported(headless("w")))
         .and("east", exported(export(1)));
-    assert_eq!(world.import().unwrap().service_type, ServiceType::ClusterSetIp);
-    assert!(world.conflicts("west")[0].contains(r#"oldest service export in "east""#));
+    assert_eq!(folded.import().unwrap().service_type, ServiceType::ClusterSetIp);
+    assert!(folded.conflicts("west")[0].contains(r#"oldest service export in "east""#));
 }
 
 #[test]
@@ -276,19 +280,19 @@ fn a_conflict_ends_with_its_cause_and_the_next_oldest_wins() {
         service_type: ServiceType::Headless,
         ..export(2)
     };
-    let world = given_members(&["east", "west"])
+    let folded = given_members(&["east", "west"])
         .and("east", exported(export(1)))
         .and("west", exported(headless))
         .and("east", shared::model::Fact::ExportRemoved(service("shop/cart")));
-    assert_eq!(world.import().unwrap().service_type, ServiceType::Headless);
-    assert_eq!(world.conflicts("west"), [] as [String; 0]);
-    let status = world
+    assert_eq!(folded.import().unwrap().service_type, ServiceType::Headless);
+    assert_eq!(folded.conflicts("west"), [] as [String; 0]);
+    let status = folded
         .state
         .export_status(&cluster("west"), &service("shop/cart"))
         .unwrap();
     assert_eq!((status.exporters, &*status.uid), (1, "uid-2"));
     assert!(
-        world
+        folded
             .state
             .export_status(&cluster("east"), &service("shop/cart"))
             .is_none()

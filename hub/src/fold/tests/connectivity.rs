@@ -2,7 +2,7 @@
 
 use shared::model::{Fact, sync::SourceState};
 
-use super::world::{cluster, export, exported, given_members, slice};
+use super::given::{cluster, export, exported, given_members, slice};
 use crate::fold::{Command, Connectivity, DerivedKey};
 
 fn heard(to: Connectivity) -> Command {
@@ -27,25 +27,25 @@ fn only_transitions_are_events_and_silence_only_deepens() {
         (Lost, Lost, None),
     ];
     for (from, to, want) in table {
-        let world = given_members(&["east"]).after(heard(from));
+        let folded = given_members(&["east"]).after(heard(from));
         match want {
-            Some(fact) => world.when(heard(to)).then("east", &[fact]),
-            None => world.when(heard(to)).then_nothing(),
+            Some(fact) => folded.when(heard(to)).then("east", &[fact]),
+            None => folded.when(heard(to)).then_nothing(),
         }
     }
 }
 
 #[test]
 fn a_lost_member_keeps_its_exports_and_slices_and_changes_its_profile_alone() {
-    let mut world = given_members(&["east"])
+    let mut folded = given_members(&["east"])
         .and("east", exported(export(1)))
         .and("east", slice("one", &["http"]));
-    assert_eq!(world.carry_out(&heard(Connectivity::Suspect)).unwrap(), []);
-    let changes = world.carry_out(&heard(Connectivity::Lost)).unwrap();
+    assert_eq!(folded.carry_out(&heard(Connectivity::Suspect)).unwrap(), []);
+    let changes = folded.carry_out(&heard(Connectivity::Lost)).unwrap();
     let keys: Vec<_> = changes.into_iter().map(|change| change.key).collect();
     assert_eq!(keys, [DerivedKey::Profile(cluster("east"))]);
-    assert!(world.import().is_some() && world.imported_slice("east", "one").is_some());
-    let member = world.state.member(&cluster("east")).unwrap();
+    assert!(folded.import().is_some() && folded.imported_slice("east", "one").is_some());
+    let member = folded.state.member(&cluster("east")).unwrap();
     assert_eq!(member.source_state(), SourceState::Lost);
-    assert_eq!(member.since(), world.state.recorded_at());
+    assert_eq!(member.since(), folded.state.recorded_at());
 }

@@ -2,7 +2,7 @@
 
 use shared::model::{Export, Fact, Revision, ServiceType};
 
-use super::world::{cluster, export, exported, given_members, port, service, slice};
+use super::given::{cluster, export, exported, given_members, port, service, slice};
 use crate::fold::{Command, LosingValue};
 
 #[test]
@@ -11,11 +11,11 @@ fn an_import_is_explained_by_recorded_revisions() {
         service_type: ServiceType::Headless,
         ..export(2)
     };
-    let world = given_members(&["east", "west"])
+    let folded = given_members(&["east", "west"])
         .and("west", exported(headless))
         .and("east", exported(export(1)))
         .and("west", slice("one", &["http"]));
-    let explanation = world.state.explain(&service("shop/cart"));
+    let explanation = folded.state.explain(&service("shop/cart"));
     assert_eq!(
         explanation.summary,
         "shop/cart is imported as ClusterSetIP with ports http 80/TCP: exported by 2 clusters, of which east \
@@ -62,10 +62,10 @@ fn the_ports_of_an_import_are_those_of_all_its_exports() {
         ports: vec![port("grpc", 90)],
         ..export(2)
     };
-    let world = given_members(&["east", "west"])
+    let folded = given_members(&["east", "west"])
         .and("east", exported(export(1)))
         .and("west", exported(other));
-    let decisions = world.state.explain(&service("shop/cart")).decisions;
+    let decisions = folded.state.explain(&service("shop/cart")).decisions;
     let ports = decisions
         .iter()
         .find(|decision| decision.property == "ports")

@@ -3,7 +3,7 @@
 
 use shared::model::{Fact, KeyAcceptance, KeyTerms, UnixMillis};
 
-use super::world::{World, admit, cluster, evict, given_members, key};
+use super::given::{Folded, admit, cluster, evict, given_members, key};
 use crate::fold::{
     AdmissionRefusal, Command, KeyHolder, MEMBER_KEYS_MAX, MemberStatus, Presented, Rejection, State,
 };
@@ -72,23 +72,23 @@ fn revoke(key_number: u8) -> Command {
 }
 
 #[track_caller]
-fn refused(world: &World, command: Command, want: AdmissionRefusal, advice: &str) {
-    let Rejection::AdmissionRefused { reason, message } = world.when(command).then_rejected() else {
+fn refused(folded: &Folded, command: Command, want: AdmissionRefusal, advice: &str) {
+    let Rejection::AdmissionRefused { reason, message } = folded.when(command).then_rejected() else {
         panic!("another rejection");
     };
     assert_eq!(reason, want);
     assert!(message.contains(advice), "{message}");
 }
 
-fn keys(world: &World) -> Vec<u8> {
-    let member = world.state.member(&cluster("east")).expect("known");
+fn keys(folded: &Folded) -> Vec<u8> {
+    let member = folded.state.member(&cluster("east")).expect("known");
     member.keys().keys().map(|key| key.0[0]).collect()
 }
 
 #[test]
 fn a_join_records_what_the_certificate_says() {
-    let world = given_members(&[]).after(certified(1, 9_000, false));
-    let member = world.state.member(&cluster("east")).expect("a member");
+    let folded = given_members(&[]).after(certified(1, 9_000, false));
+    let member = folded.state.member(&cluster("east")).expect("a member");
     let known = &member.keys()[&key(1)];
     let terms = KeyTerms {
         issuer: Some("CN=issuer".into()),
@@ -96,10 +96,10 @@ fn a_join_records_what_the_certificate_says() {
         accepted: Some(KeyAcceptance::Pinned),
     };
     assert_eq!(known.terms, terms);
-    world.when(certified(1, 9_000, false)).then_nothing();
-    world.when(certified(1, 8_000, false)).then_nothing();
-    let world = world.after(certified(1, 9_500, false));
-    let member = world.state.member(&cluster("east")).expect("a member");
+    folded.when(certified(1, 9_000, false)).then_nothing();
+    folded.when(certified(1, 8_000, false)).then_nothing();
+    let folded = folded.after(certified(1, 9_500, false));
+    let member = folded.state.member(&cluster("east")).expect("a member");
     let known = &member.keys()[&key(1)];
     assert_eq!(
         known.terms.not_after,
@@ -111,21 +111,21 @@ fn a_join_records_what_the_certificate_says() {
 
 #[test]
 fn a_certificate_that_had_ended_by_recorded_time_is_refused() {
-    let world = given_members(&[]);
+    let folded = given_members(&[]);
     refused(
-        &world,
+        &folded,
         certified(1, 1_000, true),
         AdmissionRefusal::ExpiredCertificate,
         "renew it",
     );
-    world.after(certified(1, 1_001, true));
+    folded.after(certified(1, 1_001, true));
 }
 
 #[test]
 fn a_new_key_is_accepted_of_an_issuer_that_is_trusted_for_renewal_only() {
-    let world = given_members(&[]).after(certified(1, 9_000, false));
+    let folded = given_members(&[]).after(certified(1, 9_000, false));
     refused(
-        &world,
+        &folded,
         certified(2, 9_000, false),
         AdmissionRefusal::UnknownKey,
         "member rekey east",
@@ -140,7 +140,7 @@ fn a_new_key_is_accepted_of_an_issuer_that_is_trusted_for_renewal_only() {
             accepted: Some(KeyAcceptance::Renewed),
         },
     };
-    world.when(certified(2, 9_000, true)).then("east", &[renewed]);
+    folded.when(certified(2, 9_000, true)).then("east", &[renewed]);
     let mut other = certified(2, 9_000, true);
     if let Command::Admit {
         cluster_fingerprint, ..
@@ -149,7 +149,7 @@ fn a_new_key_is_accepted_of_an_issuer_that_is_trusted_for_renewal_only() {
         *cluster_fingerprint = "another cluster".into();
     }
     refused(
-        &world,
+        &folded,
         other,
         AdmissionRefusal::ClusterFingerprintChanged,
         "rebuilt",
@@ -158,68 +158,68 @@ fn a_new_key_is_accepted_of_an_issuer_that_is_trusted_for_renewal_only() {
 
 #[test]
 fn no_number_of_renewals_costs_a_membership() {
-    let mut world = given_members(&[]).after(certified(1, 2_000, true));
+    let mut folded = given_members(&[]).after(certified(1, 2_000, true));
     for number in 2..200 {
-        world
+        folded
             .carry_out(&certified(number, 2_000 + u64::from(number), true))
             .expect("renewed");
-        assert!(keys(&world).len() <= MEMBER_KEYS_MAX);
-        assert!(keys(&world).contains(&number), "{number}");
+        assert!(keys(&folded).len() <= MEMBER_KEYS_MAX);
+        assert!(keys(&folded).contains(&number), "{number}");
     }
-    let member = world.state.member(&cluster("east")).expect("known");
+    let member = folded.state.member(&cluster("east")).expect("known");
     assert_eq!(
         (member.status(), member.refused_keys().len()),
         (MemberStatus::Joined, 0)
     );
-    let restored = State::restore(world.state.snapshot_rows()).expect("restored");
-    assert_eq!(restored, world.state);
+    let restored = State::restore(folded.state.snapshot_rows()).expect("restored");
+    assert_eq!(restored, folded.state);
 }
 
 #[test]
 fn a_key_that_comes_back_after_its_renewal_is_kept_and_the_renewal_needs_an_operator() {
-    let mut world = given_members(&[]).after(certified(1, 9_000, false));
-    world.state.recorded_at = UnixMillis(2_000);
-    let world = world.after(certified(2, 9_000, true));
+    let mut folded = given_members(&[]).after(certified(1, 9_000, false));
+    folded.state.recorded_at = UnixMillis(2_000);
+    let folded = folded.after(certified(2, 9_000, true));
     let contested = Fact::MemberKeyContested {
         key: key(2),
         kept: key(1),
     };
-    world.when(displacing(1, 2)).then("east", &[contested]);
-    let world = world.after(displacing(1, 2));
-    assert_eq!(keys(&world), [1]);
+    folded.when(displacing(1, 2)).then("east", &[contested]);
+    let folded = folded.after(displacing(1, 2));
+    assert_eq!(keys(&folded), [1]);
     refused(
-        &world,
+        &folded,
         certified(2, 9_000, true),
         AdmissionRefusal::ContestedKey,
         "member rekey east",
     );
-    let restored = State::restore(world.state.snapshot_rows()).expect("restored");
+    let restored = State::restore(folded.state.snapshot_rows()).expect("restored");
     refused(
-        &World {
+        &Folded {
             state: restored,
-            ..world.clone()
+            ..folded.clone()
         },
         certified(2, 9_000, true),
         AdmissionRefusal::ContestedKey,
         "member revoke-key east",
     );
-    let world = world.after(rekey(2));
-    assert_eq!(keys(&world), [1, 2]);
-    world.when(displacing(1, 2)).then_nothing();
+    let folded = folded.after(rekey(2));
+    assert_eq!(keys(&folded), [1, 2]);
+    folded.when(displacing(1, 2)).then_nothing();
 }
 
 #[test]
 fn a_new_key_beside_a_holder_that_answers_is_contested_once() {
-    let world = given_members(&[]).after(certified(1, 9_000, false));
+    let folded = given_members(&[]).after(certified(1, 9_000, false));
     let contest = Command::ContestKey {
         cluster: cluster("east"),
         key: key(2),
         kept: key(1),
     };
-    let world = world.after(contest.clone());
-    world.when(contest).then_nothing();
+    let folded = folded.after(contest.clone());
+    folded.when(contest).then_nothing();
     refused(
-        &world,
+        &folded,
         certified(2, 9_000, true),
         AdmissionRefusal::ContestedKey,
         "two keys",
@@ -228,35 +228,35 @@ fn a_new_key_beside_a_holder_that_answers_is_contested_once() {
 
 #[test]
 fn a_revoked_key_is_refused_for_ever_whoever_comes_with_it() {
-    let mut world = given_members(&[])
+    let mut folded = given_members(&[])
         .after(certified(1, 9_000, true))
         .after(certified(2, 9_000, true))
         .after(revoke(2));
-    assert_eq!(keys(&world), [1]);
-    world.when(revoke(2)).then_nothing();
-    world.state = State::restore(world.state.snapshot_rows()).expect("restored");
+    assert_eq!(keys(&folded), [1]);
+    folded.when(revoke(2)).then_nothing();
+    folded.state = State::restore(folded.state.snapshot_rows()).expect("restored");
     refused(
-        &world,
+        &folded,
         certified(2, 9_000, true),
         AdmissionRefusal::RevokedKey,
         "new key",
     );
-    refused(&world, rekey(2), AdmissionRefusal::RevokedKey, "revoked");
+    refused(&folded, rekey(2), AdmissionRefusal::RevokedKey, "revoked");
     refused(
-        &world,
+        &folded,
         admit("west", 2, "b"),
         AdmissionRefusal::RevokedKey,
         "revoked",
     );
-    let world = world.after(revoke(1));
-    let member = world.state.member(&cluster("east")).expect("known");
+    let folded = folded.after(revoke(1));
+    let member = folded.state.member(&cluster("east")).expect("known");
     assert!(
         member.is_current() && member.keys().is_empty(),
         "it stays, and what it exports"
     );
-    let world = world.after(evict("east"));
+    let folded = folded.after(evict("east"));
     refused(
-        &world,
+        &folded,
         admit("east", 1, "a"),
         AdmissionRefusal::RevokedKey,
         "revoked",
@@ -270,21 +270,21 @@ fn a_key_that_never_came_is_revoked_and_so_is_an_operators() {
         key: key(7),
         operator: "ann".into(),
     };
-    let world = given_members(&[]).after(revoke(3)).after(bobs);
+    let folded = given_members(&[]).after(revoke(3)).after(bobs);
     refused(
-        &world,
+        &folded,
         admit("east", 3, "a"),
         AdmissionRefusal::RevokedKey,
         "revoked",
     );
     refused(
-        &world,
+        &folded,
         admit("east", 7, "a"),
         AdmissionRefusal::RevokedKey,
         "revoked",
     );
-    let restored = State::restore(world.state.snapshot_rows()).expect("restored");
-    assert_eq!(restored, world.state);
+    let restored = State::restore(folded.state.snapshot_rows()).expect("restored");
+    assert_eq!(restored, folded.state);
     assert!(restored.members().is_empty(), "nobody is a member of it");
 }
 
@@ -294,32 +294,32 @@ fn an_id_that_was_evicted_comes_back_by_an_operators_word_and_one_that_left_by_i
     left.left("east");
     left.after(admit("east", 2, "b"));
 
-    let world = given_members(&[])
+    let folded = given_members(&[])
         .after(admit("east", 1, "a"))
         .after(evict("east"));
     refused(
-        &world,
+        &folded,
         admit("east", 2, "a"),
         AdmissionRefusal::Evicted,
         "member rekey east",
     );
     refused(
-        &world,
+        &folded,
         certified(2, 9_000, true),
         AdmissionRefusal::Evicted,
         "member rekey east",
     );
-    refused(&world, rekey(1), AdmissionRefusal::KeyOfFormerMember, "new key");
-    let world = world.after(rekey(2));
+    refused(&folded, rekey(1), AdmissionRefusal::KeyOfFormerMember, "new key");
+    let folded = folded.after(rekey(2));
     refused(
-        &world,
+        &folded,
         admit("east", 3, "a"),
         AdmissionRefusal::Evicted,
         "member rekey east",
     );
-    let world = world.after(admit("east", 2, "another cluster"));
-    assert_eq!(keys(&world), [2]);
-    assert!(world.state.current_member(&cluster("east")).is_some());
+    let folded = folded.after(admit("east", 2, "another cluster"));
+    assert_eq!(keys(&folded), [2]);
+    assert!(folded.state.current_member(&cluster("east")).is_some());
 
     let forgotten = given_members(&[])
         .after(admit("east", 1, "a"))

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use shared::model::{Fact, FactKey, ListingGroup, SessionId};
 
-use super::world::{admit, cluster, export, exported, given_members, observe, service, slice, slice_key};
+use super::given::{admit, cluster, export, exported, given_members, observe, service, slice, slice_key};
 use crate::fold::{Command, Rejection};
 
 fn listed(group: ListingGroup, seen: &[FactKey]) -> Command {
@@ -26,7 +26,7 @@ fn property(name: &str) -> Fact {
 
 #[test]
 fn what_a_listing_did_not_name_is_removed_before_it_is_called_complete() {
-    let world = given_members(&["east"])
+    let folded = given_members(&["east"])
         .and("east", exported(export(1)))
         .and("east", slice("one", &["http"]))
         .and("east", slice("two", &["http"]))
@@ -39,16 +39,16 @@ fn what_a_listing_did_not_name_is_removed_before_it_is_called_complete() {
         Fact::EndpointSliceRemoved(slice_key("one")),
         Fact::ListingCompleted(ListingGroup::Exports),
     ];
-    world
+    folded
         .when(listed(ListingGroup::Exports, &seen))
         .then("east", &want);
-    let world = world.after(listed(ListingGroup::Exports, &seen));
-    assert!(world.imported_slice("east", "one").is_none() && world.imported_slice("east", "two").is_some());
+    let folded = folded.after(listed(ListingGroup::Exports, &seen));
+    assert!(folded.imported_slice("east", "one").is_none() && folded.imported_slice("east", "two").is_some());
     let want = [
         Fact::ClusterPropertyRemoved("a".into()),
         Fact::ListingCompleted(ListingGroup::Properties),
     ];
-    world
+    folded
         .when(listed(ListingGroup::Properties, &[]))
         .then("east", &want);
 }
@@ -57,36 +57,36 @@ fn what_a_listing_did_not_name_is_removed_before_it_is_called_complete() {
 fn a_listing_that_changes_nothing_is_recorded_once_in_an_incarnation() {
     let seen = [FactKey::Export(service("shop/cart"))];
     let complete = || listed(ListingGroup::Exports, &seen);
-    let world = given_members(&["east"])
+    let folded = given_members(&["east"])
         .and("east", exported(export(1)))
         .after(complete());
-    let member = world.state.member(&cluster("east")).unwrap();
+    let member = folded.state.member(&cluster("east")).unwrap();
     assert_eq!(
         member.listing_completed(ListingGroup::Exports),
-        Some(world.state.revision())
+        Some(folded.state.revision())
     );
-    world.when(complete()).then_nothing();
+    folded.when(complete()).then_nothing();
     let rekey = Command::Rekey {
         cluster: cluster("east"),
         operator: "ann".into(),
         key: None,
         cluster_fingerprint: Some("rebuilt".into()),
     };
-    let world = world.after(rekey).after(admit("east", 1, "rebuilt"));
-    world
+    let folded = folded.after(rekey).after(admit("east", 1, "rebuilt"));
+    folded
         .when(complete())
         .then("east", &[Fact::ListingCompleted(ListingGroup::Exports)]);
 }
 
 #[test]
 fn removed_and_reported_again_is_there_again() {
-    let world = given_members(&["east"])
+    let folded = given_members(&["east"])
         .and("east", exported(export(1)))
         .after(listed(ListingGroup::Exports, &[]));
-    assert!(world.import().is_none());
-    let world = world.after(observe("east", exported(export(1))));
-    assert!(world.import().is_some());
-    assert_eq!(world.state.tombstones().count(), 0);
+    assert!(folded.import().is_none());
+    let folded = folded.after(observe("east", exported(export(1))));
+    assert!(folded.import().is_some());
+    assert_eq!(folded.state.tombstones().count(), 0);
 }
 
 #[test]

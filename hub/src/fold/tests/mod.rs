@@ -3,6 +3,7 @@
 mod conflicts;
 mod connectivity;
 mod explanations;
+mod given;
 mod keys;
 mod legal;
 mod listings;
@@ -15,4 +16,3 @@ mod profiles;
 mod properties_of_laws;
 mod slices;
 mod snapshots;
-mod world;

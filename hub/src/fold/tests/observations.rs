@@ -10,7 +10,7 @@ use shared::{
     wire::encode_fact,
 };
 
-use super::world::{cluster, export, exported, given_members, observe, service, slice, slice_key};
+use super::given::{cluster, export, exported, given_members, observe, service, slice, slice_key};
 use crate::fold::{DraftFact, RecordedFact, Rejection, decide};
 
 #[track_caller]
@@ -23,9 +23,9 @@ fn refusal(rejection: Rejection) -> (RefusalReason, String) {
 
 #[test]
 fn a_new_fact_is_recorded_as_it_was_sent() {
-    let world = given_members(&["east"]);
+    let folded = given_members(&["east"]);
     let command = observe("east", exported(export(1)));
-    let drafts = decide(&world.state, &command).unwrap();
+    let drafts = decide(&folded.state, &command).unwrap();
     assert_eq!(
         drafts[0].fact,
         DraftFact::Encoded(encode_fact(&exported(export(1))))
@@ -35,26 +35,26 @@ fn a_new_fact_is_recorded_as_it_was_sent() {
 
 #[test]
 fn what_is_known_already_gives_no_event() {
-    let world = given_members(&["east"]).and("east", exported(export(1)));
-    world.when(observe("east", exported(export(1)))).then_nothing();
-    world
+    let folded = given_members(&["east"]).and("east", exported(export(1)));
+    folded.when(observe("east", exported(export(1)))).then_nothing();
+    folded
         .when(observe("east", Fact::ExportRemoved(service("shop/other"))))
         .then_nothing();
-    world
+    folded
         .when(observe("east", Fact::EndpointSliceRemoved(slice_key("x"))))
         .then_nothing();
-    world
+    folded
         .when(observe("east", Fact::ClusterPropertyRemoved("x".into())))
         .then_nothing();
 }
 
 #[test]
 fn the_timestamp_of_a_known_uid_does_not_change_and_a_new_uid_may_have_any() {
-    let world = given_members(&["east"]).and("east", exported(export(5)));
+    let folded = given_members(&["east"]).and("east", exported(export(5)));
     let mut moved = export(5);
     moved.created_at = UnixMillis(4_000);
     let (reason, message) = refusal(
-        world
+        folded
             .when(observe("east", exported(moved.clone())))
             .then_rejected(),
     );
@@ -64,20 +64,20 @@ fn the_timestamp_of_a_known_uid_does_not_change_and_a_new_uid_may_have_any() {
         "{message}"
     );
     moved.uid = "another".into();
-    world
+    folded
         .when(observe("east", exported(moved.clone())))
         .then("east", &[exported(moved)]);
 }
 
 #[test]
 fn members_do_not_report_what_the_hub_decides() {
-    let world = given_members(&["east"]);
+    let folded = given_members(&["east"]);
     for fact in [
         Fact::MemberLost,
         Fact::MemberLeft,
         Fact::ListingCompleted(ListingGroup::Exports),
     ] {
-        let (reason, message) = refusal(world.when(observe("east", fact.clone())).then_rejected());
+        let (reason, message) = refusal(folded.when(observe("east", fact.clone())).then_rejected());
         assert_eq!(reason, RefusalReason::NotAMembersFact);
         assert!(message.contains(fact.kind()), "{message}");
     }
@@ -99,8 +99,8 @@ fn a_stranger_reports_nothing() {
 
 #[test]
 fn a_member_has_a_bounded_number_of_facts_and_may_still_change_them() {
-    let mut world = given_members(&["east"]).and("east", slice("one", &["http"]));
-    let member = world.state.members.get_mut(&cluster("east")).unwrap();
+    let mut folded = given_members(&["east"]).and("east", slice("one", &["http"]));
+    let member = folded.state.members.get_mut(&cluster("east")).unwrap();
     let Fact::EndpointSliceUpserted(template) = slice("one", &["http"]) else {
         unreachable!()
     };
@@ -114,13 +114,13 @@ fn a_member_has_a_bounded_number_of_facts_and_may_still_change_them() {
             .insert(shared::model::FactKey::EndpointSlice(key), recorded);
     }
     let (reason, message) = refusal(
-        world
+        folded
             .when(observe("east", slice("more", &["http"])))
             .then_rejected(),
     );
     assert_eq!(reason, RefusalReason::TooMany);
     assert!(message.contains("EndpointSlice more of shop/cart"), "{message}");
-    world
+    folded
         .when(observe("east", slice("one", &["other"])))
         .then("east", &[slice("one", &["other"])]);
 }
@@ -137,9 +137,9 @@ fn the_digest_of_a_member_is_its_agents() {
         failed_checks: Vec::new(),
     }));
     let reported = [exported(export(1)), slice("one", &["http"]), property, health];
-    let mut world = given_members(&["east"]);
+    let mut folded = given_members(&["east"]);
     for fact in &reported {
-        world = world.and("east", fact.clone());
+        folded = folded.and("east", fact.clone());
     }
     for group in [ListingGroup::Exports, ListingGroup::Properties] {
         let mut agents: Vec<_> = reported
@@ -149,6 +149,6 @@ fn the_digest_of_a_member_is_its_agents() {
         agents.retain(|(key, _)| key.group() == group);
         agents.sort();
         let want = facts_digest(agents.iter().map(|(key, hash)| (key, *hash)));
-        assert_eq!(world.state.facts_digest(&cluster("east"), group), Some(want));
+        assert_eq!(folded.state.facts_digest(&cluster("east"), group), Some(want));
     }
 }

@@ -1,4 +1,4 @@
-//! Generated histories: what clusters do, a strategy for it, and a driver that does it to a world and keeps
+//! Generated histories: what clusters do, a strategy for it, and a driver that does it to a folded log and keeps
 //! its own books of what is true now.
 
 use std::{
@@ -13,7 +13,7 @@ use shared::model::{
     SliceKey,
 };
 
-use super::world::{World, cluster, endpoint, endpoint_port, export, key, metadata, observe, port, service};
+use super::given::{Folded, cluster, endpoint, endpoint_port, export, key, metadata, observe, port, service};
 use crate::fold::{Change, Command, Connectivity};
 
 pub(super) const SERVICES: [&str; 3] = ["shop/cart", "shop/pay", "web/cart"];
@@ -153,10 +153,10 @@ pub(super) struct Books {
     pub(super) equal_timestamps: u32,
 }
 
-/// A world that operations are done to.
+/// A folded log that operations are done to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Driver {
-    pub(super) world: World,
+    pub(super) folded: Folded,
     pub(super) books: Books,
     pub(super) changes: Vec<Change>,
     /// Of each cluster: how many keys and uids it has had, and whether it is lost.
@@ -233,7 +233,7 @@ impl Driver {
     }
 
     fn carry_out(&mut self, command: &Command) {
-        self.changes.extend(self.world.carry_out(command).unwrap());
+        self.changes.extend(self.folded.carry_out(command).unwrap());
     }
 
     fn report(&mut self, name: &ClusterId, fact: Fact) {
@@ -313,8 +313,8 @@ impl Driver {
     fn rejoin(&mut self, index: usize, name: &ClusterId, evicted: bool) {
         self.books.exports.retain(|(_, exporter), _| exporter != name);
         self.books.slices.retain(|(owner, _), _| owner != name);
-        let end = if evicted { World::evicted } else { World::left };
-        self.changes.extend(end(&mut self.world, name.as_str()));
+        let end = if evicted { Folded::evicted } else { Folded::left };
+        self.changes.extend(end(&mut self.folded, name.as_str()));
         if evicted {
             let (keys, ..) = self.clusters[&index];
             self.carry_out(&Command::Rekey {
@@ -333,7 +333,7 @@ impl Driver {
         for ((service, one), export) in &exports {
             for ((_, other), rival) in exports.iter().filter(|((s, c), _)| s == service && c > one) {
                 self.books.equal_timestamps += u32::from(export.created_at == rival.created_at);
-                let status = self.world.state.export_status(other, service);
+                let status = self.folded.state.export_status(other, service);
                 self.books.conflicts += u32::from(status.is_some_and(|status| !status.conflicts.is_empty()));
             }
         }

@@ -2,7 +2,7 @@
 
 use shared::model::{Protocol, ServicePort};
 
-use super::world::port;
+use super::given::port;
 use crate::fold::ports;
 
 fn udp(name: &str, number: u16) -> ServicePort {

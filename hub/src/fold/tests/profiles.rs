@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shared::model::{ClusterProperty, ControlPlane, Fact, Health, PropertyValue, UnixMillis};
 
-use super::world::{World, cluster, given_members};
+use super::given::{Folded, cluster, given_members};
 use crate::fold::{Command, ConditionStatus, ConditionType, Connectivity};
 
 fn health(control_plane: ControlPlane, failed_checks: &[&str]) -> Fact {
@@ -22,8 +22,8 @@ fn heard(to: Connectivity) -> Command {
     }
 }
 
-fn healthy(world: &World) -> (ConditionStatus, &'static str, UnixMillis) {
-    let condition = &world.profile("east").unwrap().conditions[0];
+fn healthy(folded: &Folded) -> (ConditionStatus, &'static str, UnixMillis) {
+    let condition = &folded.profile("east").unwrap().conditions[0];
     assert_eq!(condition.condition_type, ConditionType::ControlPlaneHealthy);
     (condition.status, condition.reason, condition.last_transition)
 }
@@ -101,14 +101,14 @@ fn properties_are_shown_as_they_are_and_oversize_ones_are_named() {
         characters: 100_000,
         digest: [7; 16],
     };
-    let world = given_members(&["east"])
+    let folded = given_members(&["east"])
         .and("east", property("big.example.com", oversize))
         .and(
             "east",
             property("cluster.clusterset.k8s.io", PropertyValue::Text("east".into())),
         )
         .and("east", health(ControlPlane::Ready, &[]));
-    let profile = world.profile("east").unwrap();
+    let profile = folded.profile("east").unwrap();
     let names: Vec<_> = profile
         .properties
         .iter()
@@ -122,8 +122,8 @@ fn properties_are_shown_as_they_are_and_oversize_ones_are_named() {
         "{message}"
     );
 
-    let world = world.and("east", Fact::ClusterPropertyRemoved("big.example.com".into()));
-    let profile = world.profile("east").unwrap();
+    let folded = folded.and("east", Fact::ClusterPropertyRemoved("big.example.com".into()));
+    let profile = folded.profile("east").unwrap();
     assert_eq!(profile.properties.len(), 1);
     assert!(!profile.conditions[1].message.contains("left out"));
 }

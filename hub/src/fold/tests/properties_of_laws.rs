@@ -73,7 +73,7 @@ fn derived_content_is_the_same_under_any_interleaving_and_histories_cover_what_m
         count(&recreated, one.books.recreated > 0);
         count(&equal_timestamps, one.books.equal_timestamps > 0);
         count(&returned, one.books.lost_and_returned > 0);
-        assert_same_content(&one.world.state, &other.world.state)
+        assert_same_content(&one.folded.state, &other.folded.state)
     });
     result.unwrap();
     assert_eq!(few.get(), 0, "every case has at least three clusters");
@@ -98,10 +98,10 @@ fn a_replay_gives_the_same_state_and_changes_tell_all_of_it() {
         let driver = Driver::run(&interleaved(&histories, &picks));
         let mut replayed = State::new();
         let mut changes = Vec::new();
-        for event in &driver.world.events {
+        for event in &driver.folded.events {
             changes.extend(apply(&mut replayed, event));
         }
-        prop_assert_eq!(&replayed, &driver.world.state);
+        prop_assert_eq!(&replayed, &driver.folded.state);
         prop_assert_eq!(&changes, &driver.changes);
         let told = folded(BTreeMap::new(), changes);
         let derived: BTreeMap<DerivedKey, Derived> = replayed
@@ -144,7 +144,7 @@ fn each_event_leaves_a_legal_state() {
     let result = TestRunner::new(config).run(&cases(), |(histories, picks, _)| {
         let driver = Driver::run(&interleaved(&histories, &picks));
         let mut state = State::new();
-        for event in &driver.world.events {
+        for event in &driver.folded.events {
             apply(&mut state, event);
             legal::check(&state, event)?;
             let rows = state
@@ -163,7 +163,7 @@ fn a_snapshot_and_its_tail_give_what_a_replay_gives_and_a_resume_what_a_snapshot
     let cases = (cases(), any::<prop::sample::Index>());
     let result = TestRunner::new(config()).run(&cases, |((histories, picks, _), cut)| {
         let driver = Driver::run(&interleaved(&histories, &picks));
-        let (events, want) = (&driver.world.events, &driver.world.state);
+        let (events, want) = (&driver.folded.events, &driver.folded.state);
         let cut = cut.index(events.len() + 1);
         let mut at_cut = State::new();
         events[..cut]
@@ -200,7 +200,7 @@ fn the_oldest_export_wins_as_an_independent_reading_of_the_specification_has_it(
     let result = TestRunner::new(config()).run(&cases(), |(histories, picks, _)| {
         let driver = Driver::run(&interleaved(&histories, &picks));
         let expected = model::expected(&driver.books);
-        let derived = as_expected(&driver.world.state, &driver);
+        let derived = as_expected(&driver.folded.state, &driver);
         prop_assert_eq!(derived, expected);
         Ok(())
     });

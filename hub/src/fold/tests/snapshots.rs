@@ -2,10 +2,10 @@
 
 use shared::model::{Fact, Revision};
 
-use super::world::{World, export, exported, given_members, observe, service, slice, slice_key};
+use super::given::{Folded, export, exported, given_members, observe, service, slice, slice_key};
 use crate::fold::{Command, DerivedKey, FOLD_VERSION, RestoreError, SnapshotRow, State, TOMBSTONES_MAX};
 
-fn some_world() -> World {
+fn some_folded() -> Folded {
     given_members(&["east", "west"])
         .and("east", exported(export(1)))
         .and("east", slice("one", &["http"]))
@@ -37,7 +37,7 @@ fn with_a_wrong_import_digest(mut rows: Vec<SnapshotRow>) -> Vec<SnapshotRow> {
 
 #[test]
 fn a_difference_under_the_same_rules_is_damage() {
-    let state = some_world().state;
+    let state = some_folded().state;
     let rows = with_a_wrong_import_digest(rows_of_version(&state, FOLD_VERSION));
     let import = DerivedKey::Import(service("shop/cart"));
     let damage = State::restore(rows).expect_err("damage");
@@ -50,36 +50,36 @@ fn a_difference_under_the_same_rules_is_damage() {
 
 #[test]
 fn a_difference_under_other_rules_is_a_change_and_every_cursor_needs_a_snapshot() {
-    let state = some_world().state;
+    let state = some_folded().state;
     let other = FOLD_VERSION + 1;
     let rows = with_a_wrong_import_digest(rows_of_version(&state, other));
-    let mut world = World {
+    let mut folded = Folded {
         state: State::restore(rows).unwrap(),
-        events: some_world().events,
+        events: some_folded().events,
     };
     let revision_of = |state: &State, key: &DerivedKey| state.derived(key).unwrap().revision;
     let import = DerivedKey::Import(service("shop/cart"));
-    let one = DerivedKey::slice(&service("shop/cart"), &super::world::cluster("east"), "one");
-    assert_eq!(revision_of(&world.state, &import), state.revision());
-    assert_eq!(revision_of(&world.state, &one), revision_of(&state, &one));
-    assert_eq!(world.state.fold_version(), other);
-    assert!(!world.state.can_resume_from(state.revision()));
+    let one = DerivedKey::slice(&service("shop/cart"), &super::given::cluster("east"), "one");
+    assert_eq!(revision_of(&folded.state, &import), state.revision());
+    assert_eq!(revision_of(&folded.state, &one), revision_of(&state, &one));
+    assert_eq!(folded.state.fold_version(), other);
+    assert!(!folded.state.can_resume_from(state.revision()));
 
-    let changes = world
+    let changes = folded
         .carry_out(&Command::AdoptFoldVersion { from: other })
         .unwrap();
     assert_eq!(changes, []);
-    assert_eq!(world.state.fold_version(), FOLD_VERSION);
-    assert!(world.state.can_resume_from(world.state.revision()));
-    assert!(!world.state.can_resume_from(state.revision()));
-    world
+    assert_eq!(folded.state.fold_version(), FOLD_VERSION);
+    assert!(folded.state.can_resume_from(folded.state.revision()));
+    assert!(!folded.state.can_resume_from(state.revision()));
+    folded
         .when(Command::AdoptFoldVersion { from: FOLD_VERSION })
         .then_nothing();
 }
 
 #[test]
 fn missing_repeated_and_misplaced_rows_are_refused() {
-    let rows: Vec<SnapshotRow> = some_world().state.snapshot_rows().collect();
+    let rows: Vec<SnapshotRow> = some_folded().state.snapshot_rows().collect();
     assert_eq!(State::restore(rows[1..].to_vec()), Err(RestoreError::Header));
     assert_eq!(State::restore([]), Err(RestoreError::Header));
     let twice = [&rows[..1], &rows[..]].concat();
@@ -103,7 +103,7 @@ fn missing_repeated_and_misplaced_rows_are_refused() {
 
 #[test]
 fn a_new_epoch_keeps_everything_but_revisions() {
-    let before = some_world().state;
+    let before = some_folded().state;
     let mut after = before.clone();
     after.begin_epoch();
     assert_eq!(after.revision(), Revision(0));
@@ -120,53 +120,56 @@ fn a_new_epoch_keeps_everything_but_revisions() {
         assert!(key == same && old.content.same_content(&new.content), "{key:?}");
     }
     assert_eq!(State::restore(after.snapshot_rows()).unwrap(), after);
-    let mut world = World {
+    let mut folded = Folded {
         state: after,
         events: Vec::new(),
     };
-    let changes = world
+    let changes = folded
         .carry_out(&observe("east", slice("one", &["http", "more"])))
         .unwrap();
-    assert_eq!((changes.len(), world.state.revision()), (0, Revision(1)));
+    assert_eq!((changes.len(), folded.state.revision()), (0, Revision(1)));
 }
 
 #[test]
 fn as_many_tombstones_are_kept_as_the_log_says_and_the_floor_says_from_where_they_tell_all() {
-    let (max, mut world) = (20, given_members(&["east"]).and("east", exported(export(1))));
-    assert_eq!(world.state.tombstones_max(), TOMBSTONES_MAX);
-    world.carry_out(&Command::BoundTombstones { max }).unwrap();
-    world.when(Command::BoundTombstones { max }).then_nothing();
+    let (max, mut folded) = (20, given_members(&["east"]).and("east", exported(export(1))));
+    assert_eq!(folded.state.tombstones_max(), TOMBSTONES_MAX);
+    folded.carry_out(&Command::BoundTombstones { max }).unwrap();
+    folded.when(Command::BoundTombstones { max }).then_nothing();
     for number in 0..=max {
         let name = format!("slice-{number}");
-        world
+        folded
             .carry_out(&observe("east", slice(&name, &["http"])))
             .unwrap();
-        world
+        folded
             .carry_out(&observe("east", Fact::EndpointSliceRemoved(slice_key(&name))))
             .unwrap();
     }
-    let kept = world.state.tombstones().count() as u32;
+    let kept = folded.state.tombstones().count() as u32;
     assert!(kept <= max && kept * 2 >= max - 2, "{kept}");
-    let floor = world.state.tombstone_floor();
-    assert!(world.state.tombstones().all(|(_, revision)| revision > floor));
-    assert!(world.state.can_resume_from(floor) && !world.state.can_resume_from(Revision(floor.0 - 1)));
-    assert_eq!(State::restore(world.state.snapshot_rows()).unwrap(), world.state);
+    let floor = folded.state.tombstone_floor();
+    assert!(folded.state.tombstones().all(|(_, revision)| revision > floor));
+    assert!(folded.state.can_resume_from(floor) && !folded.state.can_resume_from(Revision(floor.0 - 1)));
+    assert_eq!(
+        State::restore(folded.state.snapshot_rows()).unwrap(),
+        folded.state
+    );
 
-    world.carry_out(&Command::BoundTombstones { max: 1 }).unwrap();
+    folded.carry_out(&Command::BoundTombstones { max: 1 }).unwrap();
     assert!(
-        world.state.tombstones().count() <= 1,
+        folded.state.tombstones().count() <= 1,
         "a lower bound holds at once"
     );
-    let bounded = world.state.clone();
-    world.state.begin_epoch();
-    assert_eq!(world.state.tombstones_max(), 1, "a new epoch keeps it");
-    assert_ne!(world.state, bounded);
+    let bounded = folded.state.clone();
+    folded.state.begin_epoch();
+    assert_eq!(folded.state.tombstones_max(), 1, "a new epoch keeps it");
+    assert_ne!(folded.state, bounded);
 }
 
 /// Digests stand in snapshots on disks: when this fails, `FOLD_VERSION` must grow.
 #[test]
 fn digests_of_derived_content_are_frozen_within_a_version_of_the_rules() {
-    let digests: Vec<String> = some_world()
+    let digests: Vec<String> = some_folded()
         .state
         .snapshot_rows()
         .filter_map(|row| match row {

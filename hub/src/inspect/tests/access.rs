@@ -6,7 +6,7 @@ use proto::v1::{
 use shared::model::KeyFingerprint;
 use tonic::Code;
 
-use super::world::{EAST_KEY, WEST_KEY, World, by, by_alice, by_east, clusterset, peer};
+use super::inspected_hub::{EAST_KEY, InspectedHub, WEST_KEY, by, by_alice, by_east, clusterset, peer};
 use crate::inspect::access::{Need, check};
 
 const KEY: KeyFingerprint = KeyFingerprint([1; 32]);
@@ -61,8 +61,8 @@ fn a_refusal_says_whose_certificate_it_is() {
 
 #[tokio::test]
 async fn every_method_refuses_another_clusterset_and_a_connection_without_a_peer() {
-    let world = World::new();
-    let (inspection, membership) = (&world.inspection, &world.membership);
+    let inspected = InspectedHub::new();
+    let (inspection, membership) = (&inspected.inspection, &inspected.membership);
     let stranger = || peer("spiffe://example.org/clusterset/other/operator/mallory", KEY);
     macro_rules! refused {
         ($service:ident, $of:expr, $method:ident, $message:expr) => {
@@ -100,33 +100,41 @@ async fn every_method_refuses_another_clusterset_and_a_connection_without_a_peer
 
 #[tokio::test]
 async fn a_member_reads_and_does_not_decide() {
-    let (world, ..) = World::with_two_members().await;
-    let head = world.head();
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let head = inspected.head();
     let evict = v1::EvictMemberRequest {
         cluster: "west".into(),
         confirm: true,
         ..Default::default()
     };
-    let status = world.membership.evict(by_east(evict)).await.expect_err("refused");
+    let status = inspected
+        .membership
+        .evict(by_east(evict))
+        .await
+        .expect_err("refused");
     assert_eq!(status.code(), Code::PermissionDenied);
     assert!(status.message().contains("cluster/east"), "{status}");
-    assert_eq!(world.head(), head, "nothing was recorded");
-    let list = EventLog::list(&world.inspection, by_east(v1::ListEventsRequest::default()));
+    assert_eq!(inspected.head(), head, "nothing was recorded");
+    let list = EventLog::list(&inspected.inspection, by_east(v1::ListEventsRequest::default()));
     assert_eq!(list.await.expect("answered").get_ref().head_revision, head);
 }
 
 #[tokio::test]
 async fn a_member_that_was_evicted_reads_no_more_with_its_key() {
-    let (world, ..) = World::with_two_members().await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
     let evict = v1::EvictMemberRequest {
         cluster: "east".into(),
         confirm: true,
         ..Default::default()
     };
-    world.membership.evict(by_alice(evict)).await.expect("evicted");
+    inspected
+        .membership
+        .evict(by_alice(evict))
+        .await
+        .expect("evicted");
     let get = |key| {
         let east = peer("spiffe://example.org/clusterset/default/cluster/east", key);
-        world.inspection.get(by(v1::GetStateRequest::default(), east))
+        inspected.inspection.get(by(v1::GetStateRequest::default(), east))
     };
     let status = get(EAST_KEY).await.expect_err("refused");
     assert_eq!(status.code(), Code::PermissionDenied);

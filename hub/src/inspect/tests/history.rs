@@ -8,7 +8,7 @@ use proto::v1::{self, event_log_server::EventLog, membership_server::Membership}
 use tokio_stream::Stream;
 use tonic::{Code, Status};
 
-use super::world::{World, by_alice, by_east, export, slice};
+use super::inspected_hub::{InspectedHub, by_alice, by_east, export, slice};
 use crate::inspect::{OPERATOR_WATCHES_MAX, event_log::LIST_EVENTS_MAX, filter::KINDS};
 
 type Events = Pin<Box<dyn Stream<Item = Result<v1::WatchEventsResponse, Status>> + Send>>;
@@ -22,7 +22,7 @@ fn filter(cluster: &str, kind: &str, namespace: &str) -> Option<v1::EventFilter>
 }
 
 async fn list(
-    world: &World,
+    inspected: &InspectedHub,
     from: u64,
     limit: u32,
     filter: Option<v1::EventFilter>,
@@ -33,17 +33,21 @@ async fn list(
         filter,
         ..Default::default()
     };
-    let answer = EventLog::list(&world.inspection, by_alice(request)).await;
+    let answer = EventLog::list(&inspected.inspection, by_alice(request)).await;
     answer.expect("answered").into_inner()
 }
 
-async fn watch(world: &World, from: Option<u64>, filter: Option<v1::EventFilter>) -> Result<Events, Status> {
+async fn watch(
+    inspected: &InspectedHub,
+    from: Option<u64>,
+    filter: Option<v1::EventFilter>,
+) -> Result<Events, Status> {
     let request = v1::WatchEventsRequest {
         from_revision: from,
         filter,
         ..Default::default()
     };
-    world
+    inspected
         .inspection
         .watch(by_alice(request))
         .await
@@ -69,16 +73,16 @@ fn the_kinds_of_the_filter_are_the_kinds_of_the_contract() {
 
 #[tokio::test]
 async fn pages_join_without_a_gap_and_read_as_people_read() {
-    let (world, ..) = World::with_two_members().await;
-    let all = list(&world, 0, 0, None).await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let all = list(&inspected, 0, 0, None).await;
     let revisions: Vec<u64> = all.events.iter().map(|event| event.revision).collect();
-    assert_eq!(revisions, (1..=world.head()).collect::<Vec<_>>());
-    assert_eq!((all.next_revision, all.head_revision), (0, world.head()));
+    assert_eq!(revisions, (1..=inspected.head()).collect::<Vec<_>>());
+    assert_eq!((all.next_revision, all.head_revision), (0, inspected.head()));
 
     let mut paged = Vec::new();
     let mut from = 1;
     while from != 0 {
-        let page = list(&world, from, 2, None).await;
+        let page = list(&inspected, from, 2, None).await;
         assert!(page.events.len() <= 2);
         paged.extend(page.events);
         from = page.next_revision;
@@ -96,10 +100,10 @@ async fn pages_join_without_a_gap_and_read_as_people_read() {
 
 #[tokio::test]
 async fn a_filter_shows_what_matches_in_every_part() {
-    let (world, mut east, _) = World::with_two_members().await;
+    let (inspected, mut east, _) = InspectedHub::with_two_members().await;
     east.report(vec![export("stock", "list", 100, 80)]).await;
     let shown = async |filter| {
-        let page = list(&world, 0, 0, filter).await;
+        let page = list(&inspected, 0, 0, filter).await;
         assert_eq!(page.next_revision, 0, "the whole log was looked at");
         page.events
             .into_iter()
@@ -129,9 +133,9 @@ async fn a_filter_shows_what_matches_in_every_part() {
 
 #[tokio::test]
 async fn what_could_never_match_is_refused_with_advice() {
-    let world = World::new();
+    let inspected = InspectedHub::new();
     let refused = async |request: v1::ListEventsRequest| {
-        let status = EventLog::list(&world.inspection, by_alice(request))
+        let status = EventLog::list(&inspected.inspection, by_alice(request))
             .await
             .expect_err("refused");
         assert_eq!(status.code(), Code::InvalidArgument);
@@ -169,11 +173,11 @@ async fn what_could_never_match_is_refused_with_advice() {
 
 #[tokio::test]
 async fn a_watch_sees_history_and_what_comes_once_and_in_order() {
-    let (world, mut east, _) = World::with_two_members().await;
-    let before = world.head();
-    let mut all = watch(&world, Some(0), None).await.expect("begun");
-    let mut new = watch(&world, None, None).await.expect("begun");
-    let mut slices = watch(&world, Some(0), filter("east", "endpoint_slice_upserted", ""))
+    let (inspected, mut east, _) = InspectedHub::with_two_members().await;
+    let before = inspected.head();
+    let mut all = watch(&inspected, Some(0), None).await.expect("begun");
+    let mut new = watch(&inspected, None, None).await.expect("begun");
+    let mut slices = watch(&inspected, Some(0), filter("east", "endpoint_slice_upserted", ""))
         .await
         .expect("begun");
     for revision in 1..=before {
@@ -193,33 +197,36 @@ async fn a_watch_sees_history_and_what_comes_once_and_in_order() {
     }
     assert_eq!(next(&mut slices).await.revision, 4);
     assert_eq!(next(&mut slices).await.revision, before + 1);
-    assert_eq!(list(&world, 0, 1_000, None).await.head_revision, before + 300);
+    assert_eq!(list(&inspected, 0, 1_000, None).await.head_revision, before + 300);
 }
 
 #[tokio::test]
 async fn a_watch_resumes_behind_the_last_event_seen_and_not_beyond_the_head() {
-    let (world, mut east, _) = World::with_two_members().await;
-    let head = world.head();
-    let mut resumed = watch(&world, Some(head + 1), None).await.expect("begun");
+    let (inspected, mut east, _) = InspectedHub::with_two_members().await;
+    let head = inspected.head();
+    let mut resumed = watch(&inspected, Some(head + 1), None).await.expect("begun");
     east.report(vec![export("shop", "more", 100, 80)]).await;
     assert_eq!(next(&mut resumed).await.revision, head + 1);
-    let status = watch(&world, Some(head + 3), None).await.err().expect("refused");
+    let status = watch(&inspected, Some(head + 3), None)
+        .await
+        .err()
+        .expect("refused");
     assert_eq!(status.code(), Code::OutOfRange);
     assert!(status.message().contains(&format!("is {}", head + 1)), "{status}");
 }
 
 #[tokio::test]
 async fn a_drain_ends_watches_and_says_where_to_go_on() {
-    let (world, ..) = World::with_two_members().await;
-    let mut events = watch(&world, None, None).await.expect("begun");
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let mut events = watch(&inspected, None, None).await.expect("begun");
     assert!(events.next().now_or_never().is_none());
-    world.drain.cancel();
+    inspected.drain.cancel();
     let status = events.next().await.expect("a last word").expect_err("the end");
     assert_eq!(status.code(), Code::Unavailable);
     assert!(
         status
             .message()
-            .contains(&format!("revision {}", world.head() + 1)),
+            .contains(&format!("revision {}", inspected.head() + 1)),
         "{status}"
     );
     assert!(events.next().await.is_none());
@@ -227,9 +234,9 @@ async fn a_drain_ends_watches_and_says_where_to_go_on() {
 
 #[tokio::test]
 async fn a_members_watch_ends_with_its_membership() {
-    let (world, ..) = World::with_two_members().await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
     let request = v1::WatchEventsRequest::default();
-    let mut events = world
+    let mut events = inspected
         .inspection
         .watch(by_east(request))
         .await
@@ -240,7 +247,11 @@ async fn a_members_watch_ends_with_its_membership() {
         confirm: true,
         ..Default::default()
     };
-    world.membership.evict(by_alice(evict)).await.expect("evicted");
+    inspected
+        .membership
+        .evict(by_alice(evict))
+        .await
+        .expect("evicted");
     assert_eq!(next(&mut events).await.kind, "member_evicted");
     let status = events.next().await.expect("a last word").expect_err("the end");
     assert_eq!(status.code(), Code::PermissionDenied);
@@ -249,27 +260,30 @@ async fn a_members_watch_ends_with_its_membership() {
 
 #[tokio::test]
 async fn watches_are_bounded_and_members_do_not_take_the_operators_places() {
-    let (world, ..) = World::with_two_members().await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
     let mut open = Vec::new();
     for _ in 0..OPERATOR_WATCHES_MAX {
-        open.push(watch(&world, None, None).await.expect("begun"));
+        open.push(watch(&inspected, None, None).await.expect("begun"));
     }
-    let status = watch(&world, None, None).await.err().expect("refused");
+    let status = watch(&inspected, None, None).await.err().expect("refused");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    let member = world
+    let member = inspected
         .inspection
         .watch(by_east(v1::WatchEventsRequest::default()))
         .await;
     assert!(member.is_ok());
     open.pop();
     assert!(
-        watch(&world, None, None).await.is_ok(),
+        watch(&inspected, None, None).await.is_ok(),
         "a place that became free is given again"
     );
 }
 
-async fn since(world: &World, request: v1::ListEventsRequest) -> Result<v1::ListEventsResponse, Status> {
-    let answer = EventLog::list(&world.inspection, by_alice(request)).await;
+async fn since(
+    inspected: &InspectedHub,
+    request: v1::ListEventsRequest,
+) -> Result<v1::ListEventsResponse, Status> {
+    let answer = EventLog::list(&inspected.inspection, by_alice(request)).await;
     answer.map(tonic::Response::into_inner)
 }
 
@@ -282,41 +296,53 @@ fn at(time: Option<prost_types::Timestamp>) -> v1::ListEventsRequest {
 
 #[tokio::test]
 async fn a_page_begins_at_the_first_event_that_was_recorded_since_a_time() {
-    let (world, ..) = World::with_two_members().await;
-    let all = list(&world, 0, 0, None).await.events;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let all = list(&inspected, 0, 0, None).await.events;
     for event in &all {
-        let page = since(&world, at(event.recorded_at)).await.expect("answered");
+        let page = since(&inspected, at(event.recorded_at)).await.expect("answered");
         let first = all.iter().find(|other| other.recorded_at == event.recorded_at);
         assert_eq!(page.from_revision, first.expect("itself").revision);
-        assert_eq!(page.events.len() as u64, world.head() + 1 - page.from_revision);
+        assert_eq!(
+            page.events.len() as u64,
+            inspected.head() + 1 - page.from_revision
+        );
         assert_eq!(page.events[0], *first.expect("itself"));
     }
     let later = Some(prost_types::Timestamp {
         seconds: 253_402_300_799,
         nanos: 999_999_999,
     });
-    let page = since(&world, at(later)).await.expect("answered");
-    assert_eq!((page.from_revision, page.next_revision), (world.head() + 1, 0));
+    let page = since(&inspected, at(later)).await.expect("answered");
+    assert_eq!(
+        (page.from_revision, page.next_revision),
+        (inspected.head() + 1, 0)
+    );
     assert!(page.events.is_empty());
     let before = Some(prost_types::Timestamp {
         seconds: -9,
         nanos: 0,
     });
     assert_eq!(
-        since(&world, at(before)).await.expect("answered").from_revision,
+        since(&inspected, at(before))
+            .await
+            .expect("answered")
+            .from_revision,
         1
     );
     let hour = v1::ListEventsRequest {
         since_millis_ago: 3_600_000,
         ..Default::default()
     };
-    let page = since(&world, hour).await.expect("answered");
-    assert_eq!((page.from_revision, page.events.len() as u64), (1, world.head()));
+    let page = since(&inspected, hour).await.expect("answered");
+    assert_eq!(
+        (page.from_revision, page.events.len() as u64),
+        (1, inspected.head())
+    );
 }
 
 #[tokio::test]
 async fn a_page_begins_in_one_way_only_and_at_a_time_that_is_one() {
-    let world = World::new();
+    let inspected = InspectedHub::new();
     let moment = Some(prost_types::Timestamp::default());
     let mut twice = at(moment);
     twice.from_revision = 7;
@@ -327,7 +353,7 @@ async fn a_page_begins_in_one_way_only_and_at_a_time_that_is_one() {
         nanos: -1,
     }));
     for (request, words) in [(twice, "give one"), (thrice, "give one"), (nanos, "-1 nanos")] {
-        let refused = since(&world, request).await.expect_err(words);
+        let refused = since(&inspected, request).await.expect_err(words);
         assert_eq!(refused.code(), Code::InvalidArgument);
         assert!(refused.message().contains(words), "{refused}");
     }

@@ -2,5 +2,5 @@
 
 mod access;
 mod history;
+pub(crate) mod inspected_hub;
 mod present;
-pub(crate) mod world;

@@ -4,11 +4,11 @@ use proto::v1::{self, StatePart, event_log_server::EventLog, state_server::State
 use shared::model::Fact;
 use tonic::Code;
 
-use super::world::{World, by_alice, cluster, export, service, slice};
+use super::inspected_hub::{InspectedHub, by_alice, cluster, export, service, slice};
 use crate::inspect::{AT_LEAST_WAITING_MAX, seek::EVENTS_SHOWN_MAX};
 
-async fn get(world: &World, request: v1::GetStateRequest) -> v1::GetStateResponse {
-    world
+async fn get(inspected: &InspectedHub, request: v1::GetStateRequest) -> v1::GetStateResponse {
+    inspected
         .inspection
         .get(by_alice(request))
         .await
@@ -18,11 +18,11 @@ async fn get(world: &World, request: v1::GetStateRequest) -> v1::GetStateRespons
 
 #[tokio::test]
 async fn everything_is_shown_at_one_revision() {
-    let (world, ..) = World::with_two_members().await;
-    let state = get(&world, v1::GetStateRequest::default()).await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let state = get(&inspected, v1::GetStateRequest::default()).await;
     assert_eq!(
         (state.clusterset.as_str(), state.revision),
-        ("example.org/default", world.head())
+        ("example.org/default", inspected.head())
     );
     let members: Vec<_> = state
         .members
@@ -63,9 +63,9 @@ async fn everything_is_shown_at_one_revision() {
 
 #[tokio::test]
 async fn cluster_namespace_and_parts_narrow_the_answer() {
-    let (world, ..) = World::with_two_members().await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
     let west = get(
-        &world,
+        &inspected,
         v1::GetStateRequest {
             cluster: "west".into(),
             ..Default::default()
@@ -82,7 +82,7 @@ async fn cluster_namespace_and_parts_narrow_the_answer() {
         (1, 1, 1, 1)
     );
     let other = get(
-        &world,
+        &inspected,
         v1::GetStateRequest {
             namespace: "other".into(),
             ..Default::default()
@@ -95,7 +95,7 @@ async fn cluster_namespace_and_parts_narrow_the_answer() {
     );
     let parts = vec![StatePart::Imports.into()];
     let imports = get(
-        &world,
+        &inspected,
         v1::GetStateRequest {
             parts,
             ..Default::default()
@@ -114,7 +114,7 @@ async fn cluster_namespace_and_parts_narrow_the_answer() {
         parts: vec![99],
         ..Default::default()
     };
-    let status = world
+    let status = inspected
         .inspection
         .get(by_alice(unknown))
         .await
@@ -125,19 +125,19 @@ async fn cluster_namespace_and_parts_narrow_the_answer() {
 
 #[tokio::test]
 async fn an_explanation_names_revisions_that_the_log_lists() {
-    let (world, ..) = World::with_two_members().await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
     let request = v1::ExplainRequest {
         namespace: "shop".into(),
         name: "cart".into(),
         ..Default::default()
     };
-    let explained = world
+    let explained = inspected
         .inspection
         .explain(by_alice(request))
         .await
         .expect("answered")
         .into_inner();
-    assert_eq!(explained.revision, world.head());
+    assert_eq!(explained.revision, inspected.head());
     let order: Vec<_> = explained
         .candidates
         .iter()
@@ -153,7 +153,7 @@ async fn an_explanation_names_revisions_that_the_log_lists() {
     assert_eq!(explained.conflicts.len(), 1);
     assert_eq!(explained.import.expect("imported").endpoints, 2);
 
-    let listed = EventLog::list(&world.inspection, by_alice(v1::ListEventsRequest::default())).await;
+    let listed = EventLog::list(&inspected.inspection, by_alice(v1::ListEventsRequest::default())).await;
     let listed = listed.expect("answered").into_inner();
     assert_eq!(listed.epoch, explained.epoch);
     for candidate in &explained.candidates {
@@ -172,14 +172,14 @@ async fn an_explanation_names_revisions_that_the_log_lists() {
 
 #[tokio::test]
 async fn why_there_is_no_import_is_answered_and_a_bad_name_refused() {
-    let (world, east, _) = World::with_two_members().await;
+    let (inspected, east, _) = InspectedHub::with_two_members().await;
     assert_eq!(east.cluster, cluster("east"));
     let ask = |name: &str| v1::ExplainRequest {
         namespace: "shop".into(),
         name: name.into(),
         ..Default::default()
     };
-    let nothing = world
+    let nothing = inspected
         .inspection
         .explain(by_alice(ask("nothing")))
         .await
@@ -191,7 +191,7 @@ async fn why_there_is_no_import_is_answered_and_a_bad_name_refused() {
         "{}",
         nothing.summary
     );
-    let status = world
+    let status = inspected
         .inspection
         .explain(by_alice(ask("Bad")))
         .await
@@ -201,10 +201,10 @@ async fn why_there_is_no_import_is_answered_and_a_bad_name_refused() {
 
 #[tokio::test]
 async fn exports_in_conflict_are_counted_until_it_is_settled() {
-    let (world, ..) = World::with_two_members().await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
     let count = || {
         let count = |core: &crate::writer::Core| core.open_conflicts(shared::model::ConflictReason::Port);
-        world.hub.writer.query(count)
+        inspected.hub.writer.query(count)
     };
     assert_eq!(count().await, Ok(2), "shop/cart has other ports in west");
     let evict = proto::v1::EvictMemberRequest {
@@ -212,26 +212,26 @@ async fn exports_in_conflict_are_counted_until_it_is_settled() {
         confirm: true,
         ..Default::default()
     };
-    proto::v1::membership_server::Membership::evict(&world.membership, by_alice(evict))
+    proto::v1::membership_server::Membership::evict(&inspected.membership, by_alice(evict))
         .await
         .expect("evicted");
     assert_eq!(count().await, Ok(0));
 }
 
-async fn explain(world: &World, name: &str) -> v1::ExplainResponse {
+async fn explain(inspected: &InspectedHub, name: &str) -> v1::ExplainResponse {
     let request = v1::ExplainRequest {
         namespace: "shop".into(),
         name: name.into(),
         ..Default::default()
     };
-    let explained = world.inspection.explain(by_alice(request)).await;
+    let explained = inspected.inspection.explain(by_alice(request)).await;
     explained.expect("explained").into_inner()
 }
 
 #[tokio::test]
 async fn an_explanation_shows_the_events_behind_it_once_and_in_order() {
-    let (world, mut east, _west) = World::with_two_members().await;
-    let explained = explain(&world, "cart").await;
+    let (inspected, mut east, _west) = InspectedHub::with_two_members().await;
+    let explained = explain(&inspected, "cart").await;
     let exports = explained.candidates.iter().map(|candidate| candidate.revision);
     let slices = explained
         .candidates
@@ -252,7 +252,7 @@ async fn an_explanation_shows_the_events_behind_it_once_and_in_order() {
 
     east.report(vec![Fact::ExportRemoved(service("shop", "web"))])
         .await;
-    let explained = explain(&world, "web").await;
+    let explained = explain(&inspected, "web").await;
     assert!(explained.import.is_none());
     let kinds: Vec<&str> = explained.events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["export_removed"], "what ended it");
@@ -260,11 +260,11 @@ async fn an_explanation_shows_the_events_behind_it_once_and_in_order() {
 
 #[tokio::test]
 async fn an_explanation_says_how_many_events_it_has_no_room_for() {
-    let (world, mut east, _west) = World::with_two_members().await;
+    let (inspected, mut east, _west) = InspectedHub::with_two_members().await;
     let address = ["10.0.0.9"];
     let slices = (0..EVENTS_SHOWN_MAX).map(|number| slice("shop", "web", &format!("web-{number}"), &address));
     east.report(slices.collect()).await;
-    let explained = explain(&world, "web").await;
+    let explained = explain(&inspected, "web").await;
     assert_eq!(explained.events.len(), EVENTS_SHOWN_MAX);
     assert!(explained.events_left_out > 0);
     let kinds = explained
@@ -276,12 +276,12 @@ async fn an_explanation_says_how_many_events_it_has_no_room_for() {
 
 #[tokio::test]
 async fn every_answer_says_who_gave_it_and_as_of_when() {
-    let (world, ..) = World::with_two_members().await;
-    let state = get(&world, v1::GetStateRequest::default()).await;
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let state = get(&inspected, v1::GetStateRequest::default()).await;
     let listed = v1::ListEventsRequest::default();
-    let listed = world.inspection.list(by_alice(listed)).await.expect("listed");
-    let members = world.inspection.list_members(0).await.expect("listed");
-    let explained = explain(&world, "cart").await;
+    let listed = inspected.inspection.list(by_alice(listed)).await.expect("listed");
+    let members = inspected.inspection.list_members(0).await.expect("listed");
+    let explained = explain(&inspected, "cart").await;
     let answers = [
         state.answered_by,
         listed.into_inner().answered_by,
@@ -293,7 +293,7 @@ async fn every_answer_says_who_gave_it_and_as_of_when() {
             hub: "hub".into(),
             hub_version: "test".into(),
             term: 1,
-            revision: world.head(),
+            revision: inspected.head(),
             age_millis: 0,
         };
         assert_eq!(answer, Some(expected));
@@ -302,14 +302,14 @@ async fn every_answer_says_who_gave_it_and_as_of_when() {
 
 #[tokio::test]
 async fn an_answer_waits_for_the_revision_that_was_asked_for() {
-    let (world, mut east, _west) = World::with_two_members().await;
-    let asked = world.head() + 1;
+    let (inspected, mut east, _west) = InspectedHub::with_two_members().await;
+    let asked = inspected.head() + 1;
     let request = v1::GetStateRequest {
         at_least_revision: asked,
         ..Default::default()
     };
     let waiting = tokio::spawn({
-        let inspection = world.inspection.clone();
+        let inspection = inspected.inspection.clone();
         async move { inspection.get(by_alice(request)).await }
     });
     east.report(vec![export("shop", "late", 100, 80)]).await;
@@ -320,10 +320,10 @@ async fn an_answer_waits_for_the_revision_that_was_asked_for() {
 
 #[tokio::test]
 async fn a_revision_that_does_not_come_is_refused_by_what_the_hub_has() {
-    let (world, ..) = World::with_two_members().await;
-    let (head, never) = (world.head(), world.head() + 99);
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let (head, never) = (inspected.head(), inspected.head() + 99);
     let ask = || {
-        let inspection = world.inspection.clone();
+        let inspection = inspected.inspection.clone();
         tokio::spawn(async move { inspection.list_members(never).await })
     };
     let waiting: Vec<_> = (0..AT_LEAST_WAITING_MAX).map(|_| ask()).collect();
@@ -336,7 +336,7 @@ async fn a_revision_that_does_not_come_is_refused_by_what_the_hub_has() {
         asked.abort();
     };
     assert_eq!(one_more.code(), Code::ResourceExhausted, "{one_more}");
-    world.drain.cancel();
+    inspected.drain.cancel();
     for waiting in waiting {
         let refused = waiting.await.expect("no panic").expect_err("it never came");
         assert_eq!(refused.code(), Code::Unavailable);

@@ -9,8 +9,8 @@ use tonic::Code;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{
+    ends::{Hub, dialled},
     pki::{Authority, EAST, HUB, live},
-    world::{Hub, dialled},
 };
 use crate::tls::{ClientPem, Credentials, LiveCredentials, Pem};
 

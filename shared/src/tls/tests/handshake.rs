@@ -10,8 +10,8 @@ use tokio_rustls::TlsConnector;
 use tonic::transport::server::Connected;
 
 use super::{
+    ends::{Hub, dialled, loopback, refusal},
     pki::{Authority, EAST, HUB, Wanted, live},
-    world::{Hub, dialled, loopback, refusal},
 };
 use crate::tls::{Handshake, HubConnector, TcpDial, TlsMetrics, accept, provider::provider, tcp_connections};
 

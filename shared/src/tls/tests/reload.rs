@@ -6,8 +6,8 @@ use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 
 use super::{
+    ends::{Hub, dialled, refusal},
     pki::{Authority, EAST, HUB},
-    world::{Hub, dialled, refusal},
 };
 use crate::tls::{CredentialsError, LiveCredentials, Pem, Reload, Reloader, TlsFiles, TlsMetrics};
 

@@ -31,8 +31,8 @@ fn decode_lost(name: Bytes) -> Option<Told> {
 }
 
 /// A session whose snapshot is complete.
-fn complete() -> World {
-    let mut world = World::open();
+fn complete() -> SessionByHand {
+    let mut hand = SessionByHand::open();
     for message in [
         HubMessage::SnapshotBegin {
             epoch: epoch(5),
@@ -40,40 +40,39 @@ fn complete() -> World {
         },
         HubMessage::SnapshotComplete(up_to(3)),
     ] {
-        world.hear(message).expect("in order");
+        hand.hear(message).expect("in order");
     }
-    world
+    hand
 }
 
-fn hear_lost(world: &mut World, names: &[&str]) -> Result<Reaction, Violation> {
+fn hear_lost(hand: &mut SessionByHand, names: &[&str]) -> Result<Reaction, Violation> {
     let message = HubMessage::Desired {
         interest_generation: 1,
         items: names.iter().map(|name| lost(name)).collect(),
     };
-    let (outbox, desired) = (&mut world.outbox, &mut world.desired);
-    world
-        .session
+    let (outbox, desired) = (&mut hand.outbox, &mut hand.desired);
+    hand.session
         .on_message(message, outbox, desired, decode_lost, START)
 }
 
 #[test]
 fn what_could_not_be_restored_is_asked_for_once_and_in_one_message() {
-    let mut world = complete();
-    let reaction = hear_lost(&mut world, &["a", "b", "a"]).expect("in order");
+    let mut hand = complete();
+    let reaction = hear_lost(&mut hand, &["a", "b", "a"]).expect("in order");
     assert_eq!((reaction.wanted, reaction.restored), (2, 0));
-    hear_lost(&mut world, &["b"]).expect("in order");
+    hear_lost(&mut hand, &["b"]).expect("in order");
     let asked = AgentMessage::ItemsWanted([key("a"), key("b")].into());
-    assert_eq!(world.say(START), std::slice::from_ref(&asked));
-    hear_lost(&mut world, &["a"]).expect("in order");
-    assert_eq!(world.say(START), [], "the answer is on its way");
+    assert_eq!(hand.say(START), std::slice::from_ref(&asked));
+    hear_lost(&mut hand, &["a"]).expect("in order");
+    assert_eq!(hand.say(START), [], "the answer is on its way");
     let sent = wire::agent_message_to_proto(asked.clone());
     assert_eq!(wire::agent_message_from_proto(sent), Ok(asked));
 }
 
 #[test]
 fn what_was_told_before_it_was_asked_for_is_not() {
-    let mut world = complete();
-    hear_lost(&mut world, &["a", "b"]).expect("in order");
+    let mut hand = complete();
+    hear_lost(&mut hand, &["a", "b"]).expect("in order");
     let removed = |_: Bytes| -> Option<Told> {
         let item = DesiredItem {
             revision: Revision(5),
@@ -85,19 +84,19 @@ fn what_was_told_before_it_was_asked_for_is_not() {
         interest_generation: 1,
         items: vec![Bytes::new()],
     };
-    let (outbox, desired) = (&mut world.outbox, &mut world.desired);
-    let heard = world.session.on_message(message, outbox, desired, removed, START);
+    let (outbox, desired) = (&mut hand.outbox, &mut hand.desired);
+    let heard = hand.session.on_message(message, outbox, desired, removed, START);
     heard.expect("in order");
-    assert_eq!(world.say(START), [AgentMessage::ItemsWanted([key("b")].into())]);
+    assert_eq!(hand.say(START), [AgentMessage::ItemsWanted([key("b")].into())]);
 }
 
 /// The hub would have to send them all in the same way again.
 #[test]
 fn a_difference_out_of_place_ends_the_session_and_the_next_hello_takes_none() {
-    let mut world = World::open();
-    let heard = hear_lost(&mut world, &["a"]);
+    let mut hand = SessionByHand::open();
+    let heard = hear_lost(&mut hand, &["a"]);
     assert_eq!(heard.err(), Some(Violation::Unrestorable));
-    assert!(!world.desired.takes_differences());
+    assert!(!hand.desired.takes_differences());
     let introduction = Introduction {
         agent_version: "1".into(),
         cluster_fingerprint: "uid".into(),
@@ -109,8 +108,8 @@ fn a_difference_out_of_place_ends_the_session_and_the_next_hello_takes_none() {
         known_epoch: None,
         interest: Interest::default(),
         sources_held: BTreeSet::new(),
-        outbox: &mut world.outbox,
-        desired: &mut world.desired,
+        outbox: &mut hand.outbox,
+        desired: &mut hand.desired,
         now: START,
     });
     assert_eq!(hello.features & FEATURE_DIFFERENCES, 0);

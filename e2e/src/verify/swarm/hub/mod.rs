@@ -16,7 +16,7 @@ use hub::{
     log::{Log, MemoryDisk, MemoryLog, Retention},
     replay,
     view::SharedView,
-    writer::{Completed, Inbox, Options, Request, Room, TICK_MILLIS, Work, Writer, WriterHandle},
+    writer::{Completed, DiskRoom, Inbox, Options, Request, TICK_MILLIS, Work, Writer, WriterHandle},
 };
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, Revision};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -198,7 +198,7 @@ impl Hub {
     /// How many facts there are, while the disk's reserve is touched. Health may come all the same.
     fn reserved_facts(&self) -> Option<usize> {
         let core = self.writer.core();
-        (core.room() == Room::Reserve).then(|| {
+        (core.room() == DiskRoom::Reserve).then(|| {
             let facts = core
                 .state()
                 .members()

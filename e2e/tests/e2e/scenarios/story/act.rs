@@ -79,7 +79,7 @@ impl Kind {
 impl Story {
     /// The API of a kind in the story's namespace of a cluster.
     pub(crate) fn api(&self, cluster: &str, kind: Kind) -> anyhow::Result<Api<DynamicObject>> {
-        Ok(kind.api(&self.world.cluster(cluster)?.client, &self.namespace))
+        Ok(kind.api(&self.clusterset.cluster(cluster)?.client, &self.namespace))
     }
 
     /// Applies an object as a user, into the story's namespace if it names none.
@@ -93,7 +93,7 @@ impl Story {
             object["metadata"]["namespace"] = json!(namespace);
         }
         let name = object["metadata"]["name"].as_str().context("no name")?.to_owned();
-        let api = kind.api(&self.world.cluster(cluster)?.client, &namespace);
+        let api = kind.api(&self.clusterset.cluster(cluster)?.client, &namespace);
         let applied = api
             .patch(&name, &PatchParams::apply(USER).force(), &Patch::Apply(&object))
             .await

@@ -53,7 +53,7 @@ const CONTENTS: [Kind; 4] = [
 /// A story being told.
 pub(super) struct Story {
     /// Hub, clusters and agents.
-    pub(super) world: LocalClusterset,
+    pub(super) clusterset: LocalClusterset,
     /// Where it plays.
     pub(super) namespace: String,
     /// A namespace of every cluster, for what only shows that everything before has had its time.
@@ -67,20 +67,20 @@ where
 {
     let dir = tempfile::tempdir()?;
     let shared = matches!(backend, Backend::Real(_));
-    let world = LocalClusterset::without_agents(dir.path(), &backend, &CLUSTERS).await?;
+    let clusterset = LocalClusterset::without_agents(dir.path(), &backend, &CLUSTERS).await?;
     let mut clients = Vec::new();
     // Simulated clusters end with their story.
-    for cluster in world.clusters.values().filter(|_| shared) {
+    for cluster in clusterset.clusters.values().filter(|_| shared) {
         clients.push(cluster.client.clone());
     }
     empty_namespaces(&clients).await?;
     let mut stage = Story {
-        world,
+        clusterset,
         namespace: unique_name("story"),
         fence: unique_name("fence"),
     };
     let result = story(&mut stage).await;
-    let ended = stage.world.end().await;
+    let ended = stage.clusterset.end().await;
     let emptied = empty_namespaces(&clients).await;
     keep_logs(result.and(ended).and(emptied), dir)
 }
@@ -130,7 +130,7 @@ impl Story {
     pub(super) async fn start_agents(&mut self) -> anyhow::Result<()> {
         for cluster in CLUSTERS {
             self.create_namespace(cluster, &self.fence).await?;
-            self.world.start_agent(cluster).await?;
+            self.clusterset.start_agent(cluster).await?;
         }
         Ok(())
     }

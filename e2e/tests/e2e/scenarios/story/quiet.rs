@@ -42,7 +42,7 @@ impl Story {
     pub(crate) async fn listen(&self) -> anyhow::Result<Vec<Quiet>> {
         let mut all = Vec::new();
         for (index, cluster) in CLUSTERS.into_iter().enumerate() {
-            let place = match &self.world.cluster(cluster)?.kind {
+            let place = match &self.clusterset.cluster(cluster)?.kind {
                 clusterset::Kind::Simulated(simulated, _) => {
                     Place::Simulated(simulated.requests().all().len())
                 }
@@ -79,40 +79,44 @@ impl Story {
     }
 
     async fn writes(&self, index: usize, quiet: &Quiet) -> anyhow::Result<Vec<String>> {
-        Ok(match (&self.world.cluster(quiet.cluster)?.kind, &quiet.place) {
-            (clusterset::Kind::Simulated(simulated, _), Place::Simulated(seen)) => simulated
-                .requests()
-                .all()
-                .iter()
-                .skip(*seen)
-                .filter(|entry| entry.is_write() && entry.resource != "leases")
-                .filter(|entry| entry.user_agent != clusterset::USER_AGENT && entry.namespace != self.fence)
-                .map(|entry| format!("{entry:?}"))
-                .collect(),
-            (clusterset::Kind::Real(fleet, _), Place::Real(mark)) => {
-                let real = &fleet.clusters()[index];
-                real.audit_log().settle(&real.client().await?).await?;
-                let requests = real.audit_log().since(*mark)?;
-                let of_agents = |user: &str| {
-                    let component =
-                        user.starts_with("system:") && !user.starts_with("system:serviceaccount:");
-                    user != HARNESS_USER && !component
-                };
-                requests
+        Ok(
+            match (&self.clusterset.cluster(quiet.cluster)?.kind, &quiet.place) {
+                (clusterset::Kind::Simulated(simulated, _), Place::Simulated(seen)) => simulated
+                    .requests()
+                    .all()
                     .iter()
-                    .filter(|request| request.is_write() && !request.is_lease())
-                    .filter(|request| of_agents(&request.user) && request.namespace != self.fence)
-                    .map(ToString::to_string)
-                    .collect()
-            }
-            _ => Vec::new(),
-        })
+                    .skip(*seen)
+                    .filter(|entry| entry.is_write() && entry.resource != "leases")
+                    .filter(|entry| {
+                        entry.user_agent != clusterset::USER_AGENT && entry.namespace != self.fence
+                    })
+                    .map(|entry| format!("{entry:?}"))
+                    .collect(),
+                (clusterset::Kind::Real(fleet, _), Place::Real(mark)) => {
+                    let real = &fleet.clusters()[index];
+                    real.audit_log().settle(&real.client().await?).await?;
+                    let requests = real.audit_log().since(*mark)?;
+                    let of_agents = |user: &str| {
+                        let component =
+                            user.starts_with("system:") && !user.starts_with("system:serviceaccount:");
+                        user != HARNESS_USER && !component
+                    };
+                    requests
+                        .iter()
+                        .filter(|request| request.is_write() && !request.is_lease())
+                        .filter(|request| of_agents(&request.user) && request.namespace != self.fence)
+                        .map(ToString::to_string)
+                        .collect()
+                }
+                _ => Vec::new(),
+            },
+        )
     }
 
     /// The resourceVersion of everything in a cluster, but for Leases, the fence, and what earlier stories left,
     /// which may still be on its way out.
     async fn versions(&self, cluster: &str) -> anyhow::Result<BTreeMap<String, String>> {
-        let member = self.world.cluster(cluster)?;
+        let member = self.clusterset.cluster(cluster)?;
         let mut versions = match member.sim() {
             None => resource_versions(&member.client).await?,
             Some(simulated) => SIMULATED_KINDS

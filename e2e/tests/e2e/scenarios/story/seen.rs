@@ -29,7 +29,7 @@ impl Story {
 
     /// The same for another namespace of the story.
     pub(crate) async fn look_into(&self, cluster: &str, namespace: &str) -> anyhow::Result<Seen> {
-        let client = &self.world.cluster(cluster)?.client;
+        let client = &self.clusterset.cluster(cluster)?.client;
         let list = async |kind: Kind| -> anyhow::Result<BTreeMap<String, Value>> {
             let listed = match kind.api(client, namespace).list(&ListParams::default()).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeMap::new()),
@@ -107,7 +107,7 @@ impl Story {
             poll.tick().await;
             let mut pictures = Vec::new();
             for cluster in CLUSTERS {
-                let client = &self.world.cluster(cluster)?.client;
+                let client = &self.clusterset.cluster(cluster)?.client;
                 pictures.push(picture(client, cluster, &self.namespace).await?);
             }
             let judgement = oracle::judge(&pictures);

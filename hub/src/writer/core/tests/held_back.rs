@@ -18,7 +18,7 @@ fn in_the_reserve_only_what_is_taken_back_is_recorded_and_the_rest_is_asked_for_
     let session = admit(&mut core, request).expect("nobody holds it");
     assert_eq!(observe(&mut core, session, 1, property("cart")).events.len(), 1);
 
-    core.set_room(Room::Reserve);
+    core.set_room(DiskRoom::Reserve);
     let refused = observe(&mut core, session, 2, property("lamp"));
     assert!(refused.events.is_empty());
     assert_eq!(held_back(&refused), [2]);
@@ -52,7 +52,7 @@ fn in_the_reserve_only_what_is_taken_back_is_recorded_and_the_rest_is_asked_for_
         "decisions are recorded"
     );
 
-    core.set_room(Room::Scarce);
+    core.set_room(DiskRoom::Scarce);
     assert!(
         core.take_batch().replies.is_empty(),
         "the session that was told is over"
@@ -66,24 +66,24 @@ fn who_was_told_that_there_is_no_room_is_asked_once_and_who_cannot_be_told_is_se
     let mut request = hello("east", "one", 1);
     request.hello.features = FEATURE_REPORT_AGAIN;
     let session = admit(&mut core, request.clone()).expect("nobody holds it");
-    core.set_room(Room::Reserve);
+    core.set_room(DiskRoom::Reserve);
     observe(&mut core, session, 1, property("cart"));
-    core.set_room(Room::Reserve);
+    core.set_room(DiskRoom::Reserve);
     assert!(core.take_batch().replies.is_empty());
-    core.set_room(Room::Enough);
+    core.set_room(DiskRoom::Enough);
     let asked = core.take_batch().replies;
     assert!(
         matches!(asked[..], [Reply::ReportAgain(again)] if again == session),
         "{asked:?}"
     );
-    core.set_room(Room::Reserve);
-    core.set_room(Room::Enough);
+    core.set_room(DiskRoom::Reserve);
+    core.set_room(DiskRoom::Enough);
     assert!(
         core.take_batch().replies.is_empty(),
         "nothing was refused meanwhile"
     );
 
-    core.set_room(Room::Reserve);
+    core.set_room(DiskRoom::Reserve);
     request.hello.features = 0;
     let older = admit(&mut core, request).expect("the same agent");
     let batch = observe(&mut core, older, 1, property("cart"));
@@ -101,15 +101,15 @@ fn a_listing_of_which_something_was_held_back_is_none_and_is_made_again_when_the
         let mut request = hello("east", "one", 1);
         request.hello.features = FEATURE_REPORT_AGAIN;
         let session = admit(&mut core, request).expect("nobody holds it");
-        core.set_room(Room::Reserve);
+        core.set_room(DiskRoom::Reserve);
         assert_eq!(held_back(&observe(&mut core, session, 1, property("cart"))), [1]);
         if room_before_the_end {
             // What it reports again comes behind the end of the listing.
-            core.set_room(Room::Enough);
+            core.set_room(DiskRoom::Enough);
         }
         let listed = list(&mut core, session, ListingGroup::Properties);
         assert!(listed.events.is_empty(), "{listed:?}");
-        core.set_room(Room::Enough);
+        core.set_room(DiskRoom::Enough);
         let replies: Vec<Reply> = listed
             .replies
             .into_iter()

@@ -72,14 +72,15 @@ pub(crate) fn by_east<T>(message: T) -> Request<T> {
     )
 }
 
-pub(crate) struct World {
+/// A hub over a log in memory, and the services that people and tools ask.
+pub(crate) struct InspectedHub {
     pub hub: Hub,
     pub inspection: Inspection,
     pub membership: MembershipService,
     pub drain: CancellationToken,
 }
 
-impl World {
+impl InspectedHub {
     pub(crate) fn new() -> Self {
         let epoch = Epoch::default().next(UnixMillis(1_000), 7);
         let log = MemoryLog::open(&MemoryDisk::default(), &clusterset(), epoch).expect("opened");
@@ -104,9 +105,9 @@ impl World {
 
     /// East and west are members; both export shop/cart with different ports, east first; east alone shop/web.
     pub(crate) async fn with_two_members() -> (Self, Member, Member) {
-        let world = Self::new();
-        let mut east = world.join("east", EAST_KEY).await;
-        let mut west = world.join("west", WEST_KEY).await;
+        let inspected = Self::new();
+        let mut east = inspected.join("east", EAST_KEY).await;
+        let mut west = inspected.join("west", WEST_KEY).await;
         east.report(vec![
             export("shop", "cart", 100, 80),
             slice("shop", "cart", "cart-1", &["10.0.0.1", "10.0.0.2"]),
@@ -118,7 +119,7 @@ impl World {
             slice("shop", "cart", "cart-x", &["10.1.0.1"]),
         ])
         .await;
-        (world, east, west)
+        (inspected, east, west)
     }
 
     pub(crate) async fn join(&self, id: &str, key: KeyFingerprint) -> Member {

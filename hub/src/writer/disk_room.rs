@@ -18,7 +18,7 @@ const MARGIN_PERCENT: u8 = 1;
 
 /// The room on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Room {
+pub enum DiskRoom {
     /// Enough, as far as anybody can tell.
     #[default]
     Enough,
@@ -28,7 +28,7 @@ pub enum Room {
     Reserve,
 }
 
-impl Room {
+impl DiskRoom {
     /// What so much space is, after it was `before`.
     pub fn of(space: Option<Space>, bounds: &Bounds, before: Self) -> Self {
         let Some(space) = space else {
@@ -65,25 +65,28 @@ impl Room {
 mod tests {
     use super::*;
 
-    fn of(free: u64, before: Room) -> Room {
+    fn of(free: u64, before: DiskRoom) -> DiskRoom {
         let space = Space { free, total: 1_000 };
-        Room::of(Some(space), &Bounds::default(), before)
+        DiskRoom::of(Some(space), &Bounds::default(), before)
     }
 
     #[test]
     fn room_is_a_share_of_the_disk_and_a_state_ends_a_margin_behind_where_it_began() {
-        assert_eq!(Room::of(None, &Bounds::default(), Room::Reserve), Room::Enough);
+        assert_eq!(
+            DiskRoom::of(None, &Bounds::default(), DiskRoom::Reserve),
+            DiskRoom::Enough
+        );
         for (free, before, after) in [
-            (150, Room::Enough, Room::Enough),
-            (149, Room::Enough, Room::Scarce),
-            (159, Room::Scarce, Room::Scarce),
-            (160, Room::Scarce, Room::Enough),
-            (50, Room::Scarce, Room::Scarce),
-            (49, Room::Enough, Room::Reserve),
-            (59, Room::Reserve, Room::Reserve),
-            (60, Room::Reserve, Room::Scarce),
-            (160, Room::Reserve, Room::Enough),
-            (0, Room::Enough, Room::Reserve),
+            (150, DiskRoom::Enough, DiskRoom::Enough),
+            (149, DiskRoom::Enough, DiskRoom::Scarce),
+            (159, DiskRoom::Scarce, DiskRoom::Scarce),
+            (160, DiskRoom::Scarce, DiskRoom::Enough),
+            (50, DiskRoom::Scarce, DiskRoom::Scarce),
+            (49, DiskRoom::Enough, DiskRoom::Reserve),
+            (59, DiskRoom::Reserve, DiskRoom::Reserve),
+            (60, DiskRoom::Reserve, DiskRoom::Scarce),
+            (160, DiskRoom::Reserve, DiskRoom::Enough),
+            (0, DiskRoom::Enough, DiskRoom::Reserve),
         ] {
             assert_eq!(of(free, before), after, "{free} after {before:?}");
         }
@@ -96,6 +99,9 @@ mod tests {
             free: 0,
             total: u64::MAX,
         };
-        assert_eq!(Room::of(Some(space), &never, Room::Reserve), Room::Enough);
+        assert_eq!(
+            DiskRoom::of(Some(space), &never, DiskRoom::Reserve),
+            DiskRoom::Enough
+        );
     }
 }

@@ -116,23 +116,23 @@ pub(super) fn evict(name: &str) -> Command {
 
 /// A log with the state it folds into.
 #[derive(Debug, Clone, Default)]
-pub(super) struct World {
+pub(super) struct Folded {
     pub(super) state: State,
     pub(super) events: Vec<Event>,
 }
 
 /// Members that joined with keys 1, 2, 3, … in this order.
-pub(super) fn given_members(names: &[&str]) -> World {
-    let mut world = World::default();
+pub(super) fn given_members(names: &[&str]) -> Folded {
+    let mut folded = Folded::default();
     for (number, name) in (1..).zip(names) {
-        world
+        folded
             .carry_out(&admit(name, number, &format!("kube-system-{name}")))
             .unwrap();
     }
-    world
+    folded
 }
 
-impl World {
+impl Folded {
     /// A reported fact is recorded.
     pub(super) fn and(mut self, cluster: &str, fact: Fact) -> Self {
         self.carry_out(&observe(cluster, fact)).unwrap();
