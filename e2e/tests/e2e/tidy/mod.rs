@@ -1,10 +1,12 @@
 //! Owns: the laws of the source tree that a compiler does not check: pure rooms, edges, sizes, openings,
-//! where the commands that messages advise are written, that messages are words, and that the gate leaves nothing out.
+//! where the commands that messages advise are written, that messages are words, that a name means one thing, and that the
+//! gate leaves nothing out.
 //! Never: judges behaviour; it reads text only.
 
 mod advice;
 mod edges;
 mod gate;
+mod names;
 mod purity;
 mod raw;
 mod shape;
@@ -17,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend(advice::trials());
     trials.extend(edges::trials());
     trials.extend(gate::trials());
+    trials.extend(names::trials());
     trials.extend(raw::trials());
     trials.extend(shape::trials());
     trials.extend(source::trials());

@@ -10,39 +10,39 @@ use std::collections::BTreeSet;
 use tributary_e2e::suite::plain_test;
 
 /// A room, and what it may name besides `std`, the domain model and itself.
-struct Room {
+struct PureRoom {
     path: &'static str,
     may_name: &'static [&'static str],
 }
 
 /// The rooms that docs/design.md, section 1, calls pure, and the pure halves of others. `bytes` is a value: a shared slice.
-const ROOMS: &[Room] = &[
-    Room {
+const ROOMS: &[PureRoom] = &[
+    PureRoom {
         path: "shared/src/model",
         // Names of derived objects are a hash in base32.
         may_name: &["crate::model", "bytes", "data_encoding", "sha2", "blake3"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/fold",
         may_name: &["crate::fold"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/push.rs",
         may_name: &["bytes", "crate::fold", "crate::view"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/view/mod.rs",
         may_name: &["crate::fold"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/session/machine.rs",
         may_name: &["crate::push", "crate::view", "crate::writer::request"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/session/applied.rs",
         may_name: &["crate::push"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/core.rs",
         // It numbers, encodes and chains events: encoding and hashing are functions of their input.
         may_name: &[
@@ -55,74 +55,74 @@ const ROOMS: &[Room] = &[
             "shared::wire",
         ],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/request.rs",
         may_name: &["crate::fold"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/admission.rs",
         may_name: &["crate::fold"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/claims.rs",
         may_name: &[],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/conflicts.rs",
         may_name: &["crate::fold"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/connectivity.rs",
         may_name: &["crate::fold"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/event_size.rs",
         may_name: &["crate::fold", "crate::log::Limits", "shared::wire"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/heard.rs",
         may_name: &[],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/held_back.rs",
         may_name: &[],
     },
-    Room {
-        path: "hub/src/writer/room.rs",
+    PureRoom {
+        path: "hub/src/writer/disk_room.rs",
         may_name: &["crate::bounds", "crate::fold", "crate::log::Space"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/segments.rs",
         may_name: &["crate::bounds", "crate::log::Stats"],
     },
-    Room {
+    PureRoom {
         path: "hub/src/writer/stored.rs",
         // The state's bytes are what a difference leads from: encoding is a function of its input.
         may_name: &["crate::fold", "crate::recall", "shared::wire"],
     },
-    Room {
+    PureRoom {
         path: "agent/src/outbox.rs",
         may_name: &["bytes"],
     },
-    Room {
+    PureRoom {
         path: "agent/src/lease/machine.rs",
         may_name: &[],
     },
-    Room {
+    PureRoom {
         path: "agent/src/link/machine.rs",
         may_name: &["crate::outbox", "crate::plan", "thiserror"],
     },
-    Room {
+    PureRoom {
         path: "agent/src/plan",
         // It restores objects from differences: encoding and hashing are functions of their input.
         may_name: &["crate::plan", "shared::wire"],
     },
-    Room {
+    PureRoom {
         path: "e2e/src/oracle",
         // It reads objects as API servers show them, and knows the names of labels.
         may_name: &["crate::oracle", "serde_json", "shared::api::names", "thiserror"],
     },
-    Room {
+    PureRoom {
         path: "e2e/src/laws",
         may_name: &["crate::sim", "crate::oracle"],
     },
@@ -219,7 +219,7 @@ fn mutated_in(settings: &str) -> anyhow::Result<BTreeSet<String>> {
 }
 
 /// What a file says that its room may not.
-fn impurities(source: &Source, room: &Room) -> anyhow::Result<Vec<String>> {
+fn impurities(source: &Source, room: &PureRoom) -> anyhow::Result<Vec<String>> {
     let impure = Regex::new(IMPURE)?;
     let imported = Regex::new(r"^\s*(?:pub(?:\([a-z]+\))? )?use (.+)$")?;
     let code = source.code();
@@ -252,7 +252,7 @@ fn whole_import(code: &[(usize, &str)], number: usize, first: &str) -> String {
 }
 
 /// The first path of an import that the room may not name.
-fn foreign(import: &str, room: &Room) -> Option<String> {
+fn foreign(import: &str, room: &PureRoom) -> Option<String> {
     let paths = expanded(import.trim_end_matches(';'));
     paths.into_iter().find(|path| {
         let head = path.split("::").next().unwrap_or_default();
@@ -325,7 +325,7 @@ fn without_text(line: &str) -> String {
 }
 
 fn check_sees() -> anyhow::Result<()> {
-    let room = &Room {
+    let room = &PureRoom {
         path: "hub/src/fold",
         may_name: &["crate::fold"],
     };
