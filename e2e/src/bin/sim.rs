@@ -14,8 +14,9 @@ use tributary_e2e::{
     advice,
     verify::swarm::{
         Failure, WorldResult,
+        happening::in_words,
         run::{Broken, play_caught, swarm},
-        script::{Script, Size, draw, in_words},
+        script::{Script, Size, draw},
         shrink::shrink,
     },
     verify::{

@@ -72,16 +72,10 @@ pub(super) fn judged(picture: &Picture, service: &ServiceKey, mut parts: Parts) 
     if strange(picture.import(service)) {
         return Parts::new();
     }
-    if strange(derived_service(picture, service)) {
+    if strange(picture.derived_service(service)) {
         parts.retain(|part| part.of == Of::Import);
     }
     parts
-}
-
-/// The Service under the name of a derived one.
-pub(super) fn derived_service<'a>(picture: &'a Picture, service: &ServiceKey) -> Option<&'a Value> {
-    let name = derived_service_name(&service.namespace, &service.name);
-    picture.service(&ServiceKey::new(&service.namespace, &name).ok()?)
 }
 
 fn everywhere(exporters: &[Exporter<'_>], service: &ServiceKey) -> Parts {

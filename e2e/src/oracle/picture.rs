@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use shared::{
     api::names::{AGENT_MANAGER, LABEL_KUBERNETES_SERVICE_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME},
-    model::ServiceKey,
+    model::{ServiceKey, derived_name::derived_service_name},
 };
 
 /// The kinds that a picture is made of.
@@ -101,6 +101,12 @@ impl Picture {
 
     pub(super) fn service(&self, service: &ServiceKey) -> Option<&Value> {
         self.services.get(service).map(Arc::as_ref)
+    }
+
+    /// The Service under the name of the one that is derived for an import.
+    pub(super) fn derived_service(&self, service: &ServiceKey) -> Option<&Value> {
+        let name = derived_service_name(&service.namespace, &service.name);
+        self.service(&ServiceKey::new(&service.namespace, &name).ok()?)
     }
 
     pub(super) fn import(&self, service: &ServiceKey) -> Option<&Value> {

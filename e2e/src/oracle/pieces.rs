@@ -11,7 +11,6 @@ use shared::{
 };
 
 use super::{
-    expected::derived_service,
     part::{Of, Part, Parts, Port},
     picture::{Picture, is_ours, owner, text},
 };
@@ -100,7 +99,9 @@ pub(super) fn endpoints(name: &str, source: &str, slice: &Value) -> Vec<Part> {
 pub fn import_shown(picture: &Picture, service: &ServiceKey) -> Parts {
     let mut parts = Parts::new();
     let import = picture.import(service).filter(|import| is_ours(import));
-    let derived = derived_service(picture, service).filter(|derived| is_ours(derived));
+    let derived = picture
+        .derived_service(service)
+        .filter(|derived| is_ours(derived));
     parts.extend(import.into_iter().flat_map(import_parts));
     parts.extend(derived.into_iter().flat_map(derived_parts));
     for slice in picture.imported_slices(service) {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{kinds::Kind, table::age};
+use super::{age::age, kinds::Kind};
 
 /// The items of a list that are shown; the others are counted.
 const SHOWN_MAX: usize = 3;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{SimCluster, handler::Answer, store::Watch};
+use super::{SimCluster, answer::Answer, store::Watch};
 
 /// How often an idle watch gets a bookmark.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(10);

@@ -1,26 +1,26 @@
 //! The one request handler of a simulated cluster: HTTP in, an answer or an open watch out.
 //! Synchronous and without a socket; both fronts and a synchronous simulation call it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::{
+    answer::{Answer, Reply},
     discovery,
     faults::{Fault, Faults},
-    kinds::Kind,
     list,
-    listing::Listing,
     managers::Subresource,
-    media::{self, Form},
+    media::{self, Form, Include},
     requests::{Entry, Requests},
     scale,
-    selector::Selector,
     status::{Cause, Refusal},
     store::{Store, Watch},
-    table::{Include, table},
+    table::table,
+    target::Target,
+    versions::{convert_event, in_version, presented},
     write::{How, Write},
 };
 
@@ -29,60 +29,11 @@ const WATCH_SECONDS_DEFAULT: u64 = 1_800;
 /// The longest manager name.
 const MANAGER_LENGTH_MAX: usize = 128;
 
-/// What a request came to.
-#[derive(Debug)]
-pub enum Answer {
-    /// A whole response.
-    Whole {
-        /// HTTP status code.
-        code: u16,
-        /// JSON, or text for the health endpoints.
-        body: Value,
-    },
-    /// A list of objects, with code 200.
-    List(Box<Listing>),
-    /// An OpenAPI document, as it is sent.
-    Document(Bytes),
-    /// An open watch, to be read with `poll_watch`.
-    Watch(Box<Watch>),
-    /// The connection breaks: the request may have been performed.
-    Lost,
-}
-
-/// An answer and how long a front holds it back.
-#[derive(Debug)]
-pub struct Reply {
-    /// How late it comes.
-    pub delay_ms: u64,
-    /// What comes.
-    pub answer: Answer,
-}
-
 /// One simulated cluster: its store behind faults, with a record of every request.
 pub(crate) struct Cluster {
     pub(crate) store: Store,
     pub(crate) faults: Faults,
     pub(crate) requests: Requests,
-}
-
-/// A parsed path and query.
-pub(crate) struct Target {
-    pub(super) kind: Arc<Kind>,
-    pub(super) version: String,
-    pub(super) namespace: String,
-    name: String,
-    subresource: Subresource,
-    query: BTreeMap<String, String>,
-}
-
-impl Target {
-    pub(super) fn flag(&self, name: &str) -> bool {
-        matches!(self.query.get(name).map(String::as_str), Some("true" | "1"))
-    }
-
-    pub(super) fn text(&self, name: &str) -> &str {
-        self.query.get(name).map_or("", String::as_str)
-    }
 }
 
 impl Cluster {
@@ -97,7 +48,8 @@ impl Cluster {
                 return Reply { delay_ms: 0, answer };
             }
         }
-        let target = target(&self.store, &path, request.uri().query().unwrap_or_default());
+        let query = request.uri().query().unwrap_or_default();
+        let target = Target::parse(&self.store.kinds, &path, query);
         let mut entry = match &target {
             Ok(target) => entry(request, target),
             Err(_) => Entry {
@@ -138,10 +90,12 @@ impl Cluster {
     fn perform(&mut self, request: &Request<Bytes>, target: Target) -> Result<Answer, Refusal> {
         let form = media::accepted(request)?;
         if *request.method() == Method::GET {
-            return if target.name.is_empty() {
-                self.list(target, form)
-            } else {
+            return if !target.name.is_empty() {
                 self.get(&target, form)
+            } else if target.flag("watch") {
+                self.watch(target, form)
+            } else {
+                list::list(&self.store, target, form)
             };
         }
         if !target.text("dryRun").is_empty() {
@@ -250,7 +204,8 @@ impl Cluster {
         Ok(Answer::Whole { code: 200, body })
     }
 
-    pub(super) fn watch(&self, target: Target, selector: Selector, form: Form) -> Result<Answer, Refusal> {
+    fn watch(&self, target: Target, form: Form) -> Result<Answer, Refusal> {
+        let selector = list::selector(&target)?;
         let revision = list::revision(target.text("resourceVersion"))?;
         let streaming = target.flag("sendInitialEvents");
         if streaming && target.text("resourceVersionMatch") != "NotOlderThan" {
@@ -372,88 +327,5 @@ fn entry(request: &Request<Bytes>, target: &Target) -> Entry {
         user_agent: user_agent(request).to_owned(),
         manager: manager(request, target),
         ..Entry::default()
-    }
-}
-
-fn target(store: &Store, path: &str, query: &str) -> Result<Target, Refusal> {
-    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-    let (group, version, rest) = match parts.as_slice() {
-        ["api", version, rest @ ..] => ("", *version, rest),
-        ["apis", group, version, rest @ ..] => (*group, *version, rest),
-        _ => return Err(Refusal::no_such_path()),
-    };
-    let (namespace, rest) = match rest {
-        ["namespaces", namespace, rest @ ..] if !matches!(rest, [] | ["status"]) => (*namespace, rest),
-        rest => ("", rest),
-    };
-    let (plural, name, subresource) = match rest {
-        [plural] => (*plural, "", Subresource::Main),
-        [plural, name] => (*plural, *name, Subresource::Main),
-        [plural, name, "scale"] => (*plural, *name, Subresource::Scale),
-        [plural, name, "status"] => (*plural, *name, Subresource::Status),
-        _ => return Err(Refusal::no_such_path()),
-    };
-    let kind = store
-        .kinds
-        .find(group, version, plural)
-        .ok_or_else(Refusal::no_such_path)?;
-    let served = match subresource {
-        Subresource::Main => true,
-        Subresource::Scale => kind.has_scale,
-        Subresource::Status => kind.has_status,
-    };
-    if !served || (!name.is_empty() && kind.namespaced == namespace.is_empty()) {
-        return Err(Refusal::no_such_path());
-    }
-    let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    Ok(Target {
-        kind,
-        version: version.to_owned(),
-        namespace,
-        name,
-        subresource,
-        query,
-    })
-}
-
-/// The object in the requested version.
-pub(crate) fn presented(kind: &Kind, version: &str, object: &Value) -> Value {
-    in_version(kind, version, object.clone())
-}
-
-/// Whether an object is sent in the requested version just as it is kept.
-pub(super) fn is_kept_as(kind: &Kind, version: &str, object: &Value) -> bool {
-    let is_core_event = kind.group.is_empty() && object["kind"] == "Event";
-    !is_core_event && object["apiVersion"] == kind.api_version(version)
-}
-
-fn in_version(kind: &Kind, version: &str, mut object: Value) -> Value {
-    convert_event(&mut object, &kind.group, false);
-    object["apiVersion"] = json!(kind.api_version(version));
-    object
-}
-
-/// An Event's fields in events.k8s.io/v1, under which the store keeps it, and in core v1.
-const EVENT_FIELDS: &[(&str, &str)] = &[
-    ("regarding", "involvedObject"),
-    ("note", "message"),
-    ("reportingController", "reportingComponent"),
-    ("deprecatedSource", "source"),
-    ("deprecatedFirstTimestamp", "firstTimestamp"),
-    ("deprecatedLastTimestamp", "lastTimestamp"),
-    ("deprecatedCount", "count"),
-];
-
-fn convert_event(object: &mut Value, group: &str, to_store: bool) {
-    let event = |map: &&mut serde_json::Map<String, Value>| map.get("kind") == Some(&json!("Event"));
-    let Some(map) = object.as_object_mut().filter(event).filter(|_| group.is_empty()) else {
-        return;
-    };
-    for (new, core) in EVENT_FIELDS {
-        let (from, to) = if to_store { (core, new) } else { (new, core) };
-        if let Some(value) = map.remove(*from) {
-            map.insert((*to).to_owned(), value);
-        }
     }
 }

@@ -7,13 +7,14 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use super::{
-    handler::{Answer, Cluster, Target},
+    answer::Answer,
     listing::Listing,
-    media::Form,
+    media::{Form, Include},
     selector::Selector,
     status::{Cause, Refusal},
     store::{ObjectKey, Store},
-    table::{Include, table},
+    table::table,
+    target::Target,
 };
 
 /// What a list asks for beside its selectors.
@@ -34,36 +35,37 @@ struct Page {
     more: Option<(String, usize)>,
 }
 
-impl Cluster {
-    pub(super) fn list(&self, target: Target, form: Form) -> Result<Answer, Refusal> {
-        let event = target.kind.kind == "Event";
-        let selector = Selector::parse(target.text("labelSelector"), target.text("fieldSelector"), event)?;
-        if target.flag("watch") {
-            return self.watch(target, selector, form);
+/// One page of a kind, or all of it.
+pub(super) fn list(store: &Store, target: Target, form: Form) -> Result<Answer, Refusal> {
+    let selector = selector(&target)?;
+    let question = question(store, &target)?;
+    let page = store.page(&target, &question, &selector)?;
+    let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+    if let Some((last, remaining)) = &page.more {
+        metadata["continue"] = json!(token(page.revision.cast_signed(), &format!("{last}\0")));
+        // How many a selector would still find is not known without looking.
+        if selector.is_empty() {
+            metadata["remainingItemCount"] = json!(remaining);
         }
-        let question = question(&self.store, &target)?;
-        let page = self.store.page(&target, &question, &selector)?;
-        let mut metadata = json!({"resourceVersion": page.revision.to_string()});
-        if let Some((last, remaining)) = &page.more {
-            metadata["continue"] = json!(token(page.revision.cast_signed(), &format!("{last}\0")));
-            // How many a selector would still find is not known without looking.
-            if selector.is_empty() {
-                metadata["remainingItemCount"] = json!(remaining);
-            }
-        }
-        Ok(match form {
-            Form::Table => {
-                let include = Include::parse(target.text("includeObject"));
-                let (version, now) = (&target.version, self.store.clock.now_ms());
-                let body = table(&target.kind, version, &page.objects, metadata, include, now);
-                Answer::Whole { code: 200, body }
-            }
-            Form::Object => {
-                let listing = Listing::new(target.kind, target.version, metadata, page.objects);
-                Answer::List(Box::new(listing))
-            }
-        })
     }
+    Ok(match form {
+        Form::Table => {
+            let include = Include::parse(target.text("includeObject"));
+            let (version, now) = (&target.version, store.clock.now_ms());
+            let body = table(&target.kind, version, &page.objects, metadata, include, now);
+            Answer::Whole { code: 200, body }
+        }
+        Form::Object => {
+            let listing = Listing::new(target.kind, target.version, metadata, page.objects);
+            Answer::List(Box::new(listing))
+        }
+    })
+}
+
+/// The objects that a list or a watch asks for.
+pub(super) fn selector(target: &Target) -> Result<Selector, Refusal> {
+    let event = target.kind.kind == "Event";
+    Selector::parse(target.text("labelSelector"), target.text("fieldSelector"), event)
 }
 
 /// The options of a list, refused where they contradict each other.

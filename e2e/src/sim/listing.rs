@@ -10,8 +10,8 @@ use serde::{
 use serde_json::Value;
 
 use super::{
-    handler::{is_kept_as, presented},
     kinds::Kind,
+    versions::{is_kept_as, presented},
 };
 
 /// A list of objects of one kind in one version.

@@ -19,6 +19,28 @@ pub(crate) enum Form {
     Table,
 }
 
+/// How much of an object goes with its row in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Include {
+    /// Nothing.
+    Nothing,
+    /// Its metadata, for labels and namespaces.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+impl Include {
+    /// The `includeObject` of a query.
+    pub(crate) fn parse(text: &str) -> Self {
+        match text {
+            "None" => Self::Nothing,
+            "Object" => Self::Object,
+            _ => Self::Metadata,
+        }
+    }
+}
+
 fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.unwrap_or_default().trim()

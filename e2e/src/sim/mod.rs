@@ -18,6 +18,8 @@
 //!
 //! Not simulated: JSON patch, RBAC, admission, CEL, dryRun, deletecollection.
 
+mod age;
+mod answer;
 mod clock;
 mod columns;
 mod discovery;
@@ -40,7 +42,9 @@ mod service;
 mod status;
 mod store;
 mod table;
+mod target;
 mod validate;
+mod versions;
 mod workload;
 mod write;
 
@@ -52,12 +56,12 @@ use http::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub use answer::{Answer, Reply};
 pub(crate) use clock::Seeded;
 pub use clock::{Clock, ManualClock, WallClock};
 pub use discovery::GIT_VERSION;
 pub use faults::{ALWAYS, Fault, Faults};
 pub use front::Served;
-pub use handler::{Answer, Reply};
 pub use kinds::Crd;
 pub use listing::Listing;
 pub use requests::{Entry, REQUESTS_MAX, Requests};

@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 use super::{
     clock::{Clock, Seeded, timestamp},
     kinds::{Kind, Kinds},
-    media::Form,
+    media::{Form, Include},
     selector::Selector,
     service::{self, Range},
     status::Refusal,
-    table::Include,
 };
 
 /// How many changes the watch history holds; a watch from before them is answered by 410.

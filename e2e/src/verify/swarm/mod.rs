@@ -1,8 +1,8 @@
 //! The swarm: hub and agents as pure machines, their clusters and the network between them, in one synchronous
 //! loop that one seed decides. Messages are encoded and decoded for real; nothing waits, nothing runs beside it.
 //!
-//! * [`script`]: what happens in a world, drawn from its seed: edits, faults, rests. Steps stand for themselves, so
-//!   that a script stays one when steps are left out ([`shrink`]).
+//! * [`script`]: what happens in a world ([`happening`]), drawn from its seed: edits, faults, rests. Steps stand for
+//!   themselves, so that a script stays one when steps are left out ([`shrink`]).
 //! * `world`: whose turn it is; `rest`: how it ends; `site` with `agent` and `follower`: one cluster and its agents; `hub`: the hub;
 //!   `network`: what lies between them.
 //! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws`: what must never
@@ -12,7 +12,9 @@
 //! Not here: sockets, TLS, timers, the sled store. `cargo test` and `cargo crash` have those.
 
 mod agent;
+mod draw;
 mod follower;
+pub mod happening;
 pub mod histogram;
 mod hub;
 mod judge;

@@ -4,10 +4,11 @@
 use hub::log::Faults;
 
 use super::{
+    draw::Draw,
+    happening::{AgentPart, WATCHES},
     judge,
     laws::{self, Stood},
     network::Blocked,
-    script::{AgentPart, Draw, WATCHES},
     site::{Site, all_keys},
     world::World,
 };

@@ -3,15 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::story;
-use crate::sim::Seeded;
+use super::{
+    draw::Draw,
+    happening::{AgentPart, Named, SHAPES, WATCHES, What, named},
+    story,
+};
 
-/// Namespaces that come and go.
-pub const NAMESPACES: [&str; 2] = ["shop", "pay"];
-/// Services of each namespace.
-pub const SERVICES: [&str; 2] = ["cart", "user"];
-/// Shapes that a Service can have; see `site`.
-pub const SHAPES: u8 = 10;
 /// Turns after a step.
 const TURNS_MAX: u64 = 24;
 /// Turns after each step that makes the world, before anything goes wrong.
@@ -22,8 +19,6 @@ const STORIES_PERCENT: u64 = 6;
 const CLASSES: u64 = 22;
 /// Rounds of everybody in one step, at most.
 const ROUNDS_MAX: u8 = 2;
-/// Watches of an agent; see `agent`.
-pub const WATCHES: u8 = 6;
 /// By how much a clock is wrong, in milliseconds.
 const SKEW_MILLIS_MAX: u64 = 10_000;
 /// How many services are exported at first, at most.
@@ -62,115 +57,6 @@ impl Size {
     }
 }
 
-/// A service of the script, by index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Named {
-    /// Index in [`NAMESPACES`].
-    pub namespace: u8,
-    /// Index in [`SERVICES`].
-    pub service: u8,
-}
-
-/// What an agent does in turns of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AgentPart {
-    /// One of its watches, by index; see [`WATCHES`].
-    Watch(u8),
-    /// It states what its watches show.
-    Observe,
-    /// It opens a session.
-    Connect,
-    /// It says what its outbox holds.
-    Speak,
-    /// It reads what the hub says.
-    Listen,
-    /// It writes to its cluster.
-    Apply,
-}
-
-/// Something that happens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum What {
-    /// A namespace is made.
-    Namespace(usize, u8),
-    /// A namespace is deleted with everything in it.
-    RemoveNamespace(usize, u8),
-    /// A Service of a shape is made, in the place of another one.
-    Service(usize, Named, u8),
-    /// A Service is deleted.
-    RemoveService(usize, Named),
-    /// A Service is exported.
-    Export(usize, Named),
-    /// An export is deleted.
-    Unexport(usize, Named),
-    /// An EndpointSlice has so many endpoints.
-    Slice(usize, Named, u8, u8),
-    /// An EndpointSlice is deleted.
-    RemoveSlice(usize, Named, u8),
-    /// Somebody's object has a name that Tributary needs: an import, or a derived Service.
-    Stranger(usize, Named, bool),
-    /// It goes again.
-    RemoveStranger(usize, Named, bool),
-    /// Somebody changes or deletes one of the objects that the agent made.
-    Drift(usize, u8),
-    /// The CRD of exports or of imports is deleted.
-    RemoveCrd(usize, bool),
-    /// Both CRDs are installed.
-    InstallCrds(usize),
-    /// Every open watch ends.
-    DropWatches(usize),
-    /// The API server forgets its watch history.
-    ForgetHistory(usize),
-    /// The next requests go wrong: which way, how often.
-    Errors(usize, u8, u8),
-    /// Listings are cut off for a while.
-    CutListings(usize, u8),
-    /// One part of the agents makes no progress, until another one does not or everything is mended.
-    Stall(usize, AgentPart),
-    /// The agent states a fact that only the hub may decide.
-    Forge(usize),
-    /// From now on the agent states that its exports are older than they are.
-    Lie(usize),
-    /// An operator ends the membership of the cluster.
-    Evict(usize),
-    /// The cluster gets a new certificate.
-    Certify(usize),
-    /// The agent's process is killed and started.
-    CrashAgent(usize),
-    /// A second agent starts beside the first; it holds the Lease.
-    DoubleAgent(usize),
-    /// The hub is killed and started: how many unsynced batches the disk kept, and whether the next is torn.
-    CrashHub(u8, bool),
-    /// The hub's session with the cluster says what it has to say, and hears nothing from the writer for a while.
-    SlowSession(usize),
-    /// The hub is stopped in order and started.
-    StopHub,
-    /// The next sync fails, and the hub with it.
-    FailSync,
-    /// The disk under the hub's log is nearly full, or has room again.
-    FillDisk(bool),
-    /// Somebody copies the hub's data.
-    Backup,
-    /// The hub is started over that copy.
-    Restore,
-    /// The hub is started over an empty directory, by a clock that is wrong by so many milliseconds.
-    EmptyHub(i32),
-    /// The way to the hub is blocked: upwards, downwards.
-    Block(usize, bool, bool),
-    /// The way is free again.
-    Unblock(usize),
-    /// The connection is reset.
-    Reset(usize),
-    /// The cluster's clock is put forward, or back.
-    Skew(usize, i32),
-    /// Time passes in which nobody does anything.
-    Pass(u32),
-    /// Everybody goes on as far as the present faults let them, several times over.
-    Rounds(u8),
-    /// Faults stop, everything comes to rest, and is compared; then, perhaps, all agents restart and write nothing.
-    Rest(bool),
-}
-
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
@@ -191,43 +77,6 @@ pub struct Script {
     pub clusters: usize,
     /// What happens.
     pub steps: Vec<Step>,
-}
-
-/// What happens, as it stands in a script that `shrink` prints.
-pub fn in_words(what: &What) -> String {
-    serde_json::to_string(what).unwrap_or_else(|error| format!("unknown: {error}"))
-}
-
-/// Numbers drawn from a seed.
-#[derive(Debug, Clone)]
-pub(super) struct Draw(Seeded);
-
-impl Draw {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(Seeded::new(seed))
-    }
-
-    /// A number below `bound`.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0.next() % bound.max(1)
-    }
-
-    pub(super) fn index(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(length as u64)).unwrap_or_default()
-    }
-
-    pub(super) fn small(&mut self, bound: u8) -> u8 {
-        u8::try_from(self.below(u64::from(bound))).unwrap_or_default()
-    }
-
-    /// True so often in a hundred.
-    pub(super) fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
-
-    pub(super) fn number(&mut self) -> u64 {
-        self.0.next()
-    }
 }
 
 /// Draws the script of a seed. Every world comes to rest before anything goes wrong, so that there is something that
@@ -329,13 +178,6 @@ fn push(steps: &mut Vec<Step>, draw: &mut Draw, what: What, turns_max: u64) {
         turns,
         seed: draw.number(),
     });
-}
-
-pub(super) fn named(draw: &mut Draw) -> Named {
-    Named {
-        namespace: draw.small(2),
-        service: draw.small(2),
-    }
 }
 
 /// Mostly of what was `exported` first, for only what is there can change and go.

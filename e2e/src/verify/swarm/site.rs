@@ -11,8 +11,8 @@ use shared::model::{ClusterId, KeyFingerprint, ServiceKey, derived_name::derived
 use super::{
     agent::{AGENT_NAMESPACE, Agent},
     follower::Followed,
+    happening::{AgentPart, NAMESPACES, Named, SERVICES},
     histogram::Histogram,
-    script::{AgentPart, NAMESPACES, Named, SERVICES},
 };
 use crate::{
     oracle::{is_ours, owner},

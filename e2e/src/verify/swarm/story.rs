@@ -1,7 +1,10 @@
 //! Owns: sequences of steps that lead where single steps hardly ever meet: several parts of one unlikely circumstance.
 //! Never: does anything that single steps cannot; a story is a script like any other, and may be shrunk.
 
-use super::script::{AgentPart, Draw, Named, WATCHES, What, named};
+use super::{
+    draw::Draw,
+    happening::{AgentPart, Named, WATCHES, What, named},
+};
 
 /// Silence after which both ends have given a session up, in milliseconds.
 const LONG_SILENCE_MILLIS: u32 = 20_000;

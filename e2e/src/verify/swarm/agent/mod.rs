@@ -23,9 +23,9 @@ use tokio::runtime::Runtime;
 
 use self::differences::Differences;
 use super::{
+    draw::Draw,
     follower::{Follow, Followed, Follower},
     network::{Network, StreamId},
-    script::Draw,
 };
 use crate::sim::{GIT_VERSION, SimCluster};
 

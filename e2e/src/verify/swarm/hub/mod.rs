@@ -24,7 +24,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 pub(super) use self::promises::position;
 pub(super) use self::recorded::Recorded;
 use self::{promises::Promises, session::HubSession};
-use super::{histogram::Histogram, network::StreamId, script::Draw};
+use super::{draw::Draw, histogram::Histogram, network::StreamId};
 use crate::laws::Law;
 
 /// Small worlds are to meet the bounds: batches that are full, snapshots that take several messages, and more

@@ -6,7 +6,7 @@ use hub::{
 };
 
 use super::{Hub, Recorded};
-use crate::verify::swarm::{histogram::Histogram, network::Network, script::Draw};
+use crate::verify::swarm::{draw::Draw, histogram::Histogram, network::Network};
 
 impl Hub {
     /// One turn of one part.

@@ -7,8 +7,8 @@ use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, START_MILLIS, What, Wor
 use crate::{
     laws::Law,
     verify::swarm::{
+        happening::{AgentPart, WATCHES},
         hub::position,
-        script::{AgentPart, WATCHES},
     },
 };
 

@@ -13,11 +13,13 @@ use tokio::runtime::Runtime;
 
 use super::{
     agent::Agent,
+    draw::Draw,
+    happening::What,
     histogram::Histogram,
     hub::{Hub, Recorded},
     laws::{self, Stood},
     network::{Blocked, Network},
-    script::{Draw, Script, Step, What},
+    script::{Script, Step},
     site::Site,
 };
 use crate::sim::{Crd, current_crds};

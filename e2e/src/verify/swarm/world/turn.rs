@@ -2,8 +2,8 @@
 
 use super::{Draw, RENEWS_PERCENT, TURN_MILLIS, World};
 use crate::verify::swarm::{
+    happening::{AgentPart, WATCHES},
     laws, order,
-    script::{AgentPart, WATCHES},
     site::all_keys,
 };
 

@@ -1,0 +1,137 @@
+//! Owns: what can happen in a world, as values that a script is written in.
+//! Never: says when, or does it.
+
+use serde::{Deserialize, Serialize};
+
+use super::draw::Draw;
+
+/// Namespaces that come and go.
+pub const NAMESPACES: [&str; 2] = ["shop", "pay"];
+/// Services of each namespace.
+pub const SERVICES: [&str; 2] = ["cart", "user"];
+/// Shapes that a Service can have; see `site`.
+pub const SHAPES: u8 = 10;
+/// Watches of an agent; see `agent`.
+pub const WATCHES: u8 = 6;
+
+/// A service of the script, by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Named {
+    /// Index in [`NAMESPACES`].
+    pub namespace: u8,
+    /// Index in [`SERVICES`].
+    pub service: u8,
+}
+
+/// What an agent does in turns of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AgentPart {
+    /// One of its watches, by index; see [`WATCHES`].
+    Watch(u8),
+    /// It states what its watches show.
+    Observe,
+    /// It opens a session.
+    Connect,
+    /// It says what its outbox holds.
+    Speak,
+    /// It reads what the hub says.
+    Listen,
+    /// It writes to its cluster.
+    Apply,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// A namespace is made.
+    Namespace(usize, u8),
+    /// A namespace is deleted with everything in it.
+    RemoveNamespace(usize, u8),
+    /// A Service of a shape is made, in the place of another one.
+    Service(usize, Named, u8),
+    /// A Service is deleted.
+    RemoveService(usize, Named),
+    /// A Service is exported.
+    Export(usize, Named),
+    /// An export is deleted.
+    Unexport(usize, Named),
+    /// An EndpointSlice has so many endpoints.
+    Slice(usize, Named, u8, u8),
+    /// An EndpointSlice is deleted.
+    RemoveSlice(usize, Named, u8),
+    /// Somebody's object has a name that Tributary needs: an import, or a derived Service.
+    Stranger(usize, Named, bool),
+    /// It goes again.
+    RemoveStranger(usize, Named, bool),
+    /// Somebody changes or deletes one of the objects that the agent made.
+    Drift(usize, u8),
+    /// The CRD of exports or of imports is deleted.
+    RemoveCrd(usize, bool),
+    /// Both CRDs are installed.
+    InstallCrds(usize),
+    /// Every open watch ends.
+    DropWatches(usize),
+    /// The API server forgets its watch history.
+    ForgetHistory(usize),
+    /// The next requests go wrong: which way, how often.
+    Errors(usize, u8, u8),
+    /// Listings are cut off for a while.
+    CutListings(usize, u8),
+    /// One part of the agents makes no progress, until another one does not or everything is mended.
+    Stall(usize, AgentPart),
+    /// The agent states a fact that only the hub may decide.
+    Forge(usize),
+    /// From now on the agent states that its exports are older than they are.
+    Lie(usize),
+    /// An operator ends the membership of the cluster.
+    Evict(usize),
+    /// The cluster gets a new certificate.
+    Certify(usize),
+    /// The agent's process is killed and started.
+    CrashAgent(usize),
+    /// A second agent starts beside the first; it holds the Lease.
+    DoubleAgent(usize),
+    /// The hub is killed and started: how many unsynced batches the disk kept, and whether the next is torn.
+    CrashHub(u8, bool),
+    /// The hub's session with the cluster says what it has to say, and hears nothing from the writer for a while.
+    SlowSession(usize),
+    /// The hub is stopped in order and started.
+    StopHub,
+    /// The next sync fails, and the hub with it.
+    FailSync,
+    /// The disk under the hub's log is nearly full, or has room again.
+    FillDisk(bool),
+    /// Somebody copies the hub's data.
+    Backup,
+    /// The hub is started over that copy.
+    Restore,
+    /// The hub is started over an empty directory, by a clock that is wrong by so many milliseconds.
+    EmptyHub(i32),
+    /// The way to the hub is blocked: upwards, downwards.
+    Block(usize, bool, bool),
+    /// The way is free again.
+    Unblock(usize),
+    /// The connection is reset.
+    Reset(usize),
+    /// The cluster's clock is put forward, or back.
+    Skew(usize, i32),
+    /// Time passes in which nobody does anything.
+    Pass(u32),
+    /// Everybody goes on as far as the present faults let them, several times over.
+    Rounds(u8),
+    /// Faults stop, everything comes to rest, and is compared; then, perhaps, all agents restart and write nothing.
+    Rest(bool),
+}
+
+/// What happens, as it stands in a script that `shrink` prints.
+pub fn in_words(what: &What) -> String {
+    serde_json::to_string(what).unwrap_or_else(|error| format!("unknown: {error}"))
+}
+
+/// A service, whichever.
+pub(super) fn named(draw: &mut Draw) -> Named {
+    Named {
+        namespace: draw.small(2),
+        service: draw.small(2),
+    }
+}
