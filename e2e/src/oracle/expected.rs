@@ -78,32 +78,74 @@ pub(super) fn judged(picture: &Picture, service: &ServiceKey, mut parts: Parts) 
     parts
 }
 
+/// What is known of an import before anything stands beside it.
+struct Front<'a> {
+    headless: bool,
+    ports: Vec<Port>,
+    affinity: String,
+    clusters: Vec<&'a str>,
+}
+
+impl Front<'_> {
+    /// The name of the Service that is derived for it, if one is.
+    fn derived(&self, service: &ServiceKey) -> Option<String> {
+        (!self.headless).then(|| derived_service_name(&service.namespace, &service.name))
+    }
+
+    /// The import and its derived Service, in agreement.
+    fn parts(&self, service: &ServiceKey) -> Parts {
+        let mut parts = Parts::from([pieces::import(), pieces::kind(self.headless), pieces::ready()]);
+        parts.extend(self.ports.iter().map(|port| pieces::port(Of::Import, port)));
+        parts.extend(self.clusters.iter().map(|cluster| pieces::cluster(cluster)));
+        if let Some(derived) = self.derived(service) {
+            parts.insert(pieces::affinity(Of::Import, &self.affinity));
+            parts.insert(pieces::derived_is(&derived));
+            parts.insert(pieces::derived());
+            parts.insert(pieces::affinity(Of::Derived, &self.affinity));
+            let named = self.ports.iter().map(named_port);
+            parts.extend(named.map(|port| pieces::port(Of::Derived, &port)));
+            parts.insert(pieces::has_its_ips());
+        }
+        parts
+    }
+}
+
 fn everywhere(exporters: &[Exporter<'_>], service: &ServiceKey) -> Parts {
     let Some(oldest) = exporters.first() else {
         return Parts::new();
     };
-    let headless = oldest.is_headless();
-    let ports = merged(exporters);
-    let derived = (!headless).then(|| derived_service_name(&service.namespace, &service.name));
-    let mut parts = Parts::from([pieces::import(), pieces::kind(headless)]);
-    parts.extend(ports.iter().map(|port| pieces::port(Of::Import, port)));
-    parts.extend(
-        exporters
-            .iter()
-            .map(|exporter| pieces::cluster(exporter.cluster())),
-    );
-    if let Some(derived) = &derived {
-        parts.insert(pieces::affinity(Of::Import, &oldest.affinity()));
-        parts.insert(pieces::derived_is(derived));
-        parts.insert(pieces::derived());
-        parts.insert(pieces::affinity(Of::Derived, &oldest.affinity()));
-        let named = ports.iter().map(named_port);
-        parts.extend(named.map(|port| pieces::port(Of::Derived, &port)));
-        parts.insert(pieces::has_its_ips());
-    }
-    parts.insert(pieces::ready());
+    let front = Front {
+        headless: oldest.is_headless(),
+        ports: merged(exporters),
+        affinity: oldest.affinity(),
+        clusters: exporters.iter().map(Exporter::cluster).collect(),
+    };
+    let mut parts = front.parts(service);
+    let derived = front.derived(service);
     for exporter in exporters {
-        slices(exporter, service, &ports, derived.as_deref(), &mut parts);
+        slices(exporter, service, &front.ports, derived.as_deref(), &mut parts);
+    }
+    parts
+}
+
+/// What must stand beside the import that a cluster has, whatever it was made from: all that it promises, and its
+/// slices behind the right Service.
+pub(super) fn promised(picture: &Picture, service: &ServiceKey) -> Parts {
+    let Some(import) = picture.import(service).filter(|import| is_ours(import)) else {
+        return Parts::from([pieces::import()]);
+    };
+    let spec = &import["spec"];
+    let clusters = import["status"]["clusters"].as_array().into_iter().flatten();
+    let front = Front {
+        headless: spec["type"] == "Headless",
+        ports: Port::all(&spec["ports"]),
+        affinity: text(&spec["sessionAffinity"]),
+        clusters: clusters.filter_map(|one| one["cluster"].as_str()).collect(),
+    };
+    let mut parts = front.parts(service);
+    let derived = front.derived(service).unwrap_or_default();
+    for slice in picture.imported_slices(service) {
+        parts.extend(pieces::slice_parts(slice, &derived));
     }
     parts
 }

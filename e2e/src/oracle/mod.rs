@@ -5,7 +5,7 @@
 //! * [`Picture`]: one cluster's objects at one moment; `declared`: who exports what, by precedence.
 //! * [`Expected`]: what every cluster must hold of a service; `pieces`: what it does hold, in the same words;
 //!   [`part`]: what both are made of, and how they differ.
-//! * [`judge`]: all services in all clusters, [`judge_in`]: in one of them.
+//! * [`judge`]: all services in all clusters; [`judge_in`]: in one of them; [`whole`]: one import by itself.
 //!
 //! It knows neither facts, revisions nor the hub, and shares no rule with the fold.
 
@@ -104,6 +104,15 @@ pub fn judge_in(members: &[&Picture], picture: &Picture) -> Judgement {
         judgement.judge_one(picture, &service, &expected);
     }
     judgement
+}
+
+/// Whether a cluster's import is whole, whatever it was made from: what it says of itself stands beside it. For moments
+/// in which not everything that users declared can have arrived.
+pub fn whole(picture: &Picture, service: &ServiceKey) -> Result<(), Wrong> {
+    compare(
+        &import_shown(picture, service),
+        &expected::promised(picture, service),
+    )
 }
 
 impl Judgement {

@@ -105,7 +105,7 @@ pub fn import_shown(picture: &Picture, service: &ServiceKey) -> Parts {
     parts.extend(import.into_iter().flat_map(import_parts));
     parts.extend(derived.into_iter().flat_map(derived_parts));
     for slice in picture.imported_slices(service) {
-        parts.extend(slice_parts(slice));
+        parts.extend(slice_shown(slice));
     }
     if let (Some(import), Some(derived)) = (import, derived) {
         let (has, had) = (&import["spec"], &derived["spec"]);
@@ -125,7 +125,7 @@ pub fn object_shown(kind: &str, object: &Value) -> Option<(ServiceKey, Parts)> {
     let parts = match kind {
         "ServiceImport" => import_parts(object),
         "Service" => derived_parts(object),
-        "EndpointSlice" => slice_parts(object),
+        "EndpointSlice" => slice_shown(object),
         _ => return None,
     };
     Some((owner(object)?, parts))
@@ -166,18 +166,26 @@ fn derived_parts(derived: &Value) -> Parts {
     parts
 }
 
-fn slice_parts(slice: &Value) -> Parts {
+fn slice_shown(slice: &Value) -> Parts {
+    let labels = &slice["metadata"]["labels"];
+    debug_assert!(!labels[LABEL_SERVICE_NAME].is_null(), "{slice}");
+    slice_parts(slice, &text(&labels[LABEL_KUBERNETES_SERVICE_NAME]))
+}
+
+/// The pieces of an imported slice behind a derived Service; behind none if its name is empty.
+pub(super) fn slice_parts(slice: &Value, derived: &str) -> Parts {
     let metadata = &slice["metadata"];
-    let label = |label: &str| text(&metadata["labels"][label]);
-    let (name, source) = (text(&metadata["name"]), label(LABEL_SOURCE_CLUSTER));
-    let mut parts = Parts::from([self::slice(&name, &source, &label(LABEL_KUBERNETES_SERVICE_NAME))]);
+    let (name, source) = (
+        text(&metadata["name"]),
+        text(&metadata["labels"][LABEL_SOURCE_CLUSTER]),
+    );
+    let mut parts = Parts::from([self::slice(&name, &source, derived)]);
     parts.extend(
         Port::all(&slice["ports"])
             .iter()
             .map(|port| slice_port(&name, &source, port)),
     );
     parts.extend(endpoints(&name, &source, slice));
-    debug_assert!(!metadata["labels"][LABEL_SERVICE_NAME].is_null(), "{slice}");
     parts
 }
 

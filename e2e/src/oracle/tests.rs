@@ -5,9 +5,12 @@ use serde_json::{Value, json};
 use super::{
     Judgement, Wrong,
     example::{Example, NAMESPACE},
-    judge,
+    judge, whole,
 };
-use shared::model::derived_name::derived_service_name;
+use shared::model::{
+    ServiceKey,
+    derived_name::{derived_service_name, imported_slice_name},
+};
 
 fn wrong(example: &Example) -> Vec<String> {
     judge(&example.pictures()).wrong().collect()
@@ -210,4 +213,58 @@ fn where_the_namespace_is_missing_nothing_may_be() {
         wrong[0].contains("too much: cluster east of the import"),
         "{wrong:?}"
     );
+}
+
+#[test]
+fn an_import_by_itself_is_whole_if_all_that_it_promises_stands_beside_it() {
+    type Change = fn(&mut Value);
+    let derived = derived_service_name(NAMESPACE, "cart");
+    let service = ServiceKey::new(NAMESPACE, "cart").expect("valid");
+    let whole_in_east = |example: &Example| {
+        let pictures = example.pictures();
+        let east = pictures
+            .iter()
+            .find(|picture| picture.cluster == "east")
+            .expect("there");
+        whole(east, &service)
+    };
+    let mut example = right(&["east", "west"], &["west"]);
+    assert_eq!(whole_in_east(&example), Ok(()));
+    // What others declare meanwhile has not arrived.
+    example.remove("west", "ServiceExport", "cart");
+    assert!(!wrong(&example).is_empty());
+    assert_eq!(whole_in_east(&example), Ok(()));
+
+    let imported = imported_slice_name(NAMESPACE, "cart", "west", "cart-1");
+    let changes: [(&str, &str, Change); 7] = [
+        ("EndpointSlice", &imported, |slice| {
+            slice["metadata"]["labels"]["kubernetes.io/service-name"] = "another".into()
+        }),
+        ("ServiceImport", "cart", |import| {
+            import["status"]["conditions"] = json!([])
+        }),
+        ("ServiceImport", "cart", |import| {
+            import["spec"]["ips"] = json!(["10.96.0.8"])
+        }),
+        ("ServiceImport", "cart", |import| {
+            import["metadata"]["annotations"] = json!({})
+        }),
+        ("ServiceImport", "cart", |import| {
+            import["spec"]["type"] = "Headless".into()
+        }),
+        ("Service", &derived, |service| {
+            service["spec"]["ports"] = json!([])
+        }),
+        ("Service", &derived, |service| {
+            service["spec"]["sessionAffinity"] = "ClientIP".into()
+        }),
+    ];
+    for (kind, name, change) in changes {
+        let mut example = right(&["east", "west"], &["west"]);
+        example.change("east", kind, name, change);
+        assert!(whole_in_east(&example).is_err(), "{kind} {name}");
+    }
+    let mut example = right(&["east", "west"], &["west"]);
+    example.remove("east", "ServiceImport", "cart");
+    assert!(whole_in_east(&example).is_err(), "no import");
 }

@@ -4,52 +4,41 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
+use shared::model::ServiceKey;
+use tributary_e2e::oracle;
 
 use super::seen::{Seen, condition, label};
 
-/// The import with everything that belongs to it: derived Service, clusterset IPs, slices, status.
+/// The import with everything that belongs to it: what the oracle demands beside it, and what it does not judge.
 pub(crate) fn complete<'a>(seen: &'a Seen, name: &str) -> anyhow::Result<&'a Value> {
     let import = seen.import(name)?;
     let (spec, status) = (&import["spec"], &import["status"]);
+    oracle::whole(&seen.picture(), &ServiceKey::new(&seen.namespace, name)?)
+        .with_context(|| format!("the import {name} in {}", seen.cluster))?;
     has_condition(import, "Ready", "True", "Ready")?;
     same(
         &status["endpointSliceObjects"],
         &json!("Present"),
         "endpointSliceObjects",
     )?;
-    let derived_name = match spec["type"] == "Headless" {
-        true => Value::Null,
-        false => json!(seen.derived_name(name)),
-    };
-    let annotation = "multicluster.kubernetes.io/derived-service";
-    same(
-        &import["metadata"]["annotations"][annotation],
-        &derived_name,
-        annotation,
-    )?;
     if spec["type"] == "Headless" {
         ensure!(spec.get("ips").is_none(), "a headless import has IPs: {spec}");
-        ensure!(
-            seen.derived(name).is_err(),
-            "a headless import has a derived Service"
-        );
     } else {
-        let derived = &seen.derived(name)?["spec"];
-        same(&spec["ips"], &derived["clusterIPs"], "ips")?;
-        same(&spec["ipFamilies"], &derived["ipFamilies"], "ipFamilies")?;
+        let derived = seen.derived(name)?;
+        not_owned(derived)?;
         ensure!(
-            derived.get("selector").is_none(),
+            derived["spec"].get("selector").is_none(),
             "a derived Service has a selector: {derived}"
         );
     }
     for slice in seen.imported(name) {
-        slice_is_marked(seen, slice, name, spec["type"] == "Headless")?;
+        slice_is_marked(slice)?;
     }
     Ok(import)
 }
 
-/// An imported slice bears the marks that CoreDNS, kube-proxy and other controllers go by.
-fn slice_is_marked(seen: &Seen, slice: &Value, service: &str, headless: bool) -> anyhow::Result<()> {
+/// An imported slice bears the marks that controllers go by, beside those that the oracle judges.
+fn slice_is_marked(slice: &Value) -> anyhow::Result<()> {
     let manager = label(slice, "endpointslice.kubernetes.io/managed-by");
     ensure!(
         manager == "tributary-agent.tributary.dev",
@@ -57,19 +46,7 @@ fn slice_is_marked(seen: &Seen, slice: &Value, service: &str, headless: bool) ->
     );
     let source = label(slice, "multicluster.kubernetes.io/source-cluster");
     ensure!(!source.is_empty(), "a slice of no cluster: {slice}");
-    let proxied = label(slice, "kubernetes.io/service-name");
-    let wanted = match headless {
-        true => String::new(),
-        false => seen.derived_name(service),
-    };
-    ensure!(
-        proxied == wanted,
-        "kube-proxy would take a slice of {service} for {proxied:?}, not for {wanted:?}"
-    );
-    for object in [slice, seen.derived(service).unwrap_or(&Value::Null)] {
-        let owners = &object["metadata"]["ownerReferences"];
-        ensure!(owners.is_null(), "garbage collection would follow {owners}");
-    }
+    not_owned(slice)?;
     let families = slice["endpoints"].as_array().into_iter().flatten();
     for address in families.flat_map(|endpoint| endpoint["addresses"].as_array().into_iter().flatten()) {
         let is_ipv6 = address.as_str().is_some_and(|text| text.contains(':'));
@@ -79,6 +56,12 @@ fn slice_is_marked(seen: &Seen, slice: &Value, service: &str, headless: bool) ->
             slice["addressType"]
         );
     }
+    Ok(())
+}
+
+fn not_owned(object: &Value) -> anyhow::Result<()> {
+    let owners = &object["metadata"]["ownerReferences"];
+    ensure!(owners.is_null(), "garbage collection would follow {owners}");
     Ok(())
 }
 

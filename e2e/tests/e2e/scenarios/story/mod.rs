@@ -74,13 +74,13 @@ where
         clients.push(cluster.client.clone());
     }
     empty_namespaces(&clients).await?;
-    let mut stage = Story {
+    let mut told = Story {
         clusterset,
         namespace: unique_name("story"),
         fence: unique_name("fence"),
     };
-    let result = story(&mut stage).await;
-    let ended = stage.clusterset.end().await;
+    let result = story(&mut told).await;
+    let ended = told.clusterset.end().await;
     let emptied = empty_namespaces(&clients).await;
     keep_logs(result.and(ended).and(emptied), dir)
 }

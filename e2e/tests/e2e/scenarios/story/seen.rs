@@ -1,13 +1,19 @@
 //! What one cluster's API shows of the story's namespace, and waiting until it shows the right thing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use anyhow::{Context, anyhow, ensure};
 use kube::api::ListParams;
 use serde_json::Value;
 use shared::model::derived_name::derived_service_name;
 use tokio::time::Instant;
-use tributary_e2e::{clusterset::picture::picture, oracle};
+use tributary_e2e::{
+    clusterset::picture::picture,
+    oracle::{self, Picture},
+};
 
 use super::{CLUSTERS, EVENTUALLY_POLL, EVENTUALLY_WAIT, Kind, Story};
 
@@ -141,6 +147,20 @@ impl Story {
 }
 
 impl Seen {
+    /// The same as the oracle reads it.
+    pub(crate) fn picture(&self) -> Picture {
+        let shown = |objects: &BTreeMap<String, Value>| -> Vec<Arc<Value>> {
+            objects.values().cloned().map(Arc::new).collect()
+        };
+        Picture::of(&self.cluster, |kind| match kind {
+            "Service" => shown(&self.services),
+            "EndpointSlice" => shown(&self.slices),
+            "ServiceExport" => shown(&self.exports),
+            "ServiceImport" => shown(&self.imports),
+            _ => Vec::new(),
+        })
+    }
+
     /// The import of a service.
     pub(crate) fn import(&self, name: &str) -> anyhow::Result<&Value> {
         let found = self.imports.get(name);
