@@ -67,23 +67,23 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 async fn follow_their_members(client: Client) -> anyhow::Result<()> {
-    let clusterset = LocalClusterset::start(client)?;
-    let writing = clusterset.write();
-    let mut east = clusterset.join("east").await?;
-    let made = clusterset.wait("east", |_| true).await?;
+    let profiled = ProfiledHub::start(client)?;
+    let writing = profiled.write();
+    let mut east = profiled.join("east").await?;
+    let made = profiled.wait("east", |_| true).await?;
     ensure!(
         made.labels().get(LABEL_CLUSTER_MANAGER).map(String::as_str) == Some(CLUSTER_MANAGER),
         "{made:?}"
     );
-    let namespaces: Api<Namespace> = Api::all(clusterset.client.clone());
+    let namespaces: Api<Namespace> = Api::all(profiled.client.clone());
     let label = namespaces
-        .get(&clusterset.namespace)
+        .get(&profiled.namespace)
         .await?
         .labels()
         .get(LABEL_CLUSTERSET)
         .cloned();
     ensure!(
-        label.as_deref() == Some(clusterset.clusterset.name()),
+        label.as_deref() == Some(profiled.clusterset.name()),
         "the namespace's label is {label:?}"
     );
 
@@ -93,40 +93,40 @@ async fn follow_their_members(client: Client) -> anyhow::Result<()> {
     };
     let located = Fact::ClusterPropertyUpserted(Arc::new(property));
     east.report(vec![health(ControlPlane::Ready), located]).await?;
-    clusterset
+    profiled
         .wait("east", |profile| {
             healthy(profile) == "True" && properties(profile) == ["location=apac"]
         })
         .await?;
     east.report(vec![health(ControlPlane::NotReady)]).await?;
-    clusterset
+    profiled
         .wait("east", |profile| healthy(profile) == "False")
         .await?;
     east.report(vec![Fact::ClusterPropertyRemoved("location".into())])
         .await?;
-    let settled = clusterset
+    let settled = profiled
         .wait("east", |profile| properties(profile).is_empty())
         .await?;
 
-    let stranger = clusterset.apply_as("somebody", "west", json!({})).await?;
-    let _west = clusterset.join("west").await?;
+    let stranger = profiled.apply_as("somebody", "west", json!({})).await?;
+    let _west = profiled.join("west").await?;
     // A restarted hub finds everything as it should be. What it does for north shows that it has looked.
     writing.end().await?;
-    let writing = clusterset.write();
-    let _north = clusterset.join("north").await?;
-    clusterset
+    let writing = profiled.write();
+    let _north = profiled.join("north").await?;
+    profiled
         .wait("north", |profile| !healthy(profile).is_empty())
         .await?;
     ensure!(
-        clusterset.profiles.get("east").await?.resource_version() == settled.resource_version(),
+        profiled.profiles.get("east").await?.resource_version() == settled.resource_version(),
         "east was written"
     );
     ensure!(
-        clusterset.profiles.get("west").await?.resource_version() == stranger.resource_version(),
+        profiled.profiles.get("west").await?.resource_version() == stranger.resource_version(),
         "west is not ours"
     );
 
-    clusterset
+    profiled
         .apply_as("meddler", "east", json!({ LABEL_CLUSTER_MANAGER: "meddler" }))
         .await?;
     let ours = |profile: &ClusterProfile| {
@@ -135,22 +135,23 @@ async fn follow_their_members(client: Client) -> anyhow::Result<()> {
             .get(LABEL_CLUSTER_MANAGER)
             .is_some_and(|manager| manager == CLUSTER_MANAGER)
     };
-    clusterset.wait("east", ours).await?;
+    profiled.wait("east", ours).await?;
 
     let uid = settled.uid().context("a uid")?;
     for cluster in ["east", "west"] {
-        clusterset.evict(cluster).await?;
+        profiled.evict(cluster).await?;
     }
-    let gone = await_condition(clusterset.profiles.clone(), "east", is_deleted(&uid));
+    let gone = await_condition(profiled.profiles.clone(), "east", is_deleted(&uid));
     timeout(SEEN_WAIT, gone).await.context("east's profile stays")??;
     ensure!(
-        clusterset.profiles.get("west").await?.uid() == stranger.uid(),
+        profiled.profiles.get("west").await?.uid() == stranger.uid(),
         "a stranger's profile was deleted"
     );
     writing.end().await
 }
 
-struct LocalClusterset {
+/// A hub over a log in memory whose profiles are written into a cluster.
+struct ProfiledHub {
     client: Client,
     hub: Hub,
     clusterset: Clusterset,
@@ -171,7 +172,7 @@ impl Writing {
     }
 }
 
-impl LocalClusterset {
+impl ProfiledHub {
     fn start(client: Client) -> anyhow::Result<Self> {
         let clusterset = Clusterset::new("example.org", &unique_name("inventory"))?;
         let epoch = Epoch::default().next(UnixMillis(1_000), 7);

@@ -10,6 +10,7 @@ use tributary_e2e::suite::plain_test;
 /// A type, and the only files that may define one of this name.
 const PLACES: &[(&str, &[&str])] = &[
     ("World", &["e2e/src/verify/swarm/world/mod.rs"]),
+    ("LocalClusterset", &["e2e/src/clusterset/mod.rs"]),
     ("View", &["hub/src/view/mod.rs"]),
     ("Room", &["hub/src/view/mod.rs"]),
     ("DiskRoom", &["hub/src/writer/disk_room.rs"]),
