@@ -53,7 +53,7 @@ pub(super) async fn burst(east: &Client, west: &Client, requests: &Requests) -> 
         Aim::Below(SECONDS_AIM),
     );
     let asked = requests.settled(&marks).await?;
-    let floor = floor::floor([east, west], EXPORTS).await?;
+    let floor = floor::floor([east, west], BURST, EXPORTS).await?;
     section.figure("the same writes, known beforehand", floor.as_secs_f64(), "s");
     let ratio = last.as_secs_f64() / floor.as_secs_f64();
     section.figure("ratio, Tributary to the same writes", ratio, "");

@@ -13,7 +13,7 @@ use kube::{
 };
 use shared::api::names;
 
-use super::{burst::BURST, objects::objects_of};
+use super::objects::objects_of;
 
 /// Where these objects are: no agent is asked for anything here.
 pub(super) const BURST_FLOOR: &str = "burst-floor";
@@ -25,11 +25,12 @@ const KINDS: [(&str, &str); 3] = [
     ("discovery.k8s.io/v1", "EndpointSlice"),
 ];
 
-/// How long the writes of so many exports take that are made in the first cluster.
-pub(super) async fn floor(clients: [&Client; 2], exports: u32) -> anyhow::Result<Duration> {
+/// How long the writes of so many exports take that are made in the first cluster; in namespace `burst` the agents made
+/// theirs.
+pub(super) async fn floor(clients: [&Client; 2], burst: &str, exports: u32) -> anyhow::Result<Duration> {
     let mut clusters = Vec::new();
     for client in clients {
-        clusters.push((client, derived(client).await?));
+        clusters.push((client, derived(client, burst).await?));
     }
     let began = Instant::now();
     let writing = clusters.iter().enumerate().map(|(index, (client, objects))| {
@@ -43,11 +44,11 @@ pub(super) async fn floor(clients: [&Client; 2], exports: u32) -> anyhow::Result
 }
 
 /// One of each kind that the agent made here, without what only it may claim.
-async fn derived(client: &Client) -> anyhow::Result<Vec<DynamicObject>> {
+async fn derived(client: &Client, burst: &str) -> anyhow::Result<Vec<DynamicObject>> {
     let mut objects = Vec::new();
     let ours = format!("{}={}", names::LABEL_MANAGED_BY, names::AGENT_MANAGER);
     for (api_version, kind) in KINDS {
-        let api = objects_of(client, Some(BURST), api_version, kind);
+        let api = objects_of(client, Some(burst), api_version, kind);
         let found = api.list(&ListParams::default().labels(&ours).limit(1)).await?;
         let mut object = found.items.into_iter().next();
         let object = object

@@ -9,27 +9,6 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_e2e::suite::plain_test;
 
-/// Circles that are known and still to be opened: their directory, and who is in them.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("agent/src/apply", &["handle", "metrics"]),
-    ("e2e/src/load/real", &["burst", "floor"]),
-    ("shared/src/tls", &["clients", "credentials", "files", "verify"]),
-    ("shared/src/tls", &["metrics", "reload"]),
-    (
-        "shared/src/wire",
-        &[
-            "changed_by",
-            "fact",
-            "member",
-            "sync",
-            "sync_agent",
-            "sync_hub",
-            "view",
-        ],
-    ),
-    ("shared/src/wire", &["desired", "item_difference"]),
-];
-
 /// A module as its path within its crate: `["sim", "store"]`.
 type Module = Vec<String>;
 /// Who uses whom within one directory.
@@ -46,20 +25,14 @@ fn no_circles() -> anyhow::Result<()> {
     let sources = source::files(&[".rs"])?;
     let product: Vec<Source> = sources.into_iter().filter(|source| !source.is_test()).collect();
     let found = circles(&product)?;
-    let known = |directory: &str, circle: &BTreeSet<String>| {
-        KNOWN.iter().any(|(known_in, members)| {
-            *known_in == directory && circle.iter().all(|member| members.contains(&member.as_str()))
-        })
-    };
-    let new: Vec<String> = found
-        .iter()
-        .filter(|(directory, circle)| !known(directory, circle))
-        .map(|(directory, circle)| format!("{directory}: {}", Vec::from_iter(circle.clone()).join(", ")))
+    let named: Vec<String> = found
+        .into_iter()
+        .map(|(directory, circle)| format!("{directory}: {}", Vec::from_iter(circle).join(", ")))
         .collect();
     ensure!(
-        new.is_empty(),
+        named.is_empty(),
         "files that use each other in a circle; move what they share into a file that uses none of them:\n{}",
-        new.join("\n")
+        named.join("\n")
     );
     Ok(())
 }
