@@ -54,6 +54,12 @@ system:serviceaccount:{{ .Release.Namespace }}:tributary-agent
 {{- if and .priorityClass.create (not .priorityClass.name) -}}
 {{- fail "priorityClass.create is true and priorityClass.name is empty: give it a name, or --set priorityClass.create=false" -}}
 {{- end -}}
+{{- if and .monitoring.rules (not .monitoring.runbook) -}}
+{{- fail "monitoring.rules is true and monitoring.runbook is empty: say where docs/operations.md is read, --set monitoring.runbook=https://HOST/PATH/operations.md" -}}
+{{- end -}}
+{{- if and (or .monitoring.rules .monitoring.podMonitor) (lookup "v1" "Namespace" "" "kube-system") (not ($.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- fail "monitoring.rules and monitoring.podMonitor need the Prometheus operator, whose definitions this cluster does not have: install it first, or take both back" -}}
+{{- end -}}
 {{- end -}}
 {{- if lookup "v1" "Namespace" "" "kube-system" -}}
 {{- if not (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "serviceimports.multicluster.x-k8s.io") -}}

@@ -14,7 +14,7 @@ use libtest_mimic::Trial;
 use serde::Deserialize;
 use serde_json::Value;
 use tributary_e2e::{
-    charts::{CHARTS, Charts},
+    charts::{self, CHARTS, Charts},
     deploy,
     suite::sim_test,
 };
@@ -47,6 +47,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test("charts::notes_name_a_command_that_can_be_typed", || async {
             notes()
         }),
+        sim_test(
+            "charts::pods_are_scraped_and_rules_are_those_of_the_file",
+            || async { monitoring() },
+        ),
     ];
     trials.extend(values::trials());
     trials.extend(installed::trials());
@@ -195,6 +199,62 @@ fn pods_are_bounded() -> anyhow::Result<()> {
                 deploy::name(&object)
             );
         }
+    }
+    Ok(())
+}
+
+/// Objects of the Prometheus operator, for who asks for them.
+fn monitoring() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let wanted = "--set=monitoring.podMonitor=true,monitoring.rules=true,monitoring.labels.release=prometheus,\
+                  monitoring.runbook=https://example.org/operations.md";
+    let is_of_the_operator = |object: &DynamicObject| {
+        let types = object.types.as_ref();
+        types.is_some_and(|types| types.api_version == "monitoring.coreos.com/v1")
+    };
+    for (chart, arguments) in EVERYTHING {
+        let plain = objects(&charts.render(chart, arguments)?)?;
+        ensure!(!plain.iter().any(is_of_the_operator), "{chart}: nobody asked");
+        let all = objects(&charts.render(chart, &[arguments, &[wanted]].concat())?)?;
+        let of_kind = |kind: &str| {
+            let object = all.iter().find(|object| deploy::kind(object) == kind);
+            object.with_context(|| format!("{chart} has no {kind}"))
+        };
+        let (monitor, rules) = (of_kind("PodMonitor")?, of_kind("PrometheusRule")?);
+        for object in [monitor, rules] {
+            let labels = object.metadata.labels.as_ref();
+            let chosen = labels.and_then(|labels| labels.get("release"));
+            ensure!(
+                chosen.is_some_and(|release| release == "prometheus"),
+                "{labels:?}"
+            );
+        }
+        let pod = all
+            .iter()
+            .find(|object| object.data.pointer("/spec/template").is_some());
+        let template = pod.and_then(|workload| workload.data.pointer("/spec/template"));
+        let template = template.context("a workload")?;
+        let (selector, scraped) = (
+            &monitor.data["spec"]["selector"]["matchLabels"],
+            &monitor.data["spec"]["podMetricsEndpoints"][0]["port"],
+        );
+        let labels = template["metadata"]["labels"].as_object().context("labels")?;
+        let selected = selector.as_object().context("a selector")?;
+        ensure!(
+            selected
+                .iter()
+                .all(|(name, value)| labels.get(name) == Some(value)),
+            "{selector}"
+        );
+        let ports = template["spec"]["containers"][0]["ports"].as_array();
+        ensure!(
+            ports.into_iter().flatten().any(|port| port["name"] == *scraped),
+            "{chart}: no port {scraped}"
+        );
+        let file = charts::root().join(format!("deploy/charts/{chart}/files/alerts.yaml"));
+        let text = std::fs::read_to_string(file)?.replace("RUNBOOK#", "https://example.org/operations.md#");
+        let written: Value = serde_norway::from_str(&text)?;
+        ensure!(rules.data["spec"] == written, "{chart}: {:#}", rules.data["spec"]);
     }
     Ok(())
 }

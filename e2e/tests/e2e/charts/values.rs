@@ -45,6 +45,16 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &["hub's own namespace tributary-system", "--namespace NAME"],
     ),
     ("hub", &["clusterset="], &["/clusterset", "DNS_label"]),
+    (
+        "hub",
+        &["monitoring.rules=true"],
+        &["monitoring.runbook is empty", "--set monitoring.runbook=https://"],
+    ),
+    (
+        "hub",
+        &["monitoring.runbook=operations.md"],
+        &["/monitoring/runbook", "address_without_hash"],
+    ),
     ("hub", &["address=hub.example.org"], &["/address", "HOST", "PORT"]),
     (
         "hub",

@@ -100,7 +100,7 @@ pub(super) fn cited_sections_exist() -> anyhow::Result<()> {
 }
 
 /// The addresses of a document's headings, as forges make them: lower case, spaces as hyphens, no other signs.
-fn anchors(path: &Path) -> anyhow::Result<BTreeSet<String>> {
+pub(super) fn anchors(path: &Path) -> anyhow::Result<BTreeSet<String>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let kept = |sign: char| match sign {

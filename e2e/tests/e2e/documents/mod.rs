@@ -1,7 +1,8 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
-//! `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there.
+//! `alerts.rs`: that the charts' alerts ask for those; `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there.
 //! Never: judges prose.
 
+mod alerts;
 mod commands;
 mod links;
 
@@ -41,6 +42,14 @@ pub(crate) fn trials() -> Vec<Trial> {
             commands::in_hints,
         ),
         plain_test("documents::a_misspelt_command_is_seen", commands::misspelt),
+        plain_test(
+            "documents::alerts_ask_for_what_there_is_and_say_what_to_do",
+            alerts::are_of_use,
+        ),
+        plain_test(
+            "documents::useless_alerts_are_seen",
+            alerts::useless_ones_are_seen,
+        ),
         plain_test(
             "documents::cited_sections_of_the_design_exist",
             links::cited_sections_exist,

@@ -1,0 +1,159 @@
+//! Owns: that the charts' alerts ask for metrics that there are, say what to do, and are those that docs/operations.md
+//! names.
+//! Never: judges whether a threshold is a good one.
+
+use anyhow::{Context, ensure};
+use regex::Regex;
+use serde::Deserialize;
+use std::{collections::BTreeSet, path::Path};
+
+use super::{links, operations, root};
+
+/// Where the rules lie, and what every metric in them begins with.
+const RULES: [(&str, &str); 2] = [
+    ("deploy/charts/hub/files/alerts.yaml", "tributary_hub_"),
+    ("deploy/charts/agent/files/alerts.yaml", "tributary_agent_"),
+];
+/// What stands for the address of the runbook until a chart is rendered.
+const RUNBOOK: &str = "RUNBOOK#";
+
+#[derive(Deserialize)]
+struct Rules {
+    groups: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    rules: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+struct Rule {
+    alert: String,
+    expr: String,
+    labels: Labels,
+    annotations: Annotations,
+}
+
+#[derive(Deserialize)]
+struct Labels {
+    severity: String,
+}
+
+#[derive(Deserialize)]
+struct Annotations {
+    summary: String,
+    runbook_url: String,
+}
+
+/// What alerts may name.
+struct Known {
+    metrics: BTreeSet<String>,
+    entries: BTreeSet<String>,
+}
+
+pub(super) fn are_of_use() -> anyhow::Result<()> {
+    let text = operations()?;
+    let (list, rest) = text
+        .split_once("### Worth an alert")
+        .context("operations.md names what is worth an alert")?;
+    let worth = rest.split("\n## ").next().unwrap_or_default();
+    let known = Known {
+        metrics: metrics_in(list)?,
+        entries: links::anchors(&root().join("docs/operations.md"))?,
+    };
+    let mut asked = BTreeSet::new();
+    for (path, prefix) in RULES {
+        let rules = rules(&root().join(path))?;
+        ensure!(rules.len() > 5, "{path} holds {} rules", rules.len());
+        for rule in rules {
+            let metrics = metrics_in(&rule.expr)?;
+            ensure!(
+                metrics.iter().all(|metric| metric.starts_with(prefix)),
+                "{}: {metrics:?} are scraped elsewhere",
+                rule.alert
+            );
+            known.check(&rule, &metrics)?;
+            asked.extend(metrics);
+        }
+    }
+    let worth = metrics_in(worth)?;
+    ensure!(
+        asked == worth,
+        "docs/operations.md and the charts disagree on what is worth an alert: {:?}",
+        Vec::from_iter(asked.symmetric_difference(&worth))
+    );
+    Ok(())
+}
+
+/// A rule that asks for what nobody registers, or leads nowhere, is seen.
+pub(super) fn useless_ones_are_seen() -> anyhow::Result<()> {
+    let known = Known {
+        metrics: BTreeSet::from(["tributary_hub_sessions".to_owned()]),
+        entries: BTreeSet::from(["a-member-is-lost".to_owned()]),
+    };
+    let rule = |expr: &str, entry: &str| Rule {
+        alert: "TributaryTest".to_owned(),
+        expr: expr.to_owned(),
+        labels: Labels {
+            severity: "warning".to_owned(),
+        },
+        annotations: Annotations {
+            summary: "Something.".to_owned(),
+            runbook_url: format!("RUNBOOK#{entry}"),
+        },
+    };
+    let check = |rule: Rule| known.check(&rule, &metrics_in(&rule.expr)?);
+    check(rule("tributary_hub_sessions == 0", "a-member-is-lost"))?;
+    for (expr, entry) in [
+        ("tributary_hub_session == 0", "a-member-is-lost"),
+        ("up == 0", "a-member-is-lost"),
+        ("tributary_hub_sessions == 0", "a-member-is-gone"),
+    ] {
+        ensure!(check(rule(expr, entry)).is_err(), "{expr}, {entry} passed");
+    }
+    Ok(())
+}
+
+impl Known {
+    fn check(&self, rule: &Rule, metrics: &BTreeSet<String>) -> anyhow::Result<()> {
+        let Rule {
+            alert,
+            labels,
+            annotations,
+            ..
+        } = rule;
+        ensure!(alert.starts_with("Tributary"), "{alert} does not say whose it is");
+        ensure!(
+            !metrics.is_empty() && metrics.is_subset(&self.metrics),
+            "{alert}: nobody registers all of {metrics:?}"
+        );
+        ensure!(
+            ["warning", "critical"].contains(&labels.severity.as_str()),
+            "{alert}: severity {}",
+            labels.severity
+        );
+        ensure!(!annotations.summary.is_empty(), "{alert} says nothing");
+        let entry = annotations.runbook_url.strip_prefix(RUNBOOK);
+        ensure!(
+            entry.is_some_and(|entry| self.entries.contains(entry)),
+            "{alert}: {} is no heading of docs/operations.md",
+            annotations.runbook_url
+        );
+        Ok(())
+    }
+}
+
+fn rules(path: &Path) -> anyhow::Result<Vec<Rule>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let rules: Rules = serde_norway::from_str(&text).with_context(|| path.display().to_string())?;
+    Ok(rules.groups.into_iter().flat_map(|group| group.rules).collect())
+}
+
+fn metrics_in(text: &str) -> anyhow::Result<BTreeSet<String>> {
+    let metric = Regex::new("tributary_(?:hub|agent)_[a-z_]+")?;
+    Ok(metric
+        .find_iter(text)
+        .map(|found| found.as_str().to_owned())
+        .collect())
+}
