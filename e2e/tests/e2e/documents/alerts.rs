@@ -1,11 +1,13 @@
-//! Owns: that the charts' alerts ask for metrics that there are, say what to do, and are those that docs/operations.md
-//! names.
+//! Owns: that the charts' alerts and dashboards ask for metrics that there are, that each alert says what to do, and
+//! that they are those that docs/operations.md names; and that running programs serve what is asked for.
 //! Never: judges whether a threshold is a good one.
 
 use anyhow::{Context, ensure};
 use regex::Regex;
 use serde::Deserialize;
+use serde_json::Value;
 use std::{collections::BTreeSet, path::Path};
+use tributary_e2e::clusterset::{Backend, LocalClusterset, admin, shop::Shop};
 
 use super::{links, operations, root};
 
@@ -13,6 +15,17 @@ use super::{links, operations, root};
 const RULES: [(&str, &str); 2] = [
     ("deploy/charts/hub/files/alerts.yaml", "tributary_hub_"),
     ("deploy/charts/agent/files/alerts.yaml", "tributary_agent_"),
+];
+/// Where the dashboards lie.
+const DASHBOARDS: [&str; 2] = [
+    "deploy/charts/hub/files/dashboard.json",
+    "deploy/charts/agent/files/dashboard.json",
+];
+/// What programs serve from the first time that it happens on.
+const FROM_THE_FIRST_TIME_ON: [&str; 3] = [
+    "tributary_hub_facts_refused_total",
+    "tributary_hub_profiles_failing",
+    "tributary_hub_sessions_rejected_total",
 ];
 /// What stands for the address of the runbook until a chart is rendered.
 const RUNBOOK: &str = "RUNBOOK#";
@@ -83,7 +96,44 @@ pub(super) fn are_of_use() -> anyhow::Result<()> {
         "docs/operations.md and the charts disagree on what is worth an alert: {:?}",
         Vec::from_iter(asked.symmetric_difference(&worth))
     );
+    let shown = shown()?;
+    ensure!(
+        shown.is_subset(&known.metrics),
+        "a dashboard asks for what nobody registers: {:?}",
+        Vec::from_iter(shown.difference(&known.metrics))
+    );
     Ok(())
+}
+
+/// A hub and agents that have done something serve every metric that alerts and dashboards ask for.
+pub(super) async fn are_served() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "east", "cart", &["10.1.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let mut served = BTreeSet::new();
+    for port in [
+        clusterset.hub()?.admin().await?,
+        clusterset.agent("west")?.admin().await?,
+    ] {
+        let (_, text) = admin::get(port, "/metrics").await?;
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let names = samples.map(|line| line.split(['{', ' ']).next().unwrap_or_default());
+        served.extend(names.map(|name| name.trim_end_matches("_bucket").to_owned()));
+    }
+    let mut asked = shown()?;
+    for (path, _) in RULES {
+        for rule in rules(&root().join(path))? {
+            asked.extend(metrics_in(&rule.expr)?);
+        }
+    }
+    let late = |metric: &&String| FROM_THE_FIRST_TIME_ON.contains(&metric.as_str());
+    let missing: Vec<_> = asked.difference(&served).filter(|metric| !late(metric)).collect();
+    ensure!(asked.len() > 30, "alerts and dashboards were not read: {asked:?}");
+    ensure!(missing.is_empty(), "asked for, and not served: {missing:?}");
+    shop.close(&clusterset).await?;
+    clusterset.end().await
 }
 
 /// A rule that asks for what nobody registers, or leads nowhere, is seen.
@@ -150,10 +200,30 @@ fn rules(path: &Path) -> anyhow::Result<Vec<Rule>> {
     Ok(rules.groups.into_iter().flat_map(|group| group.rules).collect())
 }
 
+/// The metrics that dashboards show.
+fn shown() -> anyhow::Result<BTreeSet<String>> {
+    let mut metrics = BTreeSet::new();
+    for path in DASHBOARDS {
+        let text = std::fs::read_to_string(root().join(path)).context(path)?;
+        let board: Value = serde_json::from_str(&text).context(path)?;
+        let panels = board["panels"].as_array().into_iter().flatten();
+        let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+        let queries: Vec<&str> = targets.filter_map(|target| target["expr"].as_str()).collect();
+        ensure!(queries.len() > 5, "{path} asks {} questions", queries.len());
+        for query in queries {
+            let asked = metrics_in(query)?;
+            ensure!(!asked.is_empty(), "{path}: {query} asks for nothing of ours");
+            metrics.extend(asked);
+        }
+    }
+    Ok(metrics)
+}
+
+/// Names of metrics, a histogram's as its own.
 fn metrics_in(text: &str) -> anyhow::Result<BTreeSet<String>> {
     let metric = Regex::new("tributary_(?:hub|agent)_[a-z_]+")?;
-    Ok(metric
+    let names = metric
         .find_iter(text)
-        .map(|found| found.as_str().to_owned())
-        .collect())
+        .map(|found| found.as_str().trim_end_matches("_bucket"));
+    Ok(names.map(str::to_owned).collect())
 }

@@ -14,7 +14,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use tributary_e2e::suite::plain_test;
+use tributary_e2e::suite::{plain_test, sim_test};
 
 /// Where metrics are registered, and what stands before their names in whose output.
 const REGISTERED: &[(&str, &[&str])] = &[
@@ -49,6 +49,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         plain_test(
             "documents::useless_alerts_are_seen",
             alerts::useless_ones_are_seen,
+        ),
+        sim_test(
+            "sim::documents_alerts_and_dashboards_ask_for_what_is_served",
+            alerts::are_served,
         ),
         plain_test(
             "documents::cited_sections_of_the_design_exist",
