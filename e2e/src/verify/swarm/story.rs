@@ -16,7 +16,7 @@ const MANY_CHANGES: usize = 6;
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 8 } else { 2 }) {
+    match draw.below(if edits { 9 } else { 2 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => rewound_and_gone_on(draw, site, clusters, exported),
@@ -24,6 +24,7 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
         4 => evicted(draw, site),
         5 => nearly_full(draw, site, exported),
         6 => namespace_returns(draw, site, clusters, exported),
+        7 => restored_where_little_is_free(draw, site),
         _ => lie(draw, site, exported),
     }
 }
@@ -125,6 +126,29 @@ fn nearly_full(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec
     steps.push(What::FillDisk(false));
     steps.extend(looked_at);
     steps
+}
+
+/// An old copy of the hub's data is put where little is free: what members list that is not in it has to wait.
+fn restored_where_little_is_free(draw: &mut Draw, site: usize) -> Vec<What> {
+    let name = named(draw);
+    vec![
+        What::RemoveService(site, name),
+        What::Rounds(1),
+        What::Backup,
+        What::Service(site, name, draw.small(3)),
+        What::Slice(site, name, 0, 1 + draw.small(3)),
+        What::Export(site, name),
+        What::Rest(false),
+        What::FillDisk(true),
+        What::Pass(HEARTBEAT_MILLIS),
+        What::Restore,
+        What::Rounds(2),
+        What::Pass(HEARTBEAT_MILLIS),
+        What::Rounds(2),
+        What::FillDisk(false),
+        What::Pass(HEARTBEAT_MILLIS),
+        What::Rounds(1),
+    ]
 }
 
 /// A namespace of an importer goes, and what it imported there ends before it comes again.
