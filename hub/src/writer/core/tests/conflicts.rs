@@ -1,38 +1,13 @@
 //! How many exports are in conflict, and that a hub that starts again knows it.
 
-use std::sync::Arc;
-
-use shared::model::{
-    ConflictReason, Export, IpFamily, Protocol, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
-};
+use shared::model::ConflictReason;
 
 use super::*;
+use crate::inspect::tests::inspected_hub::export;
 
 /// An export of shop/cart at this port.
 fn exported(port: u16) -> EncodedFact {
-    let port = ServicePort {
-        name: "http".into(),
-        protocol: Protocol::Tcp,
-        port,
-        app_protocol: None,
-    };
-    wire::encode_fact(&Fact::ExportUpserted(Arc::new(Export {
-        service: ServiceKey::new("shop", "cart").expect("a key"),
-        created_at: UnixMillis(1_000),
-        uid: "uid".into(),
-        generation: 1,
-        service_type: ServiceType::ClusterSetIp,
-        ports: vec![port],
-        policies: ServicePolicies {
-            session_affinity: SessionAffinity::None,
-            session_affinity_timeout_seconds: None,
-            internal_traffic_policy: None,
-            traffic_distribution: None,
-        },
-        ip_families: vec![IpFamily::V4],
-        labels: Default::default(),
-        annotations: Default::default(),
-    })))
+    wire::encode_fact(&export("shop", "cart", 1, port))
 }
 
 fn report(core: &mut Core, cluster: &str, fact: EncodedFact) {
