@@ -16,6 +16,8 @@ use crate::{
 pub const BUILD_CONTROL_PLANE: &str = "cargo control-plane build";
 /// Builds Helm.
 pub const BUILD_HELM: &str = "cargo control-plane helm";
+/// Builds the Lua of Argo CD.
+pub const BUILD_LUA: &str = "cargo control-plane lua";
 /// Builds kubectl.
 pub const BUILD_KUBECTL: &str = "cargo control-plane kubectl";
 /// Renders the plain manifests.
@@ -72,6 +74,7 @@ pub fn advised() -> Vec<String> {
     let mut advised: Vec<String> = [
         BUILD_CONTROL_PLANE,
         BUILD_HELM,
+        BUILD_LUA,
         BUILD_KUBECTL,
         RENDER_MANIFESTS,
         DEMO,

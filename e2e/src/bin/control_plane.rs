@@ -1,5 +1,5 @@
-//! Owns: the command that provides real control planes: build, install grpcurl, kubectl and Helm, render manifests, run
-//! clusters by hand.
+//! Owns: the command that provides real control planes: build, install grpcurl, kubectl, Helm and
+//! Lua, render manifests, run clusters by hand.
 //! Never: is called by a test to build.
 
 use clap::Parser;
@@ -34,6 +34,7 @@ fn provide(command: Command) -> anyhow::Result<()> {
         Command::Grpcurl => println!("{}", build::grpcurl(&module)?.display()),
         Command::Kubectl => println!("{}", build::kubectl(&module)?.display()),
         Command::Helm => println!("{}", build::helm(&module)?.display()),
+        Command::Lua => println!("{}", build::lua(&module)?.display()),
         Command::Manifests => {
             for path in Charts::new()?.write_manifests()? {
                 println!("{}", path.display());

@@ -25,6 +25,9 @@ pub enum Command {
     Kubectl,
     /// Build Helm into the target directory, unless that is done already; prints its path.
     Helm,
+    /// Build the Lua in which Argo CD runs health checks into the target directory, unless that is done already; prints
+    /// its path.
+    Lua,
     /// Render deploy/manifests from deploy/charts; prints the files that changed.
     Manifests,
     /// Run clusters until Ctrl-C; prints the kubeconfig file of each.

@@ -4,7 +4,7 @@
 use super::Unavailable;
 use super::module::Module;
 use super::programs::ASSETS_VARIABLE;
-use crate::advice::BUILD_HELM;
+use crate::advice::{BUILD_HELM, BUILD_LUA};
 use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,12 @@ const HELM: Release = Release {
     name: "helm",
     package: "helm.sh/helm/v4/cmd/helm",
     version: "v4.3.1",
+};
+/// The release of the Lua in which Argo CD runs health checks (MIT licence).
+const LUA: Release = Release {
+    name: "glua",
+    package: "github.com/yuin/gopher-lua/cmd/glua",
+    version: "v1.1.1",
 };
 /// Ours as a tool of the Go module, so that one version is pinned for it and the control plane.
 const KUBECTL_PACKAGE: &str = "k8s.io/kubernetes/cmd/kubectl";
@@ -86,15 +92,29 @@ pub fn helm(module: &Module) -> anyhow::Result<PathBuf> {
     install(module, &HELM)
 }
 
-/// The version of Helm that is built, if it is the one that is wanted; else the reason, with the command to type.
+/// Builds the Lua of Argo CD unless it is built already; the path of the binary.
+pub fn lua(module: &Module) -> anyhow::Result<PathBuf> {
+    install(module, &LUA)
+}
+
+/// The Helm that is built, if it is of the version that is wanted; else the reason, with the command to type.
 pub(super) fn built_helm(module: &Module) -> Result<PathBuf, Unavailable> {
-    let tool = Tool::new(module, HELM.name, HELM.version);
+    built(module, &HELM, BUILD_HELM)
+}
+
+/// The same of Lua.
+pub(super) fn built_lua(module: &Module) -> Result<PathBuf, Unavailable> {
+    built(module, &LUA, BUILD_LUA)
+}
+
+fn built(module: &Module, release: &Release, command: &str) -> Result<PathBuf, Unavailable> {
+    let Release { name, version, .. } = release;
+    let tool = Tool::new(module, name, version);
     if tool.is_built() {
         return Ok(tool.binary);
     }
-    let (name, version) = (HELM.name, HELM.version);
     Err(Unavailable {
-        reason: format!("there is no {name} {version}; run `{BUILD_HELM}`"),
+        reason: format!("there is no {name} {version}; run `{command}`"),
     })
 }
 

@@ -2,12 +2,11 @@
 //! Never: builds or installs one; a missing one is an answer (`Unavailable`).
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-use anyhow::{Context, bail};
+use std::process::Command;
 
 use super::Unavailable;
 use super::build;
+use super::command::printed;
 use super::module::Module;
 
 /// The Helm that `cargo control-plane helm` builds.
@@ -26,20 +25,15 @@ impl Helm {
     /// Runs it in `directory`, and returns what it printed; an error has what it said. It reads and keeps nothing of
     /// its user's: `home` is where it looks.
     pub fn run(&self, directory: &Path, home: &Path, arguments: &[String]) -> anyhow::Result<String> {
-        let output = Command::new(&self.program)
-            .args(arguments)
-            .current_dir(directory)
-            .env("HOME", home)
-            .env("HELM_CACHE_HOME", home)
-            .env("HELM_CONFIG_HOME", home)
-            .env("HELM_DATA_HOME", home)
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::null())
-            .output()
-            .with_context(|| format!("cannot run {}", self.program.display()))?;
-        if !output.status.success() {
-            bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        String::from_utf8(output.stdout).context("helm prints text")
+        printed(
+            Command::new(&self.program)
+                .args(arguments)
+                .current_dir(directory)
+                .env("HOME", home)
+                .env("HELM_CACHE_HOME", home)
+                .env("HELM_CONFIG_HOME", home)
+                .env("HELM_DATA_HOME", home)
+                .env_remove("KUBECONFIG"),
+        )
     }
 }

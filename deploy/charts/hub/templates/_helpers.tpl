@@ -50,6 +50,16 @@ capabilities:
 {{- if and .service.loadBalancerClass (ne .service.type "LoadBalancer") -}}
 {{- fail "service.loadBalancerClass is set and service.type is not LoadBalancer: take one of them back" -}}
 {{- end -}}
+{{- $files := list .clientKeys.renewalIssuers .clientKeys.revocationLists .clientKeys.deniedKeys | compact -}}
+{{- if and $files (not .clientKeys.configMapName) -}}
+{{- fail (printf "clientKeys has %s and clientKeys.configMapName is empty: name the ConfigMap that holds it" (join ", " $files)) -}}
+{{- end -}}
+{{- if and .clientKeys.configMapName (not $files) -}}
+{{- fail (printf "clientKeys.configMapName is %s and nothing is read of it: name a key of it, as --set clientKeys.deniedKeys=denied-keys" .clientKeys.configMapName) -}}
+{{- end -}}
+{{- if and (eq .clientKeys.members "renew") (not .clientKeys.renewalIssuers) -}}
+{{- fail "clientKeys.members is renew and clientKeys.renewalIssuers is empty: say which authorities may renew, or take renew out" -}}
+{{- end -}}
 {{- if and .priorityClass.create (not .priorityClass.name) -}}
 {{- fail "priorityClass.create is true and priorityClass.name is empty: give it a name, or --set priorityClass.create=false" -}}
 {{- end -}}
@@ -66,6 +76,15 @@ capabilities:
 {{- range list "tls.crt" "tls.key" "ca.crt" -}}
 {{- if not (hasKey ($secret.data | default dict) .) -}}
 {{- fail (printf "the Secret %s/%s has no %s: kubectl -n %s create secret generic %s --from-file=tls.crt=hub.crt --from-file=tls.key=hub.key --from-file=ca.crt=ca.crt (tributary-hub certs makes the files), or --set tls.check=false if it comes later" $.Release.Namespace $name . $.Release.Namespace $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $files := .Values.clientKeys.configMapName -}}
+{{- if $files -}}
+{{- $configMap := lookup "v1" "ConfigMap" .Release.Namespace $files -}}
+{{- range list .Values.clientKeys.renewalIssuers .Values.clientKeys.revocationLists .Values.clientKeys.deniedKeys | compact -}}
+{{- if not (hasKey ($configMap.data | default dict) .) -}}
+{{- fail (printf "the ConfigMap %s/%s has no %s: kubectl -n %s create configmap %s --from-file=%s=FILE, or --set tls.check=false if it comes later" $.Release.Namespace $files . $.Release.Namespace $files .) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

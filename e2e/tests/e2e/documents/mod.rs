@@ -1,10 +1,13 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
-//! `alerts.rs`: that the charts' alerts ask for those; `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there.
+//! `alerts.rs`: that the charts' alerts ask for those; `samples.rs`: that they fire when they should; `health.rs`: what
+//! Argo CD makes of objects; `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there.
 //! Never: judges prose.
 
 mod alerts;
 mod commands;
+mod health;
 mod links;
+mod samples;
 
 use anyhow::{Context, ensure};
 use clap::CommandFactory;
@@ -53,6 +56,17 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "sim::documents_alerts_and_dashboards_ask_for_what_is_served",
             alerts::are_served,
+        ),
+        sim_test(
+            "documents::alerts_fire_when_they_should_and_not_before",
+            || async { samples::play() },
+        ),
+        sim_test("documents::argo_cd_tells_what_is_healthy", || async {
+            health::of_samples()
+        }),
+        sim_test(
+            "sim::documents_argo_cd_judges_what_the_programs_write",
+            health::of_the_programs,
         ),
         plain_test(
             "documents::cited_sections_of_the_design_exist",
