@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Service};
 use kube::{
     Api, Client, Resource,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, Preconditions, ValidationDirective},
 };
 use serde_json::Value;
 use shared::{
@@ -343,6 +343,21 @@ impl Performer {
     }
 }
 
+/// An apply with a field that is not declared fails whatever is asked for here. To warn of fields beside, which is what
+/// it does unless told, an API server reads the whole body a second time; nobody would see the warning.
 fn force() -> PatchParams {
-    PatchParams::apply(AGENT_MANAGER).force()
+    PatchParams::apply(AGENT_MANAGER)
+        .force()
+        .validation(ValidationDirective::Ignore)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_apply_asks_for_warnings_that_nobody_reads() {
+        let asked = force().field_validation;
+        assert!(matches!(asked, Some(ValidationDirective::Ignore)), "{asked:?}");
+    }
 }

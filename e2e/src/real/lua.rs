@@ -28,7 +28,8 @@ impl Lua {
     /// Runs this text as a program, and returns what it printed; an error has what it said.
     pub fn run(&self, text: &str) -> anyhow::Result<String> {
         let mut file = tempfile::NamedTempFile::new().context("a file for the program")?;
-        file.write_all(text.as_bytes()).context("the program is written")?;
+        file.write_all(text.as_bytes())
+            .context("the program is written")?;
         printed(Command::new(&self.program).arg(file.path()))
     }
 }

@@ -38,10 +38,6 @@ impl Promtool {
 
     /// Runs it in `directory`, and returns what it printed; an error has what it said.
     pub fn run(&self, directory: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-        printed(
-            Command::new(&self.program)
-                .args(arguments)
-                .current_dir(directory),
-        )
+        printed(Command::new(&self.program).args(arguments).current_dir(directory))
     }
 }

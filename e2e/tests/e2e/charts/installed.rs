@@ -179,6 +179,13 @@ async fn by_helm(_: Arc<Fleet>) -> anyhow::Result<()> {
             "upgrade tributary-hub deploy/charts/hub --reuse-values --set {exposed}"
         ))?;
     }
+    typed.refused(
+        "upgrade tributary-hub deploy/charts/hub --reuse-values --set clientKeys.configMapName=keys,clientKeys.deniedKeys=denied",
+        &[
+            "the ConfigMap tributary-system/keys has no denied",
+            "create configmap keys --from-file=denied=FILE",
+        ],
+    )?;
     typed.helm("upgrade tributary-agent deploy/charts/agent --reuse-values --set interest=all")?;
     newer_definition(&typed, &client).await?;
     for release in ["tributary-agent", "tributary-hub"] {

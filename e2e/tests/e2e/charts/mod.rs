@@ -134,6 +134,8 @@ const EVERYTHING: [(&str, &[&str]); 2] = [
             "--set=service.annotations.example\\.org/pool=a,service.loadBalancerSourceRanges={192.0.2.0/24}",
             "--set=service.externalIPs={192.0.2.10,2001:db8::10},service.nodePort=30843",
             "--set=networkPolicy.memberCIDRs={192.0.2.0/24,2001:db8::/32},networkPolicy.metricsNamespaces={monitoring}",
+            "--set=clientKeys.members=renew,clientKeys.configMapName=keys,clientKeys.renewalIssuers=issuers.crt",
+            "--set=clientKeys.revocationLists=clients.crl,clientKeys.deniedKeys=denied,storage.alarm=20%,storage.reserve=0%",
             "--set=nodeSelector.disk=fast,podAnnotations.note=a,tolerations[0].key=a,tolerations[0].operator=Exists",
         ],
     ),
@@ -164,6 +166,7 @@ fn command_lines() -> anyhow::Result<()> {
                 _ => agent::args::Cli::try_parse_from(&line).map(|_| ()),
             };
             parsed.with_context(|| format!("{}: {line:?}", deploy::name(&object)))?;
+            files_are_mounted(&line, container).with_context(|| deploy::name(&object).to_owned())?;
             lines += 1;
         }
     }
@@ -176,6 +179,20 @@ fn command_lines() -> anyhow::Result<()> {
         run.hubs.len() == 2 && run.deny_namespaces == ["private", "secret"] && run.admin.is_ipv6(),
         "values were lost: {run:?}"
     );
+    Ok(())
+}
+
+/// Every file that a command line names lies in a volume.
+fn files_are_mounted(line: &[String], container: &Value) -> anyhow::Result<()> {
+    let mounts = container["volumeMounts"].as_array().into_iter().flatten();
+    let mounts: Vec<&str> = mounts.filter_map(|mount| mount["mountPath"].as_str()).collect();
+    let files = line.iter().filter_map(|word| word.split_once("=/"));
+    for (flag, path) in files {
+        ensure!(
+            mounts.iter().any(|mount| format!("/{path}").starts_with(mount)),
+            "{flag}=/{path} lies in no volume: {mounts:?}"
+        );
+    }
     Ok(())
 }
 

@@ -127,6 +127,31 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &["/priorityClass/value", "maximum: got"],
     ),
     ("hub", &["priorityClass.name="], &["priorityClass.name is empty"]),
+    (
+        "hub",
+        &["clientKeys.deniedKeys=denied"],
+        &["clientKeys has denied", "clientKeys.configMapName is empty"],
+    ),
+    (
+        "hub",
+        &["clientKeys.configMapName=keys"],
+        &["clientKeys.configMapName is keys", "--set clientKeys.deniedKeys="],
+    ),
+    (
+        "hub",
+        &["clientKeys.members=renew"],
+        &["clientKeys.renewalIssuers is empty"],
+    ),
+    (
+        "hub",
+        &["clientKeys.members=everybody"],
+        &["/clientKeys/members", "'pin'", "'renew'"],
+    ),
+    (
+        "hub",
+        &["storage.reserve=lots"],
+        &["/storage/reserve", "share_in_percent"],
+    ),
     ("hub", &["replicas=2"], &["'replicas' not allowed"]),
     (
         "agent",

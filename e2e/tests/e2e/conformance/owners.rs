@@ -71,6 +71,12 @@ pub(super) const STEPS: &[Step] = &[
         r#"{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"name":"cart"},"spec":{"nothing":1}}"#,
     ),
     (
+        "the same where warnings are not asked for",
+        "APPLY",
+        "{exports}/cart?fieldManager=agent&force=true&fieldValidation=Ignore",
+        r#"{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"name":"cart"},"spec":{"nothing":1}}"#,
+    ),
+    (
         "a merge patch prunes it",
         "MERGE",
         "{exports}/cart?fieldManager=user",

@@ -63,11 +63,7 @@ const SAMPLES: &[Sample] = &[
         ("Healthy", "exported"),
     ),
     (IMPORT, &[], ("Progressing", "no agent")),
-    (
-        IMPORT,
-        &[("Ready", "True", "Ready")],
-        ("Healthy", "can be used"),
-    ),
+    (IMPORT, &[("Ready", "True", "Ready")], ("Healthy", "can be used")),
     (
         IMPORT,
         &[("Ready", "False", "Pending")],
@@ -134,13 +130,18 @@ pub(super) fn of_samples() -> anyhow::Result<()> {
 pub(super) async fn of_the_programs() -> anyhow::Result<()> {
     let argo = Argo::new()?;
     let dir = tempfile::tempdir()?;
-    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
     let mut shop = Shop::open(&clusterset).await?;
     shop.export(&clusterset, "east", "cart", &["10.1.0.1"]).await?;
     shop.arrived(&clusterset).await?;
     let mut judged = 0;
     for (cluster, kind) in [("east", EXPORT), ("east", IMPORT), ("west", IMPORT)] {
-        for object in clusterset.cluster(cluster)?.sim().context("simulated")?.objects(kind) {
+        for object in clusterset
+            .cluster(cluster)?
+            .sim()
+            .context("simulated")?
+            .objects(kind)
+        {
             argo.expect(kind, &object, ("Healthy", ""))?;
             judged += 1;
         }
@@ -178,7 +179,9 @@ impl Argo {
     }
 
     fn expect(&self, kind: &str, object: &Value, (status, message): (&str, &str)) -> anyhow::Result<()> {
-        let said = self.judge(kind, object).with_context(|| format!("{kind}: {object}"))?;
+        let said = self
+            .judge(kind, object)
+            .with_context(|| format!("{kind}: {object}"))?;
         let right = said.strip_prefix(&format!("{status}: "));
         ensure!(
             right.is_some_and(|said| said.contains(message)),

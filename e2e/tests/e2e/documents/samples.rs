@@ -71,7 +71,9 @@ fn tried(samples: &Value) -> anyhow::Result<BTreeMap<String, (bool, bool)>> {
     let expected = |test: &Value| test["alert_rule_test"].as_array().cloned();
     for one in tests.iter().filter_map(expected).flatten() {
         let name = one["alertname"].as_str().context("a name")?;
-        let fires = one["exp_alerts"].as_array().is_some_and(|alerts| !alerts.is_empty());
+        let fires = one["exp_alerts"]
+            .as_array()
+            .is_some_and(|alerts| !alerts.is_empty());
         let entry = tried.entry(name.to_owned()).or_default();
         if fires {
             entry.0 = true;
