@@ -238,4 +238,11 @@ fn a_revoked_key_is_refused_in_every_role_and_nobody_locks_itself_out() {
         .member("alice", &["revoke-key", "east", &east, "--confirm"])
         .expect("answered");
     assert!(again.contains("nothing to do"), "{again}");
+    let tried = running
+        .member("alice", &["revoke-key", "east", &east])
+        .expect("answered");
+    assert!(
+        tried.contains("nothing to do") && !tried.contains("To do it"),
+        "a command that does nothing is advised: {tried}"
+    );
 }

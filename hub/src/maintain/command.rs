@@ -265,7 +265,12 @@ fn describe(progress: &Progress) -> String {
 }
 
 fn write_log(said: &mut String, log: &LogReport) -> std::fmt::Result {
-    writeln!(said, "clusterset {}: {} segments", log.clusterset, log.segments)?;
+    let several = if log.segments == 1 { "" } else { "s" };
+    writeln!(
+        said,
+        "clusterset {}: {} segment{several}",
+        log.clusterset, log.segments
+    )?;
     for epoch in &log.epochs {
         let snapshots: Vec<_> = epoch.snapshots.iter().map(ToString::to_string).collect();
         writeln!(

@@ -11,6 +11,8 @@ use shared::{
 use crate::log::{Contents, StoredEvent};
 
 const GIGABYTE: u64 = 1_000_000_000;
+/// What history takes at least before anything is foretold of it: a store takes that much for a few events, too.
+const FORETOLD_BYTES_MIN: u64 = 16 * 1024 * 1024;
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The history that is kept of the current epoch.
@@ -78,17 +80,25 @@ impl fmt::Display for Figures {
             newest_differences,
         } = *self;
         let days = |millis: f64| millis / DAY_MILLIS as f64;
-        let per_gigabyte = GIGABYTE as f64 / bytes.max(1) as f64;
+        let time = days(millis as f64);
+        write!(f, "history: revisions {first} to {last} in {time:.2} days, ")?;
+        if bytes < FORETOLD_BYTES_MIN {
+            write!(f, "too little to say how much 1 GB holds; ")?;
+        } else {
+            let per_gigabyte = GIGABYTE as f64 / bytes as f64;
+            let (each, events) = (bytes / self.events(), self.events() as f64 * per_gigabyte);
+            write!(
+                f,
+                "{each} bytes on disk for each, snapshots included; at this rate 1 GB holds {events:.0} events, {:.2} \
+                 days; ",
+                days(millis as f64 * per_gigabyte)
+            )?;
+        }
+        let each = newest_payload_bytes / newest.max(1);
         write!(
             f,
-            "history: revisions {first} to {last} in {:.2} days, {} bytes on disk for each, snapshots included; at this \
-             rate 1 GB holds {:.0} events, {:.2} days; of the newest {newest} events {newest_differences} are stored as \
-             differences, and one takes {} payload bytes",
-            days(millis as f64),
-            bytes / self.events(),
-            self.events() as f64 * per_gigabyte,
-            days(millis as f64 * per_gigabyte),
-            newest_payload_bytes / newest.max(1),
+            "of the newest {newest} events {newest_differences} are stored as differences, and one takes {each} payload \
+             bytes"
         )
     }
 }
@@ -113,6 +123,15 @@ mod tests {
             "history: revisions 1001 to 2000 in 1.00 days, 250000 bytes on disk for each, snapshots included; at this \
              rate 1 GB holds 4000 events, 4.00 days; of the newest 1000 events 960 are stored as differences, and one \
              takes 230 payload bytes"
+        );
+        let young = Figures {
+            bytes: FORETOLD_BYTES_MIN - 1,
+            ..figures
+        };
+        assert_eq!(
+            young.to_string(),
+            "history: revisions 1001 to 2000 in 1.00 days, too little to say how much 1 GB holds; of the newest 1000 \
+             events 960 are stored as differences, and one takes 230 payload bytes"
         );
     }
 }

@@ -176,6 +176,7 @@ impl MembershipService {
         Ok(v1::MemberDecisionResponse {
             done: confirm,
             revision: operated.revision.unwrap_or_default().0,
+            nothing_to_do: operated.kinds.is_empty(),
             effects: operated.effects,
             answered_by: self.inspection.answered_by(operated.as_of),
         })

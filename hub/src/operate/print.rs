@@ -154,17 +154,26 @@ pub(super) fn decision(response: &v1::MemberDecisionResponse, confirm: &str, out
         done,
         revision,
         effects,
+        nothing_to_do,
         ..
     } = response;
     if output == Output::Json {
-        let mut document = json!({ "done": done, "revision": revision, "effects": effects });
-        if !done {
+        let mut document = json!({
+            "done": done,
+            "revision": revision,
+            "effects": effects,
+            "nothingToDo": nothing_to_do,
+        });
+        if !done && !nothing_to_do {
             document["confirm"] = confirm.into();
         }
         return format!("{document:#}\n");
     }
     let effects: String = effects.iter().map(|effect| format!("  * {effect}\n")).collect();
     match (done, revision) {
+        (false, _) if *nothing_to_do => {
+            format!("Nothing has changed, and --confirm would change nothing:\n{effects}")
+        }
         (false, _) => format!("Nothing has changed yet. With --confirm:\n{effects}To do it:\n  {confirm}\n"),
         (true, 0) => format!("Nothing was recorded:\n{effects}"),
         (true, revision) => format!("Done, recorded at revision {revision}:\n{effects}"),

@@ -17,6 +17,7 @@ use super::{
     clients::{ClientPem, ClientRules, revocation_lists},
     pem::{CredentialsError, Pem, certificates},
     provider::provider,
+    roots::{self, Bound},
     verify::{AnyIdentity, TheHub},
 };
 use crate::identity::CertificateFacts;
@@ -47,16 +48,12 @@ impl Credentials {
             what: "private key",
             problem: error.to_string(),
         })?;
-        let mut roots = RootCertStore::empty();
-        for root in certificates("--tls-ca", &pem.ca)? {
-            let added = roots.add(root);
-            added.map_err(|error| CredentialsError::Roots(error.to_string()))?;
-        }
         let facts = CertificateFacts::read(&chain[0])?;
+        let roots = roots::read(&pem.ca, facts.identity.clusterset.trust_domain())?;
         let provider = provider();
         let pair = CertifiedKey::from_der(chain, key, &provider).map_err(CredentialsError::Pair)?;
-        let (pair, roots) = (Arc::new(SingleCertAndKey::from(pair)), Arc::new(roots));
-        let verifier = Arc::new(client_verifier(&provider, roots.clone(), clients)?);
+        let pair = Arc::new(SingleCertAndKey::from(pair));
+        let verifier = Arc::new(client_verifier(&provider, &roots, clients)?);
         Ok(Self {
             server: Arc::new(server_config(&provider, pair.clone(), verifier.clone())?),
             verifier,
@@ -133,23 +130,24 @@ fn server_config(
 /// and of intermediates neither: the list is about those who come.
 fn client_verifier(
     provider: &Arc<CryptoProvider>,
-    roots: Arc<RootCertStore>,
+    roots: &Bound<Arc<RootCertStore>>,
     clients: &ClientPem,
 ) -> Result<AnyIdentity, CredentialsError> {
     let rules = ClientRules::from_pem(clients, provider)?;
     let lists = revocation_lists(clients.client_crl.as_deref())?;
-    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-    if !lists.is_empty() {
-        builder = builder
-            .with_crls(lists)
-            .only_check_end_entity_revocation()
-            .allow_unknown_revocation_status();
-    }
-    let chain = builder
-        .build()
-        .map_err(|error| CredentialsError::Roots(error.to_string()))?;
+    let chains = roots.try_map(|roots| {
+        let mut builder = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone());
+        if !lists.is_empty() {
+            builder = builder
+                .with_crls(lists.iter().cloned())
+                .only_check_end_entity_revocation()
+                .allow_unknown_revocation_status();
+        }
+        let built = builder.build();
+        built.map_err(|error| CredentialsError::Roots(error.to_string()))
+    })?;
     Ok(AnyIdentity::new(
-        chain,
+        chains,
         provider.signature_verification_algorithms,
         rules,
     ))
@@ -158,7 +156,7 @@ fn client_verifier(
 fn client_config(
     provider: &Arc<CryptoProvider>,
     pair: Arc<SingleCertAndKey>,
-    roots: Arc<RootCertStore>,
+    roots: Bound<Arc<RootCertStore>>,
     facts: &CertificateFacts,
 ) -> Result<ClientConfig, CredentialsError> {
     let algorithms = provider.signature_verification_algorithms;

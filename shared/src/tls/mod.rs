@@ -23,6 +23,7 @@ mod metrics;
 mod pem;
 mod provider;
 mod reload;
+mod roots;
 mod verify;
 
 #[cfg(test)]

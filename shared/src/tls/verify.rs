@@ -19,7 +19,10 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::clients::ClientRules;
+use super::{
+    clients::ClientRules,
+    roots::{Bound, Use},
+};
 use crate::{
     identity::{CertificateFacts, Identity, Role},
     model::Clusterset,
@@ -66,19 +69,22 @@ macro_rules! signatures_of_tls13 {
 /// Which clusterset and role may do what is answered per request, so that the answer can say why.
 #[derive(Debug)]
 pub(super) struct AnyIdentity {
-    chain: Arc<dyn ClientCertVerifier>,
+    chains: Bound<Arc<dyn ClientCertVerifier>>,
+    hints: Vec<DistinguishedName>,
     algorithms: WebPkiSupportedAlgorithms,
     rules: ClientRules,
 }
 
 impl AnyIdentity {
     pub(super) fn new(
-        chain: Arc<dyn ClientCertVerifier>,
+        chains: Bound<Arc<dyn ClientCertVerifier>>,
         algorithms: WebPkiSupportedAlgorithms,
         rules: ClientRules,
     ) -> Self {
+        let hints = chains.groups().flat_map(|chain| chain.root_hint_subjects());
         Self {
-            chain,
+            hints: hints.cloned().collect(),
+            chains,
             algorithms,
             rules,
         }
@@ -91,7 +97,7 @@ impl AnyIdentity {
 
 impl ClientCertVerifier for AnyIdentity {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.chain.root_hint_subjects()
+        &self.hints
     }
 
     fn verify_client_cert(
@@ -100,8 +106,12 @@ impl ClientCertVerifier for AnyIdentity {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
+        // What it states says who may have certified it, and is believed when one of them has.
         let facts = CertificateFacts::read(end_entity).map_err(refused)?;
+        let domain = facts.identity.clusterset.trust_domain();
+        let verified = self.chains.verify(end_entity, domain, Use::Client, |chain| {
+            chain.verify_client_cert(end_entity, intermediates, now)
+        })?;
         self.rules.check(facts.key_fingerprint).map_err(refused)?;
         Ok(verified)
     }
@@ -111,14 +121,14 @@ impl ClientCertVerifier for AnyIdentity {
 
 /// A client's check: the chain leads to our roots and the certificate is the hub's of our clusterset.
 pub(super) struct TheHub {
-    roots: Arc<RootCertStore>,
+    roots: Bound<Arc<RootCertStore>>,
     algorithms: WebPkiSupportedAlgorithms,
     clusterset: Clusterset,
 }
 
 impl TheHub {
     pub(super) fn new(
-        roots: Arc<RootCertStore>,
+        roots: Bound<Arc<RootCertStore>>,
         algorithms: WebPkiSupportedAlgorithms,
         clusterset: Clusterset,
     ) -> Self {
@@ -146,9 +156,12 @@ impl ServerCertVerifier for TheHub {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let parsed = ParsedCertificate::try_from(end_entity)?;
-        let algorithms = self.algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms)?;
         let identity = Identity::from_certificate(end_entity).map_err(refused)?;
+        let domain = self.clusterset.trust_domain();
+        self.roots.verify(end_entity, domain, Use::Server, |roots| {
+            let algorithms = self.algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)
+        })?;
         if identity.clusterset == self.clusterset && matches!(identity.role, Role::Hub(_)) {
             return Ok(ServerCertVerified::assertion());
         }

@@ -5,3 +5,4 @@ mod ends;
 mod handshake;
 pub(super) mod pki;
 mod reload;
+mod roots;

@@ -37,10 +37,26 @@ impl Default for Wanted<'_> {
 }
 
 impl Authority {
+    /// One that names no trust domain.
     pub(in crate::tls) fn new(name: &str) -> Self {
+        Self::made(name, |_| {})
+    }
+
+    /// One that names its trust domain, as ours do.
+    pub(super) fn of(domain: &str) -> Self {
+        Self::made(domain, |params| {
+            let uri = format!("spiffe://{domain}");
+            params
+                .subject_alt_names
+                .push(SanType::URI(uri.try_into().expect("ASCII")));
+        })
+    }
+
+    pub(super) fn made(name: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        change(&mut params);
         let key = KeyPair::generate().expect("key");
         let issuer = CertifiedIssuer::self_signed(params, key).expect("self-signed");
         Self { issuer }
