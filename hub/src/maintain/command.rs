@@ -196,9 +196,18 @@ fn run_evict(args: EvictArgs, now: UnixMillis) -> anyhow::Result<()> {
 
 fn amount(stats: &Stats) -> String {
     format!(
-        "{} segments, {} bytes on disk, history from revision {} on",
-        stats.segments, stats.bytes_on_disk, stats.oldest_revision
+        "{}, {} bytes on disk, history from revision {} on",
+        segments(stats.segments),
+        stats.bytes_on_disk,
+        stats.oldest_revision
     )
+}
+
+fn segments(count: u64) -> String {
+    match count {
+        1 => "1 segment".to_owned(),
+        more => format!("{more} segments"),
+    }
 }
 
 /// A time for people; one that no calendar has as the number that it is.
@@ -212,9 +221,9 @@ fn write_contents(said: &mut String, log: &Contents) -> std::fmt::Result {
     let bytes: u64 = log.segments.iter().map(|segment| segment.bytes).sum();
     writeln!(
         said,
-        "clusterset {}: {} segments, {bytes} bytes on disk, head at revision {} of epoch {}",
+        "clusterset {}: {}, {bytes} bytes on disk, head at revision {} of epoch {}",
         log.clusterset,
-        log.segments.len(),
+        segments(log.segments.len() as u64),
         log.head.1,
         log.head.0
     )?;
@@ -265,12 +274,8 @@ fn describe(progress: &Progress) -> String {
 }
 
 fn write_log(said: &mut String, log: &LogReport) -> std::fmt::Result {
-    let several = if log.segments == 1 { "" } else { "s" };
-    writeln!(
-        said,
-        "clusterset {}: {} segment{several}",
-        log.clusterset, log.segments
-    )?;
+    let count = segments(log.segments as u64);
+    writeln!(said, "clusterset {}: {count}", log.clusterset)?;
     for epoch in &log.epochs {
         let snapshots: Vec<_> = epoch.snapshots.iter().map(ToString::to_string).collect();
         writeln!(
