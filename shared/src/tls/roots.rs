@@ -12,6 +12,7 @@ use x509_parser::{
 };
 
 use super::pem::{CredentialsError, certificates};
+use crate::model::name;
 
 /// An authority of ours has this and its trust domain as its only URI name.
 const SCHEME: &str = "spiffe://";
@@ -135,6 +136,11 @@ fn domain_of(root: &CertificateDer<'_>) -> Result<Option<String>, String> {
         .next();
     let Some(domain) = domain else { return Ok(None) };
     let subject = certificate.subject();
+    if !name::is_dns_subdomain(domain) {
+        return Err(format!(
+            "{subject} names {SCHEME}{domain}, which is no trust domain"
+        ));
+    }
     if !certificate.is_ca() {
         return Err(format!("{subject} is not the certificate of an authority"));
     }

@@ -108,8 +108,13 @@ fn what_names_a_domain_must_be_an_authority() {
     };
     let no_authority = named(|params| params.is_ca = IsCa::ExplicitNoCa);
     let signs_nothing = named(|params| params.key_usages = vec![KeyUsagePurpose::DigitalSignature]);
+    let no_domain = Authority::of("example.org/workload");
     let mut pem = Authority::of("example.org").issue_for(HUB);
     for (wrong, told) in [
+        (
+            no_domain,
+            "spiffe://example.org/workload, which is no trust domain",
+        ),
         (no_authority, "is not the certificate of an authority"),
         (signs_nothing, "may not sign certificates"),
     ] {
