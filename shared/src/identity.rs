@@ -17,7 +17,8 @@ use crate::model::{
 /// Longest identity URI that is read, in bytes. Longest possible: scheme, trust domain, three path words, two labels.
 pub const IDENTITY_URI_BYTES_MAX: usize = 512;
 
-const SCHEME: &str = "spiffe://";
+/// What every identity begins with, and the name of an authority that is bound to a trust domain.
+pub(crate) const SCHEME: &str = "spiffe://";
 
 /// What somebody is within a clusterset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -12,10 +12,7 @@ use x509_parser::{
 };
 
 use super::pem::{CredentialsError, certificates};
-use crate::model::name;
-
-/// An authority of ours has this and its trust domain as its only URI name.
-const SCHEME: &str = "spiffe://";
+use crate::{identity::SCHEME, model::name};
 
 /// Something for each group of authorities: their certificates, or what checks chains to them.
 #[derive(Debug)]
