@@ -25,8 +25,10 @@ pub enum Law {
     Sources,
     /// An export keeps the age that was recorded first: exports recorded again.
     Ages,
-    /// A key of a membership that ended stays outside: admissions of clusters that have such keys.
+    /// A key of a membership that ended, or that was revoked, stays outside: admissions where there are such keys.
     Keys,
+    /// A change of keys costs no membership: keys that were renewed or revoked.
+    Renewals,
     /// An agent follows no epoch below one it has known: welcomes of agents that knew one.
     Epochs,
     /// Order of writes: imports that go with their slices, and Services that come before theirs.
@@ -47,7 +49,7 @@ pub enum Law {
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -58,6 +60,7 @@ impl Law {
         Self::Sources,
         Self::Ages,
         Self::Keys,
+        Self::Renewals,
         Self::Epochs,
         Self::Order,
         Self::Bounds,
@@ -80,7 +83,8 @@ impl Law {
             Self::Rewinds => "one rewind, one epoch",
             Self::Sources => "listed is who has listed",
             Self::Ages => "an export keeps its age",
-            Self::Keys => "who was evicted stays outside",
+            Self::Keys => "a refused key stays outside",
+            Self::Renewals => "a change of keys costs no membership",
             Self::Epochs => "no epoch below a known one",
             Self::Order => "order of writes",
             Self::Bounds => "bounded memory",
@@ -104,6 +108,7 @@ impl Law {
             Self::Sources => "sources",
             Self::Ages => "exports",
             Self::Keys => "admissions",
+            Self::Renewals => "keys",
             Self::Epochs => "welcomes",
             Self::Order => "pieces of work",
             Self::Bounds => "queues",

@@ -1,10 +1,10 @@
 //! `EventLog/Backup`: a copy of the log as of one position, read in pages while the hub goes on.
-//! The client pulls: one that reads slowly costs one page of rows.
+//! The client pulls: one that reads slowly costs one page of rows. It ends with the key and the connection of who asked.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use proto::v1::{self, backup_part::Part};
-use shared::model::Cursor;
+use shared::{model::Cursor, tls::PeerIdentity};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_stream::Stream;
 use tonic::Status;
@@ -18,6 +18,8 @@ const PAGE_BYTES: usize = 512 * 1024;
 /// One client's copy.
 pub(super) struct Backup {
     inspection: Inspection,
+    /// Who asked.
+    peer: Arc<PeerIdentity>,
     up_to: Cursor,
     /// The segments that are not done; the first one is the one that is read.
     segments: VecDeque<SegmentPlan>,
@@ -37,7 +39,7 @@ enum Next {
 
 impl Backup {
     /// Begins a copy, if none is being made.
-    pub(super) async fn begin(inspection: &Inspection) -> Result<Self, Status> {
+    pub(super) async fn begin(inspection: &Inspection, peer: Arc<PeerIdentity>) -> Result<Self, Status> {
         let place = inspection.backups.clone().try_acquire_owned().map_err(|_| {
             Status::resource_exhausted(format!(
                 "{BACKUPS_MAX} backup is being made, as many as may be at a time: try again when it is done"
@@ -46,6 +48,7 @@ impl Backup {
         let BackupPlan { up_to, segments } = ask(inspection, |history| history.backup()).await?;
         Ok(Self {
             inspection: inspection.clone(),
+            peer,
             up_to,
             segments: segments.into(),
             next: Next::Begin,
@@ -57,10 +60,11 @@ impl Backup {
     /// The parts, made as they are read.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<v1::BackupPart, Status>> + Send {
         futures::stream::unfold(self, |mut backup| async move {
-            let drain = backup.inspection.drain.clone();
+            let (drain, lifetime) = (backup.inspection.drain.clone(), backup.peer.lifetime.clone());
             let part = tokio::select! {
                 biased;
                 () = drain.cancelled() => Err(Status::unavailable("the hub is shutting down: begin again")),
+                ended = lifetime.ended() => Err(ended),
                 part = backup.part() => part,
             };
             if part.is_err() {
@@ -96,6 +100,7 @@ impl Backup {
     }
 
     async fn page(&mut self, from: Vec<u8>) -> Result<Part, Status> {
+        self.inspection.refuse_ended(None, self.peer.key_fingerprint).await?;
         let (segment, up_to) = (self.segments[0].clone(), self.up_to);
         let read = move |history: &dyn History| history.backup_page(&segment, &from, up_to, PAGE_BYTES);
         let BackupPage { rows, next } = ask(&self.inspection, read).await?;

@@ -81,7 +81,7 @@ impl EventLog for Inspection {
         let begun = async {
             self.admit(&request, &request.get_ref().clusterset, Need::Copy)
                 .await?;
-            let backup = Backup::begin(self).await?;
+            let backup = Backup::begin(self, tls::peer(&request)?).await?;
             Ok(Box::pin(backup.into_stream()) as Self::BackupStream)
         };
         self.counted("EventLog/Backup", begun).await

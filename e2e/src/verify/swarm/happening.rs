@@ -87,6 +87,10 @@ pub enum What {
     Evict(usize),
     /// The cluster gets a new certificate.
     Certify(usize),
+    /// Its certificate is renewed with another key, by an issuer that the hub trusts for it.
+    Renew(usize),
+    /// An operator revokes the key of the cluster's certificate.
+    Revoke(usize),
     /// The agent's process is killed and started.
     CrashAgent(usize),
     /// A second agent starts beside the first; it holds the Lease.

@@ -13,6 +13,7 @@ pub const EXPECTED: &[&str] = &[
     "agent doubled",
     "answer lost",
     "asked to report again",
+    "certificate renewed",
     "clock skewed",
     "conflict settled",
     "connection broken",
@@ -38,6 +39,7 @@ pub const EXPECTED: &[&str] = &[
     "interest changed",
     "item refused",
     "item held back",
+    "key revoked",
     "listing cut off",
     "member certified anew",
     "member evicted",
@@ -72,7 +74,7 @@ const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batc
 const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 17] = [
+const LAWS: [Law; 18] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -84,6 +86,7 @@ const LAWS: [Law; 17] = [
     Law::Sources,
     Law::Ages,
     Law::Keys,
+    Law::Renewals,
     Law::Epochs,
     Law::Order,
     Law::Bounds,

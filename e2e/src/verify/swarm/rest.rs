@@ -65,6 +65,7 @@ impl World {
         self.seen.guarded.count(Law::Holds, judgement.guarded);
         if let Some(hub) = &self.hub {
             laws::everybody_lives(hub, &mut self.seen.guarded)?;
+            laws::revoked_are_gone(hub, &mut self.seen.guarded)?;
         }
         Ok(judgement.conflicts)
     }

@@ -16,7 +16,7 @@ const FIRST_TURNS_MAX: u64 = 12;
 /// How often in a hundred steps a whole story is told; see `story`.
 const STORIES_PERCENT: u64 = 6;
 /// Classes of faults; see `fault`.
-const CLASSES: u64 = 22;
+const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
 const ROUNDS_MAX: u8 = 2;
 /// By how much a clock is wrong, in milliseconds.
@@ -253,6 +253,13 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
         }
         19 => What::Stall(site, part(draw)),
         20 => What::FillDisk(draw.percent(60)),
+        21 => {
+            if draw.percent(70) {
+                What::Renew(site)
+            } else {
+                What::Revoke(site)
+            }
+        }
         _ => match draw.below(4) {
             0 => What::RemoveCrd(site, draw.percent(50)),
             1 => What::InstallCrds(site),

@@ -39,8 +39,12 @@ pub(super) struct Site {
     pub(super) cuts: u8,
     /// The part of its agents that makes no progress at present.
     pub(super) stalled: Option<AgentPart>,
-    /// The number of its certificate; see `What::Certify`.
+    /// Which cluster it is: no two have one key.
+    place: u8,
+    /// The number of its certificate; see `What::Certify` and `What::Renew`.
     pub(super) certificate: u8,
+    /// Its certificate's issuer is trusted for renewal.
+    pub(super) renewable: bool,
     /// Its agents say that its exports are older than they are.
     pub(super) lies: bool,
     /// Services of which people changed something since the last rest.
@@ -96,7 +100,9 @@ impl Site {
             agents: Vec::new(),
             cuts: 0,
             stalled: None,
+            place: index as u8,
             certificate: 0,
+            renewable: false,
             lies: false,
             touched: BTreeSet::new(),
             disturbed: BTreeSet::new(),
@@ -120,7 +126,9 @@ impl Site {
 
     /// The key of its certificate.
     pub(super) fn key(&self) -> KeyFingerprint {
-        KeyFingerprint([self.certificate; 32])
+        let mut key = [self.certificate; 32];
+        key[0] = self.place;
+        KeyFingerprint(key)
     }
 
     fn touch_namespace(&mut self, namespace: &str) {

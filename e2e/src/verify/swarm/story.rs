@@ -16,15 +16,17 @@ const MANY_CHANGES: usize = 6;
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 9 } else { 2 }) {
+    match draw.below(if edits { 11 } else { 4 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
-        2 => rewound_and_gone_on(draw, site, clusters, exported),
-        3 => long_absence(draw, site, clusters, exported),
-        4 => evicted(draw, site),
-        5 => nearly_full(draw, site, exported),
-        6 => namespace_returns(draw, site, clusters, exported),
-        7 => restored_where_little_is_free(draw, site),
+        2 => renewed(draw, site),
+        3 => revoked(draw, site),
+        4 => rewound_and_gone_on(draw, site, clusters, exported),
+        5 => long_absence(draw, site, clusters, exported),
+        6 => evicted(draw, site),
+        7 => nearly_full(draw, site, exported),
+        8 => namespace_returns(draw, site, clusters, exported),
+        9 => restored_where_little_is_free(draw, site),
         _ => lie(draw, site, exported),
     }
 }
@@ -111,6 +113,35 @@ fn evicted(draw: &mut Draw, site: usize) -> Vec<What> {
     steps.push(What::Rounds(1));
     steps.extend(draw.percent(50).then_some(What::StopHub));
     steps.extend([What::Unblock(site), What::Rounds(1), What::Certify(site)]);
+    steps
+}
+
+/// A certificate is renewed, and its agent connects anew: after a reset, after a start, or beside a session that still
+/// stands because the hub has not noticed.
+fn renewed(draw: &mut Draw, site: usize) -> Vec<What> {
+    let mut steps = vec![What::Renew(site)];
+    steps.push(match draw.below(4) {
+        0 => What::CrashAgent(site),
+        1 => What::DoubleAgent(site),
+        2 => What::StopHub,
+        _ => What::Reset(site),
+    });
+    steps.push(What::Rounds(2));
+    steps
+}
+
+/// A key is revoked while its holder is in session or away; the hub may start again; a new certificate follows.
+fn revoked(draw: &mut Draw, site: usize) -> Vec<What> {
+    let mut steps = Vec::new();
+    if draw.percent(30) {
+        steps.extend([What::Block(site, true, true), What::Pass(HEARTBEAT_MILLIS)]);
+    }
+    steps.extend([What::Revoke(site), What::Rounds(1)]);
+    steps.extend(draw.percent(30).then_some(What::StopHub));
+    steps.extend([What::Unblock(site), What::Rounds(1)]);
+    let renewed = draw.percent(50);
+    steps.push(if renewed { What::Renew(site) } else { What::Certify(site) });
+    steps.push(What::Rounds(1));
     steps
 }
 

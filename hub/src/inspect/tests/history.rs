@@ -5,10 +5,11 @@ use std::pin::Pin;
 use futures::{FutureExt, StreamExt};
 use prost::Message as _;
 use proto::v1::{self, event_log_server::EventLog, membership_server::Membership};
+use shared::{model::KeyFingerprint, tls::ConnectionEnd};
 use tokio_stream::Stream;
 use tonic::{Code, Status};
 
-use super::inspected_hub::{InspectedHub, by_alice, by_east, export, slice};
+use super::inspected_hub::{InspectedHub, by, by_alice, by_east, export, peer, slice};
 use crate::inspect::{OPERATOR_WATCHES_MAX, event_log::LIST_EVENTS_MAX, filter::KINDS};
 
 type Events = Pin<Box<dyn Stream<Item = Result<v1::WatchEventsResponse, Status>> + Send>>;
@@ -357,4 +358,50 @@ async fn a_page_begins_in_one_way_only_and_at_a_time_that_is_one() {
         assert_eq!(refused.code(), Code::InvalidArgument);
         assert!(refused.message().contains(words), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn a_backup_ends_with_the_key_of_who_asked_for_it() {
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let carol = [0xca; 32];
+    let uri = "spiffe://example.org/clusterset/default/operator/carol";
+    let asked = by(v1::BackupRequest::default(), peer(uri, KeyFingerprint(carol)));
+    let begun = inspected.inspection.backup(asked).await.expect("begun");
+    let mut parts = begun.into_inner();
+    assert!(parts.next().await.expect("open").is_ok(), "the first part is there");
+
+    let revoke = v1::RevokeOperatorRequest {
+        name: "carol".into(),
+        key_fingerprint: KeyFingerprint(carol).to_string(),
+        confirm: true,
+        ..Default::default()
+    };
+    let revoked = inspected.membership.revoke_operator(by_alice(revoke)).await;
+    assert!(revoked.expect("decided").into_inner().done);
+
+    let mut rest: Vec<_> = parts.collect().await;
+    let end = rest.pop().expect("a last word").expect_err("no end of a whole copy");
+    assert_eq!(end.code(), Code::PermissionDenied);
+    assert!(end.message().contains("was revoked"), "{end}");
+    let rows = rest.into_iter().filter_map(Result::ok).filter_map(|part| part.part);
+    let rows = rows.filter(|part| matches!(part, v1::backup_part::Part::Rows(_)));
+    assert_eq!(rows.count(), 0, "nothing of the log is read after it");
+    let again = by(v1::BackupRequest::default(), peer(uri, KeyFingerprint(carol)));
+    let status = inspected.inspection.backup(again).await.err().expect("refused");
+    assert_eq!(status.code(), Code::PermissionDenied);
+}
+
+#[tokio::test]
+async fn a_backup_ends_with_the_connection() {
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let uri = "spiffe://example.org/clusterset/default/operator/carol";
+    let carol = peer(uri, KeyFingerprint([0xca; 32]));
+    let lifetime = carol.lifetime.clone();
+    let asked = by(v1::BackupRequest::default(), carol);
+    let mut parts = inspected.inspection.backup(asked).await.expect("begun").into_inner();
+    assert!(parts.next().await.expect("open").is_ok());
+    lifetime.end(ConnectionEnd::Expired);
+    let end = parts.next().await.expect("a last word").expect_err("the end");
+    assert_eq!(end.code(), Code::Unauthenticated);
+    assert!(parts.next().await.is_none());
 }

@@ -150,6 +150,11 @@ impl Hub {
         self.promises.recorded.clone()
     }
 
+    /// How many sessions are open, and the cluster of one whose key was revoked.
+    pub(super) fn open_under_revoked_key(&self) -> (u64, Option<&ClusterId>) {
+        self.promises.open_under_revoked_key()
+    }
+
     /// The first law that it broke by what it said.
     pub(super) fn broken(&self) -> Option<&String> {
         self.promises.broken()

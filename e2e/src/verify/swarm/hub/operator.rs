@@ -1,9 +1,9 @@
-//! Owns: what operators ask of a hub of a world: memberships that end, and keys that are admitted.
+//! Owns: what operators ask of a hub of a world: memberships that end, and keys that are admitted or revoked.
 //! Never: waits for the answer; what was decided is seen in the log.
 
 use hub::{
     clock::Moment,
-    fold::{Command, MemberStatus},
+    fold::{Command, KeyHolder, Member, MemberStatus},
     writer::Work,
 };
 use shared::model::{ClusterId, KeyFingerprint};
@@ -24,14 +24,38 @@ impl Hub {
         self.state().current_member(cluster).is_some() && self.operate(evict, at)
     }
 
-    /// Admits another key of a member that has a new certificate, of one that was evicted too, unless it is admitted or refused for ever.
-    pub(in crate::verify::swarm) fn rekey(&mut self, cluster: &ClusterId, key: KeyFingerprint, at: Moment) {
-        let unknown = self
-            .state()
-            .member(cluster)
-            .filter(|member| matches!(member.status(), MemberStatus::Joined | MemberStatus::Evicted))
-            .is_some_and(|member| !member.keys().contains_key(&key) && !member.refused_keys().contains(&key));
-        if unknown {
+    /// Refuses a key of a member for ever; false when it is none of its keys.
+    pub(in crate::verify::swarm) fn revoke(
+        &mut self,
+        cluster: &ClusterId,
+        key: KeyFingerprint,
+        at: Moment,
+    ) -> bool {
+        let member = self.state().current_member(cluster);
+        let revoke = Command::RevokeKey {
+            holder: KeyHolder::Member(cluster.clone()),
+            key,
+            operator: OPERATOR.into(),
+        };
+        member.is_some_and(|member| member.keys().contains_key(&key)) && self.operate(revoke, at)
+    }
+
+    /// Admits another key of a member that has a new certificate, of one that was evicted too, unless it is admitted or
+    /// refused for ever, or renews one by itself.
+    pub(in crate::verify::swarm) fn rekey(
+        &mut self,
+        cluster: &ClusterId,
+        (key, renewable): (KeyFingerprint, bool),
+        at: Moment,
+    ) {
+        let waits = |member: &Member| match member.status() {
+            MemberStatus::Joined => !renewable || member.contested_keys().contains(&key),
+            MemberStatus::Evicted => true,
+            MemberStatus::Left | MemberStatus::Forgotten => false,
+        };
+        let unknown = self.state().member(cluster).filter(|member| waits(member));
+        let unknown = unknown.is_some_and(|member| !member.keys().contains_key(&key));
+        if unknown && !self.refuses(cluster, key) {
             self.operate(
                 Command::Rekey {
                     cluster: cluster.clone(),
@@ -44,10 +68,11 @@ impl Hub {
         }
     }
 
-    /// Whether this key is one of a membership that ended.
+    /// Whether this key is one of a membership that ended, or was revoked.
     pub(in crate::verify::swarm) fn refuses(&self, cluster: &ClusterId, key: KeyFingerprint) -> bool {
-        let member = self.state().members().get(cluster);
+        let member = self.state().member(cluster);
         member.is_some_and(|member| member.refused_keys().contains(&key))
+            || self.state().revoked_keys().contains_key(&key)
     }
 
     fn operate(&mut self, command: Command, at: Moment) -> bool {

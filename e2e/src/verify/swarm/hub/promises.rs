@@ -9,7 +9,7 @@ use hub::{
 };
 use shared::{
     model::{
-        ChainHash, ClusterId, Cursor, Epoch, Event, Fact, ListingGroup, Revision, SessionId,
+        ChainHash, ClusterId, Cursor, Epoch, Event, Fact, KeyFingerprint, ListingGroup, Revision, SessionId,
         sync::{AgentMessage, HubMessage, ObservedItem, Source},
     },
     wire::{self, StoredFact},
@@ -46,6 +46,7 @@ pub(super) struct Promises {
 #[derive(Debug, Default)]
 struct Said {
     cluster: Option<ClusterId>,
+    key: Option<KeyFingerprint>,
     /// A Hello was heard, and no Welcome answers it yet.
     waits: bool,
     cursor: Option<Cursor>,
@@ -81,9 +82,17 @@ impl Promises {
         }
     }
 
-    /// A cluster opens a stream.
-    pub(super) fn opened(&mut self, stream: StreamId, cluster: &ClusterId) {
-        self.streams.entry(stream).or_default().cluster = Some(cluster.clone());
+    /// A cluster opens a stream with a key.
+    pub(super) fn opened(&mut self, stream: StreamId, cluster: &ClusterId, key: KeyFingerprint) {
+        let said = self.streams.entry(stream).or_default();
+        (said.cluster, said.key) = (Some(cluster.clone()), Some(key));
+    }
+
+    /// Open streams, and the cluster of one whose key was revoked.
+    pub(super) fn open_under_revoked_key(&self) -> (u64, Option<&ClusterId>) {
+        let revoked = |said: &&Said| said.key.is_some_and(|key| self.recorded.is_revoked(key));
+        let cluster = self.streams.values().find(revoked);
+        (self.streams.len() as u64, cluster.and_then(|said| said.cluster.as_ref()))
     }
 
     /// The first law that was broken.

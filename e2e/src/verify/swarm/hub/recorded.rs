@@ -1,12 +1,12 @@
-//! Owns: the laws on what becomes durable, event by event: an export keeps the age that was recorded first, and a key of
-//! a membership that was ended stays outside.
+//! Owns: the laws on what becomes durable, event by event: an export keeps the age that was recorded first, a key of a
+//! membership that was ended stays outside, and one that was revoked too, and no change of keys costs a membership.
 //! Never: folds; looks at what was said of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hub::fold::State;
 use shared::model::{
-    ClusterId, Cursor, Epoch, Event, Fact, KeyFingerprint, Revision, ServiceKey, UnixMillis,
+    ClusterId, Cursor, Epoch, Event, Fact, KeyAcceptance, KeyFingerprint, Revision, ServiceKey, UnixMillis,
 };
 
 use crate::laws::{Guarded, Law};
@@ -17,6 +17,8 @@ pub(in crate::verify::swarm) struct Recorded {
     ages: BTreeMap<(ClusterId, ServiceKey), (Box<str>, UnixMillis)>,
     keys: BTreeSet<(ClusterId, KeyFingerprint)>,
     ended: BTreeSet<(ClusterId, KeyFingerprint)>,
+    revoked: BTreeSet<KeyFingerprint>,
+    members: BTreeSet<ClusterId>,
     /// The last event that was looked at.
     looked_to: (Epoch, Revision),
 }
@@ -26,10 +28,12 @@ impl Recorded {
     pub(in crate::verify::swarm) fn of(state: &State, head: Cursor) -> Self {
         let mut recorded = Self {
             looked_to: (head.epoch, head.revision),
+            revoked: state.revoked_keys().keys().copied().collect(),
             ..Self::default()
         };
         for (cluster, member) in state.members() {
             let own = |key: &KeyFingerprint| (cluster.clone(), *key);
+            recorded.members.extend(member.is_current().then(|| cluster.clone()));
             recorded.keys.extend(member.keys().keys().map(own));
             recorded.ended.extend(member.refused_keys().iter().map(own));
             for (_, export) in member.exports() {
@@ -77,9 +81,24 @@ impl Recorded {
                 self.ages.remove(&of(service));
                 Ok(())
             }
-            Fact::MemberJoined { key, .. } => self.admitted(cluster, *key, guarded),
-            Fact::MemberRekeyed { key: Some(key), .. } => self.admitted(cluster, *key, guarded),
+            Fact::MemberJoined { key, .. } => {
+                self.joined(cluster)?;
+                self.admitted(cluster, *key, guarded)
+            }
+            Fact::MemberRekeyed {
+                key: Some(key), terms, ..
+            } => {
+                let renewed = terms.accepted == Some(KeyAcceptance::Renewed);
+                guarded.count(Law::Renewals, u64::from(renewed));
+                self.admitted(cluster, *key, guarded)
+            }
+            Fact::MemberKeyRevoked { key, .. } => {
+                guarded.count(Law::Renewals, 1);
+                self.revoked.insert(*key);
+                Ok(())
+            }
             Fact::MemberEvicted { .. } | Fact::MemberLeft => {
+                self.members.remove(cluster);
                 self.ages.retain(|(of, _), _| of != cluster);
                 let ended = self.keys.extract_if(.., |(of, _)| of == cluster);
                 self.ended.extend(ended);
@@ -89,18 +108,38 @@ impl Recorded {
         }
     }
 
+    /// Whose membership goes on does not join: it would have to list everything again.
+    fn joined(&mut self, cluster: &ClusterId) -> Result<(), String> {
+        if self.members.insert(cluster.clone()) {
+            Ok(())
+        } else {
+            Err(Law::Renewals.broken(format!("{cluster} was a member and joined again")))
+        }
+    }
+
+    /// Whether an operator refused this key for ever.
+    pub(super) fn is_revoked(&self, key: KeyFingerprint) -> bool {
+        self.revoked.contains(&key)
+    }
+
     fn admitted(
         &mut self,
         cluster: &ClusterId,
         key: KeyFingerprint,
         guarded: &mut Guarded,
     ) -> Result<(), String> {
+        let revoked = self.is_revoked(key);
         let key = (cluster.clone(), key);
         let known_to_be_ended = self.ended.iter().any(|(of, _)| of == cluster);
-        guarded.count(Law::Keys, u64::from(known_to_be_ended));
+        let guards = known_to_be_ended || !self.revoked.is_empty();
+        guarded.count(Law::Keys, u64::from(guards));
         let refused = self.ended.contains(&key);
         self.keys.insert(key);
-        if refused {
+        if revoked {
+            Err(Law::Keys.broken(format!(
+                "{cluster} was admitted with a key that was revoked"
+            )))
+        } else if refused {
             Err(Law::Keys.broken(format!(
                 "{cluster} was admitted with a key of a membership that ended"
             )))
@@ -199,6 +238,36 @@ mod tests {
     fn a_key_of_an_ended_membership_stays_outside() {
         assert_eq!(broken(vec![joined(1), evicted(), joined(2)]), None);
         assert!(broken(vec![joined(1), evicted(), joined(1)]).is_some());
+    }
+
+    fn rekeyed(key: u8) -> Fact {
+        Fact::MemberRekeyed {
+            operator: "".into(),
+            key: Some(KeyFingerprint([key; 32])),
+            cluster_fingerprint: None,
+            terms: KeyTerms::default(),
+        }
+    }
+
+    fn revoked(key: u8) -> Fact {
+        Fact::MemberKeyRevoked {
+            operator: "alice".into(),
+            key: KeyFingerprint([key; 32]),
+        }
+    }
+
+    #[test]
+    fn a_revoked_key_stays_outside_whether_the_membership_ended_or_not() {
+        assert_eq!(broken(vec![joined(1), rekeyed(2), revoked(1), rekeyed(3)]), None);
+        assert!(broken(vec![joined(1), revoked(1), rekeyed(1)]).is_some());
+        assert!(broken(vec![joined(1), revoked(2), evicted(), joined(2)]).is_some());
+    }
+
+    #[test]
+    fn a_change_of_keys_costs_no_membership() {
+        assert_eq!(broken(vec![joined(1), rekeyed(2), evicted(), joined(3)]), None);
+        assert!(broken(vec![joined(1), rekeyed(2), joined(2)]).is_some());
+        assert!(broken(vec![joined(1), revoked(1), joined(2)]).is_some());
     }
 
     #[test]

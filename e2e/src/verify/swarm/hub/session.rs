@@ -2,7 +2,7 @@
 
 use hub::{
     clock::Moment,
-    fold::DerivedKey,
+    fold::{DerivedKey, Presented},
     log::{History, Log, MemoryLog},
     session::{Answer, Awaited, SessionActor},
     view::View,
@@ -46,14 +46,18 @@ impl Hub {
     pub(in crate::verify::swarm) fn accept(
         &mut self,
         id: StreamId,
-        (cluster, key): (&ClusterId, KeyFingerprint),
+        (cluster, key, renewable): (&ClusterId, KeyFingerprint, bool),
         now: u64,
     ) {
-        self.promises.opened(id, cluster);
+        self.promises.opened(id, cluster, key);
         let (actor, events) = SessionActor::new(cluster.clone(), key, BOUNDS, Default::default(), now);
+        let presented = Presented {
+            renewable,
+            ..Presented::default()
+        };
         let session = HubSession {
             cluster: cluster.clone(),
-            actor,
+            actor: actor.presenting(presented),
             events,
             awaited: None,
         };

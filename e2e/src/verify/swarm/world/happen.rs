@@ -72,6 +72,12 @@ impl World {
             }
             What::Evict(site) => self.evict(index(site)),
             What::Certify(site) => self.certify(index(site)),
+            What::Renew(site) => {
+                let site = &mut self.sites[index(site)];
+                (site.certificate, site.renewable) = (site.certificate + 1, true);
+                seen.count("certificate renewed");
+            }
+            What::Revoke(site) => self.revoke(index(site)),
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
             What::CrashHub(kept, torn) => self.crash_hub(*kept, *torn)?,
@@ -197,16 +203,26 @@ impl World {
         }
     }
 
+    /// An operator refuses the key of a cluster for ever. It stays a member with what it exports.
+    fn revoke(&mut self, index: usize) {
+        let (at, site) = (self.moment(), &self.sites[index]);
+        if let Some(hub) = &mut self.hub
+            && hub.revoke(&site.name, site.key(), at)
+        {
+            self.seen.count("key revoked");
+        }
+    }
+
     /// A cluster whose key the hub refuses for ever gets another one; one that is refused as unknown is admitted by an
-    /// operator.
+    /// operator, unless its issuer vouches for it.
     pub(in crate::verify::swarm) fn certify(&mut self, index: usize) {
         let (at, site) = (self.moment(), &mut self.sites[index]);
         let Some(hub) = &mut self.hub else { return };
         if hub.refuses(&site.name, site.key()) {
-            site.certificate += 1;
+            (site.certificate, site.renewable) = (site.certificate + 1, false);
             self.seen.count("member certified anew");
         }
-        hub.rekey(&site.name, site.key(), at);
+        hub.rekey(&site.name, (site.key(), site.renewable), at);
     }
 
     /// Starts the hub over the present disk; a log that does not open is put back from the copy, or begun anew, as

@@ -82,7 +82,7 @@ impl World {
             AgentPart::Observe => agent.observe(),
             AgentPart::Connect => match (agent.connect(index, &mut self.network, now), &mut self.hub) {
                 (Some(stream), Some(hub)) => {
-                    hub.accept(stream, (&site.name, site.key()), now);
+                    hub.accept(stream, (&site.name, site.key(), site.renewable), now);
                     true
                 }
                 _ => false,
