@@ -7,7 +7,7 @@ use anyhow::Context;
 use shared::{
     api_client::{ApiMetrics, api_client},
     model::advice,
-    process::{LogArgs, block_on},
+    process::{LogArgs, Threads, block_on},
     tls::install_crypto_provider,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 pub fn run(log: &LogArgs, args: &AdoptArgs) -> anyhow::Result<()> {
     log.init()?;
     install_crypto_provider()?;
-    block_on(async {
+    block_on(Threads::One, async {
         let config = run::kubernetes(args.kubeconfig.as_deref()).await?;
         let client = api_client(config, ApiMetrics::default())?;
         let orphans = adopt(&client, args.confirm).await.context(

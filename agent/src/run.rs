@@ -13,7 +13,7 @@ use shared::{
     api_client::api_client,
     identity::{Identity, Role},
     model::{ClusterId, advice},
-    process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, block_on},
+    process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, Threads, block_on},
     tls::{HubConnector, Reloader, TcpDial, TlsMetrics, install_crypto_provider},
 };
 use tracing::info;
@@ -31,7 +31,8 @@ const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/
 pub fn run(log: &LogArgs, args: RunArgs) -> anyhow::Result<()> {
     log.init()?;
     install_crypto_provider()?;
-    block_on(run_async(args))
+    // An agent handles one event after the other, and waits for answers in between.
+    block_on(Threads::One, run_async(args))
 }
 
 async fn run_async(args: RunArgs) -> anyhow::Result<()> {

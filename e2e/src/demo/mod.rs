@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use shared::{
-    process::{Shutdown, block_on, exit_code},
+    process::{Shutdown, Threads, block_on, exit_code},
     tls::install_crypto_provider,
 };
 
@@ -64,10 +64,10 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         None => args::default_directory(),
     });
     if let Some(command) = command {
-        return block_on(command::run(&place, command));
+        return block_on(Threads::One, command::run(&place, command));
     }
     let setting = Setting::new(real)?;
-    block_on(async move {
+    block_on(Threads::Cores, async move {
         let shutdown = Shutdown::default();
         tokio::spawn(shutdown.listen()?);
         if check {

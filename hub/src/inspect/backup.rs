@@ -60,6 +60,9 @@ impl Backup {
     /// The parts, made as they are read.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<v1::BackupPart, Status>> + Send {
         futures::stream::unfold(self, |mut backup| async move {
+            if matches!(backup.next, Next::Nothing) {
+                return None;
+            }
             let (drain, lifetime) = (backup.inspection.drain.clone(), backup.peer.lifetime.clone());
             let part = tokio::select! {
                 biased;
@@ -100,7 +103,9 @@ impl Backup {
     }
 
     async fn page(&mut self, from: Vec<u8>) -> Result<Part, Status> {
-        self.inspection.refuse_ended(None, self.peer.key_fingerprint).await?;
+        self.inspection
+            .refuse_ended(None, self.peer.key_fingerprint)
+            .await?;
         let (segment, up_to) = (self.segments[0].clone(), self.up_to);
         let read = move |history: &dyn History| history.backup_page(&segment, &from, up_to, PAGE_BYTES);
         let BackupPage { rows, next } = ask(&self.inspection, read).await?;

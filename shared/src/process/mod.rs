@@ -21,6 +21,6 @@ pub use chance::{random, seed_thread};
 pub use log::{LogArgs, LogFormat, LogInitError};
 pub use metrics::{Metrics, encode as encode_metrics};
 pub use ready::{Readiness, ReadyHandle};
-pub use runtime::block_on;
+pub use runtime::{Threads, block_on};
 pub use shutdown::{Shutdown, on_signals};
 pub use supervise::{DRAIN_TIMEOUT, Supervisor, exit_code};

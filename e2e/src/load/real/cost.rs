@@ -122,16 +122,16 @@ impl Requests {
         counted.collect()
     }
 
-    /// What was asked since `marks`, as far as it is `wanted`; the cluster's name is told.
+    /// What was asked since `marks`, as far as it is `wanted`.
     pub(super) async fn since(
         &self,
         marks: &[Mark],
-        wanted: impl Fn(&str, &Request) -> bool,
+        wanted: impl Fn(&Request) -> bool,
     ) -> anyhow::Result<Vec<(&'static str, Counts)>> {
         self.mark().await?;
         let counted = self.0.iter().zip(marks).map(|((name, log, _), mark)| {
             let requests = log.since(*mark)?;
-            Ok((*name, Counts::of(&requests, |request| wanted(name, request))))
+            Ok((*name, Counts::of(&requests, &wanted)))
         });
         counted.collect()
     }

@@ -1,31 +1,32 @@
 //! Owns: which requests in the API servers' audit logs count for whom.
 //! Never: counts them, or knows how many there should be.
 
-use super::{CLUSTERS, FLOOR, relay::COPY_PREFIX};
-use crate::real::{HARNESS_USER, Request};
+use super::relay::ACCOUNT;
+use crate::real::Request;
 
+/// What the name of a service account begins with; its namespace follows, and the name in it.
+const ACCOUNTS: &str = "system:serviceaccount:";
 /// Accounts of agents begin so.
 const AGENT_ACCOUNTS: &str = "system:serviceaccount:tributary-system:";
 
-/// What the relay asks. The generator asks under the same account, but it changes originals in the first cluster only,
-/// and watches in the second only.
-pub(super) fn of_the_relay(cluster: &str, request: &Request) -> bool {
-    let exporting = cluster == CLUSTERS[0];
-    let its_own = match request.verb.as_str() {
-        "list" | "watch" => exporting,
-        _ => !exporting || request.name.starts_with(COPY_PREFIX),
-    };
-    request.user == HARNESS_USER && request.namespace == FLOOR && its_own
+/// What the relay asks, of whatever kind.
+pub(super) fn of_the_relay(request: &Request) -> bool {
+    let account = request
+        .user
+        .strip_prefix(ACCOUNTS)
+        .and_then(|rest| rest.split_once(':'));
+    account == Some(ACCOUNT)
 }
 
 /// What the agents ask, of whatever kind: Leases, statuses and checks of health as well.
-pub(super) fn of_the_agents(_: &str, request: &Request) -> bool {
+pub(super) fn of_the_agents(request: &Request) -> bool {
     request.user.starts_with(AGENT_ACCOUNTS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::real::HARNESS_USER;
 
     const AGENT: &str = "system:serviceaccount:tributary-system:tributary-agent";
 
@@ -49,11 +50,9 @@ mod tests {
             "get /readyz /",
             "watch services /",
         ] {
-            for cluster in CLUSTERS {
-                assert!(of_the_agents(cluster, &request(AGENT, words)), "{words}");
-                assert!(!of_the_agents(cluster, &request(HARNESS_USER, words)), "{words}");
-                assert!(!of_the_relay(cluster, &request(AGENT, words)), "{words}");
-            }
+            assert!(of_the_agents(&request(AGENT, words)), "{words}");
+            assert!(!of_the_agents(&request(HARNESS_USER, words)), "{words}");
+            assert!(!of_the_relay(&request(AGENT, words)), "{words}");
         }
         for other in [
             "system:serviceaccount:kube-system:tributary-agent",
@@ -61,33 +60,23 @@ mod tests {
             "",
         ] {
             let one = request(other, "update leases kube-system/it");
-            assert!(!of_the_agents("east", &one), "{other}");
+            assert!(!of_the_agents(&one), "{other}");
         }
     }
 
     #[test]
-    fn the_relays_copies_and_its_watch_count_and_what_the_generator_asks_does_not() {
-        let cases = [
-            ("east", "patch endpointslices floor/copy-of-cart-001", true),
-            ("west", "patch endpointslices floor/cart-001", true),
-            ("east", "watch endpointslices floor/", true),
-            ("east", "list endpointslices floor/", true),
-            // The generator's own: the change, and the watch for its arrival.
-            ("east", "patch endpointslices floor/cart-001", false),
-            ("west", "watch endpointslices floor/", false),
-            ("west", "list endpointslices floor/", false),
-            ("east", "patch endpointslices carried/copy-of-cart-001", false),
-            ("west", "patch endpointslices carried/cart-001", false),
-            ("west", "get /version /", false),
-        ];
-        for (cluster, words, counts) in cases {
-            let asked = of_the_relay(cluster, &request(HARNESS_USER, words));
-            assert_eq!(asked, counts, "{cluster}: {words}");
-        }
-        let strange = request(
-            "system:kube-controller-manager",
+    fn what_the_relay_asks_counts_and_what_the_generator_asks_does_not() {
+        let relay = "system:serviceaccount:bare-relay:bare-relay";
+        for words in [
+            "patch endpointslices floor/copy-of-cart-001",
             "patch endpointslices floor/cart-001",
-        );
-        assert!(!of_the_relay("west", &strange));
+            "watch endpointslices floor/",
+            "list endpointslices floor/",
+        ] {
+            assert!(of_the_relay(&request(relay, words)), "{words}");
+            for other in [HARNESS_USER, AGENT, "system:kube-controller-manager"] {
+                assert!(!of_the_relay(&request(other, words)), "{other}: {words}");
+            }
+        }
     }
 }

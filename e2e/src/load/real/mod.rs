@@ -17,6 +17,7 @@ mod way;
 
 use std::{sync::Arc, time::Duration};
 
+use anyhow::Context;
 use kube::Client;
 use serde_json::json;
 
@@ -63,7 +64,11 @@ pub(super) async fn measure(
     sections.push(section);
     judged?;
     let mut carried = Way::open(CARRIED, Carrier::Tributary, &east, &west).await?;
-    let mut floor = Way::open(FLOOR, Carrier::Relay, &east, &west).await?;
+    let relay = Carrier::Relay([
+        relay_in(&fleet, 0, &east).await?,
+        relay_in(&fleet, 1, &west).await?,
+    ]);
+    let mut floor = Way::open(FLOOR, relay, &east, &west).await?;
     for &rate in &arguments.real_rates {
         let mut section = Section::begin(format!("real clusters, {rate} updates/s"));
         let lasting = Duration::from_secs(arguments.seconds);
@@ -90,6 +95,12 @@ pub(super) async fn measure(
         judged?;
     }
     clusterset.end().await
+}
+
+/// The relay's client in one of the clusters.
+async fn relay_in(fleet: &Fleet, index: usize, administrator: &Client) -> anyhow::Result<Client> {
+    let cluster = fleet.clusters().get(index).context("both clusters run")?;
+    relay::client(cluster, administrator).await
 }
 
 async fn make_namespaces(clients: [&Client; 2]) -> anyhow::Result<()> {

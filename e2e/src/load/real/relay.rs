@@ -12,16 +12,35 @@ use kube::{
     api::{Api, Patch, PatchParams},
     runtime::watcher::{self, watcher},
 };
+use serde_json::json;
 use shared::api::names;
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use super::objects::SLICES_MANAGER;
+use super::objects::{SLICES_MANAGER, create};
+use crate::real::Cluster;
 
 /// Writes under way at a time: as many as an agent has, for each of the two clusters.
 const WRITES_MAX: usize = 32;
 const MANAGER: &str = "bare-relay";
+/// Whom it asks as, by namespace and name.
+pub(super) const ACCOUNT: (&str, &str) = ("bare-relay", "bare-relay");
+/// The role of an agent: what asks as an administrator is neither held against roles nor queued, and costs less.
+const ROLE: &str = "tributary-agent";
 /// What the names of copies in the exporting cluster begin with.
-pub(super) const COPY_PREFIX: &str = "copy-of-";
+const COPY_PREFIX: &str = "copy-of-";
+
+/// A client for the relay in one cluster, with the rights of an agent. `administrator` gives them.
+pub(super) async fn client(cluster: &Cluster, administrator: &Client) -> anyhow::Result<Client> {
+    let (namespace, name) = ACCOUNT;
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": ROLE},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": name}],
+    });
+    create(administrator, None, binding).await?;
+    Ok(cluster.service_account(namespace, name)?.client().await?)
+}
 
 /// Relays the slices of one namespace until it is dropped.
 pub(super) async fn relay(from: Client, to: Client, namespace: &str) -> anyhow::Result<()> {

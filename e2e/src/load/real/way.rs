@@ -36,12 +36,12 @@ const WRITES_MAX: usize = 64;
 const ARRIVAL_WAIT: Duration = Duration::from_secs(120);
 
 /// What carries a change from the first cluster to the second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) enum Carrier {
     /// Hub and agents.
     Tributary,
-    /// The bare relay.
-    Relay,
+    /// The bare relay, by its clients in the two clusters.
+    Relay([Client; 2]),
 }
 
 /// A wave of changes: how many there were, and how long those that arrived took, in microseconds from the moment
@@ -122,12 +122,12 @@ impl Way {
         let arrivals = Arc::new(Arrivals::default());
         let mut watching = JoinSet::new();
         watching.spawn(watch(Api::namespaced(west.clone(), namespace), arrivals.clone()));
-        if carrier == Carrier::Relay {
-            watching.spawn(relay::relay(east.clone(), west.clone(), namespace));
+        if let Carrier::Relay([from, to]) = &carrier {
+            watching.spawn(relay::relay(from.clone(), to.clone(), namespace));
         }
         for index in 0..SLICES {
             let name = name_of(index as u32, SLICES);
-            if carrier == Carrier::Tributary {
+            if matches!(carrier, Carrier::Tributary) {
                 create(east, Some(namespace), service(namespace, &name)).await?;
                 create(east, Some(namespace), export(namespace, &name)).await?;
             }

@@ -203,9 +203,18 @@ pub(super) fn applied(site: &Site, which: usize, guarded: &mut Guarded) -> Resul
 /// **A refused key stays outside**: once everything is at rest, no session is open under a key that was revoked.
 pub(super) fn revoked_are_gone(hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {
     let (open, under_revoked_key) = hub.open_under_revoked_key();
-    guarded.count(Law::Keys, if hub.state().revoked_keys().is_empty() { 0 } else { open });
+    guarded.count(
+        Law::Keys,
+        if hub.state().revoked_keys().is_empty() {
+            0
+        } else {
+            open
+        },
+    );
     match under_revoked_key {
-        Some(cluster) => Err(Law::Keys.broken(format!("{cluster} is in session with a key that was revoked"))),
+        Some(cluster) => {
+            Err(Law::Keys.broken(format!("{cluster} is in session with a key that was revoked")))
+        }
         None => Ok(()),
     }
 }

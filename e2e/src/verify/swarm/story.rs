@@ -140,7 +140,11 @@ fn revoked(draw: &mut Draw, site: usize) -> Vec<What> {
     steps.extend(draw.percent(30).then_some(What::StopHub));
     steps.extend([What::Unblock(site), What::Rounds(1)]);
     let renewed = draw.percent(50);
-    steps.push(if renewed { What::Renew(site) } else { What::Certify(site) });
+    steps.push(if renewed {
+        What::Renew(site)
+    } else {
+        What::Certify(site)
+    });
     steps.push(What::Rounds(1));
     steps
 }

@@ -368,7 +368,10 @@ async fn a_backup_ends_with_the_key_of_who_asked_for_it() {
     let asked = by(v1::BackupRequest::default(), peer(uri, KeyFingerprint(carol)));
     let begun = inspected.inspection.backup(asked).await.expect("begun");
     let mut parts = begun.into_inner();
-    assert!(parts.next().await.expect("open").is_ok(), "the first part is there");
+    assert!(
+        parts.next().await.expect("open").is_ok(),
+        "the first part is there"
+    );
 
     let revoke = v1::RevokeOperatorRequest {
         name: "carol".into(),
@@ -380,10 +383,16 @@ async fn a_backup_ends_with_the_key_of_who_asked_for_it() {
     assert!(revoked.expect("decided").into_inner().done);
 
     let mut rest: Vec<_> = parts.collect().await;
-    let end = rest.pop().expect("a last word").expect_err("no end of a whole copy");
+    let end = rest
+        .pop()
+        .expect("a last word")
+        .expect_err("no end of a whole copy");
     assert_eq!(end.code(), Code::PermissionDenied);
     assert!(end.message().contains("was revoked"), "{end}");
-    let rows = rest.into_iter().filter_map(Result::ok).filter_map(|part| part.part);
+    let rows = rest
+        .into_iter()
+        .filter_map(Result::ok)
+        .filter_map(|part| part.part);
     let rows = rows.filter(|part| matches!(part, v1::backup_part::Part::Rows(_)));
     assert_eq!(rows.count(), 0, "nothing of the log is read after it");
     let again = by(v1::BackupRequest::default(), peer(uri, KeyFingerprint(carol)));
@@ -398,7 +407,12 @@ async fn a_backup_ends_with_the_connection() {
     let carol = peer(uri, KeyFingerprint([0xca; 32]));
     let lifetime = carol.lifetime.clone();
     let asked = by(v1::BackupRequest::default(), carol);
-    let mut parts = inspected.inspection.backup(asked).await.expect("begun").into_inner();
+    let mut parts = inspected
+        .inspection
+        .backup(asked)
+        .await
+        .expect("begun")
+        .into_inner();
     assert!(parts.next().await.expect("open").is_ok());
     lifetime.end(ConnectionEnd::Expired);
     let end = parts.next().await.expect("a last word").expect_err("the end");

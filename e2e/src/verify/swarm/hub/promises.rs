@@ -92,7 +92,10 @@ impl Promises {
     pub(super) fn open_under_revoked_key(&self) -> (u64, Option<&ClusterId>) {
         let revoked = |said: &&Said| said.key.is_some_and(|key| self.recorded.is_revoked(key));
         let cluster = self.streams.values().find(revoked);
-        (self.streams.len() as u64, cluster.and_then(|said| said.cluster.as_ref()))
+        (
+            self.streams.len() as u64,
+            cluster.and_then(|said| said.cluster.as_ref()),
+        )
     }
 
     /// The first law that was broken.

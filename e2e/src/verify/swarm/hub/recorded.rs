@@ -33,7 +33,9 @@ impl Recorded {
         };
         for (cluster, member) in state.members() {
             let own = |key: &KeyFingerprint| (cluster.clone(), *key);
-            recorded.members.extend(member.is_current().then(|| cluster.clone()));
+            recorded
+                .members
+                .extend(member.is_current().then(|| cluster.clone()));
             recorded.keys.extend(member.keys().keys().map(own));
             recorded.ended.extend(member.refused_keys().iter().map(own));
             for (_, export) in member.exports() {
@@ -86,7 +88,9 @@ impl Recorded {
                 self.admitted(cluster, *key, guarded)
             }
             Fact::MemberRekeyed {
-                key: Some(key), terms, ..
+                key: Some(key),
+                terms,
+                ..
             } => {
                 let renewed = terms.accepted == Some(KeyAcceptance::Renewed);
                 guarded.count(Law::Renewals, u64::from(renewed));
@@ -136,9 +140,7 @@ impl Recorded {
         let refused = self.ended.contains(&key);
         self.keys.insert(key);
         if revoked {
-            Err(Law::Keys.broken(format!(
-                "{cluster} was admitted with a key that was revoked"
-            )))
+            Err(Law::Keys.broken(format!("{cluster} was admitted with a key that was revoked")))
         } else if refused {
             Err(Law::Keys.broken(format!(
                 "{cluster} was admitted with a key of a membership that ended"
