@@ -13,7 +13,7 @@ use crate::{
 const CREATED: u16 = 201;
 
 /// Looks at the writes of one piece of work: an import goes after its slices, and slices come after their Service,
-/// unless somebody else touched the service in this cluster. An import that shows IPs says of which families they are.
+/// unless somebody else touched the service in this cluster, a second agent too. An import that shows IPs says of which families they are.
 /// `before` is the cluster's revision when that work began.
 pub(super) fn look(
     site: &Site,
@@ -43,6 +43,10 @@ pub(super) fn look(
             }
             _ => {}
         }
+    }
+    if site.agents.len() > 1 {
+        // What one of them has just deleted the other does not know yet; a Lease ends that in time.
+        return Ok(());
     }
     for slice in done
         .iter()
