@@ -43,4 +43,17 @@ mod tests {
             drop(sender);
         }
     }
+
+    #[test]
+    fn on_one_thread_what_is_spawned_runs_where_it_is_awaited() {
+        let caller = std::thread::current().id();
+        for (threads, same) in [(Threads::One, true), (Threads::Cores, false)] {
+            let result = block_on(threads, async move {
+                let spawned = tokio::spawn(async { std::thread::current().id() }).await?;
+                anyhow::ensure!((spawned == caller) == same, "{threads:?}");
+                Ok(())
+            });
+            assert!(result.is_ok(), "{result:?}");
+        }
+    }
 }
