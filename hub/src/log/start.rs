@@ -74,6 +74,11 @@ pub(super) fn start<V: Volume>(
     let (rows, begins) = (current.rows()?, current.row()?.start);
     let epoch = current_epoch(&*rows, clusterset, begins.epoch)?;
     let newest = snapshot::newest(&segments, epoch, Revision(u64::MAX))?;
+    if newest.is_none() && current.name == SegmentName::After(epoch, Revision(0)) {
+        let what =
+            "the state that its epoch began with is missing, and the log would be read as an empty one";
+        return Err(Corruption::new(format!("the segment {}", current.name), what).into());
+    }
     let last = segments.last_revision(epoch)?;
     let mut head = Cursor {
         epoch,

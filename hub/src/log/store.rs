@@ -234,7 +234,8 @@ impl<V: Volume> Store<V> {
         }
     }
 
-    /// False if nothing has happened in the current segment.
+    /// False if nothing has happened in the current segment, or since the current epoch began: the state that an epoch
+    /// takes over stands at its start, and a segment behind it would hide that before it has a snapshot of its own.
     fn begin_segment(&mut self, now: UnixMillis) -> Result<bool, LogError> {
         self.alive()?;
         self.no_snapshot_in_the_making()?;
@@ -242,7 +243,7 @@ impl<V: Volume> Store<V> {
             let why = "a segment is sealed at a durable position, and events wait for the disk";
             return Err(LogError::Refused(why.into()));
         }
-        if self.staged == self.begins.start {
+        if self.staged == self.begins.start || self.staged.revision == Revision(0) {
             return Ok(false);
         }
         let row = SegmentRow {

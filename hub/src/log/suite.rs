@@ -11,8 +11,8 @@ mod segments;
 use self::segments::{
     NOTHING, a_log_of_version_1_becomes_the_first_segment,
     a_sealed_segment_is_read_as_before_and_the_next_goes_on, a_segment_without_events_is_not_sealed,
-    old_epochs_go_with_their_segments, segments_that_are_not_to_be_kept_go_and_what_follows_from_them_stays,
-    with_version_1,
+    an_epoch_that_just_began_is_not_sealed_away_from_its_state, old_epochs_go_with_their_segments,
+    segments_that_are_not_to_be_kept_go_and_what_follows_from_them_stays, with_version_1,
 };
 use super::{
     AppendError, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Budget, EVENT_BYTES_MAX, InvalidBatch, Log,
@@ -80,6 +80,7 @@ contract!(
     a_sealed_segment_is_read_as_before_and_the_next_goes_on,
     segments_that_are_not_to_be_kept_go_and_what_follows_from_them_stays,
     a_segment_without_events_is_not_sealed,
+    an_epoch_that_just_began_is_not_sealed_away_from_its_state,
     old_epochs_go_with_their_segments,
     a_log_of_version_1_becomes_the_first_segment,
     any_sequence_of_calls_reads_back,
@@ -503,7 +504,7 @@ fn any_sequence_of_calls_reads_back(place: &dyn Place) {
                 }
                 Call::Seal(rows) => {
                     let at = opened.head();
-                    if at != opened.stats().segment_start {
+                    if at != opened.stats().segment_start && at.revision.0 > 0 {
                         snapshot = (at.revision.0, rows.clone());
                     }
                     prop_assert_eq!(

@@ -10,6 +10,7 @@ const SEGMENTS_KEPT: u64 = 8;
 const SNAPSHOTS_PER_SEGMENT: u64 = 4;
 
 /// Whether the current segment is to be sealed at `head`: it is large, or as old as one may be that goes in time.
+/// Nothing is sealed where nothing happened: at the start of a segment, or of an epoch.
 pub(super) fn is_full(bounds: Bounds, stats: &Stats, head: Cursor, now: UnixMillis) -> bool {
     let Bounds {
         segment_bytes,
@@ -21,12 +22,13 @@ pub(super) fn is_full(bounds: Bounds, stats: &Stats, head: Cursor, now: UnixMill
         .max(stats.snapshot_bytes.saturating_mul(SNAPSHOTS_PER_SEGMENT));
     let age = now.0.saturating_sub(stats.segment_began_at.0);
     let is_old = age >= retention.age_millis / SEGMENTS_KEPT;
-    head != stats.segment_start && (stats.segment_bytes >= bytes || is_old)
+    let has_events = head != stats.segment_start && head.revision.0 > 0;
+    has_events && (stats.segment_bytes >= bytes || is_old)
 }
 
 #[cfg(test)]
 mod tests {
-    use shared::model::Revision;
+    use shared::model::{Epoch, Revision};
 
     use super::*;
     use crate::log::Retention;
@@ -51,7 +53,13 @@ mod tests {
             revision: Revision(1),
             ..Cursor::default()
         };
-        assert!(!is_full(BOUNDS(), &stats, stats.segment_start, UnixMillis(now)));
+        let epoch_begun = Cursor {
+            epoch: Epoch::default().next(UnixMillis(1), 1),
+            ..Cursor::default()
+        };
+        for nothing_happened in [stats.segment_start, epoch_begun] {
+            assert!(!is_full(BOUNDS(), &stats, nothing_happened, UnixMillis(now)));
+        }
         is_full(BOUNDS(), &stats, head, UnixMillis(now))
     }
 

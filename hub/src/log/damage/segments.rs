@@ -3,8 +3,14 @@
 use shared::model::{Cursor, Revision, UnixMillis};
 
 use super::{
-    super::{Budget, Faults, Log, LogError, MemoryDisk, MemoryLog, ReplayItem, Retention, SnapshotRows},
-    append, knows, reopen, verified,
+    super::{
+        Budget, Faults, Log, LogError, MemoryDisk, MemoryLog, ReplayItem, Retention, SnapshotRows,
+        record::SegmentRow,
+        rows::{Rows, Volume},
+        segment_name::SegmentName,
+        start::segment_rows,
+    },
+    append, clusterset, epoch, knows, reopen, rows, verified,
 };
 
 /// Events whose payload is their number, and the row of every snapshot is the number of its event.
@@ -141,4 +147,27 @@ fn a_segment_whose_snapshot_was_cut_needs_the_one_before_it() {
     again.check();
     assert!(again.seal() && again.retain(), "both go together");
     again.check();
+}
+
+/// No hub seals there; one that did, and was cut before its snapshot, is not to be read as an empty log.
+#[test]
+fn a_segment_at_the_start_of_an_epoch_without_its_state_is_refused() {
+    let disk = MemoryDisk::default();
+    let mut log = reopen(&disk).unwrap();
+    append(&mut log, b"old").unwrap();
+    let start = log.begin_epoch(epoch(2), rows(&[b"base"])).unwrap();
+    drop(log);
+    let next = disk
+        .create(SegmentName::After(start.epoch, start.revision))
+        .unwrap();
+    let row = SegmentRow {
+        start,
+        began_at: UnixMillis(0),
+    };
+    next.apply(segment_rows(&clusterset(), &row)).unwrap();
+    let refused = reopen(&disk).map(drop).unwrap_err().to_string();
+    assert!(
+        refused.contains("the state that its epoch began with is missing"),
+        "{refused}"
+    );
 }

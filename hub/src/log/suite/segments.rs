@@ -133,6 +133,24 @@ pub(super) fn a_segment_without_events_is_not_sealed(place: &dyn Place) {
     assert_eq!(replayed(&*log), ["snapshot at 1", "[s1]"]);
 }
 
+pub(super) fn an_epoch_that_just_began_is_not_sealed_away_from_its_state(place: &dyn Place) {
+    let mut log = place.open();
+    append(&mut *log, &["a"]);
+    seal(&mut *log, 10, &["s1"]);
+    append(&mut *log, &["b"]);
+    log.begin_epoch(epoch(5), rows(&["base"])).unwrap();
+    seal(&mut *log, 20, &["base again"]);
+    assert_eq!(log.stats().segments, 2, "nothing happened in the epoch");
+    for _ in 0..2 {
+        assert_eq!(replayed(&*log), ["snapshot at 0", "[base]"]);
+        drop(log);
+        log = place.open();
+    }
+    append(&mut *log, &["c"]);
+    seal(&mut *log, 30, &["t1"]);
+    assert_eq!(log.stats().segments, 3);
+}
+
 pub(super) fn old_epochs_go_with_their_segments(place: &dyn Place) {
     let mut log = place.open();
     append(&mut *log, &["a"]);

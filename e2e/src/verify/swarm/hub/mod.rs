@@ -1,6 +1,7 @@
 //! A hub of a world: the product's writer and sessions over a log in memory, stepped turn by turn. What the writer's
 //! thread and the sessions' tasks wait for, the world's draw brings about; what is done then is the product's.
 
+mod left;
 mod operator;
 mod promises;
 mod recorded;
@@ -21,8 +22,7 @@ use hub::{
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, Revision};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-pub(super) use self::promises::position;
-pub(super) use self::recorded::Recorded;
+pub(super) use self::{left::Left, recorded::Recorded};
 use self::{promises::Promises, session::HubSession};
 use super::{draw::Draw, histogram::Histogram, network::StreamId};
 use crate::laws::Law;
@@ -136,8 +136,14 @@ impl Hub {
     }
 
     /// The last position at which somebody was promised something.
-    pub(super) fn promised(&self) -> Cursor {
+    fn promised(&self) -> Cursor {
         self.view.read().head()
+    }
+
+    /// The state at the last durable position, if nothing behind it is folded yet.
+    fn durable_state(&self) -> Option<(Cursor, State)> {
+        let core = self.writer.core();
+        (core.head() == self.head()).then(|| (self.head(), core.state().clone()))
     }
 
     /// Whether `cursor` is on this log's history.

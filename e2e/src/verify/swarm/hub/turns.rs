@@ -5,7 +5,7 @@ use hub::{
     writer::{Work, WriterError},
 };
 
-use super::{Hub, Recorded};
+use super::{Hub, Left, Recorded};
 use crate::verify::swarm::{draw::Draw, histogram::Histogram, network::Network};
 
 impl Hub {
@@ -142,7 +142,7 @@ impl Hub {
         network: &mut Network,
         at: Moment,
         seen: &mut Histogram,
-    ) -> (Result<(), WriterError>, Recorded) {
+    ) -> (Result<(), WriterError>, Recorded, Left) {
         for id in self.streams() {
             network.hub_leaves(id, "the hub is shutting down");
         }
@@ -156,11 +156,11 @@ impl Hub {
         }
         self.writer.take(Work::Stop, at);
         self.write(at, seen);
-        let recorded = self.recorded();
+        let (recorded, left) = (self.recorded(), Left::by(&self));
         if self.failed.is_some() {
-            return (Ok(()), recorded);
+            return (Ok(()), recorded, left);
         }
         self.log.hold_syncs(false);
-        (self.writer.finish(), recorded)
+        (self.writer.finish(), recorded, left)
     }
 }

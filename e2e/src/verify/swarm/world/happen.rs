@@ -3,14 +3,8 @@
 use hub::log::{Faults, MemoryDisk, Space};
 use shared::model::UnixMillis;
 
-use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, START_MILLIS, What, World};
-use crate::{
-    laws::Law,
-    verify::swarm::{
-        happening::{AgentPart, WATCHES},
-        hub::position,
-    },
-};
+use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, Left, START_MILLIS, What, World};
+use crate::verify::swarm::happening::{AgentPart, WATCHES};
 
 /// Less than what a hub keeps in reserve.
 const NEARLY_FULL: Space = Space { free: 4, total: 100 };
@@ -240,19 +234,9 @@ impl World {
             hub = start(self);
         }
         let hub = hub.map_err(|why| format!("the hub does not start: {why}"))?;
-        if let Some(promised) = self.promised {
-            self.seen
-                .guarded
-                .count(Law::Durable, u64::from(promised.revision.0 > 0));
-            if !hub.holds(promised) {
-                return Err(Law::Durable.broken(format!(
-                    "the hub had promised {}, after its crash the log stands at {}",
-                    position(promised),
-                    position(hub.head())
-                )));
-            }
+        if let Some(left) = self.left.take() {
+            left.check(&hub, &mut self.seen.guarded)?;
         }
-        self.promised = None;
         self.hub = Some(hub);
         Ok(())
     }
@@ -260,7 +244,7 @@ impl World {
     /// Ends the hub's process, as a kill does.
     pub(super) fn kill_hub(&mut self, lose: bool) {
         if let Some(hub) = self.hub.take() {
-            self.promised = Some(hub.promised());
+            self.left = Some(Left::by(&hub));
             self.recorded = Some(hub.recorded());
             self.broken = self.broken.take().or_else(|| hub.broken().cloned());
         }
@@ -332,8 +316,8 @@ impl World {
         let at = self.moment();
         if let Some(hub) = self.hub.take() {
             self.broken = self.broken.take().or_else(|| hub.broken().cloned());
-            let (stopped, recorded) = hub.stop(&mut self.network, at, &mut self.seen);
-            self.recorded = Some(recorded);
+            let (stopped, recorded, left) = hub.stop(&mut self.network, at, &mut self.seen);
+            (self.recorded, self.left) = (Some(recorded), Some(left));
             if let Err(error) = stopped
                 && !self.sync_fails
             {
@@ -365,7 +349,7 @@ impl World {
         self.kill_hub(true);
         self.disk = backup;
         self.heal_disk();
-        (self.promised, self.recorded) = (None, None);
+        (self.left, self.recorded) = (None, None);
         self.seen.count("hub restored from a backup");
         self.start_hub()
     }
@@ -375,7 +359,7 @@ impl World {
         self.kill_hub(true);
         self.disk = MemoryDisk::default();
         self.sync_fails = false;
-        (self.promised, self.recorded) = (None, None);
+        (self.left, self.recorded) = (None, None);
         self.seen.count("hub started empty");
         self.start_hub()
     }

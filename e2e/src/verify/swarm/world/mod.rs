@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use hub::{clock::Moment, log::MemoryDisk};
 use serde_json::Value;
-use shared::model::{Clusterset, Cursor, UnixMillis};
+use shared::model::{Clusterset, UnixMillis};
 use tokio::runtime::Runtime;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     draw::Draw,
     happening::What,
     histogram::Histogram,
-    hub::{Hub, Recorded},
+    hub::{Hub, Left, Recorded},
     laws::{self, Stood},
     network::{Blocked, Network},
     script::{Script, Step},
@@ -104,8 +104,8 @@ pub(super) struct World {
     pub(super) ids: Draw,
     pub(super) seen: Histogram,
     pub(super) trace: blake3::Hasher,
-    /// The last position that was promised by the hub over the present disk.
-    pub(super) promised: Option<Cursor>,
+    /// What the last hub left on the present disk.
+    pub(super) left: Option<Left>,
     pub(super) sync_fails: bool,
     /// The law that a hub broke which is gone.
     pub(super) broken: Option<String>,
@@ -138,7 +138,7 @@ impl World {
             ids: Draw::new(script.seed ^ 0x5eed),
             seen: Histogram::default(),
             trace: blake3::Hasher::new(),
-            promised: None,
+            left: None,
             sync_fails: false,
             broken: None,
             hub_skew: 0,
