@@ -13,7 +13,8 @@ use crate::{
 const CREATED: u16 = 201;
 
 /// Looks at the writes of one piece of work: an import goes after its slices, and slices come after their Service,
-/// unless somebody else touched the service in this cluster, a second agent too. An import that shows IPs says of which families they are.
+/// unless somebody else touched the service in this cluster, a second agent too. An import that shows IPs says of which
+/// families they are.
 /// `before` is the cluster's revision when that work began.
 pub(super) fn look(
     site: &Site,
