@@ -1,0 +1,91 @@
+//! Owns: everything that is published of one version, in one directory: layout, archives, lists, sums.
+//! Never: leaves half of it there: the directory is made beside its place and moved.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+
+use crate::{
+    architecture::Architecture,
+    compile::{self, Program},
+    layer::{self, File},
+    layout::{self, Layout},
+    sbom,
+    source::Source,
+};
+
+/// The file with the digests of all others.
+const SUMS: &str = "SHA256SUMS";
+
+/// Builds everything into `out`; the text of SHA256SUMS.
+pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Path) -> anyhow::Result<String> {
+    if source.revision.ends_with("-dirty") {
+        eprintln!("note: files differ from commit {}", source.revision);
+    }
+    let name = format!("tributary-{}", source.version);
+    let license = fs::read(source.root.join("LICENSE")).context("cannot read LICENSE")?;
+    let mut layout = Layout::new(source);
+    let mut files = Vec::new();
+    for &architecture in architectures {
+        let programs = compile::compile(source, architecture)?;
+        let content = content("usr/local/bin/", "usr/share/doc/tributary/", &programs, &license)?;
+        let bytes = layout.add(architecture, &content)?;
+        eprintln!("image for {architecture}: {:.1} MB compressed", bytes as f64 / 1e6);
+        let of_architecture = format!("{name}-linux-{architecture}");
+        let prefix = format!("{of_architecture}/");
+        let archive = layer::archive(&self::content(&prefix, &prefix, &programs, &license)?, source.created)?;
+        files.push(file(format!("{of_architecture}.tar.gz"), layer::compressed(&archive)?));
+        files.push(file(format!("{of_architecture}.cdx.json"), sbom::list(source, architecture)?));
+    }
+    let layout = layout.into_files()?;
+    files.push(file(format!("{name}.oci.tar"), layer::archive(&layout, source.created)?));
+    let sums: String = files
+        .iter()
+        .map(|File { path, bytes, .. }| format!("{}  {path}\n", layout::hexadecimal(bytes)))
+        .collect();
+    files.push(file(SUMS.into(), sums.clone().into_bytes()));
+    files.extend(layout.into_iter().map(|blob| File {
+        path: format!("oci/{}", blob.path),
+        ..blob
+    }));
+    replace(out, &files)?;
+    Ok(sums)
+}
+
+fn file(path: String, bytes: Vec<u8>) -> File {
+    File {
+        path,
+        mode: 0o644,
+        bytes,
+    }
+}
+
+/// The programs and the licence, each below a prefix.
+fn content(bin: &str, doc: &str, programs: &[Program], license: &[u8]) -> anyhow::Result<Vec<File>> {
+    let program = |program: &Program| {
+        let bytes = fs::read(&program.path).with_context(|| format!("cannot read {}", program.path.display()))?;
+        anyhow::Ok(File {
+            path: format!("{bin}{}", program.name),
+            mode: 0o555,
+            bytes,
+        })
+    };
+    let mut files: Vec<File> = programs.iter().map(program).collect::<anyhow::Result<_>>()?;
+    files.push(file(format!("{doc}LICENSE"), license.to_vec()));
+    Ok(files)
+}
+
+/// Puts the files where a directory is, all at once.
+fn replace(out: &Path, files: &[File]) -> anyhow::Result<()> {
+    let parent = out.parent().context("--out names no directory")?;
+    fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+    let fresh = tempfile::tempdir_in(parent)?;
+    layout::write(files, fresh.path())?;
+    if out.exists() {
+        let ours = out.join(SUMS).is_file() || out.read_dir()?.next().is_none();
+        anyhow::ensure!(ours, "{} has files that are not of an image: name another directory", out.display());
+        fs::remove_dir_all(out)?;
+    }
+    let fresh = fresh.keep();
+    fs::rename(&fresh, out).with_context(|| format!("cannot create {}", out.display()))
+}
