@@ -164,3 +164,96 @@ pub(crate) fn write(files: &[File], directory: &Path) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn source() -> Source {
+        Source {
+            root: "/".into(),
+            target: "/".into(),
+            version: "1.2.3".into(),
+            revision: "c0ffee".into(),
+            created: 7,
+        }
+    }
+
+    fn program(bytes: Vec<u8>) -> Vec<File> {
+        vec![File {
+            path: "usr/local/bin/program".into(),
+            mode: 0o555,
+            bytes,
+        }]
+    }
+
+    fn files() -> BTreeMap<String, Vec<u8>> {
+        let source = source();
+        let mut layout = Layout::new(&source);
+        for (architecture, bytes) in Architecture::ALL.into_iter().zip([b"one", b"two"]) {
+            layout.add(architecture, &program(bytes.to_vec())).unwrap();
+        }
+        let files = layout.into_files().unwrap();
+        files.into_iter().map(|file| (file.path, file.bytes)).collect()
+    }
+
+    /// What a descriptor names: it must be there, with that digest and that size.
+    fn named<'a>(files: &'a BTreeMap<String, Vec<u8>>, descriptor: &Value) -> &'a [u8] {
+        let digest = descriptor["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
+        let bytes = &files[&format!("blobs/sha256/{digest}")];
+        assert_eq!((hexadecimal(bytes).as_str(), Some(bytes.len() as u64)), (digest, descriptor["size"].as_u64()));
+        bytes
+    }
+
+    fn json(bytes: &[u8]) -> Value {
+        serde_json::from_slice(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_index_leads_to_each_architectures_programs() {
+        let files = files();
+        assert_eq!(json(&files["oci-layout"]), serde_json::json!({"imageLayoutVersion": "1.0.0"}));
+        let top = json(&files["index.json"]);
+        assert_eq!(top["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"], "1.2.3");
+        let image = json(named(&files, &top["manifests"][0]));
+        for (index, (name, text)) in [("amd64", "one"), ("arm64", "two")].into_iter().enumerate() {
+            let descriptor = &image["manifests"][index];
+            assert_eq!(descriptor["platform"], serde_json::json!({"architecture": name, "os": "linux"}));
+            let manifest = json(named(&files, descriptor));
+            let config = json(named(&files, &manifest["config"]));
+            assert_eq!((&config["architecture"], &config["config"]["User"]), (&name.into(), &USER.into()));
+            let mut unpacked = Vec::new();
+            let layer = flate2::read::GzDecoder::new(named(&files, &manifest["layers"][0]));
+            std::io::copy(&mut { layer }, &mut unpacked).unwrap();
+            assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{}", hexadecimal(&unpacked)));
+            let mut archive = tar::Archive::new(&*unpacked);
+            let last = archive.entries().unwrap().last().unwrap().unwrap();
+            assert_eq!(last.header().mode().unwrap(), 0o555);
+            assert_eq!(std::io::read_to_string(last).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn equal_programs_give_an_equal_layout() {
+        assert_eq!(files(), files());
+    }
+
+    #[test]
+    fn what_is_too_large_is_no_image() {
+        // No two bytes in a row are alike to gzip.
+        let mut state = 1_u64;
+        let noise = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        });
+        let source = source();
+        let error = Layout::new(&source)
+            .add(Architecture::Amd64, &program(noise.take(LAYER_BYTES_MAX + 1).collect()))
+            .unwrap_err();
+        assert!(error.to_string().starts_with("the image of amd64 has"), "{error}");
+    }
+}

@@ -88,3 +88,29 @@ fn component(package: &Package) -> Value {
     }
     component
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_linked_is_listed_and_what_only_tests_need_is_not() {
+        let source = Source::of_this_workspace().unwrap();
+        let list: Value = serde_json::from_slice(&list(&source, Architecture::Arm64).unwrap()).unwrap();
+        let names: BTreeSet<&str> = list["components"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|component| component["name"].as_str())
+            .collect();
+        for linked in ["tributary-hub", "tributary-agent", "tonic", "sled", "rustls", "aws-lc-sys"] {
+            assert!(names.contains(linked), "{linked}");
+        }
+        for other in ["proptest", "insta", "turmoil", "tributary-e2e", "windows-sys"] {
+            assert!(!names.contains(other), "{other}");
+        }
+        let unlicensed = list["components"].as_array().unwrap().iter();
+        let unlicensed: Vec<_> = unlicensed.filter(|component| component["licenses"].is_null()).collect();
+        assert!(unlicensed.is_empty(), "{unlicensed:?}");
+    }
+}

@@ -141,7 +141,6 @@ fn words() -> anyhow::Result<()> {
         ".go",
         ".mod",
         ".json",
-        "Containerfile",
         ".ci/run",
     ];
     let mut found = Vec::new();
