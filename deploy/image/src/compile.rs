@@ -76,7 +76,8 @@ fn environment(
     let target = architecture.rust_target().replace('-', "_");
     let crates = crates_home()?;
     let mapped = |option: &str| {
-        [(&source.root, SOURCES_AS), (&crates, CRATES_AS)].map(|(from, to)| format!("{option}={}={to}", from.display()))
+        [(&source.root, SOURCES_AS), (&crates, CRATES_AS)]
+            .map(|(from, to)| format!("{option}={}={to}", from.display()))
     };
     let rust = [
         "-Clinker=rust-lld",
@@ -84,8 +85,16 @@ fn environment(
         "-Ctarget-feature=+crt-static",
         "-Clink-arg=--build-id=none",
     ];
-    let rust: Vec<String> = rust.map(String::from).into_iter().chain(mapped("--remap-path-prefix")).collect();
-    let c = [mapped("-ffile-prefix-map").join(" "), "-g0 -fno-sanitize=all".to_owned()].join(" ");
+    let rust: Vec<String> = rust
+        .map(String::from)
+        .into_iter()
+        .chain(mapped("--remap-path-prefix"))
+        .collect();
+    let c = [
+        mapped("-ffile-prefix-map").join(" "),
+        "-g0 -fno-sanitize=all".to_owned(),
+    ]
+    .join(" ");
     cargo
         .env_remove("RUSTFLAGS")
         .env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"))

@@ -38,7 +38,10 @@ fn check(bytes: &[u8], architecture: Architecture) -> anyhow::Result<()> {
     if home.len() > 1 {
         let needle = home.as_bytes();
         let found = bytes.windows(needle.len()).any(|window| window == needle);
-        ensure!(!found, "it names {home}, a directory of the machine that built it");
+        ensure!(
+            !found,
+            "it names {home}, a directory of the machine that built it"
+        );
     }
     Ok(())
 }

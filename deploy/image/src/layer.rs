@@ -66,7 +66,11 @@ mod tests {
             mode: 0o555,
             bytes: path.into(),
         };
-        vec![file("usr/local/bin/one"), file("usr/local/bin/two"), file("usr/share/three")]
+        vec![
+            file("usr/local/bin/one"),
+            file("usr/local/bin/two"),
+            file("usr/share/three"),
+        ]
     }
 
     #[test]

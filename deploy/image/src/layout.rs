@@ -77,7 +77,8 @@ impl<'a> Layout<'a> {
             ("revision", &self.source.revision),
             ("licenses", "Apache-2.0"),
         ];
-        let labels = labels.map(|(name, value)| (format!("org.opencontainers.image.{name}"), value.to_owned()));
+        let labels =
+            labels.map(|(name, value)| (format!("org.opencontainers.image.{name}"), value.to_owned()));
         let config = ConfigBuilder::default()
             .user(USER)
             .cmd(COMMAND.map(String::from).to_vec())
@@ -121,14 +122,19 @@ impl<'a> Layout<'a> {
             .manifests(std::mem::take(&mut self.manifests))
             .build()?;
         let mut image = self.blob(MediaType::ImageIndex, index.to_string()?.into_bytes())?;
-        let name = [("org.opencontainers.image.ref.name".to_owned(), self.source.version.clone())];
+        let name = [(
+            "org.opencontainers.image.ref.name".to_owned(),
+            self.source.version.clone(),
+        )];
         image.set_annotations(Some(name.into()));
         let named = ImageIndexBuilder::default()
             .schema_version(SCHEMA_VERSION)
             .media_type(MediaType::ImageIndex)
             .manifests(vec![image])
             .build()?;
-        let layout = OciLayoutBuilder::default().image_layout_version("1.0.0").build()?;
+        let layout = OciLayoutBuilder::default()
+            .image_layout_version("1.0.0")
+            .build()?;
         let mut files = self.files;
         files.push(text("oci-layout", layout.to_string()?));
         files.push(text("index.json", named.to_string()?));
@@ -150,7 +156,10 @@ fn digest(bytes: &[u8]) -> anyhow::Result<Sha256Digest> {
 
 /// The sha256 of bytes, as people and files write it.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Writes files into a directory.
@@ -203,9 +212,16 @@ mod tests {
 
     /// What a descriptor names: it must be there, with that digest and that size.
     fn named<'a>(files: &'a BTreeMap<String, Vec<u8>>, descriptor: &Value) -> &'a [u8] {
-        let digest = descriptor["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
+        let digest = descriptor["digest"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("sha256:")
+            .unwrap();
         let bytes = &files[&format!("blobs/sha256/{digest}")];
-        assert_eq!((hexadecimal(bytes).as_str(), Some(bytes.len() as u64)), (digest, descriptor["size"].as_u64()));
+        assert_eq!(
+            (hexadecimal(bytes).as_str(), Some(bytes.len() as u64)),
+            (digest, descriptor["size"].as_u64())
+        );
         bytes
     }
 
@@ -216,20 +232,35 @@ mod tests {
     #[test]
     fn the_index_leads_to_each_architectures_programs() {
         let files = files();
-        assert_eq!(json(&files["oci-layout"]), serde_json::json!({"imageLayoutVersion": "1.0.0"}));
+        assert_eq!(
+            json(&files["oci-layout"]),
+            serde_json::json!({"imageLayoutVersion": "1.0.0"})
+        );
         let top = json(&files["index.json"]);
-        assert_eq!(top["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"], "1.2.3");
+        assert_eq!(
+            top["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"],
+            "1.2.3"
+        );
         let image = json(named(&files, &top["manifests"][0]));
         for (index, (name, text)) in [("amd64", "one"), ("arm64", "two")].into_iter().enumerate() {
             let descriptor = &image["manifests"][index];
-            assert_eq!(descriptor["platform"], serde_json::json!({"architecture": name, "os": "linux"}));
+            assert_eq!(
+                descriptor["platform"],
+                serde_json::json!({"architecture": name, "os": "linux"})
+            );
             let manifest = json(named(&files, descriptor));
             let config = json(named(&files, &manifest["config"]));
-            assert_eq!((&config["architecture"], &config["config"]["User"]), (&name.into(), &USER.into()));
+            assert_eq!(
+                (&config["architecture"], &config["config"]["User"]),
+                (&name.into(), &USER.into())
+            );
             let mut unpacked = Vec::new();
             let layer = flate2::read::GzDecoder::new(named(&files, &manifest["layers"][0]));
             std::io::copy(&mut { layer }, &mut unpacked).unwrap();
-            assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{}", hexadecimal(&unpacked)));
+            assert_eq!(
+                config["rootfs"]["diff_ids"][0],
+                format!("sha256:{}", hexadecimal(&unpacked))
+            );
             let mut archive = tar::Archive::new(&*unpacked);
             let last = archive.entries().unwrap().last().unwrap().unwrap();
             assert_eq!(last.header().mode().unwrap(), 0o555);
@@ -252,7 +283,10 @@ mod tests {
         });
         let source = source();
         let error = Layout::new(&source)
-            .add(Architecture::Amd64, &program(noise.take(LAYER_BYTES_MAX + 1).collect()))
+            .add(
+                Architecture::Amd64,
+                &program(noise.take(LAYER_BYTES_MAX + 1).collect()),
+            )
             .unwrap_err();
         assert!(error.to_string().starts_with("the image of amd64 has"), "{error}");
     }

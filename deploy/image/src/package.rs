@@ -30,15 +30,30 @@ pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Pat
         let programs = compile::compile(source, architecture)?;
         let content = content("usr/local/bin/", "usr/share/doc/tributary/", &programs, &license)?;
         let bytes = layout.add(architecture, &content)?;
-        eprintln!("image for {architecture}: {:.1} MB compressed", bytes as f64 / 1e6);
+        eprintln!(
+            "image for {architecture}: {:.1} MB compressed",
+            bytes as f64 / 1e6
+        );
         let of_architecture = format!("{name}-linux-{architecture}");
         let prefix = format!("{of_architecture}/");
-        let archive = layer::archive(&self::content(&prefix, &prefix, &programs, &license)?, source.created)?;
-        files.push(file(format!("{of_architecture}.tar.gz"), layer::compressed(&archive)?));
-        files.push(file(format!("{of_architecture}.cdx.json"), sbom::list(source, architecture)?));
+        let archive = layer::archive(
+            &self::content(&prefix, &prefix, &programs, &license)?,
+            source.created,
+        )?;
+        files.push(file(
+            format!("{of_architecture}.tar.gz"),
+            layer::compressed(&archive)?,
+        ));
+        files.push(file(
+            format!("{of_architecture}.cdx.json"),
+            sbom::list(source, architecture)?,
+        ));
     }
     let layout = layout.into_files()?;
-    files.push(file(format!("{name}.oci.tar"), layer::archive(&layout, source.created)?));
+    files.push(file(
+        format!("{name}.oci.tar"),
+        layer::archive(&layout, source.created)?,
+    ));
     let sums: String = files
         .iter()
         .map(|File { path, bytes, .. }| format!("{}  {path}\n", layout::hexadecimal(bytes)))
@@ -63,7 +78,8 @@ fn file(path: String, bytes: Vec<u8>) -> File {
 /// The programs and the licence, each below a prefix.
 fn content(bin: &str, doc: &str, programs: &[Program], license: &[u8]) -> anyhow::Result<Vec<File>> {
     let program = |program: &Program| {
-        let bytes = fs::read(&program.path).with_context(|| format!("cannot read {}", program.path.display()))?;
+        let bytes =
+            fs::read(&program.path).with_context(|| format!("cannot read {}", program.path.display()))?;
         anyhow::Ok(File {
             path: format!("{bin}{}", program.name),
             mode: 0o555,
@@ -83,7 +99,11 @@ fn replace(out: &Path, files: &[File]) -> anyhow::Result<()> {
     layout::write(files, fresh.path())?;
     if out.exists() {
         let ours = out.join(SUMS).is_file() || out.read_dir()?.next().is_none();
-        anyhow::ensure!(ours, "{} has files that are not of an image: name another directory", out.display());
+        anyhow::ensure!(
+            ours,
+            "{} has files that are not of an image: name another directory",
+            out.display()
+        );
         fs::remove_dir_all(out)?;
     }
     let fresh = fresh.keep();

@@ -24,7 +24,10 @@ pub(crate) fn reproduce(
     run::shown(git.args(["clone", "--quiet"]).arg(&source.root).arg(&clone))?;
     let second = Source::at(&clone)?;
     let found = package::package(&second, architectures, &clone.join("target/image"))?;
-    let differing: Vec<&str> = found.lines().filter(|line| !expected.lines().any(|other| other == *line)).collect();
+    let differing: Vec<&str> = found
+        .lines()
+        .filter(|line| !expected.lines().any(|other| other == *line))
+        .collect();
     if !differing.is_empty() || found.lines().count() != expected.lines().count() {
         bail!("a second checkout gives other files:\n{}", differing.join("\n"));
     }

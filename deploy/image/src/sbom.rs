@@ -25,8 +25,11 @@ pub(crate) fn list(source: &Source, architecture: Architecture) -> anyhow::Resul
         .exec()
         .context("cargo does not say what the programs are made of")?;
     let linked = linked(&metadata)?;
-    let packages: BTreeMap<&PackageId, &Package> =
-        metadata.packages.iter().map(|package| (&package.id, package)).collect();
+    let packages: BTreeMap<&PackageId, &Package> = metadata
+        .packages
+        .iter()
+        .map(|package| (&package.id, package))
+        .collect();
     let mut components: Vec<Value> = linked
         .iter()
         .filter_map(|id| packages.get(id))
@@ -62,7 +65,9 @@ fn linked(metadata: &Metadata) -> anyhow::Result<BTreeSet<PackageId>> {
     let mut waiting: Vec<PackageId> = programs.map(|package| package.id.clone()).collect();
     let mut linked = BTreeSet::new();
     while let Some(id) = waiting.pop() {
-        let node = nodes.get(&id).with_context(|| format!("cargo resolved no {id}"))?;
+        let node = nodes
+            .get(&id)
+            .with_context(|| format!("cargo resolved no {id}"))?;
         if linked.insert(id) {
             let normal = node.deps.iter().filter(|dependency| {
                 let mut kinds = dependency.dep_kinds.iter();
@@ -103,14 +108,23 @@ mod tests {
             .iter()
             .filter_map(|component| component["name"].as_str())
             .collect();
-        for linked in ["tributary-hub", "tributary-agent", "tonic", "sled", "rustls", "aws-lc-sys"] {
+        for linked in [
+            "tributary-hub",
+            "tributary-agent",
+            "tonic",
+            "sled",
+            "rustls",
+            "aws-lc-sys",
+        ] {
             assert!(names.contains(linked), "{linked}");
         }
         for other in ["proptest", "insta", "turmoil", "tributary-e2e", "windows-sys"] {
             assert!(!names.contains(other), "{other}");
         }
         let unlicensed = list["components"].as_array().unwrap().iter();
-        let unlicensed: Vec<_> = unlicensed.filter(|component| component["licenses"].is_null()).collect();
+        let unlicensed: Vec<_> = unlicensed
+            .filter(|component| component["licenses"].is_null())
+            .collect();
         assert!(unlicensed.is_empty(), "{unlicensed:?}");
     }
 }

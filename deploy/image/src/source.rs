@@ -61,7 +61,10 @@ impl Source {
 }
 
 fn version(metadata: &Metadata) -> anyhow::Result<String> {
-    let hub = metadata.packages.iter().find(|package| package.name == PROGRAMS[0]);
+    let hub = metadata
+        .packages
+        .iter()
+        .find(|package| package.name == PROGRAMS[0]);
     let hub = hub.with_context(|| format!("there is no {} in this workspace", PROGRAMS[0]))?;
     Ok(hub.version.to_string())
 }

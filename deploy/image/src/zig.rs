@@ -45,7 +45,8 @@ pub(crate) fn compiler(source: &Source, architecture: Architecture) -> anyhow::R
     let ar = format!("#!/bin/sh\nexec '{zig}' ar \"$@\"\n");
     let script = |name: &str, text: String| {
         let path = home.join(format!("{name}-{architecture}"));
-        fs::write(&path, text).and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))?;
+        fs::write(&path, text)
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))?;
         anyhow::Ok(path)
     };
     Ok(Compiler {
@@ -65,12 +66,19 @@ fn installed(home: &Path) -> anyhow::Result<PathBuf> {
     let requirements = home.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS)?;
     let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade"])
-        .args(["--no-deps", "--only-binary=:all:", "--require-hashes"])
-        .arg("--target")
-        .arg(home)
-        .arg("--requirement")
-        .arg(&requirements);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--upgrade",
+    ])
+    .args(["--no-deps", "--only-binary=:all:", "--require-hashes"])
+    .arg("--target")
+    .arg(home)
+    .arg("--requirement")
+    .arg(&requirements);
     run::shown(&mut pip).with_context(|| {
         format!("zig compiles the C of the images: install python3 with pip, or set {VARIABLE} to a zig")
     })?;
