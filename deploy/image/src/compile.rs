@@ -36,7 +36,7 @@ pub(crate) fn compile(source: &Source, architecture: Architecture) -> anyhow::Re
     add_target(source, target)?;
     let compiler = zig::compiler(source, architecture)?;
     eprintln!("compiling for {architecture}");
-    let mut cargo = cargo(source);
+    let mut cargo = run::cargo(&source.root);
     cargo.args(["build", "--locked", "--profile", PROFILE, "--target", target]);
     for package in PROGRAMS {
         cargo.args(["--package", package]);
@@ -58,12 +58,6 @@ fn add_target(source: &Source, target: &str) -> anyhow::Result<()> {
     let mut rustup = Command::new("rustup");
     rustup.current_dir(&source.root).args(["target", "add", target]);
     run::shown(&mut rustup).with_context(|| format!("Rust's standard library for {target} comes from rustup"))
-}
-
-fn cargo(source: &Source) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(&source.root);
-    cargo
 }
 
 /// What a program must not depend on is set or taken away: flags and compilers of the machine, its paths, the time.

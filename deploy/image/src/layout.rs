@@ -262,9 +262,11 @@ mod tests {
                 format!("sha256:{}", hexadecimal(&unpacked))
             );
             let mut archive = tar::Archive::new(&*unpacked);
-            let last = archive.entries().unwrap().last().unwrap().unwrap();
-            assert_eq!(last.header().mode().unwrap(), 0o555);
-            assert_eq!(std::io::read_to_string(last).unwrap(), text);
+            let mut entries = archive.entries().unwrap().map(Result::unwrap);
+            let program = entries.find(|entry| entry.path_bytes().ends_with(b"/program"));
+            let program = program.unwrap();
+            assert_eq!(program.header().mode().unwrap(), 0o555);
+            assert_eq!(std::io::read_to_string(program).unwrap(), text);
         }
     }
 

@@ -1,9 +1,20 @@
 //! Owns: running a program to its end.
 //! Never: hides what it said when it failed.
 
-use std::process::{Command, Stdio};
+use std::{
+    env,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Context, bail};
+
+/// The cargo that built this program, in a checkout.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root);
+    cargo
+}
 
 /// Runs a program whose words the person sees.
 pub(crate) fn shown(command: &mut Command) -> anyhow::Result<()> {

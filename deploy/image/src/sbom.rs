@@ -1,40 +1,35 @@
 //! Owns: the list of what a program is made of (CycloneDX 1.6), as cargo knows it.
 //! Never: lists what only tests or build scripts need.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::Context;
-use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, Package, PackageId};
+use cargo_metadata::{MetadataCommand, Package};
 use serde_json::{Value, json};
 
 use crate::{
     architecture::Architecture,
+    run,
     source::{PROGRAMS, Source},
 };
 
 /// The list for both programs of one architecture.
 pub(crate) fn list(source: &Source, architecture: Architecture) -> anyhow::Result<Vec<u8>> {
+    let linked = linked(source, architecture)?;
     let metadata = MetadataCommand::new()
         .current_dir(&source.root)
-        .features(CargoOpt::SomeFeatures(Vec::new()))
-        .other_options(vec![
-            "--locked".into(),
-            "--filter-platform".into(),
-            architecture.rust_target().into(),
-        ])
+        .other_options(vec!["--locked".into()])
         .exec()
         .context("cargo does not say what the programs are made of")?;
-    let linked = linked(&metadata)?;
-    let packages: BTreeMap<&PackageId, &Package> = metadata
-        .packages
-        .iter()
-        .map(|package| (&package.id, package))
-        .collect();
-    let mut components: Vec<Value> = linked
-        .iter()
-        .filter_map(|id| packages.get(id))
-        .map(|package| component(package))
-        .collect();
+    let packages = metadata.packages.iter();
+    let packages = packages.filter(|package| linked.contains(&part(package)));
+    let mut components: Vec<Value> = packages.map(component).collect();
+    anyhow::ensure!(
+        components.len() == linked.len(),
+        "cargo tree names {} packages, and cargo metadata has {} of them",
+        linked.len(),
+        components.len()
+    );
     components.sort_by_key(|component| component["bom-ref"].to_string());
     let list = json!({
         "bomFormat": "CycloneDX",
@@ -56,31 +51,33 @@ pub(crate) fn list(source: &Source, architecture: Architecture) -> anyhow::Resul
     Ok(serde_json::to_vec_pretty(&list)?)
 }
 
-/// What is linked into the programs: their normal dependencies, and those of these.
-fn linked(metadata: &Metadata) -> anyhow::Result<BTreeSet<PackageId>> {
-    let resolve = metadata.resolve.as_ref().context("cargo resolved nothing")?;
-    let nodes: BTreeMap<_, _> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
-    let programs = metadata.packages.iter();
-    let programs = programs.filter(|package| PROGRAMS.contains(&package.name.as_str()));
-    let mut waiting: Vec<PackageId> = programs.map(|package| package.id.clone()).collect();
-    let mut linked = BTreeSet::new();
-    while let Some(id) = waiting.pop() {
-        let node = nodes
-            .get(&id)
-            .with_context(|| format!("cargo resolved no {id}"))?;
-        if linked.insert(id) {
-            let normal = node.deps.iter().filter(|dependency| {
-                let mut kinds = dependency.dep_kinds.iter();
-                kinds.any(|kind| kind.kind == DependencyKind::Normal)
-            });
-            waiting.extend(normal.map(|dependency| dependency.pkg.clone()));
-        }
+/// What is linked into the programs. `cargo tree` knows the features that are asked for by these two packages alone;
+/// `cargo metadata` unites those of the whole workspace, tests included.
+fn linked(source: &Source, architecture: Architecture) -> anyhow::Result<BTreeSet<String>> {
+    let mut tree = run::cargo(&source.root);
+    tree.args([
+        "tree", "--locked", "--quiet", "--edges", "normal", "--prefix", "none",
+    ])
+    .args(["--format", "{p}", "--target", architecture.rust_target()]);
+    for package in PROGRAMS {
+        tree.args(["--package", package]);
     }
-    Ok(linked)
+    let lines = run::printed(&mut tree)?;
+    // A package's name and its version; where it comes from is behind them, and the programs are divided by a space.
+    let parts = lines.lines().filter_map(|line| line.split_once(" v"));
+    let version = |rest: &str| rest.split(' ').next().map(str::to_owned);
+    Ok(parts
+        .filter_map(|(name, rest)| Some(format!("{name}@{}", version(rest)?)))
+        .collect())
+}
+
+/// A package as its name and version.
+fn part(package: &Package) -> String {
+    format!("{}@{}", package.name, package.version)
 }
 
 fn component(package: &Package) -> Value {
-    let purl = format!("pkg:cargo/{}@{}", package.name, package.version);
+    let purl = format!("pkg:cargo/{}", part(package));
     let mut component = json!({
         "type": "library",
         "bom-ref": purl,
