@@ -1,5 +1,5 @@
-// control-plane is the part of Kubernetes that a test cluster needs, in one binary:
-// etcd, kube-apiserver and kube-controller-manager, chosen by the first argument.
+// control-plane is Kubernetes in one binary, chosen by the first argument: what a test cluster needs (etcd,
+// kube-apiserver and kube-controller-manager), and what nodes need besides (kube-scheduler, kubelet, kube-proxy).
 // One component runs per process, because Kubernetes keeps its feature gates in process-wide state.
 //
 // With CONTROL_PLANE_EXIT_WITH_STDIN=1 the process ends as soon as its standard input is closed.
@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -18,11 +19,14 @@ import (
 	"k8s.io/component-base/version"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 const (
 	exitWithStdinVariable = "CONTROL_PLANE_EXIT_WITH_STDIN"
-	usage                 = "usage: control-plane etcd|kube-apiserver|kube-controller-manager|version [flags]"
+	usage                 = "usage: control-plane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubelet|kube-proxy|version [flags]"
 )
 
 func main() {
@@ -43,6 +47,12 @@ func main() {
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
 	case "kube-controller-manager":
 		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
+	case "kube-scheduler":
+		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	case "kubelet":
+		os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background())))
+	case "kube-proxy":
+		os.Exit(cli.Run(proxy.NewProxyCommand()))
 	case "version":
 		fmt.Println(version.Get().GitVersion)
 	default:

@@ -8,7 +8,7 @@ use clap::Parser;
 use shared::model::advice::quoted;
 
 use crate::{
-    demo, load, real,
+    demo, load, nodes, real,
     verify::{self, crash, netsim},
 };
 
@@ -22,6 +22,14 @@ pub const BUILD_LUA: &str = "cargo control-plane lua";
 pub const BUILD_KUBECTL: &str = "cargo control-plane kubectl";
 /// Renders the plain manifests.
 pub const RENDER_MANIFESTS: &str = "cargo control-plane manifests";
+/// Builds what nodes run.
+pub const BUILD_NODES: &str = "cargo nodes build";
+/// Starts clusters with nodes.
+pub const NODES_UP: &str = "cargo nodes up";
+/// Ends them.
+pub const NODES_DOWN: &str = "cargo nodes down";
+/// Shows which nodes run.
+pub const NODES_STATUS: &str = "cargo nodes status";
 /// Starts a demo.
 pub const DEMO: &str = "cargo demo";
 /// Shows the exports of a demo.
@@ -77,6 +85,10 @@ pub fn advised() -> Vec<String> {
         BUILD_LUA,
         BUILD_KUBECTL,
         RENDER_MANIFESTS,
+        BUILD_NODES,
+        NODES_UP,
+        NODES_DOWN,
+        NODES_STATUS,
         DEMO,
         DEMO_EXPORTS,
         DEMO_IMPORTS,
@@ -112,6 +124,7 @@ pub fn read(words: &[String]) -> Option<Result<(), clap::Error>> {
         ("cargo", "crash") => by::<crash::args::Arguments>(arguments),
         ("cargo", "demo") => by::<demo::Arguments>(arguments),
         ("cargo", "load") => by::<load::args::Arguments>(arguments),
+        ("cargo", "nodes") => by::<nodes::args::Arguments>(arguments),
         ("cargo", "netsim") => by::<netsim::NetsimArgs>(arguments),
         ("cargo", "sim") => by::<verify::args::Arguments>(arguments),
         ("tributary-hub", _) => by::<hub::args::Cli>(arguments),

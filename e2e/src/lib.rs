@@ -1,6 +1,6 @@
 //! Tests across crates; never shipped.
 //!
-//! * `sim`, `real`: simulated clusters, and real control planes. `clusterset`: a hub, clusters and agents as processes.
+//! * `sim`, `real`, [`nodes`]: simulated clusters, real control planes, and clusters with real nodes. `clusterset`: a hub, clusters and agents as processes.
 //! * `oracle`: what must be true of a clusterset, from what users declared; `laws`: what must never happen. Both are
 //!   written once, pure, and asked by clustersets and by all that verifies.
 //! * [`verify`]: what plays the product and judges it. [`load`]: what measures it. [`demo`]: what shows it.
@@ -18,6 +18,7 @@ mod files;
 pub mod laws;
 pub mod load;
 pub mod member;
+pub mod nodes;
 pub mod oracle;
 pub mod real;
 pub mod sim;

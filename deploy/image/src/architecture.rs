@@ -5,7 +5,7 @@ use std::fmt;
 
 /// An architecture that there are images for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Architecture {
+pub enum Architecture {
     /// x86-64.
     Amd64,
     /// 64-bit ARM.
@@ -14,10 +14,19 @@ pub(crate) enum Architecture {
 
 impl Architecture {
     /// All of them.
-    pub(crate) const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
+    pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
+
+    /// The one of the machine that this runs on.
+    pub fn of_this_machine() -> anyhow::Result<Self> {
+        match std::env::consts::ARCH {
+            "x86_64" => Ok(Self::Amd64),
+            "aarch64" => Ok(Self::Arm64),
+            other => anyhow::bail!("there are no images for {other}"),
+        }
+    }
 
     /// As OCI and Debian call it.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
             Self::Arm64 => "arm64",

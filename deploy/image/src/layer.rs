@@ -8,17 +8,17 @@ use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
 
 /// A file of an archive.
-pub(crate) struct File {
+pub struct File {
     /// Where it lies, without a slash at the beginning.
-    pub(crate) path: String,
+    pub path: String,
     /// Its permissions.
-    pub(crate) mode: u32,
+    pub mode: u32,
     /// What is in it.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// A tar archive of these files with the directories that they lie in, all of root's and of this time, in seconds.
-pub(crate) fn archive(files: &[File], created: u64) -> anyhow::Result<Vec<u8>> {
+pub fn archive(files: &[File], created: u64) -> anyhow::Result<Vec<u8>> {
     let mut archive = Builder::new(Vec::new());
     let mut made: Vec<&str> = Vec::new();
     for File { path, mode, bytes } in files {
@@ -50,7 +50,7 @@ fn header(kind: EntryType, mode: u32, size: u64, created: u64) -> Header {
 }
 
 /// The same bytes, compressed as far as gzip goes; its header names no file and no time.
-pub(crate) fn compressed(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+pub fn compressed(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     gzip.write_all(bytes)?;
     Ok(gzip.finish()?)

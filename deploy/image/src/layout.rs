@@ -1,7 +1,7 @@
 //! Owns: an OCI image layout: blobs by digest, a manifest for each architecture, the index over them.
 //! Never: compiles, or knows what the programs do.
 
-use std::{fs, path::Path};
+use std::{collections::HashMap, fs, path::Path};
 
 use anyhow::Context;
 use oci_spec::image::{
@@ -14,45 +14,50 @@ use sha2::{Digest, Sha256};
 use crate::{
     architecture::Architecture,
     layer::{self, File},
-    source::Source,
 };
 
-/// Neither root nor any user that a machine knows.
-const USER: &str = "65532:65532";
-/// The pod's command names a program; without one the image says how it is used.
-const COMMAND: [&str; 2] = ["/usr/local/bin/tributary-hub", "--help"];
-/// Compressed, one architecture stays below so many bytes.
-const LAYER_BYTES_MAX: usize = 15 << 20;
+/// How an index names an image: by a tag, or by its whole name.
+const REFERENCE: &str = "org.opencontainers.image.ref.name";
+/// Where containerd looks for a whole name first.
+const CONTAINERD_NAME: &str = "io.containerd.image.name";
+
+/// What a container of an image runs, and as whom.
+#[derive(Debug, Clone, Default)]
+pub struct Runs {
+    /// User and group; the runtime's choice without it.
+    pub user: Option<&'static str>,
+    /// The program with what always comes first.
+    pub entrypoint: Vec<String>,
+    /// The rest, which whoever starts a container may replace.
+    pub command: Vec<String>,
+    /// What the image says of itself.
+    pub labels: Vec<(String, String)>,
+}
 
 /// The layout as files, to be written into a directory or an archive.
-pub(crate) struct Layout<'a> {
-    source: &'a Source,
+pub struct Layout {
+    /// How the image is named in its index: a name or a tag.
+    name: String,
     files: Vec<File>,
     manifests: Vec<Descriptor>,
 }
 
-impl<'a> Layout<'a> {
+impl Layout {
     /// One without an image.
-    pub(crate) fn new(source: &'a Source) -> Self {
+    pub fn new(name: &str) -> Self {
         Self {
-            source,
+            name: name.to_owned(),
             files: Vec::new(),
             manifests: Vec::new(),
         }
     }
 
-    /// Adds the image of one architecture, with these files in it; how many bytes it has compressed.
-    pub(crate) fn add(&mut self, architecture: Architecture, content: &[File]) -> anyhow::Result<usize> {
-        let archive = layer::archive(content, self.source.created)?;
-        let unpacked = digest(&archive)?;
-        let layer = layer::compressed(&archive)?;
+    /// Adds the image of one architecture, with this archive as its one layer; how many bytes it has compressed.
+    pub fn add(&mut self, architecture: Architecture, archive: &[u8], runs: &Runs) -> anyhow::Result<usize> {
+        let layer = layer::compressed(archive)?;
         let size = layer.len();
-        anyhow::ensure!(
-            size <= LAYER_BYTES_MAX,
-            "the image of {architecture} has {size} bytes compressed; at most {LAYER_BYTES_MAX} are wanted"
-        );
         let layer = self.blob(MediaType::ImageLayerGzip, layer)?;
-        let config = self.config(architecture, &unpacked)?;
+        let config = configuration(architecture, &digest(archive)?, runs)?;
         let config = self.blob(MediaType::ImageConfig, config)?;
         let manifest = ImageManifestBuilder::default()
             .schema_version(SCHEMA_VERSION)
@@ -68,35 +73,6 @@ impl<'a> Layout<'a> {
         manifest.set_platform(Some(platform));
         self.manifests.push(manifest);
         Ok(size)
-    }
-
-    fn config(&self, architecture: Architecture, layer: &Sha256Digest) -> anyhow::Result<Vec<u8>> {
-        let labels = [
-            ("title", "tributary"),
-            ("version", &self.source.version),
-            ("revision", &self.source.revision),
-            ("licenses", "Apache-2.0"),
-        ];
-        let labels =
-            labels.map(|(name, value)| (format!("org.opencontainers.image.{name}"), value.to_owned()));
-        let config = ConfigBuilder::default()
-            .user(USER)
-            .cmd(COMMAND.map(String::from).to_vec())
-            .working_dir("/")
-            .labels(std::collections::HashMap::from(labels))
-            .build()?;
-        let layers = RootFsBuilder::default()
-            .typ("layers")
-            .diff_ids(vec![format!("sha256:{}", layer.digest())])
-            .build()?;
-        let configuration = ImageConfigurationBuilder::default()
-            .architecture(architecture.oci())
-            .os(Os::Linux)
-            .config(config)
-            .rootfs(layers)
-            .build()?;
-        // Through a value, whose maps are ordered: the labels of the library are not.
-        Ok(serde_json::to_vec(&serde_json::to_value(configuration)?)?)
     }
 
     fn blob(&mut self, kind: MediaType, bytes: Vec<u8>) -> anyhow::Result<Descriptor> {
@@ -115,18 +91,19 @@ impl<'a> Layout<'a> {
     }
 
     /// All files, the index last: who finds it finds everything.
-    pub(crate) fn into_files(mut self) -> anyhow::Result<Vec<File>> {
+    pub fn into_files(mut self) -> anyhow::Result<Vec<File>> {
         let index = ImageIndexBuilder::default()
             .schema_version(SCHEMA_VERSION)
             .media_type(MediaType::ImageIndex)
             .manifests(std::mem::take(&mut self.manifests))
             .build()?;
         let mut image = self.blob(MediaType::ImageIndex, index.to_string()?.into_bytes())?;
-        let name = [(
-            "org.opencontainers.image.ref.name".to_owned(),
-            self.source.version.clone(),
-        )];
-        image.set_annotations(Some(name.into()));
+        let mut name = vec![(REFERENCE.to_owned(), self.name.clone())];
+        if self.name.contains('/') {
+            // A tag alone names no image to containerd.
+            name.push((CONTAINERD_NAME.to_owned(), self.name));
+        }
+        image.set_annotations(Some(name.into_iter().collect()));
         let named = ImageIndexBuilder::default()
             .schema_version(SCHEMA_VERSION)
             .media_type(MediaType::ImageIndex)
@@ -142,6 +119,29 @@ impl<'a> Layout<'a> {
     }
 }
 
+fn configuration(architecture: Architecture, layer: &Sha256Digest, runs: &Runs) -> anyhow::Result<Vec<u8>> {
+    let mut config = ConfigBuilder::default()
+        .entrypoint(runs.entrypoint.clone())
+        .cmd(runs.command.clone())
+        .working_dir("/")
+        .labels(runs.labels.iter().cloned().collect::<HashMap<_, _>>());
+    if let Some(user) = runs.user {
+        config = config.user(user);
+    }
+    let layers = RootFsBuilder::default()
+        .typ("layers")
+        .diff_ids(vec![format!("sha256:{}", layer.digest())])
+        .build()?;
+    let configuration = ImageConfigurationBuilder::default()
+        .architecture(architecture.oci())
+        .os(Os::Linux)
+        .config(config.build()?)
+        .rootfs(layers)
+        .build()?;
+    // Through a value, whose maps are ordered: the labels of the library are not.
+    Ok(serde_json::to_vec(&serde_json::to_value(configuration)?)?)
+}
+
 fn text(path: &str, text: String) -> File {
     File {
         path: path.into(),
@@ -155,7 +155,7 @@ fn digest(bytes: &[u8]) -> anyhow::Result<Sha256Digest> {
 }
 
 /// The sha256 of bytes, as people and files write it.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+pub fn hexadecimal(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -163,7 +163,7 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Writes files into a directory.
-pub(crate) fn write(files: &[File], directory: &Path) -> anyhow::Result<()> {
+pub fn write(files: &[File], directory: &Path) -> anyhow::Result<()> {
     for File { path, bytes, .. } in files {
         let path = directory.join(path);
         if let Some(parent) = path.parent() {
@@ -182,15 +182,7 @@ mod tests {
 
     use super::*;
 
-    fn source() -> Source {
-        Source {
-            root: "/".into(),
-            target: "/".into(),
-            version: "1.2.3".into(),
-            revision: "c0ffee".into(),
-            created: 7,
-        }
-    }
+    const USER: &str = "65532:65532";
 
     fn program(bytes: Vec<u8>) -> Vec<File> {
         vec![File {
@@ -201,10 +193,15 @@ mod tests {
     }
 
     fn files() -> BTreeMap<String, Vec<u8>> {
-        let source = source();
-        let mut layout = Layout::new(&source);
+        let mut layout = Layout::new("1.2.3");
+        let runs = Runs {
+            user: Some(USER),
+            labels: vec![("b".into(), "2".into()), ("a".into(), "1".into())],
+            ..Runs::default()
+        };
         for (architecture, bytes) in Architecture::ALL.into_iter().zip([b"one", b"two"]) {
-            layout.add(architecture, &program(bytes.to_vec())).unwrap();
+            let archive = layer::archive(&program(bytes.to_vec()), 7).unwrap();
+            layout.add(architecture, &archive, &runs).unwrap();
         }
         let files = layout.into_files().unwrap();
         files.into_iter().map(|file| (file.path, file.bytes)).collect()
@@ -273,23 +270,5 @@ mod tests {
     #[test]
     fn equal_programs_give_an_equal_layout() {
         assert_eq!(files(), files());
-    }
-
-    #[test]
-    fn what_is_too_large_is_no_image() {
-        // No two bytes in a row are alike to gzip.
-        let mut state = 1_u64;
-        let noise = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 56) as u8
-        });
-        let source = source();
-        let error = Layout::new(&source)
-            .add(
-                Architecture::Amd64,
-                &program(noise.take(LAYER_BYTES_MAX + 1).collect()),
-            )
-            .unwrap_err();
-        assert!(error.to_string().starts_with("the image of amd64 has"), "{error}");
     }
 }

@@ -1,83 +1,17 @@
-//! Owns: the command that builds images: which architectures, where to, and the order of its steps.
-//! Never: runs an image, or pushes one.
+//! Owns: the program `cargo image`.
+//! Never: does anything but read its arguments and say how it ended.
 
-mod architecture;
-mod compile;
-mod inspect;
-mod layer;
-mod layout;
-mod package;
-mod reproduce;
-mod run;
-mod sbom;
-mod source;
-mod zig;
+use std::process::ExitCode;
 
-use std::{path::PathBuf, process::ExitCode};
-
-use anyhow::Context;
-use clap::{Parser, Subcommand};
-
-use architecture::Architecture;
-use source::Source;
-
-/// Builds Tributary's image: both programs, static, in a layer of their own over nothing.
-///
-/// No container engine and no registry is needed. The image is an OCI layout, and an archive of it that `skopeo`,
-/// `podman load` or `ctr images import` read; beside it are the programs as archives, a list of what they are made of
-/// (CycloneDX), and SHA256SUMS.
-#[derive(Parser)]
-#[command(name = "cargo image", version, after_help = EXAMPLES)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-const EXAMPLES: &str = "Examples:
-  cargo image build                     both architectures, into target/image
-  cargo image build --architecture amd64
-  cargo image reproduce                 builds a second checkout elsewhere, and compares the digests
-
-The first build takes about 15 minutes for each architecture on two cores. It needs python3 with pip, from which comes the
-C compiler (zig), and rustup, from which comes Rust's standard library for musl; or ZIG names a zig.";
-
-#[derive(Subcommand)]
-enum Command {
-    /// Builds the image, archives, and what goes with them.
-    Build(Built),
-    /// Builds them in this checkout and in a second one, and compares every file's digest.
-    Reproduce(Built),
-}
-
-#[derive(clap::Args)]
-struct Built {
-    /// Architectures; all of them by default.
-    #[arg(long = "architecture", value_enum, value_delimiter = ',', default_values_t = Architecture::ALL)]
-    architectures: Vec<Architecture>,
-    /// Where to; what is there is replaced.
-    #[arg(long, value_name = "DIR", default_value = "target/image")]
-    out: PathBuf,
-}
+use clap::Parser;
+use tributary_image::command::{Arguments, carry_out};
 
 fn main() -> ExitCode {
-    match carry_out(Arguments::parse().command) {
+    match carry_out(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
-}
-
-fn carry_out(command: Command) -> anyhow::Result<()> {
-    let (Command::Build(built) | Command::Reproduce(built)) = &command;
-    let source = Source::of_this_workspace()?;
-    let out = source.root.join(&built.out);
-    let sums = package::package(&source, &built.architectures, &out)
-        .with_context(|| format!("no image in {}", out.display()))?;
-    if matches!(command, Command::Reproduce(_)) {
-        return reproduce::reproduce(&source, &built.architectures, &sums);
-    }
-    print!("{sums}");
-    Ok(())
 }

@@ -9,13 +9,19 @@ use crate::{
     architecture::Architecture,
     compile::{self, Program},
     layer::{self, File},
-    layout::{self, Layout},
+    layout::{self, Layout, Runs},
     sbom,
     source::Source,
 };
 
 /// The file with the digests of all others.
 const SUMS: &str = "SHA256SUMS";
+/// Neither root nor any user that a machine knows.
+const USER: &str = "65532:65532";
+/// The pod's command names a program; without one the image says how it is used.
+const COMMAND: [&str; 2] = ["/usr/local/bin/tributary-hub", "--help"];
+/// Compressed, one architecture stays below so many bytes.
+const LAYER_BYTES_MAX: usize = 15 << 20;
 
 /// Builds everything into `out`; the text of SHA256SUMS.
 pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Path) -> anyhow::Result<String> {
@@ -24,12 +30,14 @@ pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Pat
     }
     let name = format!("tributary-{}", source.version);
     let license = fs::read(source.root.join("LICENSE")).context("cannot read LICENSE")?;
-    let mut layout = Layout::new(source);
+    let mut layout = Layout::new(&source.version);
     let mut files = Vec::new();
     for &architecture in architectures {
         let programs = compile::compile(source, architecture)?;
         let content = content("usr/local/bin/", "usr/share/doc/tributary/", &programs, &license)?;
-        let bytes = layout.add(architecture, &content)?;
+        let archive = layer::archive(&content, source.created)?;
+        let bytes = layout.add(architecture, &archive, &runs(source))?;
+        check_size(architecture, bytes)?;
         eprintln!(
             "image for {architecture}: {:.1} MB compressed",
             bytes as f64 / 1e6
@@ -65,6 +73,30 @@ pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Pat
     }));
     replace(out, &files)?;
     Ok(sums)
+}
+
+fn check_size(architecture: Architecture, bytes: usize) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        bytes <= LAYER_BYTES_MAX,
+        "the image of {architecture} has {bytes} bytes compressed; at most {LAYER_BYTES_MAX} are wanted"
+    );
+    Ok(())
+}
+
+fn runs(source: &Source) -> Runs {
+    let labels = [
+        ("title", "tributary"),
+        ("version", &source.version),
+        ("revision", &source.revision),
+        ("licenses", "Apache-2.0"),
+    ];
+    let labels = labels.map(|(name, value)| (format!("org.opencontainers.image.{name}"), value.to_owned()));
+    Runs {
+        user: Some(USER),
+        command: COMMAND.map(String::from).to_vec(),
+        labels: labels.to_vec(),
+        ..Runs::default()
+    }
 }
 
 fn file(path: String, bytes: Vec<u8>) -> File {
@@ -108,4 +140,16 @@ fn replace(out: &Path, files: &[File]) -> anyhow::Result<()> {
     }
     let fresh = fresh.keep();
     fs::rename(&fresh, out).with_context(|| format!("cannot create {}", out.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_no_image() {
+        check_size(Architecture::Amd64, LAYER_BYTES_MAX).unwrap();
+        let error = check_size(Architecture::Amd64, LAYER_BYTES_MAX + 1).unwrap_err();
+        assert!(error.to_string().starts_with("the image of amd64 has"), "{error}");
+    }
 }

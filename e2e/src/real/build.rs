@@ -175,6 +175,32 @@ pub fn kubectl(module: &Module) -> anyhow::Result<PathBuf> {
     tool.record()
 }
 
+/// Builds a program of a Go module of ours; Go itself knows whether that is done already.
+pub(crate) fn go_program(sources: &Path, package: &str, binary: &Path) -> anyhow::Result<()> {
+    let name = binary.file_name().unwrap_or_default().display();
+    // Built beside its place and moved, as the control plane is.
+    let fresh = binary.with_extension(std::process::id().to_string());
+    let mut build = go_command(sources);
+    build
+        .args([
+            "build",
+            "-v",
+            "-trimpath",
+            "-buildvcs=false",
+            "-ldflags",
+            "-s -w",
+            "-o",
+        ])
+        .arg(&fresh)
+        .arg(package);
+    run(
+        &mut build,
+        &format!("building {name}"),
+        &Counted::Packages { total: 0 },
+    )?;
+    std::fs::rename(&fresh, binary).with_context(|| format!("cannot create {}", binary.display()))
+}
+
 /// A program in the directory of tools, and the file that says which version it is.
 struct Tool {
     binary: PathBuf,

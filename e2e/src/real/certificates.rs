@@ -18,18 +18,18 @@ const SERVING_NAMES: [&str; 6] = [
 ];
 
 /// A certificate with its key, both in PEM.
-pub(super) struct Pair {
-    pub(super) certificate: String,
-    pub(super) key: String,
+pub(crate) struct Pair {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
 }
 
 /// The authority that one cluster trusts for clients and that its API server's certificate comes from.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    pub(super) fn generate(cluster: &str) -> Result<Self, Error> {
+    pub(crate) fn generate(cluster: &str) -> Result<Self, Error> {
         let mut params = named(&format!("{cluster} cluster authority"), None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
@@ -39,19 +39,20 @@ impl Authority {
     }
 
     /// The authority's certificate in PEM.
-    pub(super) fn certificate(&self) -> String {
+    pub(crate) fn certificate(&self) -> String {
         self.issuer.pem()
     }
 
-    pub(super) fn serving(&self) -> Result<Pair, Error> {
-        let names: Vec<String> = SERVING_NAMES.iter().map(|name| (*name).to_owned()).collect();
+    /// For an API server, under the names that each has, and these.
+    pub(crate) fn serving(&self, mut names: Vec<String>) -> Result<Pair, Error> {
+        names.extend(SERVING_NAMES.map(str::to_owned));
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name = subject("kube-apiserver", None);
         self.issue(params, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
     /// A client certificate: Kubernetes reads the user from the common name, the group from the organization.
-    pub(super) fn client(&self, user: &str, group: Option<&str>) -> Result<Pair, Error> {
+    pub(crate) fn client(&self, user: &str, group: Option<&str>) -> Result<Pair, Error> {
         self.issue(named(user, group), ExtendedKeyUsagePurpose::ClientAuth)
     }
 
@@ -68,7 +69,7 @@ impl Authority {
 }
 
 /// The key that signs service account tokens; the first of the pair is the public key.
-pub(super) fn service_account_key() -> Result<Pair, Error> {
+pub(crate) fn service_account_key() -> Result<Pair, Error> {
     let key = KeyPair::generate()?;
     Ok(Pair {
         certificate: key.public_key_pem(),

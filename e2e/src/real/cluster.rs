@@ -281,7 +281,7 @@ fn locked(process: &Mutex<Option<Process>>) -> std::sync::MutexGuard<'_, Option<
 }
 
 fn write_files(directory: &Path, authority: &Authority) -> Result<(), Error> {
-    let serving = authority.serving()?;
+    let serving = authority.serving(Vec::new())?;
     let service_account = certificates::service_account_key()?;
     let files = [
         ("ca.crt", authority.certificate()),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 
 /// What the program printed; if it fails, the error has all that it said.
-pub(super) fn printed(command: &mut Command) -> anyhow::Result<String> {
+pub(crate) fn printed(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().to_owned();
     let output = command
         .stdin(Stdio::null())

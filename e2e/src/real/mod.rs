@@ -35,9 +35,9 @@
 pub mod args;
 mod audit;
 pub mod build;
-mod certificates;
+pub(crate) mod certificates;
 mod cluster;
-mod command;
+pub(crate) mod command;
 mod components;
 mod directory;
 mod error;
@@ -53,7 +53,7 @@ mod process;
 mod programs;
 pub mod promtool;
 pub mod shared;
-mod users;
+pub(crate) mod users;
 
 pub use audit::{AuditLog, Counts, Mark, Request};
 pub use cluster::Cluster;

@@ -11,7 +11,7 @@ use kube::config::{
 use std::path::{Path, PathBuf};
 
 /// The group that may do everything.
-pub(super) const ADMINISTRATORS: &str = "system:masters";
+pub(crate) const ADMINISTRATORS: &str = "system:masters";
 /// The user that the harness itself acts as, so that its requests can be told from those of the tested.
 pub const HARNESS_USER: &str = "tributary-harness";
 
@@ -54,7 +54,7 @@ impl User {
 }
 
 /// Makes a user with a certificate of `authority` and writes the kubeconfig into `directory`.
-pub(super) fn create(
+pub(crate) fn create(
     authority: &Authority,
     cluster: &str,
     url: &str,

@@ -1,0 +1,147 @@
+//! Owns: the command line of `cargo nodes`, and what each of its commands does first.
+//! Never: knows how a node is made.
+
+use std::process::Command as Program;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+use super::{
+    address::{CLUSTERS_MAX, Families},
+    check,
+    configuration::Proxy,
+    layout::{Directory, Layout, Place, cluster_name},
+    namespace::Namespace,
+    programs::Programs,
+    up,
+};
+use crate::advice::NODES_STATUS;
+
+/// Real Kubernetes clusters with real nodes, on this machine and without a container engine.
+///
+/// Clusters are c1, c2, c3; c1 has two nodes, in two zones. Their pods reach each other, and CoreDNS answers for
+/// clusterset.local. Nothing of this machine's own network is touched.
+#[derive(Parser)]
+#[command(name = "cargo nodes", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  cargo nodes build                        once: about ten minutes on two cores
+  cargo nodes up --clusters 2
+  cargo nodes kubectl c1 get pods --all-namespaces
+  cargo nodes check                        pods, Services, names and traffic between clusters
+  cargo nodes down
+
+It needs root, Debian's packages runc, containernetworking-plugins, iptables, nftables, conntrack and debootstrap, and Go.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Builds what nodes run: Kubernetes, containerd, CoreDNS, and three images.
+    Build,
+    /// Starts clusters and waits until they are ready.
+    Up {
+        /// How many.
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=i64::from(CLUSTERS_MAX)))]
+        clusters: u8,
+        /// The families of pods and Services.
+        #[arg(long, value_enum, default_value_t = Families::Dual)]
+        families: Families,
+        /// How kube-proxy makes Services.
+        #[arg(long, value_enum, default_value_t = Proxy::Nftables)]
+        proxy: Proxy,
+    },
+    /// Ends all clusters and removes what is left of them, after a crash too.
+    Down,
+    /// Shows which clusters there are, and whether their nodes run.
+    Status,
+    /// Looks whether the clusters do what clusters do.
+    Check,
+    /// Runs kubectl as administrator of a cluster.
+    Kubectl {
+        /// c1, c2 or c3.
+        #[arg(value_parser = parse_cluster)]
+        cluster: u8,
+        /// What kubectl is given.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Runs a program in the namespaces of a node, such as c1n2, or of the control planes (`control`).
+    Run {
+        /// Which.
+        place: String,
+        /// The program and its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<String>,
+    },
+}
+
+fn parse_cluster(text: &str) -> Result<u8, String> {
+    let number = text.strip_prefix('c').and_then(|number| number.parse().ok());
+    number
+        .filter(|number| (1..=CLUSTERS_MAX).contains(number))
+        .ok_or_else(|| format!("clusters are called c1 to c{CLUSTERS_MAX}"))
+}
+
+/// Does what was asked for.
+pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
+    let directory = Directory::of_this_workspace();
+    match arguments.command {
+        Command::Build => Programs::of_this_workspace().build(),
+        Command::Up {
+            clusters,
+            families,
+            proxy,
+        } => {
+            let layout = Layout {
+                clusters,
+                families,
+                proxy,
+            };
+            up::up(&directory, layout)
+        }
+        Command::Down => directory.remove(),
+        Command::Status => status(&directory),
+        Command::Check => check::check(&directory),
+        Command::Kubectl { cluster, arguments } => {
+            let programs = Programs::of_this_workspace();
+            let kubeconfig = up::kubeconfig(&directory, cluster);
+            let mut kubectl = namespace(&directory, "control")?.command(programs.kubectl());
+            kubectl.arg("--kubeconfig").arg(kubeconfig).args(arguments);
+            run(&mut kubectl)
+        }
+        Command::Run { place, command } => {
+            let mut program = namespace(&directory, &place)?.command(&command[0]);
+            program.args(&command[1..]);
+            run(&mut program)
+        }
+    }
+}
+
+fn namespace(directory: &Directory, name: &str) -> anyhow::Result<Namespace> {
+    directory.layout()?;
+    Namespace::of(&directory.path().join(name))
+        .with_context(|| format!("{name} does not run; see `{NODES_STATUS}`"))
+}
+
+fn run(program: &mut Program) -> anyhow::Result<()> {
+    let status = program.status().context("cannot run nsenter")?;
+    // A command that a person gave has said itself why it failed.
+    std::process::exit(status.code().unwrap_or(1))
+}
+
+fn status(directory: &Directory) -> anyhow::Result<()> {
+    let layout = directory.layout()?;
+    let runs = |running: bool| if running { "runs" } else { "does not run" };
+    let control = Namespace::of(&directory.control()).is_some();
+    println!("control planes: {}", runs(control));
+    for place in layout.places() {
+        let Place { cluster, .. } = place;
+        let running = Namespace::of(&directory.node(place)).is_some();
+        println!("{}: {} {}", cluster_name(cluster), place.name(), runs(running));
+    }
+    println!("files and logs: {}", directory.path().display());
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! Owns: real clusters with real nodes on one machine, without a registry or a container engine: kubelet, containerd,
+//! runc, kube-proxy and CoreDNS that answers for clusterset.local too.
+//! Never: touches the machine's own network; every address lives in namespaces that are made here.
+//!
+//! One set of namespaces has a bridge, one etcd and all control planes; each node has a set of its own, with a device
+//! on that bridge. Pods of all clusters reach each other by plain routes. Everything in a set of namespaces ends with
+//! the process that keeps it, so `down` takes all of it, after a crash too.
+
+mod address;
+pub mod args;
+mod cgroup;
+mod check;
+mod configuration;
+mod control;
+mod host;
+mod layout;
+mod namespace;
+mod node;
+mod programs;
+mod up;
+
+pub use self::{address::Families, configuration::Proxy};

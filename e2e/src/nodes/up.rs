@@ -1,0 +1,156 @@
+//! Owns: bringing clusters up, step by step, with what is said on the way; running a part that failed it takes down.
+//! Never: builds.
+
+use std::{path::PathBuf, time::Instant};
+
+use super::{
+    address::{CONTROL_V4, CONTROL_V6, NodeAddresses},
+    configuration::COREDNS_IMAGE,
+    control::{self, ControlPlane},
+    host,
+    layout::{Directory, Layout, Place, ZONES, cluster_name},
+    namespace::Namespace,
+    node::{BRIDGE, Node},
+    programs::Programs,
+};
+use crate::advice::NODES_DOWN;
+
+/// What installs CoreDNS.
+const COREDNS: &str = include_str!("../../nodes/coredns.yaml");
+/// The definitions of the MCS API, without which CoreDNS does not answer.
+const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/manifests/crds");
+
+/// Starts what was asked for, and waits until every node is ready and every CoreDNS answers.
+pub(super) fn up(directory: &Directory, layout: Layout) -> anyhow::Result<()> {
+    host::check()?;
+    let programs = Programs::of_this_workspace();
+    programs.check()?;
+    directory.create(layout)?;
+    let started = start(directory, layout, &programs);
+    if started.is_err() {
+        eprintln!(
+            "what runs already goes on, for looking at its logs in {}; `{NODES_DOWN}` ends it",
+            directory.path().display()
+        );
+    }
+    started
+}
+
+fn start(directory: &Directory, layout: Layout, programs: &Programs) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let say = |what: &str| eprintln!("{:6.1} s  {what}", began.elapsed().as_secs_f64());
+    let control = Namespace::create(&directory.control(), &programs.path("pause"))?;
+    control.script(&control_network())?;
+    let nodes = nodes(directory, layout, programs)?;
+    for (node, place) in &nodes {
+        let others: Vec<NodeAddresses> = nodes
+            .iter()
+            .filter(|(_, other)| other != place)
+            .map(|(node, _)| node.addresses)
+            .collect();
+        node.prepare(&control, &others)?;
+    }
+    say("namespaces and networks are there");
+    control::start_etcd(&control, programs, &directory.control())?;
+    let planes: Vec<(u8, String)> = layout
+        .numbers()
+        .map(|number| (number, cluster_name(number)))
+        .collect();
+    let planes: Vec<ControlPlane<'_>> = planes
+        .iter()
+        .map(|(number, name)| ControlPlane {
+            name,
+            addresses: layout.addresses(*number),
+            directory: directory.cluster(*number),
+            namespace: &control,
+            programs,
+        })
+        .collect();
+    planes.iter().try_for_each(ControlPlane::start_apiserver)?;
+    for plane in &planes {
+        plane.wait_for("the API server is ready", &["get", "--raw", "/readyz"], "ok")?;
+        plane.start_controllers()?;
+        plane.kubectl(&["apply", "--filename", DEFINITIONS])?;
+    }
+    say("control planes are ready");
+    for (node, place) in &nodes {
+        node.start_containerd()?;
+        node.start_kubelet(&planes[usize::from(place.cluster) - 1])?;
+    }
+    for (node, place) in &nodes {
+        let plane = &planes[usize::from(place.cluster) - 1];
+        let ready = "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
+        plane.wait_for(
+            &format!("the node {} is ready", node.name),
+            &["get", "node", &node.name, "--output", ready],
+            "True",
+        )?;
+        node.start_proxy(plane.addresses, &plane.kubeconfig(), layout.proxy)?;
+    }
+    say("nodes are ready");
+    for plane in &planes {
+        plane.apply(&coredns(&plane.addresses.dns()), "coredns.yaml")?;
+    }
+    for plane in &planes {
+        let available = "jsonpath={.status.availableReplicas}";
+        plane.wait_for(
+            "CoreDNS answers",
+            &[
+                "get",
+                "deployment",
+                "coredns",
+                "--namespace",
+                "kube-system",
+                "--output",
+                available,
+            ],
+            "1",
+        )?;
+    }
+    say("CoreDNS answers everywhere");
+    Ok(())
+}
+
+fn nodes<'a>(
+    directory: &Directory,
+    layout: Layout,
+    programs: &'a Programs,
+) -> anyhow::Result<Vec<(Node<'a>, Place)>> {
+    let node = |place: Place| {
+        let own = directory.node(place);
+        let namespace = Namespace::create(&own, &programs.path("pause"))?;
+        let node = Node {
+            name: place.name(),
+            zone: ZONES[usize::from(place.node) - 1],
+            addresses: layout.addresses(place.cluster).node(place.node),
+            directory: own,
+            namespace,
+            programs,
+        };
+        Ok((node, place))
+    };
+    layout.places().map(node).collect()
+}
+
+/// The administrator of a cluster, as a file.
+pub(super) fn kubeconfig(directory: &Directory, cluster: u8) -> PathBuf {
+    control::kubeconfig_in(&directory.cluster(cluster))
+}
+
+fn control_network() -> String {
+    format!(
+        "hostname control
+        ip link set lo up
+        sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+        ip link add {BRIDGE} type bridge
+        ip link set {BRIDGE} up
+        ip address add {CONTROL_V4}/24 dev {BRIDGE}
+        ip address add {CONTROL_V6}/64 dev {BRIDGE} nodad"
+    )
+}
+
+fn coredns(address: &str) -> String {
+    COREDNS
+        .replace("@ADDRESS@", address)
+        .replace("@IMAGE@", COREDNS_IMAGE)
+}
