@@ -24,6 +24,10 @@ pub const BUILD_KUBECTL: &str = "cargo control-plane kubectl";
 pub const RENDER_MANIFESTS: &str = "cargo control-plane manifests";
 /// Builds what nodes run.
 pub const BUILD_NODES: &str = "cargo nodes build";
+/// Builds the image.
+pub const BUILD_IMAGE: &str = "cargo image build";
+/// Installs Tributary on clusters with nodes.
+pub const NODES_INSTALL: &str = "cargo nodes install";
 /// Starts clusters with nodes.
 pub const NODES_UP: &str = "cargo nodes up";
 /// Ends them.
@@ -85,7 +89,9 @@ pub fn advised() -> Vec<String> {
         BUILD_LUA,
         BUILD_KUBECTL,
         RENDER_MANIFESTS,
+        BUILD_IMAGE,
         BUILD_NODES,
+        NODES_INSTALL,
         NODES_UP,
         NODES_DOWN,
         NODES_STATUS,
@@ -123,6 +129,7 @@ pub fn read(words: &[String]) -> Option<Result<(), clap::Error>> {
         ("cargo", "control-plane") => by::<real::args::Arguments>(arguments),
         ("cargo", "crash") => by::<crash::args::Arguments>(arguments),
         ("cargo", "demo") => by::<demo::Arguments>(arguments),
+        ("cargo", "image") => by::<tributary_image::command::Arguments>(arguments),
         ("cargo", "load") => by::<load::args::Arguments>(arguments),
         ("cargo", "nodes") => by::<nodes::args::Arguments>(arguments),
         ("cargo", "netsim") => by::<netsim::NetsimArgs>(arguments),

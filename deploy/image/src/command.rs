@@ -21,7 +21,7 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  cargo image build                     both architectures, into target/image
+  cargo image build                     both architectures, into target/images
   cargo image build --architecture amd64
   cargo image reproduce                 builds a second checkout elsewhere, and compares the digests
 
@@ -42,7 +42,7 @@ struct Built {
     #[arg(long = "architecture", value_enum, value_delimiter = ',', default_values_t = Architecture::ALL)]
     architectures: Vec<Architecture>,
     /// Where to; what is there is replaced.
-    #[arg(long, value_name = "DIR", default_value = "target/image")]
+    #[arg(long, value_name = "DIR", default_value = "target/images")]
     out: PathBuf,
 }
 

@@ -21,7 +21,7 @@ const USER: &str = "65532:65532";
 /// The pod's command names a program; without one the image says how it is used.
 const COMMAND: [&str; 2] = ["/usr/local/bin/tributary-hub", "--help"];
 /// Compressed, one architecture stays below so many bytes.
-const LAYER_BYTES_MAX: usize = 15 << 20;
+const LAYER_BYTES_MAX: usize = 15_000_000;
 
 /// Builds everything into `out`; the text of SHA256SUMS.
 pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Path) -> anyhow::Result<String> {

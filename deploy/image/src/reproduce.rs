@@ -23,7 +23,7 @@ pub(crate) fn reproduce(
     let mut git = Command::new("git");
     run::shown(git.args(["clone", "--quiet"]).arg(&source.root).arg(&clone))?;
     let second = Source::at(&clone)?;
-    let found = package::package(&second, architectures, &clone.join("target/image"))?;
+    let found = package::package(&second, architectures, &clone.join("target/images"))?;
     let differing: Vec<&str> = found
         .lines()
         .filter(|line| !expected.lines().any(|other| other == *line))

@@ -1,7 +1,7 @@
 //! Owns: the command line of `cargo nodes`, and what each of its commands does first.
 //! Never: knows how a node is made.
 
-use std::process::Command as Program;
+use std::{path::PathBuf, process::Command as Program};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -10,12 +10,13 @@ use super::{
     address::{CLUSTERS_MAX, Families},
     check,
     configuration::Proxy,
+    install,
     layout::{Directory, Layout, Place, cluster_name},
     namespace::Namespace,
     programs::Programs,
-    up,
+    traffic, up,
 };
-use crate::advice::NODES_STATUS;
+use crate::{advice::NODES_STATUS, charts};
 
 /// Real Kubernetes clusters with real nodes, on this machine and without a container engine.
 ///
@@ -33,6 +34,8 @@ const EXAMPLES: &str = "Examples:
   cargo nodes up --clusters 2
   cargo nodes kubectl c1 get pods --all-namespaces
   cargo nodes check                        pods, Services, names and traffic between clusters
+  cargo nodes install                      after `cargo image build`
+  cargo nodes traffic                      who answers at clusterset IPs, from pods of every cluster
   cargo nodes down
 
 It needs root, Debian's packages runc, containernetworking-plugins, iptables, nftables, conntrack and debootstrap, and Go.";
@@ -59,6 +62,14 @@ enum Command {
     Status,
     /// Looks whether the clusters do what clusters do.
     Check,
+    /// Installs Tributary as a user does: hub in c1, an agent in each cluster, from our image and charts.
+    Install {
+        /// Where `cargo image build` put the image.
+        #[arg(long, value_name = "DIR", default_value = "target/images")]
+        image: PathBuf,
+    },
+    /// Asks services of the clusterset from pods, and looks who answers.
+    Traffic,
     /// Runs kubectl as administrator of a cluster.
     Kubectl {
         /// c1, c2 or c3.
@@ -105,6 +116,8 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Down => directory.remove(),
         Command::Status => status(&directory),
         Command::Check => check::check(&directory),
+        Command::Install { image } => install::install(&directory, &charts::root().join(image)),
+        Command::Traffic => traffic::traffic(&directory),
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();
             let kubeconfig = up::kubeconfig(&directory, cluster);

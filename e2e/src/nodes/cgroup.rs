@@ -15,6 +15,8 @@ const ROOT: &str = "/sys/fs/cgroup";
 const HIERARCHIES: [&str; 9] = [
     "blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids", "systemd",
 ];
+/// Where there is one of the second version beside them, runc makes its groups there too.
+const BESIDE: &str = "unified";
 /// A group without a set of its own takes no process.
 const INHERITED: [&str; 2] = ["cpuset.cpus", "cpuset.mems"];
 /// A group whose processes were killed is empty a moment later.
@@ -58,7 +60,8 @@ pub(super) fn create(name: &str) -> anyhow::Result<()> {
 
 /// Removes the groups with this name and all in them, once their processes are gone.
 pub(super) fn remove(name: &str) -> anyhow::Result<()> {
-    for group in groups(name).filter(|group| group.exists()) {
+    let beside = Path::new(ROOT).join(BESIDE).join(name);
+    for group in groups(name).chain([beside]).filter(|group| group.exists()) {
         let deadline = Instant::now() + EMPTY_WAIT;
         while let Err(error) = remove_tree(&group) {
             if Instant::now() >= deadline {

@@ -4,16 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
 use super::{
     configuration::TOOLS_IMAGE,
     control::{ControlPlane, wait_for},
-    layout::{Directory, cluster_name},
-    namespace::Namespace,
-    programs::Programs,
+    layout::Directory,
+    running::Running,
 };
-use crate::advice::{NODES_DOWN, NODES_UP};
 
 /// What is looked at.
 const WEB: &str = include_str!("../../nodes/web.yaml");
@@ -30,24 +28,11 @@ struct Checked<'a> {
 
 /// Looks at all clusters; the first thing that is wrong ends it.
 pub(super) fn check(directory: &Directory) -> anyhow::Result<()> {
-    let layout = directory.layout()?;
-    let programs = Programs::of_this_workspace();
-    let control = Namespace::of(&directory.control())
-        .with_context(|| format!("the control planes do not run; run `{NODES_DOWN}` and `{NODES_UP}`"))?;
-    let names: Vec<(u8, String)> = layout
-        .numbers()
-        .map(|number| (number, cluster_name(number)))
-        .collect();
-    let clusters = names.iter().map(|(number, name)| Checked {
-        plane: ControlPlane {
-            name,
-            addresses: layout.addresses(*number),
-            directory: directory.cluster(*number),
-            namespace: &control,
-            programs: &programs,
-        },
-        passed: 0,
-    });
+    let running = Running::of(directory)?;
+    let clusters = running
+        .planes()
+        .into_iter()
+        .map(|plane| Checked { plane, passed: 0 });
     let mut clusters: Vec<Checked<'_>> = clusters.collect();
     for cluster in &mut clusters {
         cluster.start()?;

@@ -33,7 +33,7 @@ const ADMINISTRATOR: &str = "administrator";
 
 /// The control plane of one cluster.
 pub(super) struct ControlPlane<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: String,
     pub(super) addresses: ClusterAddresses,
     /// Where its files are.
     pub(super) directory: PathBuf,
@@ -59,7 +59,7 @@ impl ControlPlane<'_> {
 
     /// Writes keys and starts the API server, which waits for etcd by itself.
     pub(super) fn start_apiserver(&self) -> anyhow::Result<()> {
-        let authority = Authority::generate(self.name)?;
+        let authority = Authority::generate(&self.name)?;
         let names = self.addresses.api_service().into_iter();
         let names = names.chain([CONTROL_V4.to_string(), CONTROL_V6.to_string()]);
         let serving = authority.serving(names.collect())?;
@@ -78,7 +78,7 @@ impl ControlPlane<'_> {
         }
         users::create(
             &authority,
-            self.name,
+            &self.name,
             &self.url(),
             ADMINISTRATOR,
             Some(ADMINISTRATORS),

@@ -10,13 +10,17 @@ mod address;
 pub mod args;
 mod cgroup;
 mod check;
+mod client;
 mod configuration;
 mod control;
 mod host;
+mod install;
 mod layout;
 mod namespace;
 mod node;
 mod programs;
+mod running;
+mod traffic;
 mod up;
 
 pub use self::{address::Families, configuration::Proxy};

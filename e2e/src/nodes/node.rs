@@ -16,6 +16,7 @@ use super::{
     configuration::{self, CONTAINERD_SOCKET, Proxy},
     control::{ControlPlane, wait_for},
     host,
+    layout::{Directory, Layout, Place, ZONES},
     namespace::{Namespace, detached},
     programs::Programs,
 };
@@ -55,7 +56,25 @@ pub(super) const MOUNTED: [(&str, &str); 4] = [
     ("cni-state", "/var/lib/cni"),
 ];
 
-impl Node<'_> {
+impl<'a> Node<'a> {
+    /// The node at this place, in these namespaces.
+    pub(super) fn of(
+        place: Place,
+        directory: &Directory,
+        layout: Layout,
+        namespace: Namespace,
+        programs: &'a Programs,
+    ) -> Self {
+        Self {
+            name: place.name(),
+            zone: ZONES[usize::from(place.node) - 1],
+            addresses: layout.addresses(place.cluster).node(place.node),
+            directory: directory.node(place),
+            namespace,
+            programs,
+        }
+    }
+
     /// Joins the network between the nodes, and gives the node what it must have of its own.
     pub(super) fn prepare(&self, control: &Namespace, others: &[NodeAddresses]) -> anyhow::Result<()> {
         for (directory, _) in MOUNTED {
@@ -134,16 +153,17 @@ impl Node<'_> {
             &self.directory,
             || self.ctr(&["version"]).is_ok(),
         )?;
-        for image in self.programs.images() {
-            self.ctr(&[
-                "--namespace",
-                "k8s.io",
-                "images",
-                "import",
-                &image.display().to_string(),
-            ])?;
-        }
-        Ok(())
+        let images = self.programs.images();
+        images.iter().try_for_each(|image| self.import(image, None))
+    }
+
+    /// Takes an image from an archive; `named`: the name without its tag, where the archive has only that.
+    pub(super) fn import(&self, archive: &Path, named: Option<&str>) -> anyhow::Result<()> {
+        let archive = archive.display().to_string();
+        let named = named.map(|name| format!("--base-name={name}"));
+        let import = ["--namespace", "k8s.io", "images", "import"].into_iter();
+        let arguments: Vec<&str> = import.chain(named.as_deref()).chain([&*archive]).collect();
+        self.ctr(&arguments).map(drop)
     }
 
     /// What containerd's own client prints for these arguments.

@@ -8,17 +8,16 @@ use super::{
     configuration::COREDNS_IMAGE,
     control::{self, ControlPlane},
     host,
-    layout::{Directory, Layout, Place, ZONES, cluster_name},
+    layout::{Directory, Layout, Place},
     namespace::Namespace,
     node::{BRIDGE, Node},
     programs::Programs,
+    running::planes,
 };
 use crate::advice::NODES_DOWN;
 
 /// What installs CoreDNS.
 const COREDNS: &str = include_str!("../../nodes/coredns.yaml");
-/// The definitions of the MCS API, without which CoreDNS does not answer.
-const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/manifests/crds");
 
 /// Starts what was asked for, and waits until every node is ready and every CoreDNS answers.
 pub(super) fn up(directory: &Directory, layout: Layout) -> anyhow::Result<()> {
@@ -52,25 +51,11 @@ fn start(directory: &Directory, layout: Layout, programs: &Programs) -> anyhow::
     }
     say("namespaces and networks are there");
     control::start_etcd(&control, programs, &directory.control())?;
-    let planes: Vec<(u8, String)> = layout
-        .numbers()
-        .map(|number| (number, cluster_name(number)))
-        .collect();
-    let planes: Vec<ControlPlane<'_>> = planes
-        .iter()
-        .map(|(number, name)| ControlPlane {
-            name,
-            addresses: layout.addresses(*number),
-            directory: directory.cluster(*number),
-            namespace: &control,
-            programs,
-        })
-        .collect();
+    let planes = planes(directory, layout, &control, programs);
     planes.iter().try_for_each(ControlPlane::start_apiserver)?;
     for plane in &planes {
         plane.wait_for("the API server is ready", &["get", "--raw", "/readyz"], "ok")?;
         plane.start_controllers()?;
-        plane.kubectl(&["apply", "--filename", DEFINITIONS])?;
     }
     say("control planes are ready");
     for (node, place) in &nodes {
@@ -111,23 +96,15 @@ fn start(directory: &Directory, layout: Layout, programs: &Programs) -> anyhow::
     Ok(())
 }
 
+/// Makes the namespaces of every node.
 fn nodes<'a>(
     directory: &Directory,
     layout: Layout,
     programs: &'a Programs,
 ) -> anyhow::Result<Vec<(Node<'a>, Place)>> {
     let node = |place: Place| {
-        let own = directory.node(place);
-        let namespace = Namespace::create(&own, &programs.path("pause"))?;
-        let node = Node {
-            name: place.name(),
-            zone: ZONES[usize::from(place.node) - 1],
-            addresses: layout.addresses(place.cluster).node(place.node),
-            directory: own,
-            namespace,
-            programs,
-        };
-        Ok((node, place))
+        let namespace = Namespace::create(&directory.node(place), &programs.path("pause"))?;
+        Ok((Node::of(place, directory, layout, namespace, programs), place))
     };
     layout.places().map(node).collect()
 }

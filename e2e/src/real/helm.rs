@@ -25,15 +25,22 @@ impl Helm {
     /// Runs it in `directory`, and returns what it printed; an error has what it said. It reads and keeps nothing of
     /// its user's: `home` is where it looks.
     pub fn run(&self, directory: &Path, home: &Path, arguments: &[String]) -> anyhow::Result<String> {
-        printed(
-            Command::new(&self.program)
-                .args(arguments)
-                .current_dir(directory)
-                .env("HOME", home)
-                .env("HELM_CACHE_HOME", home)
-                .env("HELM_CONFIG_HOME", home)
-                .env("HELM_DATA_HOME", home)
-                .env_remove("KUBECONFIG"),
-        )
+        let mut helm = Command::new(&self.program);
+        helm.args(arguments).current_dir(directory);
+        printed(Self::at_home(&mut helm, home))
+    }
+
+    /// The program itself, for whoever runs it elsewhere.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Keeps a command of it away from what its user has.
+    pub(crate) fn at_home<'a>(helm: &'a mut Command, home: &Path) -> &'a mut Command {
+        helm.env("HOME", home)
+            .env("HELM_CACHE_HOME", home)
+            .env("HELM_CONFIG_HOME", home)
+            .env("HELM_DATA_HOME", home)
+            .env_remove("KUBECONFIG")
     }
 }

@@ -1,0 +1,239 @@
+//! Owns: Tributary on clusters that run, as a user installs it: image, certificates, Secrets, charts, names.
+//! Never: writes into a cluster what a user would not.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use anyhow::{Context, bail};
+
+use super::{
+    control::ControlPlane,
+    layout::{Directory, Place},
+    running::Running,
+};
+use crate::{
+    advice::BUILD_IMAGE,
+    charts,
+    real::{command::printed, helm::Helm},
+};
+
+/// Where charts put everything.
+pub(super) const NAMESPACE: &str = "tributary-system";
+/// The registry that the image is said to come from; every node has it already.
+const REGISTRY: &str = "tributary.local";
+/// The port of the hub on every node of its cluster.
+const HUB_PORT: u16 = 30843;
+/// How long Helm waits for pods.
+const HELM_WAIT: &str = "--timeout=3m";
+/// The node with the hub's volume.
+const HUB_NODE: Place = Place { cluster: 1, node: 1 };
+/// Where the hub keeps its log, for nobody here makes volumes.
+const VOLUME: &str = include_str!("../../nodes/volume.yaml");
+
+/// Installs the hub in the first cluster and an agent in every one.
+pub(super) fn install(directory: &Directory, image: &Path) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let say = |what: &str| eprintln!("{:6.1} s  {what}", began.elapsed().as_secs_f64());
+    let running = Running::of(directory)?;
+    let package = Package::open(image, &directory.path().join("programs"))?;
+    let installer = Installer {
+        helm: Helm::find()?,
+        package,
+        running: &running,
+    };
+    for node in running.nodes()? {
+        node.import(&installer.package.image, Some(&format!("{REGISTRY}/tributary")))?;
+    }
+    say("every node has the image");
+    installer.certificates()?;
+    let planes = running.planes();
+    for plane in &planes {
+        installer.prepare(plane)?;
+    }
+    say("namespaces, Secrets and definitions are there");
+    installer.hub(&planes[0])?;
+    say("the hub is ready");
+    for plane in &planes {
+        installer.agent(plane)?;
+    }
+    say("an agent is ready in every cluster");
+    for plane in &planes {
+        installer.names(plane)?;
+    }
+    say("CoreDNS answers for clusterset.local");
+    Ok(())
+}
+
+/// What `cargo image build` made.
+struct Package {
+    image: PathBuf,
+    programs: PathBuf,
+}
+
+impl Package {
+    /// Finds the archives in a directory, and unpacks the programs.
+    fn open(directory: &Path, programs: &Path) -> anyhow::Result<Self> {
+        let image = only(directory, ".oci.tar")?;
+        let archive = only(directory, &format!("-linux-{}.tar.gz", go_architecture()?))?;
+        fs::create_dir_all(programs).with_context(|| format!("cannot create {}", programs.display()))?;
+        let mut tar = Command::new("tar");
+        tar.args(["--strip-components=1", "-xzf"]).arg(&archive);
+        printed(tar.arg("-C").arg(programs))?;
+        Ok(Self {
+            image,
+            programs: programs.to_owned(),
+        })
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+}
+
+fn go_architecture() -> anyhow::Result<String> {
+    Ok(tributary_image::architecture::Architecture::of_this_machine()?.to_string())
+}
+
+fn only(directory: &Path, ending: &str) -> anyhow::Result<PathBuf> {
+    let entries = fs::read_dir(directory).with_context(|| {
+        format!(
+            "there is no image in {}; run `{BUILD_IMAGE}`",
+            directory.display()
+        )
+    })?;
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.to_string_lossy().ends_with(ending))
+        .collect();
+    match (paths.pop(), paths.is_empty()) {
+        (Some(path), true) => Ok(path),
+        (None, _) => bail!(
+            "there is no *{ending} in {}; run `{BUILD_IMAGE}`",
+            directory.display()
+        ),
+        (Some(_), false) => bail!(
+            "there are several *{ending} in {}; name a directory with one",
+            directory.display()
+        ),
+    }
+}
+
+/// Whoever installs.
+struct Installer<'a> {
+    helm: Helm,
+    package: Package,
+    running: &'a Running,
+}
+
+impl Installer<'_> {
+    /// Where members and people reach the hub.
+    fn hub_host(&self) -> String {
+        let addresses = self.running.layout.addresses(HUB_NODE.cluster);
+        addresses.node(HUB_NODE.node).v4().to_string()
+    }
+
+    fn keys(&self) -> PathBuf {
+        self.running.directory.path().join("certificates")
+    }
+
+    fn certs(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        let mut certs = Command::new(self.package.program("tributary-hub"));
+        printed(certs.arg("certs").args(arguments)).map(drop)
+    }
+
+    /// An authority, and a certificate for everybody.
+    fn certificates(&self) -> anyhow::Result<()> {
+        let keys = self.keys();
+        let keys = keys.to_string_lossy();
+        self.certs(&["ca", "--force", "--out", &keys])?;
+        self.certs(&["hub", "--force", "--ca", &keys, "--ip", &self.hub_host()])?;
+        self.certs(&["operator", "--force", "--ca", &keys, "--name", "operator"])?;
+        for plane in self.running.planes() {
+            self.certs(&["member", "--force", "--ca", &keys, "--cluster-id", &plane.name])?;
+        }
+        Ok(())
+    }
+
+    /// What every cluster has before a program of ours.
+    fn prepare(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+        plane.kubectl(&["create", "namespace", NAMESPACE])?;
+        let restricted = "pod-security.kubernetes.io/enforce=restricted";
+        plane.kubectl(&["label", "namespace", NAMESPACE, restricted])?;
+        self.secret(plane, "tributary-agent-tls", &plane.name)?;
+        self.helm(plane, "crds", &[])
+    }
+
+    fn secret(&self, plane: &ControlPlane<'_>, name: &str, owner: &str) -> anyhow::Result<()> {
+        let file = |key: &str, file: &str| format!("--from-file={key}={}", self.keys().join(file).display());
+        plane
+            .kubectl(&[
+                "--namespace",
+                NAMESPACE,
+                "create",
+                "secret",
+                "generic",
+                name,
+                &file("tls.crt", &format!("{owner}.crt")),
+                &file("tls.key", &format!("{owner}.key")),
+                &file("ca.crt", "ca.crt"),
+            ])
+            .map(drop)
+    }
+
+    fn hub(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+        let volume = self.running.directory.node(HUB_NODE).join("volume");
+        fs::create_dir_all(&volume).with_context(|| format!("cannot create {}", volume.display()))?;
+        let text = VOLUME
+            .replace("@PATH@", &volume.to_string_lossy())
+            .replace("@NODE@", &HUB_NODE.name());
+        plane.apply(&text, "volume.yaml")?;
+        self.secret(plane, "tributary-hub-tls", "hub")?;
+        let address = format!("address={}:{HUB_PORT}", self.hub_host());
+        let port = format!("service.nodePort={HUB_PORT}");
+        let registry = format!("image.registry={REGISTRY}");
+        let values = ["service.type=NodePort", &port, &address, &registry];
+        self.helm(plane, "hub", &values)
+    }
+
+    fn agent(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+        let hubs = format!("hubs={{https://{}:{HUB_PORT}}}", self.hub_host());
+        let ports = format!("networkPolicy.hubPorts={{{HUB_PORT}}}");
+        let registry = format!("image.registry={REGISTRY}");
+        self.helm(plane, "agent", &[&hubs, &ports, &registry])
+    }
+
+    fn helm(&self, plane: &ControlPlane<'_>, chart: &str, values: &[&str]) -> anyhow::Result<()> {
+        let home = plane.directory.join("helm");
+        let mut helm = plane.namespace.command(self.helm.program());
+        helm.args(["upgrade", "--install", &format!("tributary-{chart}")])
+            .arg(charts::root().join("deploy/charts").join(chart))
+            .args(["--namespace", NAMESPACE, "--wait", HELM_WAIT, "--kubeconfig"])
+            .arg(plane.kubeconfig());
+        for value in values {
+            helm.args(["--set", value]);
+        }
+        printed(Helm::at_home(&mut helm, &home))
+            .map(drop)
+            .with_context(|| format!("cannot install the chart {chart} in {}", plane.name))
+    }
+
+    /// Lets CoreDNS answer for the clusterset.
+    fn names(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+        let rights = charts::root().join("deploy/coredns");
+        plane.kubectl(&["apply", "--filename", &rights.to_string_lossy()])?;
+        let mut corefile = plane.namespace.command(self.package.program("tributary-agent"));
+        corefile
+            .args(["corefile", "add", "--apply"])
+            .env("KUBECONFIG", plane.kubeconfig());
+        printed(&mut corefile)?;
+        // It would read its file again by itself, a minute and a half later.
+        let coredns = ["--namespace", "kube-system", "rollout"];
+        plane.kubectl(&[&coredns[..], &["restart", "deployment/coredns"]].concat())?;
+        let status = ["status", "deployment/coredns", "--timeout=120s"];
+        plane.kubectl(&[&coredns[..], &status].concat()).map(drop)
+    }
+}
