@@ -12,6 +12,7 @@ use super::{
     configuration::Proxy,
     install,
     layout::{Directory, Layout, Place, cluster_name},
+    names,
     namespace::Namespace,
     programs::Programs,
     traffic, up,
@@ -36,6 +37,7 @@ const EXAMPLES: &str = "Examples:
   cargo nodes check                        pods, Services, names and traffic between clusters
   cargo nodes install                      after `cargo image build`
   cargo nodes traffic                      who answers at clusterset IPs, from pods of every cluster
+  cargo nodes names                        every row of the multicluster DNS specification, from pods
   cargo nodes down
 
 It needs root, Debian's packages runc, containernetworking-plugins, iptables, nftables, conntrack and debootstrap, and Go.";
@@ -70,6 +72,8 @@ enum Command {
     },
     /// Asks services of the clusterset from pods, and looks who answers.
     Traffic,
+    /// Asks for every name of the clusterset from pods, and looks at the answers.
+    Names,
     /// Runs kubectl as administrator of a cluster.
     Kubectl {
         /// c1, c2 or c3.
@@ -118,6 +122,7 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Check => check::check(&directory),
         Command::Install { image } => install::install(&directory, &charts::root().join(image)),
         Command::Traffic => traffic::traffic(&directory),
+        Command::Names => names::names(&directory),
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();
             let kubeconfig = up::kubeconfig(&directory, cluster);

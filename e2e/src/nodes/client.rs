@@ -136,6 +136,16 @@ fn parse(line: &str) -> anyhow::Result<Answer> {
     })
 }
 
+/// Exports a Service to all clusters.
+pub(super) fn export(cluster: &Asking<'_>, service: &str) -> anyhow::Result<()> {
+    let namespace = cluster.namespace;
+    let export = format!(
+        "{{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, \
+         metadata: {{name: {service}, namespace: {namespace}}}}}"
+    );
+    cluster.plane.apply(&export, "export.yaml")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

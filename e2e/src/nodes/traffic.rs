@@ -4,7 +4,7 @@
 use anyhow::{Context, bail};
 
 use super::{
-    client::{Answer, Answers, Asking, Pod, Protocol, shown},
+    client::{Answer, Answers, Asking, Pod, Protocol, export, shown},
     configuration::TOOLS_IMAGE,
     control::wait_for,
     layout::{Directory, ZONES},
@@ -289,13 +289,6 @@ fn exactly(answers: &Answers, wanted: &Answers) -> Result<(), String> {
             shown(wanted)
         )),
     }
-}
-
-fn export(cluster: &Asking<'_>, service: &str) -> anyhow::Result<()> {
-    let export = format!(
-        "{{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {{name: {service}, namespace: {NAMESPACE}}}}}"
-    );
-    cluster.plane.apply(&export, "export.yaml")
 }
 
 fn is_imported(cluster: &Asking<'_>, service: &str) -> bool {
