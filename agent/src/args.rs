@@ -10,6 +10,8 @@ use shared::{
     tls::{HubAddress, TlsFiles},
 };
 
+use crate::corefile::args::CorefileCommand;
+
 /// The agent of one member cluster of a Tributary clusterset
 #[derive(Debug, Parser)]
 #[command(
@@ -56,6 +58,28 @@ pub enum Command {
         tributary-agent adopt --kubeconfig ~/.kube/config --confirm"
     )]
     Adopt(AdoptArgs),
+    /// Put the clusterset's zone into the Corefile of CoreDNS, or take it out
+    #[command(
+        subcommand,
+        subcommand_required = true,
+        arg_required_else_help = true,
+        long_about = "Put the clusterset's zone into the Corefile of CoreDNS, or take it out.\n\n\
+        CoreDNS answers clusterset.local when its `kubernetes` directive lists the zone and says that it is one of a \
+        clusterset. This command makes these two changes in the ConfigMap that CoreDNS reads, and undoes them. \
+        Everything else in the Corefile stays byte for byte, and a Corefile that is not understood is left alone, with \
+        the reason and what to do.\n\n\
+        Without --apply it shows the lines that would change, and the command that changes them. If somebody else \
+        changes the ConfigMap meanwhile, nothing is written. It needs the right to get and patch that ConfigMap: a \
+        person's, not the agent's.\n\n\
+        Where something else keeps the ConfigMap (a chart, a distribution, GitOps), change the Corefile there: --file \
+        reads a file, or standard input.\n\n\
+        Example:\n  \
+        tributary-agent corefile add\n  \
+        tributary-agent corefile add --apply\n  \
+        tributary-agent corefile add --file Corefile\n  \
+        tributary-agent corefile remove --apply"
+    )]
+    Corefile(CorefileCommand),
 }
 
 /// The flags of `adopt`.
@@ -196,8 +220,10 @@ mod tests {
     #[test]
     fn every_flag_has_an_environment_variable() {
         let command = Cli::command();
-        let of_commands = command.get_subcommands().flat_map(clap::Command::get_arguments);
-        for argument in of_commands.chain(command.get_arguments()) {
+        let direct: Vec<_> = command.get_subcommands().collect();
+        let below = direct.iter().flat_map(|command| command.get_subcommands());
+        let commands = direct.iter().copied().chain(below).chain([&command]);
+        for argument in commands.flat_map(clap::Command::get_arguments) {
             let id = argument.get_id().as_str();
             if !matches!(id, "help" | "version") {
                 let variable = argument

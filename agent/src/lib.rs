@@ -1,7 +1,7 @@
 //! The member agent: observes its cluster, reports to the hub, applies what the hub derives.
 //!
-//! * [`args`]: the command line; [`run`]: sockets and flags around [`agent`], which wires the rooms; [`adopt`]: a command
-//!   of its own;
+//! * [`args`]: the command line; [`run`]: sockets and flags around [`agent`], which wires the rooms; [`adopt`] and
+//!   [`corefile`]: commands of their own;
 //! * [`watch`]: one watch per kind, shared by all that read;
 //! * [`cluster_id`]: whose cluster it is; [`convert`]: Kubernetes objects ↔ plain values;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`lease`]: which agent works;
@@ -14,6 +14,7 @@ pub mod apply;
 pub mod args;
 pub mod cluster_id;
 pub mod convert;
+pub mod corefile;
 pub mod lease;
 pub mod link;
 pub mod observe;

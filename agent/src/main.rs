@@ -14,5 +14,6 @@ fn main() -> ExitCode {
     shared::process::exit_code(match command {
         Command::Run(args) => agent::run::run(&log, *args),
         Command::Adopt(args) => agent::adopt::run(&log, &args),
+        Command::Corefile(command) => agent::corefile::run(&log, &command),
     })
 }

@@ -51,7 +51,7 @@ pub fn run_if_child() -> Option<ExitCode> {
             let agent::args::Cli { log, command } = agent::args::Cli::parse();
             match command {
                 agent::args::Command::Run(args) => shared::process::exit_code(agent::run::run(&log, *args)),
-                agent::args::Command::Adopt(_) => ExitCode::from(2),
+                _ => ExitCode::from(2),
             }
         }
         _ => ExitCode::from(2),

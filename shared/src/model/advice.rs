@@ -149,6 +149,35 @@ pub fn agent_adopt(kubeconfig: Option<&str>) -> String {
     )
 }
 
+/// Puts the clusterset's zone into a Corefile; `flags` are those that say which, with their values.
+pub fn agent_corefile_add(flags: &[(&str, &str)]) -> String {
+    format!("tributary-agent corefile add --apply{}", typed_flags(flags))
+}
+
+/// Takes it out again.
+pub fn agent_corefile_remove(flags: &[(&str, &str)]) -> String {
+    format!("tributary-agent corefile remove --apply{}", typed_flags(flags))
+}
+
+/// Flags as they are typed, with a space before each.
+fn typed_flags(flags: &[(&str, &str)]) -> String {
+    let typed = flags
+        .iter()
+        .map(|(flag, value)| format!(" {flag} {}", quoted(value)));
+    typed.collect()
+}
+
+/// Lets CoreDNS read ServiceImports.
+pub fn kubectl_coredns_rights() -> String {
+    "kubectl apply -f deploy/coredns".to_owned()
+}
+
+/// Starts CoreDNS again; its Deployment has the name of its ConfigMap.
+pub fn kubectl_restart_coredns(namespace: &str, deployment: &str) -> String {
+    let (namespace, deployment) = (quoted(namespace), quoted(deployment));
+    format!("kubectl -n {namespace} rollout restart deployment {deployment}")
+}
+
 /// Verifies the log below a hub's data directory.
 pub fn log_verify(data: &str) -> String {
     format!("tributary-hub log verify --data {}", quoted(data))

@@ -34,6 +34,15 @@ pub fn advised() -> Vec<String> {
         advice::agent_run(&files),
         advice::agent_adopt(None),
         advice::agent_adopt(Some("a directory/east.yaml")),
+        advice::agent_corefile_add(&[]),
+        advice::agent_corefile_add(&[("--zone", "set.example"), ("--file", "a directory/Corefile")]),
+        advice::agent_corefile_remove(&[
+            ("--kubeconfig", "east.yaml"),
+            ("--namespace", "dns"),
+            ("--configmap", "c"),
+        ]),
+        advice::kubectl_coredns_rights(),
+        advice::kubectl_restart_coredns("kube-system", "coredns"),
         advice::log_verify("DIR"),
         advice::log_restore("a backup", "DIR"),
     ]

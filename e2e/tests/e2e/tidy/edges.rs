@@ -61,6 +61,8 @@ const EDGES: &[Edge] = &[
             "agent/src/agent.rs",
             "agent/src/cluster_id.rs",
             "agent/src/run.rs",
+            // The ConfigMap of CoreDNS, with a person's rights.
+            "agent/src/corefile/cluster.rs",
             // The hub writes ClusterProfiles into its own cluster.
             "hub/src/profile/",
             "hub/src/run.rs",

@@ -105,6 +105,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["bytes"],
     },
     PureRoom {
+        path: "agent/src/corefile/edit",
+        may_name: &["thiserror"],
+    },
+    PureRoom {
         path: "agent/src/lease/machine.rs",
         may_name: &[],
     },

@@ -1,0 +1,112 @@
+//! Owns: the flags of `corefile`, and what its help teaches.
+//! Never: does anything.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use shared::{
+    api::names::KUBE_SYSTEM_NAMESPACE,
+    model::name::{is_dns_label, is_dns_subdomain},
+};
+
+use super::edit::{Refusal, Zone};
+
+/// What stands for standard input.
+pub const STANDARD_INPUT: &str = "-";
+/// The zone that the Multi-Cluster Services API names.
+pub const ZONE: &str = "clusterset.local";
+/// Where kubeadm and most distributions keep the Corefile.
+pub const CONFIGMAP: &str = "coredns";
+/// Its key there.
+pub const KEY: &str = "Corefile";
+
+/// What `corefile` can do.
+#[derive(Debug, Clone, Subcommand)]
+pub enum CorefileCommand {
+    /// Put the clusterset's zone into it
+    #[command(long_about = "Put the clusterset's zone into a Corefile.\n\n\
+        In the server block of the one `kubernetes` directive the zone joins its list, and a line `multicluster ZONE` \
+        joins what is in its braces. If both are there already, there is nothing to do.\n\n\
+        CoreDNS must be 1.12.2 or later, and have the right to read ServiceImports (deploy/coredns): without that \
+        right it becomes not ready, and answers nothing at all.\n\n\
+        Example:\n  \
+        tributary-agent corefile add\n  \
+        tributary-agent corefile add --apply")]
+    Add(CorefileArgs),
+    /// Take the clusterset's zone out of it
+    #[command(long_about = "Take the clusterset's zone out of a Corefile.\n\n\
+        The zone leaves the list of the one `kubernetes` directive, and the line `multicluster ZONE` goes; braces with \
+        nothing else in them go with it. If neither is there, there is nothing to do.\n\n\
+        Example:\n  \
+        tributary-agent corefile remove\n  \
+        tributary-agent corefile remove --apply")]
+    Remove(CorefileArgs),
+}
+
+/// The flags of `corefile add` and `corefile remove`.
+#[derive(Debug, Clone, Args)]
+pub struct CorefileArgs {
+    /// Change it; without this only the lines that would change are shown
+    #[arg(long, env = "TRIBUTARY_APPLY")]
+    pub apply: bool,
+    /// The zone of the clusterset
+    #[arg(
+        long,
+        env = "TRIBUTARY_ZONE",
+        value_name = "ZONE",
+        default_value = ZONE,
+        value_parser = zone
+    )]
+    pub zone: Zone,
+    /// Kubeconfig of the cluster; without one, that of kubectl, and in a pod the service account. Not used with --file
+    #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Namespace of the ConfigMap that CoreDNS reads
+    #[arg(
+        long,
+        env = "TRIBUTARY_COREDNS_NAMESPACE",
+        value_name = "NAMESPACE",
+        default_value = KUBE_SYSTEM_NAMESPACE,
+        value_parser = namespace
+    )]
+    pub namespace: String,
+    /// Name of the ConfigMap
+    #[arg(
+        long,
+        env = "TRIBUTARY_COREDNS_CONFIGMAP",
+        value_name = "NAME",
+        default_value = CONFIGMAP,
+        value_parser = configmap
+    )]
+    pub configmap: String,
+    /// Key of the ConfigMap that holds the Corefile
+    #[arg(long, env = "TRIBUTARY_COREDNS_KEY", value_name = "KEY", default_value = KEY)]
+    pub key: String,
+    /// A file instead of a cluster: the new Corefile is printed to standard output, or with --apply written into the
+    /// file, and what is said of it goes to standard error. `-` reads standard input
+    #[arg(
+        long,
+        env = "TRIBUTARY_COREFILE",
+        value_name = "FILE",
+        conflicts_with_all = ["namespace", "configmap", "key"]
+    )]
+    pub file: Option<PathBuf>,
+}
+
+fn zone(text: &str) -> Result<Zone, Refusal> {
+    Zone::new(text)
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    if !is_dns_label(text) {
+        return Err("a namespace is an RFC 1123 DNS label, such as kube-system".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn configmap(text: &str) -> Result<String, String> {
+    if !is_dns_subdomain(text) {
+        return Err("a ConfigMap's name is an RFC 1123 DNS subdomain, such as coredns".to_owned());
+    }
+    Ok(text.to_owned())
+}

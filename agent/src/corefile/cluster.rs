@@ -1,0 +1,126 @@
+//! Owns: the Corefile of a cluster: the ConfigMap that CoreDNS reads, read once and written on condition.
+//! Never: writes over what somebody else has written since it was read, or looks into the Corefile.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Config,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use shared::api_client::{ApiMetrics, api_client};
+
+use super::args::CorefileArgs;
+use crate::run;
+
+/// Who is named as the one that wrote the Corefile: a person, by this command, and no running agent.
+const FIELD_MANAGER: &str = "tributary-corefile";
+
+/// One key of a ConfigMap.
+pub(super) struct ClusterCorefile {
+    maps: Api<ConfigMap>,
+    map: String,
+    key: String,
+}
+
+/// What was read there.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// The Corefile.
+    pub(super) text: String,
+    /// Which state of the ConfigMap it is from.
+    version: String,
+}
+
+/// The client of a person's cluster, and the address that its kubeconfig names.
+pub(super) async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<(Client, String)> {
+    let config = match kubeconfig {
+        Some(path) => run::kubernetes(Some(path)).await?,
+        None => Config::infer()
+            .await
+            .context("no cluster was found as kubectl finds one: name it with --kubeconfig")?,
+    };
+    let address = config.cluster_url.to_string();
+    let client = api_client(config, ApiMetrics::default())?;
+    Ok((client, address.trim_end_matches('/').to_owned()))
+}
+
+impl ClusterCorefile {
+    /// The one that the flags name.
+    pub(super) fn new(client: Client, args: &CorefileArgs) -> Self {
+        Self {
+            maps: Api::namespaced(client, &args.namespace),
+            map: args.configmap.clone(),
+            key: args.key.clone(),
+        }
+    }
+
+    /// Reads it.
+    pub(super) async fn read(&self) -> anyhow::Result<Read> {
+        let (map, key) = (&self.map, &self.key);
+        let found = self.maps.get_opt(map).await;
+        let found = found.map_err(|error| refused(error, &format!("cannot read the ConfigMap {map}")))?;
+        let Some(found) = found else {
+            bail!(
+                "there is no ConfigMap {map} in that namespace: --namespace and --configmap name the one that CoreDNS \
+                 reads"
+            );
+        };
+        let mut data = found.data.unwrap_or_default();
+        let Some(text) = data.remove(key) else {
+            let keys: Vec<String> = data.into_keys().collect();
+            let keys = if keys.is_empty() {
+                "none".to_owned()
+            } else {
+                keys.join(", ")
+            };
+            bail!(
+                "the ConfigMap {map} has no key {key}: --key names the one that holds the Corefile (it has: {keys})"
+            );
+        };
+        let version = found.metadata.resource_version;
+        let version =
+            version.with_context(|| format!("the ConfigMap {map} came without a resourceVersion"))?;
+        Ok(Read { text, version })
+    }
+
+    /// Writes another text in the place of what was read, if that still stands there.
+    pub(super) async fn write(&self, read: &Read, text: &str) -> anyhow::Result<()> {
+        let patch = Patch::Merge(json!({
+            "metadata": {"resourceVersion": read.version},
+            "data": {&self.key: text},
+        }));
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        match self.maps.patch(&self.map, &params, &patch).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => Err(anyhow!(
+                "somebody changed the ConfigMap {} at the same moment, and nothing was written: run the command again",
+                self.map
+            )),
+            Err(error) => Err(refused(
+                error,
+                &format!("cannot change the ConfigMap {}", self.map),
+            )),
+        }
+    }
+}
+
+/// What an API server says in its own words, and whose rights are asked for.
+fn refused(error: kube::Error, what: &str) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => anyhow!(
+            "{what}: {}; it takes a kubeconfig that may get and patch it",
+            status.message
+        ),
+        kube::Error::Api(status) => anyhow!("{what}: {}", status.message),
+        error => anyhow::Error::new(error).context(what.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

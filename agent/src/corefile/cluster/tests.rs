@@ -1,0 +1,247 @@
+//! The ConfigMap on an API server that knows nothing else.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::client::Body;
+use serde_json::{Value, json};
+use shared::model::advice;
+
+use super::*;
+use crate::corefile::{args::CorefileCommand, edit::Wanted, in_cluster};
+
+const COREFILE: &str =
+    ".:53 {\n    kubernetes cluster.local in-addr.arpa {\n        ttl 30\n    }\n    reload\n}\n";
+
+/// The API server: its ConfigMap, if there is one, and what was sent to change it.
+#[derive(Clone)]
+struct Server {
+    map: Arc<Mutex<Option<Value>>>,
+    patches: Arc<Mutex<Vec<Value>>>,
+    /// Somebody else changes the ConfigMap whenever it was read.
+    contended: bool,
+    /// Nobody may do anything.
+    forbidden: bool,
+}
+
+impl Server {
+    fn with(map: Option<Value>) -> Self {
+        Self {
+            map: Arc::new(Mutex::new(map)),
+            patches: Arc::default(),
+            contended: false,
+            forbidden: false,
+        }
+    }
+
+    fn holding(corefile: &str) -> Self {
+        Self::with(Some(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "coredns", "namespace": "kube-system", "resourceVersion": "7"},
+            "data": {"Corefile": corefile, "other": "stays"},
+        })))
+    }
+
+    fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await.expect("a body");
+                assert_eq!(
+                    parts.uri.path(),
+                    "/api/v1/namespaces/kube-system/configmaps/coredns"
+                );
+                let (code, answer) = server.answer(&parts.method, &body);
+                Response::builder()
+                    .status(code)
+                    .body(Body::from(answer.to_string().into_bytes()))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn answer(&self, method: &Method, body: &[u8]) -> (StatusCode, Value) {
+        let mut stored = self.map.lock().expect("not poisoned");
+        let status = |code: StatusCode| {
+            let message = code.canonical_reason().unwrap_or_default();
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code.as_u16(),
+                "message": format!("{message}, says the server"), "reason": message.replace(' ', "")});
+            (code, status)
+        };
+        if self.forbidden {
+            return status(StatusCode::FORBIDDEN);
+        }
+        let Some(map) = &mut *stored else {
+            return status(StatusCode::NOT_FOUND);
+        };
+        let answer = map.clone();
+        if *method == Method::GET {
+            if self.contended {
+                map["metadata"]["resourceVersion"] = json!("8");
+            }
+            return (StatusCode::OK, answer);
+        }
+        assert_eq!(*method, Method::PATCH);
+        let patch: Value = serde_json::from_slice(body).expect("a patch");
+        self.patches.lock().expect("not poisoned").push(patch.clone());
+        if patch["metadata"]["resourceVersion"] != map["metadata"]["resourceVersion"] {
+            return status(StatusCode::CONFLICT);
+        }
+        map["data"]["Corefile"] = patch["data"]["Corefile"].clone();
+        map["metadata"]["resourceVersion"] = json!("9");
+        (StatusCode::OK, map.clone())
+    }
+
+    fn corefile(&self) -> String {
+        let map = self.map.lock().expect("not poisoned").clone().expect("there");
+        map["data"]["Corefile"].as_str().expect("a text").to_owned()
+    }
+
+    fn patches(&self) -> Vec<Value> {
+        self.patches.lock().expect("not poisoned").clone()
+    }
+
+    /// Runs the command against it, with these flags behind its name.
+    async fn run(&self, line: &str) -> Result<String, String> {
+        let (wanted, args) = typed(line);
+        let corefile = ClusterCorefile::new(self.client(), &args);
+        let ran = in_cluster(wanted, &args, &corefile, "https://east:6443").await;
+        ran.map_err(|error| format!("{error:#}"))
+    }
+}
+
+fn typed(line: &str) -> (Wanted, CorefileArgs) {
+    use clap::Parser;
+    let words = format!("tributary-agent corefile {line}");
+    match crate::args::Cli::try_parse_from(words.split_whitespace())
+        .expect("understood")
+        .command
+    {
+        crate::args::Command::Corefile(CorefileCommand::Add(args)) => (Wanted::Zone, args),
+        crate::args::Command::Corefile(CorefileCommand::Remove(args)) => (Wanted::NoZone, args),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_changes_nothing_and_the_command_it_names_does_it() {
+    let server = Server::holding(COREFILE);
+    let told = server.run("add").await.expect("decided");
+    assert!(
+        told.contains("Nothing has changed yet") && told.contains("https://east:6443"),
+        "{told}"
+    );
+    assert!(
+        told.contains("+     kubernetes cluster.local clusterset.local in-addr.arpa {"),
+        "{told}"
+    );
+    let command = advice::agent_corefile_add(&[]);
+    assert!(told.ends_with(&format!("To do it:\n  {command}\n")), "{told}");
+    assert!(server.patches().is_empty());
+
+    let told = server.run("add --apply").await.expect("done");
+    assert!(told.contains("was added") && told.contains("by itself"), "{told}");
+    assert!(told.contains(&advice::kubectl_coredns_rights()), "{told}");
+    let after = server.corefile();
+    assert!(after.contains("multicluster clusterset.local"), "{after}");
+    assert_eq!(
+        server.patches(),
+        [json!({"metadata": {"resourceVersion": "7"}, "data": {"Corefile": after}})]
+    );
+
+    for line in ["add", "add --apply"] {
+        let told = server.run(line).await.expect("decided");
+        assert!(told.starts_with("Nothing to do"), "{told}");
+    }
+    let told = server.run("remove").await.expect("decided");
+    assert!(
+        told.ends_with(&format!("  {}\n", advice::agent_corefile_remove(&[]))),
+        "{told}"
+    );
+    let told = server.run("remove --apply").await.expect("done");
+    assert!(told.contains("was removed"), "{told}");
+    assert_eq!(server.corefile(), COREFILE);
+    let told = server.run("remove --apply").await.expect("decided");
+    assert!(told.starts_with("Nothing to do"), "{told}");
+    assert_eq!(server.patches().len(), 2);
+}
+
+#[tokio::test]
+async fn a_corefile_that_nobody_reloads_wants_a_restart() {
+    let server = Server::holding(&COREFILE.replace("    reload\n", ""));
+    let told = server.run("add --apply").await.expect("done");
+    let restart = advice::kubectl_restart_coredns("kube-system", "coredns");
+    assert!(told.contains(&restart), "{told}");
+}
+
+#[tokio::test]
+async fn what_somebody_else_wrote_meanwhile_stays() {
+    let mut server = Server::holding(COREFILE);
+    server.contended = true;
+    let error = server.run("add --apply").await.expect_err("a conflict");
+    assert!(
+        error.contains("run the command again") && !error.contains('\n'),
+        "{error}"
+    );
+    assert_eq!(server.corefile(), COREFILE);
+}
+
+#[tokio::test]
+async fn whose_right_is_missing_is_told() {
+    let mut server = Server::holding(COREFILE);
+    server.forbidden = true;
+    let error = server.run("add").await.expect_err("forbidden");
+    assert!(
+        error.contains("Forbidden, says the server; it takes a kubeconfig"),
+        "{error}"
+    );
+    let (_, args) = typed("add");
+    let read = Read {
+        text: String::new(),
+        version: "7".to_owned(),
+    };
+    let corefile = ClusterCorefile::new(server.client(), &args);
+    let error = corefile
+        .write(&read, "")
+        .await
+        .expect_err("forbidden")
+        .to_string();
+    assert!(
+        error.starts_with("cannot change the ConfigMap coredns: Forbidden"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_corefile_that_is_not_there_or_not_understood_is_told_in_one_line() {
+    for (server, line, told) in [
+        (Server::with(None), "add", "--configmap"),
+        (
+            Server::holding(COREFILE),
+            "add --key other.conf",
+            "it has: Corefile, other",
+        ),
+        (
+            Server::with(Some(json!({"metadata": {"resourceVersion": "1"}}))),
+            "remove",
+            "it has: none",
+        ),
+        (
+            Server::with(Some(json!({"metadata": {}, "data": {"Corefile": ""}}))),
+            "add",
+            "resourceVersion",
+        ),
+        (Server::holding("errors"), "add --apply", "no braces"),
+        (
+            Server::holding(COREFILE),
+            "add --apply --zone cluster.local",
+            "stays as it is: line 2: cluster.local",
+        ),
+    ] {
+        let error = server.run(line).await.expect_err(line);
+        assert!(error.contains(told) && !error.contains('\n'), "{line}: {error}");
+        assert!(server.patches().is_empty());
+    }
+}

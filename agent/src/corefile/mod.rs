@@ -1,0 +1,117 @@
+//! The command `corefile`: puts the clusterset's zone into the Corefile of CoreDNS, and takes it out.
+//!
+//! * [`args`]: the flags; [`edit`]: pure: what is to be done with a text;
+//! * [`cluster`], [`file`]: where the text comes from and goes to; [`report`]: what people read of it.
+//!
+//! It runs with a person's kubeconfig: the agent has no right to CoreDNS' configuration, and wants none.
+
+pub mod args;
+mod cluster;
+pub mod edit;
+mod file;
+mod report;
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use shared::{
+    process::{LogArgs, Threads, block_on},
+    tls::install_crypto_provider,
+};
+
+use args::{CorefileArgs, CorefileCommand, STANDARD_INPUT};
+use cluster::ClusterCorefile;
+use edit::{Wanted, decide};
+use report::Report;
+
+/// Runs the command.
+pub fn run(log: &LogArgs, command: &CorefileCommand) -> anyhow::Result<()> {
+    log.init()?;
+    let (wanted, args) = match command {
+        CorefileCommand::Add(args) => (Wanted::Zone, args),
+        CorefileCommand::Remove(args) => (Wanted::NoZone, args),
+    };
+    if let Some(path) = &args.file {
+        let shown = in_file(wanted, args, path)?;
+        eprint!("{}", shown.report);
+        print!("{}", shown.corefile);
+        return Ok(());
+    }
+    install_crypto_provider()?;
+    block_on(Threads::One, async {
+        let (client, address) = cluster::connect(args.kubeconfig.as_deref()).await?;
+        let corefile = ClusterCorefile::new(client, args);
+        print!("{}", in_cluster(wanted, args, &corefile, &address).await?);
+        Ok(())
+    })
+}
+
+/// Does it in a cluster, and says what was done.
+async fn in_cluster(
+    wanted: Wanted,
+    args: &CorefileArgs,
+    corefile: &ClusterCorefile,
+    address: &str,
+) -> anyhow::Result<String> {
+    let (map, key) = (format!("{}/{}", args.namespace, args.configmap), &args.key);
+    let place = format!("the ConfigMap {map} (key {key}) at {address}");
+    let read = corefile
+        .read()
+        .await
+        .with_context(|| format!("no Corefile at {address}"))?;
+    let decision =
+        decide(&read.text, wanted, &args.zone).with_context(|| format!("{place} stays as it is"))?;
+    if let Some(text) = decision.text.as_ref().filter(|_| args.apply) {
+        corefile.write(&read, text).await?;
+    }
+    let report = Report {
+        wanted,
+        args,
+        place: &place,
+        before: &read.text,
+        decision: &decision,
+    };
+    Ok(report.text())
+}
+
+/// What is shown of a file: words for people, and the Corefile for whoever takes the output.
+struct Shown {
+    report: String,
+    corefile: String,
+}
+
+/// Does it in a file.
+fn in_file(wanted: Wanted, args: &CorefileArgs, path: &Path) -> anyhow::Result<Shown> {
+    ensure!(
+        !args.apply || path.as_os_str() != STANDARD_INPUT,
+        "standard input cannot be written: leave --apply out, the new Corefile is printed"
+    );
+    let before = file::read(path)?;
+    let place = if path.as_os_str() == STANDARD_INPUT {
+        "the Corefile".to_owned()
+    } else {
+        path.display().to_string()
+    };
+    let decision = decide(&before, wanted, &args.zone).with_context(|| format!("{place} stays as it is"))?;
+    let report = Report {
+        wanted,
+        args,
+        place: &place,
+        before: &before,
+        decision: &decision,
+    };
+    let report = report.text();
+    let after = decision.text.as_ref();
+    if args.apply {
+        after.map_or(Ok(()), |after| file::write(path, after))?;
+    }
+    let corefile = if args.apply {
+        String::new()
+    } else {
+        after.unwrap_or(&before).clone()
+    };
+    Ok(Shown { report, corefile })
+}
+
+#[cfg(test)]
+mod tests;
