@@ -10,9 +10,11 @@ use shared::testing::advice::{examples, words};
 use tributary_e2e::advice;
 
 /// The pages that people type from.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    ".github/ISSUE_TEMPLATE/defect.md",
     "docs/design.md",
     "docs/operations.md",
     "docs/performance.md",

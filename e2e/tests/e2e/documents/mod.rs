@@ -1,6 +1,7 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
 //! `alerts.rs`: that the charts' alerts ask for those; `samples.rs`: that they fire when they should; `health.rs`: what
-//! Argo CD makes of objects; `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there.
+//! Argo CD makes of objects; `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there;
+//! `workflows.rs`: that the forge calls what there is.
 //! Never: judges prose.
 
 mod alerts;
@@ -8,6 +9,7 @@ mod commands;
 mod health;
 mod links;
 mod samples;
+mod workflows;
 
 use anyhow::{Context, ensure};
 use clap::CommandFactory;
@@ -71,6 +73,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         plain_test(
             "documents::cited_sections_of_the_design_exist",
             links::cited_sections_exist,
+        ),
+        plain_test(
+            "documents::workflows_call_what_there_is",
+            workflows::call_what_there_is,
+        ),
+        plain_test(
+            "documents::wrong_workflows_are_seen",
+            workflows::wrong_ones_are_seen,
         ),
     ]
 }
