@@ -14,7 +14,9 @@ use super::{
     layout::{Directory, Layout, Place, cluster_name},
     names,
     namespace::Namespace,
+    planted,
     programs::Programs,
+    row::{Asked, Row},
     traffic, up,
 };
 use crate::{advice::NODES_STATUS, charts};
@@ -71,7 +73,19 @@ enum Command {
         image: PathBuf,
     },
     /// Asks services of the clusterset from pods, and looks who answers.
-    Traffic,
+    Traffic {
+        /// Only these questions.
+        #[arg(long, value_enum)]
+        only: Option<Row>,
+    },
+    /// Shows faults of the agent to the questions of `traffic` and `names`: each must be seen.
+    ///
+    /// The agents of all clusters are replaced by one with every fault of e2e/planted/nodes in it, of which a variable
+    /// chooses one at a time. Install anew afterwards.
+    Planted {
+        /// Which, by name; all of them by default.
+        names: Vec<String>,
+    },
     /// Asks for every name of the clusterset from pods, and looks at the answers.
     Names,
     /// Runs kubectl as administrator of a cluster.
@@ -121,8 +135,9 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Status => status(&directory),
         Command::Check => check::check(&directory),
         Command::Install { image } => install::install(&directory, &charts::root().join(image)),
-        Command::Traffic => traffic::traffic(&directory),
-        Command::Names => names::names(&directory),
+        Command::Traffic { only } => traffic::traffic(&directory, Asked::all(only)),
+        Command::Planted { names } => planted::planted(&directory, &names),
+        Command::Names => names::names(&directory, Asked::all(None)),
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();
             let kubeconfig = up::kubeconfig(&directory, cluster);

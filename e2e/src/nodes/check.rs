@@ -138,7 +138,9 @@ impl Checked<'_> {
             let answered = self.answering(&address)?;
             ensure!(
                 answered == pods,
-                "{address} is answered by {answered:?}, and the pods are {pods:?}"
+                "{address} is answered by {}, and the pods are {}",
+                listed(&answered),
+                listed(&pods)
             );
             self.passes(&format!("the Service answers at {address}, from both pods"));
         }
@@ -152,7 +154,9 @@ impl Checked<'_> {
         let wanted: BTreeSet<String> = self.cluster_ips()?.into_iter().collect();
         ensure!(
             found == wanted,
-            "{name} is {found:?}, and the Service has {wanted:?}"
+            "{name} is {}, and the Service has {}",
+            listed(&found),
+            listed(&wanted)
         );
         let answered = self.ask("web", 8080)?;
         ensure!(!answered.is_empty(), "the short name is not answered");
@@ -198,4 +202,9 @@ impl Checked<'_> {
         }
         Ok(said.split_whitespace().count())
     }
+}
+
+fn listed(all: &BTreeSet<String>) -> String {
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    all.join(", ")
 }

@@ -215,12 +215,22 @@ pub(super) fn start_etcd(namespace: &Namespace, programs: &Programs, directory: 
 
 /// Waits for a condition, and says where to look when it does not come.
 pub(super) fn wait_for(what: &str, logs: &Path, condition: impl Fn() -> bool) -> anyhow::Result<()> {
-    let deadline = Instant::now() + READY_WAIT;
+    wait_at_most(READY_WAIT, what, logs, condition)
+}
+
+/// The same with a time of one's own.
+pub(super) fn wait_at_most(
+    most: Duration,
+    what: &str,
+    logs: &Path,
+    condition: impl Fn() -> bool,
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + most;
     while !condition() {
         if Instant::now() >= deadline {
             bail!(
                 "{} s passed, and not yet: {what}; logs are in {}",
-                READY_WAIT.as_secs(),
+                most.as_secs(),
                 logs.display()
             );
         }

@@ -14,7 +14,6 @@ use super::{
     cgroup,
     configuration::Proxy,
     namespace::Namespace,
-    node::{MOUNTED, cgroup_of},
 };
 use crate::{
     advice::{NODES_DOWN, NODES_UP},
@@ -27,6 +26,19 @@ const FILE: &str = "layout.json";
 const CONTROL: &str = "control";
 /// The zones of a cluster's nodes, in turn.
 pub(super) const ZONES: [&str; NODES_MAX as usize] = ["zone-a", "zone-b"];
+
+/// The control groups of a node.
+pub(super) fn cgroup_of(node: &str) -> String {
+    format!("tributary-{node}")
+}
+
+/// Directories of a node, and where its programs see them. Those places must be there outside too, and stay empty.
+pub(super) const MOUNTED: [(&str, &str); 4] = [
+    ("kubelet", "/var/lib/kubelet"),
+    ("containers", "/var/log/containers"),
+    ("pods", "/var/log/pods"),
+    ("cni-state", "/var/lib/cni"),
+];
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

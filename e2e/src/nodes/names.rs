@@ -2,9 +2,9 @@
 //! through their own CoreDNS.
 //! Never: asks a name server that pods do not ask.
 
-use std::{cell::RefCell, net::IpAddr};
+use std::net::IpAddr;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::{
     client::{Asking, Pod, export},
@@ -12,13 +12,14 @@ use super::{
     control::wait_for,
     dns::{self, Said},
     layout::Directory,
+    row::Asked,
     running::Running,
 };
 
 /// Pods and Services.
 const OBJECTS: &str = include_str!("../../nodes/names.yaml");
 /// Where they are.
-const NAMESPACE: &str = "names";
+pub(super) const NAMESPACE: &str = "names";
 /// The Services that every cluster exports.
 const EXPORTED: [&str; 4] = ["web", "set", "plain", "never"];
 /// The zone of the clusterset, below it the namespace.
@@ -27,7 +28,7 @@ const ZONE: &str = "names.svc.clusterset.local";
 const SCHEMA: &str = "TXT \"1.1.0\"";
 
 /// Puts Services into every cluster, exports them, and asks for every name.
-pub(super) fn names(directory: &Directory) -> anyhow::Result<()> {
+pub(super) fn names(directory: &Directory, asked: Asked) -> anyhow::Result<()> {
     let running = Running::of(directory)?;
     let planes = running.planes();
     let clusters: Vec<Asking<'_>> = planes
@@ -51,11 +52,12 @@ pub(super) fn names(directory: &Directory) -> anyhow::Result<()> {
     let members: Vec<Member> = members.into_iter().flatten().collect();
     let mut rows = 0;
     for cluster in &clusters {
-        let asked = Asked {
+        let names = Names {
+            asked,
             client: cluster.pods("client")?.remove(0),
             cluster,
         };
-        rows += asked.all(&members)?;
+        rows += names.all(&members)?;
     }
     println!("{rows} names are right, asked from {} clusters", clusters.len());
     Ok(())
@@ -100,12 +102,13 @@ fn records<'a>(kind: &str, addresses: impl IntoIterator<Item = &'a IpAddr>) -> V
 }
 
 /// A cluster that is asked.
-struct Asked<'a> {
+struct Names<'a> {
+    asked: Asked,
     cluster: &'a Asking<'a>,
     client: Pod,
 }
 
-impl Asked<'_> {
+impl Names<'_> {
     /// Every row; how many there were.
     fn all(&self, members: &[Member]) -> anyhow::Result<usize> {
         let mut rows = self.of_the_clusterset_ip()?;
@@ -121,21 +124,14 @@ impl Asked<'_> {
             "PTR" => dns::ask_back(self.cluster, &self.client, name),
             _ => dns::ask(self.cluster, &self.client, name, kind),
         };
-        let last = RefCell::new(String::new());
-        let answered = wait_for("the right answer", &self.cluster.plane.directory, || {
-            let said = ask().map_or_else(|error| format!("{error:#}"), |said| said.shown());
-            let right = said == wanted.shown();
-            last.replace(said);
-            right
-        });
-        if answered.is_err() {
-            bail!(
-                "{name} {kind}, asked in {}: {} instead of {}",
-                self.cluster.plane.name,
-                last.borrow(),
-                wanted.shown()
-            );
-        }
+        let asked = format!("{name} {kind}, asked in {}", self.cluster.plane.name);
+        self.asked.until(&asked, &self.cluster.plane.directory, || {
+            let said = ask().map_err(|error| format!("{error:#}"))?;
+            match said == *wanted {
+                true => Ok(()),
+                false => Err(format!("{} instead of {}", said.shown(), wanted.shown())),
+            }
+        })?;
         Ok(1)
     }
 

@@ -16,7 +16,7 @@ use super::{
     configuration::{self, CONTAINERD_SOCKET, Proxy},
     control::{ControlPlane, wait_for},
     host,
-    layout::{Directory, Layout, Place, ZONES},
+    layout::{Directory, Layout, MOUNTED, Place, ZONES, cgroup_of},
     namespace::{Namespace, detached},
     programs::Programs,
 };
@@ -42,19 +42,6 @@ pub(super) struct Node<'a> {
     pub(super) namespace: Namespace,
     pub(super) programs: &'a Programs,
 }
-
-/// The control groups of a node.
-pub(super) fn cgroup_of(node: &str) -> String {
-    format!("tributary-{node}")
-}
-
-/// Directories of a node, and where its programs see them. Those places must be there outside too, and stay empty.
-pub(super) const MOUNTED: [(&str, &str); 4] = [
-    ("kubelet", "/var/lib/kubelet"),
-    ("containers", "/var/log/containers"),
-    ("pods", "/var/log/pods"),
-    ("cni-state", "/var/lib/cni"),
-];
 
 impl<'a> Node<'a> {
     /// The node at this place, in these namespaces.

@@ -1,20 +1,21 @@
 //! Owns: what travels between clusters that Tributary joins: every row asks from a pod and says who must answer.
 //! Never: reads what Tributary says of itself.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::{
     client::{Answer, Answers, Asking, Pod, Protocol, export, shown},
     configuration::TOOLS_IMAGE,
     control::wait_for,
     layout::{Directory, ZONES},
+    row::{Asked, Row},
     running::Running,
 };
 
 /// Pods and Services.
 const OBJECTS: &str = include_str!("../../nodes/traffic.yaml");
 /// Where they are.
-const NAMESPACE: &str = "traffic";
+pub(super) const NAMESPACE: &str = "traffic";
 /// The Services that every cluster exports.
 const EVERYWHERE: [&str; 5] = ["echo", "conflict", "sticky", "on-node", "in-zone"];
 /// The one that only the last cluster exports, though all have it.
@@ -23,7 +24,7 @@ const PARTIAL: &str = "partial";
 const PORT: u16 = 80;
 
 /// Puts pods and Services into every cluster, exports them, and asks.
-pub(super) fn traffic(directory: &Directory) -> anyhow::Result<()> {
+pub(super) fn traffic(directory: &Directory, asked: Asked) -> anyhow::Result<()> {
     let running = Running::of(directory)?;
     let planes = running.planes();
     let clusters = planes.iter().map(|plane| Asking {
@@ -47,14 +48,12 @@ pub(super) fn traffic(directory: &Directory) -> anyhow::Result<()> {
     let mut traffic = Traffic {
         answering: answering(&clusters)?,
         clusters,
+        asked,
         rows: 0,
     };
     traffic.export()?;
-    traffic.all_answer()?;
-    traffic.only_the_exporter_answers()?;
-    traffic.only_who_won_answers()?;
-    traffic.one_pod_stays()?;
-    traffic.nodes_and_zones()?;
+    let mut wanted = ROWS.into_iter().filter(|row| asked.wants(*row));
+    wanted.try_for_each(|row| traffic.ask(row))?;
     println!(
         "{} rows hold on {} clusters",
         traffic.rows,
@@ -98,14 +97,38 @@ fn zone(node: &str) -> anyhow::Result<&'static str> {
         .with_context(|| format!("{node} is no node of ours"))
 }
 
+/// What is asked here, in this order.
+const ROWS: [Row; 6] = [
+    Row::Echo,
+    Row::Partial,
+    Row::Conflict,
+    Row::Sticky,
+    Row::OnNode,
+    Row::InZone,
+];
+
 /// Everybody who asks and answers.
 struct Traffic<'a> {
     clusters: Vec<Asking<'a>>,
     answering: Vec<Answering>,
+    asked: Asked,
     rows: usize,
 }
 
 impl Traffic<'_> {
+    fn ask(&mut self, row: Row) -> anyhow::Result<()> {
+        match row {
+            Row::Echo => self.all_answer(),
+            Row::Partial => self.only_the_exporter_answers(),
+            Row::Conflict => self.only_who_won_answers(),
+            Row::Sticky => self.one_pod_stays(),
+            Row::OnNode => self.stays_on_the_node(),
+            Row::InZone => self.stays_in_the_zone(),
+            // Asked by `names.rs`.
+            Row::Names => Ok(()),
+        }
+    }
+
     fn export(&self) -> anyhow::Result<()> {
         for cluster in &self.clusters {
             EVERYWHERE
@@ -153,20 +176,11 @@ impl Traffic<'_> {
             || cluster.field(object, path).is_ok_and(|found| !found.is_empty()),
         )?;
         for address in cluster.field(object, path)? {
-            let last = std::cell::RefCell::new(String::new());
-            let answered = wait_for("the right ones answer", &cluster.plane.directory, || {
+            let said = format!("{what}, asked from {node} at {address} by {protocol}");
+            self.asked.until(&said, &cluster.plane.directory, || {
                 let answers = cluster.answers(&client, &address, PORT, protocol);
-                let verdict = answers
-                    .map_err(|error| format!("{error:#}"))
-                    .and_then(|answers| wanted(&answers));
-                verdict.map_err(|why| last.replace(why)).is_ok()
-            });
-            if let Err(error) = answered {
-                bail!(
-                    "{what}, asked from {node} at {address} by {protocol}: {} ({error})",
-                    last.borrow()
-                );
-            }
+                wanted(&answers.map_err(|error| format!("{error:#}"))?)
+            })?;
             found.push(address);
         }
         println!("{node}: {what}: {} by {protocol}", found.join(" and "));
@@ -256,7 +270,7 @@ impl Traffic<'_> {
         Ok(())
     }
 
-    fn nodes_and_zones(&mut self) -> anyhow::Result<()> {
+    fn stays_on_the_node(&mut self) -> anyhow::Result<()> {
         for (cluster, node) in self.nodes()? {
             let on_node = self.who(|one| one.node == node);
             self.row(
@@ -266,6 +280,12 @@ impl Traffic<'_> {
                 Protocol::Tcp,
                 &|answers| exactly(answers, &on_node),
             )?;
+        }
+        Ok(())
+    }
+
+    fn stays_in_the_zone(&mut self) -> anyhow::Result<()> {
+        for (cluster, node) in self.nodes()? {
             let own = zone(&node)?;
             let in_zone = self.who(|one| one.zone == own);
             self.row(

@@ -10,4 +10,4 @@ pub mod mutants;
 pub mod netsim;
 pub mod planted;
 pub mod swarm;
-mod variants;
+pub(crate) mod variants;

@@ -10,11 +10,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail};
 use serde::Deserialize;
 
 use super::{
-    super::variants::{build::TestTarget, edit},
+    super::variants::{
+        build::TestTarget,
+        edit::Edit,
+        lines::{self, Lines},
+    },
     ring::Ring,
 };
 
@@ -41,7 +45,7 @@ pub(super) struct Bug {
     /// The scenarios that it is shown to: those whose path has this in it; absent: none.
     scenarios: Option<String>,
     /// What is replaced.
-    edits: Vec<Edit>,
+    edits: Vec<Lines>,
 }
 
 /// Tests of one crate.
@@ -69,14 +73,6 @@ impl Tests {
             target: self.target.clone(),
         }
     }
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Edit {
-    file: PathBuf,
-    find: String,
-    replace: String,
 }
 
 /// Every bug, by name.
@@ -115,21 +111,8 @@ impl Bug {
     }
 
     /// What it changes in the files below `root`. An error says which text is not there.
-    pub(super) fn edits(&self, root: &Path) -> anyhow::Result<Vec<(PathBuf, edit::Edit)>> {
-        let mut edits = Vec::new();
-        for Edit { file, find, replace } in &self.edits {
-            let text = fs::read_to_string(root.join(file))
-                .with_context(|| format!("cannot read {}", file.display()))?;
-            let edit = edit::Edit::of_lines(&text, find, replace)
-                .map_err(|why| anyhow!("{}: {why}:\n{find}", file.display()))?;
-            ensure!(
-                text[edit.range.clone()] != edit.replacement,
-                "{}: it changes nothing",
-                file.display()
-            );
-            edits.push((file.clone(), edit));
-        }
-        Ok(edits)
+    pub(super) fn edits(&self, root: &Path) -> anyhow::Result<Vec<(PathBuf, Edit)>> {
+        lines::edits(&self.edits, root)
     }
 }
 

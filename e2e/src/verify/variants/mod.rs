@@ -1,6 +1,6 @@
 //! Many wrong variants of the product in one build: an environment variable chooses which one a process is.
 //!
-//! * `edit.rs`: a piece of a file that becomes another. `functions.rs`: where a file's functions begin and end.
+//! * `edit.rs`: a piece of a file that becomes another; `lines.rs`: as people write it. `functions.rs`: where a file's functions begin and end.
 //! * `weave.rs`: each function that an edit changes becomes a choice between copies of its body.
 //! * `plan.rs`: all files of a build, and which variants did not fit into it.
 //! * `copy.rs`: the copy of the working tree that is built. `build.rs`: building it, without what does not compile.
@@ -8,11 +8,12 @@
 //!
 //! The choice exists in the copy only; the product knows nothing of it, and the working tree is never changed.
 
-pub(super) mod build;
-pub(super) mod copy;
-pub(super) mod edit;
+pub(crate) mod build;
+pub(crate) mod copy;
+pub(crate) mod edit;
 mod functions;
-pub(super) mod plan;
+pub(crate) mod lines;
+pub(crate) mod plan;
 pub(super) mod program;
 pub(super) mod record;
 mod weave;
@@ -20,15 +21,15 @@ mod weave;
 use std::path::{Path, PathBuf};
 
 /// The environment variable that chooses; absent or 0: the product as it is.
-pub(super) const VARIABLE: &str = "TRIBUTARY_VARIANT";
+pub(crate) const VARIABLE: &str = "TRIBUTARY_VARIANT";
 
 /// The number of a variant, from one on.
-pub(super) type Number = u32;
+pub(crate) type Number = u32;
 /// The product as it is.
-pub(super) const UNCHANGED: Number = 0;
+pub(crate) const UNCHANGED: Number = 0;
 
 /// The root of the workspace.
-pub(super) fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.canonicalize().unwrap_or(root)
 }
