@@ -46,9 +46,10 @@ impl Source {
             let mut git = Command::new("git");
             run::printed(git.current_dir(&root).args(arguments))
         };
-        let dirty = match git(&["status", "--porcelain"])?.is_empty() {
-            true => "",
-            false => "-dirty",
+        let dirty = if git(&["status", "--porcelain"])?.is_empty() {
+            ""
+        } else {
+            "-dirty"
         };
         Ok(Self {
             target: PathBuf::from(&metadata.target_directory),

@@ -80,9 +80,12 @@ conf_dir = "{directory}/cni"
 /// Pods have a device each to the node, and plain routes: nothing is translated on the way to another cluster.
 pub(super) fn network(node: NodeAddresses) -> Value {
     let ranges = node.pod_ranges();
-    let routes = ranges.iter().map(|range| match range.contains(':') {
-        true => json!({"dst": "::/0"}),
-        false => json!({"dst": "0.0.0.0/0"}),
+    let routes = ranges.iter().map(|range| {
+        if range.contains(':') {
+            json!({"dst": "::/0"})
+        } else {
+            json!({"dst": "0.0.0.0/0"})
+        }
     });
     let subnets = ranges.iter().map(|range| json!([{ "subnet": range }]));
     json!({

@@ -116,9 +116,10 @@ impl ControlPlane<'_> {
 
     /// Of the family that comes first in its Services.
     fn advertised(&self) -> IpAddr {
-        match self.addresses.dns().contains(':') {
-            true => CONTROL_V6.into(),
-            false => CONTROL_V4.into(),
+        if self.addresses.dns().contains(':') {
+            CONTROL_V6.into()
+        } else {
+            CONTROL_V4.into()
         }
     }
 

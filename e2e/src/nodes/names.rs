@@ -127,9 +127,10 @@ impl Names<'_> {
         let asked = format!("{name} {kind}, asked in {}", self.cluster.plane.name);
         self.asked.until(&asked, &self.cluster.plane.directory, || {
             let said = ask().map_err(|error| format!("{error:#}"))?;
-            match said == *wanted {
-                true => Ok(()),
-                false => Err(format!("{} instead of {}", said.shown(), wanted.shown())),
+            if said == *wanted {
+                Ok(())
+            } else {
+                Err(format!("{} instead of {}", said.shown(), wanted.shown()))
             }
         })?;
         Ok(1)

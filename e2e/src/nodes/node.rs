@@ -214,9 +214,12 @@ impl<'a> Node<'a> {
 
 fn routes(nodes: &[NodeAddresses]) -> String {
     let routes = nodes.iter().flat_map(|node| node.routes());
-    let lines = routes.map(|(range, via)| match range.contains(':') {
-        true => format!("ip -6 route add {range} via {via}\n"),
-        false => format!("ip route add {range} via {via}\n"),
+    let lines = routes.map(|(range, via)| {
+        if range.contains(':') {
+            format!("ip -6 route add {range} via {via}\n")
+        } else {
+            format!("ip route add {range} via {via}\n")
+        }
     });
     lines.collect()
 }

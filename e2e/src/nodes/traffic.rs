@@ -261,9 +261,12 @@ impl Traffic<'_> {
                 (cluster, &node),
                 "serviceimport/sticky .spec.ips[*]",
                 Protocol::Tcp,
-                &|answers| match answers.len() == 1 && answers.is_subset(&all) {
-                    true => Ok(()),
-                    false => Err(format!("{} answered", shown(answers))),
+                &|answers| {
+                    if answers.len() == 1 && answers.is_subset(&all) {
+                        Ok(())
+                    } else {
+                        Err(format!("{} answered", shown(answers)))
+                    }
                 },
             )?;
         }
@@ -301,13 +304,14 @@ impl Traffic<'_> {
 }
 
 fn exactly(answers: &Answers, wanted: &Answers) -> Result<(), String> {
-    match answers == wanted {
-        true => Ok(()),
-        false => Err(format!(
+    if answers == wanted {
+        Ok(())
+    } else {
+        Err(format!(
             "{} answered instead of {}",
             shown(answers),
             shown(wanted)
-        )),
+        ))
     }
 }
 
