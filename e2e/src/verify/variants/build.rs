@@ -127,7 +127,10 @@ fn blamed(plan: &Plan, errors: &Errors) -> BTreeMap<Number, String> {
 
 /// Where everything wanted was built; else what the compiler says.
 async fn programs(copy: &Copy, wanted: &Wanted, built: &mut Built) -> anyhow::Result<Option<Errors>> {
-    if let Some(errors) = note_all(copy, &tests(wanted), wanted, built).await? {
+    // Without a test that is named, cargo would build all of them.
+    if !wanted.tests.is_empty()
+        && let Some(errors) = note_all(copy, &tests(wanted), wanted, built).await?
+    {
         return Ok(Some(errors));
     }
     for test in &wanted.tests {
