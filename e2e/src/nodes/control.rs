@@ -28,13 +28,28 @@ const ETCD_PEER: &str = "http://127.0.0.1:2380";
 const READY_WAIT: Duration = Duration::from_secs(120);
 /// How often that is asked: nothing tells from outside.
 const READY_POLL: Duration = Duration::from_millis(200);
-/// The user that everything of a cluster's own acts as which has no account of its own.
+/// The user that people act as.
 const ADMINISTRATOR: &str = "administrator";
+/// The users that components act as: what they may do, Kubernetes knows by these names.
+const COMPONENTS: [&str; 3] = [CONTROLLER_MANAGER, SCHEDULER, PROXY];
+const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+const SCHEDULER: &str = "system:kube-scheduler";
+/// The user of every node's kube-proxy.
+const PROXY: &str = "system:kube-proxy";
+/// The group of all kubelets.
+const NODES: &str = "system:nodes";
+
+/// The user of a node's kubelet.
+fn node_user(node: &str) -> String {
+    format!("system:node:{node}")
+}
 
 /// The control plane of one cluster.
 pub(super) struct ControlPlane<'a> {
     pub(super) name: String,
     pub(super) addresses: ClusterAddresses,
+    /// The names of its nodes.
+    pub(super) nodes: Vec<String>,
     /// Where its files are.
     pub(super) directory: PathBuf,
     /// Where all control planes run.
@@ -46,6 +61,20 @@ impl ControlPlane<'_> {
     /// Who may do everything, for programs and for people.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         kubeconfig_in(&self.directory)
+    }
+
+    /// By which a node's kubelet connects.
+    pub(super) fn kubelet_kubeconfig(&self, node: &str) -> PathBuf {
+        self.kubeconfig_of(&node_user(node))
+    }
+
+    /// By which kube-proxy does.
+    pub(super) fn proxy_kubeconfig(&self) -> PathBuf {
+        self.kubeconfig_of(PROXY)
+    }
+
+    fn kubeconfig_of(&self, user: &str) -> PathBuf {
+        users::kubeconfig_path(&self.directory, user)
     }
 
     /// The authority that its API server and kubelets know clients by.
@@ -76,14 +105,12 @@ impl ControlPlane<'_> {
         ] {
             crate::files::write_private(&self.directory.join(name), text.as_bytes())?;
         }
-        users::create(
-            &authority,
-            &self.name,
-            &self.url(),
-            ADMINISTRATOR,
-            Some(ADMINISTRATORS),
-            &self.directory,
-        )?;
+        let known = [(ADMINISTRATOR.to_owned(), Some(ADMINISTRATORS))].into_iter();
+        let known = known.chain(COMPONENTS.map(|component| (component.to_owned(), None)));
+        let nodes = self.nodes.iter().map(|node| (node_user(node), Some(NODES)));
+        for (name, group) in known.chain(nodes) {
+            users::create(&authority, &self.name, &self.url(), &name, group, &self.directory)?;
+        }
         self.start("kube-apiserver", &self.apiserver_flags())
     }
 
@@ -105,6 +132,7 @@ impl ControlPlane<'_> {
             ),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             "--authorization-mode=Node,RBAC".to_owned(),
+            "--enable-admission-plugins=NodeRestriction".to_owned(),
             format!("--kubelet-client-certificate={}", file("kubelets.crt")),
             format!("--kubelet-client-key={}", file("kubelets.key")),
             "--kubelet-preferred-address-types=InternalIP".to_owned(),
@@ -125,9 +153,9 @@ impl ControlPlane<'_> {
 
     /// Starts what makes Pods of Deployments and gives them nodes.
     pub(super) fn start_controllers(&self) -> anyhow::Result<()> {
-        let kubeconfig = format!("--kubeconfig={}", self.kubeconfig().display());
+        let kubeconfig = |user| format!("--kubeconfig={}", self.kubeconfig_of(user).display());
         let controllers = [
-            kubeconfig.clone(),
+            kubeconfig(CONTROLLER_MANAGER),
             format!(
                 "--service-account-private-key-file={}",
                 self.directory.join("service-account.key").display()
@@ -135,7 +163,7 @@ impl ControlPlane<'_> {
             format!("--root-ca-file={}", self.authority().display()),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
-            "--use-service-account-credentials=false".to_owned(),
+            "--use-service-account-credentials=true".to_owned(),
             "--allocate-node-cidrs=false".to_owned(),
             "--node-monitor-grace-period=60s".to_owned(),
             format!(
@@ -145,7 +173,7 @@ impl ControlPlane<'_> {
         ];
         self.start("kube-controller-manager", &controllers)?;
         let scheduler = [
-            kubeconfig,
+            kubeconfig(SCHEDULER),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ];
@@ -191,7 +219,7 @@ impl ControlPlane<'_> {
 
 /// Where a cluster's administrator is noted.
 pub(super) fn kubeconfig_in(directory: &Path) -> PathBuf {
-    directory.join(format!("{ADMINISTRATOR}.kubeconfig"))
+    users::kubeconfig_path(directory, ADMINISTRATOR)
 }
 
 /// Starts the etcd of all clusters.

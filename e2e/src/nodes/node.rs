@@ -172,7 +172,10 @@ impl<'a> Node<'a> {
         )?;
         let flags = [
             format!("--config={}", file.display()),
-            format!("--kubeconfig={}", control.kubeconfig().display()),
+            format!(
+                "--kubeconfig={}",
+                control.kubelet_kubeconfig(&self.name).display()
+            ),
             "--root-dir=/var/lib/kubelet".to_owned(),
             "--cert-dir=/var/lib/kubelet/pki".to_owned(),
             format!("--hostname-override={}", self.name),

@@ -5,7 +5,7 @@ use anyhow::Context;
 
 use super::{
     control::ControlPlane,
-    layout::{Directory, Layout, cluster_name},
+    layout::{Directory, Layout, Place, cluster_name},
     namespace::Namespace,
     node::Node,
     programs::Programs,
@@ -67,6 +67,9 @@ pub(super) fn planes<'a>(
     let plane = |number| ControlPlane {
         name: cluster_name(number),
         addresses: layout.addresses(number),
+        nodes: (layout.places().filter(|place| place.cluster == number))
+            .map(Place::name)
+            .collect(),
         directory: directory.cluster(number),
         namespace,
         programs,

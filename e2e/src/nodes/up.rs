@@ -70,7 +70,7 @@ fn start(directory: &Directory, layout: Layout, programs: &Programs) -> anyhow::
             &["get", "node", &node.name, "--output", ready],
             "True",
         )?;
-        node.start_proxy(plane.addresses, &plane.kubeconfig(), layout.proxy)?;
+        node.start_proxy(plane.addresses, &plane.proxy_kubeconfig(), layout.proxy)?;
     }
     say("nodes are ready");
     for plane in &planes {

@@ -64,7 +64,7 @@ pub(crate) fn create(
 ) -> Result<User, Error> {
     let pair = authority.client(name, group)?;
     let kubeconfig = kubeconfig(cluster, url, name, &authority.certificate(), &pair);
-    let kubeconfig_path = directory.join(format!("{}.kubeconfig", file_name(name)));
+    let kubeconfig_path = kubeconfig_path(directory, name);
     let text = serde_norway::to_string(&kubeconfig)
         .map_err(|error| Error::Usage(format!("the kubeconfig of {name} cannot be written: {error}")))?;
     std::fs::write(&kubeconfig_path, text).map_err(Error::io("write", &kubeconfig_path))?;
@@ -73,6 +73,11 @@ pub(crate) fn create(
         kubeconfig_path,
         kubeconfig,
     })
+}
+
+/// Where a user's kubeconfig is.
+pub(crate) fn kubeconfig_path(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{}.kubeconfig", file_name(name)))
 }
 
 fn kubeconfig(cluster: &str, url: &str, user: &str, authority: &str, pair: &Pair) -> Kubeconfig {
