@@ -8,9 +8,9 @@ use clap::{Parser, Subcommand};
 
 use super::{
     address::{CLUSTERS_MAX, Families},
-    check,
+    check, churn,
     configuration::Proxy,
-    install,
+    first_answer, install,
     layout::{Directory, Layout, Place, cluster_name},
     names,
     namespace::Namespace,
@@ -40,6 +40,8 @@ const EXAMPLES: &str = "Examples:
   cargo nodes install                      after `cargo image build`
   cargo nodes traffic                      who answers at clusterset IPs, from pods of every cluster
   cargo nodes names                        every row of the multicluster DNS specification, from pods
+  cargo nodes churn --requests 2000 --runs 1
+  cargo nodes first-answer --pods 20
   cargo nodes down
 
 It needs root, Debian's packages runc, containernetworking-plugins, iptables, nftables, conntrack and debootstrap, and Go.";
@@ -81,13 +83,28 @@ enum Command {
     /// Shows faults of the agent to the questions of `traffic` and `names`: each must be seen.
     ///
     /// The agents of all clusters are replaced by one with every fault of e2e/planted/nodes in it, of which a variable
-    /// chooses one at a time. Install anew afterwards.
+    /// chooses one at a time; afterwards they are put back.
     Planted {
         /// Which, by name; all of them by default.
         names: Vec<String>,
     },
     /// Asks for every name of the clusterset from pods, and looks at the answers.
     Names,
+    /// Asks across clusters while deployments roll, a kubelet stops, hub and agents are replaced; and inside a cluster.
+    Churn {
+        /// Requests of a run, each from one client across and one inside.
+        #[arg(long, default_value_t = 10_000)]
+        requests: u32,
+        /// How many times.
+        #[arg(long, default_value_t = 3)]
+        runs: u8,
+    },
+    /// Measures from a pod's readiness in c1 to its first answer in c2.
+    FirstAnswer {
+        /// Over how many pods.
+        #[arg(long, default_value_t = 200)]
+        pods: u16,
+    },
     /// Runs kubectl as administrator of a cluster.
     Kubectl {
         /// c1, c2 or c3.
@@ -138,6 +155,8 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Traffic { only } => traffic::traffic(&directory, Asked::all(only)),
         Command::Planted { names } => planted::planted(&directory, &names),
         Command::Names => names::names(&directory, Asked::all(None)),
+        Command::Churn { requests, runs } => churn::churn(&directory, requests, runs),
+        Command::FirstAnswer { pods } => first_answer::first_answer(&directory, pods),
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();
             let kubeconfig = up::kubeconfig(&directory, cluster);

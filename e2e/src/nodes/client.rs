@@ -1,7 +1,7 @@
 //! Owns: asking Services from a pod, and who answered: which cluster, which pod.
 //! Never: knows what the answer should be.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, process::Command};
 
 use anyhow::{Context, ensure};
 
@@ -66,6 +66,17 @@ impl Asking<'_> {
     pub(super) fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let all = ["--namespace", self.namespace];
         self.plane.kubectl(&[&all, arguments].concat())
+    }
+
+    /// kubectl in the namespace, for what it prints while it runs.
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut kubectl = self.plane.namespace.command(self.plane.programs.kubectl());
+        kubectl
+            .arg("--kubeconfig")
+            .arg(self.plane.kubeconfig())
+            .args(["--namespace", self.namespace])
+            .args(arguments);
+        kubectl
     }
 
     /// A field of an object, as words.

@@ -148,40 +148,48 @@ impl Installer<'_> {
     /// An authority, and a certificate for everybody.
     fn certificates(&self) -> anyhow::Result<()> {
         let keys = self.keys();
+        if keys.join("ca.crt").exists() {
+            // Installed before: a hub admits a member by the key that it knows.
+            return Ok(());
+        }
         let keys = keys.to_string_lossy();
-        self.certs(&["ca", "--force", "--out", &keys])?;
-        self.certs(&["hub", "--force", "--ca", &keys, "--ip", &self.hub_host()])?;
-        self.certs(&["operator", "--force", "--ca", &keys, "--name", "operator"])?;
+        self.certs(&["ca", "--out", &keys])?;
+        self.certs(&["hub", "--ca", &keys, "--ip", &self.hub_host()])?;
+        self.certs(&["operator", "--ca", &keys, "--name", "operator"])?;
         for plane in self.running.planes() {
-            self.certs(&["member", "--force", "--ca", &keys, "--cluster-id", &plane.name])?;
+            self.certs(&["member", "--ca", &keys, "--cluster-id", &plane.name])?;
         }
         Ok(())
     }
 
     /// What every cluster has before a program of ours.
     fn prepare(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
-        plane.kubectl(&["create", "namespace", NAMESPACE])?;
-        let restricted = "pod-security.kubernetes.io/enforce=restricted";
-        plane.kubectl(&["label", "namespace", NAMESPACE, restricted])?;
+        let namespace = format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}, \
+             labels: {{pod-security.kubernetes.io/enforce: restricted}}}}}}"
+        );
+        plane.apply(&namespace, "namespace.yaml")?;
         self.secret(plane, "tributary-agent-tls", &plane.name)?;
         self.helm(plane, "crds", &[])
     }
 
     fn secret(&self, plane: &ControlPlane<'_>, name: &str, owner: &str) -> anyhow::Result<()> {
         let file = |key: &str, file: &str| format!("--from-file={key}={}", self.keys().join(file).display());
-        plane
-            .kubectl(&[
-                "--namespace",
-                NAMESPACE,
-                "create",
-                "secret",
-                "generic",
-                name,
-                &file("tls.crt", &format!("{owner}.crt")),
-                &file("tls.key", &format!("{owner}.key")),
-                &file("ca.crt", "ca.crt"),
-            ])
-            .map(drop)
+        let (certificate, key) = (format!("{owner}.crt"), format!("{owner}.key"));
+        let secret = plane.kubectl(&[
+            "create",
+            "secret",
+            "generic",
+            name,
+            "--namespace",
+            NAMESPACE,
+            "--dry-run=client",
+            "--output=yaml",
+            &file("tls.crt", &certificate),
+            &file("tls.key", &key),
+            &file("ca.crt", "ca.crt"),
+        ])?;
+        plane.apply(&secret, &format!("{name}.yaml"))
     }
 
     fn hub(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {

@@ -185,6 +185,11 @@ impl<'a> Node<'a> {
         self.start("kubelet", &flags)
     }
 
+    /// Ends the kubelet at once, as a crash would. What runs in pods goes on.
+    pub(super) fn kill_kubelet(&self) -> anyhow::Result<()> {
+        self.namespace.script(&kill_kubelet(self.programs.kubernetes()))
+    }
+
     /// Starts what makes the Services of its cluster on it.
     pub(super) fn start_proxy(
         &self,
@@ -213,6 +218,21 @@ impl<'a> Node<'a> {
         )?;
         Ok(())
     }
+}
+
+/// Looks for the kubelet by how its command line begins: this script, which has the same words in it, begins otherwise.
+fn kill_kubelet(kubernetes: PathBuf) -> String {
+    format!(
+        "killed=
+        for process in /proc/[0-9]*; do
+            line=$(tr '\\0' ' ' 2>/dev/null <$process/cmdline || :)
+            case $line in
+            \"{} kubelet --config=\"*) kill -KILL ${{process#/proc/}}; killed=1 ;;
+            esac
+        done
+        [ $killed ] || {{ echo 'no kubelet runs' >&2; exit 1; }}",
+        kubernetes.display()
+    )
 }
 
 fn routes(nodes: &[NodeAddresses]) -> String {

@@ -10,6 +10,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::{
     client::Asking,
+    control::ControlPlane,
     install,
     layout::Directory,
     names,
@@ -27,6 +28,8 @@ use fault::Fault;
 
 /// The agent with all faults in it.
 const IMAGE: &str = "tributary.local/planted:1";
+/// What runs the agent.
+const AGENT: &str = "deployment/tributary-agent";
 /// The program that has the faults.
 const PROGRAM: &str = "tributary-agent";
 /// What is right is there within this time, as the agent without a fault shows first.
@@ -50,20 +53,58 @@ pub(super) fn planted(directory: &Directory, names: &[String]) -> anyhow::Result
         .iter()
         .filter(|(_, fault)| names.is_empty() || names.contains(&fault.name));
     let chosen: Vec<&(Number, Fault)> = chosen.collect();
-    let mut rows: Vec<Row> = chosen.iter().map(|(_, fault)| fault.row).collect();
-    rows.dedup();
+    let before = image_of_agents(&running)?;
+    let shown = show(&running, &chosen);
+    // The agents that were installed are put back, whatever was seen.
+    shown.and(change_agents(&running, &before, None))
+}
+
+fn show(running: &Running, chosen: &[&(Number, Fault)]) -> anyhow::Result<()> {
+    let mut rows: Vec<Row> = Vec::new();
+    for (_, fault) in chosen {
+        if !rows.contains(&fault.row) {
+            rows.push(fault.row);
+        }
+    }
     for row in rows {
-        ask(&running, UNCHANGED, row).context("the agent without a fault")?;
+        ask(running, UNCHANGED, row).context("the agent without a fault")?;
         println!("green as it should be: the agent without a fault");
     }
-    for (number, Fault { name, what, row, .. }) in &chosen {
-        match ask(&running, *number, *row) {
+    for (number, Fault { name, what, row, .. }) in chosen {
+        match ask(running, *number, *row) {
             Ok(()) => bail!("{name} is not seen: {what}"),
             Err(error) if error.is::<Wrong>() => println!("red as it should be: {name}: {error}"),
             Err(error) => return Err(error.context(format!("{name} could not be asked about"))),
         }
     }
     println!("{} of {} faults are seen", chosen.len(), chosen.len());
+    Ok(())
+}
+
+fn image_of_agents(running: &Running) -> anyhow::Result<String> {
+    let planes = running.planes();
+    let plane = planes.first().context("there are clusters")?;
+    let image = ".spec.template.spec.containers[0].image";
+    let found = system(plane).field(AGENT, image)?;
+    found.into_iter().next().context("no agent is installed")
+}
+
+fn system<'a>(plane: &'a ControlPlane<'a>) -> Asking<'a> {
+    Asking {
+        plane,
+        namespace: install::NAMESPACE,
+    }
+}
+
+/// Gives every cluster an agent with this image, as this variant.
+fn change_agents(running: &Running, image: &str, variant: Option<Number>) -> anyhow::Result<()> {
+    let chosen = variant.map_or_else(|| format!("{VARIABLE}-"), |number| format!("{VARIABLE}={number}"));
+    for plane in &running.planes() {
+        let system = system(plane);
+        system.kubectl(&["set", "image", AGENT, &format!("agent={image}")])?;
+        system.kubectl(&["set", "env", AGENT, &chosen])?;
+        system.kubectl(&["rollout", "status", AGENT, "--timeout=120s"])?;
+    }
     Ok(())
 }
 
@@ -107,16 +148,7 @@ fn ask(running: &Running, variant: Number, row: Row) -> anyhow::Result<()> {
             "--timeout=120s",
         ])?;
     }
-    for plane in &running.planes() {
-        let system = Asking {
-            plane,
-            namespace: install::NAMESPACE,
-        };
-        let agent = "deployment/tributary-agent";
-        system.kubectl(&["set", "image", agent, &format!("agent={IMAGE}")])?;
-        system.kubectl(&["set", "env", agent, &format!("{VARIABLE}={variant}")])?;
-        system.kubectl(&["rollout", "status", agent, "--timeout=120s"])?;
-    }
+    change_agents(running, IMAGE, Some(variant))?;
     match row {
         Row::Names => names::names(&running.directory, asked),
         _ => traffic::traffic(&running.directory, asked),

@@ -1,0 +1,187 @@
+//! Owns: a pod that asks one address again and again, and what it says of it.
+//! Never: judges how many may fail.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+use crate::nodes::{
+    lines::{Moment, Telling, moment},
+    pair::Asker,
+};
+
+/// The Service's port.
+const PORT: u16 = 80;
+/// Seconds after which a request has failed.
+pub(super) const ANSWER_WAIT: u8 = 2;
+/// A loop that does not begin within this time never will.
+const BEGIN_WAIT: Duration = Duration::from_secs(30);
+/// What it says first.
+const BEGAN: &str = "began";
+
+/// A request without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// Which one it was, counted from one.
+    pub(super) number: u32,
+    /// When it was given up.
+    pub(super) at: Moment,
+}
+
+/// What a loop found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) requests: u32,
+    pub(super) failures: Vec<Failure>,
+    /// When the first request began, and when the last one had ended.
+    pub(super) from: Moment,
+    pub(super) to: Moment,
+}
+
+/// One request, as a shell makes it.
+pub(super) fn question(address: &str) -> String {
+    format!("nc -w {ANSWER_WAIT} {address} {PORT} </dev/null 2>/dev/null")
+}
+
+/// Asks so many times, one after the other. An answer of another cluster is a failure too.
+fn script(address: &str, cluster: &str, requests: u32) -> String {
+    let question = question(address);
+    format!(
+        "asked=0 failed=0 from=$(date +%s.%N)
+        echo {BEGAN}
+        while [ $asked -lt {requests} ]; do
+            asked=$((asked + 1))
+            case $({question}) in
+            '{cluster} '*) ;;
+            *) failed=$((failed + 1)); echo \"failed $asked $(date +%s.%N)\" ;;
+            esac
+        done
+        echo \"asked $asked failed $failed from $from to $(date +%s.%N)\""
+    )
+}
+
+/// A loop that asks.
+pub(super) struct Loop {
+    telling: Telling,
+    cluster: String,
+}
+
+impl Loop {
+    /// Starts it in a pod; `answer`: the cluster whose pods must answer.
+    pub(super) fn start(
+        asker: &Asker<'_>,
+        address: &str,
+        answer: &str,
+        requests: u32,
+    ) -> anyhow::Result<Self> {
+        let script = script(address, answer, requests);
+        let mut command = asker
+            .cluster
+            .command(&["exec", &asker.client.name, "--", "sh", "-c", &script]);
+        Ok(Self {
+            telling: Telling::start(&mut command)?,
+            cluster: asker.cluster.plane.name.clone(),
+        })
+    }
+
+    /// Waits for its first request.
+    pub(super) fn began(&self) -> anyhow::Result<()> {
+        let first = self.telling.next(BEGIN_WAIT);
+        ensure!(
+            first.is_some_and(|line| line.text == BEGAN),
+            "nobody begins to ask in {}; look at its client pods",
+            self.cluster
+        );
+        Ok(())
+    }
+
+    /// Whether it still asks.
+    pub(super) fn asks(&mut self) -> anyhow::Result<bool> {
+        self.telling.runs()
+    }
+
+    /// Waits for its last request.
+    pub(super) fn finish(self) -> anyhow::Result<Asked> {
+        let ended = || format!("the requests of {} did not come to their end", self.cluster);
+        let lines = self.telling.rest().with_context(ended)?;
+        parse(lines.iter().map(|line| &*line.text)).with_context(ended)
+    }
+}
+
+fn parse<'a>(lines: impl Iterator<Item = &'a str>) -> anyhow::Result<Asked> {
+    let mut failures = Vec::new();
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["failed", number, at] => failures.push(Failure {
+                number: number.parse()?,
+                at: moment(at)?,
+            }),
+            ["asked", requests, "failed", failed, "from", from, "to", to] => {
+                let (requests, failed) = (requests.parse()?, failed.parse::<usize>()?);
+                let told = failures.len();
+                ensure!(failed == told, "{failed} requests failed, and {told} were told");
+                return Ok(Asked {
+                    requests,
+                    failures,
+                    from: moment(from)?,
+                    to: moment(to)?,
+                });
+            }
+            _ => anyhow::bail!("{line} is nothing that the loop says"),
+        }
+    }
+    anyhow::bail!("nothing says how many were asked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> anyhow::Result<Asked> {
+        parse(text.lines())
+    }
+
+    #[test]
+    fn a_loop_says_which_requests_failed_and_when() {
+        let last = "asked 100 failed 1 from 5.000000000 to 25.000000000";
+        let asked = read(&format!("failed 7 12.500000000\n{last}\n")).unwrap();
+        let failure = Failure {
+            number: 7,
+            at: Duration::from_millis(12_500),
+        };
+        assert_eq!((asked.requests, asked.failures), (100, vec![failure]));
+        assert_eq!((asked.from.as_secs(), asked.to.as_secs()), (5, 25));
+        for wrong in [last, "failed 7 12.500000000", "", "sh: 3: nc: not found"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_script_says_what_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let nc = directory.path().join("nc");
+        let fake = "#!/bin/sh\n[ -e \"$0.asked\" ] && { echo c1 web-7; exit; }\n: >\"$0.asked\"\n";
+        std::fs::write(&nc, fake).unwrap();
+        std::fs::set_permissions(&nc, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let path = format!(
+            "{}:{}",
+            directory.path().display(),
+            std::env::var("PATH").unwrap()
+        );
+        let run = |cluster: &str| {
+            let mut shell = std::process::Command::new("sh");
+            shell
+                .args(["-c", &script("10.0.0.1", cluster, 3)])
+                .env("PATH", &path);
+            let said = crate::real::command::printed(&mut shell).unwrap();
+            let said = said.strip_prefix("began\n").unwrap().to_owned();
+            read(&said).unwrap()
+        };
+        let asked = run("c1");
+        let numbers: Vec<u32> = asked.failures.iter().map(|failure| failure.number).collect();
+        assert_eq!((asked.requests, numbers), (3, vec![1]));
+        assert!(asked.from <= asked.failures[0].at && asked.failures[0].at <= asked.to);
+        assert_eq!(run("c2").failures.len(), 3, "another cluster's answer is none");
+    }
+}
