@@ -44,9 +44,10 @@ pub(super) struct First {
 /// is measured.
 fn script(services: &[Service]) -> String {
     let asks = services.iter().map(|Service { number, address }| {
-        let address = match address.contains(':') {
-            true => format!("[{address}]"),
-            false => address.clone(),
+        let address = if address.contains(':') {
+            format!("[{address}]")
+        } else {
+            address.clone()
         };
         format!("ask {number} {address}:{PORT} &\n")
     });
