@@ -126,12 +126,12 @@ impl Names<'_> {
         };
         let asked = format!("{name} {kind}, asked in {}", self.cluster.plane.name);
         self.asked.until(&asked, &self.cluster.plane.directory, || {
-            let said = ask().map_err(|error| format!("{error:#}"))?;
-            if said == *wanted {
+            let said = ask()?;
+            Ok(if said == *wanted {
                 Ok(())
             } else {
                 Err(format!("{} instead of {}", said.shown(), wanted.shown()))
-            }
+            })
         })?;
         Ok(1)
     }

@@ -51,21 +51,61 @@ impl Asked {
         self.only.is_none_or(|only| only == row)
     }
 
-    /// Asks until it is right. `ask` says what is wrong.
+    /// Asks until it is right, and what could not be asked again too, for pods come and go. The last answer counts:
+    /// only a wrong one is called [`Wrong`].
     pub(super) fn until(
         self,
         what: &str,
         logs: &Path,
-        ask: impl Fn() -> Result<(), String>,
+        ask: impl Fn() -> anyhow::Result<Verdict>,
     ) -> anyhow::Result<()> {
-        let last = RefCell::new(String::new());
-        let right = || ask().map_err(|why| last.replace(why)).is_ok();
-        wait_at_most(self.patience, what, logs, right)
-            .map_err(|_| Wrong(format!("{what}: {}", last.borrow())).into())
+        let last = RefCell::new(None);
+        let right = || {
+            let error = match ask() {
+                Ok(Ok(())) => return true,
+                Ok(Err(why)) => Wrong(format!("{what}: {why}")).into(),
+                Err(error) => error.context(format!("{what}: this could not be asked")),
+            };
+            last.replace(Some(error));
+            false
+        };
+        wait_at_most(self.patience, what, logs, right).map_err(|late| last.take().unwrap_or(late))
     }
 }
+
+/// Whether an answer was right, and what is wrong with it.
+pub(super) type Verdict = Result<(), String>;
 
 /// A wrong answer, which is another thing than clusters that cannot be asked.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Wrong(String);
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    fn asked(ask: impl Fn() -> anyhow::Result<Verdict>) -> anyhow::Result<()> {
+        let asked = Asked {
+            only: None,
+            patience: Duration::ZERO,
+        };
+        asked.until("echo", Path::new("logs"), ask)
+    }
+
+    #[test]
+    fn only_an_answer_is_wrong() {
+        assert!(asked(|| Ok(Ok(()))).is_ok());
+        let wrong = asked(|| Ok(Err("c2 answered".to_owned()))).unwrap_err();
+        assert_eq!(wrong.to_string(), "echo: c2 answered");
+        assert!(wrong.is::<Wrong>());
+        let unasked = asked(|| Err(anyhow!("no such pod"))).unwrap_err();
+        assert_eq!(
+            format!("{unasked:#}"),
+            "echo: this could not be asked: no such pod"
+        );
+        assert!(!unasked.is::<Wrong>(), "a fault is not seen by who cannot ask");
+    }
+}

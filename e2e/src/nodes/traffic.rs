@@ -8,7 +8,7 @@ use super::{
     configuration::TOOLS_IMAGE,
     control::wait_for,
     layout::{Directory, ZONES},
-    row::{Asked, Row},
+    row::{Asked, Row, Verdict},
     running::Running,
 };
 
@@ -163,7 +163,7 @@ impl Traffic<'_> {
         from: (usize, &str),
         addresses: &str,
         protocol: Protocol,
-        wanted: &dyn Fn(&Answers) -> Result<(), String>,
+        wanted: &dyn Fn(&Answers) -> Verdict,
     ) -> anyhow::Result<()> {
         let (cluster, node) = from;
         let cluster = &self.clusters[cluster];
@@ -178,8 +178,8 @@ impl Traffic<'_> {
         for address in cluster.field(object, path)? {
             let said = format!("{what}, asked from {node} at {address} by {protocol}");
             self.asked.until(&said, &cluster.plane.directory, || {
-                let answers = cluster.answers(&client, &address, PORT, protocol);
-                wanted(&answers.map_err(|error| format!("{error:#}"))?)
+                let answers = cluster.answers(&client, &address, PORT, protocol)?;
+                Ok(wanted(&answers))
             })?;
             found.push(address);
         }
@@ -303,7 +303,7 @@ impl Traffic<'_> {
     }
 }
 
-fn exactly(answers: &Answers, wanted: &Answers) -> Result<(), String> {
+fn exactly(answers: &Answers, wanted: &Answers) -> Verdict {
     if answers == wanted {
         Ok(())
     } else {
