@@ -37,6 +37,10 @@ pub(crate) struct Arguments {
     /// Use real kube-apiservers. The first time they are built from source, which needs Go and minutes
     #[arg(long)]
     pub(super) real: bool,
+    /// Use clusters with nodes, and Tributary as pods from our own image and charts; a client in a pod prints who
+    /// answered. It needs root and Debian's packages (it says which), Go, and the first time half an hour
+    #[arg(long, conflicts_with_all = ["real", "directory"])]
+    pub(super) nodes: bool,
     /// Play it unattended in a directory of its own, check every step through the clusters' APIs, exit with 0 or 1
     #[arg(long, conflicts_with = "directory")]
     pub(super) check: bool,
@@ -136,6 +140,8 @@ mod tests {
             "",
             "--real",
             "--real --check",
+            "--nodes",
+            "--nodes --check",
             "apply east file.yaml",
             "export east shop/cart",
             "unexport west shop/cart",
@@ -158,6 +164,8 @@ mod tests {
             ("export east cart", "NAMESPACE/NAME"),
             ("get pods", "possible values"),
             ("--check --directory x", "cannot be used with"),
+            ("--nodes --real", "cannot be used with"),
+            ("--nodes --directory x", "cannot be used with"),
         ] {
             let words = ["demo"].into_iter().chain(line.split_whitespace());
             let error = Arguments::try_parse_from(words).expect_err(line).to_string();

@@ -55,10 +55,18 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     install_crypto_provider()?;
     let Arguments {
         real,
+        nodes,
         check,
         directory,
         command,
     } = arguments;
+    if nodes {
+        anyhow::ensure!(
+            command.is_none(),
+            "with --nodes there are no sub-commands; see `cargo nodes --help`"
+        );
+        return crate::nodes::demo(check);
+    }
     let place = DemoDirectory::new(match directory {
         Some(directory) => std::path::absolute(directory)?,
         None => args::default_directory(),

@@ -12,7 +12,7 @@ use super::{
     configuration::Proxy,
     first_answer, install,
     layout::{Directory, Layout, Place, cluster_name},
-    names,
+    leave, names,
     namespace::Namespace,
     planted,
     programs::Programs,
@@ -42,6 +42,7 @@ const EXAMPLES: &str = "Examples:
   cargo nodes names                        every row of the multicluster DNS specification, from pods
   cargo nodes churn --requests 2000 --runs 1
   cargo nodes first-answer --pods 20
+  cargo nodes uninstall                    every cluster leaves, then the hub; says what is left
   cargo nodes down
 
 It needs root, Debian's packages runc, containernetworking-plugins, iptables, nftables, conntrack and debootstrap, and Go.";
@@ -74,6 +75,8 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/images")]
         image: PathBuf,
     },
+    /// Takes Tributary off again, as docs/operations.md says, and looks at what is left.
+    Uninstall,
     /// Asks services of the clusterset from pods, and looks who answers.
     Traffic {
         /// Only these questions.
@@ -152,6 +155,7 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Status => status(&directory),
         Command::Check => check::check(&directory),
         Command::Install { image } => install::install(&directory, &charts::root().join(image)),
+        Command::Uninstall => leave::leave(&directory).map(drop),
         Command::Traffic { only } => traffic::traffic(&directory, Asked::all(only)),
         Command::Planted { names } => planted::planted(&directory, &names),
         Command::Names => names::names(&directory, Asked::all(None)),

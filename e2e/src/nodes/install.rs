@@ -12,25 +12,16 @@ use anyhow::{Context, bail};
 
 use super::{
     control::ControlPlane,
-    layout::{Directory, Place},
+    installed::{HUB, HUB_NODE, HUB_PORT, Installed, NAMESPACE, release, restart_coredns},
+    layout::Directory,
     running::Running,
 };
-use crate::{
-    advice::BUILD_IMAGE,
-    charts,
-    real::{command::printed, helm::Helm},
-};
+use crate::{advice::BUILD_IMAGE, charts, real::command::printed};
 
-/// Where charts put everything.
-pub(super) const NAMESPACE: &str = "tributary-system";
 /// The registry that the image is said to come from; every node has it already.
 const REGISTRY: &str = "tributary.local";
-/// The port of the hub on every node of its cluster.
-const HUB_PORT: u16 = 30843;
 /// How long Helm waits for pods.
 const HELM_WAIT: &str = "--timeout=3m";
-/// The node with the hub's volume.
-const HUB_NODE: Place = Place { cluster: 1, node: 1 };
 /// Where the hub keeps its log, for nobody here makes volumes.
 const VOLUME: &str = include_str!("../../nodes/volume.yaml");
 
@@ -39,14 +30,11 @@ pub(super) fn install(directory: &Directory, image: &Path) -> anyhow::Result<()>
     let began = Instant::now();
     let say = |what: &str| eprintln!("{:6.1} s  {what}", began.elapsed().as_secs_f64());
     let running = Running::of(directory)?;
-    let package = Package::open(image, &directory.path().join("programs"))?;
-    let installer = Installer {
-        helm: Helm::find()?,
-        package,
-        running: &running,
-    };
+    let installed = Installed::of(&running)?;
+    let image = unpacked(image, &installed.programs())?;
+    let installer = Installer { installed };
     for node in running.nodes()? {
-        node.import(&installer.package.image, Some(&format!("{REGISTRY}/tributary")))?;
+        node.import(&image, Some(&format!("{REGISTRY}/tributary")))?;
     }
     say("every node has the image");
     installer.certificates()?;
@@ -68,30 +56,15 @@ pub(super) fn install(directory: &Directory, image: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-/// What `cargo image build` made.
-struct Package {
-    image: PathBuf,
-    programs: PathBuf,
-}
-
-impl Package {
-    /// Finds the archives in a directory, and unpacks the programs.
-    fn open(directory: &Path, programs: &Path) -> anyhow::Result<Self> {
-        let image = only(directory, ".oci.tar")?;
-        let archive = only(directory, &format!("-linux-{}.tar.gz", go_architecture()?))?;
-        fs::create_dir_all(programs).with_context(|| format!("cannot create {}", programs.display()))?;
-        let mut tar = Command::new("tar");
-        tar.args(["--strip-components=1", "-xzf"]).arg(&archive);
-        printed(tar.arg("-C").arg(programs))?;
-        Ok(Self {
-            image,
-            programs: programs.to_owned(),
-        })
-    }
-
-    fn program(&self, name: &str) -> PathBuf {
-        self.programs.join(name)
-    }
+/// Unpacks the programs that `cargo image build` made, and returns where the image is.
+fn unpacked(directory: &Path, programs: &Path) -> anyhow::Result<PathBuf> {
+    let image = only(directory, ".oci.tar")?;
+    let archive = only(directory, &format!("-linux-{}.tar.gz", go_architecture()?))?;
+    fs::create_dir_all(programs).with_context(|| format!("cannot create {}", programs.display()))?;
+    let mut tar = Command::new("tar");
+    tar.args(["--strip-components=1", "-xzf"]).arg(&archive);
+    printed(tar.arg("-C").arg(programs))?;
+    Ok(image)
 }
 
 fn go_architecture() -> anyhow::Result<String> {
@@ -124,39 +97,27 @@ fn only(directory: &Path, ending: &str) -> anyhow::Result<PathBuf> {
 
 /// Whoever installs.
 struct Installer<'a> {
-    helm: Helm,
-    package: Package,
-    running: &'a Running,
+    installed: Installed<'a>,
 }
 
 impl Installer<'_> {
-    /// Where members and people reach the hub.
-    fn hub_host(&self) -> String {
-        let addresses = self.running.layout.addresses(HUB_NODE.cluster);
-        addresses.node(HUB_NODE.node).v4().to_string()
-    }
-
-    fn keys(&self) -> PathBuf {
-        self.running.directory.path().join("certificates")
-    }
-
     fn certs(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        let mut certs = Command::new(self.package.program("tributary-hub"));
+        let mut certs = Command::new(self.installed.program(HUB));
         printed(certs.arg("certs").args(arguments)).map(drop)
     }
 
     /// An authority, and a certificate for everybody.
     fn certificates(&self) -> anyhow::Result<()> {
-        let keys = self.keys();
+        let keys = self.installed.keys();
         if keys.join("ca.crt").exists() {
             // Installed before: a hub admits a member by the key that it knows.
             return Ok(());
         }
         let keys = keys.to_string_lossy();
         self.certs(&["ca", "--out", &keys])?;
-        self.certs(&["hub", "--ca", &keys, "--ip", &self.hub_host()])?;
+        self.certs(&["hub", "--ca", &keys, "--ip", &self.installed.hub_host()])?;
         self.certs(&["operator", "--ca", &keys, "--name", "operator"])?;
-        for plane in self.running.planes() {
+        for plane in self.installed.running.planes() {
             self.certs(&["member", "--ca", &keys, "--cluster-id", &plane.name])?;
         }
         Ok(())
@@ -174,7 +135,9 @@ impl Installer<'_> {
     }
 
     fn secret(&self, plane: &ControlPlane<'_>, name: &str, owner: &str) -> anyhow::Result<()> {
-        let file = |key: &str, file: &str| format!("--from-file={key}={}", self.keys().join(file).display());
+        let file = |key: &str, file: &str| {
+            format!("--from-file={key}={}", self.installed.keys().join(file).display())
+        };
         let (certificate, key) = (format!("{owner}.crt"), format!("{owner}.key"));
         let secret = plane.kubectl(&[
             "create",
@@ -193,14 +156,14 @@ impl Installer<'_> {
     }
 
     fn hub(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
-        let volume = self.running.directory.node(HUB_NODE).join("volume");
+        let volume = self.installed.volume();
         fs::create_dir_all(&volume).with_context(|| format!("cannot create {}", volume.display()))?;
         let text = VOLUME
             .replace("@PATH@", &volume.to_string_lossy())
             .replace("@NODE@", &HUB_NODE.name());
         plane.apply(&text, "volume.yaml")?;
         self.secret(plane, "tributary-hub-tls", "hub")?;
-        let address = format!("address={}:{HUB_PORT}", self.hub_host());
+        let address = format!("address={}:{HUB_PORT}", self.installed.hub_host());
         let port = format!("service.nodePort={HUB_PORT}");
         let registry = format!("image.registry={REGISTRY}");
         let values = ["service.type=NodePort", &port, &address, &registry];
@@ -208,40 +171,28 @@ impl Installer<'_> {
     }
 
     fn agent(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
-        let hubs = format!("hubs={{https://{}:{HUB_PORT}}}", self.hub_host());
+        let hubs = format!("hubs={{https://{}:{HUB_PORT}}}", self.installed.hub_host());
         let ports = format!("networkPolicy.hubPorts={{{HUB_PORT}}}");
         let registry = format!("image.registry={REGISTRY}");
         self.helm(plane, "agent", &[&hubs, &ports, &registry])
     }
 
     fn helm(&self, plane: &ControlPlane<'_>, chart: &str, values: &[&str]) -> anyhow::Result<()> {
-        let home = plane.directory.join("helm");
-        let mut helm = plane.namespace.command(self.helm.program());
-        helm.args(["upgrade", "--install", &format!("tributary-{chart}")])
-            .arg(charts::root().join("deploy/charts").join(chart))
-            .args(["--namespace", NAMESPACE, "--wait", HELM_WAIT, "--kubeconfig"])
-            .arg(plane.kubeconfig());
+        let (release, path) = (release(chart), charts::root().join("deploy/charts").join(chart));
+        let path = path.to_string_lossy();
+        let mut arguments = vec!["upgrade", "--install", &release, &path, "--wait", HELM_WAIT];
         for value in values {
-            helm.args(["--set", value]);
+            arguments.extend(["--set", value]);
         }
-        printed(Helm::at_home(&mut helm, &home))
-            .map(drop)
-            .with_context(|| format!("cannot install the chart {chart} in {}", plane.name))
+        let helm = self.installed.helm(plane, &arguments);
+        helm.with_context(|| format!("cannot install the chart {chart} in {}", plane.name))
     }
 
     /// Lets CoreDNS answer for the clusterset.
     fn names(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
         let rights = charts::root().join("deploy/coredns");
         plane.kubectl(&["apply", "--filename", &rights.to_string_lossy()])?;
-        let mut corefile = plane.namespace.command(self.package.program("tributary-agent"));
-        corefile
-            .args(["corefile", "add", "--apply"])
-            .env("KUBECONFIG", plane.kubeconfig());
-        printed(&mut corefile)?;
-        // It would read its file again by itself, a minute and a half later.
-        let coredns = ["--namespace", "kube-system", "rollout"];
-        plane.kubectl(&[&coredns[..], &["restart", "deployment/coredns"]].concat())?;
-        let status = ["status", "deployment/coredns", "--timeout=120s"];
-        plane.kubectl(&[&coredns[..], &status].concat()).map(drop)
+        self.installed.corefile(plane, "add")?;
+        restart_coredns(plane)
     }
 }

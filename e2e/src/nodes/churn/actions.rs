@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::nodes::{
     client::Asking,
     control::wait_for,
-    install,
+    installed,
     layout::Place,
     lines::{Moment, now},
     node::Node,
@@ -181,7 +181,7 @@ impl Actions<'_> {
 fn system<'a>(cluster: &Asking<'a>) -> Asking<'a> {
     Asking {
         plane: cluster.plane,
-        namespace: install::NAMESPACE,
+        namespace: installed::NAMESPACE,
     }
 }
 

@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use super::{
     client::Asking,
     control::ControlPlane,
-    install,
+    installed,
     layout::Directory,
     names,
     row::{Asked, Row, Wrong},
@@ -92,7 +92,7 @@ fn image_of_agents(running: &Running) -> anyhow::Result<String> {
 fn system<'a>(plane: &'a ControlPlane<'a>) -> Asking<'a> {
     Asking {
         plane,
-        namespace: install::NAMESPACE,
+        namespace: installed::NAMESPACE,
     }
 }
 

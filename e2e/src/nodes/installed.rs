@@ -1,0 +1,107 @@
+//! Owns: what an installation on clusters leaves for those who come later: programs, certificates, the hub's address,
+//! Helm's releases.
+//! Never: installs.
+
+use std::path::PathBuf;
+
+use super::{control::ControlPlane, layout::Place, running::Running};
+use crate::real::{command::printed, helm::Helm};
+
+/// Where charts put everything.
+pub(super) const NAMESPACE: &str = "tributary-system";
+/// The hub's program, and what its objects are called.
+pub(super) const HUB: &str = "tributary-hub";
+/// The agent's program, and what its objects are called.
+pub(super) const AGENT: &str = "tributary-agent";
+/// The port of the hub on every node of its cluster.
+pub(super) const HUB_PORT: u16 = 30843;
+/// The node with the hub's volume.
+pub(super) const HUB_NODE: Place = Place { cluster: 1, node: 1 };
+
+/// How Helm's release of a chart is called.
+pub(super) fn release(chart: &str) -> String {
+    format!("tributary-{chart}")
+}
+
+/// An installation on clusters that run.
+pub(super) struct Installed<'a> {
+    pub(super) running: &'a Running,
+    helm: Helm,
+}
+
+impl<'a> Installed<'a> {
+    /// The one of these clusters; an error says how Helm is built.
+    pub(super) fn of(running: &'a Running) -> anyhow::Result<Self> {
+        let helm = Helm::find()?;
+        Ok(Self { running, helm })
+    }
+
+    /// Where members and people reach the hub.
+    pub(super) fn hub_host(&self) -> String {
+        let addresses = self.running.layout.addresses(HUB_NODE.cluster);
+        addresses.node(HUB_NODE.node).v4().to_string()
+    }
+
+    /// Where certificates and keys are.
+    pub(super) fn keys(&self) -> PathBuf {
+        self.running.directory.path().join("certificates")
+    }
+
+    /// Where the hub's volume is, on its node.
+    pub(super) fn volume(&self) -> PathBuf {
+        self.running.directory.node(HUB_NODE).join("volume")
+    }
+
+    /// Where the programs are that people run.
+    pub(super) fn programs(&self) -> PathBuf {
+        self.running.directory.path().join("programs")
+    }
+
+    /// One of them.
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.programs().join(name)
+    }
+
+    /// Helm in a cluster, in the namespace of the charts.
+    pub(super) fn helm(&self, plane: &ControlPlane<'_>, arguments: &[&str]) -> anyhow::Result<()> {
+        let mut helm = plane.namespace.command(self.helm.program());
+        helm.args(arguments)
+            .args(["--namespace", NAMESPACE, "--kubeconfig"])
+            .arg(plane.kubeconfig());
+        printed(Helm::at_home(&mut helm, &plane.directory.join("helm"))).map(drop)
+    }
+
+    /// Puts the clusterset's zone into a cluster's Corefile (`add`), or takes it out (`remove`).
+    pub(super) fn corefile(&self, plane: &ControlPlane<'_>, what: &str) -> anyhow::Result<()> {
+        let mut corefile = plane.namespace.command(self.program(AGENT));
+        corefile
+            .args(["corefile", what, "--apply"])
+            .env("KUBECONFIG", plane.kubeconfig());
+        printed(&mut corefile).map(drop)
+    }
+
+    /// Asks the hub about members, as its operator.
+    pub(super) fn member(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let mut member = self.running.control.command(self.program(HUB));
+        let key = |file: &str| self.keys().join(file);
+        member
+            .arg("member")
+            .args(arguments)
+            .arg(format!("--hub=https://{}:{HUB_PORT}", self.hub_host()))
+            .arg("--tls-ca")
+            .arg(key("ca.crt"))
+            .arg("--tls-cert")
+            .arg(key("operator.crt"))
+            .arg("--tls-key")
+            .arg(key("operator.key"));
+        printed(&mut member)
+    }
+}
+
+/// Has CoreDNS read its Corefile now; it would by itself, a minute and a half later.
+pub(super) fn restart_coredns(plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+    let coredns = ["--namespace", "kube-system", "rollout"];
+    plane.kubectl(&[&coredns[..], &["restart", "deployment/coredns"]].concat())?;
+    let status = ["status", "deployment/coredns", "--timeout=120s"];
+    plane.kubectl(&[&coredns[..], &status].concat()).map(drop)
+}
