@@ -76,7 +76,12 @@ enum Command {
         image: PathBuf,
     },
     /// Takes Tributary off again, as docs/operations.md says, and looks at what is left.
-    Uninstall,
+    Uninstall {
+        /// The hub first, as if it were lost: every cluster leaves without it, and until then keeps what it holds of
+        /// the others.
+        #[arg(long)]
+        hub_first: bool,
+    },
     /// Asks services of the clusterset from pods, and looks who answers.
     Traffic {
         /// Only these questions.
@@ -155,7 +160,7 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Status => status(&directory),
         Command::Check => check::check(&directory),
         Command::Install { image } => install::install(&directory, &charts::root().join(image)),
-        Command::Uninstall => leave::leave(&directory).map(drop),
+        Command::Uninstall { hub_first } => leave::leave(&directory, hub_first).map(drop),
         Command::Traffic { only } => traffic::traffic(&directory, Asked::all(only)),
         Command::Planted { names } => planted::planted(&directory, &names),
         Command::Names => names::names(&directory, Asked::all(None)),

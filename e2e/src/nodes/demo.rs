@@ -112,7 +112,7 @@ impl Demo {
         self.step("who answers across clusters", || traffic::traffic(directory, all))?;
         self.step("names across clusters", || names::names(directory, all))?;
         self.step("removal", || {
-            let gone = leave::leave(directory)?;
+            let gone = leave::leave(directory, false)?;
             ensure!(
                 !gone.contains(&0),
                 "a cluster had nothing of ours, so that its removal shows nothing"

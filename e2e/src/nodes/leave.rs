@@ -27,9 +27,9 @@ const UNASKED: [&str; 3] = ["events", "events.events.k8s.io", "componentstatuses
 /// How long Helm and kubectl wait for what ends.
 const END_WAIT: &str = "--timeout=2m";
 
-/// Takes every cluster out of the clusterset, the hub's last, then the hub; how many objects each cluster had of us.
-/// It may be run again after a failure. An error names what is left.
-pub(super) fn leave(directory: &Directory) -> anyhow::Result<Vec<usize>> {
+/// Takes every cluster out of the clusterset, the hub's last, then the hub; or the hub first, as if it were lost. How
+/// many objects each cluster had of us. It may be run again after a failure. An error names what is left.
+pub(super) fn leave(directory: &Directory, hub_first: bool) -> anyhow::Result<Vec<usize>> {
     let running = Running::of(directory)?;
     let installed = Installed::of(&running)?;
     let planes = running.planes();
@@ -38,6 +38,10 @@ pub(super) fn leave(directory: &Directory) -> anyhow::Result<Vec<usize>> {
         before.iter().any(|there| !there.is_empty()),
         "there is nothing of ours"
     );
+    if hub_first {
+        hub_ends(&installed, &planes[0])?;
+        println!("the hub is gone");
+    }
     for (gone, plane) in planes.iter().enumerate().rev() {
         member_leaves(&installed, plane, &planes[..gone])?;
         println!("{} has left", plane.name);
@@ -68,6 +72,8 @@ fn member_leaves(
     plane: &ControlPlane<'_>,
     others: &[ControlPlane<'_>],
 ) -> anyhow::Result<()> {
+    let hub = hub_is_there(installed)?;
+    let held = held(others, &plane.name)?;
     installed.helm(
         plane,
         &[
@@ -78,10 +84,57 @@ fn member_leaves(
             END_WAIT,
         ],
     )?;
-    if hub_is_there(installed)? {
+    if hub {
         evict(installed, &plane.name)?;
+        for other in others {
+            let what = format!("{} has no slice of {}", other.name, plane.name);
+            wait_for(&what, &other.directory, || {
+                slices_of(other, &plane.name).is_ok_and(|slices| slices.is_empty())
+            })?;
+        }
     }
-    let source = format!("multicluster.kubernetes.io/source-cluster={}", plane.name);
+    ends_in(installed, plane)?;
+    if !hub {
+        still_held(others, &plane.name, &held)?;
+    }
+    Ok(())
+}
+
+/// The slices that each of these clusters holds of a member.
+fn held(planes: &[ControlPlane<'_>], member: &str) -> anyhow::Result<Vec<Vec<String>>> {
+    planes.iter().map(|plane| slices_of(plane, member)).collect()
+}
+
+/// Nobody but a hub may say that a member is gone: without one, what others hold of it stays until they leave too.
+fn still_held(others: &[ControlPlane<'_>], member: &str, before: &[Vec<String>]) -> anyhow::Result<()> {
+    for ((other, before), after) in others.iter().zip(before).zip(held(others, member)?) {
+        ensure!(
+            *before == after,
+            "{} held {} slices of {member} when the hub was gone, and now {}",
+            other.name,
+            before.len(),
+            after.len()
+        );
+        println!("{} keeps {} slices of {member}", other.name, after.len());
+    }
+    Ok(())
+}
+
+fn slices_of(plane: &ControlPlane<'_>, member: &str) -> anyhow::Result<Vec<String>> {
+    let source = format!("multicluster.kubernetes.io/source-cluster={member}");
+    let slices = [
+        "get",
+        "endpointslices",
+        "--all-namespaces",
+        "--output=name",
+        "--selector",
+        &source,
+    ];
+    Ok(plane.kubectl(&slices)?.lines().map(str::to_owned).collect())
+}
+
+/// What is left in a cluster without its agent.
+fn ends_in(installed: &Installed<'_>, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
     let delete = [
         "delete",
         WRITTEN,
@@ -91,20 +144,6 @@ fn member_leaves(
         "--ignore-not-found",
         END_WAIT,
     ];
-    let slices = [
-        "get",
-        "endpointslices",
-        "--all-namespaces",
-        "--output=name",
-        "--selector",
-        &source,
-    ];
-    for other in others {
-        let what = format!("{} has no slice of {}", other.name, plane.name);
-        wait_for(&what, &other.directory, || {
-            other.kubectl(&slices).is_ok_and(|said| said.trim().is_empty())
-        })?;
-    }
     // An API server forgets an admission policy some time after it is deleted.
     let what = format!("{} lets go of what the agent wrote", plane.name);
     wait_for(&what, &plane.directory, || plane.kubectl(&delete).is_ok())?;
