@@ -21,6 +21,8 @@ const PROFILE: &str = "image";
 /// Where sources and crates seem to lie, in what a program says of itself.
 const SOURCES_AS: &str = "/tributary";
 const CRATES_AS: &str = "/cargo";
+/// The time that compilers are told, whatever the commit: with its own, everything would be compiled anew for each.
+const COMPILED_AT: &str = "0";
 
 /// A program of one architecture.
 pub(crate) struct Program {
@@ -93,7 +95,7 @@ fn environment(
         .env_remove("RUSTFLAGS")
         .env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"))
         .env("CARGO_INCREMENTAL", "0")
-        .env("SOURCE_DATE_EPOCH", source.created.to_string())
+        .env("SOURCE_DATE_EPOCH", COMPILED_AT)
         .env(format!("CC_{target}"), &compiler.cc)
         .env(format!("AR_{target}"), &compiler.ar)
         .env(format!("CFLAGS_{target}"), c)

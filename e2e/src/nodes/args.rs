@@ -18,6 +18,7 @@ use super::{
     programs::Programs,
     row::{Asked, Row},
     traffic, up,
+    upgrade::{self, Order, REQUESTS},
 };
 use crate::{advice::NODES_STATUS, charts};
 
@@ -42,10 +43,25 @@ const EXAMPLES: &str = "Examples:
   cargo nodes names                        every row of the multicluster DNS specification, from pods
   cargo nodes churn --requests 2000 --runs 1
   cargo nodes first-answer --pods 20
+  cargo nodes upgrade --order hub-first    from an earlier commit, on clusters without Tributary
   cargo nodes uninstall                    every cluster leaves, then the hub; says what is left
   cargo nodes down
 
 It needs root, Debian's packages runc, containernetworking-plugins, iptables, nftables, conntrack and debootstrap, and Go.";
+
+/// The commit that people installed first.
+const FIRST: &str = "c1d0795";
+
+/// What versions are changed to, and under how many requests.
+#[derive(clap::Args)]
+struct Under {
+    /// Where `cargo image build` put the image.
+    #[arg(long, value_name = "DIR", default_value = "target/images")]
+    image: PathBuf,
+    /// Requests, from one client across and one inside: enough to outlast every step.
+    #[arg(long, default_value_t = REQUESTS)]
+    requests: u32,
+}
 
 #[derive(Subcommand)]
 enum Command {
@@ -113,6 +129,27 @@ enum Command {
         #[arg(long, default_value_t = 200)]
         pods: u16,
     },
+    /// Puts what is here in the place of an earlier commit, installed as its users did, while requests go on.
+    ///
+    /// On clusters without Tributary. No more requests may fail across clusters than inside one.
+    Upgrade {
+        /// The earlier commit; its programs are built first, minutes the first time.
+        #[arg(long, value_name = "COMMIT", default_value = FIRST)]
+        from: String,
+        /// Which programs are replaced first.
+        #[arg(long, value_enum)]
+        order: Order,
+        #[command(flatten)]
+        under: Under,
+    },
+    /// Upgrades the charts from one of our images to another and rolls them back, while requests go on.
+    Rollback {
+        /// Where `cargo image build` put the earlier image.
+        #[arg(long, value_name = "DIR")]
+        before: PathBuf,
+        #[command(flatten)]
+        under: Under,
+    },
     /// Runs kubectl as administrator of a cluster.
     Kubectl {
         /// c1, c2 or c3.
@@ -166,6 +203,14 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Names => names::names(&directory, Asked::all(None)),
         Command::Churn { requests, runs } => churn::churn(&directory, requests, runs),
         Command::FirstAnswer { pods } => first_answer::first_answer(&directory, pods),
+        Command::Upgrade { from, order, under } => {
+            let image = charts::root().join(under.image);
+            upgrade::upgrade(&directory, &from, order, &image, under.requests)
+        }
+        Command::Rollback { before, under } => {
+            let [before, image] = [before, under.image].map(|path| charts::root().join(path));
+            upgrade::rollback(&directory, &before, &image, under.requests)
+        }
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();
             let kubeconfig = up::kubeconfig(&directory, cluster);

@@ -18,8 +18,10 @@ use super::{
 };
 use crate::{advice::BUILD_IMAGE, charts, real::command::printed};
 
-/// The registry that the image is said to come from; every node has it already.
+/// The registry that images are said to come from; every node has them already.
 const REGISTRY: &str = "tributary.local";
+/// What the charts call the image.
+pub(super) const REPOSITORY: &str = "tributary";
 /// How long Helm waits for pods.
 const HELM_WAIT: &str = "--timeout=3m";
 /// Where the hub keeps its log, for nobody here makes volumes.
@@ -31,16 +33,17 @@ pub(super) fn install(directory: &Directory, image: &Path) -> anyhow::Result<()>
     let say = |what: &str| eprintln!("{:6.1} s  {what}", began.elapsed().as_secs_f64());
     let running = Running::of(directory)?;
     let installed = Installed::of(&running)?;
-    let image = unpacked(image, &installed.programs())?;
-    let installer = Installer { installed };
-    for node in running.nodes()? {
-        node.import(&image, Some(&format!("{REGISTRY}/tributary")))?;
-    }
+    let installer = Installer {
+        installed: &installed,
+        repository: REPOSITORY,
+    };
+    installer.image(image)?;
     say("every node has the image");
     installer.certificates()?;
     let planes = running.planes();
     for plane in &planes {
         installer.prepare(plane)?;
+        installer.definitions(plane)?;
     }
     say("namespaces, Secrets and definitions are there");
     installer.hub(&planes[0])?;
@@ -96,18 +99,30 @@ fn only(directory: &Path, ending: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Whoever installs.
-struct Installer<'a> {
-    installed: Installed<'a>,
+pub(super) struct Installer<'a> {
+    pub(super) installed: &'a Installed<'a>,
+    /// What the image is called in its registry.
+    pub(super) repository: &'a str,
 }
 
 impl Installer<'_> {
+    /// Gives every node the image of a directory that `cargo image build` made, and people its programs.
+    pub(super) fn image(&self, directory: &Path) -> anyhow::Result<()> {
+        let image = unpacked(directory, &self.installed.programs())?;
+        let name = format!("{REGISTRY}/{}", self.repository);
+        for node in self.installed.running.nodes()? {
+            node.import(&image, Some(&name))?;
+        }
+        Ok(())
+    }
+
     fn certs(&self, arguments: &[&str]) -> anyhow::Result<()> {
         let mut certs = Command::new(self.installed.program(HUB));
         printed(certs.arg("certs").args(arguments)).map(drop)
     }
 
     /// An authority, and a certificate for everybody.
-    fn certificates(&self) -> anyhow::Result<()> {
+    pub(super) fn certificates(&self) -> anyhow::Result<()> {
         let keys = self.installed.keys();
         if keys.join("ca.crt").exists() {
             // Installed before: a hub admits a member by the key that it knows.
@@ -123,14 +138,18 @@ impl Installer<'_> {
         Ok(())
     }
 
-    /// What every cluster has before a program of ours.
-    fn prepare(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+    /// The namespace and the agent's Secret, which every cluster has before a program of ours.
+    pub(super) fn prepare(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
         let namespace = format!(
             "{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}, \
              labels: {{pod-security.kubernetes.io/enforce: restricted}}}}}}"
         );
         plane.apply(&namespace, "namespace.yaml")?;
-        self.secret(plane, "tributary-agent-tls", &plane.name)?;
+        self.secret(plane, "tributary-agent-tls", &plane.name)
+    }
+
+    /// The definitions.
+    pub(super) fn definitions(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
         self.helm(plane, "crds", &[])
     }
 
@@ -155,26 +174,49 @@ impl Installer<'_> {
         plane.apply(&secret, &format!("{name}.yaml"))
     }
 
-    fn hub(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+    /// The hub, and what it needs of its cluster.
+    pub(super) fn hub(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+        self.hub_needs(plane)?;
+        let values = self.hub_values();
+        self.helm(plane, "hub", &values.each_ref().map(String::as_str))
+    }
+
+    /// The hub's volume and its Secret.
+    pub(super) fn hub_needs(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
         let volume = self.installed.volume();
         fs::create_dir_all(&volume).with_context(|| format!("cannot create {}", volume.display()))?;
         let text = VOLUME
             .replace("@PATH@", &volume.to_string_lossy())
             .replace("@NODE@", &HUB_NODE.name());
         plane.apply(&text, "volume.yaml")?;
-        self.secret(plane, "tributary-hub-tls", "hub")?;
-        let address = format!("address={}:{HUB_PORT}", self.installed.hub_host());
-        let port = format!("service.nodePort={HUB_PORT}");
-        let registry = format!("image.registry={REGISTRY}");
-        let values = ["service.type=NodePort", &port, &address, &registry];
-        self.helm(plane, "hub", &values)
+        self.secret(plane, "tributary-hub-tls", "hub")
     }
 
-    fn agent(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
-        let hubs = format!("hubs={{https://{}:{HUB_PORT}}}", self.installed.hub_host());
-        let ports = format!("networkPolicy.hubPorts={{{HUB_PORT}}}");
-        let registry = format!("image.registry={REGISTRY}");
-        self.helm(plane, "agent", &[&hubs, &ports, &registry])
+    /// What a user would set of the hub's chart here.
+    pub(super) fn hub_values(&self) -> [String; 5] {
+        [
+            "service.type=NodePort".to_owned(),
+            format!("service.nodePort={HUB_PORT}"),
+            format!("address={}:{HUB_PORT}", self.installed.hub_host()),
+            format!("image.registry={REGISTRY}"),
+            format!("image.repository={}", self.repository),
+        ]
+    }
+
+    /// An agent.
+    pub(super) fn agent(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+        let values = self.agent_values();
+        self.helm(plane, "agent", &values.each_ref().map(String::as_str))
+    }
+
+    /// What a user would set of the agent's chart here.
+    pub(super) fn agent_values(&self) -> [String; 4] {
+        [
+            format!("hubs={{{}}}", self.installed.hub_url()),
+            format!("networkPolicy.hubPorts={{{HUB_PORT}}}"),
+            format!("image.registry={REGISTRY}"),
+            format!("image.repository={}", self.repository),
+        ]
     }
 
     fn helm(&self, plane: &ControlPlane<'_>, chart: &str, values: &[&str]) -> anyhow::Result<()> {

@@ -42,6 +42,11 @@ impl<'a> Installed<'a> {
         addresses.node(HUB_NODE.node).v4().to_string()
     }
 
+    /// The hub's address.
+    pub(super) fn hub_url(&self) -> String {
+        format!("https://{}:{HUB_PORT}", self.hub_host())
+    }
+
     /// Where certificates and keys are.
     pub(super) fn keys(&self) -> PathBuf {
         self.running.directory.path().join("certificates")
@@ -87,7 +92,7 @@ impl<'a> Installed<'a> {
         member
             .arg("member")
             .args(arguments)
-            .arg(format!("--hub=https://{}:{HUB_PORT}", self.hub_host()))
+            .arg(format!("--hub={}", self.hub_url()))
             .arg("--tls-ca")
             .arg(key("ca.crt"))
             .arg("--tls-cert")

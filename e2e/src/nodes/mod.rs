@@ -33,5 +33,6 @@ mod row;
 mod running;
 mod traffic;
 mod up;
+mod upgrade;
 
 pub use self::{address::Families, configuration::Proxy, demo::demo};

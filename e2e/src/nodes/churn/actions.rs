@@ -16,13 +16,13 @@ use crate::nodes::{
 };
 
 /// The pods when nothing happens to them, as the file says too.
-pub(super) const REPLICAS: usize = 4;
+pub(in crate::nodes) const REPLICAS: usize = 4;
 /// The numbers of pods that are gone through.
 const SCALES: [usize; 3] = [7, 3, REPLICAS];
 /// The pods that are asked for while a kubelet is away.
 const REPLICAS_WITHOUT_KUBELET: usize = 6;
 /// The node whose kubelet is ended: nobody who asks runs there, nor does the hub.
-pub(super) const NODE: Place = Place { cluster: 1, node: 2 };
+pub(in crate::nodes) const NODE: Place = Place { cluster: 1, node: 2 };
 /// How long kubectl waits, as long as we do.
 const KUBECTL_WAIT: &str = "--timeout=120s";
 /// Whether a node is ready, and when its kubelet last said so.
@@ -30,7 +30,7 @@ const HEARTBEAT: &str = ".status.conditions[?(@.type==\"Ready\")]['status','last
 
 /// A kind of thing that happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::nodes) enum Kind {
     Restart,
     Scale,
     Kubelet,
@@ -41,7 +41,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All, in the order in which they happen.
-    pub(super) const ALL: [Self; 6] = [
+    pub(in crate::nodes) const ALL: [Self; 6] = [
         Self::Restart,
         Self::Scale,
         Self::Kubelet,
@@ -66,15 +66,15 @@ impl fmt::Display for Kind {
 
 /// Something that happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Action {
-    pub(super) kind: Kind,
-    pub(super) begin: Moment,
-    pub(super) end: Moment,
+pub(in crate::nodes) struct Action {
+    pub(in crate::nodes) kind: Kind,
+    pub(in crate::nodes) begin: Moment,
+    pub(in crate::nodes) end: Moment,
 }
 
 impl Action {
     /// As a line; `began`: when the run did.
-    pub(super) fn shown(&self, began: Moment) -> String {
+    pub(in crate::nodes) fn shown(&self, began: Moment) -> String {
         let after = self.begin.saturating_sub(began).as_secs_f64();
         let took = self.end.saturating_sub(self.begin).as_secs_f64();
         format!("{after:6.1} s  {}: {took:.1} s", self.kind)
@@ -82,15 +82,15 @@ impl Action {
 }
 
 /// Whoever makes things happen.
-pub(super) struct Actions<'a> {
-    pub(super) pair: &'a Pair<'a>,
+pub(in crate::nodes) struct Actions<'a> {
+    pub(in crate::nodes) pair: &'a Pair<'a>,
     /// The node whose kubelet is ended.
-    pub(super) node: &'a Node<'a>,
+    pub(in crate::nodes) node: &'a Node<'a>,
 }
 
 impl Actions<'_> {
     /// Does it, and waits until it is over.
-    pub(super) fn carry_out(&self, kind: Kind) -> anyhow::Result<Action> {
+    pub(in crate::nodes) fn carry_out(&self, kind: Kind) -> anyhow::Result<Action> {
         let begin = now();
         match kind {
             Kind::Restart => self.restart(),
@@ -106,7 +106,7 @@ impl Actions<'_> {
     }
 
     /// Waits until so many pods are ready and no other one is left, not even one that ends.
-    pub(super) fn settled(&self, replicas: usize) -> anyhow::Result<()> {
+    pub(in crate::nodes) fn settled(&self, replicas: usize) -> anyhow::Result<()> {
         let exporter = &self.pair.exporter;
         exporter.kubectl(&["rollout", "status", "deployment/web", KUBECTL_WAIT])?;
         wait_for(

@@ -13,7 +13,7 @@ use crate::nodes::{
 /// The Service's port.
 const PORT: u16 = 80;
 /// Seconds after which a request has failed.
-pub(super) const ANSWER_WAIT: u8 = 2;
+pub(in crate::nodes) const ANSWER_WAIT: u8 = 2;
 /// A loop that does not begin within this time never will.
 const BEGIN_WAIT: Duration = Duration::from_secs(30);
 /// What it says first.
@@ -21,25 +21,25 @@ const BEGAN: &str = "began";
 
 /// A request without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(in crate::nodes) struct Failure {
     /// Which one it was, counted from one.
-    pub(super) number: u32,
+    pub(in crate::nodes) number: u32,
     /// When it was given up.
-    pub(super) at: Moment,
+    pub(in crate::nodes) at: Moment,
 }
 
 /// What a loop found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
-    pub(super) requests: u32,
-    pub(super) failures: Vec<Failure>,
+pub(in crate::nodes) struct Asked {
+    pub(in crate::nodes) requests: u32,
+    pub(in crate::nodes) failures: Vec<Failure>,
     /// When the first request began, and when the last one had ended.
-    pub(super) from: Moment,
-    pub(super) to: Moment,
+    pub(in crate::nodes) from: Moment,
+    pub(in crate::nodes) to: Moment,
 }
 
 /// One request, as a shell makes it.
-pub(super) fn question(address: &str) -> String {
+pub(in crate::nodes) fn question(address: &str) -> String {
     format!("nc -w {ANSWER_WAIT} {address} {PORT} </dev/null 2>/dev/null")
 }
 
@@ -61,14 +61,14 @@ fn script(address: &str, cluster: &str, requests: u32) -> String {
 }
 
 /// A loop that asks.
-pub(super) struct Loop {
+pub(in crate::nodes) struct Loop {
     telling: Telling,
     cluster: String,
 }
 
 impl Loop {
     /// Starts it in a pod; `answer`: the cluster whose pods must answer.
-    pub(super) fn start(
+    pub(in crate::nodes) fn start(
         asker: &Asker<'_>,
         address: &str,
         answer: &str,
@@ -85,7 +85,7 @@ impl Loop {
     }
 
     /// Waits for its first request.
-    pub(super) fn began(&self) -> anyhow::Result<()> {
+    pub(in crate::nodes) fn began(&self) -> anyhow::Result<()> {
         let first = self.telling.next(BEGIN_WAIT);
         ensure!(
             first.is_some_and(|line| line.text == BEGAN),
@@ -96,12 +96,12 @@ impl Loop {
     }
 
     /// Whether it still asks.
-    pub(super) fn asks(&mut self) -> anyhow::Result<bool> {
+    pub(in crate::nodes) fn asks(&mut self) -> anyhow::Result<bool> {
         self.telling.runs()
     }
 
     /// Waits for its last request.
-    pub(super) fn finish(self) -> anyhow::Result<Asked> {
+    pub(in crate::nodes) fn finish(self) -> anyhow::Result<Asked> {
         let ended = || format!("the requests of {} did not come to their end", self.cluster);
         let lines = self.telling.rest().with_context(ended)?;
         parse(lines.iter().map(|line| &*line.text)).with_context(ended)

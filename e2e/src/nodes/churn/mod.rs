@@ -2,8 +2,8 @@
 //! from the same cluster are, which the same pods answer at the same time.
 //! Never: says why one was lost, only what happened then.
 
-mod actions;
-mod asking;
+pub(super) mod actions;
+pub(super) mod asking;
 mod report;
 
 use anyhow::{Context, bail, ensure};
@@ -26,7 +26,7 @@ use super::{
 /// The pods and the Service.
 const OBJECTS: &str = include_str!("../../../nodes/churn.yaml");
 /// Where they are.
-const NAMESPACE: &str = "churn";
+pub(super) const NAMESPACE: &str = "churn";
 /// The Service that only the first cluster has and exports.
 const SERVICE: &str = "web";
 
@@ -66,7 +66,7 @@ pub(super) fn churn(directory: &Directory, requests: u32, runs: u8) -> anyhow::R
 }
 
 /// Puts everything there, and waits until both clusters get answers.
-fn prepare(pair: &Pair<'_>) -> anyhow::Result<Addresses> {
+pub(super) fn prepare(pair: &Pair<'_>) -> anyhow::Result<Addresses> {
     let exporter = &pair.exporter;
     pair.start_clients()?;
     let objects = OBJECTS

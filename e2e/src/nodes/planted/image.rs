@@ -17,7 +17,7 @@ use tributary_image::{
 use crate::real::command::printed;
 
 /// Writes an archive of an image with this name, in which the program lies where ours do.
-pub(super) fn write(name: &str, program: &Path, archive: &Path) -> anyhow::Result<()> {
+pub(in crate::nodes) fn write(name: &str, program: &Path, archive: &Path) -> anyhow::Result<()> {
     let own = program
         .file_name()
         .context("a program has a name")?

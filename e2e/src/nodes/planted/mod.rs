@@ -2,7 +2,7 @@
 //! Never: changes the working tree, or the image that users get.
 
 mod fault;
-mod image;
+pub(super) mod image;
 
 use std::{path::PathBuf, time::Duration};
 
