@@ -10,7 +10,7 @@ use super::{
     address::{CLUSTERS_MAX, Families},
     check, churn,
     configuration::Proxy,
-    first_answer, install,
+    first_answer, host, install,
     layout::{Directory, Layout, Place, cluster_name},
     leave, names,
     namespace::Namespace,
@@ -65,6 +65,8 @@ struct Under {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Names the packages of Debian that nodes need and this machine lacks; fails where nodes cannot run at all.
+    Host,
     /// Builds what nodes run: Kubernetes, containerd, CoreDNS, and three images.
     Build,
     /// Starts clusters and waits until they are ready.
@@ -180,6 +182,10 @@ fn parse_cluster(text: &str) -> Result<u8, String> {
 pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
     let directory = Directory::of_this_workspace();
     match arguments.command {
+        Command::Host => {
+            println!("{}", host::packages()?.join(" "));
+            Ok(())
+        }
         Command::Build => Programs::of_this_workspace().build(),
         Command::Up {
             clusters,

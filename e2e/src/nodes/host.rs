@@ -53,13 +53,7 @@ pub(super) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Refuses a machine on which nodes cannot run, and says how to mend it.
 pub(super) fn check() -> anyhow::Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        bail!("nodes need root, for namespaces and control groups: run this as root");
-    }
-    if let Err(why) = cgroup::check() {
-        bail!("nodes cannot run here: {why}");
-    }
-    let missing = missing(&|program| find(program).is_some(), Path::new(PLUGINS).is_file());
+    let missing = packages()?;
     if !missing.is_empty() {
         bail!(
             "nodes need packages of Debian that are not installed: `apt-get install --no-install-recommends {}`",
@@ -67,6 +61,20 @@ pub(super) fn check() -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The packages of Debian that are still missing on a machine on which nodes can run.
+pub(super) fn packages() -> anyhow::Result<Vec<&'static str>> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("nodes need root, for namespaces and control groups: run this as root");
+    }
+    if let Err(why) = cgroup::check() {
+        bail!("nodes cannot run here: {why}");
+    }
+    Ok(missing(
+        &|program| find(program).is_some(),
+        Path::new(PLUGINS).is_file(),
+    ))
 }
 
 fn missing(has: &dyn Fn(&str) -> bool, has_plugins: bool) -> Vec<&'static str> {

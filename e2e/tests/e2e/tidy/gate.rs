@@ -28,6 +28,7 @@ pub(super) fn trials() -> Vec<Trial> {
         plain_test("tidy::the_gate_fails_what_cannot_run", in_ci),
         plain_test("tidy::the_gate_counts_the_tests_that_ran", counts),
         plain_test("tidy::the_gate_can_require_advisories", advisories),
+        plain_test("tidy::the_gate_can_require_nodes", nodes),
     ]
 }
 
@@ -129,7 +130,7 @@ fn advisories() -> anyhow::Result<()> {
         let binaries = tools.path().join("bin");
         std::fs::create_dir(&binaries)?;
         std::fs::write(binaries.join(file), "")?;
-        write_program(&binaries.join("cargo-deny"))?;
+        write_program(&binaries.join("cargo-deny"), CARGO_DENY)?;
         let mut bash = Command::new("bash");
         bash.arg("-c").arg(&body);
         bash.env("TOOLS", tools.path()).env("ADVISORIES", asked);
@@ -145,8 +146,51 @@ fn advisories() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_program(path: &Path) -> anyhow::Result<()> {
-    std::fs::write(path, CARGO_DENY)?;
+/// A machine that cannot have nodes is said, and fails where they are required; on any other every step is taken.
+fn nodes() -> anyhow::Result<()> {
+    let script = source::text_of(GATE)?;
+    ensure!(
+        script.contains("NODES=${NODES:-if-possible}"),
+        "who asks for NODES=required is not heard"
+    );
+    let [prepare, on_nodes] = ["prepare_nodes", "on_nodes"].map(|name| function_of(&script, name));
+    let body = format!(
+        "set -euo pipefail\nunchecked=()\nwhy_not=\n{}\n{}\nprepare_nodes\non_nodes echo a step was taken\n\
+         echo \"unchecked: ${{unchecked[*]-}}\"\n",
+        prepare?, on_nodes?
+    );
+    for (host, asked, passes, said) in [
+        ("echo", "required", true, "a step was taken\nunchecked: \n"),
+        ("echo", "if-possible", true, "a step was taken\nunchecked: \n"),
+        ("echo no cgroups; exit 1", "required", false, ""),
+        (
+            "echo no cgroups; exit 1",
+            "if-possible",
+            true,
+            "not here: no cgroups\nunchecked: clusters with nodes: no cgroups\n",
+        ),
+    ] {
+        let tools = tempfile::tempdir()?;
+        write_program(&tools.path().join("cargo"), &format!("#!/bin/sh\n{host}\n"))?;
+        write_program(&tools.path().join("python3"), "#!/bin/sh\n")?;
+        let mut bash = Command::new("bash");
+        bash.arg("-c").arg(&body).env("NODES", asked);
+        let path = std::env::var("PATH")?;
+        bash.env("PATH", format!("{}:{path}", tools.path().display()));
+        let ran = run(&mut bash, "")?;
+        let text = String::from_utf8_lossy(&ran.stdout);
+        ensure!(
+            ran.status.success() == passes && (!passes || text == said),
+            "{host}, NODES={asked}: {}: {text}{}",
+            ran.status,
+            String::from_utf8_lossy(&ran.stderr)
+        );
+    }
+    Ok(())
+}
+
+fn write_program(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text)?;
     Ok(std::fs::set_permissions(
         path,
         std::fs::Permissions::from_mode(0o755),
