@@ -106,10 +106,10 @@ enum Command {
         #[arg(long, value_enum)]
         only: Option<Row>,
     },
-    /// Shows faults of the agent to the questions of `traffic` and `names`: each must be seen.
+    /// Shows faults of hub and agent to the questions of `traffic`, `names` and `churn`: each must be seen.
     ///
-    /// The agents of all clusters are replaced by one with every fault of e2e/planted/nodes in it, of which a variable
-    /// chooses one at a time; afterwards they are put back.
+    /// Hub and agents are replaced by programs with every fault of e2e/planted/nodes in them, of which a variable
+    /// chooses one at a time, in the program that has it; afterwards they are put back.
     Planted {
         /// Which, by name; all of them by default.
         names: Vec<String>,
@@ -119,7 +119,7 @@ enum Command {
     /// Asks across clusters while deployments roll, a kubelet stops, hub and agents are replaced; and inside a cluster.
     Churn {
         /// Requests of a run, each from one client across and one inside.
-        #[arg(long, default_value_t = 10_000)]
+        #[arg(long, default_value_t = churn::REQUESTS)]
         requests: u32,
         /// How many times.
         #[arg(long, default_value_t = 3)]

@@ -25,6 +25,9 @@ pub(super) enum Row {
     InZone,
     /// Names.
     Names,
+    /// Requests while everything is replaced; asked of planted faults only, as a row of its own command.
+    #[value(hide = true)]
+    Churn,
 }
 
 /// How rows are asked.
@@ -79,7 +82,7 @@ pub(super) type Verdict = Result<(), String>;
 /// A wrong answer, which is another thing than clusters that cannot be asked.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Wrong(String);
+pub(super) struct Wrong(pub(super) String);
 
 #[cfg(test)]
 mod tests {

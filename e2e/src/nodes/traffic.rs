@@ -124,8 +124,8 @@ impl Traffic<'_> {
             Row::Sticky => self.one_pod_stays(),
             Row::OnNode => self.stays_on_the_node(),
             Row::InZone => self.stays_in_the_zone(),
-            // Asked by `names.rs`.
-            Row::Names => Ok(()),
+            // Asked by `names.rs` and `churn`.
+            Row::Names | Row::Churn => Ok(()),
         }
     }
 

@@ -14,6 +14,9 @@ use crate::nodes::{
 const PORT: u16 = 80;
 /// Seconds after which a request has failed.
 pub(in crate::nodes) const ANSWER_WAIT: u8 = 2;
+/// Failures after which a loop asks no more: five times what may fail beyond the control, so nothing is learnt from
+/// more of them, and each may take as long as a request is waited for.
+pub(super) const FAILURES_MAX: usize = 50;
 /// A loop that does not begin within this time never will.
 const BEGIN_WAIT: Duration = Duration::from_secs(30);
 /// What it says first.
@@ -38,18 +41,25 @@ pub(in crate::nodes) struct Asked {
     pub(in crate::nodes) to: Moment,
 }
 
+impl Asked {
+    /// Whether it ended before its time, because so many failed.
+    pub(super) fn gave_up(&self) -> bool {
+        self.failures.len() >= FAILURES_MAX
+    }
+}
+
 /// One request, as a shell makes it.
 pub(in crate::nodes) fn question(address: &str) -> String {
     format!("nc -w {ANSWER_WAIT} {address} {PORT} </dev/null 2>/dev/null")
 }
 
-/// Asks so many times, one after the other. An answer of another cluster is a failure too.
+/// Asks so many times, one after the other, unless too many fail. An answer of another cluster is a failure too.
 fn script(address: &str, cluster: &str, requests: u32) -> String {
     let question = question(address);
     format!(
         "asked=0 failed=0 from=$(date +%s.%N)
         echo {BEGAN}
-        while [ $asked -lt {requests} ]; do
+        while [ $asked -lt {requests} ] && [ $failed -lt {FAILURES_MAX} ]; do
             asked=$((asked + 1))
             case $({question}) in
             '{cluster} '*) ;;
@@ -169,19 +179,24 @@ mod tests {
             directory.path().display(),
             std::env::var("PATH").unwrap()
         );
-        let run = |cluster: &str| {
+        let run = |cluster: &str, requests: u32| {
             let mut shell = std::process::Command::new("sh");
             shell
-                .args(["-c", &script("10.0.0.1", cluster, 3)])
+                .args(["-c", &script("10.0.0.1", cluster, requests)])
                 .env("PATH", &path);
             let said = crate::real::command::printed(&mut shell).unwrap();
             let said = said.strip_prefix("began\n").unwrap().to_owned();
             read(&said).unwrap()
         };
-        let asked = run("c1");
+        let asked = run("c1", 3);
         let numbers: Vec<u32> = asked.failures.iter().map(|failure| failure.number).collect();
         assert_eq!((asked.requests, numbers), (3, vec![1]));
         assert!(asked.from <= asked.failures[0].at && asked.failures[0].at <= asked.to);
-        assert_eq!(run("c2").failures.len(), 3, "another cluster's answer is none");
+        let of_another = run("c2", 3);
+        assert_eq!(of_another.failures.len(), 3, "another cluster's answer is none");
+        assert!(!of_another.gave_up());
+        let bad = run("c2", 1_000);
+        assert_eq!((bad.requests, bad.failures.len()), (50, FAILURES_MAX));
+        assert!(bad.gave_up(), "it does not ask to its end");
     }
 }

@@ -20,6 +20,7 @@ use super::{
     layout::Directory,
     lines::now,
     pair::{Addresses, Pair, at_least_one},
+    row::Wrong,
     running::Running,
 };
 
@@ -27,6 +28,8 @@ use super::{
 const OBJECTS: &str = include_str!("../../../nodes/churn.yaml");
 /// Where they are.
 pub(super) const NAMESPACE: &str = "churn";
+/// Requests of a run: enough that everything happens once while both ask.
+pub(super) const REQUESTS: u32 = 10_000;
 /// The Service that only the first cluster has and exports.
 const SERVICE: &str = "web";
 
@@ -55,12 +58,14 @@ pub(super) fn churn(directory: &Directory, requests: u32, runs: u8) -> anyhow::R
             .for_each(|line| println!("run {number}: {line}"));
         lost += u8::from(!run.holds());
     }
-    ensure!(
-        lost == 0,
-        "in {lost} of {runs} runs more requests across clusters failed than the control allows; what happened then is \
-         above, logs are in {}",
-        directory.path().display()
-    );
+    if lost > 0 {
+        let why = format!(
+            "in {lost} of {runs} runs more requests across clusters failed than the control allows; what happened \
+             then is above, logs are in {}",
+            directory.path().display()
+        );
+        return Err(Wrong(why).into());
+    }
     println!("{runs} runs hold: requests across clusters fail no more than those within one");
     Ok(())
 }
@@ -73,8 +78,9 @@ pub(super) fn prepare(pair: &Pair<'_>) -> anyhow::Result<Addresses> {
         .replace("@IMAGE@", TOOLS_IMAGE)
         .replace("@CLUSTER@", &exporter.plane.name);
     exporter.plane.apply(&objects, "churn.yaml")?;
-    export(exporter, SERVICE)?;
+    // What is imported first is right, so that only what becomes of it shows.
     exporter.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"])?;
+    export(exporter, SERVICE)?;
     let addresses = pair.addresses(SERVICE)?;
     for (asker, address) in [
         (pair.there()?, &addresses.across),
@@ -114,6 +120,10 @@ fn run(pair: &Pair<'_>, addresses: &Addresses, actions: &Actions<'_>, requests: 
         control: control.finish()?,
         actions: done,
     };
+    if run.is_given_up() {
+        // What has not happened yet would change nothing.
+        return Ok(run);
+    }
     for (which, asked) in [("across clusters", &run.across), ("the control", &run.control)] {
         ensure!(
             asked.requests >= requests,

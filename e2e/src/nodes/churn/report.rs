@@ -30,6 +30,11 @@ impl Run {
         self.across.failures.len() <= self.control.failures.len() + MORE_THAN_CONTROL
     }
 
+    /// Whether so many requests failed across clusters that the others were not asked, and too many for the control.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.across.gave_up() && !self.holds()
+    }
+
     /// How often something happened, from its begin to its end while both asked.
     fn times(&self, kind: Kind) -> usize {
         let from = self.across.from.max(self.control.from);
@@ -57,6 +62,9 @@ impl Run {
         lines.extend(self.failures("across clusters", &self.across));
         lines.extend(self.failures("the control", &self.control));
         let verdict = if self.holds() { "holds" } else { "does not hold" };
+        if self.is_given_up() {
+            lines.push("so many failed across clusters that no more were asked".to_owned());
+        }
         lines.push(format!(
             "it {verdict}: {} across clusters, {} of the control, {MORE_THAN_CONTROL} more are allowed",
             self.across.failures.len(),
@@ -189,6 +197,8 @@ mod tests {
             "across clusters: request 1 failed 1.0 s after the first one, before anything happened"
         );
         assert_eq!(lines[lines.len() - 2], "across clusters: 2 other requests failed");
+        assert!(!run(49, 0).is_given_up() && run(50, 0).is_given_up());
+        assert!(!run(50, 45).is_given_up(), "the control is no better");
         assert!(
             lines
                 .last()

@@ -88,6 +88,12 @@ pub(super) fn under_requests(running: &Running, requests: u32, steps: &[Step<'_>
 
 /// An error says what is wrong with a run.
 fn verdict(across: &Asked, control: &Asked, done: &[Done<'_>]) -> anyhow::Result<()> {
+    ensure!(
+        across.failures.len() <= control.failures.len(),
+        "{} requests failed across clusters, and {} inside",
+        across.failures.len(),
+        control.failures.len()
+    );
     let (from, to) = (across.from.max(control.from), across.to.min(control.to));
     for step in done {
         ensure!(
@@ -96,12 +102,6 @@ fn verdict(across: &Asked, control: &Asked, done: &[Done<'_>]) -> anyhow::Result
             step.what
         );
     }
-    ensure!(
-        across.failures.len() <= control.failures.len(),
-        "{} requests failed across clusters, and {} inside",
-        across.failures.len(),
-        control.failures.len()
-    );
     Ok(())
 }
 

@@ -20,6 +20,13 @@ pub(crate) struct Lines {
     replace: String,
 }
 
+impl Lines {
+    /// The file that they stand in, from the root of the workspace.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+}
+
 /// What these change in the files below `root`. An error says which text is not there.
 pub(crate) fn edits(all: &[Lines], root: &Path) -> anyhow::Result<Vec<(PathBuf, Edit)>> {
     let mut edits = Vec::new();
