@@ -22,6 +22,8 @@ pub struct Record {
     pub transitions: i32,
     /// The highest epoch that this cluster has known.
     pub epoch: Option<Epoch>,
+    /// The holder gives it back at a clean end. One of the first release does not, and ends when another one takes it.
+    pub given_back: bool,
 }
 
 impl Record {
@@ -100,8 +102,9 @@ impl Candidate {
         }
     }
 
+    /// Who waited for an agent of the first release would wait after every clean end of one.
     fn is_anothers(&self, record: &Record) -> bool {
-        !record.holder.is_empty() && record.holder != self.holder
+        !record.holder.is_empty() && record.holder != self.holder && record.given_back
     }
 
     fn take(&self) -> Verdict {

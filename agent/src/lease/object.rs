@@ -12,6 +12,9 @@ use shared::{api::names, model::Epoch};
 
 use super::machine::{DURATION_DEFAULT, Record};
 
+/// What a Lease says whose holder gives it back.
+const GIVEN_BACK: &str = "true";
+
 /// What the Lease says.
 pub(super) fn record(lease: &Lease) -> Record {
     let spec = lease.spec.clone().unwrap_or_default();
@@ -25,6 +28,10 @@ pub(super) fn record(lease: &Lease) -> Record {
         duration: seconds.map_or(DURATION_DEFAULT, Duration::from_secs),
         transitions: spec.lease_transitions.unwrap_or(0),
         epoch: epoch.and_then(|epoch| epoch.parse().ok()),
+        given_back: lease
+            .annotations()
+            .get(names::ANNOTATION_GIVEN_BACK)
+            .is_some_and(|says| says == GIVEN_BACK),
     }
 }
 
@@ -55,8 +62,9 @@ pub(super) fn hold(lease: &mut Lease, holder: &str, transitions: i32, epoch: Opt
         lease_transitions: Some(transitions),
         ..LeaseSpec::default()
     });
+    let annotations = lease.annotations_mut();
+    annotations.insert(names::ANNOTATION_GIVEN_BACK.into(), GIVEN_BACK.into());
     if let Some(epoch) = epoch {
-        let annotations = lease.annotations_mut();
         annotations.insert(names::ANNOTATION_EPOCH.into(), epoch.to_string());
     }
 }

@@ -89,6 +89,10 @@ async fn the_same_pod_takes_over_at_once_and_counts_its_starts() {
     let second = server.take("pod-a").await;
     assert_eq!(clock.elapsed(), Duration::ZERO);
     assert_eq!((first.transitions(), second.transitions()), (1, 2));
+    assert!(
+        server.record().given_back,
+        "so that the next one knows what to expect"
+    );
     assert_eq!(second.epoch(), Some(epoch(9)));
     let error = first.renew().await.expect_err("a newer start has it");
     assert!(error.is::<AnotherHolder>(), "{error}");

@@ -58,7 +58,7 @@ struct Under {
     /// Where `cargo image build` put the image.
     #[arg(long, value_name = "DIR", default_value = "target/images")]
     image: PathBuf,
-    /// Requests, from one client across and one inside: enough to outlast every step.
+    /// Requests at most, from one client across and one inside; they end with the last step.
     #[arg(long, default_value_t = REQUESTS)]
     requests: u32,
 }

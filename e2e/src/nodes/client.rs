@@ -122,7 +122,11 @@ impl Asking<'_> {
     ) -> anyhow::Result<Answers> {
         let ask = match protocol {
             Protocol::Tcp => format!("nc -w {ANSWER_WAIT} {address} {port} </dev/null"),
-            Protocol::Udp => format!("echo | nc -u -W 1 -w {ANSWER_WAIT} {address} {port}"),
+            // Nothing promises that a datagram arrives: whoever has no answer sends another one.
+            Protocol::Udp => {
+                let ask = format!("echo | nc -u -W 1 -w {ANSWER_WAIT} {address} {port}");
+                format!("{ask} | grep . || {ask}")
+            }
         };
         // The first one that is not answered is said, and ends it.
         let script = format!(

@@ -71,6 +71,9 @@ pub const ENDPOINT_SLICE_MANAGER: &str = "tributary-agent.tributary.dev";
 pub const ANNOTATION_REVISION: &str = "tributary.dev/revision";
 /// On the agent's Lease: the highest epoch it has known; it refuses a hub with a lower one.
 pub const ANNOTATION_EPOCH: &str = "tributary.dev/epoch";
+/// On the agent's Lease: `true` says that its holder gives it back at a clean end. Holders of the first release never did,
+/// and took it from anybody: theirs bars nobody.
+pub const ANNOTATION_GIVEN_BACK: &str = "tributary.dev/given-back";
 /// The agent's Lease in its own namespace; `leaseTransitions` grows by one at each start.
 pub const AGENT_LEASE: &str = "tributary-agent";
 /// The cluster manager named by Tributary's ClusterProfiles.

@@ -17,6 +17,7 @@ fn held(holder: &str, renewed: i64) -> Record {
         duration: 40 * SECOND,
         transitions: 3,
         epoch: Some(epoch(5)),
+        given_back: true,
     }
 }
 
@@ -49,6 +50,16 @@ fn the_same_pod_goes_on_at_once() {
         candidate.look(Some(held("pod-a", 9)), SECOND),
         take(4, Some(epoch(5)))
     );
+}
+
+#[test]
+fn an_agent_of_the_first_release_is_not_waited_for() {
+    let mut candidate = Candidate::new("pod-b");
+    let first = Record {
+        given_back: false,
+        ..held("instance", 9)
+    };
+    assert_eq!(candidate.look(Some(first), SECOND), take(4, Some(epoch(5))));
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub(in crate::nodes) const ANSWER_WAIT: u8 = 2;
 pub(super) const FAILURES_MAX: usize = 50;
 /// A loop that does not begin within this time never will.
 const BEGIN_WAIT: Duration = Duration::from_secs(30);
+/// A file in the pod that ends its loop.
+const ENOUGH: &str = "/tmp/enough";
 /// What it says first.
 const BEGAN: &str = "began";
 
@@ -58,8 +60,9 @@ fn script(address: &str, cluster: &str, requests: u32) -> String {
     let question = question(address);
     format!(
         "asked=0 failed=0 from=$(date +%s.%N)
+        rm -f {ENOUGH}
         echo {BEGAN}
-        while [ $asked -lt {requests} ] && [ $failed -lt {FAILURES_MAX} ]; do
+        while [ $asked -lt {requests} ] && [ ! -e {ENOUGH} ] && [ $failed -lt {FAILURES_MAX} ]; do
             asked=$((asked + 1))
             case $({question}) in
             '{cluster} '*) ;;
@@ -108,6 +111,12 @@ impl Loop {
     /// Whether it still asks.
     pub(in crate::nodes) fn asks(&mut self) -> anyhow::Result<bool> {
         self.telling.runs()
+    }
+
+    /// Lets the loop of this pod end with the request that it is at.
+    pub(in crate::nodes) fn enough(asker: &Asker<'_>) -> anyhow::Result<()> {
+        let file = format!(": >{ENOUGH}");
+        asker.cluster.in_pod(&asker.client, &file).map(drop)
     }
 
     /// Waits for its last request.

@@ -12,5 +12,5 @@ pub(super) use self::{
     rollback::rollback,
 };
 
-/// Requests that outlast every step: three hundred seconds and more, as a pod asks.
-pub(super) const REQUESTS: u32 = 30_000;
+/// Requests that outlast every step; they end with the last one.
+pub(super) const REQUESTS: u32 = 100_000;

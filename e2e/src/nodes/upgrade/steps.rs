@@ -79,6 +79,9 @@ pub(super) fn under_requests(running: &Running, requests: u32, steps: &[Step<'_>
             end,
         });
     }
+    for asker in [pair.there()?, pair.here()?] {
+        Loop::enough(&asker)?;
+    }
     let (across, control) = (across.finish()?, control.finish()?);
     lines(&across, &control, &done)
         .iter()
