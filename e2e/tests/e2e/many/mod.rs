@@ -1,7 +1,8 @@
-//! Numbers that a clusterset has to bear on a real cluster with a real agent: fifty exporters of one service. All
-//! members but one are played, over mutual TLS and against a real hub.
+//! Numbers that a clusterset has to bear on a real cluster with a real agent: fifty exporters of one service, and ten
+//! thousand imported slices. All members but one are played, over mutual TLS and against a real hub.
 
 mod clusters;
+mod slices;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -34,10 +35,15 @@ const MESSAGE_OBSERVATIONS: usize = 256;
 const AFFINITY_SECONDS: i32 = 10_800;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![real_test(
-        "real::many::fifty_clusters_export_one_service",
-        clusters::fifty_clusters_export_one_service,
-    )]
+    vec![
+        real_test(
+            "real::many::fifty_clusters_export_one_service",
+            clusters::fifty_clusters_export_one_service,
+        ),
+        real_test("real::many::ten_thousand_slices_are_imported", |_| {
+            slices::ten_thousand_slices_are_imported()
+        }),
+    ]
 }
 
 /// A played member whose session is kept.
