@@ -12,7 +12,7 @@ use kube::{Api, Client, ResourceExt};
 use prometheus_client::registry::Registry;
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
-    api_client::{ApiMetrics, NoAnswer},
+    api_client::{ApiMetrics, NoAnswer, ServedVersions, in_served_version},
     model::ClusterId,
     process::{Backoff, Readiness, ReadyHandle, Supervisor, random},
     tls::HubConnector,
@@ -60,6 +60,7 @@ pub struct AgentOptions {
 pub struct AgentMetrics {
     /// Requests to the cluster.
     pub api: ApiMetrics,
+    versions: ServedVersions,
     apply: ApplyMetrics,
     lease: LeaseMetrics,
     link: LinkMetrics,
@@ -70,8 +71,12 @@ impl AgentMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let apply = ApplyMetrics::default();
         apply.register(registry);
+        let versions = ServedVersions::default();
+        let help = "1 for the version in which the cluster serves the kind, by kind and version";
+        registry.register("served_version", help, versions.shown());
         Self {
             api: ApiMetrics::register(registry),
+            versions,
             apply,
             lease: LeaseMetrics::register(registry),
             link: LinkMetrics::register(registry),
@@ -82,11 +87,12 @@ impl AgentMetrics {
 /// Runs an agent beside what the supervisor runs already, until it is drained. Only one agent works in a cluster:
 /// this one waits, ready to, while another holds the Lease, and gives the Lease back when it ends in good order.
 pub async fn run(
-    options: AgentOptions,
+    mut options: AgentOptions,
     metrics: AgentMetrics,
     readiness: &Readiness,
     mut supervisor: Supervisor,
 ) -> anyhow::Result<()> {
+    options.client = in_served_version(options.client, metrics.versions.clone());
     let begun = supervisor.meanwhile(begin(&options, &metrics, readiness)).await?;
     let lease = begun.as_ref().map(|begun| begun.lease.clone());
     if let Some(begun) = begun {

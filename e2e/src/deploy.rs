@@ -85,7 +85,12 @@ pub async fn install(client: &Client, directories: &[&str]) -> anyhow::Result<()
     for directory in directories {
         objects.extend(installed(directory)?);
     }
-    for object in &objects {
+    install_objects(client, &objects).await
+}
+
+/// Installs these objects in their order, and waits until the definitions among them are served.
+pub async fn install_objects(client: &Client, objects: &[DynamicObject]) -> anyhow::Result<()> {
+    for object in objects {
         apply(client, object).await?;
     }
     for object in objects

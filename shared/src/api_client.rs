@@ -3,6 +3,7 @@
 
 mod deadline;
 mod request;
+mod served_version;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use tower::{BoxError, ServiceBuilder};
 
 pub use deadline::{ANSWER_WAIT, NoAnswer};
 pub use request::ApiMetrics;
+pub use served_version::{KindVersion, ServedVersions};
 
 use deadline::Deadline;
 
@@ -88,6 +90,16 @@ pub fn over(client: Client, metrics: ApiMetrics) -> Client {
         async move { client.send(request).await }
     });
     Client::new(Deadline::new(service, metrics), namespace)
+}
+
+/// The client, with requests about kinds of mcs-api in the version that the cluster serves.
+pub fn in_served_version(client: Client, versions: ServedVersions) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, versions) = (client.clone(), versions.clone());
+        async move { versions.ask(&client, request).await }
+    });
+    Client::new(service, namespace)
 }
 
 #[cfg(test)]

@@ -144,16 +144,16 @@ async fn follow_schema(shared: &Shared) {
     let mut backoff = Backoff::new(RETRY_FIRST, SCHEMA_RETRY_LONGEST);
     let mut lacking = Backoff::new(SCHEMA_YOUNG, SCHEMA_INTERVAL);
     let mut definition = Definition::of_imports(shared.client.clone());
-    let mut known: Option<Option<String>> = None;
+    let mut known: Option<Vec<String>> = None;
     let mut failing = false;
     loop {
         let wait = match read_schema(shared, known.as_ref()).await {
-            Ok(document) => {
+            Ok(documents) => {
                 backoff.succeeded();
                 if std::mem::take(&mut failing) {
                     info!("/openapi/v3 can be read again");
                 }
-                known = Some(document);
+                known = Some(documents);
                 if *lock(&shared.served) == Some(ServedFields::ALL) {
                     SCHEMA_INTERVAL
                 } else {
@@ -184,10 +184,10 @@ async fn follow_schema(shared: &Shared) {
 
 pub(super) async fn read_schema(
     shared: &Shared,
-    known: Option<&Option<String>>,
-) -> Result<Option<String>, kube::Error> {
+    known: Option<&Vec<String>>,
+) -> Result<Vec<String>, kube::Error> {
     let served_fields::Documents {
-        imports: document,
+        multicluster: documents,
         core,
     } = served_fields::documents(&shared.client).await?;
     if core.is_some_and(|core| lock(&shared.refusals).served_by(&core)) {
@@ -198,16 +198,16 @@ pub(super) async fn read_schema(
         debug!("asking the API server again for what it refused a while ago");
         shared.mark_all();
     }
-    if known == Some(&document) {
-        return Ok(document);
+    if known == Some(&documents) {
+        return Ok(documents);
     }
-    let fields = served_fields::read(&shared.client, document.as_deref()).await?;
+    let fields = served_fields::read(&shared.client, &documents).await?;
     let before = lock(&shared.served).replace(fields);
     if before != Some(fields) {
         debug!(?fields, "served fields of ServiceImport");
         shared.mark_all();
     }
-    Ok(document)
+    Ok(documents)
 }
 
 /// The hub has not answered in time: what its answer would have replaced is written after all.
@@ -315,11 +315,11 @@ mod tests {
         let hash = Arc::new(AtomicU64::new(1));
         let shared = shared(&hash).await;
         assert!(refuse(&shared) && leaves_out(&shared));
-        read_schema(&shared, Some(&None)).await.expect("an index");
+        read_schema(&shared, Some(&Vec::new())).await.expect("an index");
         assert!(leaves_out(&shared), "it is the same one");
         assert_eq!(shared.queue.take_now(), []);
         hash.store(2, Ordering::Relaxed);
-        read_schema(&shared, Some(&None)).await.expect("an index");
+        read_schema(&shared, Some(&Vec::new())).await.expect("an index");
         assert!(!leaves_out(&shared));
         assert_eq!(shared.queue.take_now(), [cart()], "it is planned again");
     }
@@ -328,11 +328,11 @@ mod tests {
     async fn what_an_api_server_refused_long_ago_it_is_asked_for_again() {
         let shared = shared(&Arc::new(AtomicU64::new(1))).await;
         assert!(refuse(&shared));
-        read_schema(&shared, Some(&None)).await.expect("an index");
+        read_schema(&shared, Some(&Vec::new())).await.expect("an index");
         assert!(leaves_out(&shared), "it was refused just now");
         tokio::time::advance(LONG).await;
         assert_eq!(shared.queue.take_now(), []);
-        read_schema(&shared, Some(&None)).await.expect("an index");
+        read_schema(&shared, Some(&Vec::new())).await.expect("an index");
         assert!(!leaves_out(&shared));
         assert_eq!(shared.queue.take_now(), [cart()], "it is planned again");
     }

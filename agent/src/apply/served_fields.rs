@@ -1,10 +1,11 @@
-//! Which fields the served schema of ServiceImport declares: an apply that names another one is HTTP 500.
+//! Which fields the served schemas of ServiceImport and ServiceExport declare: an apply that names another one is HTTP
+//! 500.
 //! Reads OpenAPI v3 at start and when its hash changes; it never looks at objects.
 
 use http::Request;
 use kube::Client;
 use serde_json::Value;
-use shared::api::names::MULTICLUSTER_API_VERSION;
+use shared::api::names::{MULTICLUSTER_API_VERSION, MULTICLUSTER_OLDER_API_VERSION};
 
 use crate::plan::ServedFields;
 
@@ -21,8 +22,8 @@ const UNDESCRIBED: ServedFields = ServedFields {
 
 /// Addresses of documents as the index states them, hashes included; absent when the group is not served.
 pub(crate) struct Documents {
-    /// ServiceImport's.
-    pub(crate) imports: Option<String>,
+    /// Those that ServiceImport and ServiceExport may be described in, that of the preferred version first.
+    pub(crate) multicluster: Vec<String>,
     /// That of the API server's own kinds, which is another one in another version.
     pub(crate) core: Option<String>,
 }
@@ -35,17 +36,22 @@ pub(crate) async fn documents(client: &Client) -> Result<Documents, kube::Error>
         address.map(str::to_owned)
     };
     Ok(Documents {
-        imports: address(&format!("apis/{MULTICLUSTER_API_VERSION}")),
+        multicluster: [MULTICLUSTER_API_VERSION, MULTICLUSTER_OLDER_API_VERSION]
+            .iter()
+            .filter_map(|version| address(&format!("apis/{version}")))
+            .collect(),
         core: address(CORE),
     })
 }
 
-/// The fields that the document at this address declares.
-pub(crate) async fn read(client: &Client, document: Option<&str>) -> Result<ServedFields, kube::Error> {
-    match document {
-        Some(address) => Ok(declared(&get(client, address).await?)),
-        None => Ok(UNDESCRIBED),
+/// The fields that these documents declare. Of each kind the first counts that describes it: a version may have a
+/// document, and other kinds in it.
+pub(crate) async fn read(client: &Client, documents: &[String]) -> Result<ServedFields, kube::Error> {
+    let mut read = Vec::new();
+    for address in documents {
+        read.push(get(client, address).await?);
     }
+    Ok(declared(&read))
 }
 
 async fn get(client: &Client, address: &str) -> Result<Value, kube::Error> {
@@ -56,23 +62,36 @@ async fn get(client: &Client, address: &str) -> Result<Value, kube::Error> {
     client.request(request).await
 }
 
-fn declared(document: &Value) -> ServedFields {
-    let kinds = document["components"]["schemas"].as_object();
-    let is_import = |schema: &&Value| {
-        let names = schema["x-kubernetes-group-version-kind"].as_array();
-        names.is_some_and(|names| names.iter().any(|name| name["kind"] == "ServiceImport"))
-    };
-    let Some(schema) = kinds.and_then(|kinds| kinds.values().find(is_import)) else {
-        return UNDESCRIBED;
-    };
-    let has = |part: &str, field: &str| !schema["properties"][part]["properties"][field].is_null();
-    ServedFields {
-        ip_families: has("spec", "ipFamilies"),
-        internal_traffic_policy: has("spec", "internalTrafficPolicy"),
-        traffic_distribution: has("spec", "trafficDistribution"),
-        conditions: has("status", "conditions"),
-        endpoint_slice_objects: has("status", "endpointSliceObjects"),
+fn declared(documents: &[Value]) -> ServedFields {
+    let described = |kind: &str| documents.iter().find_map(|document| schema(document, kind));
+    let mut fields = UNDESCRIBED;
+    if let Some(import) = described("ServiceImport") {
+        let field = |part: &str, name: &str| &import["properties"][part]["properties"][name];
+        let has = |part: &str, name: &str| !field(part, name).is_null();
+        fields = ServedFields {
+            ip_families: has("spec", "ipFamilies"),
+            internal_traffic_policy: has("spec", "internalTrafficPolicy"),
+            traffic_distribution: has("spec", "trafficDistribution"),
+            conditions: has("status", "conditions"),
+            endpoint_slice_objects: has("status", "endpointSliceObjects"),
+            second_ip: field("spec", "ips")["maxItems"] != 1,
+            ..fields
+        };
     }
+    if let Some(export) = described("ServiceExport") {
+        let condition = &export["properties"]["status"]["properties"]["conditions"]["items"];
+        fields.export_generation = !condition["properties"]["observedGeneration"].is_null();
+    }
+    fields
+}
+
+fn schema<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
+    let schemas = document["components"]["schemas"].as_object()?;
+    let is_of = |schema: &&Value| {
+        let names = schema["x-kubernetes-group-version-kind"].as_array();
+        names.is_some_and(|names| names.iter().any(|name| name["kind"] == kind))
+    };
+    schemas.values().find(is_of)
 }
 
 #[cfg(test)]
@@ -86,14 +105,32 @@ mod tests {
         let schema = json!({
             "x-kubernetes-group-version-kind": [{"kind": "ServiceImport"}],
             "properties": {
-                "spec": {"properties": {"ipFamilies": {"type": "array"}}},
+                "spec": {"properties": {"ipFamilies": {"type": "array"}, "ips": {"maxItems": 1}}},
                 "status": {"properties": {"conditions": {}}},
             },
         });
         let list = json!({"x-kubernetes-group-version-kind": [{"kind": "ServiceImportList"}]});
-        let fields = declared(&json!({"components": {"schemas": {"a": list, "b": schema}}}));
+        let other = json!({"components": {"schemas": {"a": list}}});
+        let described = json!({"components": {"schemas": {"a": list, "b": schema}}});
+        let fields = declared(&[other.clone(), described]);
         assert!(fields.ip_families && fields.conditions);
-        assert!(!fields.traffic_distribution && !fields.endpoint_slice_objects);
-        assert_eq!(declared(&json!({})), UNDESCRIBED);
+        assert!(!fields.traffic_distribution && !fields.endpoint_slice_objects && !fields.second_ip);
+        assert!(fields.export_generation, "nothing is said of exports");
+        assert_eq!(declared(&[other]), UNDESCRIBED);
+        assert_eq!(declared(&[]), UNDESCRIBED);
+    }
+
+    #[test]
+    fn conditions_of_exports_may_have_no_generation() {
+        let export = |condition: Value| {
+            let conditions = json!({"items": {"properties": condition}});
+            let schema = json!({
+                "x-kubernetes-group-version-kind": [{"kind": "ServiceExport"}],
+                "properties": {"status": {"properties": {"conditions": conditions}}},
+            });
+            declared(&[json!({"components": {"schemas": {"a": schema}}})]).export_generation
+        };
+        assert!(export(json!({"reason": {}, "observedGeneration": {}})));
+        assert!(!export(json!({"reason": {}})));
     }
 }

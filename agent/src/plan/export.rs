@@ -33,11 +33,15 @@ pub(super) fn plan_export(
     let Some(export) = view.export.as_ref().filter(|export| !export.deleting) else {
         return;
     };
-    let conditions = match &export.validity {
+    let mut conditions = match &export.validity {
         Validity::Unknown => return,
         Validity::Invalid { reason, message } => invalid(export, reason.as_str(), message),
         Validity::Valid => valid(desired, view, export, config, service),
     };
+    if !config.served.export_generation {
+        let all = conditions.iter_mut();
+        all.for_each(|condition| condition.observed_generation = None);
+    }
     if same(&conditions, &export.conditions) {
         return;
     }

@@ -69,10 +69,14 @@ fn content(standing: &Standing, derived: &DerivedStep, served: ServedFields) -> 
     policies
         .traffic_distribution
         .take_if(|_| !served.traffic_distribution);
+    let mut ips = derived.ips.clone();
+    if !served.second_ip {
+        ips.truncate(1);
+    }
     ImportContent {
         service_type: Some(standing.service_type),
         ports: standing.ports.clone(),
-        ips: derived.ips.clone(),
+        ips,
         ip_families: if served.ip_families {
             ip_families
         } else {

@@ -159,7 +159,7 @@ fn widened(
     clusters.extend(import.clusters.keys().cloned());
     Standing {
         service_type: import.service_type,
-        policies: content.policies.clone(),
+        policies: standing_policies(content, view),
         families: kept_families(content, import),
         labels: content.labels.clone(),
         annotations: content.annotations.clone(),
@@ -215,7 +215,7 @@ fn from_found(found: &FoundImport, view: &ServiceView, own: &ClusterId) -> Optio
     Some(Standing {
         service_type: content.service_type?,
         ports: content.ports.clone(),
-        policies: content.policies.clone(),
+        policies: standing_policies(content, view),
         families: Families::Kept(content.ip_families.clone()),
         labels: content.labels.clone(),
         annotations: content.annotations.clone(),
@@ -227,6 +227,16 @@ fn from_found(found: &FoundImport, view: &ServiceView, own: &ClusterId) -> Optio
         revision: None,
         may_narrow: false,
     })
+}
+
+/// What the import says, and where its schema cannot say it, the derived Service.
+fn standing_policies(content: &ImportContent, view: &ServiceView) -> Policies {
+    let derived = view.derived.ours().map(|ours| &ours.content.content.policies);
+    let policies = content.policies.clone();
+    match derived {
+        Some(derived) => policies.or(derived.clone()),
+        None => policies,
+    }
 }
 
 /// An import that has no families yet takes the hub's.

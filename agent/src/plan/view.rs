@@ -249,7 +249,7 @@ impl ServiceView {
     }
 }
 
-/// Fields that the served schema of ServiceImport may lack.
+/// Fields that the served schemas of ServiceImport and ServiceExport may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServedFields {
     /// spec.ipFamilies.
@@ -262,6 +262,10 @@ pub struct ServedFields {
     pub conditions: bool,
     /// status.endpointSliceObjects.
     pub endpoint_slice_objects: bool,
+    /// A second one of spec.ips.
+    pub second_ip: bool,
+    /// observedGeneration of a ServiceExport's conditions.
+    pub export_generation: bool,
 }
 
 impl ServedFields {
@@ -272,6 +276,8 @@ impl ServedFields {
         traffic_distribution: true,
         conditions: true,
         endpoint_slice_objects: true,
+        second_ip: true,
+        export_generation: true,
     };
 }
 

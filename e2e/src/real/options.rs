@@ -13,6 +13,8 @@ pub enum ServiceFamilies {
     DualStack,
     /// An IPv6 and an IPv4 range, IPv6 first.
     DualStackIpv6First,
+    /// Not all alike: the first cluster has an IPv4 range, the second an IPv6 range, and so on, every third both.
+    Mixed,
 }
 
 impl ServiceFamilies {
@@ -24,6 +26,11 @@ impl ServiceFamilies {
             Self::Ipv4 => ipv4,
             Self::DualStack => format!("{ipv4},{ipv6}"),
             Self::DualStackIpv6First => format!("{ipv6},{ipv4}"),
+            Self::Mixed => match index % 3 {
+                0 => ipv4,
+                1 => ipv6,
+                _ => format!("{ipv4},{ipv6}"),
+            },
         }
     }
 }

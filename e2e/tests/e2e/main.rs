@@ -12,6 +12,7 @@ mod failures;
 mod grpcurl;
 mod kubectl;
 mod manifests;
+mod many;
 mod netsim;
 mod permissions;
 mod profiles;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     trials.extend(permissions::trials());
     trials.extend(scenarios::trials());
     trials.extend(failures::trials());
+    trials.extend(many::trials());
     trials.extend(profiles::trials());
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());

@@ -6,8 +6,10 @@ pub const MULTICLUSTER_GROUP: &str = "multicluster.x-k8s.io";
 /// API group of ClusterProperty.
 pub const ABOUT_GROUP: &str = "about.k8s.io";
 
-/// `apiVersion` in which ServiceExport and ServiceImport are read and written.
+/// `apiVersion` in which ServiceExport and ServiceImport are read and written where it is served.
 pub const MULTICLUSTER_API_VERSION: &str = "multicluster.x-k8s.io/v1beta1";
+/// `apiVersion` of them in a cluster whose mcs-api has no newer one.
+pub const MULTICLUSTER_OLDER_API_VERSION: &str = "multicluster.x-k8s.io/v1alpha1";
 /// `apiVersion` in which ClusterProperty is read and written.
 pub const ABOUT_API_VERSION: &str = "about.k8s.io/v1beta1";
 

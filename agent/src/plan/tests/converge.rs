@@ -198,6 +198,45 @@ fn fields_that_the_served_schema_lacks_are_left_out() {
 }
 
 #[test]
+fn an_import_whose_schema_has_one_ip_gets_the_first() {
+    let mut wanted = import(&[port("http", 80)], &["east"]);
+    wanted.ip_families = vec![IpFamily::V4, IpFamily::V6];
+    let desired = told(&listed(), both(wanted, &[]));
+    let mut config = config();
+    config.served.second_ip = false;
+    let mut model = Model::new();
+    model.families = vec![IpFamily::V4, IpFamily::V6];
+    model.settle_with(&desired, &config);
+    assert_eq!(model.import().content.ips.len(), 1);
+    assert_eq!(model.derived().cluster_ips.len(), 2);
+    assert_eq!(model.derived().cluster_ips[..1], model.import().content.ips[..]);
+}
+
+/// What the import cannot say, the derived Service remembers.
+#[test]
+fn a_new_agent_changes_no_policy_that_the_schema_cannot_hold() {
+    let desired = told(&listed(), http_from_east(&[port("http", 80)]));
+    let mut config = config();
+    config.served.internal_traffic_policy = false;
+    config.served.traffic_distribution = false;
+    let mut model = Model::new();
+    model.settle_with(&desired, &config);
+    model.done.clear();
+    let nobody = [
+        source("east", false),
+        source("west", false),
+        source("south", false),
+    ];
+    for unlisted in [
+        told(&nobody, Vec::new()),
+        told(&nobody, http_from_east(&[port("http", 80)])),
+    ] {
+        model.settle_with(&unlisted, &config);
+        assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    }
+}
+
+#[test]
 fn a_schema_that_was_read_too_early_takes_no_field_away() {
     let desired = told(&listed(), http_from_east(&[port("http", 80)]));
     let model = Model::settled(&desired);

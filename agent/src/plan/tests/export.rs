@@ -116,6 +116,23 @@ fn an_older_judgement_stays_with_the_generation_it_judged() {
 }
 
 #[test]
+fn a_schema_without_generations_is_written_none_and_settles() {
+    let mut model = exporting();
+    let mut config = config();
+    config.served.export_generation = false;
+    let desired = judged(status("export-1", 1));
+    model.settle_with(&desired, &config);
+    let ready = found(&model, ConditionType::Ready).unwrap();
+    assert_eq!(
+        (ready.status, ready.observed_generation),
+        (ConditionStatus::True, None)
+    );
+    model.done.clear();
+    model.settle_with(&desired, &config);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+}
+
+#[test]
 fn an_invalid_export_is_neither_ready_nor_in_conflict() {
     let mut model = exporting();
     model.settle(&judged(status("export-1", 1)));

@@ -14,9 +14,9 @@ use super::story::{
 };
 
 /// The definition of ServiceImport.
-const IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
+pub(super) const IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
 /// The definition of ServiceExport.
-const EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
+pub(super) const EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 
 /// Puts a definition of these in place of the one that a cluster has.
 async fn install(story: &Story, cluster: &str, name: &str, crds: &[Crd]) -> anyhow::Result<()> {
@@ -36,7 +36,7 @@ async fn install(story: &Story, cluster: &str, name: &str, crds: &[Crd]) -> anyh
 }
 
 /// Deletes a definition and waits until it is gone.
-async fn remove(story: &Story, cluster: &str, name: &str) -> anyhow::Result<()> {
+pub(super) async fn remove(story: &Story, cluster: &str, name: &str) -> anyhow::Result<()> {
     if let Some(simulated) = story.clusterset.cluster(cluster)?.sim() {
         return simulated.remove_crd(name);
     }
@@ -56,7 +56,7 @@ async fn remove(story: &Story, cluster: &str, name: &str) -> anyhow::Result<()> 
 }
 
 /// Installs a definition again.
-async fn install_again(story: &Story, cluster: &str, name: &str) -> anyhow::Result<()> {
+pub(super) async fn install_again(story: &Story, cluster: &str, name: &str) -> anyhow::Result<()> {
     let member = story.clusterset.cluster(cluster)?;
     match member.sim() {
         Some(_) => install(story, cluster, name, &current_crds()).await,

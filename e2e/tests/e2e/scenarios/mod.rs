@@ -1,11 +1,15 @@
 //! Stories that users live: each runs on simulated clusters and on real ones, with the same code.
 
+mod again;
 mod conflicts;
 mod definitions;
 mod endpoints;
 mod export;
+mod families;
 mod headless;
 mod namespaces;
+mod older_versions;
+mod other_products;
 mod ownership;
 mod ports;
 mod refused;
@@ -46,6 +50,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, export::every_type_of_service);
     story!(trials, export::a_service_alone_is_not_exported);
     story!(trials, export::comes_and_goes_in_order);
+    story!(trials, again::a_service_and_an_export_are_made_again_at_once);
     story!(trials, conflicts::every_reason_on_every_export);
     story!(trials, conflicts::the_next_oldest_inherits);
     story!(trials, conflicts::equal_timestamps_are_told_apart_by_cluster_id);
@@ -69,14 +74,21 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, endpoints::zones_become_hints);
     story!(trials, endpoints::families_stay_apart);
     story!(trials, ownership::strangers_are_left_alone);
+    story!(trials, other_products::imports_of_others_are_left_alone);
     story!(trials, ownership::events_tell_of_conflicts);
     story!(trials, ownership::drift_is_restored);
     story!(trials, ownership::deleted_objects_come_back);
     story!(trials, restart::writes_nothing);
     story!(trials, restart::an_absent_agent_catches_up);
     story!(trials, definitions::an_older_schema_is_enough);
+    story!(trials, older_versions::only_v1alpha1_is_used);
+    story!(trials, older_versions::only_v1alpha1_with_few_fields_is_used);
+    story!(trials, older_versions::the_first_release_is_used);
     story!(trials, definitions::imports_survive_their_definition);
     story!(trials, definitions::exports_go_with_their_definition);
+    trials.push(real_test("real::families_on_mixed_clusters", |_| {
+        families::on_mixed_clusters()
+    }));
     trials.push(real_test(
         "real::export_comes_and_goes_under_both_policies",
         |_| under_policies(),

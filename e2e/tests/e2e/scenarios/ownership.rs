@@ -99,7 +99,7 @@ pub(super) async fn strangers_are_left_alone(story: &mut Story) -> anyhow::Resul
 }
 
 /// An Event in west says so.
-async fn reported(story: &Story, reason: &str, name: &str) -> anyhow::Result<()> {
+pub(super) async fn reported(story: &Story, reason: &str, name: &str) -> anyhow::Result<()> {
     let events = story
         .api("west", Kind::Event)?
         .list(&ListParams::default())

@@ -63,6 +63,11 @@ impl Kind {
         Api::namespaced_with(client.clone(), namespace, &resource)
     }
 
+    /// Whether [`Kind::old_api`] is for it.
+    pub(crate) fn has_older_version(self) -> bool {
+        matches!(self, Self::ServiceExport | Self::ServiceImport)
+    }
+
     fn of(object: &Value) -> anyhow::Result<Self> {
         Ok(match object["kind"].as_str().unwrap_or_default() {
             "Namespace" => Self::Namespace,

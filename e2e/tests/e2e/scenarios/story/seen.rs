@@ -37,10 +37,15 @@ impl Story {
     pub(crate) async fn look_into(&self, cluster: &str, namespace: &str) -> anyhow::Result<Seen> {
         let client = &self.clusterset.cluster(cluster)?.client;
         let list = async |kind: Kind| -> anyhow::Result<BTreeMap<String, Value>> {
-            let listed = match kind.api(client, namespace).list(&ListParams::default()).await {
-                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeMap::new()),
-                listed => listed.with_context(|| format!("cannot list {kind:?} in {cluster}"))?,
-            };
+            let all = ListParams::default();
+            let mut listed = kind.api(client, namespace).list(&all).await;
+            if is_not_served(&listed) && kind.has_older_version() {
+                listed = kind.old_api(client, namespace).list(&all).await;
+            }
+            if is_not_served(&listed) {
+                return Ok(BTreeMap::new());
+            }
+            let listed = listed.with_context(|| format!("cannot list {kind:?} in {cluster}"))?;
             let named = listed.items.into_iter().map(|object| {
                 let name = object.metadata.name.clone().unwrap_or_default();
                 Ok((name, serde_json::to_value(object)?))
@@ -242,6 +247,10 @@ impl Seen {
         }
         words.join("\n  ")
     }
+}
+
+fn is_not_served<T>(answer: &Result<T, kube::Error>) -> bool {
+    matches!(answer, Err(kube::Error::Api(status)) if status.code == 404)
 }
 
 /// A label, empty when it is not there.

@@ -1,0 +1,199 @@
+//! The version in which a cluster serves ServiceExport and ServiceImport: the newest that it has. Everybody else names
+//! the preferred one only; here a request goes where the kind is served, under the name of the version there.
+//! It never says what an older schema lacks, and changes no definition (ADR 0036).
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request::Parts};
+use kube::{Client, client::Body};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge},
+};
+use serde_json::Value;
+use tracing::{info, warn};
+
+use crate::api::names::MULTICLUSTER_GROUP;
+
+/// The versions that can be spoken, the preferred one first. Their schemas are one, but for fields that older ones
+/// lack, and the API server keeps one object for all of them.
+const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
+/// The kinds that follow here: plural, and as people say it.
+const KINDS: [(&str, &str); 2] = [
+    ("serviceexports", "ServiceExport"),
+    ("serviceimports", "ServiceImport"),
+];
+
+/// In which version each kind was served last. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct ServedVersions {
+    /// For each of [`KINDS`] its place in [`VERSIONS`].
+    served: Arc<[AtomicUsize; KINDS.len()]>,
+    shown: Family<KindVersion, Gauge>,
+}
+
+/// A version of a kind, as a metric names them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct KindVersion {
+    kind: &'static str,
+    version: &'static str,
+}
+
+/// A request about one of [`KINDS`].
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    kind: usize,
+    /// It begins a listing or a watch.
+    begins: bool,
+}
+
+impl ServedVersions {
+    /// 1 for the version in which a kind is served; nothing is shown of a kind that never was.
+    pub fn shown(&self) -> Family<KindVersion, Gauge> {
+        self.shown.clone()
+    }
+
+    /// Asks in the version that is served. A listing and a watch ask for the newest first, whatever was served before:
+    /// so a definition that gained a version is followed without anything that watches it, at the price of one answer
+    /// 404 each few minutes where it has not.
+    pub(super) async fn ask(
+        &self,
+        client: &Client,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, kube::Error> {
+        match Asked::of(request.method(), request.uri().path()) {
+            Some(asked) => self.send(client, &asked, request).await,
+            None => client.send(request).await,
+        }
+    }
+
+    async fn send(
+        &self,
+        client: &Client,
+        asked: &Asked,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, kube::Error> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await?;
+        let mut unserved = None;
+        for version in self.in_order(asked) {
+            let renamed = renamed(&parts, &body, VERSIONS[version]);
+            let answer = client.send(renamed).await?;
+            if is_no_path(&answer) {
+                unserved.get_or_insert(answer);
+                continue;
+            }
+            if answer.status().is_success() {
+                self.learn(asked.kind, version);
+            }
+            return Ok(answer);
+        }
+        // Of the version that was asked for first: there is one.
+        unserved.ok_or_else(|| kube::Error::Service("no version was asked for".into()))
+    }
+
+    fn in_order(&self, asked: &Asked) -> impl Iterator<Item = usize> {
+        let known = self.served[asked.kind].load(Ordering::Relaxed);
+        let first = if asked.begins { 0 } else { known };
+        let others = (0..VERSIONS.len()).filter(move |version| *version != first);
+        std::iter::once(first).chain(others)
+    }
+
+    fn learn(&self, kind: usize, version: usize) {
+        let before = self.served[kind].swap(version, Ordering::Relaxed);
+        let (name, newest, served) = (KINDS[kind].1, VERSIONS[0], VERSIONS[version]);
+        for (place, version_name) in VERSIONS.iter().enumerate() {
+            let labels = KindVersion {
+                kind: name,
+                version: version_name,
+            };
+            self.shown.get_or_create(&labels).set((place == version).into());
+        }
+        if version == before {
+            return;
+        }
+        if version == 0 {
+            info!(
+                kind = name,
+                "the kind is served in {served} now: it is read and written in it"
+            );
+        } else {
+            warn!(
+                kind = name,
+                "the kind is served in {served} and not in {newest}: its definition is of an older mcs-api, and is left \
+                 as it is. The kind is read and written in {served}, without fields that it lacks; to have them, put \
+                 the definition of deploy/manifests/crds in its place"
+            );
+        }
+    }
+}
+
+impl Asked {
+    /// Nothing for what is about other kinds, or names a version by itself.
+    fn of(method: &Method, path: &str) -> Option<Self> {
+        let mut parts = path.split('/').filter(|part| !part.is_empty());
+        let [root, group, version] = [parts.next()?, parts.next()?, parts.next()?];
+        if root != "apis" || group != MULTICLUSTER_GROUP || version != VERSIONS[0] {
+            return None;
+        }
+        let first = parts.next()?;
+        let plural = if first == "namespaces" {
+            parts.nth(1)?
+        } else {
+            first
+        };
+        Some(Self {
+            kind: KINDS.iter().position(|(kind, _)| *kind == plural)?,
+            begins: method == Method::GET && parts.next().is_none(),
+        })
+    }
+}
+
+/// No path leads there: a version that is not served. An object that is not there is told in JSON.
+fn is_no_path(answer: &Response<Body>) -> bool {
+    let plain = |value: &HeaderValue| value.as_bytes().starts_with(b"text/plain");
+    answer.status() == StatusCode::NOT_FOUND && answer.headers().get(header::CONTENT_TYPE).is_some_and(plain)
+}
+
+/// The request in another version: its path, and every `apiVersion` in its body.
+fn renamed(parts: &Parts, body: &[u8], version: &str) -> Request<Body> {
+    let (preferred, wanted) = (api_version(VERSIONS[0]), api_version(version));
+    let mut parts = parts.clone();
+    let mut body = body.to_vec();
+    if preferred != wanted {
+        let uri = parts.uri.to_string().replacen(&preferred, &wanted, 1);
+        if let Ok(uri) = uri.parse::<Uri>() {
+            parts.uri = uri;
+        }
+        if let Ok(mut json) = serde_json::from_slice::<Value>(&body) {
+            rename(&mut json, &preferred, &wanted);
+            body = json.to_string().into_bytes();
+        }
+    }
+    Request::from_parts(parts, Body::from(body))
+}
+
+fn rename(json: &mut Value, from: &str, to: &str) {
+    match json {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(text) if name == "apiVersion" && text == from => to.clone_into(text),
+                    value => rename(value, from, to),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, from, to)),
+        _ => {}
+    }
+}
+
+fn api_version(version: &str) -> String {
+    format!("{MULTICLUSTER_GROUP}/{version}")
+}
+
+#[cfg(test)]
+mod tests;
