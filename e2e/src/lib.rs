@@ -5,6 +5,7 @@
 //!   written once, pure, and asked by clustersets and by all that verifies.
 //! * [`verify`]: what plays the product and judges it. [`load`]: what measures it. [`demo`]: what shows it.
 //! * `deploy`, `charts`: what is installed, and what it is rendered from.
+//! * `rights`: every right of the charts' accounts; [`permissions`]: that each is needed.
 //! * `advice`: the commands that messages advise.
 //! * `member`: a member that is no agent, and speaks Sync by itself. `suite`: how tests are registered and run.
 
@@ -20,7 +21,9 @@ pub mod load;
 pub mod member;
 pub mod nodes;
 pub mod oracle;
+pub mod permissions;
 pub mod real;
+pub mod rights;
 pub mod sim;
 pub mod suite;
 pub mod verify;

@@ -7,7 +7,8 @@
 
 mod table;
 
-use crate::real::{self, AuditLog, Counts, Error, Fleet, Mark, Unavailable};
+use crate::real::{self, Counts, Error, Fleet, Unavailable};
+use crate::rights::denied::{Asked, Watched};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::future::Future;
 use std::process::ExitCode;
@@ -58,15 +59,33 @@ where
 }
 
 /// A scenario on the shared real clusters. Scenarios take turns; the requests that are not the harness's own
-/// are counted from the audit logs and shown in the table. A scenario that returns `Unavailable` is ignored too.
+/// are counted from the audit logs and shown in the table. One that denied anything to an account of the charts fails
+/// the scenario. A scenario that returns `Unavailable` is ignored too.
 pub fn real_test<F, Run>(name: &str, scenario: F) -> Trial
+where
+    F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
+    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    real_trial(name, Denials::FailIt, scenario)
+}
+
+/// The same for a scenario that takes rights away, and judges denials itself.
+pub fn real_test_with_denials<F, Run>(name: &str, scenario: F) -> Trial
+where
+    F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
+    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    real_trial(name, Denials::AreWanted, scenario)
+}
+
+fn real_trial<F, Run>(name: &str, denials: Denials, scenario: F) -> Trial
 where
     F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
     Run: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     let recorded = name.to_owned();
     let trial = Trial::ignorable_test(name, move || {
-        let (outcome, completion) = match on_shared_clusters(scenario) {
+        let (outcome, completion) = match on_shared_clusters(denials, scenario) {
             Ok(Ran {
                 result: Err(error), ..
             })
@@ -97,7 +116,7 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
         Ok(version)
     });
     match version {
-        Ok(version) => print!("{}", table::render(version.as_deref())),
+        Ok(version) => print!("{}{}", table::render(version.as_deref()), asked_in_all()),
         Err(error) => eprintln!("the shared clusters could not be stopped: {error:#}"),
     }
     conclusion.exit_code()
@@ -109,6 +128,25 @@ pub fn unique_name(prefix: &str) -> String {
     format!("{prefix}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// What a request means that an account of the charts was denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Denials {
+    FailIt,
+    AreWanted,
+}
+
+/// Requests of the charts' accounts that were looked at, and those that were denied, where none should be.
+static ASKED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// What became of them, once there are any.
+fn asked_in_all() -> String {
+    let [asked, denied] = [0, 1].map(|index| ASKED[index].load(Ordering::Relaxed));
+    match asked {
+        0 => String::new(),
+        _ => format!("{denied} of {asked} requests of the charts' accounts were denied\n"),
+    }
+}
+
 /// How a scenario on real clusters ended.
 struct Ran {
     result: anyhow::Result<()>,
@@ -117,7 +155,7 @@ struct Ran {
 }
 
 /// Waits for the turn and runs the scenario. An error is one of the clusters, not of the scenario.
-fn on_shared_clusters<F, Run>(scenario: F) -> anyhow::Result<Ran>
+fn on_shared_clusters<F, Run>(denials: Denials, scenario: F) -> anyhow::Result<Ran>
 where
     F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
     Run: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -126,15 +164,17 @@ where
     // Kept until the runtime has ended, and with it every task that the scenario left running.
     let _turn = real::shared::turn();
     on_runtime(async move {
-        let marks = settled(&fleet).await?;
+        let watched = Watched::begin(&fleet).await?;
         let began = Instant::now();
         let result = bounded(scenario(Arc::clone(&fleet))).await;
         let took = began.elapsed();
         // A component that died is the better explanation of whatever the scenario saw.
         fleet.check()?;
-        let requests = match &result {
-            Ok(()) => Some(counted(&fleet, &marks).await?),
-            Err(_) => None,
+        let requests = watched.requests(&fleet).await;
+        let (result, requests) = match (result, requests) {
+            (result, Ok(requests)) => (judged(result, denials, &requests), Some(counts(requests))),
+            (Ok(()), Err(unread)) => return Err(unread),
+            (failed, Err(_)) => (failed, None),
         };
         Ok(Ran {
             result,
@@ -155,24 +195,25 @@ fn unavailable(error: &anyhow::Error) -> Option<Unavailable> {
     }
 }
 
-async fn settled(fleet: &Fleet) -> anyhow::Result<Vec<(AuditLog, Mark)>> {
-    let mut marks = Vec::new();
-    for cluster in fleet.clusters() {
-        let log = cluster.audit_log();
-        let mark = log.settle(&cluster.client().await?).await?;
-        marks.push((log, mark));
+/// A denial is the better explanation of whatever followed from it.
+fn judged(result: anyhow::Result<()>, denials: Denials, requests: &[real::Request]) -> anyhow::Result<()> {
+    if denials == Denials::AreWanted {
+        return result;
     }
-    Ok(marks)
+    let asked = Asked::of(requests);
+    ASKED[0].fetch_add(asked.requests, Ordering::Relaxed);
+    ASKED[1].fetch_add(asked.denied.len() as u64, Ordering::Relaxed);
+    match (result, asked.nothing_denied()) {
+        (result, Ok(())) => result,
+        (Ok(()), denied) => denied,
+        (Err(error), Err(denied)) if unavailable(&error).is_none() => Err(error.context(denied)),
+        (missing, Err(_)) => missing,
+    }
 }
 
-async fn counted(fleet: &Fleet, marks: &[(AuditLog, Mark)]) -> anyhow::Result<Counts> {
-    settled(fleet).await?;
-    let mut requests = Vec::new();
-    for (log, mark) in marks {
-        requests.extend(log.since(*mark)?);
-    }
-    requests.retain(|request| !request.is_lease());
-    Ok(Counts::of_the_tested(&requests))
+fn counts(mut requests: Vec<real::Request>) -> Counts {
+    requests.retain(|request| !request.is_lease() && !request.is_review());
+    Counts::of_the_tested(&requests)
 }
 
 /// Runs a scenario as a task of its own, but not for ever; its panic is an error with the panic's message.

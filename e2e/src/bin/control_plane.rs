@@ -1,5 +1,5 @@
 //! Owns: the command that provides real control planes: build, install grpcurl, kubectl, Helm and
-//! Lua, render manifests, run clusters by hand.
+//! Lua, render manifests, take rights away, run clusters by hand.
 //! Never: is called by a test to build.
 
 use clap::Parser;
@@ -9,6 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tributary_e2e::charts::Charts;
+use tributary_e2e::clusterset::child;
+use tributary_e2e::permissions::red;
 use tributary_e2e::real::args::{Arguments, Command};
 use tributary_e2e::real::module::Module;
 use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
@@ -17,6 +19,10 @@ use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    // The programs whose rights are taken away are this binary again.
+    if let Some(code) = child::run_if_child() {
+        return code;
+    }
     exit_code(provide(Arguments::parse().command))
 }
 
@@ -40,6 +46,11 @@ fn provide(command: Command) -> anyhow::Result<()> {
                 println!("{}", path.display());
             }
         }
+        Command::Permissions { only, list, seconds } => red::run(&red::Told {
+            only,
+            list,
+            deadline: Duration::from_secs(seconds),
+        })?,
         Command::Run {
             names,
             dual_stack,

@@ -8,15 +8,14 @@ use std::{
 
 use anyhow::Context;
 use kube::Client;
+use shared::api::names::TRIBUTARY_NAMESPACE;
 
 use crate::{
     deploy,
     real::{Fleet, User},
+    rights::{Account, ask},
     sim::{Served, SimCluster, SimConfig},
 };
-
-/// The namespace and account that an agent runs as on a real cluster.
-const AGENT_ACCOUNT: (&str, &str) = ("tributary-system", "tributary-agent");
 
 /// What the harness calls itself in requests to a simulated cluster.
 pub const USER_AGENT: &str = "e2e";
@@ -73,9 +72,8 @@ impl MemberCluster {
             ..SimConfig::default()
         };
         let cluster = SimCluster::new(config)?;
-        let (namespace, _) = AGENT_ACCOUNT;
         cluster.apply_yaml(&format!(
-            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}"
+            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {TRIBUTARY_NAMESPACE}}}"
         ))?;
         let served = cluster.serve("127.0.0.1:0".parse()?).await?;
         let kubeconfig = dir.join(format!("{name}.kubeconfig"));
@@ -100,7 +98,9 @@ impl MemberCluster {
             .with_context(|| format!("the fleet has no cluster {index}"))?;
         let client = cluster.client().await?;
         deploy::install(&client, &["crds", "agent"]).await?;
-        let account = cluster.service_account(AGENT_ACCOUNT.0, AGENT_ACCOUNT.1)?;
+        // The first request of an agent that came before the authorizer has read its roles would be denied.
+        ask::until_all(cluster, Account::Agent, None).await?;
+        let account = Account::Agent.in_cluster(cluster)?;
         Ok(Self {
             name: name.into(),
             client,

@@ -3,6 +3,9 @@
 
 use clap::{Parser, Subcommand};
 
+/// Longer than what a scenario waits for takes when nothing is missing, on two cores.
+const SECONDS_WITHOUT_A_RIGHT: u64 = 5;
+
 /// Real Kubernetes control planes for tests and the demo, without containers.
 #[derive(Debug, Parser)]
 #[command(name = "cargo control-plane", bin_name = "cargo control-plane")]
@@ -30,6 +33,20 @@ pub enum Command {
     Lua,
     /// Render deploy/manifests from deploy/charts; prints the files that changed.
     Manifests,
+    /// Take each right of the charts' accounts away, one at a time, and see the scenario fail that needs it.
+    Permissions {
+        /// Only rights that `--list` shows with this text, such as "agent delete services"; may be given several
+        /// times.
+        #[arg(long, value_name = "RIGHT")]
+        only: Vec<String>,
+        /// Print the rights, why each is needed and its scenario; take nothing away.
+        #[arg(long)]
+        list: bool,
+        /// Seconds that anything may take in a scenario that lacks a right.
+        #[arg(long, value_name = "N", default_value_t = SECONDS_WITHOUT_A_RIGHT,
+            value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
+    },
     /// Run clusters until Ctrl-C; prints the kubeconfig file of each.
     Run {
         /// Names of the clusters.

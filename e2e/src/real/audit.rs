@@ -20,6 +20,13 @@ const SETTLE_POLL: Duration = Duration::from_millis(5);
 const WRITES: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "apply"];
 /// The stage at which a watch counts; its end may come much later.
 const BEGUN: &str = "ResponseStarted";
+/// The answer to what somebody may not do.
+const FORBIDDEN: u16 = 403;
+/// What is answered in the same way and is no matter of rights: it passes by itself.
+const PASSING: [&str; 2] = [
+    "while custom resource definition is terminating",
+    "because it is being terminated",
+];
 /// The groups whose objects are questions.
 const REVIEWS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
 
@@ -52,15 +59,25 @@ pub struct Request {
     pub name: String,
     /// The answer's code.
     pub code: u16,
+    /// What the API server said to somebody who may not do that; empty when it did not.
+    pub refusal: String,
     uri: String,
 }
 
 impl Request {
     /// True for a request that changes something: neither a dry run nor a review, which is created but not kept.
     pub fn is_write(&self) -> bool {
-        WRITES.contains(&self.verb.as_str())
-            && !REVIEWS.contains(&self.api_group.as_str())
-            && !self.uri.contains("dryRun=All")
+        WRITES.contains(&self.verb.as_str()) && !self.is_review() && !self.uri.contains("dryRun=All")
+    }
+
+    /// True when it was answered that its user may not do that, whatever said so: a role that is missing, or a policy.
+    pub fn is_denied(&self) -> bool {
+        self.code == FORBIDDEN && !PASSING.iter().any(|why| self.refusal.contains(why))
+    }
+
+    /// True for a question about rights or credentials.
+    pub fn is_review(&self) -> bool {
+        REVIEWS.contains(&self.api_group.as_str())
     }
 
     /// True for a request about a Lease.
@@ -82,6 +99,7 @@ impl Request {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             code: 200,
+            refusal: String::new(),
             uri: String::new(),
         }
     }
@@ -162,7 +180,9 @@ impl AuditLog {
             let Ok(entry) = serde_json::from_slice::<Entry>(&line) else {
                 continue;
             };
-            let begun_before = entry.verb == "watch" && entry.stage != BEGUN;
+            // One that was denied never begins.
+            let begun_before =
+                entry.verb == "watch" && entry.stage != BEGUN && entry.response.code != FORBIDDEN;
             if !begun_before && seen.insert(entry.audit_id.clone()) {
                 requests.push(entry.into());
             }
@@ -275,10 +295,12 @@ struct EntryObject {
 #[serde(default)]
 struct EntryResponse {
     code: u16,
+    message: String,
 }
 
 impl From<Entry> for Request {
     fn from(entry: Entry) -> Self {
+        let is_denied = entry.response.code == FORBIDDEN;
         let object = entry.object;
         let resource = match (object.resource.is_empty(), object.subresource.is_empty()) {
             (true, _) => entry.uri.split('?').next().unwrap_or_default().to_owned(),
@@ -294,6 +316,11 @@ impl From<Entry> for Request {
             namespace: object.namespace,
             name: object.name,
             code: entry.response.code,
+            refusal: if is_denied {
+                entry.response.message
+            } else {
+                String::new()
+            },
             uri: entry.uri,
         }
     }
@@ -303,6 +330,30 @@ impl From<Entry> for Request {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn a_watch_that_was_denied_counts_and_says_so() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("audit.log");
+        let log = AuditLog::at(&path);
+        let denied = serde_json::json!({
+            "auditID": "1", "stage": "ResponseComplete", "verb": "watch", "requestURI": "/u",
+            "user": { "username": "agent" }, "responseStatus": { "code": FORBIDDEN, "message": "cannot watch" },
+            "objectRef": { "resource": "services" },
+        });
+        let ended = line(2, "ResponseComplete", "watch", "agent", "services");
+        std::fs::write(&path, format!("{denied}\n{ended}")).expect("a log");
+        let requests = log.since(Mark(0)).expect("readable");
+        assert_eq!(requests.len(), 1, "{requests:?}");
+        assert!(requests[0].is_denied(), "{requests:?}");
+        assert_eq!(requests[0].refusal, "cannot watch");
+        let refusal = "new content in namespace shop because it is being terminated".to_owned();
+        let passing = Request {
+            refusal,
+            ..requests[0].clone()
+        };
+        assert!(!passing.is_denied(), "{passing:?}");
+    }
 
     fn line(id: u32, stage: &str, verb: &str, user: &str, resource: &str) -> String {
         let (group, resource) = resource.rsplit_once('/').unwrap_or(("", resource));

@@ -12,13 +12,16 @@ const CONTROLLERS_REQUESTS_PER_SECOND: u32 = 200;
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,endpointslice-controller";
 
 /// Every request with who, what and the answer's code, once it is answered. The API server's requests to
-/// itself and the probes for readiness are left out: nobody counts them and they are many.
+/// itself and probes for readiness are left out, for they are many; those of our programs are not, for nothing that
+/// they ask may be denied.
 pub(super) const AUDIT_POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: None
   users: ["system:apiserver"]
+- level: Metadata
+  userGroups: ["system:serviceaccounts:tributary-system"]
 - level: None
   nonResourceURLs: ["/readyz*", "/livez*", "/healthz*"]
 - level: Metadata

@@ -30,6 +30,7 @@ use shared::{
 use tributary_e2e::{
     deploy,
     real::Fleet,
+    rights::{Account, ask},
     suite::{real_test, unique_name},
 };
 
@@ -66,23 +67,27 @@ const POLL: Duration = Duration::from_millis(20);
 /// A namespace of its own on the first cluster.
 struct Place {
     client: Client,
+    account: Client,
     key: ServiceKey,
 }
 
 impl Place {
     async fn new(fleet: &Fleet) -> anyhow::Result<Self> {
-        let client = fleet.clusters()[0].client().await?;
-        deploy::install(&client, &["crds"]).await?;
+        let cluster = &fleet.clusters()[0];
+        let client = cluster.client().await?;
+        deploy::install(&client, &["crds", "agent"]).await?;
+        ask::until_all(cluster, Account::Agent, None).await?;
+        let account = Account::Agent.in_cluster(cluster)?.client().await?;
         let name = unique_name("apply");
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         namespaces.create(&PostParams::default(), &namespace).await?;
         let key = ServiceKey::new(&name, "cart")?;
-        Ok(Self { client, key })
+        Ok(Self { client, account, key })
     }
 
     fn agent(&self) -> Agent {
-        Agent::start_on(self.client.clone(), &self.key.namespace)
+        Agent::start_on(self.account.clone(), &self.key.namespace)
     }
 
     fn derived_name(&self) -> String {

@@ -18,7 +18,7 @@ use hub::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
     runtime::wait::{await_condition, conditions::is_deleted},
 };
 use libtest_mimic::Trial;
@@ -45,6 +45,7 @@ use tributary_e2e::{
     deploy,
     member::hello,
     real::Fleet,
+    rights::{Account, ask},
     sim::{SimCluster, SimConfig},
     suite::{real_test, sim_test, unique_name},
 };
@@ -56,18 +57,30 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         sim_test("profiles::follow_their_members", || async {
             let cluster = SimCluster::new(SimConfig::default())?;
-            follow_their_members(cluster.client()).await
+            let clusterset = Clusterset::new("example.org", &unique_name("inventory"))?;
+            follow_their_members(cluster.client(), cluster.client(), clusterset).await
         }),
         real_test("profiles::follow_their_members", |fleet: Arc<Fleet>| async move {
-            let client = fleet.clusters()[0].client().await?;
+            let cluster = &fleet.clusters()[0];
+            let client = cluster.client().await?;
             deploy::install(&client, &deploy::DIRECTORIES).await?;
-            follow_their_members(client).await
+            ask::until_all(cluster, Account::Hub, None).await?;
+            let account = Account::Hub.in_cluster(cluster)?.client().await?;
+            // The clusterset of the charts, for the account has its rights in that one's inventory only.
+            let clusterset = Clusterset::new("example.org", "default")?;
+            let profiles: Api<ClusterProfile> =
+                Api::namespaced(client.clone(), &default_namespace(&clusterset));
+            let followed = follow_their_members(client, account, clusterset).await;
+            let (all, now) = (ListParams::default(), DeleteParams::default());
+            profiles.delete_collection(&now, &all).await?;
+            followed
         }),
     ]
 }
 
-async fn follow_their_members(client: Client) -> anyhow::Result<()> {
-    let profiled = ProfiledHub::start(client)?;
+/// `client` is a user's, `account` the hub's.
+async fn follow_their_members(client: Client, account: Client, clusterset: Clusterset) -> anyhow::Result<()> {
+    let profiled = ProfiledHub::start(client, account, clusterset)?;
     let writing = profiled.write();
     let mut east = profiled.join("east").await?;
     let made = profiled.wait("east", |_| true).await?;
@@ -153,6 +166,7 @@ async fn follow_their_members(client: Client) -> anyhow::Result<()> {
 /// A hub over a log in memory whose profiles are written into a cluster.
 struct ProfiledHub {
     client: Client,
+    account: Client,
     hub: Hub,
     clusterset: Clusterset,
     namespace: String,
@@ -173,8 +187,7 @@ impl Writing {
 }
 
 impl ProfiledHub {
-    fn start(client: Client) -> anyhow::Result<Self> {
-        let clusterset = Clusterset::new("example.org", &unique_name("inventory"))?;
+    fn start(client: Client, account: Client, clusterset: Clusterset) -> anyhow::Result<Self> {
         let epoch = Epoch::default().next(UnixMillis(1_000), 7);
         let log = MemoryLog::open(&MemoryDisk::default(), &clusterset, epoch)?;
         let options = Options {
@@ -189,6 +202,7 @@ impl ProfiledHub {
         let profiles = Api::namespaced(client.clone(), &namespace);
         Ok(Self {
             client,
+            account,
             hub,
             clusterset,
             namespace,
@@ -200,7 +214,7 @@ impl ProfiledHub {
         let drain = CancellationToken::new();
         let metrics = ProfileMetrics::register(&mut Registry::default());
         let namespace = self.namespace.clone();
-        let writer = ProfileWriter::new(self.client.clone(), namespace, &self.hub, metrics, drain.clone());
+        let writer = ProfileWriter::new(self.account.clone(), namespace, &self.hub, metrics, drain.clone());
         Writing {
             drain,
             task: tokio::spawn(writer.run()),

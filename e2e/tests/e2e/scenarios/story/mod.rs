@@ -17,7 +17,7 @@ pub(super) mod seen;
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use futures::future::BoxFuture;
 use kube::{
     Client,
@@ -27,6 +27,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tributary_e2e::{
     clusterset::{Backend, LocalClusterset},
+    rights::denied::{Asked, Watched},
     suite::unique_name,
 };
 
@@ -68,6 +69,10 @@ where
     let dir = tempfile::tempdir()?;
     let shared = matches!(backend, Backend::Real(_));
     let clusterset = LocalClusterset::without_agents(dir.path(), &backend, &CLUSTERS).await?;
+    let watched = match &backend {
+        Backend::Real(fleet) => Some(Watched::begin(fleet).await?),
+        Backend::Simulated => None,
+    };
     let mut clients = Vec::new();
     // Simulated clusters end with their story.
     for cluster in clusterset.clusters.values().filter(|_| shared) {
@@ -81,8 +86,18 @@ where
     };
     let result = story(&mut told).await;
     let ended = told.clusterset.end().await;
+    let asked = match (&backend, &watched) {
+        (Backend::Real(fleet), Some(watched)) => allowed_all(&watched.asked(fleet).await?),
+        _ => Ok(()),
+    };
     let emptied = empty_namespaces(&clients).await;
-    keep_logs(result.and(ended).and(emptied), dir)
+    keep_logs(result.and(ended).and(asked).and(emptied), dir)
+}
+
+/// The agents asked something, and nothing that they asked was denied: on clusters of the story's own too.
+fn allowed_all(asked: &Asked) -> anyhow::Result<()> {
+    ensure!(asked.requests > 0, "the audit logs show no request of an agent");
+    asked.nothing_denied()
 }
 
 /// Empties the namespaces of stories in shared clusters: what is left there would be exported by the agents of
