@@ -10,14 +10,14 @@ use super::{
     address::{CLUSTERS_MAX, Families},
     check, churn,
     configuration::Proxy,
-    first_answer, install,
+    conformance, first_answer, install,
     layout::{Directory, Layout, Place, cluster_name},
     leave, names,
     namespace::Namespace,
     planted,
     programs::Programs,
     row::{Asked, Row},
-    traffic, up,
+    traffic, transcript, up,
 };
 use crate::{advice::NODES_STATUS, charts};
 
@@ -42,6 +42,7 @@ const EXAMPLES: &str = "Examples:
   cargo nodes names                        every row of the multicluster DNS specification, from pods
   cargo nodes churn --requests 2000 --runs 1
   cargo nodes first-answer --pods 20
+  cargo nodes conformance ../mcs-api       upstream's suite, from a checkout of kubernetes-sigs/mcs-api
   cargo nodes uninstall                    every cluster leaves, then the hub; says what is left
   cargo nodes down
 
@@ -108,6 +109,28 @@ enum Command {
         #[arg(long, default_value_t = 200)]
         pods: u16,
     },
+    /// Runs the upstream conformance suite of the Multi-Cluster Services API on the clusters, after `install`.
+    ///
+    /// An error: a spec failed, or none ran. docs/conformance.md says more.
+    Conformance {
+        /// A checkout of https://github.com/kubernetes-sigs/mcs-api.
+        #[arg(value_name = "DIR")]
+        checkout: PathBuf,
+        /// Writes how each spec ended to this page too.
+        #[arg(long, value_name = "FILE")]
+        page: Option<PathBuf>,
+    },
+    /// Carries out the lines of deploy/README.md on clusters without Tributary, and writes what each printed to a page.
+    ///
+    /// Nothing else installs anything; afterwards `down` and `up` give clusters to go on with.
+    Transcript {
+        /// The page.
+        #[arg(value_name = "FILE")]
+        page: PathBuf,
+        /// Where `cargo image build` put the image.
+        #[arg(long, value_name = "DIR", default_value = "target/images")]
+        image: PathBuf,
+    },
     /// Runs kubectl as administrator of a cluster.
     Kubectl {
         /// c1, c2 or c3.
@@ -161,6 +184,12 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Names => names::names(&directory, Asked::all(None)),
         Command::Churn { requests, runs } => churn::churn(&directory, requests, runs),
         Command::FirstAnswer { pods } => first_answer::first_answer(&directory, pods),
+        Command::Conformance { checkout, page } => {
+            conformance::conformance(&directory, &checkout, page.as_deref())
+        }
+        Command::Transcript { page, image } => {
+            transcript::transcript(&directory, &charts::root().join(image), &page)
+        }
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();
             let kubeconfig = up::kubeconfig(&directory, cluster);
