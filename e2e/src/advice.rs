@@ -36,6 +36,8 @@ pub const NODES_DOWN: &str = "cargo nodes down";
 pub const NODES_STATUS: &str = "cargo nodes status";
 /// Starts a demo.
 pub const DEMO: &str = "cargo demo";
+/// Records it for the first page.
+pub const DEMO_RECORD: &str = "cargo demo --record";
 /// Shows the exports of a demo.
 pub const DEMO_EXPORTS: &str = "cargo demo get exports";
 /// Shows the imports of a demo.
@@ -96,6 +98,7 @@ pub fn advised() -> Vec<String> {
         NODES_DOWN,
         NODES_STATUS,
         DEMO,
+        DEMO_RECORD,
         DEMO_EXPORTS,
         DEMO_IMPORTS,
         LIST_PLANTED,

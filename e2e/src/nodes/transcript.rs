@@ -233,9 +233,10 @@ impl<'a> Newcomer<'a> {
             }
         }
         page.listing(&said);
-        match failed {
-            Some(failed) => bail!("a line of {GUIDE} failed {}: {failed}", cluster),
-            None => Ok(()),
+        match (failed, plane) {
+            (None, _) => Ok(()),
+            (Some(failed), None) => bail!("a line of {GUIDE} failed: {failed}"),
+            (Some(failed), Some(plane)) => bail!("a line of {GUIDE} failed in {}: {failed}", plane.name),
         }
     }
 
