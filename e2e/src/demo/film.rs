@@ -4,6 +4,7 @@
 use std::{fmt::Write, time::Duration};
 
 use super::recording::{COLUMNS, ROWS, Recording, is_a_persons};
+use crate::advice::DEMO_RECORD;
 
 /// Width of a character, height of a line, and room around, in pixels.
 const CHARACTER: f64 = 7.2;
@@ -73,7 +74,7 @@ pub(super) fn film(recording: &Recording) -> String {
     let top = BAR + MARGIN;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" xml:space=\"preserve\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
-         <title>What cargo demo --record typed, and what was printed</title>\n<style>{style}</style>\n\
+         <title>What {DEMO_RECORD} typed, and what was printed</title>\n<style>{style}</style>\n\
          <rect width=\"{width}\" height=\"{height}\" rx=\"8\" fill=\"#0d1117\"/>\n\
          <circle cx=\"18\" cy=\"15\" r=\"5\" fill=\"#f85149\"/><circle cx=\"36\" cy=\"15\" r=\"5\" fill=\"#d29922\"/>\
          <circle cx=\"54\" cy=\"15\" r=\"5\" fill=\"#3fb950\"/>\n\

@@ -29,7 +29,7 @@ use super::{
     story::{self, cart},
 };
 use crate::{
-    advice::DEMO_RECORD,
+    advice::{BUILD_GRPCURL, DEMO_RECORD},
     charts,
     clusterset::Inspection,
     real::{Unavailable, command::printed},
@@ -99,7 +99,7 @@ pub async fn compare() -> anyhow::Result<Vec<String>> {
 /// Plays the story in a directory of its own.
 async fn record() -> anyhow::Result<Recording> {
     let grpcurl = hints::grpcurl().with_context(|| Unavailable {
-        reason: "grpcurl is not installed; run `cargo control-plane grpcurl`".to_owned(),
+        reason: format!("grpcurl is not installed; run `{BUILD_GRPCURL}`"),
     })?;
     let directory = tempfile::Builder::new().prefix("tributary-record-").tempdir()?;
     let claimed = Claimed::claim(DemoDirectory::new(directory.path().to_owned()))?;
@@ -296,10 +296,7 @@ impl Recorder {
             if calm && answer.members.len() == self.clients.len() {
                 return Ok(());
             }
-            ensure!(
-                began.elapsed() < CALM_WAIT,
-                "the members do not come to rest: {answer:?}"
-            );
+            ensure!(began.elapsed() < CALM_WAIT, "the members do not come to rest");
             tokio::time::sleep(CALM_POLL).await;
         }
     }

@@ -8,6 +8,8 @@ use anyhow::{Context, bail, ensure};
 use regex::Regex;
 use serde_json::json;
 
+use crate::advice::DEMO_RECORD;
+
 /// Columns of the terminal.
 pub(super) const COLUMNS: usize = 128;
 /// Lines of it.
@@ -16,8 +18,6 @@ pub(super) const ROWS: usize = 30;
 const PROMPT: &str = "$ ";
 /// What stands before a remark.
 const REMARK: &str = "# ";
-/// What comes before a block of the first page, with its name.
-const MARKER: (&str, &str) = ("<!-- `cargo demo --record` writes this block: ", " -->");
 /// How a listing begins and ends.
 const FENCE: &str = "```";
 /// What differs from run to run, and what stands in its place when recordings are compared.
@@ -73,7 +73,7 @@ pub(super) fn is_a_persons(line: &str) -> bool {
 impl Recording {
     /// As version 2 of asciinema's format: a header, and a line for each scene.
     pub(super) fn cast(&self) -> String {
-        let header = json!({"version": 2, "width": COLUMNS, "height": ROWS, "title": "cargo demo --record"});
+        let header = json!({"version": 2, "width": COLUMNS, "height": ROWS, "title": DEMO_RECORD});
         let mut at = Duration::ZERO;
         let scenes = self.scenes.iter().map(|scene| {
             at += scene.pause;
@@ -132,9 +132,14 @@ impl Recording {
     }
 }
 
+/// What comes before a block of the first page, with its name.
+fn marker(name: &str) -> String {
+    format!("<!-- `{DEMO_RECORD}` writes this block: {name} -->")
+}
+
 /// Where a block's lines are in a page.
 fn place(page: &str, name: &str) -> anyhow::Result<(usize, usize)> {
-    let marker = format!("{}{name}{}", MARKER.0, MARKER.1);
+    let marker = marker(name);
     let Some(marked) = page.find(&marker) else {
         bail!("the page has no line {marker}");
     };
@@ -167,7 +172,7 @@ fn difference(what: &str, stands: &[String], today: &[String]) -> anyhow::Result
         if stands != today {
             let line = index + 1;
             return Ok(vec![format!(
-                "{what}, line {line}: {stands:?} stands there, today it is {today:?}"
+                "{what}, line {line}: `{stands}` stands there, today it is `{today}`"
             )]);
         }
     }

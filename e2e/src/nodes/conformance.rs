@@ -13,6 +13,7 @@ use anyhow::{Context, ensure};
 use kube::config::Kubeconfig;
 
 use super::{
+    address::Families,
     configuration::TOOLS_IMAGE,
     control::ControlPlane,
     installed::{AGENT, NAMESPACE},
@@ -202,6 +203,14 @@ fn run(
     Ok(())
 }
 
+fn families(families: Families) -> &'static str {
+    match families {
+        Families::Dual => "IPv4 and IPv6",
+        Families::V4 => "IPv4",
+        Families::V6 => "IPv6",
+    }
+}
+
 /// The page: what ran on what, and how each spec ended.
 fn text(suite: &Suite, running: &Running, specs: &[Spec], seconds: u64) -> String {
     let layout = running.layout;
@@ -210,11 +219,11 @@ fn text(suite: &Suite, running: &Running, specs: &[Spec], seconds: u64) -> Strin
     format!(
         "# Upstream conformance, {date}\n\n\
          `cargo nodes conformance DIR`, with the suite {} of kubernetes-sigs/mcs-api, on {} clusters with nodes \
-         ({:?}, kube-proxy with {}) and Tributary {version}, installed from its image and charts; {seconds} s with the \
+         ({}, kube-proxy with {}) and Tributary {version}, installed from its image and charts; {seconds} s with the \
          suite's build.\n\n```text\n{}\n```\n",
         suite.version,
         layout.clusters,
-        layout.families,
+        families(layout.families),
         layout.proxy.name(),
         specs::lines(specs).join("\n")
     )

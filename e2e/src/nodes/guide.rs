@@ -100,7 +100,7 @@ fn place(heading: &str, sentence: &str) -> anyhow::Result<Place> {
     let known = known.find(|(under, begins, _)| *under == heading && sentence.starts_with(begins));
     let Some((_, _, place)) = known else {
         bail!(
-            "nobody knows where the listing under {heading:?} behind {sentence:?} is typed: add it to guide.rs"
+            "nobody knows where the listing under `{heading}` behind `{sentence}` is typed: add it to guide.rs"
         )
     };
     Ok(*place)
