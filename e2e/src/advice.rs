@@ -18,6 +18,8 @@ pub const BUILD_CONTROL_PLANE: &str = "cargo control-plane build";
 pub const BUILD_HELM: &str = "cargo control-plane helm";
 /// Builds the Lua of Argo CD.
 pub const BUILD_LUA: &str = "cargo control-plane lua";
+/// Installs grpcurl.
+pub const BUILD_GRPCURL: &str = "cargo control-plane grpcurl";
 /// Builds kubectl.
 pub const BUILD_KUBECTL: &str = "cargo control-plane kubectl";
 /// Renders the plain manifests.
@@ -36,6 +38,8 @@ pub const NODES_DOWN: &str = "cargo nodes down";
 pub const NODES_STATUS: &str = "cargo nodes status";
 /// Starts a demo.
 pub const DEMO: &str = "cargo demo";
+/// Records it for the first page.
+pub const DEMO_RECORD: &str = "cargo demo --record";
 /// Shows the exports of a demo.
 pub const DEMO_EXPORTS: &str = "cargo demo get exports";
 /// Shows the imports of a demo.
@@ -87,6 +91,7 @@ pub fn advised() -> Vec<String> {
         BUILD_CONTROL_PLANE,
         BUILD_HELM,
         BUILD_LUA,
+        BUILD_GRPCURL,
         BUILD_KUBECTL,
         RENDER_MANIFESTS,
         BUILD_IMAGE,
@@ -96,6 +101,7 @@ pub fn advised() -> Vec<String> {
         NODES_DOWN,
         NODES_STATUS,
         DEMO,
+        DEMO_RECORD,
         DEMO_EXPORTS,
         DEMO_IMPORTS,
         LIST_PLANTED,

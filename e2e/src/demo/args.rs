@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     /// Play it unattended in a directory of its own, check every step through the clusters' APIs, exit with 0 or 1
     #[arg(long, conflicts_with = "directory")]
     pub(super) check: bool,
+    /// Play the story of the README and write what was typed and printed into it, and into docs/demo.cast and
+    /// docs/demo.svg; a test compares them with what is played today. It needs grpcurl (`cargo control-plane grpcurl`)
+    #[arg(long, conflicts_with_all = ["real", "nodes", "check", "directory"])]
+    pub(super) record: bool,
     /// Directory of the demo [default: target/demo]
     #[arg(long, value_name = "DIR", global = true)]
     pub(super) directory: Option<PathBuf>,
@@ -142,6 +146,7 @@ mod tests {
             "--real --check",
             "--nodes",
             "--nodes --check",
+            "--record",
             "apply east file.yaml",
             "export east shop/cart",
             "unexport west shop/cart",
@@ -164,6 +169,7 @@ mod tests {
             ("export east cart", "NAMESPACE/NAME"),
             ("get pods", "possible values"),
             ("--check --directory x", "cannot be used with"),
+            ("--record --check", "cannot be used with"),
             ("--nodes --real", "cannot be used with"),
             ("--nodes --directory x", "cannot be used with"),
         ] {

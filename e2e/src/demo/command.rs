@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, io::Write};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use kube::Client;
 
 use super::{
@@ -14,39 +14,47 @@ use super::{
 };
 use crate::advice::DEMO_EXPORTS;
 
-/// Runs one command.
+/// Runs one command, and prints what there is to say.
 pub(super) async fn run(place: &DemoDirectory, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Events { follow } => {
+            drop(control::require_running(place).await?);
+            get::events(place, follow).await
+        }
+        command => print(lines(place, command).await?),
+    }
+}
+
+/// Runs one command; what there is to say.
+pub(super) async fn lines(place: &DemoDirectory, command: Command) -> anyhow::Result<Vec<String>> {
     // Said once, in the same words for every command.
     drop(control::require_running(place).await?);
-    match command {
+    Ok(match command {
         Command::Apply { cluster, file } => {
             let applied = objects::apply(&client(place, &cluster).await?, &objects::read(&file)?).await;
             let applied = applied.with_context(|| format!("{} in {cluster}", file.display()))?;
-            print(
-                applied
-                    .iter()
-                    .map(|object| format!("{object} applied in {cluster}")),
-            )
+            let told = |object: &String| format!("{object} applied in {cluster}");
+            applied.iter().map(told).collect()
         }
         Command::Export { cluster, service } => {
             objects::export(&client(place, &cluster).await?, &cluster, &service).await?;
-            print([format!(
+            vec![format!(
                 "{service} is exported by {cluster}; `{DEMO_EXPORTS}` shows its conditions"
-            )])
+            )]
         }
         Command::Unexport { cluster, service } => {
             objects::unexport(&client(place, &cluster).await?, &service).await?;
-            print([format!("{service} is no longer exported by {cluster}")])
+            vec![format!("{service} is no longer exported by {cluster}")]
         }
         Command::Get { kind, cluster } => {
             let mut clients = clients(place).await?;
             clients.retain(|name, _| cluster.as_ref().is_none_or(|only| only == name));
-            print(get::get(&clients, kind).await?)
+            get::get(&clients, kind).await?
         }
-        Command::Events { follow } => get::events(place, follow).await,
-        Command::Kill { program } => print([control::ask(place, &Order::Kill(program)).await?]),
-        Command::Start { program } => print([control::ask(place, &Order::Start(program)).await?]),
-    }
+        Command::Events { .. } => bail!("events are printed as they come"),
+        Command::Kill { program } => vec![control::ask(place, &Order::Kill(program)).await?],
+        Command::Start { program } => vec![control::ask(place, &Order::Start(program)).await?],
+    })
 }
 
 /// Prints lines; a reader that stops reading (`| head`) is no failure.

@@ -55,7 +55,7 @@ pub(super) fn hints(place: &DemoDirectory) -> Vec<String> {
 }
 
 /// Where grpcurl is: what `cargo control-plane grpcurl` installed, else in the path.
-fn grpcurl() -> Option<PathBuf> {
+pub(super) fn grpcurl() -> Option<PathBuf> {
     let own = Module::of_this_workspace().tools().join("grpcurl");
     if own.is_file() {
         return Some(own);

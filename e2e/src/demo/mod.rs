@@ -5,6 +5,7 @@
 //! * `play.rs`: the demo; `check.rs`: the check; `story.rs`: what both do with the clusters.
 //! * `observe.rs` → `kept.rs` → `picture.rs` → `table.rs`, `news.rs` → `screen.rs`: watches of the clusters' APIs
 //!   become the table. `stage.rs` holds them together.
+//! * `record.rs` plays a story for the first page; `recording.rs` and `film.rs` are what comes of it.
 //! * `directory.rs`, `kubeconfig.rs`, `control.rs`, `keeper.rs`: the files, the control channel, the programs.
 //!
 //! The table and the check know what the clusters' APIs say and nothing else.
@@ -14,6 +15,7 @@ mod check;
 mod command;
 mod control;
 mod directory;
+mod film;
 mod get;
 mod hints;
 mod keeper;
@@ -24,6 +26,8 @@ mod objects;
 mod observe;
 mod picture;
 mod play;
+mod record;
+mod recording;
 mod screen;
 mod setting;
 mod stage;
@@ -38,6 +42,7 @@ use shared::{
     tls::install_crypto_provider,
 };
 
+pub use self::record::compare;
 pub(crate) use self::{args::Arguments, hints::suggestions};
 use self::{directory::DemoDirectory, setting::Setting};
 
@@ -57,6 +62,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         real,
         nodes,
         check,
+        record,
         directory,
         command,
     } = arguments;
@@ -73,6 +79,13 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     });
     if let Some(command) = command {
         return block_on(Threads::One, command::run(&place, command));
+    }
+    if record {
+        return block_on(Threads::Cores, async {
+            let shutdown = Shutdown::default();
+            tokio::spawn(shutdown.listen()?);
+            record::write(&shutdown).await
+        });
     }
     let setting = Setting::new(real)?;
     block_on(Threads::Cores, async move {

@@ -57,22 +57,30 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Applies every document of a YAML text; what was applied.
+/// Applies every document of a YAML text; what was applied. A text that is wrong anywhere is not applied at all.
 pub(super) async fn apply(client: &Client, text: &str) -> anyhow::Result<Vec<String>> {
+    let objects = parsed(text)?;
     let mut applied = Vec::new();
+    for object in objects {
+        applied.push(apply_one(client, object).await?);
+    }
+    Ok(applied)
+}
+
+fn parsed(text: &str) -> anyhow::Result<Vec<DynamicObject>> {
+    let mut objects = Vec::new();
     for document in serde_norway::Deserializer::from_str(text) {
         let document = Value::deserialize(document).context("this is not YAML")?;
         if document.is_null() {
             continue;
         }
-        let object: DynamicObject =
-            serde_json::from_value(document).context("this is no Kubernetes object")?;
-        applied.push(apply_one(client, object).await?);
+        let object = serde_json::from_value(document).context("this is no Kubernetes object")?;
+        objects.push(object);
     }
-    if applied.is_empty() {
+    if objects.is_empty() {
         bail!("there is no object in it");
     }
-    Ok(applied)
+    Ok(objects)
 }
 
 async fn apply_one(client: &Client, object: DynamicObject) -> anyhow::Result<String> {

@@ -61,6 +61,11 @@ pub(super) async fn first_exports(
 pub(super) async fn conflict(stage: &mut Stage, clients: &BTreeMap<String, Client>) -> anyhow::Result<()> {
     until_later_than_export(&stage.picture, "west", &cart()).await?;
     objects::apply(client(clients, "east")?, objects::EAST).await?;
+    conflict_told(stage).await
+}
+
+/// Waits until both exporters of shop/cart know.
+pub(super) async fn conflict_told(stage: &mut Stage) -> anyhow::Result<()> {
     let told = stage.until("the conflict is told to both exporters of shop/cart", |picture| {
         let rows = picture.rows();
         let carts: Vec<_> = rows.iter().filter(|row| row.service == cart()).collect();
@@ -72,7 +77,11 @@ pub(super) async fn conflict(stage: &mut Stage, clients: &BTreeMap<String, Clien
 }
 
 /// Waits for the second to pass in which an export was created: one made in the same second is not younger.
-async fn until_later_than_export(picture: &Picture, cluster: &str, service: &Name) -> anyhow::Result<()> {
+pub(super) async fn until_later_than_export(
+    picture: &Picture,
+    cluster: &str,
+    service: &Name,
+) -> anyhow::Result<()> {
     let export = picture.export(cluster, service).context("the export is there")?;
     let created = export
         .metadata

@@ -10,14 +10,14 @@ use super::{
     address::{CLUSTERS_MAX, Families},
     check, churn,
     configuration::Proxy,
-    first_answer, host, install,
+    conformance, first_answer, host, install,
     layout::{Directory, Layout, Place, cluster_name},
     leave, names,
     namespace::Namespace,
     planted,
     programs::Programs,
     row::{Asked, Row},
-    traffic, up,
+    traffic, transcript, up,
     upgrade::{self, Order, REQUESTS},
 };
 use crate::{advice::NODES_STATUS, charts};
@@ -44,6 +44,7 @@ const EXAMPLES: &str = "Examples:
   cargo nodes churn --requests 2000 --runs 1
   cargo nodes first-answer --pods 20
   cargo nodes upgrade --order hub-first    from an earlier commit, on clusters without Tributary
+  cargo nodes conformance ../mcs-api       upstream's suite, from a checkout of kubernetes-sigs/mcs-api
   cargo nodes uninstall                    every cluster leaves, then the hub; says what is left
   cargo nodes down
 
@@ -152,6 +153,28 @@ enum Command {
         #[command(flatten)]
         under: Under,
     },
+    /// Runs the upstream conformance suite of the Multi-Cluster Services API on the clusters, after `install`.
+    ///
+    /// An error: a spec failed, or none ran. docs/conformance.md says more.
+    Conformance {
+        /// A checkout of https://github.com/kubernetes-sigs/mcs-api.
+        #[arg(value_name = "DIR")]
+        checkout: PathBuf,
+        /// Writes how each spec ended to this page too.
+        #[arg(long, value_name = "FILE")]
+        page: Option<PathBuf>,
+    },
+    /// Carries out the lines of deploy/README.md on clusters without Tributary, and writes what each printed to a page.
+    ///
+    /// Nothing else installs anything; afterwards `down` and `up` give clusters to go on with.
+    Transcript {
+        /// The page.
+        #[arg(value_name = "FILE")]
+        page: PathBuf,
+        /// Where `cargo image build` put the image.
+        #[arg(long, value_name = "DIR", default_value = "target/images")]
+        image: PathBuf,
+    },
     /// Runs kubectl as administrator of a cluster.
     Kubectl {
         /// c1, c2 or c3.
@@ -216,6 +239,12 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Rollback { before, under } => {
             let [before, image] = [before, under.image].map(|path| charts::root().join(path));
             upgrade::rollback(&directory, &before, &image, under.requests)
+        }
+        Command::Conformance { checkout, page } => {
+            conformance::conformance(&directory, &checkout, page.as_deref())
+        }
+        Command::Transcript { page, image } => {
+            transcript::transcript(&directory, &charts::root().join(image), &page)
         }
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();

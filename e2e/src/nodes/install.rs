@@ -19,7 +19,7 @@ use super::{
 use crate::{advice::BUILD_IMAGE, charts, real::command::printed};
 
 /// The registry that images are said to come from; every node has them already.
-const REGISTRY: &str = "tributary.local";
+pub(super) const REGISTRY: &str = "tributary.local";
 /// What the charts call the image.
 pub(super) const REPOSITORY: &str = "tributary";
 /// How long Helm waits for pods.
@@ -60,7 +60,7 @@ pub(super) fn install(directory: &Directory, image: &Path) -> anyhow::Result<()>
 }
 
 /// Unpacks the programs that `cargo image build` made, and returns where the image is.
-fn unpacked(directory: &Path, programs: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn unpacked(directory: &Path, programs: &Path) -> anyhow::Result<PathBuf> {
     let image = only(directory, ".oci.tar")?;
     let archive = only(directory, &format!("-linux-{}.tar.gz", go_architecture()?))?;
     fs::create_dir_all(programs).with_context(|| format!("cannot create {}", programs.display()))?;

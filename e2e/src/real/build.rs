@@ -177,20 +177,22 @@ pub fn kubectl(module: &Module) -> anyhow::Result<PathBuf> {
 
 /// Builds a program of a Go module of ours; Go itself knows whether that is done already.
 pub(crate) fn go_program(sources: &Path, package: &str, binary: &Path) -> anyhow::Result<()> {
+    go_binary(sources, &["build", "-v"], package, binary)
+}
+
+/// Builds the tests of a Go package that somebody has as a program, to be run elsewhere.
+pub(crate) fn go_test(package: &Path, binary: &Path) -> anyhow::Result<()> {
+    go_binary(package, &["test", "-v", "-c"], ".", binary)
+}
+
+fn go_binary(sources: &Path, verb: &[&str], package: &str, binary: &Path) -> anyhow::Result<()> {
     let name = binary.file_name().unwrap_or_default().display();
     // Built beside its place and moved, as the control plane is.
     let fresh = binary.with_extension(std::process::id().to_string());
     let mut build = go_command(sources);
     build
-        .args([
-            "build",
-            "-v",
-            "-trimpath",
-            "-buildvcs=false",
-            "-ldflags",
-            "-s -w",
-            "-o",
-        ])
+        .args(verb)
+        .args(["-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"])
         .arg(&fresh)
         .arg(package);
     run(

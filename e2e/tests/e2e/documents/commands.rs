@@ -10,11 +10,12 @@ use shared::testing::advice::{examples, words};
 use tributary_e2e::advice;
 
 /// The pages that people type from.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     ".github/ISSUE_TEMPLATE/defect.md",
+    "docs/conformance.md",
     "docs/design.md",
     "docs/operations.md",
     "docs/performance.md",
@@ -37,7 +38,8 @@ const STAND_INS: [(&str, &str); 7] = [
     ("FILE", "file"),
 ];
 /// How our commands begin.
-const OURS: &str = r"^(cargo (control-plane|crash|demo|load|netsim|sim)|tributary-(hub|agent))( |$)";
+const OURS: &str =
+    r"^(cargo (control-plane|crash|demo|image|load|netsim|nodes|sim)|tributary-(hub|agent))( |$)";
 
 /// A command as it stands somewhere.
 #[derive(Debug)]

@@ -1,13 +1,14 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
 //! `alerts.rs`: that the charts' alerts ask for those; `samples.rs`: that they fire when they should; `health.rs`: what
 //! Argo CD makes of objects; `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there;
-//! `workflows.rs`: that the forge calls what there is.
+//! `workflows.rs`: that the forge calls what there is; `recording.rs`: that the first page shows what the demo does.
 //! Never: judges prose.
 
 mod alerts;
 mod commands;
 mod health;
 mod links;
+mod recording;
 mod samples;
 mod workflows;
 
@@ -69,6 +70,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "sim::documents_argo_cd_judges_what_the_programs_write",
             health::of_the_programs,
+        ),
+        sim_test(
+            "sim::documents_the_recording_is_what_the_demo_does_today",
+            recording::is_of_today,
         ),
         plain_test(
             "documents::cited_sections_of_the_design_exist",

@@ -1,0 +1,16 @@
+//! Owns: that the recording and the outputs on the first page are what `cargo demo --record` makes today, word for word.
+//! Never: writes them.
+
+use anyhow::ensure;
+use tributary_e2e::{advice, demo};
+
+pub(super) async fn is_of_today() -> anyhow::Result<()> {
+    let different = demo::compare().await?;
+    ensure!(
+        different.is_empty(),
+        "if that is as it should be, `{}` records it anew:\n{}",
+        advice::DEMO_RECORD,
+        different.join("\n")
+    );
+    Ok(())
+}
