@@ -15,7 +15,7 @@ use futures::{Stream, StreamExt};
 use rustls_pki_types::CertificateDer;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::mpsc,
     task::JoinSet,
     time::{Instant, timeout, timeout_at},
@@ -40,6 +40,10 @@ const READY_MAX: usize = 64;
 const REFUSED_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes that are still read from a refused client.
 const REFUSED_BYTES_MAX: u64 = 64 * 1024;
+/// Pause before it is looked again who can go for the next socket.
+const ROOM_PAUSE: Duration = Duration::from_millis(20);
+/// Sockets that may wait in the kernel's queue to be accepted; the kernel has a bound of its own (somaxconn).
+const BACKLOG: u32 = 4_096;
 /// Pause after the listener reports an error (no file descriptors left, for example).
 const LISTENER_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
@@ -56,6 +60,18 @@ impl<IO> Stream for Incoming<IO> {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.ready.poll_recv(cx).map(|next| next.map(Ok))
     }
+}
+
+/// Listens at an address, with a queue in which an operator finds a place beside a crowd.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // As `TcpListener::bind` does: a hub that comes back finds its port free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// The sockets of a TCP listener, as [`accept`] wants them. Small messages are sent at once (`TCP_NODELAY`).
@@ -118,8 +134,12 @@ where
     // Handshakes under way, and as many sockets again that are being closed; they end when this function does.
     let mut handshakes = JoinSet::new();
     loop {
-        while handshakes.len() >= 2 * greeter.bounds.handshakes {
-            handshakes.join_next().await;
+        while handshakes.len() >= 2 * greeter.bounds.handshakes || !unfinished.make_room() {
+            // One ends, or has been silent for long enough to go.
+            let _ = timeout(ROOM_PAUSE, handshakes.join_next()).await;
+            if greeter.ready.is_closed() {
+                return;
+            }
         }
         tokio::select! {
             biased;

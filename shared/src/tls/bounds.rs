@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use super::connector::{HTTP2_KEEPALIVE_INTERVAL, HTTP2_KEEPALIVE_TIMEOUT};
 use crate::identity::Role;
 
-/// Sockets at the same time whose handshake is not finished; for one more the oldest silent one is closed.
+/// Sockets at the same time whose handshake is not finished. The last place is kept free: the oldest silent one goes.
 pub const HANDSHAKES_MAX: usize = 512;
 /// Established connections at the same time; one more is refused after its handshake.
 pub const CONNECTIONS_MAX: usize = 16_384;
@@ -21,9 +20,8 @@ pub const OPERATOR_CONNECTIONS_MAX: usize = 64;
 pub const HANDSHAKE_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Longest time for a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection of which nothing was heard for so long is dead or nearly: probes went unanswered.
-const CONNECTION_SILENCE_MAX: Duration =
-    Duration::from_secs(HTTP2_KEEPALIVE_INTERVAL.as_secs() + HTTP2_KEEPALIVE_TIMEOUT.as_secs());
+/// A connection of which nothing was heard for so long is dead or nearly: a probe went unanswered.
+const CONNECTION_SILENCE_MAX: Duration = Duration::from_secs(30);
 /// File descriptors that a hub uses for other things than its port: the log, the admin port, its own cluster's API.
 const OTHER_DESCRIPTORS: usize = 256;
 /// With fewer descriptors handshakes get this part of them …

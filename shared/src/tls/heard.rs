@@ -1,4 +1,4 @@
-//! Owns: when something was last heard over a socket.
+//! Owns: when something was last heard over a socket, and whether its peer is waited for.
 //! Never: waits for it, or says what silence means.
 
 use std::{
@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll},
 };
@@ -25,6 +25,8 @@ struct Beats {
     opened: Instant,
     /// Milliseconds from the opening to the last word, plus one; zero before the first.
     last: AtomicU64,
+    /// It was read from, and nothing was there.
+    awaited: AtomicBool,
 }
 
 impl Pulse {
@@ -33,10 +35,12 @@ impl Pulse {
         Self(Arc::new(Beats {
             opened: Instant::now(),
             last: AtomicU64::new(0),
+            awaited: AtomicBool::new(false),
         }))
     }
 
     fn beat(&self) {
+        self.0.awaited.store(false, Ordering::Relaxed);
         let millis = u64::try_from(self.0.opened.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
         self.0.last.store(millis + 1, Ordering::Relaxed);
     }
@@ -44,6 +48,11 @@ impl Pulse {
     /// True until the first word.
     pub(super) fn is_silent(&self) -> bool {
         self.0.last.load(Ordering::Relaxed) == 0
+    }
+
+    /// True while its peer is waited for; false while what it said waits for us, as a socket does that was just opened.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.0.awaited.load(Ordering::Relaxed)
     }
 
     /// When the last word came; before the first, when the socket was opened.
@@ -76,6 +85,8 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Heard<IO> {
         let read = Pin::new(&mut self.io).poll_read(cx, buffer);
         if buffer.filled().len() > before {
             self.pulse.beat();
+        } else if read.is_pending() {
+            self.pulse.0.awaited.store(true, Ordering::Relaxed);
         }
         read
     }

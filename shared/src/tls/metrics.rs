@@ -96,7 +96,8 @@ pub struct TlsMetrics {
 }
 
 impl TlsMetrics {
-    /// Adds them to a registry: `tls_handshakes_total{outcome}` and `tls_reloads_total{outcome}`.
+    /// Adds them to a registry: `tls_handshakes_total{outcome}`, `tls_reloads_total{outcome}` and
+    /// `tls_connections_displaced_total`.
     /// Every outcome is there from the start, at zero, so that a first failure shows as an increase.
     pub fn register(&self, registry: &mut Registry) {
         for outcome in Handshake::ALL {
@@ -117,10 +118,6 @@ impl TlsMetrics {
             "Changed TLS files, by whether they could be used",
             reloads,
         );
-    }
-
-    /// Adds `tls_connections_displaced_total`, of whoever accepts connections.
-    pub fn register_displaced(&self, registry: &mut Registry) {
         registry.register(
             "tls_connections_displaced",
             "Idle or dead connections that were closed because their holder opened more than one may have",

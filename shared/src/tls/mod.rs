@@ -36,7 +36,7 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use accept::{Incoming, accept, accept_within, tcp_connections};
+pub use accept::{Incoming, accept, accept_within, listen, tcp_connections};
 pub use address::{HubAddress, InvalidAddress};
 pub use bounds::{
     CONNECTIONS_MAX, DoorBounds, HANDSHAKE_SILENCE_MAX, HANDSHAKES_MAX, MEMBER_CONNECTIONS_MAX,

@@ -4,11 +4,15 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio_util::sync::CancellationToken;
 
 use super::heard::Pulse;
+
+/// How long somebody who has spoken may take for the next word before it can go for another: a few round trips.
+const STALLED_AFTER: Duration = Duration::from_millis(200);
 
 /// The sockets whose handshake is not finished; clones are the same ones.
 #[derive(Clone)]
@@ -43,19 +47,35 @@ impl Unfinished {
         })))
     }
 
-    /// Lets one more in. Where there are as many as there may be, one goes for it: the oldest that has said nothing,
-    /// and if all have spoken, the oldest. Whoever begins its handshake at once is the last to go.
-    pub(super) fn enter(&self, pulse: Pulse) -> Turn {
+    /// Sees to it that there is a place for the next one, and false if there is none now. Where there would be none, one
+    /// goes: the oldest that has said nothing, or else the one that is stalled for longest. Whoever waits for us stays:
+    /// when a thousand honest members come at once, they are served in their order.
+    pub(super) fn make_room(&self) -> bool {
         let mut sockets = self.lock();
-        while sockets.open.len() >= sockets.most {
-            let silent = sockets.open.iter().find(|(_, socket)| socket.pulse.is_silent());
-            let number = silent.or_else(|| sockets.open.iter().next());
-            let number = number.map(|(number, _)| *number);
-            let Some(gone) = number.and_then(|number| sockets.open.remove(&number)) else {
-                break;
-            };
+        if sockets.open.len() < sockets.most {
+            return true;
+        }
+        let awaited = || {
+            let sockets = sockets.open.iter();
+            sockets.filter(|(_, socket)| socket.pulse.is_awaited())
+        };
+        let silent = awaited().find(|(_, socket)| socket.pulse.is_silent());
+        let stalled = || {
+            awaited()
+                .filter(|(_, socket)| socket.pulse.last().elapsed() >= STALLED_AFTER)
+                .min_by_key(|(_, socket)| socket.pulse.last())
+        };
+        let number = silent.or_else(stalled).map(|(number, _)| *number);
+        let gone = number.and_then(|number| sockets.open.remove(&number));
+        if let Some(gone) = &gone {
             gone.shown_out.cancel();
         }
+        gone.is_some()
+    }
+
+    /// Lets one in for which there is room.
+    pub(super) fn enter(&self, pulse: Pulse) -> Turn {
+        let mut sockets = self.lock();
         let (number, shown_out) = (sockets.next, CancellationToken::new());
         sockets.next += 1;
         let socket = Socket {

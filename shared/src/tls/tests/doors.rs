@@ -8,7 +8,9 @@ use super::{
     ends::{Hub, dialled},
     pki::{Authority, EAST, HUB},
 };
-use crate::tls::{BoxedIo, ConnectionEnd, Dial, DoorBounds, Handshake};
+use crate::tls::{
+    BoxedIo, ConnectionEnd, Dial, DoorBounds, HTTP2_KEEPALIVE_INTERVAL, HTTP2_KEEPALIVE_TIMEOUT, Handshake,
+};
 
 const ALICE: &str = "spiffe://example.org/clusterset/default/operator/alice";
 const WEST: &str = "spiffe://example.org/clusterset/default/cluster/west";
@@ -76,21 +78,47 @@ async fn under_pressure_the_oldest_silent_socket_goes_for_the_newest() {
     let mut hub = Hub::within(few, ca.live(HUB));
     let mut speaks = socket(&hub).await;
     speaks.write_all(HANDSHAKE_RECORD).await.expect("sent");
-    let (mut oldest, mut older) = (socket(&hub).await, socket(&hub).await);
-    tokio::task::yield_now().await;
-    let mut newest = socket(&hub).await;
+    let (mut oldest, mut newest) = (socket(&hub).await, socket(&hub).await);
     closed(&mut oldest).await;
-    assert_eq!(hub.metrics.handshakes(Handshake::Displaced), 1);
-    hub.join(&ca.live(EAST)).await.works().await;
-    closed(&mut older).await;
     assert_eq!(
         hub.metrics.handshakes(Handshake::Displaced),
-        2,
+        1,
         "not the one that spoke"
+    );
+    hub.join(&ca.live(EAST)).await.works().await;
+    assert_eq!(
+        hub.metrics.handshakes(Handshake::Displaced),
+        1,
+        "it found the last place"
     );
     closed(&mut newest).await;
     closed(&mut speaks).await;
     assert_eq!(hub.metrics.handshakes(Handshake::TimedOut), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_spoke_and_is_stalled_goes_when_nobody_is_silent() {
+    let ca = Authority::new("ca");
+    let few = DoorBounds {
+        handshakes: 2,
+        ..DoorBounds::default()
+    };
+    let mut hub = Hub::within(few, ca.live(HUB));
+    let mut speakers = Vec::new();
+    for _ in 0..5 {
+        let mut speaker = socket(&hub).await;
+        speaker.write_all(HANDSHAKE_RECORD).await.expect("sent");
+        speakers.push(speaker);
+    }
+    let began = tokio::time::Instant::now();
+    hub.join(&ca.live(EAST)).await.works().await;
+    assert!(
+        began.elapsed() < Duration::from_millis(1_500),
+        "{:?}: nobody waits until those end who say no more",
+        began.elapsed()
+    );
+    closed(&mut speakers[0]).await;
+    assert!(hub.metrics.handshakes(Handshake::Displaced) >= 4);
 }
 
 #[tokio::test]
@@ -156,6 +184,11 @@ async fn dead_connections_lock_nobody_out() {
     let mut dead = hub.join(&east).await;
     dead.works().await;
     let _call = dead.server.peer().calls.begin(1).expect("the first");
+    let probed = HTTP2_KEEPALIVE_INTERVAL + HTTP2_KEEPALIVE_TIMEOUT;
+    assert!(
+        one.connection_silence >= probed,
+        "who lives answers a probe before that"
+    );
     tokio::time::advance(one.connection_silence + Duration::from_secs(1)).await;
     hub.join(&east).await.works().await;
     assert_eq!(dead.server.peer().lifetime.why(), Some(&ConnectionEnd::Displaced));
