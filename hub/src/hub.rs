@@ -14,6 +14,7 @@ use tonic::service::{Routes, RoutesBuilder};
 use crate::{
     bounds::Bounds,
     clock::Clock,
+    doors::DoorMetrics,
     fold::FOLD_VERSION,
     inspect::{Answerer, Inspection, InspectionMetrics, Parts},
     log::{Log, LogReader},
@@ -33,6 +34,8 @@ pub struct HubMetrics {
     pub sync: SyncMetrics,
     /// The inspection services'.
     pub inspection: InspectionMetrics,
+    /// The doors'.
+    pub doors: DoorMetrics,
 }
 
 impl HubMetrics {
@@ -42,6 +45,7 @@ impl HubMetrics {
             writer: WriterMetrics::register(registry),
             sync: SyncMetrics::register(registry),
             inspection: InspectionMetrics::register(registry),
+            doors: DoorMetrics::register(registry),
         }
     }
 }
@@ -65,6 +69,8 @@ pub struct Hub {
     pub sessions: TaskTracker,
     /// What members say of themselves.
     pub reports: Reports,
+    /// What is refused before any service sees it.
+    pub doors: DoorMetrics,
     answerer: Answerer,
     bounds: Bounds,
     sync_metrics: SyncMetrics,
@@ -133,6 +139,7 @@ impl Hub {
             clock,
             sessions,
             reports: Reports::new(clock),
+            doors: metrics.doors,
             answerer,
             bounds,
             sync_metrics: metrics.sync,

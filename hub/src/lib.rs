@@ -4,6 +4,7 @@
 //! * [`certs`]: certificates for hubs, members and operators.
 //! * [`session`] → [`writer`] { decide → apply, by the rules of [`fold`] → [`log`] } → [`view`] → [`push`].
 //! * [`bounds`]: the bounds that are settings.
+//! * [`doors`]: what one identity may have open; [`descriptors`]: how many files and sockets the process may have.
 //! * [`inspect`]: what people and tools read. [`membership`]: operators' decisions about members.
 //! * [`operate`]: the operator's command line.
 //! * [`maintain`]: what is done to the log of a hub that is stopped.
@@ -15,6 +16,8 @@ pub mod args;
 pub mod bounds;
 pub mod certs;
 pub mod clock;
+pub mod descriptors;
+pub mod doors;
 pub mod fold;
 pub mod hub;
 pub mod inspect;

@@ -10,22 +10,21 @@ use shared::{
     model::{Clusterset, Epoch, advice},
     process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, random},
     tls::{
-        HTTP2_KEEPALIVE_INTERVAL, Incoming, Reloader, TlsMetrics, accept, install_crypto_provider,
-        tcp_connections,
+        CONNECTIONS_MAX, DoorBounds, Incoming, Reloader, TlsMetrics, accept_within, install_crypto_provider,
+        listen, tcp_connections,
     },
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
-};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::{
     args::ServeArgs,
     bounds::Bounds,
     clock::Clock,
+    descriptors,
+    doors::{self, DoorMetrics, Doors},
     hub::{Hub, HubMetrics},
     lead::Leading,
     log,
@@ -64,10 +63,11 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     TlsMetrics::register_expiry(metrics.registry(), credentials.clone());
 
     let admin = AdminServer::bind(args.admin).await?;
-    let listener = TcpListener::bind(args.listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on --listen {}", args.listen))?;
+    let listener =
+        listen(args.listen).with_context(|| format!("cannot listen on --listen {}", args.listen))?;
     let address = listener.local_addr()?;
-    let incoming = accept(tcp_connections(listener), credentials.clone(), tls_metrics);
+    let sockets = tcp_connections(listener);
+    let incoming = accept_within(door_bounds(), sockets, credentials.clone(), tls_metrics);
 
     let identity = credentials.identity();
     let options = options(&args, &identity)?;
@@ -97,15 +97,33 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         let profiles = ProfileWriter::new(client, namespace, &hub, profile_metrics, leading.clone());
         supervisor.spawn("the ClusterProfile writer", lead.clone().keep(profiles.run()));
     }
-    supervisor.spawn(
-        "the gRPC port",
-        lead.clone()
-            .keep(serve_grpc(hub.routes(&leading), incoming, leading)),
-    );
+    let (routes, doors) = (hub.routes(&leading), hub.doors.clone());
+    let serving = serve_grpc(routes, doors, incoming, leading);
+    supervisor.spawn("the gRPC port", lead.clone().keep(serving));
     supervisor.spawn("the event log's writer", lead.run(hub.run(shutdown)));
     info!(%address, identity = %credentials.identity(), "serving");
     drop(starting);
     supervisor.run().await
+}
+
+/// What the process may have open, and what that leaves for connections.
+fn door_bounds() -> DoorBounds {
+    let descriptors = descriptors::raise();
+    let bounds = DoorBounds::within(descriptors);
+    let (connections, handshakes, for_operators) = (bounds.connections, bounds.handshakes, bounds.reserve);
+    info!(
+        descriptors,
+        connections, for_operators, handshakes, "this many sockets may be open"
+    );
+    if connections < CONNECTIONS_MAX {
+        warn!(
+            descriptors,
+            connections,
+            "fewer connections than {CONNECTIONS_MAX} are allowed: a higher limit of open files (ulimit -n, \
+             LimitNOFILE) allows more"
+        );
+    }
+    bounds
 }
 
 /// What the flags and the certificate say of this hub.
@@ -149,6 +167,7 @@ async fn open(
 /// Serves these services, health and reflection on connections from any network, until `drain`.
 pub async fn serve_grpc<IO>(
     routes: Routes,
+    doors: DoorMetrics,
     incoming: Incoming<IO>,
     drain: CancellationToken,
 ) -> anyhow::Result<()>
@@ -157,8 +176,8 @@ where
 {
     let (health_reporter, health) = tonic_health::server::health_reporter();
     health_reporter.set_serving::<SyncServer<SyncService>>().await;
-    let server = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(HTTP2_KEEPALIVE_INTERVAL))
+    let server = doors::server()
+        .layer(Doors(doors))
         .add_routes(routes)
         .add_service(health)
         .add_service(reflected().build_v1()?)

@@ -299,6 +299,7 @@ impl ProfiledHub {
             issuer: "".into(),
             renewable: false,
             lifetime: Default::default(),
+            calls: Default::default(),
             remote: None,
         };
         let evict = EvictMemberRequest {

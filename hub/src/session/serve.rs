@@ -27,6 +27,7 @@ use super::{
 use crate::{
     bounds::Bounds,
     clock::Clock,
+    doors::Introduction,
     fold::Presented,
     log::{History, LogError, LogReader},
     view::SharedView,
@@ -77,7 +78,9 @@ impl Sync for SyncService {
         let cluster = self.member(&peer)?;
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
         let span = info_span!("session", cluster = %cluster, remote = ?peer.remote);
-        let stream = SessionStream::new(self.clone(), peer, cluster, request.into_inner(), outgoing);
+        let introduction = request.extensions().get::<Introduction>().cloned();
+        let mut stream = SessionStream::new(self.clone(), peer, cluster, request.into_inner(), outgoing);
+        stream.introduction = introduction.unwrap_or_default();
         self.tasks.spawn(stream.run().instrument(span));
         Ok(Response::new(Box::pin(ReceiverStream::new(messages))))
     }
@@ -137,6 +140,8 @@ struct SessionStream {
     incoming: Streaming<v1::AgentMessage>,
     outgoing: mpsc::Sender<Result<v1::HubMessage, Status>>,
     waiting: Option<Waiting>,
+    /// Tells the doors how far it has come.
+    introduction: Introduction,
 }
 
 impl SessionStream {
@@ -170,6 +175,7 @@ impl SessionStream {
             incoming,
             outgoing,
             waiting: None,
+            introduction: Introduction::default(),
         }
     }
 
@@ -177,6 +183,7 @@ impl SessionStream {
         let end = self.drive().await;
         match end.code() {
             tonic::Code::Ok | tonic::Code::Cancelled => debug!("the agent closed the session"),
+            tonic::Code::ResourceExhausted => debug!(why = end.message(), "ended a stream at the door"),
             tonic::Code::Unavailable => info!(why = end.message(), "ended the session"),
             _ => warn!(why = end.message(), "refused the session"),
         }
@@ -228,7 +235,12 @@ impl SessionStream {
                     Err(_) => Err(Status::cancelled("the agent went away")),
                     Ok(slot) => match self.actor.poll(&self.service.view.read(), clock.now()) {
                         None => { more_to_say = false; continue }
-                        Some(message) => { slot.send(Ok(wire::hub_message_to_proto(message))); continue }
+                        Some(message) => {
+                            // The first is Welcome.
+                            self.introduction.answered();
+                            slot.send(Ok(wire::hub_message_to_proto(message)));
+                            continue
+                        }
                     },
                 },
                 message = self.incoming.message(), if self.actor.may_read() => self.on_message(message),
@@ -269,7 +281,11 @@ impl SessionStream {
 
     fn on_message(&mut self, message: Result<Option<v1::AgentMessage>, Status>) -> Result<(), Status> {
         let message = match message {
-            Ok(Some(message)) => message,
+            Ok(Some(message)) => {
+                // The first is Hello, or the last.
+                self.introduction.said();
+                message
+            }
             Ok(None) => return Err(Status::ok("")),
             Err(status) if status.code() == tonic::Code::OutOfRange => {
                 return Err(self.actor.violation(format!(
@@ -277,6 +293,8 @@ impl SessionStream {
                     status.message()
                 )));
             }
+            // The doors': more came before a Hello than is taken.
+            Err(status) if status.code() == tonic::Code::ResourceExhausted => return Err(status),
             Err(status) => {
                 debug!(%status, "the stream broke");
                 return Err(Status::cancelled("the stream broke"));

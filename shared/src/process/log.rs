@@ -16,8 +16,8 @@ use std::io;
 use tracing_subscriber::{EnvFilter, fmt, util::SubscriberInitExt};
 
 /// What is logged unless something else is asked for. The library that watches warns at every retry of a watch that
-/// is not permitted; the agent says that itself, once.
-const DEFAULT_FILTER: &str = "info,kube_runtime::watcher=error";
+/// is not permitted; the agent says that itself, once. The one that speaks HTTP/2 warns of what any peer can do at will.
+const DEFAULT_FILTER: &str = "info,kube_runtime::watcher=error,h2=error";
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

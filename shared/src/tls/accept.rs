@@ -1,5 +1,6 @@
 //! Accepts connections: takes sockets, performs handshakes beside each other, hands on what is authenticated.
-//! A slow or silent client costs one of a bounded number of places for a bounded time; it never holds others up.
+//! A slow or silent client costs one of a bounded number of places for a bounded time, or until a newer one needs it;
+//! it never holds others up.
 
 use std::{
     io,
@@ -11,34 +12,38 @@ use std::{
 };
 
 use futures::{Stream, StreamExt};
+use rustls_pki_types::CertificateDer;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::mpsc,
     task::JoinSet,
-    time::timeout,
+    time::{Instant, timeout, timeout_at},
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tracing::{debug, warn};
 
 use super::{
+    bounds::DoorBounds,
     connection::{PeerIdentity, TlsConnection},
+    goodbye::go_away,
+    heard::{Heard, Pulse},
     live::LiveCredentials,
     metrics::{Handshake, TlsMetrics},
+    places::{NoPlace, Place, Places},
+    unfinished::{Turn, Unfinished},
 };
 
-/// Handshakes at the same time; more sockets wait in the kernel's queue.
-pub const HANDSHAKES_MAX: usize = 512;
-/// Established connections at the same time; one more is closed after its handshake.
-pub const CONNECTIONS_MAX: usize = 16_384;
-/// Longest time for a handshake.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections that are authenticated and not yet taken by the server.
 const READY_MAX: usize = 64;
 /// How long a refused client has for reading the alert.
 const REFUSED_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes that are still read from a refused client.
 const REFUSED_BYTES_MAX: u64 = 64 * 1024;
+/// Pause before it is looked again who can go for the next socket.
+const ROOM_PAUSE: Duration = Duration::from_millis(20);
+/// Sockets that may wait in the kernel's queue to be accepted; the kernel has a bound of its own (somaxconn).
+const BACKLOG: u32 = 4_096;
 /// Pause after the listener reports an error (no file descriptors left, for example).
 const LISTENER_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
@@ -57,6 +62,18 @@ impl<IO> Stream for Incoming<IO> {
     }
 }
 
+/// Listens at an address, with a queue in which an operator finds a place beside a crowd.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // As `TcpListener::bind` does: a hub that comes back finds its port free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// The sockets of a TCP listener, as [`accept`] wants them. Small messages are sent at once (`TCP_NODELAY`).
 pub fn tcp_connections(
     listener: TcpListener,
@@ -70,19 +87,19 @@ pub fn tcp_connections(
     })
 }
 
-/// Starts to accept. `sockets` is any source of byte streams: a TCP listener, or a simulated network's.
-/// The result ends when `sockets` does.
+/// Starts to accept within the product's bounds. `sockets` is any source of byte streams: a TCP listener, or a
+/// simulated network's. The result ends when `sockets` does.
 pub fn accept<S, IO>(sockets: S, credentials: Arc<LiveCredentials>, metrics: TlsMetrics) -> Incoming<IO>
 where
     S: Stream<Item = io::Result<(IO, Option<SocketAddr>)>> + Send + 'static,
     IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    accept_within(HANDSHAKE_TIMEOUT, sockets, credentials, metrics)
+    accept_within(DoorBounds::default(), sockets, credentials, metrics)
 }
 
-/// [`accept`] with another bound on the time of a handshake.
-pub(super) fn accept_within<S, IO>(
-    longest: Duration,
+/// [`accept`] within other bounds.
+pub fn accept_within<S, IO>(
+    bounds: DoorBounds,
     sockets: S,
     credentials: Arc<LiveCredentials>,
     metrics: TlsMetrics,
@@ -93,10 +110,10 @@ where
 {
     let (sender, ready) = mpsc::channel(READY_MAX);
     let greeter = Greeter {
-        longest,
+        bounds,
         credentials,
         metrics,
-        connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+        places: Places::new(bounds),
         ready: sender,
     };
     let mut accepting = JoinSet::new();
@@ -113,11 +130,16 @@ where
     IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let mut sockets = std::pin::pin!(sockets);
-    // Handshakes under way; they end when this function does.
+    let unfinished = Unfinished::new(greeter.bounds.handshakes);
+    // Handshakes under way, and as many sockets again that are being closed; they end when this function does.
     let mut handshakes = JoinSet::new();
     loop {
-        while handshakes.len() >= HANDSHAKES_MAX {
-            handshakes.join_next().await;
+        while handshakes.len() >= 2 * greeter.bounds.handshakes || !unfinished.make_room() {
+            // One ends, or has been silent for long enough to go.
+            let _ = timeout(ROOM_PAUSE, handshakes.join_next()).await;
+            if greeter.ready.is_closed() {
+                return;
+            }
         }
         tokio::select! {
             biased;
@@ -125,7 +147,10 @@ where
             Some(_) = handshakes.join_next() => {}
             socket = sockets.next() => match socket {
                 Some(Ok((socket, remote))) => {
-                    handshakes.spawn(greeter.clone().greet(socket, remote));
+                    let pulse = Pulse::new();
+                    let turn = unfinished.enter(pulse.clone());
+                    let socket = Heard::new(socket, pulse.clone());
+                    handshakes.spawn(greeter.clone().greet(socket, pulse, remote, turn));
                 }
                 Some(Err(error)) => {
                     warn!(%error, "cannot accept connections; trying again");
@@ -140,21 +165,20 @@ where
 
 /// What a handshake needs.
 struct Greeter<IO> {
-    /// Longest time for the handshake.
-    longest: Duration,
+    bounds: DoorBounds,
     credentials: Arc<LiveCredentials>,
     metrics: TlsMetrics,
-    connections: Arc<Semaphore>,
+    places: Places,
     ready: mpsc::Sender<TlsConnection<IO>>,
 }
 
 impl<IO> Clone for Greeter<IO> {
     fn clone(&self) -> Self {
         Self {
-            longest: self.longest,
+            bounds: self.bounds,
             credentials: self.credentials.clone(),
             metrics: self.metrics.clone(),
-            connections: self.connections.clone(),
+            places: self.places.clone(),
             ready: self.ready.clone(),
         }
     }
@@ -162,17 +186,47 @@ impl<IO> Clone for Greeter<IO> {
 
 impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
     /// Performs one handshake, counts how it ended, and hands the connection on.
-    async fn greet(self, socket: IO, remote: Option<SocketAddr>) {
+    async fn greet(self, socket: Heard<IO>, pulse: Pulse, remote: Option<SocketAddr>, turn: Turn) {
+        let shown_out = turn.shown_out();
+        let connection = tokio::select! {
+            biased;
+            () = shown_out.cancelled() => {
+                return self.failed(remote, Handshake::Displaced, &"closed for a newer one");
+            }
+            connection = self.welcome(socket, pulse, remote) => connection,
+        };
+        // It is finished, and nothing goes for a newer one that waits for the server.
+        drop(turn);
+        if let Some(connection) = connection {
+            // An error means that the server is gone, and with it any use for the connection.
+            let _ = self.ready.send(connection).await;
+        }
+    }
+
+    /// The handshake, and a place for what came of it.
+    async fn welcome(
+        &self,
+        socket: Heard<IO>,
+        pulse: Pulse,
+        remote: Option<SocketAddr>,
+    ) -> Option<TlsConnection<IO>> {
         // Read at each handshake, so that new files are in force for the next connection.
         let credentials = self.credentials.current();
         let acceptor = TlsAcceptor::from(credentials.server().clone());
-        let stream = match timeout(self.longest, acceptor.accept(socket).into_fallible()).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err((error, socket))) => {
+        let stream = match self
+            .in_time(&pulse, acceptor.accept(socket).into_fallible())
+            .await
+        {
+            Some(Ok(stream)) => stream,
+            Some(Err((error, socket))) => {
                 self.failed(remote, outcome_of(&error), &cause_of(&error));
-                return close_gently(socket).await;
+                close_gently(socket).await;
+                return None;
             }
-            Err(late) => return self.failed(remote, Handshake::TimedOut, &late),
+            None => {
+                self.failed(remote, Handshake::TimedOut, &"silent or too slow");
+                return None;
+            }
         };
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let chain: Vec<_> = certificates.iter().map(|one| one.clone().into_owned()).collect();
@@ -180,36 +234,81 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
             .first()
             .map(|certificate| PeerIdentity::read(certificate, credentials.renews(&chain), remote));
         let peer = match peer {
-            Some(Ok(peer)) => Arc::new(peer),
-            Some(Err(error)) => return self.failed(remote, Handshake::Refused, &error),
-            None => return self.failed(remote, Handshake::Refused, &"no client certificate"),
+            Some(Ok(peer)) => peer,
+            Some(Err(error)) => {
+                self.failed(remote, Handshake::Refused, &error);
+                return None;
+            }
+            None => {
+                self.failed(remote, Handshake::Refused, &"no client certificate");
+                return None;
+            }
         };
-        let Some(place) = self.place() else {
-            warn!(
-                connections = CONNECTIONS_MAX,
-                "a connection was closed: there are as many as there may be"
-            );
-            return self.failed(remote, Handshake::Full, &"too many connections");
-        };
+        match self.places.take(&peer.identity, pulse, peer.lifetime.clone()) {
+            Ok(place) => Some(self.established(stream, peer, place, chain)),
+            Err(why) => {
+                self.refused(stream, remote, why).await;
+                None
+            }
+        }
+    }
+
+    /// A connection that has its place.
+    fn established(
+        &self,
+        stream: TlsStream<Heard<IO>>,
+        peer: PeerIdentity,
+        place: Place,
+        chain: Vec<CertificateDer<'static>>,
+    ) -> TlsConnection<IO> {
+        let calls = place.calls.clone();
+        let peer = Arc::new(PeerIdentity { calls, ..peer });
         self.metrics.handshake(Handshake::Completed);
+        if place.displaced {
+            self.metrics.displaced();
+        }
         let lifetime = peer.lifetime.clone();
         tokio::spawn(
             lifetime
                 .clone()
                 .watch(self.credentials.clone(), chain, peer.not_after),
         );
-        let connection = TlsConnection {
+        TlsConnection {
             stream,
             peer,
             cut: Box::pin(lifetime.cut().clone().cancelled_owned()),
             _place: place,
-        };
-        // An error means that the server is gone, and with it any use for the connection.
-        let _ = self.ready.send(connection).await;
+        }
     }
 
-    fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.connections.clone().try_acquire_owned().ok()
+    /// Says in HTTP/2 why there is no place, and closes.
+    async fn refused(&self, mut stream: TlsStream<Heard<IO>>, remote: Option<SocketAddr>, why: NoPlace) {
+        let outcome = match why {
+            NoPlace::Crowded(_) => Handshake::Crowded,
+            NoPlace::Full => Handshake::Full,
+        };
+        self.failed(remote, outcome, &why);
+        let said = timeout(REFUSED_TIMEOUT, stream.write_all(&go_away(&why.to_string()))).await;
+        if let Ok(Ok(())) = said {
+            close_gently(stream).await;
+        }
+    }
+
+    /// What a handshake comes to, unless its peer is silent or it takes too long.
+    async fn in_time<T>(&self, pulse: &Pulse, handshake: impl Future<Output = T>) -> Option<T> {
+        let mut handshake = std::pin::pin!(handshake);
+        let end = Instant::now() + self.bounds.handshake;
+        loop {
+            let until = end.min(pulse.last() + self.bounds.handshake_silence);
+            if let Ok(done) = timeout_at(until, &mut handshake).await {
+                return Some(done);
+            }
+            // Something may have been heard since.
+            let now = Instant::now();
+            if now >= end.min(pulse.last() + self.bounds.handshake_silence) {
+                return None;
+            }
+        }
     }
 
     /// Debug only: anybody who reaches the port can cause this line. The metric shows that it happens.

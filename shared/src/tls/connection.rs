@@ -9,15 +9,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::OwnedSemaphorePermit,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::{Request, Status, transport::server::Connected};
 
-use super::lifetime::Lifetime;
+use super::{calls::Calls, heard::Heard, lifetime::Lifetime, places::Place};
 use crate::{
     identity::{CertificateFacts, Identity, IdentityError},
     model::{KeyFingerprint, UnixMillis},
@@ -38,6 +35,8 @@ pub struct PeerIdentity {
     pub not_after: UnixMillis,
     /// How long the connection may live.
     pub lifetime: Lifetime,
+    /// The calls that are open, over the connection and of its holder.
+    pub calls: Calls,
     /// The address it came from, for logs only.
     pub remote: Option<SocketAddr>,
 }
@@ -55,6 +54,7 @@ impl PeerIdentity {
             issuer: facts.issuer,
             renewable,
             lifetime: Lifetime::default(),
+            calls: Calls::default(),
             not_after: facts.not_after,
             remote,
         })
@@ -69,12 +69,12 @@ pub fn peer<T>(request: &Request<T>) -> Result<Arc<PeerIdentity>, Status> {
 
 /// An accepted connection: encrypted, authenticated, counted.
 pub struct TlsConnection<IO> {
-    pub(super) stream: TlsStream<IO>,
+    pub(super) stream: TlsStream<Heard<IO>>,
     pub(super) peer: Arc<PeerIdentity>,
     /// Done when the connection is to be cut.
     pub(super) cut: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Gives the connection's place back when it is dropped.
-    pub(super) _place: OwnedSemaphorePermit,
+    pub(super) _place: Place,
 }
 
 impl<IO> TlsConnection<IO> {
@@ -82,6 +82,16 @@ impl<IO> TlsConnection<IO> {
     pub fn peer(&self) -> &Arc<PeerIdentity> {
         &self.peer
     }
+
+    /// Whether it was cut; whoever asks is woken when it is.
+    fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
+        self.cut.as_mut().poll(cx).is_ready()
+    }
+}
+
+/// What is not written any more, so that a peer that reads nothing holds no connection that was cut.
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was cut")
 }
 
 impl<IO> Drop for TlsConnection<IO> {
@@ -104,7 +114,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsConnection<IO> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.cut.as_mut().poll(cx).is_ready() {
+        if self.is_cut(cx) {
             // As if the peer had closed it: nothing more is read, and whoever serves it ends.
             return Poll::Ready(Ok(()));
         }
@@ -114,6 +124,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsConnection<IO> {
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsConnection<IO> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_cut(cx) {
+            return Poll::Ready(Err(cut()));
+        }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
@@ -122,6 +135,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsConnection<IO> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.is_cut(cx) {
+            return Poll::Ready(Err(cut()));
+        }
         Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 
@@ -130,6 +146,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsConnection<IO> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_cut(cx) {
+            return Poll::Ready(Err(cut()));
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

@@ -32,6 +32,8 @@ pub enum ConnectionEnd {
     Refused(String),
     /// It is as old as connections get.
     Aged,
+    /// Its holder opened another, and had as many as it may have; nothing was open over this one.
+    Displaced,
 }
 
 impl ConnectionEnd {
@@ -45,6 +47,9 @@ impl ConnectionEnd {
                 "the certificate that opened this connection is refused now: {why}. Come with another certificate"
             )),
             Self::Aged => Status::unavailable("this connection is as old as connections get: connect again"),
+            Self::Displaced => Status::unavailable(
+                "this connection was silent, and its holder opened more than one may have: connect again",
+            ),
         }
     }
 }

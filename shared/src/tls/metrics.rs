@@ -23,6 +23,10 @@ pub enum Handshake {
     Disconnected,
     /// It took too long.
     TimedOut,
+    /// It was not finished, and was closed for a newer one.
+    Displaced,
+    /// Its peer has as many connections as one identity may have.
+    Crowded,
     /// There are as many connections as there may be.
     Full,
 }
@@ -44,11 +48,13 @@ enum ReloadOutcome {
 }
 
 impl Handshake {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
         Self::Completed,
         Self::Refused,
         Self::Disconnected,
         Self::TimedOut,
+        Self::Displaced,
+        Self::Crowded,
         Self::Full,
     ];
 
@@ -59,6 +65,8 @@ impl Handshake {
             Self::Refused => "refused",
             Self::Disconnected => "disconnected",
             Self::TimedOut => "timed_out",
+            Self::Displaced => "displaced",
+            Self::Crowded => "crowded",
             Self::Full => "full",
         }
     }
@@ -84,10 +92,12 @@ impl EncodeLabelValue for ReloadOutcome {
 pub struct TlsMetrics {
     handshakes: Family<HandshakeLabels, Counter>,
     reloads: Family<ReloadLabels, Counter>,
+    displaced: Counter,
 }
 
 impl TlsMetrics {
-    /// Adds them to a registry: `tls_handshakes_total{outcome}` and `tls_reloads_total{outcome}`.
+    /// Adds them to a registry: `tls_handshakes_total{outcome}`, `tls_reloads_total{outcome}` and
+    /// `tls_connections_displaced_total`.
     /// Every outcome is there from the start, at zero, so that a first failure shows as an increase.
     pub fn register(&self, registry: &mut Registry) {
         for outcome in Handshake::ALL {
@@ -108,6 +118,16 @@ impl TlsMetrics {
             "Changed TLS files, by whether they could be used",
             reloads,
         );
+        registry.register(
+            "tls_connections_displaced",
+            "Idle or dead connections that were closed because their holder opened more than one may have",
+            self.displaced.clone(),
+        );
+    }
+
+    /// Counts a connection that was closed for a newer one of its holder.
+    pub(super) fn displaced(&self) {
+        self.displaced.inc();
     }
 
     /// Adds `tls_certificate_expires_in_seconds`, computed at each scrape; below zero once it has expired.

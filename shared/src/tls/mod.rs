@@ -1,7 +1,8 @@
 //! Mutual TLS for hub, agents and tools: TLS 1.3, HTTP/2, client certificates required, identities in URI names.
 //!
 //! * [`Credentials`]: certificate, key and trust roots, checked together; [`LiveCredentials`]: the current ones.
-//! * [`accept`]: a hub's incoming connections, each with the [`PeerIdentity`] its certificate states.
+//! * [`accept`]: a hub's incoming connections, each with the [`PeerIdentity`] its certificate states, within
+//!   [`DoorBounds`].
 //! * [`HubConnector`]: an agent's or a tool's way to a hub, for tonic.
 //! * [`Reloader`]: takes new files while connections stay up; those that the new files refuse end, and why says their
 //!   [`Lifetime`].
@@ -10,6 +11,8 @@
 
 mod accept;
 mod address;
+mod bounds;
+mod calls;
 mod clients;
 mod clock;
 mod connection;
@@ -17,20 +20,29 @@ mod connector;
 mod credentials;
 mod dial;
 mod files;
+mod goodbye;
+mod heard;
 mod lifetime;
 mod live;
 mod metrics;
 mod pem;
+mod places;
 mod provider;
 mod reload;
 mod roots;
+mod unfinished;
 mod verify;
 
 #[cfg(test)]
 mod tests;
 
-pub use accept::{CONNECTIONS_MAX, HANDSHAKES_MAX, Incoming, accept, tcp_connections};
+pub use accept::{Incoming, accept, accept_within, listen, tcp_connections};
 pub use address::{HubAddress, InvalidAddress};
+pub use bounds::{
+    CONNECTIONS_MAX, DoorBounds, HANDSHAKE_SILENCE_MAX, HANDSHAKES_MAX, MEMBER_CONNECTIONS_MAX,
+    OPERATOR_CONNECTIONS_MAX, OPERATORS_RESERVE,
+};
+pub use calls::{Call, Calls, LargeIntroduction};
 pub use clients::{ClientFiles, ClientPem, DENIED_KEYS_MAX, MemberKeys};
 pub use connection::{PeerIdentity, TlsConnection, peer};
 pub use connector::{

@@ -102,9 +102,9 @@ async fn hub(machine: &HubMachine, shutdown: Shutdown) -> anyhow::Result<()> {
     let sockets = sockets().await?;
     let incoming = accept(sockets, machine.credentials.clone(), TlsMetrics::default());
     let drain = shutdown.drain().clone();
-    let routes = hub.routes(&drain);
+    let (routes, doors) = (hub.routes(&drain), hub.doors.clone());
     let mut supervisor = Supervisor::new(shutdown.clone());
-    supervisor.spawn("the gRPC port", serve_grpc(routes, incoming, drain));
+    supervisor.spawn("the gRPC port", serve_grpc(routes, doors, incoming, drain));
     supervisor.spawn("the event log's writer", hub.run(shutdown));
     supervisor.run().await
 }

@@ -47,6 +47,7 @@ pub(crate) fn peer(uri: &str, key: KeyFingerprint) -> PeerIdentity {
         issuer: "".into(),
         renewable: false,
         lifetime: Default::default(),
+        calls: Default::default(),
         remote: None,
     }
 }

@@ -14,8 +14,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tower::Service;
 
 use crate::tls::{
-    BoxedIo, Dial, HubAddress, HubConnector, HubUnreachable, Incoming, LiveCredentials, TlsConnection,
-    TlsMetrics, accept::accept_within,
+    BoxedIo, Dial, DoorBounds, HubAddress, HubConnector, HubUnreachable, Incoming, LiveCredentials,
+    TlsConnection, TlsMetrics, accept::accept_within,
 };
 
 type Socket = io::Result<(DuplexStream, Option<SocketAddr>)>;
@@ -38,6 +38,9 @@ impl Dial for Pipes {
     }
 }
 
+/// Longer than any handshake of a test takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A listening hub.
 pub(super) struct Hub {
     pub pipes: Pipes,
@@ -47,16 +50,21 @@ pub(super) struct Hub {
 
 impl Hub {
     pub(super) fn new(credentials: Arc<LiveCredentials>) -> Self {
-        Self::patient_for(Duration::from_secs(60), credentials)
+        let patient = DoorBounds {
+            handshake: PATIENCE,
+            handshake_silence: PATIENCE,
+            ..DoorBounds::default()
+        };
+        Self::within(patient, credentials)
     }
 
-    pub(super) fn patient_for(longest: Duration, credentials: Arc<LiveCredentials>) -> Self {
+    pub(super) fn within(bounds: DoorBounds, credentials: Arc<LiveCredentials>) -> Self {
         let (sender, receiver) = mpsc::channel(16);
         let metrics = TlsMetrics::default();
         Self {
             pipes: Pipes(sender),
             incoming: accept_within(
-                longest,
+                bounds,
                 ReceiverStream::new(receiver),
                 credentials,
                 metrics.clone(),

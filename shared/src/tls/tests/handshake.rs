@@ -1,6 +1,6 @@
 //! Who may connect to whom.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use rcgen::ExtendedKeyUsagePurpose;
 use rustls::{ClientConfig, RootCertStore, version::TLS12};
@@ -208,23 +208,6 @@ async fn an_older_protocol_and_plaintext_are_refused() {
     plain.read_to_end(&mut answer).await.expect("closed");
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
     assert_eq!(hub.metrics.handshakes(Handshake::Refused), 2);
-}
-
-#[tokio::test]
-async fn silent_clients_hold_nobody_up_and_are_let_go() {
-    let ca = Authority::new("ca");
-    let mut hub = Hub::patient_for(Duration::from_secs(2), ca.live(HUB));
-    let mut silent = Vec::new();
-    for _ in 0..20 {
-        let address = "https://hub:7443".parse().expect("address");
-        silent.push(crate::tls::Dial::dial(&hub.pipes, address).await.expect("pipe"));
-    }
-    hub.join(&ca.live(EAST)).await.works().await;
-    assert_eq!(hub.metrics.handshakes(Handshake::TimedOut), 0);
-    for socket in &mut silent {
-        assert_eq!(socket.read(&mut [0; 1]).await.expect("closed by the hub"), 0);
-    }
-    assert_eq!(hub.metrics.handshakes(Handshake::TimedOut), 20);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Both ends of TLS against each other: what connects, what is refused and with which words, what a reload changes.
 
 mod clients;
+mod doors;
 mod ends;
 mod handshake;
 pub(super) mod pki;
