@@ -1,7 +1,7 @@
 //! Owns: the rows that are asked on nodes, how long a right answer is awaited, and what a wrong one is called.
 //! Never: asks.
 
-use std::{cell::RefCell, path::Path, time::Duration};
+use std::{cell::RefCell, fmt, path::Path, time::Duration};
 
 use serde::Deserialize;
 
@@ -28,6 +28,21 @@ pub(super) enum Row {
     /// Requests while everything is replaced; asked of planted faults only, as a row of its own command.
     #[value(hide = true)]
     Churn,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Echo => "echo",
+            Self::Partial => "partial",
+            Self::Conflict => "conflict",
+            Self::Sticky => "sticky",
+            Self::OnNode => "on-node",
+            Self::InZone => "in-zone",
+            Self::Names => "names",
+            Self::Churn => "churn",
+        })
+    }
 }
 
 /// How rows are asked.

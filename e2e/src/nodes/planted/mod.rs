@@ -85,7 +85,7 @@ fn show(running: &Running, programs: &mut Programs<'_>, chosen: &[Numbered]) -> 
     }
     for row in rows {
         ask(running, programs, None, row).context("hub and agents without a fault")?;
-        println!("green as it should be: {row:?}: hub and agents without a fault");
+        println!("green as it should be: {row}: hub and agents without a fault");
     }
     for (program, number, Fault { name, what, row, .. }) in chosen {
         match ask(running, programs, Some((*program, *number)), *row) {
