@@ -114,6 +114,9 @@ enum Command {
     Planted {
         /// Which, by name; all of them by default.
         names: Vec<String>,
+        /// Builds the programs with the faults, which takes minutes the first time, and shows none.
+        #[arg(long, conflicts_with = "names")]
+        build: bool,
     },
     /// Asks for every name of the clusterset from pods, and looks at the answers.
     Names,
@@ -228,7 +231,8 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Install { image } => install::install(&directory, &charts::root().join(image)),
         Command::Uninstall { hub_first } => leave::leave(&directory, hub_first).map(drop),
         Command::Traffic { only } => traffic::traffic(&directory, Asked::all(only)),
-        Command::Planted { names } => planted::planted(&directory, &names),
+        Command::Planted { build: true, .. } => planted::build_all(),
+        Command::Planted { names, .. } => planted::planted(&directory, &names),
         Command::Names => names::names(&directory, Asked::all(None)),
         Command::Churn { requests, runs } => churn::churn(&directory, requests, runs),
         Command::FirstAnswer { pods } => first_answer::first_answer(&directory, pods),

@@ -35,6 +35,11 @@ const PATIENCE: Duration = Duration::from_secs(45);
 /// A fault with its number, and the program that has it.
 type Numbered = (Program, Number, Fault);
 
+/// Builds hub and agent with all faults.
+pub(super) fn build_all() -> anyhow::Result<()> {
+    built(&fault::all(&workspace())?).map(drop)
+}
+
 /// Builds hub and agent with all faults, and shows those with these names, or all.
 pub(super) fn planted(directory: &Directory, names: &[String]) -> anyhow::Result<()> {
     let faults = fault::all(&workspace())?;
