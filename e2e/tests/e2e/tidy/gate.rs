@@ -161,10 +161,15 @@ fn nodes() -> anyhow::Result<()> {
     );
     for (host, asked, passes, said) in [
         ("echo", "required", true, "a step was taken\nunchecked: \n"),
-        ("echo", "if-possible", true, "a step was taken\nunchecked: \n"),
-        ("echo no cgroups; exit 1", "required", false, ""),
         (
-            "echo no cgroups; exit 1",
+            "echo a word aside >&2; echo",
+            "if-possible",
+            true,
+            "a step was taken\nunchecked: \n",
+        ),
+        ("echo Error: no cgroups >&2; exit 1", "required", false, ""),
+        (
+            "echo Error: no cgroups >&2; exit 1",
             "if-possible",
             true,
             "not here: no cgroups\nunchecked: clusters with nodes: no cgroups\n",
