@@ -4,7 +4,7 @@ use std::{env, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "tributary/v1/answer.proto",
     "tributary/v1/fact.proto",
     "tributary/v1/event.proto",
@@ -12,6 +12,7 @@ const FILES: [&str; 8] = [
     "tributary/v1/desired.proto",
     "tributary/v1/state.proto",
     "tributary/v1/membership.proto",
+    "tributary/v1/policy.proto",
     "tributary/v1/snapshot.proto",
 ];
 

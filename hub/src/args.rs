@@ -13,7 +13,7 @@ use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{EventsArgs, MemberArgs, OperatorArgs},
+    operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs},
 };
 
 /// The hub of a Tributary clusterset
@@ -83,6 +83,18 @@ pub enum Command {
         --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Operator(OperatorArgs),
+    /// See the policy of the clusterset and decide about it
+    #[command(
+        long_about = "See the policy of the clusterset and decide about it: what each member may export, in which ranges \
+        its endpoints' addresses must lie, and which export of a service stands first. One YAML document says all of it; \
+        docs/operations.md has a whole example.\n\n\
+        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
+        it is printed.\n\n\
+        Example:\n  \
+        tributary-hub policy test policy.yaml --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
+        --tls-cert certs/alice.crt --tls-key certs/alice.key"
+    )]
+    Policy(PolicyArgs),
     /// Show what was recorded
     #[command(long_about = "Show what was recorded, a page at a time, oldest first.\n\n\
         Times are those at which the hub recorded the events, by its own clock.\n\n\

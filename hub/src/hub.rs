@@ -18,7 +18,7 @@ use crate::{
     fold::FOLD_VERSION,
     inspect::{Answerer, Inspection, InspectionMetrics, Parts},
     log::{Log, LogReader},
-    membership::MembershipService,
+    membership::{MembershipService, PolicyService},
     metrics::WriterMetrics,
     replay,
     session::{Reports, SyncMetrics, SyncService},
@@ -171,7 +171,9 @@ impl Hub {
         let inspection = self.inspection(drain.clone());
         routes.add_service(inspection.event_log());
         routes.add_service(inspection.state());
-        routes.add_service(MembershipService::new(inspection, self.writer.clone()).server());
+        let membership = MembershipService::new(inspection, self.writer.clone());
+        routes.add_service(PolicyService::new(membership.clone()).server());
+        routes.add_service(membership.server());
         routes.routes()
     }
 

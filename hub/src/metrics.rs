@@ -13,7 +13,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use shared::model::{
-    ConflictReason,
+    ConflictReason, DenialReason,
     sync::{RefusalReason, Source, SourceState},
 };
 
@@ -49,6 +49,11 @@ struct ConflictLabel {
     reason: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ContestLabel {
+    outcome: &'static str,
+}
+
 /// What the writer counts.
 #[derive(Debug, Clone)]
 pub struct WriterMetrics {
@@ -60,6 +65,8 @@ pub struct WriterMetrics {
     sessions: Gauge,
     members: Family<StateLabel, Gauge>,
     conflicts: Family<ConflictLabel, Gauge>,
+    precedence_contests: Family<ContestLabel, Counter>,
+    exports_refused: Family<ConflictLabel, Gauge>,
     epochs_begun: Counter,
     log_bytes: Gauge<u64, AtomicU64>,
     log_segments: Gauge<u64, AtomicU64>,
@@ -81,6 +88,8 @@ impl Default for WriterMetrics {
             sessions: Gauge::default(),
             members: Family::default(),
             conflicts: Family::default(),
+            precedence_contests: Family::default(),
+            exports_refused: Family::default(),
             epochs_begun: Counter::default(),
             log_bytes: Gauge::default(),
             log_segments: Gauge::default(),
@@ -136,8 +145,23 @@ impl WriterMetrics {
             "Epochs begun because a member showed that the log was rewound, or knew a later one",
             metrics.epochs_begun.clone(),
         );
+        metrics.register_policy(registry);
         metrics.register_log(registry);
         metrics
+    }
+
+    /// What policy and precedence come to.
+    fn register_policy(&self, registry: &mut Registry) {
+        registry.register(
+            "exports_refused",
+            "ServiceExports that were reported and are not taken, by reason",
+            self.exports_refused.clone(),
+        );
+        registry.register(
+            "precedence_contests",
+            "Exports that stated to be older than the one that stood first, by outcome: taken or held",
+            self.precedence_contests.clone(),
+        );
     }
 
     /// What the log takes and keeps.
@@ -221,6 +245,26 @@ impl WriterMetrics {
             };
             self.conflicts.get_or_create(&label).set(count(reason) as i64);
         }
+    }
+
+    /// How many exports are not taken, by reason.
+    pub fn exports_refused(&self, count: impl Fn(DenialReason) -> u64) {
+        for reason in [DenialReason::Namespace, DenialReason::Policy] {
+            let label = ConflictLabel {
+                reason: reason.as_str(),
+            };
+            self.exports_refused
+                .get_or_create(&label)
+                .set(count(reason) as i64);
+        }
+    }
+
+    /// An export stated to be older than the one that stood first, which is held there or is not.
+    pub fn precedence_contested(&self, held: bool) {
+        let outcome = if held { "held" } else { "taken" };
+        self.precedence_contests
+            .get_or_create(&ContestLabel { outcome })
+            .inc();
     }
 
     /// How many sessions are open.

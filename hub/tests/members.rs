@@ -124,7 +124,7 @@ fn a_decision_is_tried_and_then_taken_by_the_printed_command() {
     let running = RunningHub::new();
     let empty = running.member("alice", &["list"]).expect("listed");
     assert!(
-        empty.starts_with("CLUSTER") && empty.contains("0 members at revision 0"),
+        empty.starts_with("CLUSTER") && empty.contains("0 members at revision 1"),
         "{empty}"
     );
 
@@ -133,7 +133,7 @@ fn a_decision_is_tried_and_then_taken_by_the_printed_command() {
     let command = dry.lines().last().expect("a command").trim();
     assert!(command.ends_with("--confirm"), "{command}");
     let done = run(command.split_whitespace().map(str::to_owned)).expect("done");
-    assert!(done.starts_with("Done, recorded at revision 1:"), "{done}");
+    assert!(done.starts_with("Done, recorded at revision 2:"), "{done}");
 
     let listed = running.member("alice", &["list"]).expect("listed");
     let row: Vec<&str> = listed.lines().nth(1).expect("a row").split_whitespace().collect();
@@ -148,14 +148,14 @@ fn a_decision_is_tried_and_then_taken_by_the_printed_command() {
         .expect("listed");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["members"][0]["cluster"], "gone");
-    assert_eq!(json["revision"], 1);
+    assert_eq!(json["revision"], 2);
     let again = running
         .member("alice", &["forget", "gone", "--confirm", "--output", "json"])
         .expect("answered");
     let again: serde_json::Value = serde_json::from_str(&again).expect("JSON");
     assert_eq!(
         (&again["done"], &again["revision"]),
-        (&true.into(), &2.into()),
+        (&true.into(), &3.into()),
         "it counts each time"
     );
 }

@@ -402,6 +402,8 @@ mod tests {
                 generation: 1,
                 conflicts: Vec::new(),
                 exporters: 1,
+                denial: None,
+                left_out: "".into(),
             })),
         };
         handle.feed(|desired| {

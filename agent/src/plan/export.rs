@@ -1,5 +1,5 @@
 //! The conditions of this cluster's own ServiceExports, and the Events about them. Valid is the agent's verdict and
-//! needs no hub; Ready and Conflict are the hub's, of the generation that it judged, and stay as they are while it
+//! needs no hub, but for an export that the hub does not take and says so; Ready and Conflict are the hub's, of the generation that it judged, and stay as they are while it
 //! has not spoken.
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(super) fn plan_export(
     };
     let mut conditions = match &export.validity {
         Validity::Unknown => return,
-        Validity::Invalid { reason, message } => invalid(export, reason.as_str(), message),
+        Validity::Invalid { reason, message } => invalid(export.generation, reason.as_str(), message),
         Validity::Valid => valid(desired, view, export, config, service),
     };
     if !config.served.export_generation {
@@ -57,8 +57,8 @@ pub(super) fn plan_export(
     plan.actions.extend(events);
 }
 
-fn invalid(export: &FoundExport, reason: &str, message: &str) -> Vec<Condition> {
-    let generation = Some(export.generation);
+fn invalid(generation: i64, reason: &str, message: &str) -> Vec<Condition> {
+    let generation = Some(generation);
     vec![
         condition(
             ConditionType::Valid,
@@ -84,19 +84,46 @@ fn valid(
     config: &LocalConfig,
     service: &ServiceKey,
 ) -> Vec<Condition> {
+    let judged = judgement(desired, export, service);
+    if let Some(status) = judged
+        && let Some(denial) = &status.denial
+    {
+        return invalid(status.generation, denial.reason.as_str(), &denial.message);
+    }
+    let left_out = judged.map(|status| &*status.left_out).unwrap_or_default();
+    let said = [unexported(&view.unexported_slices), left_out.to_owned()];
+    let said: Vec<String> = said.into_iter().filter(|words| !words.is_empty()).collect();
     let mut conditions = vec![condition(
         ConditionType::Valid,
         ConditionStatus::True,
         "Valid",
-        &unexported(&view.unexported_slices),
+        &said.join(". "),
         Some(export.generation),
     )];
-    let judged = desired.export_status(service).map(|status| &*status.value);
-    match judged.filter(|status| status.uid == export.uid) {
+    match judged {
         Some(status) => conditions.extend(judged_conditions(status)),
         None => conditions.extend(unjudged_conditions(desired, view, export, config, service)),
     }
     conditions
+}
+
+/// The hub's word on this very export.
+fn judgement<'a>(
+    desired: &'a Desired,
+    export: &FoundExport,
+    service: &ServiceKey,
+) -> Option<&'a ExportStatus> {
+    let judged = desired.export_status(service).map(|status| &*status.value);
+    judged.filter(|status| status.uid == export.uid)
+}
+
+/// The hub does not take the export, though nothing is wrong with it here: it serves nobody, this cluster included.
+pub(super) fn is_denied(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
+    let judged = view
+        .export
+        .as_ref()
+        .and_then(|export| judgement(desired, export, service));
+    judged.is_some_and(|status| status.denial.is_some())
 }
 
 /// The hub has committed the export.

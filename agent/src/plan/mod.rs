@@ -39,7 +39,7 @@ pub use view::{
 
 use derived::{DerivedStep, plan_derived};
 use port_names::PortNames;
-use slices::{Front, SliceSteps};
+use slices::{Front, Own, SliceSteps};
 use target::{Standing, Target};
 
 /// What to do so that `service` looks as it should. Empty when nothing is to be done, or nothing is known.
@@ -85,7 +85,8 @@ fn plan_imported(
         Target::Leave => {
             let mut steps = SliceSteps::default();
             slices::plan_foreign(desired, view, &config.cluster, None, service, plan, &mut steps);
-            slices::plan_own(view, &config.cluster, None, None, service, plan, &mut steps);
+            let own = Own::of(desired, view, config, service);
+            slices::plan_own(view, own, None, None, service, plan, &mut steps);
             steps.append_to(plan);
         }
     }
@@ -121,7 +122,7 @@ fn stand(
     slices::plan_foreign(desired, view, own, Some(&front), service, plan, &mut steps);
     slices::plan_own(
         view,
-        own,
+        Own::of(desired, view, config, service),
         Some(&front),
         standing.revision,
         service,

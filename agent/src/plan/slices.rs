@@ -12,9 +12,10 @@ use super::{
     action::{Action, Kind, Plan, Report},
     content::{SliceContent, SliceEndpoint},
     desired::Desired,
+    export::is_denied,
     port_names::{PortNames, derived_port_name},
     target::{Standing, may_narrow},
-    view::{Found, OwnSlice, ServiceView, Validity},
+    view::{Found, LocalConfig, OwnSlice, ServiceView, Validity},
 };
 
 /// The values of trafficDistribution that are served by zone hints. PreferSameNode falls back to the zone; it gets no
@@ -210,10 +211,32 @@ pub(super) fn plan_foreign(
     }
 }
 
+/// This cluster as an exporter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Own<'a> {
+    cluster: &'a ClusterId,
+    /// The hub does not take its export.
+    denied: bool,
+}
+
+impl<'a> Own<'a> {
+    pub(super) fn of(
+        desired: &Desired,
+        view: &ServiceView,
+        config: &'a LocalConfig,
+        service: &ServiceKey,
+    ) -> Self {
+        Self {
+            cluster: &config.cluster,
+            denied: is_denied(desired, view, service),
+        }
+    }
+}
+
 /// The cluster's own slices.
 pub(super) fn plan_own(
     view: &ServiceView,
-    own: &ClusterId,
+    own: Own<'_>,
     front: Option<&Front<'_>>,
     revision: Option<shared::model::Revision>,
     service: &ServiceKey,
@@ -223,11 +246,13 @@ pub(super) fn plan_own(
     if !view.known.exports {
         return;
     }
+    let Own { cluster: own, denied } = own;
     let validity = view.export.as_ref().map(|export| &export.validity);
     let mut wanted = BTreeSet::new();
     match validity {
         None | Some(Validity::Invalid { .. }) => {}
         Some(Validity::Unknown) => return,
+        Some(Validity::Valid) if denied => {}
         Some(Validity::Valid) => {
             let filtered = front.and_then(|front| Some((front, front.standing.own_ports.as_ref()?)));
             let Some((front, ports)) = filtered else {

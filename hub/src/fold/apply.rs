@@ -3,8 +3,8 @@
 use shared::model::{ClusterId, Event, Fact};
 
 use super::{
-    Change, Connectivity, KeyHolder, MemberStatus, State, connectivity, derived::Step, endpoint_slices,
-    exports, keys, listing, membership, properties,
+    Change, Connectivity, Contest, KeyHolder, MemberStatus, State, connectivity, contest, derived::Step,
+    endpoint_slices, exports, keys, listing, membership, policy, properties,
 };
 
 /// Folds the next event into the state and says which derived objects changed by it.
@@ -20,12 +20,32 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
     match (&event.cluster, &event.fact.fact) {
         (_, Fact::FoldVersionChanged { to, .. }) => {
             state.fold_version = *to;
+            exports::rederive_all(state, &mut step);
             // Objects may look different now at revisions that members have already passed.
             state.derived.forget_before(event.revision);
         }
         (_, Fact::TombstonesBounded { max }) => state.derived.remember(*max),
         (_, Fact::OperatorKeyRevoked { name, key, .. }) => {
             keys::revoked(state, KeyHolder::Operator(name.clone()), *key, &step);
+        }
+        (_, Fact::PolicyApplied { operator, policy }) => policy::applied(state, operator, policy, &mut step),
+        (_, Fact::PrecedenceReleased { service, .. }) => contest::released(state, service, &mut step),
+        (
+            _,
+            Fact::PrecedenceContested {
+                service,
+                standing,
+                challenger,
+                held,
+            },
+        ) => {
+            let dispute = Contest {
+                revision: event.revision,
+                standing: standing.clone(),
+                challenger: challenger.clone(),
+                held: *held,
+            };
+            contest::contested(state, service, dispute, &mut step);
         }
         (Some(cluster), fact) => apply_to_cluster(state, cluster, fact, event, &mut step),
         (None, _) => {}
@@ -83,6 +103,9 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         Fact::ClusterPropertyRemoved(name) => properties::removed(state, cluster, name, step),
         Fact::FoldVersionChanged { .. }
         | Fact::TombstonesBounded { .. }
-        | Fact::OperatorKeyRevoked { .. } => {}
+        | Fact::OperatorKeyRevoked { .. }
+        | Fact::PolicyApplied { .. }
+        | Fact::PrecedenceContested { .. }
+        | Fact::PrecedenceReleased { .. } => {}
     }
 }

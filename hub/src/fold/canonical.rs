@@ -75,6 +75,16 @@ fn add_status(hasher: &mut ContentHasher, status: &ExportStatus) {
         hasher.text(&conflict.message);
     });
     hasher.number(u64::from(status.exporters));
+    // What has neither has the digest of the first version of the rules.
+    if let Some(denial) = &status.denial {
+        hasher.number(1);
+        hasher.text(denial.reason.as_str());
+        hasher.text(&denial.message);
+    }
+    if !status.left_out.is_empty() {
+        hasher.number(2);
+        hasher.text(&status.left_out);
+    }
 }
 
 fn add_profile(hasher: &mut ContentHasher, profile: &Profile) {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use shared::model::{
     ClusterId, EncodedFact, Event, Fact, FactKey, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup,
-    Revision, SessionId, UnixMillis, advice, sync::RefusalReason,
+    Policy, Revision, ServiceKey, SessionId, UnixMillis, advice, sync::RefusalReason,
 };
 
 use super::{Connectivity, KeyHolder, State};
@@ -98,6 +98,20 @@ pub enum Command {
         /// Name in the certificate of who decides.
         operator: Box<str>,
     },
+    /// An operator gives the clusterset a policy.
+    ApplyPolicy {
+        /// What it says.
+        policy: Arc<Policy>,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// An operator lets the oldest export of a service stand first again.
+    ReleasePrecedence {
+        /// The service.
+        service: ServiceKey,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
     /// Another version of the fold's rules takes over a log.
     AdoptFoldVersion {
         /// The version that folded everything up to here.
@@ -117,7 +131,9 @@ impl Command {
             Self::Evict { operator, .. }
             | Self::Rekey { operator, .. }
             | Self::Forget { operator, .. }
-            | Self::RevokeKey { operator, .. } => Some(operator),
+            | Self::RevokeKey { operator, .. }
+            | Self::ApplyPolicy { operator, .. }
+            | Self::ReleasePrecedence { operator, .. } => Some(operator),
             _ => None,
         }
     }
@@ -177,6 +193,16 @@ impl Draft {
     pub(super) fn decided(cluster: &ClusterId, fact: Fact) -> Self {
         Self {
             cluster: Some(cluster.clone()),
+            session: SessionId::default(),
+            member_sequence: 0,
+            fact: DraftFact::Decided(fact),
+        }
+    }
+
+    /// A decision on the whole log.
+    pub(super) fn of_the_log(fact: Fact) -> Self {
+        Self {
+            cluster: None,
             session: SessionId::default(),
             member_sequence: 0,
             fact: DraftFact::Decided(fact),

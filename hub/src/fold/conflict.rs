@@ -159,9 +159,10 @@ fn message(
     import: &ServiceImport,
 ) -> String {
     let mut text = format!(
-        "Conflicting {}. Using \"{}\" from oldest service export in \"{}\"",
+        "Conflicting {}. Using \"{}\" from {} service export in \"{}\"",
         property_in_words(reason),
         shortened(&value(reason, oldest.export)),
+        if oldest.held { "incumbent" } else { "oldest" },
         oldest.cluster,
     );
     if reason == ConflictReason::Port {

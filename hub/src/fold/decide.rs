@@ -3,8 +3,8 @@
 use shared::model::Fact;
 
 use super::{
-    Command, Draft, DraftFact, FOLD_VERSION, Rejection, State, connectivity, keys, listing, membership,
-    observe,
+    Command, Draft, FOLD_VERSION, Rejection, State, connectivity, contest, keys, listing, membership,
+    observe, policy,
 };
 
 /// The events that carry a command out, in order; none when nothing would change.
@@ -44,6 +44,8 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             key,
             operator,
         } => keys::revoke(state, holder, *key, operator),
+        Command::ApplyPolicy { policy, operator } => Ok(policy::apply(state, policy, operator)),
+        Command::ReleasePrecedence { service, operator } => contest::release(state, service, operator),
         Command::AdoptFoldVersion { from } => Ok(adopt_fold_version(*from)),
         Command::BoundTombstones { max } => Ok(bound_tombstones(state, *max)),
     }
@@ -60,11 +62,5 @@ fn bound_tombstones(state: &State, max: u32) -> Vec<Draft> {
 
 /// A decision on the whole log, if it changes anything.
 fn decided_if(changes: bool, fact: Fact) -> Vec<Draft> {
-    let draft = Draft {
-        cluster: None,
-        session: Default::default(),
-        member_sequence: 0,
-        fact: DraftFact::Decided(fact),
-    };
-    Vec::from_iter(changes.then_some(draft))
+    Vec::from_iter(changes.then(|| Draft::of_the_log(fact)))
 }

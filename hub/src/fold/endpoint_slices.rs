@@ -1,11 +1,18 @@
 //! EndpointSlice facts. A slice touches its own derived slice and nothing else: the import is only read.
+//! Where endpoints are left out, the export's status says so.
 //! A slice whose Service its cluster does not export is kept, and derives nothing.
 
 use std::sync::Arc;
 
 use shared::model::{ClusterId, EncodedFact, EndpointSlice, FactKey, SliceKey};
 
-use super::{DerivedKey, RecordedFact, State, derived::Step, slice};
+use super::{
+    DerivedKey, RecordedFact, State,
+    derived::Step,
+    exports,
+    gate::{AddressGate, Gate},
+    slice,
+};
 
 pub(super) fn upserted(
     state: &mut State,
@@ -14,24 +21,40 @@ pub(super) fn upserted(
     fact: &EncodedFact,
     step: &mut Step,
 ) {
+    let gate = Gate::of(state);
+    let gate = gate.addresses(cluster);
     let Some(member) = state.members.get_mut(cluster) else {
         return;
     };
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
-    member.facts.insert(key, RecordedFact::new(fact, step.revision));
-    slice::rederive_one(&mut state.derived, cluster, endpoint_slice, step);
+    let before = member.facts.insert(key, RecordedFact::new(fact, step.revision));
+    slice::rederive_one(&mut state.derived, cluster, endpoint_slice, &gate, step);
+    let before = before.as_ref().and_then(RecordedFact::endpoint_slice);
+    if leaves_out(&gate, endpoint_slice) || before.is_some_and(|before| leaves_out(&gate, before)) {
+        exports::rejudge_addresses(state, &endpoint_slice.key.service, cluster, step);
+    }
+}
+
+fn leaves_out(gate: &AddressGate<'_>, slice: &EndpointSlice) -> bool {
+    slice.endpoints.iter().any(|endpoint| gate.leaves_out(endpoint))
 }
 
 pub(super) fn removed(state: &mut State, cluster: &ClusterId, key: &SliceKey, step: &mut Step) {
     let Some(member) = state.members.get_mut(cluster) else {
         return;
     };
-    if member
-        .facts
-        .remove(&FactKey::EndpointSlice(key.clone()))
-        .is_some()
+    let removed = member.facts.remove(&FactKey::EndpointSlice(key.clone()));
+    let Some(removed) = removed else {
+        return;
+    };
+    let derived = DerivedKey::slice(&key.service, cluster, &key.name);
+    state.derived.remove(&derived, step);
+    let gate = Gate::of(state);
+    let gate = gate.addresses(cluster);
+    if removed
+        .endpoint_slice()
+        .is_some_and(|before| leaves_out(&gate, before))
     {
-        let derived = DerivedKey::slice(&key.service, cluster, &key.name);
-        state.derived.remove(&derived, step);
+        exports::rejudge_addresses(state, &key.service, cluster, step);
     }
 }

@@ -4,12 +4,15 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use shared::model::{
-    ClusterId, Conflict, ConflictReason, Export, ExportStatus, Revision, ServiceImport, ServiceKey,
-    UnixMillis, sync::SourceState,
+    ClusterId, Conflict, ConflictReason, Denial, Export, ExportStatus, PrecedenceClaim, Revision,
+    ServiceImport, ServiceKey, UnixMillis, sync::SourceState,
 };
 
-use super::{DerivedContent, DerivedKey, MemberStatus, State, conflict, precedence};
-use precedence::Candidate;
+use super::{Contest, DerivedContent, DerivedKey, MemberStatus, State, conflict, gate::Gate, precedence};
+use precedence::{Candidate, Refused};
+
+/// Most clusters whose refused exports a summary names.
+const NAMED_REFUSED_MAX: usize = 5;
 
 /// Why an import looks as it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,10 @@ pub struct Explanation {
     pub decisions: Vec<PropertyDecision>,
     /// In the order of reasons.
     pub conflicts: Vec<Conflict>,
+    /// Exports that were reported and are not taken, by cluster.
+    pub refused: Vec<RefusedExport>,
+    /// The last dispute over the first place, as a person would say it, and its revision.
+    pub precedence: Option<(Revision, String)>,
     /// Without an import: revision of the event that removed it, as far as that is remembered.
     pub ended: Option<Revision>,
 }
@@ -49,6 +56,17 @@ pub struct ExplainedCandidate {
     pub export: Arc<Export>,
     /// Its slices by name.
     pub slices: Vec<CandidateSlice>,
+}
+
+/// An export that was reported and is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedExport {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Revision of the event that recorded it.
+    pub revision: Revision,
+    /// Why.
+    pub denial: Denial,
 }
 
 /// One slice behind a candidate.
@@ -93,12 +111,19 @@ pub struct LosingValue {
 }
 
 impl Explanation {
-    /// The revisions that it names, each once: of the import, of the exports, of what ended it, of the slices.
+    /// The revisions that it names, each once: of the import, of the exports, of what ended it, of the dispute over the
+    /// first place, of exports that are not taken, of the slices.
     pub fn recorded(&self) -> Vec<Revision> {
         let import = self.import.iter().map(|(revision, _)| *revision);
         let exports = self.candidates.iter().map(|candidate| candidate.revision);
         let slices = self.candidates.iter().flat_map(|candidate| &candidate.slices);
-        let all = exports.chain(import).chain(self.ended);
+        let dispute = self.precedence.iter().map(|(revision, _)| *revision);
+        let refused = self.refused.iter().map(|refused| refused.revision);
+        let all = exports
+            .chain(import)
+            .chain(self.ended)
+            .chain(dispute)
+            .chain(refused);
         let mut named = BTreeSet::new();
         let mut recorded: Vec<Revision> = all.chain(slices.map(|slice| slice.revision)).collect();
         recorded.retain(|revision| named.insert(*revision));
@@ -109,7 +134,8 @@ impl Explanation {
 impl State {
     /// Why the import of `service` looks as it does, or why there is none.
     pub fn explain(&self, service: &ServiceKey) -> Explanation {
-        let candidates = precedence::candidates(self, service);
+        let (candidates, refused) = precedence::judged(self, service, &Gate::of(self));
+        let refused: Vec<RefusedExport> = refused.into_iter().map(refused_export).collect();
         let import = match self.derived(&DerivedKey::Import(service.clone())) {
             Some(derived) => match &derived.content {
                 DerivedContent::Import(import) => Some((derived.revision, import.clone())),
@@ -125,6 +151,7 @@ impl State {
                 (Some((_, import)), Some(oldest)) => {
                     imported_summary(service, import, oldest, candidates.len(), conflicts.len())
                 }
+                _ if !refused.is_empty() => refused_summary(service, &refused),
                 _ => nothing_summary(self, service),
             },
             decisions: match &import {
@@ -136,6 +163,10 @@ impl State {
                 .zip(&candidates)
                 .map(|(place, c)| explained(self, c, place))
                 .collect(),
+            precedence: self
+                .contest(service)
+                .map(|contest| (contest.revision, dispute(&candidates, contest))),
+            refused,
             import,
             conflicts,
         }
@@ -149,6 +180,51 @@ impl State {
             _ => None,
         }
     }
+}
+
+fn refused_export(refused: Refused<'_>) -> RefusedExport {
+    RefusedExport {
+        cluster: refused.cluster.clone(),
+        revision: refused.revision,
+        denial: refused.denial,
+    }
+}
+
+/// Who came to be before whom, and who stands first now.
+fn dispute(candidates: &[Candidate<'_>], contest: &Contest) -> String {
+    let Contest {
+        standing, challenger, ..
+    } = contest;
+    let stands = |claim: &PrecedenceClaim| {
+        let first = candidates.first();
+        first.is_some_and(|first| *first.cluster == claim.cluster && first.export.uid == claim.uid)
+    };
+    let came = format!(
+        "{} reported an export that it states to be older than the one of {} that stood first (created {} against {}, \
+         Unix milliseconds)",
+        challenger.cluster, standing.cluster, challenger.created_at.0, standing.created_at.0
+    );
+    let now = if stands(standing) && candidates.first().is_some_and(|first| first.held) {
+        format!(
+            "{} keeps the first place until an operator lets it go",
+            standing.cluster
+        )
+    } else if stands(challenger) {
+        format!("{} took the first place by it", challenger.cluster)
+    } else {
+        "neither is decisive now".to_owned()
+    };
+    format!("{came}: {now}.")
+}
+
+fn refused_summary(service: &ServiceKey, refused: &[RefusedExport]) -> String {
+    let named = refused.iter().take(NAMED_REFUSED_MAX);
+    let named = named.map(|refused| format!("{} ({})", refused.cluster, refused.denial.reason.as_str()));
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if let Some(more @ 1..) = refused.len().checked_sub(NAMED_REFUSED_MAX) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    format!("{service} is not imported: none of its exports is taken: {text}.")
 }
 
 fn explained(state: &State, candidate: &Candidate<'_>, precedence: u32) -> ExplainedCandidate {
@@ -234,6 +310,10 @@ fn imported_summary(
 ) -> String {
     let clusters = match exporters {
         1 => format!("exported by {} alone", oldest.cluster),
+        _ if oldest.held => format!(
+            "exported by {exporters} clusters, of which {} is held in the first place",
+            oldest.cluster
+        ),
         _ => format!(
             "exported by {exporters} clusters, of which {} has the oldest export",
             oldest.cluster

@@ -3,11 +3,15 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use shared::model::{ClusterId, EncodedFact, Export, FactKey, ServiceImport, ServiceKey};
+use shared::model::{ClusterId, EncodedFact, Export, ExportStatus, FactKey, ServiceImport, ServiceKey};
 
 use super::{
-    DerivedContent, DerivedKey, RecordedFact, State, conflict, derived::Step, import, precedence, slice,
-    status,
+    DerivedContent, DerivedKey, RecordedFact, State, conflict,
+    derived::Step,
+    gate::Gate,
+    import,
+    precedence::{self, Candidate},
+    slice, status,
 };
 
 pub(super) fn upserted(
@@ -24,6 +28,7 @@ pub(super) fn upserted(
     member.facts.insert(key, RecordedFact::new(fact, step.revision));
     let exporters = state.exporters.entry(export.service.clone()).or_default();
     exporters.insert(cluster.clone());
+    settle_contest(state, &export.service);
     rederive(state, &export.service, step);
 }
 
@@ -44,20 +49,63 @@ pub(super) fn withdraw(state: &mut State, cluster: &ClusterId, service: &Service
             state.exporters.remove(service);
         }
     }
+    settle_contest(state, service);
     rederive(state, service, step);
+    // One that was not taken has a status all the same, and no part in the import.
+    let status = DerivedKey::ExportStatus(cluster.clone(), service.clone());
+    state.derived.remove(&status, step);
+}
+
+/// A dispute is over when the export that stood first is gone.
+fn settle_contest(state: &mut State, service: &ServiceKey) {
+    let Some(contest) = state.contests.get(service) else {
+        return;
+    };
+    let standing = &contest.standing;
+    let member = state.current_member(&standing.cluster);
+    let export = member.and_then(|member| member.export(service));
+    if export.is_none_or(|(_, export)| export.uid != standing.uid) {
+        state.contests.remove(service);
+    }
 }
 
 /// Derives everything of a service anew; only real differences become changes.
 pub(super) fn rederive(state: &mut State, service: &ServiceKey, step: &mut Step) {
+    let gate = Gate::of(state);
+    rederive_by(state, service, &gate, false, step);
+}
+
+/// Derives everything anew that follows from exports and slices: other rules or another policy hold.
+pub(super) fn rederive_all(state: &mut State, step: &mut Step) {
+    let gate = Gate::of(state);
+    let services: Vec<ServiceKey> = state.exporters.keys().cloned().collect();
+    for service in &services {
+        rederive_by(state, service, &gate, true, step);
+        let exporters: Vec<ClusterId> = state.exporters(service).cloned().collect();
+        for cluster in &exporters {
+            slice::rederive_all(state, service, cluster, step);
+        }
+    }
+}
+
+/// `judge_addresses`: what was said of addresses that are left out does not hold any more.
+fn rederive_by(state: &mut State, service: &ServiceKey, gate: &Gate, judge_addresses: bool, step: &mut Step) {
     let import_key = DerivedKey::Import(service.clone());
     let before = match state.derived.get(&import_key).map(|derived| &derived.content) {
         Some(DerivedContent::Import(import)) => Some(import.clone()),
         _ => None,
     };
-    let candidates = precedence::candidates(state, service);
+    let (candidates, refused) = precedence::judged(state, service, gate);
     let after = import::derive(service, &candidates).map(Arc::new);
     let conflicts: Arc<[_]> = conflict::conflicts(&candidates, after.as_deref()).into();
-    let statuses = status::derive(&candidates, &conflicts);
+    let left_out = |candidate: &Candidate<'_>| {
+        let known = state.export_status(candidate.cluster, service);
+        match known.filter(|known| !judge_addresses && known.denial.is_none()) {
+            Some(known) => known.left_out.clone(),
+            None => left_out_of(state, service, candidate.cluster, gate),
+        }
+    };
+    let statuses = status::derive(&candidates, &conflicts, left_out, &refused);
 
     match &after {
         Some(import) => {
@@ -67,11 +115,40 @@ pub(super) fn rederive(state: &mut State, service: &ServiceKey, step: &mut Step)
         None => state.derived.remove(&import_key, step),
     }
     for (cluster, status) in statuses {
-        let key = DerivedKey::ExportStatus(cluster, service.clone());
-        let content = DerivedContent::ExportStatus(Arc::new(status));
-        state.derived.set(key, content, step);
+        set_status(state, cluster, status, step);
     }
     rederive_clusters(state, service, before.as_deref(), after.as_deref(), step);
+}
+
+fn set_status(state: &mut State, cluster: ClusterId, status: ExportStatus, step: &mut Step) {
+    let key = DerivedKey::ExportStatus(cluster, status.service.clone());
+    let content = DerivedContent::ExportStatus(Arc::new(status));
+    state.derived.set(key, content, step);
+}
+
+fn left_out_of(state: &State, service: &ServiceKey, cluster: &ClusterId, gate: &Gate) -> Arc<str> {
+    let member = state.current_member(cluster).into_iter();
+    let slices = member.flat_map(|member| member.slices_of(service));
+    gate.addresses(cluster).words(slices.map(|(_, slice)| slice))
+}
+
+/// Says anew which endpoints of one export are left out: a slice changed that has such, or had.
+pub(super) fn rejudge_addresses(
+    state: &mut State,
+    service: &ServiceKey,
+    cluster: &ClusterId,
+    step: &mut Step,
+) {
+    let known = state.export_status(cluster, service);
+    let Some(known) = known.filter(|known| known.denial.is_none()) else {
+        return;
+    };
+    let left_out = left_out_of(state, service, cluster, &Gate::of(state));
+    let status = ExportStatus {
+        left_out,
+        ..(**known).clone()
+    };
+    set_status(state, cluster.clone(), status, step);
 }
 
 /// Slices and statuses of clusters that stopped exporting go; slices are derived anew where the ports that
@@ -92,7 +169,10 @@ fn rederive_clusters(
     let (exported, exports) = (clusters(before), clusters(after));
     for cluster in exported.difference(&exports) {
         let status = DerivedKey::ExportStatus(cluster.clone(), service.clone());
-        state.derived.remove(&status, step);
+        let still_exports = state.exporters(service).any(|exporter| exporter == cluster);
+        if !still_exports {
+            state.derived.remove(&status, step);
+        }
         state.derived.remove_slices(service, cluster, step);
     }
     for cluster in &exports {

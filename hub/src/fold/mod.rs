@@ -5,7 +5,7 @@
 //! * [`State`]: a function of events 1 to n, and of nothing else.
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
-//! `properties`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
+//! `properties`, `policy`, `contest`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
 
 mod apply;
@@ -13,17 +13,20 @@ mod canonical;
 mod command;
 mod conflict;
 mod connectivity;
+mod contest;
 mod decide;
 mod derived;
 mod endpoint_slices;
 mod explain;
 mod exports;
+mod gate;
 mod import;
 mod key;
 mod keys;
 mod listing;
 mod membership;
 mod observe;
+mod policy;
 mod ports;
 mod precedence;
 mod profile;
@@ -41,13 +44,17 @@ pub use apply::apply;
 pub use command::{AdmissionRefusal, Command, Draft, DraftFact, Presented, Rejection};
 pub use decide::decide;
 pub use derived::{Derived, TOMBSTONES_MAX};
-pub use explain::{CandidateSlice, ExplainedCandidate, Explanation, LosingValue, PropertyDecision};
+pub use explain::{
+    CandidateSlice, ExplainedCandidate, Explanation, LosingValue, PropertyDecision, RefusedExport,
+};
 pub use key::{Change, DerivedContent, DerivedKey};
 pub use keys::{MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
 pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};
+pub use policy::PolicyOutcome;
 pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition};
 pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
 pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
 pub use state::{
-    AdmittedKey, Connectivity, KeyHolder, Member, MemberStatus, RecordedFact, RevokedKey, State,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, KeyHolder, Member, MemberStatus, RecordedFact,
+    RevokedKey, State,
 };

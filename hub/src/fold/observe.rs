@@ -5,7 +5,7 @@ use shared::model::{
     ClusterId, EncodedFact, Fact, FactKey, SessionId, fact::MEMBER_FACTS_MAX, sync::RefusalReason,
 };
 
-use super::{Draft, DraftFact, Member, Rejection, State, membership};
+use super::{Draft, DraftFact, Member, Rejection, State, contest, membership};
 
 pub(super) fn observe(
     state: &State,
@@ -31,12 +31,17 @@ pub(super) fn observe(
         return Err(too_many(cluster, &key));
     }
     keeps_its_timestamp(member, &fact.fact)?;
-    Ok(vec![Draft {
+    let contested = match &fact.fact {
+        Fact::ExportUpserted(export) => contest::decide(state, cluster, export),
+        _ => None,
+    };
+    let observed = Draft {
         cluster: Some(cluster.clone()),
         session,
         member_sequence: sequence,
         fact: DraftFact::Encoded(fact.clone()),
-    }])
+    };
+    Ok(contested.into_iter().chain([observed]).collect())
 }
 
 /// Precedence stands on creationTimestamp, so the same ServiceExport cannot have two.

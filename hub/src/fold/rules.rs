@@ -4,7 +4,11 @@
 use std::fmt;
 
 /// The version of these rules. It grows when the same events would give other derived content.
-pub const FOLD_VERSION: u32 = 1;
+pub const FOLD_VERSION: u32 = 2;
+
+/// The version from which on derivation leaves out what no cluster serves to others: exports from namespaces of
+/// Kubernetes itself, and endpoints whose addresses lead elsewhere in every network.
+pub(super) const HYGIENE_SINCE: u32 = 2;
 
 /// The version that folds a log which never recorded another.
 pub const FIRST_FOLD_VERSION: u32 = 1;

@@ -1,5 +1,5 @@
 //! Imported slices: a cluster's own slice, its ports narrowed to those its cluster may serve in the import.
-//! The endpoints are the reported ones, shared and whole.
+//! The endpoints are the reported ones, shared and whole, but for those that may reach nobody.
 
 use std::sync::Arc;
 
@@ -10,15 +10,17 @@ use shared::model::{
 use super::{
     DerivedContent, DerivedKey, State,
     derived::{DerivedStore, Step},
+    gate::{AddressGate, Gate},
 };
 
 /// The slice as importing clusters hold it. Nothing when its cluster does not export the service, or when
-/// none of its ports may be served: an address without the port that was asked for helps nobody.
+/// none of its ports may be served, or none of its endpoints: an address without the port that was asked for helps nobody.
 pub(super) fn derive(
     import: &ServiceImport,
     import_revision: Revision,
     cluster: &ClusterId,
     slice: &EndpointSlice,
+    gate: &AddressGate<'_>,
 ) -> Option<ImportedSlice> {
     Some(ImportedSlice {
         ports: import.narrow_ports(cluster, &slice.ports)?,
@@ -28,7 +30,7 @@ pub(super) fn derive(
             source_slice: slice.key.name.clone(),
         },
         address_type: slice.address_type,
-        endpoints: slice.endpoints.clone(),
+        endpoints: gate.passing(&slice.endpoints)?,
         import_revision,
     })
 }
@@ -56,11 +58,12 @@ pub(super) fn rederive_one(
     derived: &mut DerivedStore,
     cluster: &ClusterId,
     slice: &EndpointSlice,
+    gate: &AddressGate<'_>,
     step: &mut Step,
 ) {
     let imported = derived
         .import(&slice.key.service)
-        .and_then(|(revision, import)| derive(import, revision, cluster, slice));
+        .and_then(|(revision, import)| derive(import, revision, cluster, slice, gate));
     match imported {
         Some(imported) => {
             let key = DerivedKey::Slice(imported.key.clone());
@@ -75,10 +78,12 @@ pub(super) fn rederive_one(
 
 /// Derives all slices that `cluster` has of `service`.
 pub(super) fn rederive_all(state: &mut State, service: &ServiceKey, cluster: &ClusterId, step: &mut Step) {
+    let gate = Gate::of(state);
+    let gate = gate.addresses(cluster);
     let Some(member) = state.members.get(cluster) else {
         return;
     };
     for (_, slice) in member.slices_of(service) {
-        rederive_one(&mut state.derived, cluster, slice, step);
+        rederive_one(&mut state.derived, cluster, slice, &gate, step);
     }
 }

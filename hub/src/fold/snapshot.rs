@@ -7,12 +7,12 @@ use std::{
 };
 
 use shared::model::{
-    ClusterId, ContentDigest, EncodedFact, KeyFingerprint, ListingGroup, Revision, UnixMillis,
+    ClusterId, ContentDigest, EncodedFact, KeyFingerprint, ListingGroup, Revision, ServiceKey, UnixMillis,
 };
 
 use super::{
-    AdmittedKey, Connectivity, Derived, DerivedContent, DerivedKey, FOLD_VERSION, Member, MemberStatus,
-    RecordedFact, RevokedKey, State, canonical,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, Derived, DerivedContent, DerivedKey, Member,
+    MemberStatus, RULES, RecordedFact, RevokedKey, State, canonical,
     derived::{DerivedStore, Step},
     exports, profile,
 };
@@ -37,6 +37,10 @@ pub enum SnapshotRow {
     Derived(DerivedRow),
     /// A key that is refused for ever.
     RevokedKey(KeyFingerprint, RevokedKey),
+    /// The policy in force.
+    Policy(AppliedPolicy),
+    /// The last dispute over the first place among a service's exports.
+    Precedence(ServiceKey, Contest),
     /// The recorded removal of a derived object.
     Tombstone {
         /// Which one.
@@ -69,6 +73,10 @@ pub struct SnapshotHeader {
     pub tombstones_max: u32,
     /// Rows of revoked keys.
     pub revoked_keys: u64,
+    /// Rows of the policy: one at most.
+    pub policies: u64,
+    /// Rows of disputes over the first place.
+    pub precedences: u64,
 }
 
 /// A member without its facts.
@@ -166,8 +174,13 @@ impl State {
             tombstones: self.derived.tombstones().count() as u64,
             tombstones_max: self.derived.tombstones_max(),
             revoked_keys: self.revoked_keys.len() as u64,
+            policies: u64::from(self.policy.is_some()),
+            precedences: self.contests.len() as u64,
         };
         let revoked_keys = self.revoked_keys.into_iter();
+        let policy = self.policy.into_iter().map(SnapshotRow::Policy);
+        let contests = self.contests.into_iter();
+        let contests = contests.map(|(service, contest)| SnapshotRow::Precedence(service, contest));
         let members = self.members.into_iter().flat_map(|(cluster, mut member)| {
             let facts = std::mem::take(&mut member.facts);
             let row = SnapshotRow::Member(Box::new(member_row(&cluster, member)));
@@ -190,10 +203,12 @@ impl State {
             .chain(derived.map(SnapshotRow::Derived))
             .chain(tombstones)
             .chain(revoked_keys.map(|(key, revoked)| SnapshotRow::RevokedKey(key, revoked)))
+            .chain(policy)
+            .chain(contests)
     }
 
-    /// The state that gave `rows`. Under the same version of the rules it is equal to the last byte; under
-    /// another, derived objects that came out differently count as changed and all cursors need a snapshot.
+    /// The state that gave `rows`. Under a version of the rules that this program folds it is equal to the last byte;
+    /// under another, derived objects that came out differently count as changed and all cursors need a snapshot.
     pub fn restore(rows: impl IntoIterator<Item = SnapshotRow>) -> Result<Self, RestoreError> {
         let mut rows = rows.into_iter();
         let Some(SnapshotRow::Header(header)) = rows.next() else {
@@ -249,6 +264,8 @@ struct Restoring {
     derived: BTreeMap<DerivedKey, DerivedRow>,
     tombstones: BTreeMap<DerivedKey, Revision>,
     revoked_keys: BTreeMap<KeyFingerprint, RevokedKey>,
+    policies: Vec<AppliedPolicy>,
+    contests: BTreeMap<ServiceKey, Contest>,
 }
 
 impl Restoring {
@@ -277,6 +294,10 @@ impl Restoring {
             SnapshotRow::RevokedKey(key, revoked) => {
                 self.revoked_keys.insert(key, revoked);
             }
+            SnapshotRow::Policy(policy) => self.policies.push(policy),
+            SnapshotRow::Precedence(service, contest) => {
+                self.contests.insert(service, contest);
+            }
             SnapshotRow::Tombstone { key, revision } => {
                 self.tombstones.insert(key, revision);
             }
@@ -291,6 +312,8 @@ impl Restoring {
             self.derived.len() as u64,
             self.tombstones.len() as u64,
             self.revoked_keys.len() as u64,
+            self.policies.len() as u64,
+            self.contests.len() as u64,
         );
         let announced = (
             header.members,
@@ -298,6 +321,8 @@ impl Restoring {
             header.derived,
             header.tombstones,
             header.revoked_keys,
+            header.policies,
+            header.precedences,
         );
         if counts != announced {
             return Err(RestoreError::Incomplete(*header));
@@ -310,9 +335,11 @@ impl Restoring {
             members: self.members,
             derived: DerivedStore::default(),
             revoked_keys: self.revoked_keys,
+            policy: self.policies.into_iter().next_back(),
+            contests: self.contests,
         };
         rederive_everything(&mut state);
-        state.derived = if header.fold_version == FOLD_VERSION {
+        state.derived = if RULES.fold(header.fold_version).is_ok() {
             let objects = dated(&state.derived, self.derived)?;
             let floor = header.tombstone_floor;
             DerivedStore::restored(objects, self.tombstones, header.tombstones_max, floor)
@@ -342,9 +369,7 @@ fn restored_member(row: MemberRow) -> Member {
     }
 }
 
-fn exporters(
-    members: &BTreeMap<ClusterId, Member>,
-) -> BTreeMap<shared::model::ServiceKey, BTreeSet<ClusterId>> {
+fn exporters(members: &BTreeMap<ClusterId, Member>) -> BTreeMap<ServiceKey, BTreeSet<ClusterId>> {
     let mut exporters: BTreeMap<_, BTreeSet<ClusterId>> = BTreeMap::new();
     for (cluster, member) in members {
         for (_, export) in member.exports() {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use shared::model::{
     ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactKey, FactsDigest, Health,
-    KeyFingerprint, KeyTerms, ListingGroup, Revision, ServiceKey, SliceKey, UnixMillis, facts_digest,
-    sync::SourceState,
+    KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey, SliceKey,
+    UnixMillis, facts_digest, sync::SourceState,
 };
 
 use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, derived::DerivedStore};
@@ -24,6 +24,36 @@ pub struct State {
     pub(super) derived: DerivedStore,
     /// Keys that are refused for ever, whoever comes with them.
     pub(super) revoked_keys: BTreeMap<KeyFingerprint, RevokedKey>,
+    /// What an operator put in force; `None`: nothing yet.
+    pub(super) policy: Option<AppliedPolicy>,
+    /// The last dispute over the first place among a service's exports, while the export that stood there does.
+    pub(super) contests: BTreeMap<ServiceKey, Contest>,
+}
+
+/// The policy in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedPolicy {
+    /// Revision of the event that put it in force.
+    pub revision: Revision,
+    /// Who did.
+    pub operator: Box<str>,
+    /// When that was recorded.
+    pub at: UnixMillis,
+    /// What it says.
+    pub policy: Arc<Policy>,
+}
+
+/// A dispute over the first place among the exports of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contest {
+    /// Revision of the event that recorded it.
+    pub revision: Revision,
+    /// The export that stood first.
+    pub standing: PrecedenceClaim,
+    /// The one that states to be older.
+    pub challenger: PrecedenceClaim,
+    /// The former keeps the place, as long as the policy lets the incumbent stand first.
+    pub held: bool,
 }
 
 /// A key that is refused for ever.
@@ -270,7 +300,19 @@ impl State {
             exporters: BTreeMap::new(),
             derived: DerivedStore::default(),
             revoked_keys: BTreeMap::new(),
+            policy: None,
+            contests: BTreeMap::new(),
         }
+    }
+
+    /// The policy in force; `None`: none was applied.
+    pub fn policy(&self) -> Option<&AppliedPolicy> {
+        self.policy.as_ref()
+    }
+
+    /// The last dispute over the first place among a service's exports.
+    pub fn contest(&self, service: &ServiceKey) -> Option<&Contest> {
+        self.contests.get(service)
     }
 
     /// The keys that are refused for ever.
@@ -309,6 +351,12 @@ impl State {
     pub fn begin_epoch(&mut self) {
         self.revision = Revision::default();
         self.derived.begin_epoch();
+        if let Some(applied) = &mut self.policy {
+            applied.revision = Revision::default();
+        }
+        for contest in self.contests.values_mut() {
+            contest.revision = Revision::default();
+        }
         for member in self.members.values_mut() {
             member.incarnation = Revision::default();
             member.ended = member.ended.map(|_| Revision::default());

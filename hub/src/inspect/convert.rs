@@ -11,7 +11,7 @@ use super::query::{Look, SeenExport, SeenImport, SeenMember};
 use crate::{
     fold::{
         AdmittedKey, ExplainedCandidate, Explanation, KeyHolder, Profile, ProfileCondition, PropertyDecision,
-        RevokedKey,
+        RefusedExport, RevokedKey,
     },
     session::{Report, applied::Standing},
 };
@@ -99,6 +99,8 @@ fn applied(standing: Standing, now: u64) -> v1::MemberApplied {
 
 fn export(seen: SeenExport) -> v1::RecordedExport {
     let conflicts = seen.status.iter().flat_map(|status| &status.conflicts);
+    let denial = seen.status.as_ref().and_then(|status| status.denial.as_ref());
+    let left_out = seen.status.as_ref().map(|status| status.left_out.to_string());
     v1::RecordedExport {
         cluster: seen.cluster.to_string(),
         revision: seen.revision.0,
@@ -106,6 +108,13 @@ fn export(seen: SeenExport) -> v1::RecordedExport {
         endpoint_slices: count(seen.endpoint_slices),
         endpoints: count(seen.endpoints),
         conflicts: conflicts.map(view::conflict).collect(),
+        denial_reason: denial
+            .map(|denial| denial.reason.as_str().to_owned())
+            .unwrap_or_default(),
+        denial_message: denial
+            .map(|denial| denial.message.to_string())
+            .unwrap_or_default(),
+        left_out: left_out.unwrap_or_default(),
     }
 }
 
@@ -154,7 +163,18 @@ pub(super) fn explanation(
         candidates: shown.candidates.into_iter().map(candidate).collect(),
         decisions: shown.decisions.into_iter().map(decision).collect(),
         conflicts: shown.conflicts.iter().map(view::conflict).collect(),
+        refused: shown.refused.into_iter().map(refused_export).collect(),
+        precedence: shown.precedence.map(|(_, said)| said).unwrap_or_default(),
         ..Default::default()
+    }
+}
+
+fn refused_export(shown: RefusedExport) -> v1::RefusedExport {
+    v1::RefusedExport {
+        cluster: shown.cluster.to_string(),
+        revision: shown.revision.0,
+        reason: shown.denial.reason.as_str().to_owned(),
+        message: shown.denial.message.to_string(),
     }
 }
 

@@ -2,11 +2,11 @@
 //! must not look like silence.
 
 use proto::v1;
-use shared::model::{ClusterId, Event, FactKey, name};
+use shared::model::{ClusterId, Event, Fact, FactKey, name};
 use tonic::Status;
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 21] = [
+pub(super) const KINDS: [&str; 24] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",
@@ -28,6 +28,9 @@ pub(super) const KINDS: [&str; 21] = [
     "member_key_revoked",
     "operator_key_revoked",
     "member_key_contested",
+    "policy_applied",
+    "precedence_contested",
+    "precedence_released",
 ];
 
 /// Narrows what is shown: every given part must match.
@@ -60,11 +63,22 @@ impl Filter {
             .as_ref()
             .is_none_or(|wanted| event.cluster.as_ref() == Some(wanted))
             && self.kind.is_none_or(|wanted| fact.kind() == wanted)
-            && self.namespace.as_ref().is_none_or(|wanted| match fact.key() {
-                Some(FactKey::Export(service)) => service.namespace == *wanted,
-                Some(FactKey::EndpointSlice(slice)) => slice.service.namespace == *wanted,
-                Some(FactKey::ClusterProperty(_) | FactKey::Health) | None => false,
-            })
+            && self
+                .namespace
+                .as_ref()
+                .is_none_or(|wanted| namespace_of(fact).as_ref() == Some(wanted))
+    }
+}
+
+/// The namespace of the Service that a fact is about.
+fn namespace_of(fact: &Fact) -> Option<Box<str>> {
+    match (fact, fact.key()) {
+        (_, Some(FactKey::Export(service))) => Some(service.namespace),
+        (_, Some(FactKey::EndpointSlice(slice))) => Some(slice.service.namespace),
+        (Fact::PrecedenceContested { service, .. } | Fact::PrecedenceReleased { service, .. }, _) => {
+            Some(service.namespace.clone())
+        }
+        _ => None,
     }
 }
 

@@ -28,7 +28,7 @@ use std::{future::Future, sync::Arc};
 
 use proto::v1::{self, event_log_server::EventLogServer, state_server::StateServer};
 use shared::{
-    model::{Clusterset, Epoch, sync::MESSAGE_BYTES_MAX},
+    model::{Clusterset, Epoch, Revision, sync::MESSAGE_BYTES_MAX},
     tls,
 };
 use tokio::sync::Semaphore;
@@ -37,6 +37,7 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     clock::Clock,
+    fold::AppliedPolicy,
     log::{LogError, LogReader},
     recall::RecallError,
     session::Reports,
@@ -194,6 +195,15 @@ impl Inspection {
             answered_by: self.answered_by(head.revision),
             revoked_keys: revoked.into_iter().map(convert::revoked_key).collect(),
         })
+    }
+
+    /// The policy in force, as of a revision or later, and the revision that this is of.
+    pub(crate) async fn policy(&self, at_least: u64) -> Result<(Revision, Option<AppliedPolicy>), Status> {
+        self.at_least(at_least).await?;
+        let seen = self
+            .writer
+            .query(|core| (core.head().revision, core.state().policy().cloned()));
+        seen.await.map_err(gone)
     }
 
     /// Members with what they say of themselves.

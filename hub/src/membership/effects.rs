@@ -3,6 +3,7 @@
 
 use shared::model::{ClusterId, KeyFingerprint, ServiceKey};
 
+use super::policy_effects;
 use crate::fold::{Command, Draft, KeyHolder, Member, MemberStatus, State};
 
 /// Most services that a sentence names.
@@ -38,6 +39,11 @@ fn effects(state: &State, command: &Command) -> Effects {
         } => rekey(state, cluster, *key, cluster_fingerprint.as_deref()),
         Command::Forget { cluster, .. } => forget(state, cluster),
         Command::RevokeKey { holder, key, .. } => revoke(state, holder, *key),
+        Command::ApplyPolicy { policy, .. } => Effects {
+            expected: policy_effects::of(state, policy),
+            nothing: Some("nothing to do: this very policy is in force already".to_owned()),
+        },
+        Command::ReleasePrecedence { service, .. } => release(state, service),
         _ => Effects {
             expected: Vec::new(),
             nothing: None,
@@ -186,6 +192,30 @@ fn revoke(state: &State, holder: &KeyHolder, key: KeyFingerprint) -> Effects {
     Effects {
         expected,
         nothing: Some(format!("nothing to do: key {key} is refused for ever already")),
+    }
+}
+
+/// Who stands first then: the oldest one.
+fn release(state: &State, service: &ServiceKey) -> Effects {
+    let held = state.contest(service).map(|contest| &contest.standing.cluster);
+    let oldest = state.exporters(service).filter_map(|cluster| {
+        let mut exports = state.current_member(cluster)?.exports();
+        let (_, export) = exports.find(|(_, export)| export.service == *service)?;
+        Some((export.created_at, cluster))
+    });
+    let (held, oldest) = (
+        held.map(ToString::to_string).unwrap_or_default(),
+        oldest
+            .min()
+            .map(|(_, cluster)| cluster.to_string())
+            .unwrap_or_default(),
+    );
+    Effects {
+        expected: vec![format!(
+            "{held} is not held in the first place for {service} any more: the import is as the oldest export has it that \
+             is taken, which is {oldest}'s unless it is refused"
+        )],
+        nothing: None,
     }
 }
 

@@ -1,17 +1,21 @@
-//! Operators' decisions about members: tried first, carried out when confirmed.
+//! Operators' decisions about members, and about what these may do: tried first, carried out when confirmed.
 //!
 //! * `service.rs`: the gRPC service `Membership`. `request.rs`: what its requests say.
-//! * `effects.rs`: what a decision does, in sentences.
+//! * `policy.rs`: the gRPC service `Policy`, which shows the policy of the clusterset and decides about it.
+//! * `effects.rs`, `policy_effects.rs`: what a decision does, in sentences.
 //!
 //! Whether a decision is allowed and which facts it leads to is the fold's; the writer takes it and describes it
 //! in one call, so that what is shown is what is done. It never changes the state itself.
 
 pub(crate) mod effects;
+mod policy;
+mod policy_effects;
 mod request;
 mod service;
 
 #[cfg(test)]
 mod tests;
 
+pub use policy::PolicyService;
 pub(crate) use request::parse_key_fingerprint;
 pub use service::MembershipService;

@@ -149,7 +149,13 @@ impl MembershipService {
         MembershipServer::new(self).max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    async fn operator<T>(&self, request: &Request<T>, named: &str) -> Result<Box<str>, Status> {
+    /// Knows who may ask, and counts.
+    pub(super) fn inspection(&self) -> &Inspection {
+        &self.inspection
+    }
+
+    /// The operator who asks.
+    pub(super) async fn operator<T>(&self, request: &Request<T>, named: &str) -> Result<Box<str>, Status> {
         match self.inspection.admit(request, named, Need::Decide).await? {
             Caller::Operator(name) => Ok(name),
             Caller::Member(cluster) => Err(Status::permission_denied(format!(
@@ -159,7 +165,11 @@ impl MembershipService {
     }
 
     /// Tries a decision, or carries it out. What is said of it is seen in the state that it is decided on.
-    async fn decide(&self, command: Command, confirm: bool) -> Result<v1::MemberDecisionResponse, Status> {
+    pub(super) async fn decide(
+        &self,
+        command: Command,
+        confirm: bool,
+    ) -> Result<v1::MemberDecisionResponse, Status> {
         let operated = self.writer.operate(command.clone(), confirm, effects::of).await;
         let operated = operated.map_err(gone)?;
         let operated = operated.map_err(|rejection| rejected(&rejection))?;

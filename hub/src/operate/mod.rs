@@ -2,7 +2,7 @@
 //!
 //! * `member.rs`: `tributary-hub member list|rekey|evict|revoke-key|forget`, dry run first. `operator.rs`:
 //!   `tributary-hub operator revoke`. `events.rs`: `tributary-hub events`.
-//! * `backup.rs`: `tributary-hub log backup`.
+//! * `policy.rs`: `tributary-hub policy get|test|apply|release`, dry run first. `backup.rs`: `tributary-hub log backup`.
 //! * `client.rs`: the way to the hub. `print.rs`: plain columns and JSON.
 //!
 //! It asks and shows; every decision is the hub's.
@@ -12,12 +12,14 @@ mod client;
 mod events;
 mod member;
 mod operator;
+mod policy;
 mod print;
 
 pub use backup::BackupArgs;
 pub use events::EventsArgs;
 pub use member::MemberArgs;
 pub use operator::OperatorArgs;
+pub use policy::PolicyArgs;
 
 /// Runs `tributary-hub member …` and returns what to print.
 pub fn run_member(args: MemberArgs) -> anyhow::Result<String> {
@@ -27,6 +29,11 @@ pub fn run_member(args: MemberArgs) -> anyhow::Result<String> {
 /// Runs `tributary-hub operator …` and returns what to print.
 pub fn run_operator(args: OperatorArgs) -> anyhow::Result<String> {
     run(operator::run(args))
+}
+
+/// Runs `tributary-hub policy …` and returns what to print.
+pub fn run_policy(args: PolicyArgs) -> anyhow::Result<String> {
+    run(policy::run(args))
 }
 
 /// Runs `tributary-hub events …` and returns what to print.

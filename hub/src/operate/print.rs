@@ -180,6 +180,37 @@ pub(super) fn decision(response: &v1::MemberDecisionResponse, confirm: &str, out
     }
 }
 
+/// The policy in force: the document itself, so that it can be changed and applied again.
+pub(super) fn policy(response: &v1::GetPolicyResponse, output: Output) -> String {
+    let v1::GetPolicyResponse {
+        document,
+        revision,
+        operator,
+        applied_at,
+        ..
+    } = response;
+    if output == Output::Json {
+        let document = json!({
+            "document": document,
+            "revision": revision,
+            "operator": operator,
+            "appliedAt": time(applied_at.as_ref()),
+        });
+        return format!("{document:#}\n");
+    }
+    let said = match revision {
+        0 => "# No policy was applied: this one says what holds without.\n".to_owned(),
+        revision => format!(
+            "# Applied by {operator} at {}, revision {revision}.\n",
+            time(applied_at.as_ref())
+        ),
+    };
+    format!(
+        "{said}{document}{}",
+        if document.ends_with('\n') { "" } else { "\n" }
+    )
+}
+
 fn member_json(member: &v1::MemberState) -> Value {
     json!({
         "cluster": member.cluster,
@@ -274,9 +305,25 @@ fn about(event: &v1::Event) -> String {
         Some(Fact::ExportRemoved(key)) => service(Some(key)),
         Some(Fact::EndpointSliceUpserted(upserted)) => slice(upserted.key.as_ref()),
         Some(Fact::EndpointSliceRemoved(key)) => slice(Some(key)),
+        Some(Fact::PrecedenceContested(contested)) => {
+            contest(contested, &service(contested.service.as_ref()))
+        }
+        Some(Fact::PrecedenceReleased(released)) => service(released.service.as_ref()),
         Some(Fact::ClusterPropertyUpserted(property)) => property.name.clone(),
         Some(Fact::ClusterPropertyRemoved(property)) => property.name.clone(),
         _ => String::new(),
+    }
+}
+
+/// Both sides of a dispute over the first place.
+fn contest(contested: &v1::PrecedenceContested, service: &str) -> String {
+    let cluster =
+        |claim: Option<&v1::PrecedenceClaim>| claim.map(|claim| claim.cluster.clone()).unwrap_or_default();
+    let standing = cluster(contested.standing.as_ref());
+    let challenger = cluster(contested.challenger.as_ref());
+    match contested.held {
+        true => format!("{service}: {standing} held against {challenger}"),
+        false => format!("{service}: {challenger} before {standing}"),
     }
 }
 

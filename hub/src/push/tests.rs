@@ -46,6 +46,8 @@ fn content(key: &DerivedKey, uid: &str) -> DesiredChange {
         generation: 1,
         conflicts: Vec::new(),
         exporters: 1,
+        denial: None,
+        left_out: "".into(),
     }))
 }
 

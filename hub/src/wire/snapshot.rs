@@ -1,6 +1,9 @@
 //! Rows of a snapshot ↔ bytes. Facts keep the bytes that were sent; nothing is judged here but the shape.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -14,8 +17,8 @@ use shared::{
 };
 
 use crate::fold::{
-    AdmittedKey, Connectivity, DerivedKey, DerivedRow, KeyHolder, MemberRow, MemberStatus, RevokedKey,
-    SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder, MemberRow,
+    MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
 };
 
 /// Bytes that are no row of a snapshot of this version.
@@ -52,6 +55,10 @@ pub fn encode_row(row: &SnapshotRow) -> Vec<u8> {
             transitions_unix_millis: derived.transitions.iter().map(|at| at.0).collect(),
         }),
         SnapshotRow::RevokedKey(key, revoked) => ProtoRow::RevokedKey(revoked_to_proto(*key, revoked)),
+        SnapshotRow::Policy(applied) => ProtoRow::Policy(policy_to_proto(applied)),
+        SnapshotRow::Precedence(service, contest) => {
+            ProtoRow::Precedence(precedence_to_proto(service, contest))
+        }
         SnapshotRow::Tombstone { key, revision } => ProtoRow::Tombstone(v1::SnapshotTombstone {
             key: Some(key_to_proto(key)),
             revision: revision.0,
@@ -83,6 +90,8 @@ pub fn decode_row(bytes: &[u8]) -> Decoded<SnapshotRow> {
                 .collect(),
         }),
         ProtoRow::RevokedKey(revoked) => revoked_from_proto(revoked)?,
+        ProtoRow::Policy(applied) => policy_from_proto(applied)?,
+        ProtoRow::Precedence(precedence) => precedence_from_proto(precedence)?,
         ProtoRow::Tombstone(tombstone) => SnapshotRow::Tombstone {
             key: key_from_proto(tombstone.key)?,
             revision: Revision(tombstone.revision),
@@ -131,6 +140,8 @@ fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
         // Snapshots of logs that never said otherwise have the bytes that older builds give them.
         tombstones_max: (header.tombstones_max != TOMBSTONES_MAX).then_some(header.tombstones_max),
         revoked_keys: header.revoked_keys,
+        policies: header.policies,
+        precedences: header.precedences,
     }
 }
 
@@ -146,6 +157,8 @@ fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
         tombstones: header.tombstones,
         tombstones_max: header.tombstones_max.unwrap_or(TOMBSTONES_MAX),
         revoked_keys: header.revoked_keys,
+        policies: header.policies,
+        precedences: header.precedences,
     }
 }
 
@@ -268,6 +281,45 @@ fn revoked_from_proto(revoked: v1::SnapshotRevokedKey) -> Decoded<SnapshotRow> {
     Ok(SnapshotRow::RevokedKey(key, RevokedKey { holder, at }))
 }
 
+fn policy_to_proto(applied: &AppliedPolicy) -> v1::SnapshotPolicy {
+    v1::SnapshotPolicy {
+        revision: applied.revision.0,
+        operator: applied.operator.to_string(),
+        applied_at_unix_millis: applied.at.0,
+        document: applied.policy.document.to_string(),
+    }
+}
+
+fn policy_from_proto(applied: v1::SnapshotPolicy) -> Decoded<SnapshotRow> {
+    Ok(SnapshotRow::Policy(AppliedPolicy {
+        revision: Revision(applied.revision),
+        operator: applied.operator.into(),
+        at: UnixMillis(applied.applied_at_unix_millis),
+        policy: Arc::new(wire::read_policy(&applied.document).map_err(wrong)?),
+    }))
+}
+
+fn precedence_to_proto(service: &ServiceKey, contest: &Contest) -> v1::SnapshotPrecedence {
+    v1::SnapshotPrecedence {
+        service: Some(service_to_proto(service)),
+        revision: contest.revision.0,
+        standing: Some(wire::claim_to_proto(&contest.standing)),
+        challenger: Some(wire::claim_to_proto(&contest.challenger)),
+        held: contest.held,
+    }
+}
+
+fn precedence_from_proto(precedence: v1::SnapshotPrecedence) -> Decoded<SnapshotRow> {
+    let service = service_from_proto(precedence.service)?;
+    let contest = Contest {
+        revision: Revision(precedence.revision),
+        standing: wire::claim_from_proto("standing", precedence.standing).map_err(wrong)?,
+        challenger: wire::claim_from_proto("challenger", precedence.challenger).map_err(wrong)?,
+        held: precedence.held,
+    };
+    Ok(SnapshotRow::Precedence(service, contest))
+}
+
 fn connectivity_to_proto(connectivity: Connectivity) -> v1::SourceState {
     match connectivity {
         Connectivity::Live => v1::SourceState::SourceLive,
@@ -321,12 +373,12 @@ fn key_from_proto(key: Option<v1::DerivedKey>) -> Decoded<DerivedKey> {
 #[cfg(test)]
 mod tests {
     use data_encoding::HEXLOWER;
-    use shared::model::KeyAcceptance;
+    use shared::model::{KeyAcceptance, PrecedenceClaim};
 
     use super::*;
 
     /// In the order of [`rows`].
-    const FROZEN_ROWS: [&str; 7] = [
+    const FROZEN_ROWS: [&str; 9] = [
         "0a12080110ac0218e80720072801300238034004",
         "0a14080110ac0218e807200728013002380340044803",
         "123f0a04656173741005180120002a0375696432046e65787442200909090909090909090909090909090909090909090909090909090909090909480558006002",
@@ -334,9 +386,11 @@ mod tests {
         "2a1a0a161a140a0465617374120c0a0473686f701204636172741004",
         "12dd010a04656173741005180120002a0375696432046e6578743a2001010101010101010101010101010101010101010101010101010101010101013a20020202020202020202020202020202020202020202020202020202020202020242200909090909090909090909090909090909090909090909090909090909090909480558006002a201340a2002020202020202020202020202020202020202020202020202020202020202021209434e3d69737375657218a84620032807aa01200404040404040404040404040404040404040404040404040404040404040404",
         "a201290a2005050505050505050505050505050505050505050505050505050505050505051a03626f622008",
+        "aa014e08091203616461180a224361706956657273696f6e3a207472696275746172792e6465762f7631616c706861310a6b696e643a20436c7573746572736574506f6c6963790a737065633a207b7d0a",
+        "b201340a0c0a0473686f70120463617274100b1a0f0a046561737412037569641a020802220f0a047765737412037569641a0208012801",
     ];
 
-    fn rows() -> [SnapshotRow; 7] {
+    fn rows() -> [SnapshotRow; 9] {
         let east = || ClusterId::new("east").unwrap();
         let service = ServiceKey::new("shop", "cart").unwrap();
         let header = SnapshotHeader {
@@ -350,6 +404,8 @@ mod tests {
             tombstones: 4,
             tombstones_max: TOMBSTONES_MAX,
             revoked_keys: 0,
+            policies: 0,
+            precedences: 0,
         };
         let bounded = SnapshotHeader {
             tombstones_max: 3,
@@ -391,6 +447,23 @@ mod tests {
             holder: KeyHolder::Operator("bob".into()),
             at: UnixMillis(8),
         };
+        let applied = AppliedPolicy {
+            revision: Revision(9),
+            operator: "ada".into(),
+            at: UnixMillis(10),
+            policy: wire::read_policy(wire::DEFAULT_POLICY).unwrap().into(),
+        };
+        let claim = |cluster: &str, seconds: u64| PrecedenceClaim {
+            cluster: ClusterId::new(cluster).unwrap(),
+            uid: "uid".into(),
+            created_at: UnixMillis(seconds * 1_000),
+        };
+        let contest = Contest {
+            revision: Revision(11),
+            standing: claim("east", 2),
+            challenger: claim("west", 1),
+            held: true,
+        };
         let derived = DerivedRow {
             key: DerivedKey::Profile(east()),
             revision: Revision(2),
@@ -410,6 +483,8 @@ mod tests {
             tombstone,
             SnapshotRow::Member(Box::new(known)),
             SnapshotRow::RevokedKey(KeyFingerprint([5; 32]), revoked),
+            SnapshotRow::Policy(applied),
+            SnapshotRow::Precedence(ServiceKey::new("shop", "cart").unwrap(), contest),
         ]
     }
 

@@ -360,6 +360,9 @@ impl Writer {
     /// What the batch did is durable: everybody may see it.
     fn release(&mut self, batch: Batch, at: Moment) {
         self.measure(batch.sources.as_deref());
+        for held in batch.contests {
+            self.metrics.precedence_contested(held);
+        }
         self.publish(batch.publications, batch.sources, at);
         self.answer(batch.replies);
     }
@@ -370,6 +373,8 @@ impl Writer {
             self.metrics.members(sources);
         }
         self.metrics.conflicts(|reason| self.core.open_conflicts(reason));
+        self.metrics
+            .exports_refused(|reason| self.core.refused_exports(reason));
     }
 
     fn publish(&self, publications: Vec<Publication>, sources: Option<Vec<Source>>, at: Moment) {

@@ -1,9 +1,9 @@
-//! How many exports are in conflict, by reason: kept up with every change, for looking at all of them each time
+//! How many exports are in conflict or not taken, by reason: kept up with every change, for looking at all of them each time
 //! would cost more than the changes. Pure; it decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::model::ConflictReason;
+use shared::model::{ConflictReason, DenialReason};
 
 use crate::fold::{DerivedContent, DerivedKey};
 
@@ -12,6 +12,8 @@ use crate::fold::{DerivedContent, DerivedKey};
 pub(super) struct OpenConflicts {
     exports: BTreeMap<DerivedKey, BTreeSet<ConflictReason>>,
     counts: BTreeMap<ConflictReason, u64>,
+    /// Those that are not taken at all.
+    refused: BTreeMap<DerivedKey, DenialReason>,
 }
 
 impl OpenConflicts {
@@ -20,12 +22,16 @@ impl OpenConflicts {
         if !matches!(key, DerivedKey::ExportStatus(..)) {
             return;
         }
+        self.refused.remove(key);
         for reason in self.exports.remove(key).into_iter().flatten() {
             *self.counts.entry(reason).or_default() -= 1;
         }
         let Some(DerivedContent::ExportStatus(status)) = content else {
             return;
         };
+        if let Some(denial) = &status.denial {
+            self.refused.insert(key.clone(), denial.reason);
+        }
         let reasons: BTreeSet<ConflictReason> =
             status.conflicts.iter().map(|conflict| conflict.reason).collect();
         for reason in &reasons {
@@ -34,6 +40,11 @@ impl OpenConflicts {
         if !reasons.is_empty() {
             self.exports.insert(key.clone(), reasons);
         }
+    }
+
+    /// How many exports are not taken for a reason. Few are.
+    pub(super) fn refused(&self, reason: DenialReason) -> u64 {
+        self.refused.values().filter(|one| **one == reason).count() as u64
     }
 
     /// How many exports are in conflict for a reason.
@@ -66,6 +77,8 @@ mod tests {
                 generation: 1,
                 conflicts: reasons.iter().map(conflict).collect(),
                 exporters: 2,
+                denial: None,
+                left_out: "".into(),
             }))
         };
         let mut open = OpenConflicts::default();

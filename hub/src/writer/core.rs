@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     model::{
-        ChainHash, ChangedBy, ClusterId, ConflictReason, Cursor, Epoch, Event, Fact, FactKey, KeyFingerprint,
-        ListingGroup, SessionId, UnixMillis,
+        ChainHash, ChangedBy, ClusterId, ConflictReason, Cursor, DenialReason, Epoch, Event, Fact, FactKey,
+        KeyFingerprint, ListingGroup, SessionId, UnixMillis,
         sync::{
             DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
         },
@@ -19,7 +19,7 @@ use super::{
     claims::Claims,
     conflicts::OpenConflicts,
     disk_room::DiskRoom,
-    event_size::refuse_too_large,
+    event_size::{decisions_within, refuse_too_large},
     heard::Heard,
     request::{Describe, Operated, Reply, Request, Token},
     stored::Stored,
@@ -44,6 +44,8 @@ pub struct Batch {
     pub publications: Vec<Publication>,
     /// All sources, if any of them changed.
     pub sources: Option<Vec<Source>>,
+    /// Disputes over the first place among exports: whether the one that stood there is held.
+    pub contests: Vec<bool>,
     /// Answers.
     pub replies: Vec<Reply>,
 }
@@ -191,6 +193,11 @@ impl Core {
     /// How many exports are in conflict for a reason.
     pub fn open_conflicts(&self, reason: ConflictReason) -> u64 {
         self.conflicts.count(reason)
+    }
+
+    /// How many exports are not taken for a reason.
+    pub fn refused_exports(&self, reason: DenialReason) -> u64 {
+        self.conflicts.refused(reason)
     }
 
     /// The position after everything that was applied.
@@ -394,26 +401,24 @@ impl Core {
     }
 
     fn operate(&mut self, token: Token, command: &Command, confirm: bool, describe: Describe, now: u64) {
-        let outcome = match fold::decide(&self.state, command) {
-            Err(rejection) => Err(rejection),
-            Ok(drafts) => {
-                let kinds = drafts.iter().map(kind).collect();
-                let effects = describe(&self.state, command, &drafts);
-                let before = self.head.revision;
-                if confirm {
-                    self.record(drafts, None);
-                    self.drop_former_members();
-                    self.drop_revoked_keys(now);
-                }
-                let revision = (self.head.revision > before).then_some(self.head.revision);
-                Ok(Operated {
-                    revision,
-                    kinds,
-                    effects,
-                    as_of: self.head.revision,
-                })
+        let decided = fold::decide(&self.state, command);
+        let decided = decided.and_then(|drafts| decisions_within(self.limits, drafts));
+        let outcome = decided.map(|drafts| {
+            let kinds = drafts.iter().map(kind).collect();
+            let effects = describe(&self.state, command, &drafts);
+            let before = self.head.revision;
+            if confirm {
+                self.record(drafts, None);
+                self.drop_former_members();
+                self.drop_revoked_keys(now);
             }
-        };
+            Operated {
+                revision: (self.head.revision > before).then_some(self.head.revision),
+                kinds,
+                effects,
+                as_of: self.head.revision,
+            }
+        });
         self.batch.replies.push(Reply::Operated(token, outcome));
     }
 
@@ -478,7 +483,11 @@ impl Core {
                 DraftFact::Decided(fact) => wire::encode_fact(fact),
             };
             let mut event = draft.event(&self.state, fact, self.recorded_at);
-            event.changed_by = changed_by.cloned();
+            let reported = matches!(draft.fact, DraftFact::Encoded(_));
+            event.changed_by = changed_by.filter(|_| reported).cloned();
+            if let Fact::PrecedenceContested { held, .. } = &event.fact.fact {
+                self.batch.contests.push(*held);
+            }
             let bytes_min = self.options.bounds.difference_bytes;
             let payload = self.stored.encode(&self.state, &event, bytes_min);
             self.head = Cursor {

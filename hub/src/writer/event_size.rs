@@ -7,10 +7,13 @@ use shared::{
         fact::FACT_BYTES_MAX,
         sync::{MESSAGE_BYTES_MAX, RefusalReason},
     },
-    wire::EVENT_ENVELOPE_BYTES_MAX,
+    wire::{self, EVENT_ENVELOPE_BYTES_MAX},
 };
 
-use crate::{fold::Rejection, log::Limits};
+use crate::{
+    fold::{Draft, DraftFact, Rejection},
+    log::Limits,
+};
 
 // Whatever a member may send arrives, so that it can be refused item by item.
 const _: () = assert!(2 * FACT_BYTES_MAX <= MESSAGE_BYTES_MAX);
@@ -31,4 +34,25 @@ pub(super) fn refuse_too_large(fact: &EncodedFact, limits: Limits) -> Result<(),
         )
         .into(),
     })
+}
+
+/// An operator's decisions, or why one of them cannot be recorded.
+pub(super) fn decisions_within(limits: Limits, drafts: Vec<Draft>) -> Result<Vec<Draft>, Rejection> {
+    let room = limits.event_bytes.saturating_sub(EVENT_ENVELOPE_BYTES_MAX);
+    for draft in &drafts {
+        let DraftFact::Decided(fact) = &draft.fact else {
+            continue;
+        };
+        let bytes = wire::encode_fact(fact).bytes.len();
+        if bytes > room {
+            let message = format!(
+                "{} has {bytes} bytes, and the event log takes at most {room} of one decision: make it smaller",
+                fact.kind()
+            );
+            return Err(Rejection::OperatorRefused {
+                message: message.into(),
+            });
+        }
+    }
+    Ok(drafts)
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{ClusterId, KeyFingerprint};
+use super::{ClusterId, KeyFingerprint, ServiceKey};
 
 /// How an operator reaches the hub.
 const ACCESS: &str = "--hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key";
@@ -92,6 +92,26 @@ fn rekey_options(key: Option<&str>, cluster_fingerprint: Option<&str>) -> String
         }
     }
     options
+}
+
+/// Gives the clusterset a policy; `file` is to be filled in or was typed.
+pub fn policy_apply(file: &str) -> String {
+    confirm_policy_apply(file, ACCESS)
+}
+
+/// Lets the oldest export of a service stand first again.
+pub fn policy_release(service: &ServiceKey) -> String {
+    format!("tributary-hub policy release {service} {ACCESS}")
+}
+
+/// Gives the clusterset a policy, at this hub.
+pub fn confirm_policy_apply(file: &str, access: &str) -> String {
+    format!("tributary-hub policy apply {} {access} --confirm", quoted(file))
+}
+
+/// Lets the oldest export of a service stand first again, at this hub.
+pub fn confirm_policy_release(service: &ServiceKey, access: &str) -> String {
+    format!("tributary-hub policy release {service} {access} --confirm")
 }
 
 /// Makes an authority.

@@ -5,7 +5,9 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use bytes::Bytes;
 
-use super::{ChangedBy, ClusterId, EndpointSlice, Export, Revision, ServiceKey, SliceKey, UnixMillis};
+use super::{
+    ChangedBy, ClusterId, EndpointSlice, Export, Policy, Revision, ServiceKey, SliceKey, UnixMillis,
+};
 
 /// Largest encoded fact, in bytes.
 pub const FACT_BYTES_MAX: usize = 1024 * 1024;
@@ -275,6 +277,42 @@ pub enum Fact {
         /// How many.
         max: u32,
     },
+    /// An operator gave the clusterset a policy.
+    PolicyApplied {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// The policy.
+        policy: Arc<Policy>,
+    },
+    /// An export came that is older than the one that stood first.
+    PrecedenceContested {
+        /// The service that both export.
+        service: ServiceKey,
+        /// The export that stood first.
+        standing: PrecedenceClaim,
+        /// The one that states to be older.
+        challenger: PrecedenceClaim,
+        /// The former keeps its place until an operator lets it go.
+        held: bool,
+    },
+    /// An operator let the oldest export of a service stand first again.
+    PrecedenceReleased {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// The service.
+        service: ServiceKey,
+    },
+}
+
+/// An export's claim to stand first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrecedenceClaim {
+    /// Where it is.
+    pub cluster: ClusterId,
+    /// uid of the ServiceExport.
+    pub uid: Box<str>,
+    /// Its creationTimestamp, as its cluster states it.
+    pub created_at: UnixMillis,
 }
 
 impl Fact {
@@ -301,7 +339,10 @@ impl Fact {
             | Self::MemberSuspect
             | Self::MemberLost
             | Self::FoldVersionChanged { .. }
-            | Self::TombstonesBounded { .. } => None,
+            | Self::TombstonesBounded { .. }
+            | Self::PolicyApplied { .. }
+            | Self::PrecedenceContested { .. }
+            | Self::PrecedenceReleased { .. } => None,
         }
     }
 
@@ -337,6 +378,9 @@ impl Fact {
             Self::MemberLost => "member_lost",
             Self::FoldVersionChanged { .. } => "fold_version_changed",
             Self::TombstonesBounded { .. } => "tombstones_bounded",
+            Self::PolicyApplied { .. } => "policy_applied",
+            Self::PrecedenceContested { .. } => "precedence_contested",
+            Self::PrecedenceReleased { .. } => "precedence_released",
         }
     }
 }

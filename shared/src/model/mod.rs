@@ -9,6 +9,7 @@ pub mod digest;
 pub mod endpoint;
 pub mod fact;
 pub mod name;
+pub mod policy;
 pub mod position;
 pub mod protocol;
 pub mod service;
@@ -20,12 +21,14 @@ pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};
 pub use fact::{
     ClusterProperty, ControlPlane, EncodedFact, Event, Fact, FactHash, FactKey, Health,
-    InvalidKeyFingerprint, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, PropertyValue, SessionId,
+    InvalidKeyFingerprint, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, PrecedenceClaim,
+    PropertyValue, SessionId,
 };
 pub use name::{ClusterId, Clusterset, InvalidName, ServiceKey};
+pub use policy::{Policy, Precedence};
 pub use position::{ChainHash, Cursor, Epoch, Revision, UnixMillis};
 pub use protocol::{IpFamily, Protocol};
 pub use service::{
-    Conflict, ConflictReason, Export, ExportStatus, Metadata, ServiceImport, ServicePolicies, ServicePort,
-    ServiceType, SessionAffinity,
+    Conflict, ConflictReason, Denial, DenialReason, Export, ExportStatus, Metadata, ServiceImport,
+    ServicePolicies, ServicePort, ServiceType, SessionAffinity,
 };

@@ -196,6 +196,34 @@ pub struct Conflict {
     pub message: Arc<str>,
 }
 
+/// Why an export that was reported is not taken: it is as if it were not there, until that ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// The kind of reason.
+    pub reason: DenialReason,
+    /// What forbids it, and what to do. No revision, no time.
+    pub message: Arc<str>,
+}
+
+/// The kinds of reasons for which an export is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DenialReason {
+    /// Nothing is exported from the namespace.
+    Namespace,
+    /// The policy of the clusterset does not allow it.
+    Policy,
+}
+
+impl DenialReason {
+    /// The reason as it stands in the condition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespace => "NamespaceDenied",
+            Self::Policy => "PolicyDenied",
+        }
+    }
+}
+
 /// What the hub says of one ServiceExport, to the cluster it stands in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportStatus {
@@ -209,6 +237,10 @@ pub struct ExportStatus {
     pub conflicts: Vec<Conflict>,
     /// How many clusters export the service.
     pub exporters: u32,
+    /// Present: it is not taken, and has neither conflicts nor a place in the precedence.
+    pub denial: Option<Denial>,
+    /// Which of its endpoints are left out, and why; empty: none.
+    pub left_out: Arc<str>,
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Every command that messages advise, and every example of a program's help, as the words that a shell would make
 //! of them: for the tests in which each program parses its own.
 
-use crate::model::{ClusterId, KeyFingerprint, advice};
+use crate::model::{ClusterId, KeyFingerprint, ServiceKey, advice};
 
 /// One of each command that [`advice`] builds.
 pub fn advised() -> Vec<String> {
@@ -10,6 +10,7 @@ pub fn advised() -> Vec<String> {
     let files = advice::tls_flags("a b/ca.crt", "east.crt", "east.key");
     let access = advice::access("https://one:8443,https://two:8443", &files);
     let typed = key.to_string();
+    let service = ServiceKey::new("shop", "cart").expect("valid");
     vec![
         advice::member_list(),
         advice::member_evict(&east),
@@ -25,6 +26,10 @@ pub fn advised() -> Vec<String> {
         advice::confirm_member_rekey(&east, Some(&typed), Some(stated), &access),
         advice::confirm_member_revoke_key(&east, &typed, &access),
         advice::confirm_operator_revoke("bob", &typed, &access),
+        advice::policy_apply("policy.yaml"),
+        advice::policy_release(&service),
+        advice::confirm_policy_apply("a directory/policy.yaml", &access),
+        advice::confirm_policy_release(&service, &access),
         advice::certs_ca(),
         advice::certs_hub("a directory"),
         advice::certs_member("DIR", Some(&east)),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proptest::{
     collection::{btree_map, btree_set, vec},
+    option,
     prelude::*,
     sample::{select, subsequence},
 };
@@ -17,7 +18,8 @@ use super::{
     service_key,
 };
 use crate::model::{
-    Conflict, ConflictReason, ExportStatus, ImportedSlice, ImportedSliceKey, Revision, ServiceImport,
+    Conflict, ConflictReason, Denial, DenialReason, ExportStatus, ImportedSlice, ImportedSliceKey, Revision,
+    ServiceImport,
     sync::{DesiredChange, DesiredItem, DesiredKey},
 };
 
@@ -88,22 +90,33 @@ pub fn export_status() -> impl Strategy<Value = ExportStatus> {
         any::<i64>(),
         reasons,
         ".{0,20}",
-        any::<u32>(),
+        (
+            any::<u32>(),
+            option::of(select(vec![DenialReason::Namespace, DenialReason::Policy])),
+        ),
     )
-        .prop_map(|(service, uid, generation, reasons, message, exporters)| {
-            let message: Arc<str> = message.into();
-            let conflict = |reason| Conflict {
-                reason,
-                message: message.clone(),
-            };
-            ExportStatus {
-                service,
-                uid,
-                generation,
-                conflicts: reasons.into_iter().map(conflict).collect(),
-                exporters,
-            }
-        })
+        .prop_map(
+            |(service, uid, generation, reasons, message, (exporters, denied))| {
+                let message: Arc<str> = message.into();
+                let conflict = |reason| Conflict {
+                    reason,
+                    message: message.clone(),
+                };
+                let conflicts = reasons.into_iter().map(conflict).collect();
+                ExportStatus {
+                    service,
+                    uid,
+                    generation,
+                    conflicts,
+                    exporters,
+                    denial: denied.map(|reason| Denial {
+                        reason,
+                        message: message.clone(),
+                    }),
+                    left_out: message,
+                }
+            },
+        )
 }
 
 /// The key of a derived object.

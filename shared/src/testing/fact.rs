@@ -12,10 +12,10 @@ use super::{
 use crate::{
     model::{
         ChangedBy, ClusterProperty, ControlPlane, Event, Fact, Health, KeyAcceptance, KeyFingerprint,
-        KeyTerms, ListingGroup, PropertyValue, Revision, SessionId, UnixMillis,
+        KeyTerms, ListingGroup, Policy, PrecedenceClaim, PropertyValue, Revision, SessionId, UnixMillis,
         changed_by::MANAGER_BYTES_MAX, fact::PROPERTY_VALUE_CHARACTERS_MAX, position::CREATED_AT_SECONDS_MAX,
     },
-    wire::encode_fact,
+    wire::{POLICY_API_VERSION, POLICY_KIND, encode_fact, read_policy},
 };
 
 /// Midnight after the last day that a timestamp has text for.
@@ -123,7 +123,48 @@ pub fn hub_fact() -> impl Strategy<Value = Fact> {
         Just(Fact::MemberLost),
         any::<(u32, u32)>().prop_map(|(from, to)| Fact::FoldVersionChanged { from, to }),
         any::<u32>().prop_map(|max| Fact::TombstonesBounded { max }),
+        (dns_label(), policy()).prop_map(|(operator, policy)| Fact::PolicyApplied { operator, policy }),
+        (
+            service_key(),
+            precedence_claim(),
+            precedence_claim(),
+            any::<bool>()
+        )
+            .prop_map(
+                |(service, standing, challenger, held)| Fact::PrecedenceContested {
+                    service,
+                    standing,
+                    challenger,
+                    held
+                }
+            ),
+        (dns_label(), service_key())
+            .prop_map(|(operator, service)| Fact::PrecedenceReleased { operator, service }),
     ]
+}
+
+/// A policy of one rule, or of none.
+pub fn policy() -> impl Strategy<Value = Arc<Policy>> {
+    let rule = (dns_label(), dns_label(), any::<u8>()).prop_map(|(member, namespace, octet)| {
+        format!(
+            "spec:\n  precedence: incumbent\n  members:\n  - name: one\n    members: [\"{member}*\"]\n    exports:\n    - \
+             namespaces: [\"{namespace}\"]\n    endpoints: [10.{octet}.0.0/16]\n"
+        )
+    });
+    prop_oneof![Just(String::from("spec: {}\n")), rule].prop_map(|spec| {
+        let document = format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\n{spec}");
+        Arc::new(read_policy(&document).expect("a policy"))
+    })
+}
+
+/// An export's claim to stand first.
+pub fn precedence_claim() -> impl Strategy<Value = PrecedenceClaim> {
+    let at = (0..=CREATED_AT_SECONDS_MAX as u64).prop_map(|seconds| UnixMillis(seconds * 1_000));
+    (cluster_id(), identity(), at).prop_map(|(cluster, uid, created_at)| PrecedenceClaim {
+        cluster,
+        uid,
+        created_at,
+    })
 }
 
 /// A fact of any kind.

@@ -16,7 +16,8 @@ use super::{
     endpoint, item_key,
 };
 use crate::model::{
-    ClusterId, Conflict, ConflictReason, ExportStatus, Revision, ServiceImport, ServicePolicies,
+    ClusterId, Conflict, ConflictReason, Denial, DenialReason, ExportStatus, Revision, ServiceImport,
+    ServicePolicies,
     sync::{DesiredChange, DesiredItem, DesiredKey, Told},
     validate::InvalidValue,
 };
@@ -194,23 +195,57 @@ fn clusters_from_proto(
 }
 
 fn status_to_proto(status: &ExportStatus) -> v1::ExportStatus {
-    v1::ExportStatus {
-        service: Some(service_key_to_proto(&status.service)),
+    let denial = status.denial.as_ref().map(|denial| v1::ExportDenial {
+        reason: denial_reason_to_proto(denial.reason).into(),
+        message: denial.message.to_string(),
         uid: status.uid.to_string(),
         generation: status.generation,
+    });
+    let taken = denial.is_none();
+    v1::ExportStatus {
+        service: Some(service_key_to_proto(&status.service)),
+        uid: taken.then(|| status.uid.to_string()).unwrap_or_default(),
+        generation: taken.then_some(status.generation).unwrap_or_default(),
         conflicts: status.conflicts.iter().map(conflict_to_proto).collect(),
         exporters: status.exporters,
+        denial,
+        left_out: status.left_out.to_string(),
     }
 }
 
 fn status_from_proto(status: v1::ExportStatus) -> Taken<ExportStatus> {
+    let (uid, generation, denial) = match status.denial {
+        None => (status.uid, status.generation, None),
+        Some(denial) => {
+            let reason = denial_reason_from_proto(denial.reason)?;
+            let message = denial.message.into();
+            (denial.uid, denial.generation, Some(Denial { reason, message }))
+        }
+    };
     Ok(ExportStatus {
         service: service_key_from_proto("service", status.service)?,
-        uid: status.uid.into(),
-        generation: status.generation,
+        uid: uid.into(),
+        generation,
         conflicts: each("conflicts", status.conflicts, conflict_from_proto)?,
         exporters: status.exporters,
+        denial,
+        left_out: status.left_out.into(),
     })
+}
+
+pub(super) fn denial_reason_to_proto(reason: DenialReason) -> v1::DenialReason {
+    match reason {
+        DenialReason::Namespace => v1::DenialReason::NamespaceDenied,
+        DenialReason::Policy => v1::DenialReason::PolicyDenied,
+    }
+}
+
+fn denial_reason_from_proto(reason: i32) -> Taken<DenialReason> {
+    match v1::DenialReason::try_from(reason) {
+        Ok(v1::DenialReason::NamespaceDenied) => Ok(DenialReason::Namespace),
+        Ok(v1::DenialReason::PolicyDenied) => Ok(DenialReason::Policy),
+        Ok(v1::DenialReason::Unspecified) | Err(_) => Err(unknown_value("reason", reason)),
+    }
 }
 
 pub(super) fn conflict_to_proto(conflict: &Conflict) -> v1::Conflict {

@@ -51,14 +51,14 @@ pub(super) fn from_proto(export: v1::Export) -> Taken<Export> {
     })
 }
 
-fn created_at_to_proto(at: UnixMillis) -> Timestamp {
+pub(super) fn created_at_to_proto(at: UnixMillis) -> Timestamp {
     Timestamp {
         seconds: (at.0 / 1_000) as i64,
         nanos: 0,
     }
 }
 
-fn created_at_from_proto(at: Option<Timestamp>) -> Taken<UnixMillis> {
+pub(super) fn created_at_from_proto(at: Option<Timestamp>) -> Taken<UnixMillis> {
     let Timestamp { seconds, nanos } = required("creationTimestamp", at)?;
     if nanos != 0 {
         let problem =

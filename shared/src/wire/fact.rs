@@ -9,7 +9,7 @@ use proto::v1::{self, fact::Fact as ProtoFact};
 
 use super::{
     common::{Taken, group_from_proto, group_to_proto, service_key_from_proto, service_key_to_proto},
-    endpoint, export, member, property,
+    endpoint, export, member, policy, property,
 };
 use crate::model::{
     EncodedFact, Fact, FactHash, fact::FACT_BYTES_MAX, sync::RefusalReason, validate, validate::InvalidValue,
@@ -190,6 +190,9 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
             to: change.to,
         },
         ProtoFact::TombstonesBounded(bound) => Fact::TombstonesBounded { max: bound.max },
+        ProtoFact::PolicyApplied(applied) => policy::applied_from_proto(applied)?,
+        ProtoFact::PrecedenceContested(contested) => policy::contested_from_proto(contested)?,
+        ProtoFact::PrecedenceReleased(released) => policy::released_from_proto(released)?,
     })
 }
 
@@ -217,5 +220,8 @@ fn kind(fact: &ProtoFact) -> &'static str {
         ProtoFact::MemberLost(_) => "member_lost",
         ProtoFact::FoldVersionChanged(_) => "fold_version_changed",
         ProtoFact::TombstonesBounded(_) => "tombstones_bounded",
+        ProtoFact::PolicyApplied(_) => "policy_applied",
+        ProtoFact::PrecedenceContested(_) => "precedence_contested",
+        ProtoFact::PrecedenceReleased(_) => "precedence_released",
     }
 }

@@ -9,11 +9,11 @@ use prost_types::{FileDescriptorSet, field_descriptor_proto::Type};
 
 use super::*;
 use crate::model::{
-    ChangedBy, ClusterId, ClusterProperty, Conflict, ConflictReason, ControlPlane, Endpoint, EndpointPort,
-    EndpointSlice, Event, Export, ExportStatus, Fact, Health, ImportedSlice, ImportedSliceKey, IpFamily,
-    KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, Metadata, PropertyValue, Protocol, Revision,
-    ServiceImport, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity, SessionId,
-    SliceKey, UnixMillis,
+    ChangedBy, ClusterId, ClusterProperty, Conflict, ConflictReason, ControlPlane, Denial, DenialReason,
+    Endpoint, EndpointPort, EndpointSlice, Event, Export, ExportStatus, Fact, Health, ImportedSlice,
+    ImportedSliceKey, IpFamily, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, Metadata,
+    PrecedenceClaim, PropertyValue, Protocol, Revision, ServiceImport, ServiceKey, ServicePolicies,
+    ServicePort, ServiceType, SessionAffinity, SessionId, SliceKey, UnixMillis,
     sync::{DesiredChange, DesiredItem, DesiredKey},
 };
 
@@ -150,7 +150,29 @@ fn facts() -> Vec<Fact> {
             key,
             kept: KeyFingerprint([7; 32]),
         },
+        Fact::PolicyApplied {
+            operator: "ada".into(),
+            policy: Arc::new(read_policy(DEFAULT_POLICY).unwrap()),
+        },
+        Fact::PrecedenceContested {
+            service: service_key(),
+            standing: claim("east", 1_767_323_045_000),
+            challenger: claim("west", 0),
+            held: true,
+        },
+        Fact::PrecedenceReleased {
+            operator: "ada".into(),
+            service: service_key(),
+        },
     ]
+}
+
+fn claim(cluster: &str, created_at: u64) -> PrecedenceClaim {
+    PrecedenceClaim {
+        cluster: ClusterId::new(cluster).unwrap(),
+        uid: "uid".into(),
+        created_at: UnixMillis(created_at),
+    }
 }
 
 fn terms(accepted: KeyAcceptance) -> KeyTerms {
@@ -195,6 +217,18 @@ fn desired() -> Vec<(&'static str, DesiredChange)> {
             message: "Conflicting type.".into(),
         }],
         exporters: 2,
+        denial: None,
+        left_out: "".into(),
+    };
+    let denied = ExportStatus {
+        conflicts: Vec::new(),
+        exporters: 1,
+        denial: Some(Denial {
+            reason: DenialReason::Policy,
+            message: "Not allowed.".into(),
+        }),
+        left_out: "One endpoint.".into(),
+        ..status.clone()
     };
     vec![
         ("service_import", DesiredChange::Import(Arc::new(import))),
@@ -208,6 +242,10 @@ fn desired() -> Vec<(&'static str, DesiredChange)> {
             DesiredChange::Removed(DesiredKey::Slice(key)),
         ),
         ("export_status", DesiredChange::ExportStatus(Arc::new(status))),
+        (
+            "export_status of one that is not taken",
+            DesiredChange::ExportStatus(Arc::new(denied)),
+        ),
         (
             "export_status_removed",
             DesiredChange::Removed(DesiredKey::ExportStatus(service_key())),

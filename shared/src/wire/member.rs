@@ -64,6 +64,10 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
         }
         Fact::TombstonesBounded { max } => ProtoFact::TombstonesBounded(v1::TombstonesBounded { max: *max }),
+        // Those of the policy are converted beside it.
+        Fact::PolicyApplied { .. } | Fact::PrecedenceContested { .. } | Fact::PrecedenceReleased { .. } => {
+            return super::policy::to_proto(fact);
+        }
         Fact::ExportUpserted(_)
         | Fact::ExportRemoved(_)
         | Fact::EndpointSliceUpserted(_)

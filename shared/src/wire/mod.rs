@@ -4,12 +4,14 @@
 //! * [`fact`]: facts, strictly as members report them and leniently as the log replays them.
 //! * [`event`]: log entries as they are stored and as people read them.
 //! * [`desired`]: derived objects, encoded once for all members, and the differences between two versions of one.
+//! * [`policy`]: the policy of a clusterset, from the document that says it.
 //! * [`sync`]: the messages of a session.
 //! * [`view`]: model values as the inspection services show them.
 
 pub mod desired;
 pub mod event;
 pub mod fact;
+pub mod policy;
 pub mod sync;
 pub mod view;
 
@@ -32,6 +34,10 @@ pub use event::{
 pub use fact::{InvalidFact, decode_member_fact, decode_recorded_fact, encode_fact};
 pub use item_difference::{NotRestored, Restored, encode_difference, restore};
 pub use member::{acceptance_from_proto, acceptance_to_proto};
+pub use policy::{
+    DEFAULT_POLICY, InvalidPolicy, POLICY_API_VERSION, POLICY_KIND, claim_from_proto, claim_to_proto,
+    read_policy,
+};
 pub use sync::{
     InvalidMessage, agent_message_from_proto, agent_message_to_proto, hub_message_from_proto,
     hub_message_to_proto,

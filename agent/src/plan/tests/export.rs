@@ -1,6 +1,6 @@
 //! Conditions of this cluster's own exports.
 
-use shared::model::{Conflict, ConflictReason};
+use shared::model::{Conflict, ConflictReason, Denial, DenialReason};
 
 use super::*;
 use crate::plan::{
@@ -283,4 +283,71 @@ fn what_makes_an_export_invalid_is_told_once() {
         model.settle(&told);
         assert_eq!(words(&model.done), wanted);
     }
+}
+
+fn denied(message: &str) -> ExportStatus {
+    ExportStatus {
+        denial: Some(Denial {
+            reason: DenialReason::Policy,
+            message: message.into(),
+        }),
+        ..status("export-1", 1)
+    }
+}
+
+/// What nothing is wrong with here may be refused there: it is said, and the cluster serves itself nothing either.
+#[test]
+fn an_export_that_the_hub_does_not_take_is_not_valid_and_serves_nobody_until_it_is_taken() {
+    let mut model = exporting();
+    let taken = told(
+        &[source(OWN, true)],
+        vec![
+            DesiredChange::Import(Arc::new(import(&[port("http", 80)], &[OWN]))),
+            DesiredChange::ExportStatus(Arc::new(status("export-1", 1))),
+        ],
+    );
+    model.settle(&taken);
+    let own = |model: &Model| model.view.our_slices().count();
+    assert_eq!(own(&model), 1);
+    // Another cluster exports it too, so the import stays.
+    let refused = told(
+        &[source(OWN, true), source("east", true)],
+        vec![
+            DesiredChange::Import(Arc::new(import(&[port("http", 80)], &["east"]))),
+            DesiredChange::ExportStatus(Arc::new(denied("rule \"shop\" allows nothing"))),
+        ],
+    );
+    model.settle(&refused);
+    let valid = found(&model, ConditionType::Valid).unwrap();
+    assert_eq!(
+        (valid.status, &*valid.reason),
+        (ConditionStatus::False, "PolicyDenied")
+    );
+    assert_eq!(&*valid.message, "rule \"shop\" allows nothing");
+    let ready = found(&model, ConditionType::Ready).unwrap();
+    assert_eq!(
+        (ready.status, &*ready.reason),
+        (ConditionStatus::False, "Pending")
+    );
+    assert_eq!(found(&model, ConditionType::Conflict), None);
+    assert_eq!(own(&model), 0, "its own endpoints are behind the import no more");
+    model.settle(&taken);
+    assert_eq!(
+        found(&model, ConditionType::Valid).unwrap().status,
+        ConditionStatus::True
+    );
+    assert_eq!(own(&model), 1);
+}
+
+#[test]
+fn endpoints_that_the_hub_leaves_out_are_named_in_the_condition() {
+    let mut model = exporting();
+    let left_out = ExportStatus {
+        left_out: "1 endpoint is left out: 10.0.0.1 (why).".into(),
+        ..status("export-1", 1)
+    };
+    model.settle(&judged(left_out));
+    let valid = found(&model, ConditionType::Valid).unwrap();
+    assert_eq!(valid.status, ConditionStatus::True);
+    assert_eq!(&*valid.message, "1 endpoint is left out: 10.0.0.1 (why).");
 }

@@ -153,6 +153,8 @@ fn status(uid: &str, generation: i64) -> ExportStatus {
         generation,
         conflicts: Vec::new(),
         exporters: 1,
+        denial: None,
+        left_out: "".into(),
     }
 }
 

@@ -63,6 +63,8 @@ pub(super) async fn exports_get_their_conditions() -> anyhow::Result<()> {
             message: "Ports differ.".into(),
         }],
         exporters: 2,
+        denial: None,
+        left_out: "".into(),
     };
     agent.told(
         1,

@@ -71,6 +71,8 @@ async fn an_export_that_the_hub_answers() -> anyhow::Result<()> {
         generation: 1,
         conflicts: Vec::new(),
         exporters: 1,
+        denial: None,
+        left_out: "".into(),
     };
     agent.told(
         2,

@@ -19,20 +19,21 @@ fn an_import_is_explained_by_recorded_revisions() {
     assert_eq!(
         explanation.summary,
         "shop/cart is imported as ClusterSetIP with ports http 80/TCP: exported by 2 clusters, of which east \
-         has the oldest export (recorded at revision 4); 1 conflict."
+         has the oldest export (recorded at revision 5); 1 conflict."
     );
-    assert_eq!(explanation.revision, Revision(5));
-    assert_eq!(explanation.import.as_ref().unwrap().0, Revision(4));
+    // East's export states to be older than the one that stood first: that is an event of its own before it.
+    assert_eq!(explanation.revision, Revision(6));
+    assert_eq!(explanation.import.as_ref().unwrap().0, Revision(5));
     let candidates: Vec<_> = explanation
         .candidates
         .iter()
         .map(|c| (c.cluster.as_str(), c.precedence, c.revision.0))
         .collect();
-    assert_eq!(candidates, [("east", 1, 4), ("west", 2, 3)]);
+    assert_eq!(candidates, [("east", 1, 5), ("west", 2, 3)]);
     let slices = &explanation.candidates[1].slices;
     assert_eq!(
         (&*slices[0].name, slices[0].revision, slices[0].ready_endpoints),
-        ("one", Revision(5), 1)
+        ("one", Revision(6), 1)
     );
     assert!(slices[0].imported);
 
@@ -46,7 +47,7 @@ fn an_import_is_explained_by_recorded_revisions() {
         (&*decision.value, decision.winner.as_str()),
         ("ClusterSetIP", "east")
     );
-    assert_eq!(decision.revision, Revision(4));
+    assert_eq!(decision.revision, Revision(5));
     let loser = LosingValue {
         cluster: cluster("west"),
         value: "Headless".into(),

@@ -229,6 +229,11 @@ impl Outcome {
     }
 
     #[track_caller]
+    pub(super) fn drafts(self) -> Vec<Draft> {
+        self.0.unwrap()
+    }
+
+    #[track_caller]
     pub(super) fn then_nothing(self) {
         assert_eq!(self.0, Ok(Vec::new()));
     }

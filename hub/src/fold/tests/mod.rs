@@ -11,6 +11,7 @@ mod membership;
 mod model;
 mod observations;
 mod operations;
+mod policies;
 mod ports;
 mod profiles;
 mod properties_of_laws;

@@ -33,6 +33,8 @@ fn version(revision: u64) -> Item {
             message: message.into(),
         }],
         exporters: 2,
+        denial: None,
+        left_out: "".into(),
     };
     item(revision, DesiredChange::ExportStatus(Arc::new(status)))
 }

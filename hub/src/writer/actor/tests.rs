@@ -36,11 +36,13 @@ impl Hand {
         let metrics = WriterMetrics::default();
         let (mut writer, _, completed) = Writer::new(state, Box::new(log.clone()), options, metrics, AT);
         writer.begin(AT);
-        Self {
+        let mut hand = Self {
             writer,
             log,
             completed,
-        }
+        };
+        hand.settle().expect("its rules are durable");
+        hand
     }
 
     /// Everything that can be done without more requests.
@@ -210,7 +212,7 @@ fn nothing_is_answered_or_shown_before_it_is_durable() {
     hand.log.hold_syncs(true);
     let mut answer = hand.decide(1);
     hand.settle().expect("nothing fails");
-    assert!(answer.try_recv().is_err() && hand.shown() == Revision(0));
+    assert!(answer.try_recv().is_err() && hand.shown() == Revision(1));
     disk.set_faults(Faults {
         fail_sync: true,
         ..Faults::default()
@@ -218,7 +220,7 @@ fn nothing_is_answered_or_shown_before_it_is_durable() {
     hand.log.sync();
     hand.settle().expect_err("the disk fails");
     assert!(answer.try_recv().is_err(), "answered without the disk");
-    assert_eq!(hand.shown(), Revision(0), "shown without the disk");
+    assert_eq!(hand.shown(), Revision(1), "shown without the disk");
 }
 
 #[test]
@@ -249,10 +251,10 @@ fn while_a_batch_is_synced_the_next_is_decided_and_goes_out_when_the_disk_is_fre
         assert!(matches!(answer.try_recv(), Ok(Ok(_))));
     }
     assert!(fourth.try_recv().is_err());
-    assert_eq!(hand.shown(), Revision(3));
+    assert_eq!(hand.shown(), Revision(4));
     hand.log.sync();
     hand.settle().expect("it is durable");
-    assert_eq!((hand.shown(), hand.writer.is_idle()), (Revision(5), true));
+    assert_eq!((hand.shown(), hand.writer.is_idle()), (Revision(6), true));
 }
 
 #[test]
@@ -271,7 +273,7 @@ fn a_question_is_answered_when_everything_in_the_state_is_durable() {
     assert!(answer.try_recv().is_err() && !hand.writer.has_room());
     hand.log.sync();
     hand.settle().expect("it is durable");
-    assert_eq!(answer.try_recv(), Ok(Revision(1)));
+    assert_eq!(answer.try_recv(), Ok(Revision(2)));
     assert!(hand.writer.has_room());
 }
 
@@ -288,8 +290,9 @@ fn a_snapshot_is_written_after_so_many_events_and_of_many_facts_after_more() {
     let mut hand = Hand::over(&MemoryDisk::default(), bounds);
     let written = |hand: &Hand| hand.log.stats().snapshot_revision;
     for (event, snapshot) in [
+        // The first event of all says which rules fold the log.
         (1, None),
-        (2, None),
+        (2, Some(Revision(3))),
         (3, Some(Revision(3))),
         (4, Some(Revision(3))),
     ] {

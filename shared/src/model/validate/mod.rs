@@ -82,7 +82,10 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         | Fact::MemberSuspect
         | Fact::MemberLost
         | Fact::FoldVersionChanged { .. }
-        | Fact::TombstonesBounded { .. } => Ok(()),
+        | Fact::TombstonesBounded { .. }
+        | Fact::PolicyApplied { .. }
+        | Fact::PrecedenceContested { .. }
+        | Fact::PrecedenceReleased { .. } => Ok(()),
     }
 }
 

@@ -1,0 +1,169 @@
+//! The policy of a clusterset: what each member may export, with which addresses, and which export stands first.
+//! Values and verdicts only: how a document becomes a policy is the business of `wire`, what follows from a verdict the fold's.
+//!
+//! A rule names members, and allows. Who is named by no rule that speaks of exports may export everything, and the same
+//! goes for addresses: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
+
+mod pattern;
+mod range;
+pub mod special;
+
+use std::net::IpAddr;
+
+use super::{ClusterId, ServiceKey, fact::FACT_BYTES_MAX};
+
+pub use pattern::{InvalidPattern, PATTERN_BYTES_MAX, Pattern};
+pub use range::{AddressRange, InvalidRange};
+
+/// Largest document, in bytes: the fact that records it has room for who decided it.
+pub const POLICY_BYTES_MAX: usize = FACT_BYTES_MAX - 4 * 1024;
+/// Most rules of one policy: all of them are looked at for each export.
+pub const RULES_MAX: usize = 256;
+/// Most entries of one list in a rule.
+pub const ENTRIES_MAX: usize = 1_024;
+/// Most rules, and most entries of one, that a message names; the others are counted.
+const NAMED_MAX: usize = 5;
+
+/// A policy, and the document that says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// The document as it was given: what is recorded, and shown again.
+    pub document: Box<str>,
+    /// Which export of a service stands first.
+    pub precedence: Precedence,
+    /// What members may do. Names are unique.
+    pub rules: Vec<MemberRule>,
+}
+
+/// Which export of a service stands first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Precedence {
+    /// The oldest one, as KEP-1645 says.
+    #[default]
+    Oldest,
+    /// The one that stood first already, until an operator lets it go.
+    Incumbent,
+}
+
+/// What some members may do. What it does not speak of it leaves to other rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberRule {
+    /// How messages call it.
+    pub name: Box<str>,
+    /// The members it is about.
+    pub members: Vec<Pattern>,
+    /// What they may export; `None`: it does not speak of exports.
+    pub exports: Option<Vec<ServiceRule>>,
+    /// Ranges in which their endpoints' addresses may lie; `None`: it does not speak of addresses.
+    pub endpoints: Option<Vec<AddressRange>>,
+}
+
+/// Services, by namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceRule {
+    /// Namespaces.
+    pub namespaces: Vec<Pattern>,
+    /// Names in them.
+    pub services: Vec<Pattern>,
+}
+
+impl MemberRule {
+    /// Whether it is about this member.
+    pub fn names(&self, cluster: &ClusterId) -> bool {
+        self.members
+            .iter()
+            .any(|pattern| pattern.matches(cluster.as_str()))
+    }
+}
+
+impl ServiceRule {
+    /// Whether the service is among these.
+    pub fn matches(&self, service: &ServiceKey) -> bool {
+        let any = |patterns: &[Pattern], name: &str| patterns.iter().any(|pattern| pattern.matches(name));
+        any(&self.namespaces, &service.namespace) && any(&self.services, &service.name)
+    }
+
+    /// Each namespace with each name.
+    fn words(&self) -> impl Iterator<Item = String> + '_ {
+        let namespaces = self.namespaces.iter();
+        namespaces.flat_map(|namespace| {
+            let services = self.services.iter();
+            services.map(move |service| format!("{namespace}/{service}"))
+        })
+    }
+}
+
+impl Policy {
+    /// The rules about a member.
+    pub fn rules_of<'a>(&'a self, cluster: &'a ClusterId) -> impl Iterator<Item = &'a MemberRule> + 'a {
+        self.rules.iter().filter(|rule| rule.names(cluster))
+    }
+
+    /// Why a member may not export a service: the rules that would have to allow it. `None`: it may.
+    pub fn denies_export(&self, cluster: &ClusterId, service: &ServiceKey) -> Option<String> {
+        let speaking = || self.rules_of(cluster).filter(|rule| rule.exports.is_some());
+        let allowed = |rule: &MemberRule| rule.exports.iter().flatten().any(|one| one.matches(service));
+        if speaking().next().is_none() || speaking().any(allowed) {
+            return None;
+        }
+        let rules = speaking().map(|rule| {
+            let allows = rule.exports.iter().flatten().flat_map(ServiceRule::words);
+            said_by(rule, allows.collect())
+        });
+        Some(format!(
+            "The policy of the clusterset does not allow {cluster} to export {service}: {}. An operator decides on the policy.",
+            listed(rules.collect(), "; ", "rules")
+        ))
+    }
+
+    /// The ranges in which a member's addresses must lie; `None`: nothing is said of them.
+    pub fn ranges_of(&self, cluster: &ClusterId) -> Option<Vec<AddressRange>> {
+        let speaking = self.rules_of(cluster).filter_map(|rule| rule.endpoints.as_ref());
+        let lists: Vec<&Vec<AddressRange>> = speaking.collect();
+        (!lists.is_empty()).then(|| lists.into_iter().flatten().copied().collect())
+    }
+
+    /// The names of the rules that speak of a member's addresses, as a message names them.
+    pub fn rules_on_addresses_of(&self, cluster: &ClusterId) -> String {
+        let speaking = self.rules_of(cluster).filter(|rule| rule.endpoints.is_some());
+        let names = speaking.map(|rule| format!("{:?}", rule.name)).collect();
+        listed(names, ", ", "rules")
+    }
+
+    /// The patterns of members that match nobody among these, each with its rule: most likely a typing error.
+    pub fn unmatched<'a>(&'a self, members: &[&ClusterId]) -> Vec<(&'a str, &'a Pattern)> {
+        let matches = |pattern: &Pattern| members.iter().any(|member| pattern.matches(member.as_str()));
+        let patterns = self
+            .rules
+            .iter()
+            .flat_map(|rule| rule.members.iter().map(|pattern| (&*rule.name, pattern)));
+        patterns.filter(|(_, pattern)| !matches(pattern)).collect()
+    }
+}
+
+/// Whether an address lies in one of these ranges.
+pub fn lies_in(ranges: &[AddressRange], address: IpAddr) -> bool {
+    ranges.iter().any(|range| range.contains(address))
+}
+
+fn said_by(rule: &MemberRule, allows: Vec<String>) -> String {
+    if allows.is_empty() {
+        format!("rule {:?} allows nothing", rule.name)
+    } else {
+        format!("rule {:?} allows {}", rule.name, listed(allows, ", ", "patterns"))
+    }
+}
+
+/// The first of some words, and how many more there are.
+fn listed(mut words: Vec<String>, between: &str, what: &str) -> String {
+    let more = words.len().saturating_sub(NAMED_MAX);
+    words.truncate(NAMED_MAX);
+    let mut text = words.join(between);
+    if more > 0 {
+        text.push_str(&format!("{between}and {more} more {what}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

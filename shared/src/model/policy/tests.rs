@@ -1,0 +1,150 @@
+//! Verdicts: what rules allow together, what they leave open, and the words of a refusal.
+
+use super::*;
+
+fn cluster(name: &str) -> ClusterId {
+    ClusterId::new(name).expect("a cluster id")
+}
+
+fn service(namespace: &str, name: &str) -> ServiceKey {
+    ServiceKey::new(namespace, name).expect("a service")
+}
+
+fn patterns(texts: &[&str]) -> Vec<Pattern> {
+    texts
+        .iter()
+        .map(|text| text.parse().expect("a pattern"))
+        .collect()
+}
+
+fn rule(name: &str, members: &[&str]) -> MemberRule {
+    MemberRule {
+        name: name.into(),
+        members: patterns(members),
+        exports: None,
+        endpoints: None,
+    }
+}
+
+fn exports(namespaces: &[&str], services: &[&str]) -> Option<Vec<ServiceRule>> {
+    Some(vec![ServiceRule {
+        namespaces: patterns(namespaces),
+        services: patterns(services),
+    }])
+}
+
+fn ranges(texts: &[&str]) -> Option<Vec<AddressRange>> {
+    Some(texts.iter().map(|text| text.parse().expect("a range")).collect())
+}
+
+fn policy(rules: Vec<MemberRule>) -> Policy {
+    Policy {
+        document: "".into(),
+        precedence: Precedence::default(),
+        rules,
+    }
+}
+
+#[test]
+fn who_is_named_by_no_rule_may_do_everything() {
+    let policy = policy(vec![
+        MemberRule {
+            exports: exports(&["shop"], &["*"]),
+            endpoints: ranges(&["10.0.0.0/8"]),
+            ..rule("shop", &["west-*"])
+        },
+        rule("says-nothing", &["*"]),
+    ]);
+    let (east, west) = (cluster("east"), cluster("west-1"));
+    assert_eq!(policy.denies_export(&east, &service("kitchen", "oven")), None);
+    assert_eq!(policy.ranges_of(&east), None);
+    assert_eq!(policy.denies_export(&west, &service("shop", "cart")), None);
+    assert!(policy.denies_export(&west, &service("kitchen", "oven")).is_some());
+    assert_eq!(policy.ranges_of(&west), ranges(&["10.0.0.0/8"]));
+}
+
+#[test]
+fn rules_about_one_member_add_up_and_nothing_is_a_list_too() {
+    let policy = policy(vec![
+        MemberRule {
+            exports: Some(Vec::new()),
+            endpoints: Some(Vec::new()),
+            ..rule("nobody", &["*"])
+        },
+        MemberRule {
+            exports: exports(&["shop", "shop-*"], &["cart", "*-db"]),
+            ..rule("shop", &["east"])
+        },
+        MemberRule {
+            endpoints: ranges(&["10.1.0.0/16", "fd00:1::/32"]),
+            ..rule("pods", &["east"])
+        },
+    ]);
+    let (east, west) = (cluster("east"), cluster("west"));
+    for (namespace, name, allowed) in [
+        ("shop", "cart", true),
+        ("shop-eu", "orders-db", true),
+        ("shop", "orders", false),
+        ("kitchen", "cart", false),
+    ] {
+        let denied = policy.denies_export(&east, &service(namespace, name));
+        assert_eq!(denied.is_none(), allowed, "{namespace}/{name}");
+    }
+    assert!(policy.denies_export(&west, &service("shop", "cart")).is_some());
+    let east = policy.ranges_of(&east).expect("it is spoken of");
+    assert!(lies_in(&east, "10.1.2.3".parse().expect("an address")));
+    assert!(!lies_in(&east, "10.2.0.0".parse().expect("an address")));
+    assert_eq!(policy.ranges_of(&west), Some(Vec::new()));
+}
+
+#[test]
+fn a_refusal_names_the_rules_and_what_they_allow() {
+    let policy = policy(vec![
+        MemberRule {
+            exports: exports(&["shop"], &["cart", "*-db"]),
+            ..rule("shop", &["east"])
+        },
+        MemberRule {
+            exports: Some(Vec::new()),
+            ..rule("nobody", &["*"])
+        },
+    ]);
+    let why = policy.denies_export(&cluster("east"), &service("kitchen", "oven"));
+    let why = why.expect("it is refused");
+    assert!(
+        why.starts_with(
+            "The policy of the clusterset does not allow east to export kitchen/oven: rule \"shop\" allows shop/cart, \
+             shop/*-db; rule \"nobody\" allows nothing."
+        ),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_refusal_is_short_however_many_rules_there_are() {
+    let many: Vec<MemberRule> = (0..RULES_MAX)
+        .map(|number| MemberRule {
+            exports: exports(&["a", "b", "c", "d"], &["1", "2", "3", "4"]),
+            ..rule(&format!("rule-{number}"), &["*"])
+        })
+        .collect();
+    let why = policy(many).denies_export(&cluster("east"), &service("kitchen", "oven"));
+    let why = why.expect("it is refused");
+    assert!(why.len() < 1_000 && why.contains("and 251 more rules"), "{why}");
+    assert!(why.contains("and 11 more patterns"), "{why}");
+}
+
+#[test]
+fn patterns_that_match_no_member_are_told_apart() {
+    let policy = policy(vec![
+        rule("one", &["east", "eats"]),
+        rule("two", &["we*", "north-*"]),
+    ]);
+    let (east, west) = (cluster("east"), cluster("west"));
+    let unmatched = policy.unmatched(&[&east, &west]);
+    let words: Vec<String> = unmatched
+        .iter()
+        .map(|(rule, pattern)| format!("{rule} {pattern}"))
+        .collect();
+    assert_eq!(words, ["one eats", "two north-*"]);
+}

@@ -1,0 +1,294 @@
+//! The policy of a clusterset ↔ the document that says it, and the decisions that come of it ↔ protobuf.
+//!
+//! A document is read strictly, once by the hub that is given it and again wherever the log is replayed: what one
+//! `apiVersion` meant it means for ever, and what is to mean something else gets another one.
+
+use std::sync::Arc;
+
+use proto::v1::{self, fact::Fact as ProtoFact};
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+use super::{
+    common::{Taken, cluster_from_proto, required, service_key_from_proto, service_key_to_proto},
+    export::{created_at_from_proto, created_at_to_proto},
+};
+use crate::model::{
+    Fact, Policy, Precedence, PrecedenceClaim,
+    name::is_dns_label,
+    policy::{AddressRange, ENTRIES_MAX, MemberRule, POLICY_BYTES_MAX, Pattern, RULES_MAX, ServiceRule},
+    validate::{self, InvalidValue},
+};
+
+/// The one version there is.
+pub const POLICY_API_VERSION: &str = "tributary.dev/v1alpha1";
+/// What a document says that it is.
+pub const POLICY_KIND: &str = "ClustersetPolicy";
+/// What stands in the place of a policy before one was applied: everything is as KEP-1645 has it.
+pub const DEFAULT_POLICY: &str = "apiVersion: tributary.dev/v1alpha1\nkind: ClustersetPolicy\nspec: {}\n";
+
+/// A text that is no policy, in one line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the policy is not taken: {0}")]
+pub struct InvalidPolicy(String);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Document {
+    api_version: String,
+    kind: String,
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Spec {
+    #[serde(default)]
+    precedence: Order,
+    #[serde(default)]
+    members: Vec<Rule>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+enum Order {
+    #[default]
+    Oldest,
+    Incumbent,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Rule {
+    name: String,
+    members: Vec<String>,
+    #[serde(default, deserialize_with = "stated")]
+    exports: Option<Vec<Services>>,
+    #[serde(default, deserialize_with = "stated")]
+    endpoints: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Services {
+    namespaces: Vec<String>,
+    #[serde(default, deserialize_with = "stated")]
+    services: Option<Vec<String>>,
+}
+
+/// A list that is left empty by mistake (`exports:` and nothing behind it) is neither one without entries nor none.
+fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    let list: Option<Vec<T>> = Option::deserialize(deserializer)?;
+    let empty = || D::Error::custom("a list is left empty: write [] for nothing, or take the field out");
+    list.ok_or_else(empty).map(Some)
+}
+
+/// Reads a document.
+///
+/// # Errors
+///
+/// [`InvalidPolicy`], which says where it is wrong and what would do.
+pub fn read_policy(document: &str) -> Result<Policy, InvalidPolicy> {
+    if document.len() > POLICY_BYTES_MAX {
+        return Err(InvalidPolicy(format!(
+            "it has {} bytes, and at most {POLICY_BYTES_MAX} are taken: use patterns, or fewer comments",
+            document.len()
+        )));
+    }
+    let read: Document = serde_norway::from_str(document).map_err(|error| in_one_line(&error.to_string()))?;
+    for (field, said, meant) in [
+        ("apiVersion", &read.api_version, POLICY_API_VERSION),
+        ("kind", &read.kind, POLICY_KIND),
+    ] {
+        if said != meant {
+            let problem = format!("is {}; this hub reads {meant}", validate::shown(said));
+            return Err(InvalidValue::new(field, problem).into());
+        }
+    }
+    Ok(Policy {
+        document: document.into(),
+        precedence: match read.spec.precedence {
+            Order::Oldest => Precedence::Oldest,
+            Order::Incumbent => Precedence::Incumbent,
+        },
+        rules: rules(read.spec.members)?,
+    })
+}
+
+impl From<InvalidValue> for InvalidPolicy {
+    fn from(problem: InvalidValue) -> Self {
+        in_one_line(&problem.to_string())
+    }
+}
+
+fn in_one_line(problem: &str) -> InvalidPolicy {
+    InvalidPolicy(problem.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn rules(rules: Vec<Rule>) -> Taken<Vec<MemberRule>> {
+    if rules.len() > RULES_MAX {
+        let problem = format!("has {} rules; at most {RULES_MAX} are taken", rules.len());
+        return Err(InvalidValue::new("spec.members", problem));
+    }
+    let mut read: Vec<MemberRule> = Vec::with_capacity(rules.len());
+    for (index, one) in rules.into_iter().enumerate() {
+        let within = |problem: InvalidValue| problem.within(format_args!("spec.members[{index}]"));
+        let one = rule(one).map_err(within)?;
+        if read.iter().any(|other| other.name == one.name) {
+            let problem = format!(
+                "{} is another rule's; give each a name of its own",
+                validate::shown(&one.name)
+            );
+            return Err(within(InvalidValue::new("name", problem)));
+        }
+        read.push(one);
+    }
+    Ok(read)
+}
+
+fn rule(rule: Rule) -> Taken<MemberRule> {
+    if !is_dns_label(&rule.name) {
+        let problem = format!(
+            "{} is no name of a rule: use a DNS label (1 to 63 of a-z, 0-9 and '-')",
+            validate::shown(&rule.name)
+        );
+        return Err(InvalidValue::new("name", problem));
+    }
+    let exports = |exports: Vec<Services>| list("exports", exports, services);
+    let range = |text: String| {
+        let range: Result<AddressRange, _> = text.parse();
+        range.map_err(|error| InvalidValue::new("", format!("{} {error}", validate::shown(&text))))
+    };
+    Ok(MemberRule {
+        members: patterns("members", rule.members)?,
+        exports: rule.exports.map(exports).transpose()?,
+        endpoints: rule
+            .endpoints
+            .map(|ranges| list("endpoints", ranges, range))
+            .transpose()?,
+        name: rule.name.into(),
+    })
+}
+
+fn services(services: Services) -> Taken<ServiceRule> {
+    Ok(ServiceRule {
+        namespaces: patterns("namespaces", services.namespaces)?,
+        services: match services.services {
+            Some(services) => patterns("services", services)?,
+            None => vec![Pattern::any()],
+        },
+    })
+}
+
+/// Patterns without one would match nothing, which nobody writes on purpose.
+fn patterns(field: &str, texts: Vec<String>) -> Taken<Vec<Pattern>> {
+    if texts.is_empty() {
+        return Err(InvalidValue::new(field, "names nothing; write \"*\" for all"));
+    }
+    list(field, texts, |text| {
+        let pattern: Result<Pattern, _> = text.parse();
+        pattern.map_err(|error| InvalidValue::new("", format!("{} {error}", validate::shown(&text))))
+    })
+}
+
+fn list<T, U>(field: &str, entries: Vec<T>, read: impl Fn(T) -> Taken<U>) -> Taken<Vec<U>> {
+    if entries.len() > ENTRIES_MAX {
+        let problem = format!("has {} entries; at most {ENTRIES_MAX} are taken", entries.len());
+        return Err(InvalidValue::new(field, problem));
+    }
+    let entries = entries.into_iter().enumerate();
+    let read = entries.map(|(index, entry)| {
+        read(entry).map_err(|problem| {
+            let place = format!("{field}[{index}]");
+            if problem.field.is_empty() {
+                InvalidValue::new(place, problem.problem)
+            } else {
+                problem.within(place)
+            }
+        })
+    });
+    read.collect()
+}
+
+/// A decision about the policy or the precedence as protobuf; nothing for others.
+pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
+    Some(match fact {
+        Fact::PolicyApplied { operator, policy } => ProtoFact::PolicyApplied(v1::PolicyApplied {
+            operator: operator.to_string(),
+            document: policy.document.to_string(),
+        }),
+        Fact::PrecedenceContested {
+            service,
+            standing,
+            challenger,
+            held,
+        } => ProtoFact::PrecedenceContested(v1::PrecedenceContested {
+            service: Some(service_key_to_proto(service)),
+            standing: Some(claim_to_proto(standing)),
+            challenger: Some(claim_to_proto(challenger)),
+            held: *held,
+        }),
+        Fact::PrecedenceReleased { operator, service } => {
+            ProtoFact::PrecedenceReleased(v1::PrecedenceReleased {
+                operator: operator.to_string(),
+                service: Some(service_key_to_proto(service)),
+            })
+        }
+        _ => return None,
+    })
+}
+
+pub(super) fn applied_from_proto(applied: v1::PolicyApplied) -> Taken<Fact> {
+    let policy = read_policy(&applied.document);
+    let policy = policy.map_err(|error| InvalidValue::new("document", error.to_string()))?;
+    Ok(Fact::PolicyApplied {
+        operator: applied.operator.into(),
+        policy: Arc::new(policy),
+    })
+}
+
+pub(super) fn contested_from_proto(contested: v1::PrecedenceContested) -> Taken<Fact> {
+    Ok(Fact::PrecedenceContested {
+        service: service_key_from_proto("service", contested.service)?,
+        standing: claim_from_proto("standing", contested.standing)?,
+        challenger: claim_from_proto("challenger", contested.challenger)?,
+        held: contested.held,
+    })
+}
+
+pub(super) fn released_from_proto(released: v1::PrecedenceReleased) -> Taken<Fact> {
+    Ok(Fact::PrecedenceReleased {
+        operator: released.operator.into(),
+        service: service_key_from_proto("service", released.service)?,
+    })
+}
+
+/// A claim as protobuf, for facts, snapshots and those who show it.
+pub fn claim_to_proto(claim: &PrecedenceClaim) -> v1::PrecedenceClaim {
+    v1::PrecedenceClaim {
+        cluster: claim.cluster.to_string(),
+        uid: claim.uid.to_string(),
+        created_at: Some(created_at_to_proto(claim.created_at)),
+    }
+}
+
+/// The inverse of [`claim_to_proto`]; `field` says where it stands.
+///
+/// # Errors
+///
+/// [`InvalidValue`] if it is missing, or is none.
+pub fn claim_from_proto(
+    field: &str,
+    claim: Option<v1::PrecedenceClaim>,
+) -> Result<PrecedenceClaim, InvalidValue> {
+    let claim = required(field, claim)?;
+    Ok(PrecedenceClaim {
+        cluster: cluster_from_proto("cluster", &claim.cluster)?,
+        uid: claim.uid.into(),
+        created_at: created_at_from_proto(claim.created_at)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

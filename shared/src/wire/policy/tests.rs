@@ -1,0 +1,179 @@
+//! Documents: what is read, what is refused and in which words, and that what one meant it means for ever.
+
+use super::*;
+
+/// Frozen: logs hold documents of this version.
+const WHOLE: &str = r#"# Who may export what.
+apiVersion: tributary.dev/v1alpha1
+kind: ClustersetPolicy
+spec:
+  precedence: incumbent
+  members:
+  - name: shop
+    members: [east, "west-*"]
+    exports:
+    - namespaces: [shop, "shop-*"]
+      services: [cart, "*-db"]
+    - namespaces: ["kitchen"]
+    endpoints: [10.0.0.0/8, "fd00:1::/32"]
+  - name: nobody-else
+    members: ["*"]
+    exports: []
+"#;
+
+fn patterns(texts: &[&str]) -> Vec<Pattern> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_document_is_read_for_ever_as_it_is_today() {
+    let read = read_policy(WHOLE).unwrap();
+    let services = |namespaces: &[&str], services: &[&str]| ServiceRule {
+        namespaces: patterns(namespaces),
+        services: patterns(services),
+    };
+    let expected = Policy {
+        document: WHOLE.into(),
+        precedence: Precedence::Incumbent,
+        rules: vec![
+            MemberRule {
+                name: "shop".into(),
+                members: patterns(&["east", "west-*"]),
+                exports: Some(vec![
+                    services(&["shop", "shop-*"], &["cart", "*-db"]),
+                    services(&["kitchen"], &["*"]),
+                ]),
+                endpoints: Some(vec![
+                    "10.0.0.0/8".parse().unwrap(),
+                    "fd00:1::/32".parse().unwrap(),
+                ]),
+            },
+            MemberRule {
+                name: "nobody-else".into(),
+                members: patterns(&["*"]),
+                exports: Some(Vec::new()),
+                endpoints: None,
+            },
+        ],
+    };
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn the_default_says_nothing() {
+    let read = read_policy(DEFAULT_POLICY).unwrap();
+    assert_eq!((read.precedence, read.rules), (Precedence::Oldest, Vec::new()));
+}
+
+/// The document with one line more in its first rule, or another one in its place.
+fn with(from: &str, to: &str) -> String {
+    assert!(WHOLE.contains(from), "{from}");
+    WHOLE.replacen(from, to, 1)
+}
+
+#[test]
+fn what_is_wrong_is_refused_in_one_line_that_says_where() {
+    let name = "  - name: shop\n";
+    for (document, why) in [
+        (
+            with(name, "  - name: shop\n    export: []\n"),
+            "unknown field `export`",
+        ),
+        (
+            with("spec:\n", "spec:\n  budgets: []\n"),
+            "unknown field `budgets`",
+        ),
+        (with("kind: ", "metadata: {}\nkind: "), "unknown field `metadata`"),
+        (
+            with("10.0.0.0/8", "10.1.0.0/8"),
+            "spec.members[0].endpoints[0]: \"10.1.0.0/8\" begins inside the range: write 10.0.0.0/8",
+        ),
+        (
+            with("10.0.0.0/8", "10.0.0.0"),
+            "spec.members[0].endpoints[0]: \"10.0.0.0\" is no range",
+        ),
+        (
+            with("[cart, ", "[Cart, "),
+            "spec.members[0].exports[0].services[0]: \"Cart\" is no name or pattern",
+        ),
+        (
+            with("namespaces: [\"kitchen\"]", "namespaces: []"),
+            "spec.members[0].exports[1].namespaces: names nothing",
+        ),
+        (with("    exports: []", "    exports:"), "a list is left empty"),
+        (
+            with("nobody-else", "shop"),
+            "spec.members[1].name: \"shop\" is another rule's",
+        ),
+        (
+            with("nobody-else", "Nobody else"),
+            "spec.members[1].name: \"Nobody else\" is no name of a rule",
+        ),
+        (with("incumbent", "youngest"), "unknown variant `youngest`"),
+        (
+            with("v1alpha1", "v9"),
+            "apiVersion: is \"tributary.dev/v9\"; this hub reads tributary.dev/v1alpha1",
+        ),
+        (with("ClustersetPolicy", "Policy"), "kind: is \"Policy\""),
+        (with("kind:", "kind: x\nkind:"), "duplicate field `kind`"),
+        (format!("{WHOLE}---\n{WHOLE}"), "more than one document"),
+        (String::new(), "missing field"),
+        ("[x]".into(), "invalid type"),
+    ] {
+        let error = read_policy(&document).expect_err(why).to_string();
+        assert!(error.contains(why) && !error.contains('\n'), "{why}: {error}");
+        assert!(error.starts_with("the policy is not taken: "), "{error}");
+    }
+}
+
+#[test]
+fn a_document_has_its_bounds() {
+    let comment = |bytes: usize| {
+        format!(
+            "{DEFAULT_POLICY}#{}",
+            "x".repeat(bytes - DEFAULT_POLICY.len() - 1)
+        )
+    };
+    assert!(read_policy(&comment(POLICY_BYTES_MAX)).is_ok());
+    for bytes in [POLICY_BYTES_MAX + 1, 1024 * 1024 + 1] {
+        let error = read_policy(&comment(bytes)).unwrap_err().to_string();
+        assert!(error.contains(&format!("it has {bytes} bytes")), "{error}");
+    }
+    let rules = |count: usize| {
+        let rules = (0..count).map(|n| format!("  - {{name: r{n}, members: [a]}}\n"));
+        format!(
+            "{}  members:\n{}",
+            DEFAULT_POLICY.replace(" {}", ""),
+            rules.collect::<String>()
+        )
+    };
+    assert_eq!(read_policy(&rules(RULES_MAX)).unwrap().rules.len(), RULES_MAX);
+    assert!(
+        read_policy(&rules(RULES_MAX + 1))
+            .unwrap_err()
+            .to_string()
+            .contains("257 rules")
+    );
+    let entries = |count: usize| with("10.0.0.0/8", &vec!["10.0.0.0/8"; count].join(", "));
+    assert!(read_policy(&entries(ENTRIES_MAX - 1)).is_ok());
+    assert!(
+        read_policy(&entries(ENTRIES_MAX))
+            .unwrap_err()
+            .to_string()
+            .contains("1025 entries")
+    );
+}
+
+/// Aliases must not make much out of little.
+#[test]
+fn a_document_that_grows_when_it_is_read_is_refused() {
+    let mut bomb = String::from("apiVersion: &a [x, x, x, x, x, x, x, x, x, x]\n");
+    for (one, next) in ('a'..='h').zip('b'..='i') {
+        bomb.push_str(&format!(
+            "{next}: &{next} [{}]\n",
+            vec![format!("*{one}"); 10].join(", ")
+        ));
+    }
+    let error = read_policy(&bomb).unwrap_err().to_string();
+    assert!(!error.contains('\n') && error.len() < 1_000, "{error}");
+}
