@@ -27,6 +27,7 @@ use crate::{
     link::{Complaints, Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
+    plan::ImportRules,
     watch::{Dirty, Watched, Watches, Whole, follow},
 };
 
@@ -53,6 +54,8 @@ pub struct AgentOptions {
     pub deny: NamespaceDenyList,
     /// Whether everything is held, whatever namespaces exist.
     pub all_namespaces: bool,
+    /// What is taken of what the hub sends.
+    pub imports: ImportRules,
 }
 
 /// What an agent counts.
@@ -154,6 +157,7 @@ fn start(
         connector,
         deny,
         all_namespaces,
+        imports,
         ..
     } = options;
     let Begun {
@@ -168,6 +172,7 @@ fn start(
         deny: deny.clone(),
     };
     let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, metrics.apply);
+    apply.feed(|desired| (desired.keep_to(imports), ()));
     let outbox = Arc::new(Mutex::new(Outbox::new(removal)));
     let outbox_changed = watch::Sender::new(0);
 

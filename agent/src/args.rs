@@ -5,12 +5,12 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use shared::{
-    model::{ClusterId, name},
+    model::{ClusterId, name, policy::Pattern},
     process::LogArgs,
     tls::{HubAddress, TlsFiles},
 };
 
-use crate::corefile::args::CorefileCommand;
+use crate::{corefile::args::CorefileCommand, plan::IMPORTS_MAX};
 
 /// The agent of one member cluster of a Tributary clusterset
 #[derive(Debug, Parser)]
@@ -151,6 +151,19 @@ pub struct RunArgs {
         value_parser = namespace
     )]
     pub deny_namespaces: Vec<String>,
+    /// Namespaces into which this cluster imports, by name or pattern (`*` stands for any characters), besides those
+    /// that Kubernetes keeps for itself (kube-*), into which it never does; several with commas. All unless given. What
+    /// stands in others is removed
+    #[arg(
+        long,
+        env = "TRIBUTARY_IMPORT_NAMESPACES",
+        value_name = "PATTERN",
+        value_delimiter = ','
+    )]
+    pub import_namespaces: Vec<Pattern>,
+    /// Most imports that this cluster takes, whatever the hub sends. Nothing that stands is removed because of it
+    #[arg(long, env = "TRIBUTARY_IMPORTS_MAX", value_name = "COUNT", default_value_t = IMPORTS_MAX)]
+    pub imports_max: usize,
 }
 
 /// Which namespaces' imports an agent holds.
@@ -211,6 +224,11 @@ mod tests {
             ("--hub https://a:1 --cluster-id East", "RFC 1123"),
             ("--hub https://a:1 --deny-namespaces team-*", "patterns"),
             ("--hub https://a:1 --interest none", "possible values"),
+            (
+                "--hub https://a:1 --import-namespaces Shop",
+                "is no name or pattern",
+            ),
+            ("--hub https://a:1 --imports-max many", "invalid"),
         ] {
             let error = parse(line).expect_err(line).to_string();
             assert!(error.contains(told), "{line}: {error}");

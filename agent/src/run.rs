@@ -22,6 +22,7 @@ use crate::{
     agent::{self, AgentMetrics, AgentOptions},
     args::{Interest, RunArgs},
     lease,
+    plan::ImportRules,
 };
 
 /// Where a pod finds the namespace it runs in.
@@ -63,6 +64,10 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
         holder: lease::holder(args.pod_uid.as_deref()),
         deny: NamespaceDenyList::new(args.deny_namespaces),
         all_namespaces: args.interest == Interest::All,
+        imports: ImportRules {
+            namespaces: (!args.import_namespaces.is_empty()).then_some(args.import_namespaces),
+            imports_max: args.imports_max,
+        },
     };
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(

@@ -65,6 +65,7 @@ pub struct LinkMetrics {
     outbox_unacknowledged: Gauge,
     differences_restored: Counter,
     items_wanted: Counter,
+    items_turned_away: Counter,
 }
 
 impl LinkMetrics {
@@ -100,6 +101,11 @@ impl LinkMetrics {
             "items_wanted",
             "Derived objects that the hub was asked for whole, because a difference did not lead from what was held",
             metrics.items_wanted.clone(),
+        );
+        registry.register(
+            "items_turned_away",
+            "Derived objects that this cluster did not take, or not whole, by rules of its own",
+            metrics.items_turned_away.clone(),
         );
         metrics
     }
@@ -390,6 +396,10 @@ impl Stream<'_> {
         let metrics = &self.link.metrics;
         metrics.differences_restored.inc_by(reaction.restored);
         metrics.items_wanted.inc_by(reaction.wanted);
+        metrics.items_turned_away.inc_by(reaction.turned_away);
+        for complaint in &reaction.complaints {
+            warn!("{complaint}");
+        }
         for key in &reaction.refused {
             self.on_refused(key);
         }

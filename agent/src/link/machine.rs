@@ -96,6 +96,10 @@ pub struct Reaction {
     pub restored: u64,
     /// Objects that are asked for whole.
     pub wanted: u64,
+    /// Objects that were not taken, or not whole, by this cluster's own rules.
+    pub turned_away: u64,
+    /// What is to be said of them.
+    pub complaints: Vec<String>,
     /// The session is open; its epoch must be remembered before anything of it is applied.
     pub welcomed: Option<Box<Welcome>>,
 }
@@ -317,6 +321,7 @@ impl Session {
             return Err(Violation::Unrestorable);
         }
         (reaction.restored, reaction.wanted) = (news.restored, news.wanted.len() as u64);
+        (reaction.turned_away, reaction.complaints) = (news.turned_away, news.complaints);
         self.unasked.extend(news.wanted);
         // What was told meanwhile need not be asked for: so there are never more than are wanted.
         self.unasked.retain(|key| desired.wants(key));

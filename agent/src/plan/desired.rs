@@ -21,6 +21,7 @@ use shared::{
 use super::{
     differences::{Differences, News},
     interest::{Covered, InterestState},
+    rules::{ImportRules, TurnedAway},
     sources::{Settling, Sources},
 };
 
@@ -88,6 +89,10 @@ pub struct Desired {
     sources: Sources,
     differences: Differences,
     cursor: Option<Cursor>,
+    rules: ImportRules,
+    turned_away: TurnedAway,
+    /// There were more imports than are held: what was not named is not known to be gone.
+    overflowed: bool,
 }
 
 /// What the link reports.
@@ -140,6 +145,7 @@ impl Desired {
     /// A snapshot begins. Until it is complete nothing is deleted: what is held is of an older telling.
     pub fn snapshot_begin(&mut self, epoch: Epoch) {
         self.complete_epoch = None;
+        self.overflowed = false;
         self.differences.retain(|_| false);
         self.staged = Some(Staged {
             epoch,
@@ -169,7 +175,7 @@ impl Desired {
         for told in items {
             let told: Told = told.into();
             let key = told.key();
-            if !self.concerns(&key, generation) {
+            if !self.concerns(&key, generation) || self.turns_away(&key, &told) {
                 continue;
             }
             let service = service_of(&key).clone();
@@ -246,7 +252,53 @@ impl Desired {
 
     /// What became of the differences since this was last asked.
     pub fn take_news(&mut self) -> News {
-        self.differences.take_news()
+        let (turned_away, complaints) = self.turned_away.take();
+        News {
+            turned_away,
+            complaints,
+            ..self.differences.take_news()
+        }
+    }
+
+    /// From now on this cluster takes what these rules admit, and nothing else.
+    pub fn keep_to(&mut self, rules: ImportRules) -> Touched {
+        self.rules = rules;
+        Touched::All
+    }
+
+    /// Whether anything is imported into a namespace.
+    pub fn admits(&self, namespace: &str) -> bool {
+        self.rules.admits(namespace)
+    }
+
+    /// By this cluster's own rules it is not taken. The word on an export is about this cluster's own.
+    fn turns_away(&mut self, key: &DesiredKey, told: &Told) -> bool {
+        let namespace = namespace_of(key);
+        if is_of_an_export(key) {
+            return false;
+        }
+        if !self.rules.admits(namespace) {
+            self.turned_away.namespace(namespace);
+            return true;
+        }
+        let Told::Whole(item) = told else { return false };
+        match &item.change {
+            DesiredChange::Slice(slice) => {
+                self.turned_away.slice(slice);
+                false
+            }
+            DesiredChange::Import(import) => {
+                let held = self.staged.as_ref().map_or(&self.held, |staged| &staged.held);
+                let has_room = held.imports.len() < self.rules.imports_max;
+                if has_room || held.imports.contains_key(&import.service) {
+                    return false;
+                }
+                self.overflowed = true;
+                self.turned_away.import(self.rules.imports_max);
+                true
+            }
+            DesiredChange::ExportStatus(_) | DesiredChange::Removed(_) => false,
+        }
     }
 
     fn hear_of_sources(&mut self, change: &DesiredChange) {
@@ -324,7 +376,8 @@ impl Desired {
 impl Desired {
     /// Where to resume: absent unless everything of the interest has been received up to there.
     pub fn cursor(&self) -> Option<Cursor> {
-        self.cursor.filter(|_| self.interest.is_covered(&self.covered))
+        let is_whole = self.interest.is_covered(&self.covered) && !self.overflowed;
+        self.cursor.filter(|_| is_whole)
     }
 
     /// Whether the next session may send differences.
@@ -344,7 +397,7 @@ impl Desired {
 
     /// Whether the hub has told everything of `namespace`, so that what it did not name is not there.
     pub fn is_complete(&self, namespace: &str) -> bool {
-        self.complete_epoch.is_some() && self.covered.contains(namespace)
+        self.complete_epoch.is_some() && self.covered.contains(namespace) && !self.overflowed
     }
 
     /// The sources.

@@ -24,6 +24,10 @@ pub struct News {
     pub wanted: BTreeSet<DesiredKey>,
     /// The session is to end: everything is to be told anew, and whole.
     pub refused: bool,
+    /// So many objects were not taken, or not whole, by this cluster's own rules.
+    pub turned_away: u64,
+    /// What is to be said of them, once.
+    pub complaints: Vec<String>,
 }
 
 impl Differences {

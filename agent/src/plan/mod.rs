@@ -16,6 +16,7 @@ mod import;
 mod interest;
 mod port_names;
 pub mod progress;
+mod rules;
 mod slices;
 mod sources;
 mod target;
@@ -31,6 +32,7 @@ pub use desired::{Desired, Touched};
 pub use differences::News;
 pub use end::end;
 pub use progress::{End, Progress, Reach};
+pub use rules::{IMPORTS_MAX, ImportRules};
 pub use slices::slice_names;
 pub use sources::{Settling, Sources};
 pub use view::{
@@ -50,7 +52,12 @@ pub fn plan(desired: &Desired, view: &ServiceView, config: &LocalConfig, service
     }
     let known = view.known;
     if known.imports && known.services && known.slices {
-        plan_imported(desired, view, config, service, &mut plan);
+        if desired.admits(&service.namespace) {
+            plan_imported(desired, view, config, service, &mut plan);
+        } else {
+            let derived_name = derived_service_name(&service.namespace, &service.name);
+            remove(view, service, &derived_name, &mut plan);
+        }
     }
     if known.exports {
         export::plan_export(desired, view, config, service, &mut plan);

@@ -14,6 +14,7 @@ use super::{
     desired::Desired,
     export::is_denied,
     port_names::{PortNames, derived_port_name},
+    rules::may_stand,
     target::{Standing, may_narrow},
     view::{Found, LocalConfig, OwnSlice, ServiceView, Validity},
 };
@@ -378,7 +379,8 @@ fn foreign_content(front: &Front<'_>, slice: &ImportedSlice) -> SliceContent {
         target_ref: None,
         for_zones: Vec::new(),
     };
-    let endpoints = slice.endpoints.iter().map(bare).collect();
+    let endpoints = slice.endpoints.iter().filter(|endpoint| may_stand(endpoint));
+    let endpoints = endpoints.map(bare).collect();
     let cluster = &slice.key.source_cluster;
     front.content(cluster, slice.address_type, slice.ports.clone(), endpoints)
 }

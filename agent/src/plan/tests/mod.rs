@@ -10,6 +10,7 @@ mod fixpoint;
 mod names;
 mod obstacles;
 mod progress;
+mod rules;
 mod shapes;
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};

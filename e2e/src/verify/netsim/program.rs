@@ -145,6 +145,7 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
         holder: machine.id.to_string(),
         deny: NamespaceDenyList::default(),
         all_namespaces: false,
+        imports: Default::default(),
     };
     let supervisor = Supervisor::new(shutdown);
     agent::agent::run(

@@ -1,0 +1,131 @@
+//! The importing cluster's own rules, against a hub that sends what it likes.
+
+use super::*;
+use crate::plan::{ImportRules, Touched};
+
+fn http() -> ServicePort {
+    port("http", 80)
+}
+
+fn in_namespace(namespace: &str, name: &str) -> DesiredChange {
+    DesiredChange::Import(Arc::new(ServiceImport {
+        service: ServiceKey::new(namespace, name).unwrap(),
+        ..import(&[http()], &["east"])
+    }))
+}
+
+fn takes_only(patterns: &[&str], imports_max: usize) -> Desired {
+    let mut desired = Desired::default();
+    desired.keep_to(ImportRules {
+        namespaces: Some(patterns.iter().map(|pattern| pattern.parse().unwrap()).collect()),
+        imports_max,
+    });
+    desired.interest(&interest(1, &["shop", "shop-eu", "kube-system"]));
+    desired
+}
+
+#[test]
+fn nothing_is_taken_for_namespaces_of_kubernetes_or_for_those_that_are_not_listed() {
+    let mut desired = takes_only(&["shop", "kube-*"], 10);
+    let items = vec![
+        in_namespace("shop", "cart"),
+        in_namespace("shop-eu", "cart"),
+        in_namespace("kube-system", "dns"),
+        in_namespace("kube-system", "metrics"),
+    ];
+    snapshot(&mut desired, 1, &[source("east", true)], items);
+    let held: Vec<String> = desired.services().iter().map(ToString::to_string).collect();
+    assert_eq!(held, ["shop/cart"]);
+    let news = desired.take_news();
+    assert_eq!(
+        (news.turned_away, news.complaints.len()),
+        (3, 2),
+        "{:?}",
+        news.complaints
+    );
+    assert_eq!(
+        desired.items(1, [item(6, in_namespace("kube-system", "dns"))]),
+        Touched::none()
+    );
+    let again = desired.take_news();
+    assert_eq!(
+        (again.turned_away, again.complaints.len()),
+        (1, 0),
+        "it is said once"
+    );
+}
+
+/// What stood before the rule, or was made by an agent of before, goes: it is this cluster's own decision.
+#[test]
+fn what_stands_in_a_namespace_that_is_not_taken_goes() {
+    let east = source("east", true);
+    let items = || vec![DesiredChange::Import(Arc::new(import(&[http()], &["east"])))];
+    let mut model = Model::settled(&told(std::slice::from_ref(&east), items()));
+    assert!(model.view.import.ours().is_some());
+    let mut desired = takes_only(&["other"], 10);
+    snapshot(&mut desired, 1, &[east], items());
+    model.settle(&desired);
+    assert!(model.view.import.ours().is_none() && model.view.derived.ours().is_none());
+}
+
+#[test]
+fn endpoints_with_special_addresses_are_left_out_whatever_the_hub_sends() {
+    let endpoints = ["10.0.0.1", "169.254.169.254", "100.100.100.200"];
+    let sent = ImportedSlice {
+        endpoints: endpoints.iter().map(|address| endpoint(address)).collect(),
+        ..slice("east", "one", "10.0.0.1")
+    };
+    let items = vec![
+        DesiredChange::Import(Arc::new(import(&[http()], &["east"]))),
+        DesiredChange::Slice(Arc::new(sent)),
+    ];
+    let mut desired = told(&[source("east", true)], items);
+    let model = Model::settled(&desired);
+    let written: Vec<String> = model
+        .view
+        .our_slices()
+        .flat_map(|(_, slice)| slice.content.endpoints.iter())
+        .map(|one| one.endpoint.addresses[0].to_string())
+        .collect();
+    assert_eq!(written, ["10.0.0.1"]);
+    let news = desired.take_news();
+    assert_eq!(news.turned_away, 1);
+    assert!(
+        news.complaints[0].contains("endpoints of east"),
+        "{:?}",
+        news.complaints
+    );
+}
+
+/// Which imports are too many is the hub's choice: so nothing that stands is taken to be gone because of it.
+#[test]
+fn imports_beyond_the_bound_are_not_taken_and_cost_nothing_that_stands() {
+    let sources = [source("east", true)];
+    let stands = DesiredChange::Import(Arc::new(import(&[http()], &["east"])));
+    let mut model = Model::settled(&told(&sources, vec![stands.clone()]));
+    let mut desired = takes_only(&["shop"], 2);
+    let flood = ["a", "b", "c"].map(|name| in_namespace("shop", name));
+    snapshot(
+        &mut desired,
+        1,
+        &sources,
+        [flood.to_vec(), vec![stands.clone()]].concat(),
+    );
+    assert_eq!(desired.services().len(), 2);
+    assert_eq!(
+        desired.cursor(),
+        None,
+        "who resumed there would never hear of the others"
+    );
+    assert_eq!(desired.take_news().turned_away, 2);
+    model.settle(&desired);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    // What is held goes on changing.
+    let changed = item(7, in_namespace("shop", "a"));
+    assert_ne!(desired.items(1, [changed]), Touched::none());
+    // A session that tells less is believed again.
+    snapshot(&mut desired, 2, &sources, vec![in_namespace("shop", "a")]);
+    assert!(desired.cursor().is_some());
+    model.settle(&desired);
+    assert!(model.view.import.ours().is_none(), "it is not exported any more");
+}
