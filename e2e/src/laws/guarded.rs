@@ -45,11 +45,13 @@ pub enum Law {
     Reserve,
     /// A difference makes the object that was sent, or none: objects that were restored.
     Differences,
+    /// What a policy refuses is nowhere: refused exports of worlds at rest, by cluster that could hold them.
+    Refused,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -69,6 +71,7 @@ impl Law {
         Self::Applied,
         Self::Reserve,
         Self::Differences,
+        Self::Refused,
     ];
 
     /// Its name, with which every failure begins.
@@ -93,6 +96,7 @@ impl Law {
             Self::Applied => "what is said to be applied stands",
             Self::Reserve => "nothing grows in the reserve",
             Self::Differences => "a difference makes the object that was sent",
+            Self::Refused => "what is refused is nowhere",
         }
     }
 
@@ -106,7 +110,7 @@ impl Law {
             Self::Positions => "positions",
             Self::Rewinds => "epochs",
             Self::Sources => "sources",
-            Self::Ages => "exports",
+            Self::Ages | Self::Refused => "exports",
             Self::Keys => "admissions",
             Self::Renewals => "keys",
             Self::Epochs => "welcomes",

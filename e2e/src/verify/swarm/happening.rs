@@ -89,6 +89,10 @@ pub enum What {
     Certify(usize),
     /// Its certificate is renewed with another key, by an issuer that the hub trusts for it.
     Renew(usize),
+    /// An operator's policy refuses everything that the cluster exports, until the next rest that compares.
+    Restrict(usize),
+    /// Faults stop and everything comes to rest while a policy refuses something: it must be nowhere.
+    RestRestricted,
     /// An operator revokes the key of the cluster's certificate.
     Revoke(usize),
     /// The agent's process is killed and started.

@@ -48,6 +48,8 @@ pub const EXPECTED: &[&str] = &[
     "object wanted whole",
     "part stalled",
     "partition",
+    "policy loosened",
+    "policy tightened",
     "removal applied",
     "resume",
     "second session refused",
@@ -74,7 +76,7 @@ const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batc
 const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 18] = [
+const LAWS: [Law; 19] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -93,6 +95,7 @@ const LAWS: [Law; 18] = [
     Law::Alive,
     Law::Applied,
     Law::Differences,
+    Law::Refused,
 ];
 
 /// Counts by kind.

@@ -29,7 +29,7 @@ impl World {
     /// Faults stop; everything comes to rest; every cluster is compared; a `restart` of all agents writes nothing.
     pub(super) fn rest(&mut self, restart: bool) -> Result<(), String> {
         self.heal();
-        self.settle()?;
+        self.settle(true)?;
         self.look()?;
         for _ in 0..self.judge()? {
             self.seen.count("conflict settled");
@@ -49,7 +49,7 @@ impl World {
         for index in 0..self.sites.len() {
             self.crash_agent(index);
         }
-        self.settle()?;
+        self.settle(true)?;
         let objects = self.stood.iter().map(Stood::objects).sum();
         self.seen.guarded.count(Law::NoWrite, objects);
         if let Some(write) = self.sites.iter().find_map(laws::writes) {
@@ -100,11 +100,36 @@ impl World {
         }
     }
 
-    fn settle(&mut self) -> Result<(), String> {
+    /// Faults stop and everything comes to rest under the policy in force.
+    pub(super) fn rest_restricted(&mut self) -> Result<(), String> {
+        self.heal();
+        self.settle(false)?;
+        self.look()?;
+        match &self.hub {
+            Some(hub) => laws::refused_is_nowhere(hub, &self.sites, &mut self.seen.guarded),
+            None => Ok(()),
+        }
+    }
+
+    /// An operator allows everything again: what was refused must come back by itself.
+    fn loosen(&mut self) {
+        let at = self.moment();
+        if let Some(hub) = &mut self.hub
+            && hub.loosen(at)
+        {
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("policy loosened");
+        }
+    }
+
+    fn settle(&mut self, loosen: bool) -> Result<(), String> {
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             self.pass(ROUND_MILLIS);
             (0..self.sites.len()).for_each(|index| self.certify(index));
+            if loosen {
+                self.loosen();
+            }
             let something = self.round(TURNS_OF_A_ROUND_MAX)?;
             quiet = if something { 0 } else { quiet + 1 };
             if quiet >= QUIET_ROUNDS && self.is_at_rest() {

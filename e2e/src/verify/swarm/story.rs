@@ -16,7 +16,7 @@ const MANY_CHANGES: usize = 6;
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 11 } else { 4 }) {
+    match draw.below(if edits { 12 } else { 4 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => renewed(draw, site),
@@ -27,6 +27,7 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
         7 => nearly_full(draw, site, exported),
         8 => namespace_returns(draw, site, clusters, exported),
         9 => restored_where_little_is_free(draw, site),
+        10 => restricted(draw, site, exported),
         _ => lie(draw, site, exported),
     }
 }
@@ -146,6 +147,18 @@ fn revoked(draw: &mut Draw, site: usize) -> Vec<What> {
         What::Certify(site)
     });
     steps.push(What::Rounds(1));
+    steps
+}
+
+/// A policy refuses what a member exports, while it goes on changing it; perhaps the hub starts again meanwhile.
+fn restricted(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let mut steps = vec![What::Restrict(site), What::Rounds(1)];
+    for _ in 0..2 {
+        steps.extend([change(draw, site, exported), What::Rounds(1)]);
+    }
+    steps.extend(draw.percent(30).then_some(What::CrashAgent(site)));
+    steps.extend(draw.percent(30).then_some(What::StopHub));
+    steps.push(What::RestRestricted);
     steps
 }
 

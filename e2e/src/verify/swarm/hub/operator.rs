@@ -1,4 +1,4 @@
-//! Owns: what operators ask of a hub of a world: memberships that end, and keys that are admitted or revoked.
+//! Owns: what operators ask of a hub of a world: memberships that end, keys that are admitted or revoked, and policies.
 //! Never: waits for the answer; what was decided is seen in the log.
 
 use hub::{
@@ -6,7 +6,11 @@ use hub::{
     fold::{Command, KeyHolder, Member, MemberStatus},
     writer::Work,
 };
-use shared::model::{ClusterId, KeyFingerprint};
+use shared::{
+    model::{ClusterId, KeyFingerprint},
+    wire::{POLICY_API_VERSION, POLICY_KIND, read_policy},
+};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::Hub;
@@ -66,6 +70,32 @@ impl Hub {
                 at,
             );
         }
+    }
+
+    /// Refuses everything that a member exports.
+    pub(in crate::verify::swarm) fn restrict(&mut self, cluster: &ClusterId, at: Moment) -> bool {
+        let rule = format!("members: [{{name: restricted, members: [\"{cluster}\"], exports: []}}]");
+        self.apply_policy(&rule, at)
+    }
+
+    /// Allows everything again; false when nothing is refused.
+    pub(in crate::verify::swarm) fn loosen(&mut self, at: Moment) -> bool {
+        self.restricts() && self.apply_policy("members: []", at)
+    }
+
+    /// Whether the policy in force refuses anything.
+    pub(in crate::verify::swarm) fn restricts(&self) -> bool {
+        self.state()
+            .policy()
+            .is_some_and(|applied| !applied.policy.rules.is_empty())
+    }
+
+    fn apply_policy(&mut self, rules: &str, at: Moment) -> bool {
+        let document = format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  {rules}\n");
+        let policy = read_policy(&document).expect("a policy of the swarm is one");
+        let policy = Arc::new(policy);
+        let operator = OPERATOR.into();
+        self.operate(Command::ApplyPolicy { policy, operator }, at)
     }
 
     /// Whether this key is one of a membership that ended, or was revoked.

@@ -4,7 +4,10 @@ use hub::log::{Faults, MemoryDisk, Space};
 use shared::model::UnixMillis;
 
 use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, Left, START_MILLIS, What, World};
-use crate::verify::swarm::happening::{AgentPart, WATCHES};
+use crate::verify::swarm::{
+    happening::{AgentPart, WATCHES},
+    site::Site,
+};
 
 /// Less than what a hub keeps in reserve.
 const NEARLY_FULL: Space = Space { free: 4, total: 100 };
@@ -71,6 +74,8 @@ impl World {
                 (site.certificate, site.renewable) = (site.certificate + 1, true);
                 seen.count("certificate renewed");
             }
+            What::Restrict(site) => self.restrict(index(site)),
+            What::RestRestricted => self.rest_restricted()?,
             What::Revoke(site) => self.revoke(index(site)),
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
@@ -197,6 +202,18 @@ impl World {
         }
     }
 
+    /// What comes from the cluster goes everywhere, itself included.
+    fn restrict(&mut self, index: usize) {
+        let at = self.moment();
+        let name = &self.sites[index].name;
+        if let Some(hub) = &mut self.hub
+            && hub.restrict(name, at)
+        {
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("policy tightened");
+        }
+    }
+
     /// An operator refuses the key of a cluster for ever. It stays a member with what it exports.
     fn revoke(&mut self, index: usize) {
         let (at, site) = (self.moment(), &self.sites[index]);
@@ -236,6 +253,10 @@ impl World {
         let hub = hub.map_err(|why| format!("the hub does not start: {why}"))?;
         if let Some(left) = self.left.take() {
             left.check(&hub, &mut self.seen.guarded)?;
+        }
+        if hub.restricts() {
+            // By its policy what came since may go: an old copy of the log may have one that is none any more.
+            self.sites.iter_mut().for_each(Site::touch_all);
         }
         self.hub = Some(hub);
         Ok(())
