@@ -18,7 +18,7 @@ enum Entry {
     ListingCompleted(ListingGroup),
 }
 
-/// A refused fact: sending it again unchanged gives the same answer, unless it was for want of room, when the hub asks.
+/// A refused fact: sending it again unchanged gives the same answer, unless it was refused for now, when the hub asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The bytes that were refused.
@@ -32,7 +32,7 @@ pub struct Refusal {
 impl Refusal {
     /// What the hub holds of the key is to go. For want of room it stays, and the fact is taken later.
     fn withdraws(&self) -> bool {
-        self.reason != RefusalReason::NoRoom
+        !self.reason.is_for_now()
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use kube::Client;
 use shared::{
     api::convert::NamespaceDenyList,
-    model::{ClusterId, FactKey, Revision, ServiceKey, sync::RefusalReason},
+    model::{ClusterId, FactKey, Revision, ServiceKey},
 };
 use tokio::{
     sync::{Notify, broadcast},
@@ -207,7 +207,7 @@ impl Handle {
         let mut refused = lock(&self.0.refused_facts);
         for (service, facts) in refused.iter_mut() {
             let before = facts.len();
-            facts.retain(|_, refusal| refusal.reason != RefusalReason::NoRoom);
+            facts.retain(|_, refusal| !refusal.reason.is_for_now());
             if facts.len() < before {
                 self.0.queue.mark([service.clone()]);
             }

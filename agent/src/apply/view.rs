@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::{
     api::convert::NamespaceDenyList,
-    model::{ClusterId, FactKey, ServiceKey, derived_name::derived_service_name, sync::RefusalReason},
+    model::{ClusterId, FactKey, ServiceKey, derived_name::derived_service_name},
 };
 
 use crate::{
@@ -101,7 +101,7 @@ fn add_refusals(view: &mut ServiceView, refused: &RefusedFacts, joined: &Joined)
         match key {
             FactKey::Export(_) => {
                 let Some(export) = &mut view.export else { continue };
-                if refusal.reason == RefusalReason::NoRoom {
+                if refusal.reason.is_for_now() {
                     // Nothing is wrong with it: it waits.
                     view.held_back = Some((*refusal.message).into());
                     continue;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use shared::model::{FactKey, sync::RefusalReason};
+use shared::model::FactKey;
 
 use crate::outbox::Refusal;
 
@@ -27,7 +27,7 @@ impl Complaints {
     /// Whether to warn of this refusal. For want of room nothing is wrong with the fact: the hub asks for it again,
     /// and may refuse it again.
     pub(super) fn of_refusal(&mut self, key: &FactKey, refusal: &Refusal) -> bool {
-        if refusal.reason == RefusalReason::NoRoom || self.refused.get(key) == Some(refusal) {
+        if refusal.reason.is_for_now() || self.refused.get(key) == Some(refusal) {
             return false;
         }
         if self.refused.len() >= REFUSALS_TOLD_MAX {
@@ -40,7 +40,7 @@ impl Complaints {
 
 #[cfg(test)]
 mod tests {
-    use shared::model::{FactHash, ServiceKey};
+    use shared::model::{FactHash, ServiceKey, sync::RefusalReason};
 
     use super::*;
 

@@ -57,9 +57,10 @@ impl Gate {
             return Some(Denial {
                 reason: DenialReason::Namespace,
                 message: format!(
-                    "Nothing is exported from namespace {}: it begins with \"kube-\". Move the Service to another \
+                    "Nothing is exported from namespace {}: it begins with \"{}\". Move the Service to another \
                      namespace.",
-                    service.namespace
+                    service.namespace,
+                    special::RESERVED_NAMESPACE_PREFIX
                 )
                 .into(),
             });

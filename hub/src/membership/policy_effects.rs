@@ -28,7 +28,7 @@ pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     }
     let unmatched = named(&outcome.unmatched, |(rule, pattern)| {
         format!(
-            "warning: {pattern:?} in rule {rule:?} matches no member now: is it written as `member list` shows it?"
+            "warning: \"{pattern}\" in rule \"{rule}\" matches no member now: is it written as `member list` shows it?"
         )
     });
     effects.extend(unmatched);

@@ -8,9 +8,10 @@ use shared::model::{Cursor, SessionId, sync::Source};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    core::{Batch, Core, Options, publication},
+    core::{Batch, Core, Options},
     disk_room::DiskRoom,
     handle::{Query, SessionEvent, SessionSink, Work},
+    publication::publication,
     request::{Admission, NotAdmitted, Operated, Reply, Request, Token},
     segments,
 };

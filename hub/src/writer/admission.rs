@@ -18,6 +18,7 @@ use super::{
         Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, NotAdmitted, Reply,
         SILENCE_MAX_MILLIS, TERM, Token, UNACKNOWLEDGED_MAX,
     },
+    waiting::Waiting,
 };
 use crate::fold::{self, AdmissionRefusal, Command, Presented, Rejection};
 
@@ -179,6 +180,7 @@ impl Core {
             held_back: false,
             lacking: BTreeSet::new(),
             lists_anew: false,
+            waiting: Waiting::default(),
         };
         if let Some(old) = self.sessions.insert(cluster.clone(), open) {
             let why = format!(

@@ -21,6 +21,8 @@ impl Core {
     pub fn tick(&mut self, clock: UnixMillis, now: u64, heard: impl IntoIterator<Item = (ClusterId, u64)>) {
         self.recorded_at = self.recorded_at.max(clock);
         self.heard.tick(now);
+        self.now = self.now.max(now);
+        self.ask_for_what_waits(now);
         if self.not_serving.is_some() {
             // Everybody was sent away: their silence says nothing of them.
             return;

@@ -8,27 +8,28 @@ use shared::{
     model::{
         ChainHash, ChangedBy, ClusterId, ConflictReason, Cursor, DenialReason, Epoch, Event, Fact, FactKey,
         KeyFingerprint, ListingGroup, SessionId, UnixMillis,
-        sync::{
-            DesiredChange, DesiredItem, DesiredKey, Observation, ObservedItem, RefusalReason, Refused, Source,
-        },
+        sync::{Observation, ObservedItem, RefusalReason, Refused, Source},
     },
     wire,
 };
 
 use super::{
+    budgets::Budgets,
     claims::Claims,
     conflicts::OpenConflicts,
     disk_room::DiskRoom,
     event_size::{decisions_within, refuse_too_large},
     heard::Heard,
+    publication::publication,
     request::{Describe, Operated, Reply, Request, Token},
     stored::Stored,
+    waiting::Waiting,
 };
 use crate::{
     bounds::Bounds,
-    fold::{self, Change, Command, DerivedContent, DerivedKey, Draft, DraftFact, Rejection, State},
+    fold::{self, Command, Draft, DraftFact, Rejection, State},
     log::{Limits, chain},
-    view::{Entry, Item, Publication},
+    view::Publication,
 };
 
 /// What a batch did, to be released when it is durable.
@@ -71,6 +72,8 @@ pub(super) struct Open {
     pub lacking: BTreeSet<ListingGroup>,
     /// A group was listed that lacks something: the session is to end when there is room, and the next one lists.
     pub lists_anew: bool,
+    /// What the member's budget has no room for.
+    pub waiting: Waiting,
 }
 
 /// The writer's mind.
@@ -94,6 +97,9 @@ pub struct Core {
     pub(super) must_mint: Option<Epoch>,
     pub(super) not_serving: Option<String>,
     pub(super) room: DiskRoom,
+    pub(super) budgets: Budgets,
+    /// Monotonic milliseconds, as of the last request or tick.
+    pub(super) now: u64,
     limits: Limits,
     pub(super) batch: Batch,
     pub(super) sources_changed: bool,
@@ -120,6 +126,7 @@ impl Core {
         for (key, derived) in state.all_derived() {
             conflicts.changed(key, Some(&derived.content));
         }
+        let budgets = Budgets::of(&state, now);
         Self {
             state,
             head,
@@ -136,6 +143,8 @@ impl Core {
             must_mint: None,
             not_serving: None,
             room: DiskRoom::default(),
+            budgets,
+            now,
             limits: Limits::default(),
             batch: Batch {
                 head,
@@ -234,6 +243,7 @@ impl Core {
     /// Takes one request. `clock` is the wall clock, `now` monotonic milliseconds.
     pub fn handle(&mut self, request: Request, clock: UnixMillis, now: u64) {
         self.recorded_at = self.recorded_at.max(clock);
+        self.now = self.now.max(now);
         match request {
             Request::Admit(token, request) => self.admit(token, *request, now),
             Request::Observe {
@@ -306,7 +316,16 @@ impl Core {
                     }
                     Ok(())
                 }
+                ObservedItem::Fact(fact) if let Some(why) = self.over_budget(cluster, &fact, self.now) => {
+                    if !self.let_wait(session, cluster, sequence, fact.fact.key(), &why) {
+                        return;
+                    }
+                    Ok(())
+                }
                 ObservedItem::Fact(fact) => {
+                    if let Some(key) = fact.fact.key() {
+                        self.waits_no_more(cluster, &key);
+                    }
                     let command = Command::Observe {
                         cluster: cluster.clone(),
                         session,
@@ -356,7 +375,7 @@ impl Core {
             seen,
         };
         match self.decide_and_apply(&command) {
-            Ok(()) if group == ListingGroup::Exports => self.mark_listed(cluster),
+            Ok(()) if group == ListingGroup::Exports => self.exports_listed(cluster),
             Ok(()) => {}
             Err(rejection) => {
                 self.batch
@@ -497,7 +516,9 @@ impl Core {
             };
             self.sources_changed |= concerns_sources(&event.fact.fact);
             self.note_end(&event);
+            let replaced = self.replaced_by(&event);
             let changes = fold::apply(&mut self.state, &event);
+            self.budgets.recorded(&self.state, &event, replaced, self.now);
             for change in &changes {
                 self.conflicts.changed(&change.key, change.content.as_ref());
             }
@@ -558,40 +579,6 @@ fn concerns_sources(fact: &Fact) -> bool {
             | Fact::MemberSuspect
             | Fact::MemberLost
     )
-}
-
-/// A derived change in the form in which members get it; `None` for what only the hub itself uses.
-pub fn publication(change: Change) -> Option<Publication> {
-    let revision = change.revision;
-    let removed = change.content.is_none();
-    let desired = match change.content {
-        Some(DerivedContent::Import(import)) => DesiredChange::Import(import),
-        Some(DerivedContent::Slice(slice)) => DesiredChange::Slice(slice),
-        Some(DerivedContent::ExportStatus(status)) => DesiredChange::ExportStatus(status),
-        Some(DerivedContent::Profile(_)) => return None,
-        None => DesiredChange::Removed(desired_key(&change.key)?),
-    };
-    let item = Item::new(DesiredItem {
-        revision,
-        change: desired,
-    });
-    Some(Publication {
-        key: change.key,
-        entry: Entry {
-            revision,
-            item,
-            removed,
-        },
-    })
-}
-
-fn desired_key(key: &DerivedKey) -> Option<DesiredKey> {
-    match key {
-        DerivedKey::Import(service) => Some(DesiredKey::Import(service.clone())),
-        DerivedKey::Slice(slice) => Some(DesiredKey::Slice(slice.clone())),
-        DerivedKey::ExportStatus(_, service) => Some(DesiredKey::ExportStatus(service.clone())),
-        DerivedKey::Profile(_) => None,
-    }
 }
 
 #[cfg(test)]

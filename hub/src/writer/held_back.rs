@@ -6,7 +6,11 @@ use shared::model::{
     sync::{RefusalReason, Refused},
 };
 
-use super::{core::Core, disk_room::DiskRoom, request::Reply};
+use super::{
+    core::{Core, Open},
+    disk_room::DiskRoom,
+    request::Reply,
+};
 
 /// What members are told while nothing may grow.
 const NO_ROOM: &str = "the hub's disk is nearly full: it records for now only what is taken back. What it has of \
@@ -75,8 +79,7 @@ impl Core {
         known.is_none_or(|known| known.fact.hash != fact.hash)
     }
 
-    /// An item is not taken for now. An agent that does not know these words would take what stands for refused and
-    /// withdraw it: its session ends instead, and then false is returned.
+    /// The disk has no room for an item; false: as [`Core::refuse_for_now`] says.
     pub(super) fn hold_back(
         &mut self,
         session: SessionId,
@@ -84,21 +87,33 @@ impl Core {
         sequence: u64,
         group: Option<ListingGroup>,
     ) -> bool {
-        let Some(open) = self.sessions.get_mut(cluster) else {
+        let open = self.refuse_for_now((session, cluster, sequence), RefusalReason::NoRoom, NO_ROOM);
+        let Some(open) = open else {
             return false;
         };
-        if !open.reports_again {
-            self.end_session(cluster, NO_ROOM);
-            return false;
-        }
         open.held_back = true;
         open.lacking.extend(group);
+        true
+    }
+
+    /// An item is not taken for now. An agent that does not know these words would take what stands for refused and
+    /// withdraw it: its session ends instead, and nothing is returned.
+    pub(super) fn refuse_for_now(
+        &mut self,
+        (session, cluster, sequence): (SessionId, &ClusterId, u64),
+        reason: RefusalReason,
+        why: &str,
+    ) -> Option<&mut Open> {
+        if !self.sessions.get(cluster)?.reports_again {
+            self.end_session(cluster, why);
+            return None;
+        }
         let refused = Refused {
             sequence,
-            reason: RefusalReason::NoRoom,
-            message: NO_ROOM.into(),
+            reason,
+            message: why.into(),
         };
         self.batch.replies.push(Reply::Refused(session, refused));
-        true
+        self.sessions.get_mut(cluster)
     }
 }

@@ -3,13 +3,15 @@
 //! * `request.rs`: what it is asked and what it answers.
 //! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
 //! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth, pure.
-//!   `held_back.rs`: what is said to members when it has none, pure. `stored.rs`: which facts the log has as differences,
+//!   `held_back.rs`: what is said to members when it has none, pure. `budgets.rs`, `over_budget.rs`, `waiting.rs`: the
+//!   same for what a member may have, pure. `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences,
 //!   pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
 
 mod actor;
 mod admission;
+mod budgets;
 mod claims;
 mod conflicts;
 mod connectivity;
@@ -19,19 +21,23 @@ mod event_size;
 mod handle;
 mod heard;
 mod held_back;
+mod over_budget;
+mod publication;
 pub mod request;
 mod segments;
 mod stored;
 mod thread;
+mod waiting;
 
 pub use self::{
     actor::{Completed, Writer, WriterError, view_of},
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
-    core::{Batch, Core, Options, publication},
+    core::{Batch, Core, Options},
     disk_room::DiskRoom,
     handle::{AdmissionAnswer, Gone, Inbox, Permit, Query, SessionEvent, SessionSink, Work, WriterHandle},
     heard::TICK_MILLIS,
+    publication::publication,
     request::{
         Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,
         Request, Token,

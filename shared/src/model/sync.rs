@@ -14,7 +14,7 @@ use super::{
 pub const PROTOCOL_VERSION: u32 = 1;
 /// The feature bit of both sides: heartbeats of the agent say what stands in its cluster ([`Applied`]).
 pub const FEATURE_APPLIED: u64 = 1;
-/// The feature bit of both sides: what was refused as [`RefusalReason::NoRoom`] is reported again when the hub asks.
+/// The feature bit of both sides: what was refused for now ([`RefusalReason::is_for_now`]) is reported again when the hub asks.
 pub const FEATURE_REPORT_AGAIN: u64 = 2;
 /// The feature bit of both sides: of an object that the agent holds only the difference is sent ([`ItemDifference`]), and
 /// what it cannot restore it asks for ([`AgentMessage::ItemsWanted`]).
@@ -103,7 +103,7 @@ pub enum HubMessage {
     Heartbeat(Option<UpTo>),
     /// Answer with a pong.
     Ping(u64),
-    /// Report again what was refused as [`RefusalReason::NoRoom`].
+    /// Report again what was refused for now ([`RefusalReason::is_for_now`]).
     ReportAgain,
 }
 
@@ -284,9 +284,16 @@ pub enum RefusalReason {
     TooMany,
     /// There is no room to record it for now; what the hub holds of the key stands, and it asks again.
     NoRoom,
+    /// The member's budget is used up; what the hub holds of the key stands, and it asks again when there is room.
+    OverBudget,
 }
 
 impl RefusalReason {
+    /// Nothing is wrong with the item: what the hub holds of the key stands, and the hub asks for it again.
+    pub fn is_for_now(self) -> bool {
+        matches!(self, Self::NoRoom | Self::OverBudget)
+    }
+
     /// The word that metrics and logs use.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -296,6 +303,7 @@ impl RefusalReason {
             Self::NotAMembersFact => "not_a_members_fact",
             Self::TooMany => "too_many",
             Self::NoRoom => "no_room",
+            Self::OverBudget => "over_budget",
         }
     }
 }

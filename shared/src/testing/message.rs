@@ -162,6 +162,7 @@ pub fn refused() -> impl Strategy<Value = Refused> {
         RefusalReason::NotAMembersFact,
         RefusalReason::TooMany,
         RefusalReason::NoRoom,
+        RefusalReason::OverBudget,
     ]);
     (any::<u64>(), reason, ".{0,20}").prop_map(|(sequence, reason, message)| Refused {
         sequence,

@@ -15,7 +15,10 @@ use super::{
 use crate::model::{
     Fact, Policy, Precedence, PrecedenceClaim,
     name::is_dns_label,
-    policy::{AddressRange, ENTRIES_MAX, MemberRule, POLICY_BYTES_MAX, Pattern, RULES_MAX, ServiceRule},
+    policy::{
+        AddressRange, BudgetRule, ENTRIES_MAX, Limit, MemberRule, POLICY_BYTES_MAX, Pattern, RULES_MAX,
+        ServiceRule,
+    },
     validate::{self, InvalidValue},
 };
 
@@ -65,6 +68,38 @@ struct Rule {
     exports: Option<Vec<Services>>,
     #[serde(default, deserialize_with = "stated")]
     endpoints: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "stated")]
+    budget: Option<Limits>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Limits {
+    #[serde(default, deserialize_with = "stated")]
+    exports: Option<u64>,
+    #[serde(default, deserialize_with = "stated")]
+    endpoint_slices: Option<u64>,
+    #[serde(default, deserialize_with = "stated")]
+    endpoints: Option<u64>,
+    #[serde(default, deserialize_with = "stated")]
+    properties: Option<u64>,
+    #[serde(default, deserialize_with = "stated")]
+    fact_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "stated")]
+    events_per_minute: Option<u64>,
+}
+
+impl Limits {
+    fn most(&self, limit: Limit) -> Option<u64> {
+        match limit {
+            Limit::Exports => self.exports,
+            Limit::EndpointSlices => self.endpoint_slices,
+            Limit::Endpoints => self.endpoints,
+            Limit::Properties => self.properties,
+            Limit::FactBytes => self.fact_bytes,
+            Limit::EventsPerMinute => self.events_per_minute,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -75,13 +110,12 @@ struct Services {
     services: Option<Vec<String>>,
 }
 
-/// A list that is left empty by mistake (`exports:` and nothing behind it) is neither one without entries nor none.
-fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<T>>, D::Error> {
-    let list: Option<Vec<T>> = Option::deserialize(deserializer)?;
-    let empty = || D::Error::custom("a list is left empty: write [] for nothing, or take the field out");
-    list.ok_or_else(empty).map(Some)
+/// What is left empty by mistake (`exports:` and nothing behind it) is neither a list without entries nor none.
+fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let stated: Option<T> = Option::deserialize(deserializer)?;
+    let empty =
+        || D::Error::custom("a field is left empty: write what is meant ([] for nothing), or take it out");
+    stated.ok_or_else(empty).map(Some)
 }
 
 /// Reads a document.
@@ -167,8 +201,17 @@ fn rule(rule: Rule) -> Taken<MemberRule> {
             .endpoints
             .map(|ranges| list("endpoints", ranges, range))
             .transpose()?,
+        budget: budget(&rule.budget.unwrap_or_default()),
         name: rule.name.into(),
     })
+}
+
+fn budget(limits: &Limits) -> BudgetRule {
+    Limit::ALL
+        .into_iter()
+        .fold(BudgetRule::default(), |budget, limit| {
+            budget.with(limit, limits.most(limit))
+        })
 }
 
 fn services(services: Services) -> Taken<ServiceRule> {

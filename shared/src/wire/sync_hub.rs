@@ -242,6 +242,7 @@ fn reason_to_proto(reason: RefusalReason) -> i32 {
         RefusalReason::NotAMembersFact => v1::RefusalReason::NotAMembersFact,
         RefusalReason::TooMany => v1::RefusalReason::TooMany,
         RefusalReason::NoRoom => v1::RefusalReason::NoRoom,
+        RefusalReason::OverBudget => v1::RefusalReason::OverBudget,
     }
     .into()
 }
@@ -254,6 +255,7 @@ fn reason_from_proto(number: i32) -> RefusalReason {
         Ok(v1::RefusalReason::NotAMembersFact) => RefusalReason::NotAMembersFact,
         Ok(v1::RefusalReason::TooMany) => RefusalReason::TooMany,
         Ok(v1::RefusalReason::NoRoom) => RefusalReason::NoRoom,
+        Ok(v1::RefusalReason::OverBudget) => RefusalReason::OverBudget,
         Ok(v1::RefusalReason::Invalid | v1::RefusalReason::Unspecified) | Err(_) => RefusalReason::Invalid,
     }
 }

@@ -7,7 +7,7 @@ use shared::model::{
 
 use super::*;
 use crate::{
-    fold::{KeyHolder, Presented},
+    fold::{Change, DerivedKey, KeyHolder, Presented},
     writer::request::{AdmitRequest, CursorCheck, CursorVerdict, NotAdmitted},
 };
 
@@ -16,6 +16,7 @@ mod conflicts;
 mod event_size;
 mod held_back;
 mod keys;
+mod over_budget;
 
 fn id(name: &str) -> ClusterId {
     ClusterId::new(name).expect("a cluster id")

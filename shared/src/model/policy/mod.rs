@@ -4,6 +4,7 @@
 //! A rule names members, and allows. Who is named by no rule that speaks of exports may export everything, and the same
 //! goes for addresses: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
 
+mod budget;
 mod pattern;
 mod range;
 pub mod special;
@@ -12,6 +13,7 @@ use std::net::IpAddr;
 
 use super::{ClusterId, ServiceKey, fact::FACT_BYTES_MAX};
 
+pub use budget::{Budget, BudgetRule, Limit, Usage};
 pub use pattern::{InvalidPattern, PATTERN_BYTES_MAX, Pattern};
 pub use range::{AddressRange, InvalidRange};
 
@@ -56,6 +58,8 @@ pub struct MemberRule {
     pub exports: Option<Vec<ServiceRule>>,
     /// Ranges in which their endpoints' addresses may lie; `None`: it does not speak of addresses.
     pub endpoints: Option<Vec<AddressRange>>,
+    /// How much they may have recorded.
+    pub budget: BudgetRule,
 }
 
 /// Services, by namespace and name.
@@ -116,6 +120,11 @@ impl Policy {
         ))
     }
 
+    /// How much a member may have recorded.
+    pub fn budget_of(&self, cluster: &ClusterId) -> Budget {
+        Budget::of(self.rules_of(cluster).map(|rule| &rule.budget))
+    }
+
     /// The ranges in which a member's addresses must lie; `None`: nothing is said of them.
     pub fn ranges_of(&self, cluster: &ClusterId) -> Option<Vec<AddressRange>> {
         let speaking = self.rules_of(cluster).filter_map(|rule| rule.endpoints.as_ref());
@@ -126,7 +135,7 @@ impl Policy {
     /// The names of the rules that speak of a member's addresses, as a message names them.
     pub fn rules_on_addresses_of(&self, cluster: &ClusterId) -> String {
         let speaking = self.rules_of(cluster).filter(|rule| rule.endpoints.is_some());
-        let names = speaking.map(|rule| format!("{:?}", rule.name)).collect();
+        let names = speaking.map(|rule| format!("\"{}\"", rule.name)).collect();
         listed(names, ", ", "rules")
     }
 
@@ -148,9 +157,13 @@ pub fn lies_in(ranges: &[AddressRange], address: IpAddr) -> bool {
 
 fn said_by(rule: &MemberRule, allows: Vec<String>) -> String {
     if allows.is_empty() {
-        format!("rule {:?} allows nothing", rule.name)
+        format!("rule \"{}\" allows nothing", rule.name)
     } else {
-        format!("rule {:?} allows {}", rule.name, listed(allows, ", ", "patterns"))
+        format!(
+            "rule \"{}\" allows {}",
+            rule.name,
+            listed(allows, ", ", "patterns")
+        )
     }
 }
 

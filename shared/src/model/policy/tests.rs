@@ -23,6 +23,7 @@ fn rule(name: &str, members: &[&str]) -> MemberRule {
         members: patterns(members),
         exports: None,
         endpoints: None,
+        budget: BudgetRule::default(),
     }
 }
 

@@ -16,6 +16,7 @@ spec:
       services: [cart, "*-db"]
     - namespaces: ["kitchen"]
     endpoints: [10.0.0.0/8, "fd00:1::/32"]
+    budget: {exports: 3, endpointSlices: 4, endpoints: 5, properties: 6, factBytes: 7, eventsPerMinute: 8}
   - name: nobody-else
     members: ["*"]
     exports: []
@@ -47,12 +48,18 @@ fn a_document_is_read_for_ever_as_it_is_today() {
                     "10.0.0.0/8".parse().unwrap(),
                     "fd00:1::/32".parse().unwrap(),
                 ]),
+                budget: (3..)
+                    .zip(Limit::ALL)
+                    .fold(BudgetRule::default(), |budget, (most, limit)| {
+                        budget.with(limit, Some(most))
+                    }),
             },
             MemberRule {
                 name: "nobody-else".into(),
                 members: patterns(&["*"]),
                 exports: Some(Vec::new()),
                 endpoints: None,
+                budget: BudgetRule::default(),
             },
         ],
     };
@@ -100,7 +107,7 @@ fn what_is_wrong_is_refused_in_one_line_that_says_where() {
             with("namespaces: [\"kitchen\"]", "namespaces: []"),
             "spec.members[0].exports[1].namespaces: names nothing",
         ),
-        (with("    exports: []", "    exports:"), "a list is left empty"),
+        (with("    exports: []", "    exports:"), "a field is left empty"),
         (
             with("nobody-else", "shop"),
             "spec.members[1].name: \"shop\" is another rule's",

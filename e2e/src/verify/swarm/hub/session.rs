@@ -13,7 +13,7 @@ use proto::v1;
 use shared::{
     model::{
         ClusterId, KeyFingerprint,
-        sync::{self, AgentMessage, DesiredKey, HubMessage, ItemHash, RefusalReason},
+        sync::{self, AgentMessage, DesiredKey, HubMessage, ItemHash},
     },
     wire,
 };
@@ -303,7 +303,7 @@ fn note_told(noted: &mut Told, member: &ClusterId, message: &HubMessage, view: &
 
 fn count_event(event: &SessionEvent, seen: &mut Histogram) {
     match event {
-        SessionEvent::Refused(refused) if refused.reason == RefusalReason::NoRoom => {
+        SessionEvent::Refused(refused) if refused.reason.is_for_now() => {
             seen.count("item held back");
         }
         SessionEvent::ReportAgain => seen.count("asked to report again"),

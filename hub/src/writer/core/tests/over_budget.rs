@@ -1,0 +1,187 @@
+//! What waits because a member's budget has no room for it, and when it is asked for.
+
+use shared::{model::policy::Limit, wire::read_policy};
+
+use super::*;
+use crate::{inspect::tests::inspected_hub::export, writer::waiting::ASKED_EVERY_MILLIS};
+
+fn limited(limit: Limit, most: u64) -> Command {
+    let document = format!(
+        "apiVersion: tributary.dev/v1alpha1\nkind: ClustersetPolicy\nspec: {{members: [{{name: small, members: [east], \
+         budget: {{{}: {most}}}}}]}}\n",
+        limit.field()
+    );
+    Command::ApplyPolicy {
+        policy: read_policy(&document).expect("a policy").into(),
+        operator: "alice".into(),
+    }
+}
+
+/// A member whose budget is this.
+fn member(core: &mut Core, limit: Limit, most: u64) -> SessionId {
+    assert!(!operate(core, limited(limit, most), true).events.is_empty());
+    let mut request = hello("east", "one", 1);
+    request.hello.features = FEATURE_REPORT_AGAIN;
+    admit(core, request).expect("nobody holds it")
+}
+
+/// Sequence numbers of what waits, and why.
+fn waits(batch: &Batch) -> Vec<(u64, &str)> {
+    let replies = batch.replies.iter().filter_map(|reply| match reply {
+        Reply::Refused(_, refused) if refused.reason == RefusalReason::OverBudget => {
+            Some((refused.sequence, &*refused.message))
+        }
+        _ => None,
+    });
+    replies.collect()
+}
+
+/// Whether the member is asked after so much time.
+fn is_asked(core: &mut Core, now: u64) -> bool {
+    core.tick(UnixMillis(2), now, [(id("east"), now)]);
+    let replies = core.take_batch().replies;
+    replies.iter().any(|reply| matches!(reply, Reply::ReportAgain(_)))
+}
+
+fn removed(name: &str) -> EncodedFact {
+    wire::encode_fact(&Fact::ClusterPropertyRemoved(name.into()))
+}
+
+#[test]
+fn what_is_over_the_budget_waits_until_something_is_taken_back() {
+    let mut core = core();
+    let session = member(&mut core, Limit::Properties, 1);
+    assert_eq!(observe(&mut core, session, 1, property("a")).events.len(), 1);
+    let over = observe(&mut core, session, 2, property("b"));
+    let [(2, why)] = waits(&over)[..] else {
+        panic!("{over:?}")
+    };
+    assert!(
+        why.contains("cluster east has as many ClusterProperties as its budget allows, 1"),
+        "{why}"
+    );
+    assert!(over.events.is_empty());
+    // It is dealt with all the same, or the window would close.
+    assert!(matches!(over.replies[..], [_, Reply::Acknowledged(_, 2)]));
+    let known = observe(&mut core, session, 3, property("a"));
+    assert!(waits(&known).is_empty(), "nothing is new about it");
+
+    // What a session begins with may have eased before: it is asked once.
+    is_asked(&mut core, ASKED_EVERY_MILLIS);
+    assert!(!is_asked(&mut core, 3 * ASKED_EVERY_MILLIS), "nothing ended");
+    assert_eq!(observe(&mut core, session, 4, removed("a")).events.len(), 1);
+    assert!(is_asked(&mut core, 5 * ASKED_EVERY_MILLIS));
+    assert_eq!(observe(&mut core, session, 5, property("b")).events.len(), 1);
+    assert_eq!(observe(&mut core, session, 6, removed("b")).events.len(), 1);
+    assert!(!is_asked(&mut core, 9 * ASKED_EVERY_MILLIS), "nothing waits");
+}
+
+#[test]
+fn a_larger_budget_asks_and_a_smaller_one_takes_nothing_back() {
+    let mut core = core();
+    let session = member(&mut core, Limit::Properties, 2);
+    for (sequence, name) in [(1, "a"), (2, "b")] {
+        assert_eq!(
+            observe(&mut core, session, sequence, property(name)).events.len(),
+            1
+        );
+    }
+    operate(&mut core, limited(Limit::Properties, 0), true);
+    assert_eq!(core.state().fact_count(), 2);
+    assert_eq!(waits(&observe(&mut core, session, 3, property("c"))).len(), 1);
+    is_asked(&mut core, ASKED_EVERY_MILLIS);
+    operate(&mut core, limited(Limit::Properties, 3), true);
+    assert!(is_asked(&mut core, 3 * ASKED_EVERY_MILLIS));
+    assert_eq!(observe(&mut core, session, 4, property("c")).events.len(), 1);
+}
+
+#[test]
+fn a_member_that_changes_too_often_waits_for_time_to_pass() {
+    let mut core = core();
+    let session = member(&mut core, Limit::EventsPerMinute, 6);
+    let mut recorded = 0;
+    for sequence in 1..=10 {
+        let fact = property(&format!("p-{sequence}"));
+        recorded += observe(&mut core, session, sequence, fact).events.len();
+    }
+    assert_eq!(recorded, 6);
+    let over = observe(&mut core, session, 11, property("more"));
+    assert!(
+        waits(&over)[0]
+            .1
+            .contains("changes more often than 6 times a minute"),
+        "{over:?}"
+    );
+    // What is taken back is recorded whatever it costs.
+    assert_eq!(observe(&mut core, session, 12, removed("p-1")).events.len(), 1);
+    assert!(!is_asked(&mut core, 6_000), "less than one change has come back");
+    assert!(is_asked(&mut core, 12_000));
+    core.handle(
+        Request::Observe {
+            session,
+            cluster: id("east"),
+            observations: vec![Observation::new(13, ObservedItem::Fact(property("more")))],
+        },
+        UnixMillis(2),
+        12_001,
+    );
+    assert_eq!(core.take_batch().events.len(), 1);
+}
+
+#[test]
+fn a_cluster_of_which_exports_wait_counts_as_listed_when_all_are_taken() {
+    let mut core = core();
+    let session = member(&mut core, Limit::Exports, 1);
+    let fact = |name| wire::encode_fact(&export("shop", name, 1, 80));
+    assert_eq!(observe(&mut core, session, 1, fact("cart")).events.len(), 1);
+    assert_eq!(waits(&observe(&mut core, session, 2, fact("lamp"))).len(), 1);
+    // The listing names the second only: the first is gone, and what waits is not there yet.
+    let request = Request::CompleteListing {
+        session,
+        cluster: id("east"),
+        sequence: 3,
+        group: ListingGroup::Exports,
+        seen: std::sync::Arc::new([fact("lamp").fact.key().expect("an export")].into()),
+    };
+    let listed = handle(&mut core, request);
+    let kinds: Vec<_> = listed.replies.iter().collect();
+    assert_eq!(listed.events.len(), 2, "removed, and listed: {kinds:?}");
+    assert!(!core.listed().contains(&id("east")));
+    assert!(is_asked(&mut core, ASKED_EVERY_MILLIS));
+    assert_eq!(observe(&mut core, session, 4, fact("lamp")).events.len(), 1);
+    assert!(core.listed().contains(&id("east")));
+}
+
+#[test]
+fn another_member_is_not_touched_and_an_agent_that_cannot_be_told_is_sent_away() {
+    let mut core = core();
+    let session = member(&mut core, Limit::Properties, 0);
+    let west = admit(&mut core, hello("west", "one", 1)).expect("nobody holds it");
+    assert_eq!(waits(&observe(&mut core, session, 1, property("a"))).len(), 1);
+    let request = Request::Observe {
+        session: west,
+        cluster: id("west"),
+        observations: vec![Observation::new(1, ObservedItem::Fact(property("a")))],
+    };
+    assert_eq!(handle(&mut core, request).events.len(), 1);
+
+    let older = admit(&mut core, hello("east", "one", 1)).expect("the same agent");
+    let batch = observe(&mut core, older, 1, property("a"));
+    assert!(batch.events.is_empty());
+    assert!(
+        matches!(&batch.replies[..], [Reply::Close(closed, why)] if *closed == older && why.contains("properties")),
+        "{batch:?}"
+    );
+}
+
+#[test]
+fn what_was_recorded_before_a_start_counts() {
+    let mut core = core();
+    let session = member(&mut core, Limit::Properties, 1);
+    observe(&mut core, session, 1, property("a"));
+    let mut again = started_again(core);
+    let mut request = hello("east", "one", 1);
+    request.hello.features = FEATURE_REPORT_AGAIN;
+    let session = admit(&mut again, request).expect("nobody holds it");
+    assert_eq!(waits(&observe(&mut again, session, 1, property("b"))).len(), 1);
+}

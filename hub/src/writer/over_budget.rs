@@ -1,0 +1,102 @@
+//! What becomes of items for which a member's budget has no room: they wait at its agent, what is recorded of them stands,
+//! and the hub asks for them when there may be room (docs/operations.md, "Budgets").
+
+use shared::model::{
+    ClusterId, EncodedFact, Event, FactKey, SessionId,
+    policy::{Limit, Usage},
+    sync::RefusalReason,
+};
+
+use super::{core::Core, request::Reply};
+
+impl Core {
+    /// Why a fact is not recorded for now; `None`: its member's budget has room.
+    pub(super) fn over_budget(
+        &mut self,
+        cluster: &ClusterId,
+        fact: &EncodedFact,
+        now: u64,
+    ) -> Option<String> {
+        if fact.fact.is_removal() {
+            return None;
+        }
+        let member = self.state.current_member(cluster)?;
+        let known = member.facts().get(&fact.fact.key()?).map(|known| &known.fact);
+        if known.is_some_and(|known| known.hash == fact.hash) {
+            return None;
+        }
+        let (limit, most) = self.budgets.lack(cluster, known, fact, now)?;
+        Some(words(cluster, limit, most))
+    }
+
+    /// An item waits at its agent; false: as [`Core::refuse_for_now`] says.
+    pub(super) fn let_wait(
+        &mut self,
+        session: SessionId,
+        cluster: &ClusterId,
+        sequence: u64,
+        key: Option<FactKey>,
+        why: &str,
+    ) -> bool {
+        let open = self.refuse_for_now((session, cluster, sequence), RefusalReason::OverBudget, why);
+        if let (Some(open), Some(key)) = (open, &key) {
+            open.waiting.add(key);
+            return true;
+        }
+        false
+    }
+
+    /// An item was dealt with: it does not wait any more. Whoever lacked only that has listed.
+    pub(super) fn waits_no_more(&mut self, cluster: &ClusterId, key: &FactKey) {
+        let open = self.sessions.get_mut(cluster);
+        if open.is_some_and(|open| open.waiting.remove(key)) {
+            self.mark_listed(cluster);
+        }
+    }
+
+    /// The exports were listed, and what was not named is removed. A cluster of which something waits must not count as
+    /// listed: what is not recorded of it would be deleted elsewhere.
+    pub(super) fn exports_listed(&mut self, cluster: &ClusterId) {
+        let open = self.sessions.get_mut(cluster);
+        if open.is_none_or(|open| open.waiting.listed()) {
+            self.mark_listed(cluster);
+        }
+    }
+
+    /// What a member's fact takes the place of, as its budget counts it.
+    pub(super) fn replaced_by(&self, event: &Event) -> Usage {
+        let member = event
+            .cluster
+            .as_ref()
+            .and_then(|cluster| self.state.current_member(cluster));
+        let known = member
+            .zip(event.fact.fact.key())
+            .and_then(|(member, key)| member.facts().get(&key));
+        known.map(|known| Usage::of(&known.fact)).unwrap_or_default()
+    }
+
+    /// Asks the members of which something waits, where there may be room now.
+    pub(super) fn ask_for_what_waits(&mut self, now: u64) {
+        for (cluster, open) in &mut self.sessions {
+            if open.waiting.is_due(now) && self.budgets.has_eased(cluster, now) {
+                open.waiting.asked(now);
+                self.batch.replies.push(Reply::ReportAgain(open.session));
+            }
+        }
+    }
+}
+
+fn words(cluster: &ClusterId, limit: Limit, most: u64) -> String {
+    let cause = match limit {
+        Limit::EventsPerMinute => format!("cluster {cluster} changes more often than {most} times a minute"),
+        _ => format!(
+            "cluster {cluster} has as many {} as its budget allows, {most}",
+            limit.what()
+        ),
+    };
+    format!(
+        "{cause}: what the hub has of this stands, and it asks again by itself when there is room. Report less, or have \
+         an operator raise {} in the policy of the clusterset",
+        limit.field()
+    )
+}

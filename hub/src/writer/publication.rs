@@ -1,0 +1,43 @@
+//! Owns: a derived change as the view publishes it.
+//! Never: publishes.
+
+use shared::model::sync::{DesiredChange, DesiredItem, DesiredKey};
+
+use crate::{
+    fold::{Change, DerivedContent, DerivedKey},
+    view::{Entry, Item, Publication},
+};
+
+/// A derived change in the form in which members get it; `None` for what only the hub itself uses.
+pub fn publication(change: Change) -> Option<Publication> {
+    let revision = change.revision;
+    let removed = change.content.is_none();
+    let desired = match change.content {
+        Some(DerivedContent::Import(import)) => DesiredChange::Import(import),
+        Some(DerivedContent::Slice(slice)) => DesiredChange::Slice(slice),
+        Some(DerivedContent::ExportStatus(status)) => DesiredChange::ExportStatus(status),
+        Some(DerivedContent::Profile(_)) => return None,
+        None => DesiredChange::Removed(desired_key(&change.key)?),
+    };
+    let item = Item::new(DesiredItem {
+        revision,
+        change: desired,
+    });
+    Some(Publication {
+        key: change.key,
+        entry: Entry {
+            revision,
+            item,
+            removed,
+        },
+    })
+}
+
+fn desired_key(key: &DerivedKey) -> Option<DesiredKey> {
+    match key {
+        DerivedKey::Import(service) => Some(DesiredKey::Import(service.clone())),
+        DerivedKey::Slice(slice) => Some(DesiredKey::Slice(slice.clone())),
+        DerivedKey::ExportStatus(_, service) => Some(DesiredKey::ExportStatus(service.clone())),
+        DerivedKey::Profile(_) => None,
+    }
+}
