@@ -67,6 +67,7 @@ pub struct WriterMetrics {
     conflicts: Family<ConflictLabel, Gauge>,
     precedence_contests: Family<ContestLabel, Counter>,
     exports_refused: Family<ConflictLabel, Gauge>,
+    members_over_budget: Gauge,
     epochs_begun: Counter,
     log_bytes: Gauge<u64, AtomicU64>,
     log_segments: Gauge<u64, AtomicU64>,
@@ -90,6 +91,7 @@ impl Default for WriterMetrics {
             conflicts: Family::default(),
             precedence_contests: Family::default(),
             exports_refused: Family::default(),
+            members_over_budget: Gauge::default(),
             epochs_begun: Counter::default(),
             log_bytes: Gauge::default(),
             log_segments: Gauge::default(),
@@ -156,6 +158,11 @@ impl WriterMetrics {
             "exports_refused",
             "ServiceExports that were reported and are not taken, by reason",
             self.exports_refused.clone(),
+        );
+        registry.register(
+            "members_over_budget",
+            "Connected members of which something waits because their budget has no room for it",
+            self.members_over_budget.clone(),
         );
         registry.register(
             "precedence_contests",
@@ -257,6 +264,11 @@ impl WriterMetrics {
                 .get_or_create(&label)
                 .set(count(reason) as i64);
         }
+    }
+
+    /// Of how many members something waits for room in their budgets.
+    pub fn members_over_budget(&self, members: usize) {
+        self.members_over_budget.set(members as i64);
     }
 
     /// An export stated to be older than the one that stood first, which is held there or is not.

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use shared::model::{ClusterId, Denial, Fact, Policy, ServiceKey};
+use shared::model::{
+    ClusterId, Denial, Fact, Policy, ServiceKey,
+    policy::{Limit, Usage},
+};
 
 use super::{Draft, State, derived::Step, exports, gate::Gate, precedence, state::AppliedPolicy};
 
@@ -24,6 +27,8 @@ pub struct PolicyOutcome {
     pub endpoints_left_out: BTreeMap<ClusterId, usize>,
     /// How many would come back.
     pub endpoints_restored: BTreeMap<ClusterId, usize>,
+    /// Members that have more than they may: of what, how much, and the most.
+    pub over_budget: Vec<(ClusterId, Limit, u64, u64)>,
     /// Patterns that match no member, each with its rule.
     pub unmatched: Vec<(Box<str>, String)>,
 }
@@ -62,7 +67,17 @@ impl State {
             self.outcome_for(service, &now, &then, &mut outcome);
         }
         let members = self.members.iter().filter(|(_, member)| member.is_current());
-        let members: Vec<&ClusterId> = members.map(|(cluster, _)| cluster).collect();
+        let members: Vec<(&ClusterId, Usage)> = members
+            .map(|(cluster, member)| (cluster, member.usage()))
+            .collect();
+        for (cluster, usage) in &members {
+            let budget = policy.budget_of(cluster);
+            let limits = Limit::ALL.map(|limit| (limit, usage.of_limit(limit), budget.most(limit)));
+            let over = limits.into_iter().filter(|(_, used, most)| used > most);
+            let over = over.map(|(limit, used, most)| ((*cluster).clone(), limit, used, most));
+            outcome.over_budget.extend(over);
+        }
+        let members: Vec<&ClusterId> = members.into_iter().map(|(cluster, _)| cluster).collect();
         let unmatched = policy.unmatched(&members).into_iter();
         outcome.unmatched = unmatched
             .map(|(rule, pattern)| (rule.into(), pattern.to_string()))

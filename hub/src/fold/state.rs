@@ -7,7 +7,7 @@ use std::sync::Arc;
 use shared::model::{
     ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactKey, FactsDigest, Health,
     KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey, SliceKey,
-    UnixMillis, facts_digest, sync::SourceState,
+    UnixMillis, facts_digest, policy::Usage, sync::SourceState,
 };
 
 use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, derived::DerivedStore};
@@ -269,6 +269,12 @@ impl Member {
             .range(first..)
             .map_while(|(_, fact)| Some((fact.revision, fact.endpoint_slice()?)))
             .take_while(move |(_, slice)| slice.key.service == *service)
+    }
+
+    /// What its facts come to, as budgets count. It looks at each of them.
+    pub fn usage(&self) -> Usage {
+        let facts = self.facts.values().map(|recorded| Usage::of(&recorded.fact));
+        facts.fold(Usage::default(), Usage::and)
     }
 
     pub(super) fn export(&self, service: &ServiceKey) -> Option<(Revision, &Arc<Export>)> {

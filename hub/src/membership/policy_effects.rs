@@ -23,6 +23,13 @@ pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     effects.extend(imports(&outcome));
     effects.extend(endpoints("would be left out", &outcome.endpoints_left_out));
     effects.extend(endpoints("come back", &outcome.endpoints_restored));
+    let over = named(&outcome.over_budget, |(cluster, limit, used, most)| {
+        let what = limit.what();
+        format!(
+            "{cluster} has {used} {what} and may have {most}: nothing is taken back, and nothing more is taken"
+        )
+    });
+    effects.extend(over);
     if effects.len() == 1 {
         effects.push("no export, import or endpoint changes by it now".to_owned());
     }

@@ -376,6 +376,7 @@ impl Writer {
         self.metrics.conflicts(|reason| self.core.open_conflicts(reason));
         self.metrics
             .exports_refused(|reason| self.core.refused_exports(reason));
+        self.metrics.members_over_budget(self.core.over_budget_members());
     }
 
     fn publish(&self, publications: Vec<Publication>, sources: Option<Vec<Source>>, at: Moment) {

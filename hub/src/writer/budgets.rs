@@ -8,7 +8,7 @@ use shared::model::{
     policy::{Budget, Limit, Usage},
 };
 
-use crate::fold::{Member, State};
+use crate::fold::State;
 
 /// Allowance of one event: a budget's `eventsPerMinute` is then what comes back in a millisecond.
 const EVENT: u64 = 60_000;
@@ -54,7 +54,7 @@ impl Budgets {
         let full = budget.most(Limit::EventsPerMinute).saturating_mul(EVENT);
         let account = Account {
             budget,
-            usage: usage(member),
+            usage: member.usage(),
             allowance: before.as_ref().map_or(full, |before| before.allowance),
             at: before.map_or(now, |before| before.at),
             eased: true,
@@ -147,9 +147,4 @@ impl Account {
 fn budget_of(state: &State, cluster: &ClusterId) -> Budget {
     let policy = state.policy().map(|applied| applied.policy.budget_of(cluster));
     policy.unwrap_or_default()
-}
-
-fn usage(member: &Member) -> Usage {
-    let facts = member.facts().values().map(|recorded| Usage::of(&recorded.fact));
-    facts.fold(Usage::default(), Usage::and)
 }

@@ -75,6 +75,12 @@ impl Core {
         known.map(|known| Usage::of(&known.fact)).unwrap_or_default()
     }
 
+    /// How many members are connected of which something waits.
+    pub fn over_budget_members(&self) -> usize {
+        let sessions = self.sessions.values();
+        sessions.filter(|open| !open.waiting.is_empty()).count()
+    }
+
     /// Asks the members of which something waits, where there may be room now.
     pub(super) fn ask_for_what_waits(&mut self, now: u64) {
         for (cluster, open) in &mut self.sessions {

@@ -53,10 +53,14 @@ impl Waiting {
         !self.exports_listed
     }
 
+    /// Whether anything waits.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.more && self.keys.is_empty()
+    }
+
     /// Whether something waits, and was not asked for just now.
     pub(super) fn is_due(&self, now: u64) -> bool {
-        let waits = self.more || !self.keys.is_empty();
-        waits && now.saturating_sub(self.asked_at) >= ASKED_EVERY_MILLIS
+        !self.is_empty() && now.saturating_sub(self.asked_at) >= ASKED_EVERY_MILLIS
     }
 
     /// It is asked for.

@@ -91,6 +91,8 @@ pub enum What {
     Renew(usize),
     /// An operator's policy refuses everything that the cluster exports, until the next rest that compares.
     Restrict(usize),
+    /// An operator's policy has little room for what the cluster reports, until the next rest that compares.
+    Squeeze(usize),
     /// Faults stop and everything comes to rest while a policy refuses something: it must be nowhere.
     RestRestricted,
     /// An operator revokes the key of the cluster's certificate.

@@ -49,6 +49,7 @@ pub const EXPECTED: &[&str] = &[
     "part stalled",
     "partition",
     "policy loosened",
+    "policy squeezed",
     "policy tightened",
     "removal applied",
     "resume",

@@ -241,7 +241,7 @@ pub(super) fn refused_is_nowhere(hub: &Hub, sites: &[Site], guarded: &mut Guarde
         return Ok(());
     };
     let named = |cluster: &ClusterId| {
-        let rules = applied.policy.rules.iter();
+        let rules = applied.policy.rules.iter().filter(|rule| rule.exports.is_some());
         let mut patterns = rules.flat_map(|rule| &rule.members);
         patterns.any(|pattern| pattern.to_string() == cluster.as_str())
     };

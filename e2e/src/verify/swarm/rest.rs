@@ -6,6 +6,7 @@ use hub::log::Faults;
 use super::{
     draw::Draw,
     happening::{AgentPart, WATCHES},
+    hub::Hub,
     judge,
     laws::{self, Stood},
     network::Blocked,
@@ -132,7 +133,9 @@ impl World {
             }
             let something = self.round(TURNS_OF_A_ROUND_MAX)?;
             quiet = if something { 0 } else { quiet + 1 };
-            if quiet >= QUIET_ROUNDS && self.is_at_rest() {
+            // What waits for a budget is asked for now and then.
+            let waits = loosen && self.waiting() > 0;
+            if quiet >= QUIET_ROUNDS && self.is_at_rest() && !waits {
                 return Ok(());
             }
         }
@@ -151,12 +154,15 @@ impl World {
 
     fn is_at_rest(&self) -> bool {
         let still = |site: &Site| site.agents.iter().all(|agent| agent.is_quiet(&site.cluster));
-        let everybody = self.sites.len();
-        self.sites.iter().all(still)
-            && self
-                .hub
-                .as_ref()
-                .is_some_and(|hub| hub.is_idle() && hub.listed().len() == everybody)
+        // A cluster of which something waits has not listed.
+        let listed = |hub: &Hub| hub.listed().len() + self.waiting() >= self.sites.len();
+        let hub = self.hub.as_ref();
+        self.sites.iter().all(still) && hub.is_some_and(|hub| hub.is_idle() && listed(hub))
+    }
+
+    /// Of how many members something waits for room in their budgets.
+    fn waiting(&self) -> usize {
+        self.hub.as_ref().map_or(0, Hub::waiting)
     }
 
     /// Everybody goes on as far as the present faults let them: what one of them does not know meets the whole rest.

@@ -16,7 +16,7 @@ const MANY_CHANGES: usize = 6;
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 12 } else { 4 }) {
+    match draw.below(if edits { 13 } else { 4 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => renewed(draw, site),
@@ -28,6 +28,7 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
         8 => namespace_returns(draw, site, clusters, exported),
         9 => restored_where_little_is_free(draw, site),
         10 => restricted(draw, site, exported),
+        11 => squeezed(draw, site, exported),
         _ => lie(draw, site, exported),
     }
 }
@@ -159,6 +160,18 @@ fn restricted(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<
     steps.extend(draw.percent(30).then_some(What::CrashAgent(site)));
     steps.extend(draw.percent(30).then_some(What::StopHub));
     steps.push(What::RestRestricted);
+    steps
+}
+
+/// A member has little room for what it says, perhaps from its first word to a new hub on.
+fn squeezed(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let mut steps = vec![What::Squeeze(site), What::Rounds(1)];
+    for _ in 0..4 {
+        steps.extend([change(draw, site, exported), What::Rounds(1)]);
+    }
+    steps.extend(draw.percent(40).then_some(What::CrashAgent(site)));
+    steps.extend(draw.percent(30).then_some(What::StopHub));
+    steps.extend([What::Rounds(2), What::Pass(LONG_SILENCE_MILLIS), What::Rounds(2)]);
     steps
 }
 

@@ -196,6 +196,12 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "agent",
+        &[HUB, "importNamespaces={Shop}"],
+        &["/importNamespaces/0", "name_or_pattern"],
+    ),
+    ("agent", &[HUB, "importsMax=-1"], &["/importsMax", "minimum"]),
+    (
+        "agent",
         &[HUB, "policies.action=Refuse"],
         &["/policies/action", "'Deny', 'Warn', 'Audit'"],
     ),

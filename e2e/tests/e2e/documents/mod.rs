@@ -1,7 +1,8 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
 //! `alerts.rs`: that the charts' alerts ask for those; `samples.rs`: that they fire when they should; `health.rs`: what
 //! Argo CD makes of objects; `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there;
-//! `workflows.rs`: that the forge calls what there is; `recording.rs`: that the first page shows what the demo does.
+//! `workflows.rs`: that the forge calls what there is; `recording.rs`: that the first page shows what the demo does;
+//! `threats.rs`: that the threat model's tests are there.
 //! Never: judges prose.
 
 mod alerts;
@@ -10,6 +11,7 @@ mod health;
 mod links;
 mod recording;
 mod samples;
+mod threats;
 mod workflows;
 
 use anyhow::{Context, ensure};
@@ -47,6 +49,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "documents::every_hint_is_understood_by_its_program",
             commands::in_hints,
         ),
+        plain_test("documents::named_tests_exist", threats::named_tests_exist),
         plain_test("documents::a_misspelt_command_is_seen", commands::misspelt),
         plain_test(
             "documents::alerts_ask_for_what_there_is_and_say_what_to_do",

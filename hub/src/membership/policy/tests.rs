@@ -12,6 +12,7 @@ const RULES: &str = "  members:
   - {name: cart-only, members: [east], exports: [{namespaces: [shop], services: [cart]}]}
   - {name: nothing, members: [west], exports: []}
   - {name: typo, members: [eats], exports: []}
+  - {name: small, members: [east], budget: {exports: 1}}
 ";
 
 fn document(spec: &str) -> String {
@@ -54,6 +55,7 @@ async fn a_policy_is_tried_then_in_force_and_shown_as_it_was_given() {
         "export shop/cart of west is refused (PolicyDenied): The policy of the clusterset does not allow west",
         "export shop/web of east is refused (PolicyDenied)",
         "import shop/web goes in every cluster",
+        "east has 2 ServiceExports and may have 1: nothing is taken back, and nothing more is taken",
         "warning: \"eats\" in rule \"typo\" matches no member now",
     ] {
         assert!(text.contains(said), "{said} is not in:\n{text}");

@@ -1,7 +1,7 @@
 //! Budgets: how much one member may have recorded at a time, and how often it may change that. Verdicts only: who counts,
 //! and what becomes of what is over a budget, is the hub's.
 
-use std::{array, fmt};
+use std::array;
 
 use super::super::{EncodedFact, Fact};
 
@@ -162,19 +162,6 @@ impl Usage {
     /// Whether less of something is there than before.
     pub fn is_less_than(&self, before: &Self) -> bool {
         self.0.iter().zip(before.0).any(|(now, before)| *now < before)
-    }
-}
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counted = Limit::ALL
-            .into_iter()
-            .filter(|limit| *limit != Limit::EventsPerMinute);
-        for (index, limit) in counted.enumerate() {
-            let between = if index == 0 { "" } else { ", " };
-            write!(f, "{between}{} {}", self.of_limit(limit), limit.what())?;
-        }
-        Ok(())
     }
 }
 

@@ -125,6 +125,11 @@ impl Hub {
         })
     }
 
+    /// Of how many members something waits for room in their budgets.
+    pub(super) fn waiting(&self) -> usize {
+        self.writer.core().over_budget_members()
+    }
+
     /// The state, for looking at.
     pub(super) fn state(&self) -> &State {
         self.writer.core().state()

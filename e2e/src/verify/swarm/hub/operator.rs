@@ -78,6 +78,13 @@ impl Hub {
         self.apply_policy(&rule, at)
     }
 
+    /// Has little room for what a member reports: one of each kind, and a few changes a minute.
+    pub(in crate::verify::swarm) fn squeeze(&mut self, cluster: &ClusterId, at: Moment) -> bool {
+        let budget = "{exports: 1, endpointSlices: 1, properties: 1, eventsPerMinute: 4}";
+        let rule = format!("members: [{{name: squeezed, members: [\"{cluster}\"], budget: {budget}}}]");
+        self.apply_policy(&rule, at)
+    }
+
     /// Allows everything again; false when nothing is refused.
     pub(in crate::verify::swarm) fn loosen(&mut self, at: Moment) -> bool {
         self.restricts() && self.apply_policy("members: []", at)

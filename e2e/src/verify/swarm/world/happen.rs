@@ -75,6 +75,7 @@ impl World {
                 seen.count("certificate renewed");
             }
             What::Restrict(site) => self.restrict(index(site)),
+            What::Squeeze(site) => self.squeeze(index(site)),
             What::RestRestricted => self.rest_restricted()?,
             What::Revoke(site) => self.revoke(index(site)),
             What::CrashAgent(site) => self.crash_agent(index(site)),
@@ -211,6 +212,19 @@ impl World {
         {
             self.sites.iter_mut().for_each(Site::touch_all);
             self.seen.count("policy tightened");
+        }
+    }
+
+    /// What the cluster reports from now on waits, and what stands stands.
+    fn squeeze(&mut self, index: usize) {
+        let at = self.moment();
+        let name = &self.sites[index].name;
+        if let Some(hub) = &mut self.hub
+            && hub.squeeze(name, at)
+        {
+            // It may take the place of one that refused.
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("policy squeezed");
         }
     }
 
