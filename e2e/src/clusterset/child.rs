@@ -12,6 +12,8 @@ use clap::Parser;
 
 /// Tells this binary to be a program.
 pub const ROLE_VARIABLE: &str = "TRIBUTARY_E2E_ROLE";
+/// Tells the programs of a build with planted bugs which of them they have; absent or 0: the product as it is.
+pub(crate) const VARIANT_VARIABLE: &str = "TRIBUTARY_VARIANT";
 
 /// Which program a child is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

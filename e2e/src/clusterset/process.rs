@@ -20,7 +20,7 @@ use tokio::{
     sync::watch,
 };
 
-use super::child::{ROLE_VARIABLE, Role};
+use super::child::{ROLE_VARIABLE, Role, VARIANT_VARIABLE};
 
 /// How long a program may take to start. A debug build beside seven other kinds of crashes has taken 29 s on two cores to
 /// read a log that filled its disk.
@@ -82,9 +82,10 @@ impl Program {
             .process_group(0)
             .kill_on_drop(true);
         for (name, _) in env::vars_os() {
-            let ours = name
-                .to_str()
-                .is_some_and(|name| name.starts_with("TRIBUTARY_") && name != ROLE_VARIABLE);
+            // What the caller's environment would configure; a bug that is chosen there is the child's too.
+            let ours = name.to_str().is_some_and(|name| {
+                name.starts_with("TRIBUTARY_") && ![ROLE_VARIABLE, VARIANT_VARIABLE].contains(&name)
+            });
             if ours {
                 command.env_remove(name);
             }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// A source file larger than this is not ours.
 const SOURCE_BYTES_MAX: u64 = 4 << 20;
+/// Where the binary is, from the target directory.
+const CONTROL_PLANE: &str = "control-plane";
 
 /// The Go module and the place of what is built from it.
 #[derive(Debug, Clone)]
@@ -37,7 +39,7 @@ impl Module {
 
     /// Where the binary belongs.
     pub fn binary(&self) -> PathBuf {
-        self.target.join("control-plane").join("control-plane")
+        self.target.join(CONTROL_PLANE).join("control-plane")
     }
 
     /// Cargo's target directory.
@@ -51,7 +53,7 @@ impl Module {
     }
 
     fn stamp(&self) -> PathBuf {
-        self.target.join("control-plane").join("control-plane.hash")
+        self.target.join(CONTROL_PLANE).join("control-plane.hash")
     }
 
     /// The binary, when it is there and was built from the present sources.
@@ -121,15 +123,23 @@ fn required_version(go_mod: &str, module: &str) -> Option<String> {
     })
 }
 
-/// Cargo marks its target directory; the running program lies somewhere below it, wherever it was put.
+/// Cargo marks its target directory; the running program lies somewhere below it, wherever it was put. The copy of the
+/// workspace that has variants in it is built in a directory of its own below that one (`verify::variants`), where
+/// nothing but what cargo builds is: of several marked ones the first counts that has a control plane.
 fn target_directory(manifest: &Path) -> PathBuf {
     let running = std::env::current_exe().unwrap_or_default();
     // The manifest's parent, and not `..` behind it: people read these paths.
     let workspace = manifest.parent().unwrap_or(manifest);
-    running
-        .ancestors()
-        .find(|directory| directory.join("CACHEDIR.TAG").is_file())
-        .map_or_else(|| workspace.join("target"), Path::to_path_buf)
+    marked_above(&running).unwrap_or_else(|| workspace.join("target"))
+}
+
+fn marked_above(running: &Path) -> Option<PathBuf> {
+    let is_marked = |directory: &&Path| directory.join("CACHEDIR.TAG").is_file();
+    let marked: Vec<&Path> = running.ancestors().filter(is_marked).collect();
+    let built = marked
+        .iter()
+        .find(|directory| directory.join(CONTROL_PLANE).is_dir());
+    built.or(marked.first()).map(|directory| directory.to_path_buf())
 }
 
 #[cfg(test)]
@@ -166,6 +176,22 @@ mod tests {
         let before = module.hash().expect("a hash");
         std::fs::write(module.sources().join("notes.md"), "words").expect("a note");
         assert_eq!(module.hash().expect("a hash"), before);
+    }
+
+    #[test]
+    fn a_copy_below_the_target_directory_has_its_control_plane() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let outer = directory.path().join("target");
+        let inner = outer.join("variants").join("target");
+        let running = inner.join("sim").join("deps").join("e2e");
+        std::fs::create_dir_all(running.parent().expect("a parent")).expect("directories");
+        assert_eq!(marked_above(&running), None);
+        for target in [&outer, &inner] {
+            std::fs::write(target.join("CACHEDIR.TAG"), "").expect("a mark");
+        }
+        assert_eq!(marked_above(&running), Some(inner), "there is no control plane");
+        std::fs::create_dir(outer.join(CONTROL_PLANE)).expect("a directory");
+        assert_eq!(marked_above(&running), Some(outer));
     }
 
     #[test]

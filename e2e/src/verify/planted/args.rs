@@ -25,6 +25,10 @@ pub struct Arguments {
     #[arg(long)]
     pub tests_only: bool,
 
+    /// Only bugs that name scenarios, and those scenarios alone; some need `cargo control-plane build`
+    #[arg(long, conflicts_with = "tests_only")]
+    pub scenarios_only: bool,
+
     /// How many small worlds the swarm plays against each bug; it stops at the first that breaks a law
     #[arg(long, default_value_t = 2_000)]
     pub worlds: u64,

@@ -30,28 +30,44 @@ const KEPT_WORLDS: &str = "e2e/fixtures/worlds";
 /// Most failed tests that are named.
 const NAMED_TESTS_MAX: usize = 2;
 
-/// How much is played against each bug; nothing: neither that ring nor the scenarios are asked.
+/// What each bug is shown to, and how much is played against it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Depth {
+    /// The tests that it names.
+    pub(super) tests: bool,
     /// Small worlds.
     pub(super) worlds: u64,
     /// Large worlds, if the small ones show nothing.
     pub(super) large_worlds: u64,
     /// Seeds of the simulated network.
     pub(super) netsim: u64,
+    /// The scenarios that it names.
+    pub(super) scenarios: bool,
 }
 
 impl Depth {
     /// The rings that are asked.
     pub(super) fn rings(self) -> impl Iterator<Item = Ring> {
-        let played = [(Ring::Swarm, self.worlds), (Ring::Netsim, self.netsim)];
-        let played: Vec<Ring> = played
+        let asked = [
+            (Ring::Tests, self.tests),
+            (Ring::Swarm, self.worlds > 0),
+            (Ring::Netsim, self.netsim > 0),
+            (Ring::Scenarios, self.scenarios),
+        ];
+        asked
             .into_iter()
-            .filter(|(_, much)| *much > 0)
+            .filter(|(_, asked)| *asked)
             .map(|(ring, _)| ring)
-            .collect();
-        let scenarios = (!played.is_empty()).then_some(Ring::Scenarios);
-        [Ring::Tests].into_iter().chain(played).chain(scenarios)
+    }
+
+    /// The tests and scenarios of these bugs that are asked.
+    pub(super) fn tests_of<'a>(self, bugs: impl Iterator<Item = &'a Bug>) -> BTreeSet<Tests> {
+        let of = |bug: &Bug| {
+            let tests = self.tests.then(|| bug.tests.clone());
+            let scenarios = bug.scenarios().filter(|_| self.scenarios);
+            tests.into_iter().chain(scenarios)
+        };
+        bugs.flat_map(of).collect()
     }
 }
 
@@ -71,11 +87,7 @@ impl<'a> Judge<'a> {
 
     /// Requires that every ring sees nothing in the product as it is.
     pub(super) async fn is_green(&self, bugs: &[&Bug]) -> anyhow::Result<()> {
-        let mut all: BTreeSet<Tests> = bugs.iter().map(|bug| bug.tests.clone()).collect();
-        if self.depth.rings().any(|ring| ring == Ring::Scenarios) {
-            all.extend(bugs.iter().filter_map(|bug| bug.scenarios()));
-        }
-        for tests in &all {
+        for tests in &self.depth.tests_of(bugs.iter().copied()) {
             let program = self.built.tests.get(&tests.program()).context("it was built")?;
             let selection = Selection {
                 filter: &tests.filter,
@@ -268,8 +280,7 @@ mod tests {
         let built = Built::default();
         let depth = Depth {
             worlds: 7,
-            large_worlds: 0,
-            netsim: 0,
+            ..Depth::default()
         };
         let judge = Judge::new(&super::super::workspace(), &built, depth).expect("there are some");
         let plays = judge.worlds();
@@ -288,16 +299,21 @@ mod tests {
 
     #[test]
     fn what_is_not_played_is_not_asked() {
-        let rings = |worlds, netsim| {
-            Depth {
-                worlds,
-                netsim,
-                large_worlds: 0,
-            }
-            .rings()
-            .collect::<Vec<_>>()
+        let all = Depth {
+            tests: true,
+            worlds: 1,
+            large_worlds: 0,
+            netsim: 1,
+            scenarios: true,
         };
-        assert_eq!(rings(1, 1), Ring::ALL);
-        assert_eq!(rings(0, 0), [Ring::Tests]);
+        let rings = |depth: Depth| depth.rings().collect::<Vec<_>>();
+        assert_eq!(rings(all), Ring::ALL);
+        let unplayed = Depth {
+            worlds: 0,
+            netsim: 0,
+            ..all
+        };
+        assert_eq!(rings(unplayed), [Ring::Tests, Ring::Scenarios]);
+        assert_eq!(rings(Depth::default()), []);
     }
 }

@@ -19,7 +19,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use args::Arguments;
-use bug::Bug;
+use bug::{Bug, Tests};
 use judge::{Depth, Judge};
 use report::PlantedResult;
 use ring::Ring;
@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::variants::{
     Number, UNCHANGED,
-    build::{Built, Wanted, build, build_alone},
+    build::{Built, TestTarget, Wanted, build, build_alone},
     copy::Copy,
     plan::Variant,
     record::Record,
@@ -41,7 +41,7 @@ const RECORD: &str = "planted.jsonl";
 /// Runs what the command line asks for. False: a bug is not seen as it should be, or does not apply or build any more.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let bugs = bug::all(&workspace())?;
-    let chosen = chosen(&bugs, &arguments.names)?;
+    let chosen = chosen(&bugs, arguments)?;
     if arguments.list {
         println!("{}", report::list(&bugs));
         return Ok(true);
@@ -60,29 +60,45 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     })
 }
 
-fn chosen<'a>(bugs: &'a [Bug], names: &[String]) -> anyhow::Result<Vec<&'a Bug>> {
+fn chosen<'a>(bugs: &'a [Bug], arguments: &Arguments) -> anyhow::Result<Vec<&'a Bug>> {
+    let names = &arguments.names;
     if let Some(unknown) = names
         .iter()
         .find(|name| !bugs.iter().any(|bug| bug.name == **name))
     {
         bail!("there is no planted bug {unknown:?}: `{LIST_PLANTED}` names them all");
     }
-    let wanted = |bug: &&Bug| names.is_empty() || names.contains(&bug.name);
-    Ok(bugs.iter().filter(wanted).collect())
+    let named = |bug: &&Bug| names.is_empty() || names.contains(&bug.name);
+    let asked = |bug: &&Bug| !arguments.scenarios_only || bug.scenarios().is_some();
+    let chosen: Vec<&Bug> = bugs.iter().filter(named).filter(asked).collect();
+    if chosen.is_empty() {
+        bail!("none of these bugs names a scenario");
+    }
+    Ok(chosen)
+}
+
+fn depth(arguments: &Arguments) -> Depth {
+    if arguments.tests_only || arguments.scenarios_only {
+        Depth {
+            tests: arguments.tests_only,
+            scenarios: arguments.scenarios_only,
+            ..Depth::default()
+        }
+    } else {
+        Depth {
+            tests: true,
+            worlds: arguments.worlds,
+            large_worlds: arguments.large_worlds,
+            netsim: arguments.netsim,
+            scenarios: true,
+        }
+    }
 }
 
 /// All bugs are built, whichever are chosen, so that one build serves every question.
 async fn plant(bugs: &[Bug], chosen: &[&Bug], arguments: &Arguments) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let depth = if arguments.tests_only {
-        Depth::default()
-    } else {
-        Depth {
-            worlds: arguments.worlds,
-            large_worlds: arguments.large_worlds,
-            netsim: arguments.netsim,
-        }
-    };
+    let depth = depth(arguments);
     let copy = Copy::open(&workspace())?;
     let question = format!("planted {depth:?}");
     let (record, known) = Record::open(
@@ -121,11 +137,8 @@ async fn plant(bugs: &[Bug], chosen: &[&Bug], arguments: &Arguments) -> anyhow::
 }
 
 fn wanted(bugs: &[Bug], depth: Depth) -> Wanted {
-    let mut tests: BTreeSet<_> = bugs.iter().map(|bug| bug.tests.program()).collect();
-    if depth.rings().any(|ring| ring == Ring::Scenarios) {
-        let scenarios = bugs.iter().filter_map(Bug::scenarios);
-        tests.extend(scenarios.map(|scenarios| scenarios.program()));
-    }
+    let tests = depth.tests_of(bugs.iter());
+    let tests: BTreeSet<TestTarget> = tests.iter().map(Tests::program).collect();
     let simulations = depth.rings().filter_map(|ring| match ring {
         Ring::Tests | Ring::Scenarios => None,
         Ring::Swarm => Some("sim"),

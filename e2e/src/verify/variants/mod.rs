@@ -20,8 +20,8 @@ mod weave;
 
 use std::path::{Path, PathBuf};
 
-/// The environment variable that chooses; absent or 0: the product as it is.
-pub(crate) const VARIABLE: &str = "TRIBUTARY_VARIANT";
+/// The environment variable that chooses.
+pub(crate) use crate::clusterset::child::VARIANT_VARIABLE as VARIABLE;
 
 /// The number of a variant, from one on.
 pub(crate) type Number = u32;

@@ -123,6 +123,8 @@ impl TestProgram {
         if selection.one_thread {
             command.arg("--test-threads=1");
         }
+        // A scenario that cannot run for want of a program sees nothing: it is to fail, not to be ignored.
+        command.env("CI", "true");
         // A new snapshot would be no part of the copy, and nobody reads the smallest input that fails.
         command.env("INSTA_UPDATE", "no");
         command.env("PROPTEST_MAX_SHRINK_ITERS", "0");
@@ -156,7 +158,8 @@ async fn failed(
         if let Some(test) = test
             && failed.len() < FAILED_TESTS_MAX
         {
-            failed.push(test.to_owned());
+            // Names that are shorter than the longest one are filled up with spaces.
+            failed.push(test.trim_end().to_owned());
             if first_is_enough {
                 break;
             }
@@ -213,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn a_run_says_which_tests_failed_or_how_else_it_ended() {
         let two =
-            "echo 'test a::b ... ok'; echo 'test a::c ... FAILED'; echo 'test a::d ... FAILED'; exit 101";
+            "echo 'test a::b ... ok'; echo 'test a::c ... FAILED'; echo 'test a::d   ... FAILED'; exit 101";
         let names = |names: &[&str]| Ended::Failed(names.iter().map(ToString::to_string).collect());
         assert_eq!(run(two, false, LONG).await, names(&["a::c", "a::d"]));
         assert_eq!(run("echo 'test a::b ... ok'", false, LONG).await, Ended::Passed);

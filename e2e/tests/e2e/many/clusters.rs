@@ -67,7 +67,10 @@ pub(super) async fn fifty_clusters_export_one_service(fleet: Arc<Fleet>) -> anyh
         format!(", and {more} more."),
     ];
     let reasons = "SessionAffinityConflict,SessionAffinityConfigConflict";
-    place.until_conflict(reasons, &words).await?;
+    let message = place.until_conflict(reasons, &words).await?;
+    let named = message.matches("\" has \"").count();
+    // Two disagreements, each with its own five.
+    ensure!(named == 2 * NAMED, "{named} losers are named in {message:?}");
 
     let leaving = 25;
     members[leaving - 1].report(&withdrawn(&service)).await?;
@@ -242,8 +245,8 @@ impl Place {
         Ok(found)
     }
 
-    /// Waits until the real cluster's export has a condition Conflict of this reason, with these words.
-    async fn until_conflict(&self, reason: &str, words: &[String]) -> anyhow::Result<()> {
+    /// Waits until the real cluster's export has a condition Conflict of this reason, with these words; its message.
+    async fn until_conflict(&self, reason: &str, words: &[String]) -> anyhow::Result<String> {
         let exports: Api<ServiceExport> = Api::namespaced(self.client.clone(), &self.service.namespace);
         eventually(&format!("the export says {reason}"), async || {
             let status = exports
@@ -266,7 +269,7 @@ impl Place {
                     conflict.message
                 );
             }
-            Ok(Some(()))
+            Ok(Some(conflict.message.clone()))
         })
         .await
     }

@@ -18,6 +18,7 @@ use shared::{
 use tributary_e2e::{
     clusterset::{Backend, LocalClusterset},
     real::{Fleet, Options},
+    rights::denied::Watched,
 };
 
 use super::{Played, create_namespace, export, slice, slice_key};
@@ -38,7 +39,7 @@ const PAGE: u32 = 1_000;
 pub(super) async fn ten_thousand_slices_are_imported() -> anyhow::Result<()> {
     let fleet = Arc::new(Fleet::start(&[IMPORTER], Options::default()).await?);
     let dir = tempfile::tempdir()?;
-    let backend = Backend::Real(fleet);
+    let backend = Backend::Real(fleet.clone());
     let mut clusterset = LocalClusterset::without_agents(dir.path(), &backend, &[IMPORTER]).await?;
     let client = clusterset.cluster(IMPORTER)?.client.clone();
     create_namespace(&client, NAMESPACE).await?;
@@ -78,6 +79,7 @@ pub(super) async fn ten_thousand_slices_are_imported() -> anyhow::Result<()> {
         slice(slice_key(&fence, 0), Ipv4Addr::new(192, 0, 2, 8)),
     ];
     source.report(&news).await?;
+    let watched = Watched::begin(&fleet).await?;
     clusterset.start_agent(IMPORTER).await?;
     until_count(&client, SLICES as usize + 1).await?;
     let changed = imported_slice_name(NAMESPACE, &changed.name, SOURCE, &key.name);
@@ -104,6 +106,16 @@ pub(super) async fn ten_thousand_slices_are_imported() -> anyhow::Result<()> {
         "a restart wrote {} slices: {written:?}",
         written.len()
     );
+    // A write of what stands already changes no version, and costs as much as any.
+    let requests = watched.requests(&fleet).await?;
+    let in_vain = requests.iter().filter(|request| {
+        request.is_write()
+            && request.resource == "endpointslices"
+            && first.contains_key(&request.name)
+            && request.name != changed
+    });
+    let in_vain = in_vain.count();
+    ensure!(in_vain == 0, "a restart wrote {in_vain} slices as they stood");
     clusterset.end().await
 }
 

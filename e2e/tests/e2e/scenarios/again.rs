@@ -10,7 +10,8 @@ use super::story::{
 };
 
 /// The Service of an export, before anybody can have seen it gone: the new one's properties are exported.
-/// Then the export: the new one is the youngest, and the next oldest wins.
+/// Then the export: the new one is the youngest, and the next oldest wins. Then that one's, while its agent is away: the
+/// hub hears of the new one without having heard that the old one went.
 pub(super) async fn a_service_and_an_export_are_made_again_at_once(story: &mut Story) -> anyhow::Result<()> {
     story.start().await?;
     story.export("east", "cart", &plain()).await?;
@@ -28,12 +29,12 @@ pub(super) async fn a_service_and_an_export_are_made_again_at_once(story: &mut S
         })
         .await?;
 
-    let before = uid(story, Kind::Service).await?;
+    let before = uid(story, "east", Kind::Service).await?;
     story.delete("east", Kind::Service, "cart").await?;
     let moved = ports(json!([{"name": "http", "port": 8080}]));
     story.back("east", "cart", &moved).await?;
     ensure!(
-        uid(story, Kind::Service).await? != before,
+        uid(story, "east", Kind::Service).await? != before,
         "the Service is the old one"
     );
     story
@@ -52,12 +53,12 @@ pub(super) async fn a_service_and_an_export_are_made_again_at_once(story: &mut S
         .until("east", |seen| exported(seen, "cart", conflicts))
         .await?;
 
-    let before = uid(story, Kind::ServiceExport).await?;
+    let before = uid(story, "east", Kind::ServiceExport).await?;
     act::next_second().await;
     story.delete("east", Kind::ServiceExport, "cart").await?;
     story.apply("east", export("cart")).await?;
     ensure!(
-        uid(story, Kind::ServiceExport).await? != before,
+        uid(story, "east", Kind::ServiceExport).await? != before,
         "the export is the old one"
     );
     story
@@ -76,14 +77,49 @@ pub(super) async fn a_service_and_an_export_are_made_again_at_once(story: &mut S
             )
         })
         .await?;
+    in_conflict(story, conflicts).await?;
+    unseen(story).await?;
+    in_conflict(story, conflicts).await?;
+    story.all_is_right().await
+}
+
+/// The export of west, while nobody is there who could tell that it went: its place among the exports is the new one's.
+async fn unseen(story: &mut Story) -> anyhow::Result<()> {
+    let before = uid(story, "west", Kind::ServiceExport).await?;
+    story.clusterset.kill_agent("west").await?;
+    act::next_second().await;
+    story.delete("west", Kind::ServiceExport, "cart").await?;
+    story.apply("west", export("cart")).await?;
+    ensure!(
+        uid(story, "west", Kind::ServiceExport).await? != before,
+        "the export of west is the old one"
+    );
+    story.clusterset.start_agent("west").await?;
+    story
+        .everywhere(|seen| {
+            let import = complete(seen, "cart")?;
+            from_clusters(import, &["east", "west"])?;
+            same(
+                &import["spec"]["ports"][0]["port"],
+                &json!(8080),
+                "the port of the export that is oldest again",
+            )?;
+            same(&import["spec"]["sessionAffinity"], &json!("None"), "its affinity")
+        })
+        .await
+        .map(drop)
+}
+
+/// Both exports say the same.
+async fn in_conflict(story: &Story, conflicts: &str) -> anyhow::Result<()> {
     for cluster in ["east", "west"] {
         story
             .until(cluster, |seen| exported(seen, "cart", conflicts))
             .await?;
     }
-    story.all_is_right().await
+    Ok(())
 }
 
-async fn uid(story: &Story, kind: Kind) -> anyhow::Result<Value> {
-    Ok(story.get("east", kind, "cart").await?["metadata"]["uid"].clone())
+async fn uid(story: &Story, cluster: &str, kind: Kind) -> anyhow::Result<Value> {
+    Ok(story.get(cluster, kind, "cart").await?["metadata"]["uid"].clone())
 }
