@@ -321,9 +321,10 @@ fn contest(contested: &v1::PrecedenceContested, service: &str) -> String {
         |claim: Option<&v1::PrecedenceClaim>| claim.map(|claim| claim.cluster.clone()).unwrap_or_default();
     let standing = cluster(contested.standing.as_ref());
     let challenger = cluster(contested.challenger.as_ref());
-    match contested.held {
-        true => format!("{service}: {standing} held against {challenger}"),
-        false => format!("{service}: {challenger} before {standing}"),
+    if contested.held {
+        format!("{service}: {standing} held against {challenger}")
+    } else {
+        format!("{service}: {challenger} before {standing}")
     }
 }
 

@@ -204,8 +204,16 @@ fn status_to_proto(status: &ExportStatus) -> v1::ExportStatus {
     let taken = denial.is_none();
     v1::ExportStatus {
         service: Some(service_key_to_proto(&status.service)),
-        uid: taken.then(|| status.uid.to_string()).unwrap_or_default(),
-        generation: taken.then_some(status.generation).unwrap_or_default(),
+        uid: if taken {
+            status.uid.to_string()
+        } else {
+            Default::default()
+        },
+        generation: if taken {
+            status.generation
+        } else {
+            Default::default()
+        },
         conflicts: status.conflicts.iter().map(conflict_to_proto).collect(),
         exporters: status.exporters,
         denial,

@@ -105,12 +105,7 @@ fn imports_beyond_the_bound_are_not_taken_and_cost_nothing_that_stands() {
     let mut model = Model::settled(&told(&sources, vec![stands.clone()]));
     let mut desired = takes_only(&["shop"], 2);
     let flood = ["a", "b", "c"].map(|name| in_namespace("shop", name));
-    snapshot(
-        &mut desired,
-        1,
-        &sources,
-        [flood.to_vec(), vec![stands.clone()]].concat(),
-    );
+    snapshot(&mut desired, 1, &sources, [flood.to_vec(), vec![stands]].concat());
     assert_eq!(desired.services().len(), 2);
     assert_eq!(
         desired.cursor(),

@@ -40,9 +40,10 @@ impl FromStr for AddressRange {
             return Err(InvalidRange::Prefix(bits));
         }
         let range = Self::around(address, prefix);
-        match range.first == address {
-            true => Ok(range),
-            false => Err(InvalidRange::Begins(range)),
+        if range.first == address {
+            Ok(range)
+        } else {
+            Err(InvalidRange::Begins(range))
         }
     }
 }
