@@ -1,7 +1,8 @@
 //! The admin port: `/livez`, `/readyz`, `/metrics` over plain HTTP, GET only.
 //! It shows nothing of any cluster's state, and nothing can be changed through it.
+//! Whoever reaches it takes a bounded number of descriptors ([`super::visitors`]), and none for long without a request.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use axum::{
@@ -11,15 +12,31 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tower::ServiceExt;
+use tracing::{info, warn};
 
 use super::{
     metrics::{self, CONTENT_TYPE},
     ready::Readiness,
+    visitors::{Asked, Visitors},
 };
+
+/// How long a connection may be open without a whole request, from its beginning or since the last one.
+const REQUEST_WAIT: Duration = Duration::from_secs(10);
+/// Bytes of a request, and of an answer that nobody reads.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// How long an answer may take when the process ends.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pause after the listener reports an error (no file descriptors left, for example).
+const LISTENER_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound admin port.
 pub struct AdminServer {
@@ -56,11 +73,49 @@ impl AdminServer {
         shutdown: CancellationToken,
     ) -> anyhow::Result<()> {
         info!(address = %self.address, "admin port serves /livez, /readyz and /metrics");
-        let serve = axum::serve(self.listener, router(readiness, registry));
-        serve
-            .with_graceful_shutdown(shutdown.cancelled_owned())
-            .await
-            .context("the admin port failed")
+        let (router, mut visitors) = (router(readiness, registry), Visitors::default());
+        loop {
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                true = visitors.leave() => {}
+                accepted = self.listener.accept() => match accepted {
+                    Ok((socket, _)) => {
+                        let (router, shutdown) = (router.clone(), shutdown.clone());
+                        visitors.enter(|asked| answer(socket, router, asked, shutdown)).await;
+                    }
+                    Err(error) => {
+                        warn!(%error, "the admin port cannot accept connections; trying again");
+                        sleep(LISTENER_ERROR_PAUSE).await;
+                    }
+                },
+            }
+        }
+        while visitors.leave().await {}
+        Ok(())
+    }
+}
+
+/// Answers over one connection until it ends or the process does.
+async fn answer(socket: TcpStream, router: Router, asked: Asked, shutdown: CancellationToken) {
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        asked.note();
+        router.clone().oneshot(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_WAIT)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .serve_connection(TokioIo::new(socket), service);
+    let mut connection = pin!(connection);
+    // However it ends, it is the visitor's loss alone.
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => {}
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = timeout(FAREWELL_TIMEOUT, connection).await;
+        }
     }
 }
 
@@ -102,7 +157,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::process::Metrics;
+    use crate::process::{ADMIN_CONNECTIONS_MAX, Metrics};
+
+    /// Longer than anything here takes.
+    const ANSWER_WAIT: Duration = Duration::from_secs(20);
 
     async fn start(readiness: Readiness) -> (SocketAddr, CancellationToken, JoinHandle<anyhow::Result<()>>) {
         let server = AdminServer::bind(([127, 0, 0, 1], 0).into())
@@ -154,6 +212,49 @@ mod tests {
             assert!(request(address, line).await.starts_with("HTTP/1.1 405"), "{line}");
         }
         assert!(request(address, "GET /").await.starts_with("HTTP/1.1 404"));
+    }
+
+    async fn closed(socket: &mut TcpStream) {
+        let read = timeout(ANSWER_WAIT, socket.read_u8()).await;
+        read.expect("the port closes it").expect_err("and says nothing");
+    }
+
+    #[tokio::test]
+    async fn whoever_only_stays_goes_for_whoever_comes() {
+        let (address, _shutdown, _serving) = start(Readiness::default()).await;
+        let mut asks = TcpStream::connect(address).await.expect("connected");
+        let mut asked_again = async || {
+            let request = b"GET /livez HTTP/1.1\r\nhost: admin\r\n\r\n";
+            asks.write_all(request).await.expect("sent");
+            let mut answer = vec![0; 256];
+            let read = timeout(ANSWER_WAIT, asks.read(&mut answer)).await;
+            let read = read.expect("in time").expect("not closed");
+            assert!(answer[..read].starts_with(b"HTTP/1.1 200"));
+        };
+        asked_again().await;
+        let mut silent = Vec::new();
+        for _ in 0..2 * ADMIN_CONNECTIONS_MAX {
+            silent.push(TcpStream::connect(address).await.expect("connected"));
+        }
+        assert!(request(address, "GET /livez").await.starts_with("HTTP/1.1 200"));
+        // The one that asked has a place, and so had the last that came.
+        for oldest in &mut silent[..=ADMIN_CONNECTIONS_MAX] {
+            closed(oldest).await;
+        }
+        let newest = silent.last_mut().expect("some");
+        let waits = timeout(Duration::from_millis(1), newest.read_u8()).await;
+        waits.expect_err("the newest stays");
+        asked_again().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asks_nothing_is_let_go() {
+        let (address, _shutdown, _serving) = start(Readiness::default()).await;
+        let mut silent = TcpStream::connect(address).await.expect("connected");
+        let mut slow = TcpStream::connect(address).await.expect("connected");
+        slow.write_all(b"GET /livez").await.expect("sent");
+        closed(&mut silent).await;
+        closed(&mut slow).await;
     }
 
     #[tokio::test]

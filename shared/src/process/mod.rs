@@ -14,6 +14,7 @@ mod ready;
 mod runtime;
 mod shutdown;
 mod supervise;
+mod visitors;
 
 pub use admin::{AdminServer, router as admin_router};
 pub use backoff::Backoff;
@@ -24,3 +25,4 @@ pub use ready::{Readiness, ReadyHandle};
 pub use runtime::{Threads, block_on};
 pub use shutdown::{Shutdown, on_signals};
 pub use supervise::{DRAIN_TIMEOUT, Supervisor, exit_code};
+pub use visitors::ADMIN_CONNECTIONS_MAX;

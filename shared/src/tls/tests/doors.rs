@@ -1,15 +1,16 @@
 //! How many may come to the port, and who goes for whom.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
-    ends::{Hub, dialled},
+    ends::{Hub, dialled, in_time},
     pki::{Authority, EAST, HUB},
 };
 use crate::tls::{
     BoxedIo, ConnectionEnd, Dial, DoorBounds, HTTP2_KEEPALIVE_INTERVAL, HTTP2_KEEPALIVE_TIMEOUT, Handshake,
+    LiveCredentials,
 };
 
 const ALICE: &str = "spiffe://example.org/clusterset/default/operator/alice";
@@ -19,11 +20,24 @@ const HANDSHAKE_RECORD: &[u8] = &[0x16];
 
 async fn socket(hub: &Hub) -> BoxedIo {
     let address = "https://hub:7443".parse().expect("address");
-    hub.pipes.dial(address).await.expect("pipe")
+    let dialled = in_time("the hub takes a socket", hub.pipes.dial(address));
+    dialled.await.expect("pipe")
 }
 
 async fn closed(socket: &mut BoxedIo) {
-    assert_eq!(socket.read(&mut [0; 1]).await.expect("closed by the hub"), 0);
+    let mut heard = [0; 1];
+    let read = in_time("the hub closes a socket", socket.read(&mut heard)).await;
+    assert_eq!(read.expect("closed by the hub"), 0);
+}
+
+/// What a hub says to somebody for whom it has no place.
+async fn refused(hub: &Hub, credentials: Arc<LiveCredentials>) -> String {
+    let mut connector = hub.connector(credentials, &["https://hub:7443"]);
+    let mut refused = dialled(&mut connector).await.expect("the handshake succeeds");
+    let mut said = Vec::new();
+    let refusal = in_time("the hub refuses a connection", refused.read_to_end(&mut said));
+    refusal.await.expect("closed");
+    String::from_utf8_lossy(&said).into_owned()
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +159,9 @@ async fn who_has_too_many_connections_loses_the_one_that_is_idle_for_longest() {
         Some(&ConnectionEnd::Displaced),
         "over the first a call is open"
     );
-    assert_eq!(second.server.read(&mut [0; 1]).await.expect("cut"), 0);
+    let mut heard = [0; 1];
+    let cut = in_time("the hub cuts the idle one", second.server.read(&mut heard)).await;
+    assert_eq!(cut.expect("cut"), 0);
     assert!(first.server.peer().lifetime.why().is_none());
     first.works().await;
     third.works().await;
@@ -164,11 +180,7 @@ async fn who_has_too_many_connections_in_use_is_told_so() {
     let east = ca.live(EAST);
     let first = hub.join(&east).await;
     let call = first.server.peer().calls.begin(1).expect("the first");
-    let mut connector = hub.connector(east.clone(), &["https://hub:7443"]);
-    let mut refused = dialled(&mut connector).await.expect("the handshake succeeds");
-    let mut said = Vec::new();
-    refused.read_to_end(&mut said).await.expect("closed");
-    let said = String::from_utf8_lossy(&said);
+    let said = refused(&hub, east.clone()).await;
     assert!(said.contains("as many connections as it may have (1)"), "{said}");
     assert_eq!(hub.metrics.handshakes(Handshake::Crowded), 1);
     assert!(first.server.peer().calls.begin(1).is_none(), "one call at a time");
@@ -208,14 +220,8 @@ async fn the_last_places_are_for_operators() {
     };
     let mut hub = Hub::within(two, ca.live(HUB));
     let _east = hub.join(&ca.live(EAST)).await;
-    let mut connector = hub.connector(ca.live(WEST), &["https://hub:7443"]);
-    let mut refused = dialled(&mut connector).await.expect("the handshake succeeds");
-    let mut said = Vec::new();
-    refused.read_to_end(&mut said).await.expect("closed");
-    assert!(
-        String::from_utf8_lossy(&said).contains("file descriptors"),
-        "{said:?}"
-    );
+    let said = refused(&hub, ca.live(WEST)).await;
+    assert!(said.contains("file descriptors"), "{said}");
     assert_eq!(hub.metrics.handshakes(Handshake::Full), 1);
     let alice = hub.join(&ca.live(ALICE)).await;
     drop(alice);

@@ -40,6 +40,14 @@ impl Dial for Pipes {
 
 /// Longer than any handshake of a test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than anything that a test waits for takes.
+const ANSWER_WAIT: Duration = Duration::from_secs(20);
+
+/// What is awaited. A test in which it never comes fails with these words, and does not wait for ever.
+pub(super) async fn in_time<T>(what: &str, awaited: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(ANSWER_WAIT, awaited).await;
+    waited.unwrap_or_else(|_| panic!("waited {ANSWER_WAIT:?} in vain: {what}"))
+}
 
 /// A listening hub.
 pub(super) struct Hub {
@@ -80,13 +88,15 @@ impl Hub {
     }
 
     pub(super) async fn next(&mut self) -> TlsConnection<DuplexStream> {
-        self.incoming.next().await.expect("open").expect("authenticated")
+        let next = in_time("the hub lets a connection in", self.incoming.next()).await;
+        next.expect("open").expect("authenticated")
     }
 
     /// Connects and waits until the hub has the connection too.
     pub(super) async fn join(&mut self, client: &Arc<LiveCredentials>) -> Pair {
         let mut connector = self.connector(client.clone(), &["https://hub:7443"]);
-        let client = dialled(&mut connector).await.expect("connected");
+        let connecting = in_time("the hub takes a connection", dialled(&mut connector));
+        let client = connecting.await.expect("connected");
         let server = self.next().await;
         Pair { client, server }
     }
