@@ -85,7 +85,7 @@ impl Cores {
         Ok(())
     }
 
-    fn unpinned(note: &str) -> Self {
+    pub(super) fn unpinned(note: &str) -> Self {
         Self {
             pinned: None,
             note: note.to_owned(),

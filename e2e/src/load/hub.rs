@@ -20,7 +20,7 @@ use shared::{
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    process::{Child, ChildStderr},
+    process::{Child, ChildStderr, Command},
     sync::watch,
 };
 
@@ -101,6 +101,12 @@ impl Setup {
         Ok(LiveCredentials::new(Credentials::from_pem(&pem)?))
     }
 
+    /// An operator's certificate.
+    pub(super) fn operator(&self, name: &str) -> anyhow::Result<Arc<LiveCredentials>> {
+        let pem = self.issue(&Subject::Operator(name.to_owned()))?;
+        Ok(LiveCredentials::new(Credentials::from_pem(&pem)?))
+    }
+
     /// What follows belongs to this run of the shapes.
     pub(super) fn begin_run(&self, run: u32) {
         self.run.store(run, Ordering::Relaxed);
@@ -155,6 +161,20 @@ impl HubProcess {
         Self::start_at(setup, data, place, ANY_PORT).await
     }
 
+    /// The same with so many open files and no more.
+    pub(super) async fn start_with_files(
+        setup: &Setup,
+        data: &Path,
+        place: UsedCores,
+        files: usize,
+    ) -> anyhow::Result<Self> {
+        let mut limited = setup.cores.under_test(Path::new("sh"), place);
+        // Both limits: a hub raises the soft one to the hard one.
+        limited.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &files.to_string()]);
+        limited.arg(program()?);
+        Self::spawn(limited, setup, data, ANY_PORT).await
+    }
+
     /// The same at an address, for a hub that comes back.
     pub(super) async fn start_at(
         setup: &Setup,
@@ -162,9 +182,17 @@ impl HubProcess {
         place: UsedCores,
         listen: SocketAddr,
     ) -> anyhow::Result<Self> {
+        let command = setup.cores.under_test(&program()?, place);
+        Self::spawn(command, setup, data, listen).await
+    }
+
+    async fn spawn(
+        mut command: Command,
+        setup: &Setup,
+        data: &Path,
+        listen: SocketAddr,
+    ) -> anyhow::Result<Self> {
         let file = |name: &str| setup.directory.join(name);
-        let running = std::env::current_exe().context("this program cannot be found")?;
-        let mut command = setup.cores.under_test(&running, place);
         let ours = |name: &str| name.starts_with("TRIBUTARY_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
             command.env_remove(name);
@@ -268,6 +296,11 @@ impl HubProcess {
     pub(super) async fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("the hub cannot be ended")
     }
+}
+
+/// This program, which is a hub too.
+fn program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("this program cannot be found")
 }
 
 /// Copies the log lines to a file and picks out what we wait for.

@@ -23,6 +23,7 @@ use super::{
     player::{Player, Session},
     probe::{Counters, Generator, GeneratorTime, Usage},
     report::{Section, latencies},
+    unbounded::lift_budgets,
 };
 
 /// Slices of one member, updated in turn.
@@ -45,6 +46,7 @@ pub(super) async fn measure(setup: &Setup, arguments: &Arguments, bytes: usize) 
     let lasting = Duration::from_secs(arguments.seconds);
     let data = setup.data(&format!("ingest-{bytes}"))?;
     let hub = HubProcess::start(setup, &data, UsedCores::OwnCores).await?;
+    lift_budgets(setup, &hub).await?;
     let mut sessions = Vec::new();
     for index in 0..members {
         sessions.push(Reporter::connect(setup, &hub, index, bytes).await?);

@@ -6,10 +6,11 @@
 //! * `load_shape`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
 //! * `player`: one member's session. `traffic`: its bytes on the wire. `crowd`: all members of a shape, paced updates, latencies.
 //! * `hub`, `cores`, `disk`, `probe`: the process under test and the machine below it.
-//! * `ingest`, `churn`, `replay`: the shapes. `etcd`: the peer that ingest and churn
+//! * `ingest`, `churn`, `replay`: the shapes. `unbounded`: a hub whose budgets nobody meets. `etcd`: the peer that ingest and churn
 //!   are compared with.
 //! * `real`: two real clusters with agents, and the bare relay beside them.
 //! * `storm`, `restart`: a hub, and an agent, that come back. `progress`: what a member of a storm holds.
+//! * `doors`: strangers with sockets and a hostile member, beside an operator who calls.
 //! * `judged`: whether the clusters are right that were measured. `declared`: what a played member declared.
 //! * `series`: what is measured over time. `figure`, `report`, `plot`: values of several runs, the table,
 //!   the JSON file, the plots.
@@ -21,6 +22,7 @@ mod cores;
 mod crowd;
 mod declared;
 mod disk;
+pub mod doors;
 mod etcd;
 mod facts;
 mod figure;
@@ -41,5 +43,6 @@ mod run;
 mod series;
 mod storm;
 mod traffic;
+mod unbounded;
 
 pub use run::run;

@@ -13,6 +13,7 @@ use super::{
     churn,
     cores::{Cores, UsedCores},
     disk::Disk,
+    doors,
     hub::Setup,
     ingest, plot, real, replay,
     report::{Report, Section},
@@ -129,6 +130,14 @@ async fn play_one(
             for &slices in &arguments.slices {
                 restart::measure(setup, arguments, slices, sections).await?;
             }
+        }
+        Shape::Doors => {
+            let size = if arguments.short {
+                doors::Size::SHORT
+            } else {
+                doors::Size::FULL
+            };
+            sections.push(doors::measure(setup, size, UsedCores::OwnCores).await?);
         }
         Shape::Real => real::measure(setup, arguments, sections).await?,
         // It stands for the others.

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use tributary_e2e::{
     clusterset::{Backend, guard, questions as hub, shop},
-    suite::{real_test, sim_test},
+    load::doors,
+    suite::{plain_test, real_test, sim_test},
 };
 
 /// One story on both kinds of clusters.
@@ -76,5 +77,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     sim_story!(trials, disk::a_corrupt_log_is_refused_at_start);
     sim_story!(trials, disk::a_log_that_was_cut_shows_in_the_cursors);
     sim_story!(trials, disk::a_disk_that_refuses_to_grow_ends_the_hub);
+    trials.push(plain_test(
+        "failures::doors::attacks_on_the_port_keep_nobody_out",
+        doors::rehearse,
+    ));
     trials
 }
