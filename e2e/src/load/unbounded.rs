@@ -15,6 +15,13 @@ use super::hub::{HubProcess, Setup};
 /// Changes a minute that a member may make: more than any hub can record.
 const EVENTS_PER_MINUTE: u64 = 1_000_000_000;
 
+/// The policy that says so.
+pub(super) fn policy() -> String {
+    let budget = format!("{{eventsPerMinute: {EVENTS_PER_MINUTE}}}");
+    let rule = format!("{{name: measured, members: [\"*\"], budget: {budget}}}");
+    format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  members: [{rule}]\n")
+}
+
 /// Gives every member a budget that none of them meets.
 pub(super) async fn lift_budgets(setup: &Setup, hub: &HubProcess) -> anyhow::Result<()> {
     let operator = setup.operator("load")?;
@@ -24,12 +31,8 @@ pub(super) async fn lift_budgets(setup: &Setup, hub: &HubProcess) -> anyhow::Res
         Ok(channel) => channel,
         Err(error) => bail!(explain(&error).unwrap_or_else(|| error.to_string())),
     };
-    let budget = format!("{{eventsPerMinute: {EVENTS_PER_MINUTE}}}");
-    let rule = format!("{{name: measured, members: [\"*\"], budget: {budget}}}");
-    let document =
-        format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  members: [{rule}]\n");
     let apply = ApplyPolicyRequest {
-        document,
+        document: policy(),
         confirm: true,
         ..Default::default()
     };

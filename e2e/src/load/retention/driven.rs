@@ -15,18 +15,23 @@ use anyhow::{Context, bail};
 use hub::{
     bounds::Bounds,
     clock::Moment,
+    fold::Command,
     log,
     metrics::WriterMetrics,
     replay::replay,
     writer::{Completed, Options, Request, SessionEvent, SessionSink, TICK_MILLIS, Work, Writer},
 };
-use shared::model::{Clusterset, Epoch, SessionId, UnixMillis, sync::Observation};
+use shared::{
+    model::{Clusterset, Epoch, SessionId, UnixMillis, sync::Observation},
+    wire::read_policy,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout_at,
 };
 
 use super::reporter::Reporter;
+use crate::load::unbounded;
 
 /// When the simulated clock begins.
 const BEGINS: UnixMillis = UnixMillis(1_700_000_000_000);
@@ -34,6 +39,21 @@ const BEGINS: UnixMillis = UnixMillis(1_700_000_000_000);
 const HANDED_OVER: u64 = 256;
 /// Longest wait for the disk before it is looked at again whether anything else is to be done.
 const DISK_WAIT: Duration = Duration::from_millis(100);
+
+/// An operator's word that nothing the member says is too much.
+fn lifted_budgets() -> anyhow::Result<Work> {
+    let (reply, _) = oneshot::channel();
+    let command = Command::ApplyPolicy {
+        policy: Arc::new(read_policy(&unbounded::policy())?),
+        operator: "load".into(),
+    };
+    Ok(Work::Operate {
+        command,
+        confirm: true,
+        describe: |_, _, _| Vec::new(),
+        reply,
+    })
+}
 
 /// The writer, and a member that reports to it.
 pub(super) struct Driven {
@@ -80,6 +100,7 @@ impl Driven {
         };
         let (reply, answer) = oneshot::channel();
         let request = Box::new(reporter.introduction());
+        writer.take(lifted_budgets()?, at);
         writer.take(Work::Admit { request, sink, reply }, at);
         let mut driven = Self {
             writer,
