@@ -11,7 +11,7 @@ use shared::{
 use tokio::time::Instant;
 use tower::Service;
 
-use super::{answers::Answers, frames::Raw, size::Size};
+use super::{answers::Answers, raw::Raw, size::Size};
 use crate::load::hub::{HubProcess, Setup};
 
 /// Longest time for one connection of an attacker.

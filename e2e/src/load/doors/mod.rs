@@ -3,8 +3,8 @@
 //! Never: leaves loopback; goes on when its time is over; attacks with more than it was told to.
 //!
 //! * `size.rs`: how much of everything. `attack.rs`: the attacks by name. `attacker.rs`: who plays them. `sockets.rs`,
-//!   `streams.rs`, `floods.rs`: how they are played. `played.rs`: how much of one was. `frames.rs`: HTTP/2 by hand.
-//!   `answers.rs`: what the hub says to it.
+//!   `streams.rs`, `floods.rs`: how they are played. `played.rs`: how much of one was. `frames.rs`, `raw.rs`: HTTP/2 by
+//!   hand. `answers.rs`: what the hub says to it.
 //! * `witness.rs`: the operator, the members and the hub's memory meanwhile. `row.rs`: what came of an attack.
 
 mod answers;
@@ -13,6 +13,7 @@ mod attacker;
 mod floods;
 mod frames;
 mod played;
+mod raw;
 mod row;
 mod size;
 mod sockets;

@@ -20,8 +20,9 @@ use tokio::{
 
 use super::{
     attacker::Attacker,
-    frames::{END_HEADERS, HEADERS, Raw, call, frame},
+    frames::{END_HEADERS, HEADERS, call, frame},
     played::Played,
+    raw::Raw,
 };
 
 /// How long the place of a closed socket stays empty.

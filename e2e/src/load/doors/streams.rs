@@ -23,8 +23,9 @@ use tokio::{
 
 use super::{
     attacker::{ANSWER_WAIT, Attacker},
-    frames::{END_HEADERS, HEADERS, Raw, call, frame},
+    frames::{END_HEADERS, HEADERS, call, frame},
     played::Played,
+    raw::Raw,
 };
 
 /// Streams that are opened with one write.
