@@ -88,6 +88,22 @@ const ROOMS: &[PureRoom] = &[
         may_name: &[],
     },
     PureRoom {
+        path: "hub/src/writer/budgets.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/over_budget.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "hub/src/writer/publication.rs",
+        may_name: &["crate::fold", "crate::view"],
+    },
+    PureRoom {
+        path: "hub/src/writer/waiting.rs",
+        may_name: &[],
+    },
+    PureRoom {
         path: "hub/src/writer/disk_room.rs",
         may_name: &["crate::bounds", "crate::fold", "crate::log::Space"],
     },
