@@ -94,7 +94,7 @@ impl Budgets {
                 | Fact::MemberEvicted { .. }
                 | Fact::MemberForgotten { .. },
             ) => self.open(state, cluster, now),
-            (Some(cluster), fact) if fact.key().is_some() => {
+            (Some(cluster), fact) if fact.is_removal() || Usage::of(&event.fact) != Usage::default() => {
                 if let Some(account) = self.0.get_mut(cluster) {
                     let next = account.usage.without(replaced).and(Usage::of(&event.fact));
                     account.eased |= next.is_less_than(&account.usage);
@@ -122,7 +122,7 @@ impl Budgets {
         };
         account.refill(now);
         let full = account.full();
-        let may_again = account.too_fast && account.allowance >= (full / ASKED_FROM).max(EVENT.min(full));
+        let may_again = account.too_fast && account.allowance >= (full / ASKED_FROM).max(EVENT);
         let eased = (account.eased && !account.too_fast) || may_again;
         if eased {
             (account.eased, account.too_fast) = (false, false);

@@ -323,9 +323,7 @@ impl Core {
                     Ok(())
                 }
                 ObservedItem::Fact(fact) => {
-                    if let Some(key) = fact.fact.key() {
-                        self.waits_no_more(cluster, &key);
-                    }
+                    self.waits_no_more(cluster, &fact);
                     let command = Command::Observe {
                         cluster: cluster.clone(),
                         session,

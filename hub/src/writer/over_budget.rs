@@ -47,9 +47,13 @@ impl Core {
     }
 
     /// An item was dealt with: it does not wait any more. Whoever lacked only that has listed.
-    pub(super) fn waits_no_more(&mut self, cluster: &ClusterId, key: &FactKey) {
-        let open = self.sessions.get_mut(cluster);
-        if open.is_some_and(|open| open.waiting.remove(key)) {
+    pub(super) fn waits_no_more(&mut self, cluster: &ClusterId, fact: &EncodedFact) {
+        let waiting = self.sessions.get_mut(cluster).map(|open| &mut open.waiting);
+        // Most have nothing that waits: their keys need not be made.
+        let Some(waiting) = waiting.filter(|waiting| !waiting.is_empty()) else {
+            return;
+        };
+        if fact.fact.key().is_some_and(|key| waiting.remove(&key)) {
             self.mark_listed(cluster);
         }
     }

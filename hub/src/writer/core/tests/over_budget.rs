@@ -185,3 +185,16 @@ fn what_was_recorded_before_a_start_counts() {
     let session = admit(&mut again, request).expect("nobody holds it");
     assert_eq!(waits(&observe(&mut again, session, 1, property("b"))).len(), 1);
 }
+
+#[test]
+fn a_member_that_may_change_nothing_is_not_asked_in_vain() {
+    let mut core = core();
+    let session = member(&mut core, Limit::EventsPerMinute, 0);
+    assert_eq!(waits(&observe(&mut core, session, 1, property("a"))).len(), 1);
+    for times in 1..=10 {
+        assert!(!is_asked(&mut core, times * ASKED_EVERY_MILLIS));
+    }
+    operate(&mut core, limited(Limit::EventsPerMinute, 60), true);
+    assert!((11..=14).any(|times| is_asked(&mut core, times * ASKED_EVERY_MILLIS)));
+    assert_eq!(observe(&mut core, session, 2, property("a")).events.len(), 1);
+}
