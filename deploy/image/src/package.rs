@@ -147,6 +147,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn programs_run_as_nobody_that_a_machine_knows() {
+        let runs = runs(&Source::of_this_workspace().unwrap());
+        let (user, group) = runs.user.and_then(|user| user.split_once(':')).unwrap();
+        // A kubelet can judge a number alone, and 0 is root.
+        assert!(user.parse::<u32>().unwrap() > 0 && group.parse::<u32>().unwrap() > 0);
+    }
+
+    #[test]
     fn what_is_too_large_is_no_image() {
         check_size(Architecture::Amd64, LAYER_BYTES_MAX).unwrap();
         let error = check_size(Architecture::Amd64, LAYER_BYTES_MAX + 1).unwrap_err();

@@ -1,6 +1,6 @@
 //! A whole clusterset on this machine: one hub, some clusters, an agent in each, as real processes.
 //!
-//! * `child.rs`, `process.rs`: the two programs, as children of this binary.
+//! * `child.rs`, `process.rs`: the two programs, as children of this binary. `programs.rs`: or those of an image.
 //! * `clusters.rs`: simulated or real clusters behind one face.
 //! * `inspect.rs`: the hub's inspection services with an operator's certificate.
 //! * `variants.rs`: programs that are not started as usual: a second agent, a hub that is to fail.
@@ -18,6 +18,7 @@ pub mod guard;
 mod inspect;
 pub mod picture;
 mod process;
+pub mod programs;
 pub mod questions;
 pub mod shop;
 mod variants;

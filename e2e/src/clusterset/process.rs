@@ -20,7 +20,10 @@ use tokio::{
     sync::watch,
 };
 
-use super::child::{ROLE_VARIABLE, Role, VARIANT_VARIABLE};
+use super::{
+    child::{ROLE_VARIABLE, Role, VARIANT_VARIABLE},
+    programs,
+};
 
 /// How long a program may take to start. A debug build beside seven other kinds of crashes has taken 29 s on two cores to
 /// read a log that filled its disk.
@@ -62,16 +65,10 @@ impl Program {
         arguments: Vec<OsString>,
         log: &Path,
     ) -> anyhow::Result<Self> {
-        let this = env::current_exe()?;
-        let mut command = match wrapper {
-            [] => Command::new(this),
-            [first, rest @ ..] => {
-                let mut command = Command::new(first);
-                command.args(rest).arg(this);
-                command
-            }
-        };
+        let mut line = [wrapper, &programs::command_line(role)?].concat();
+        let mut command = Command::new(line.remove(0));
         command
+            .args(line)
             .args(["--log-format", "json"])
             .args(arguments)
             .env(ROLE_VARIABLE, role.as_str())

@@ -24,8 +24,8 @@ pub const MEMBERS_MAX: usize = 1_000;
     name = "cargo load",
     about = "Measure a hub: members played over mutual TLS against a real hub process",
     long_about = "Measure a hub: members played over mutual TLS against a real hub process.\n\n\
-        The hub is `tributary-hub serve` as a process of its own, of the same build as this program. Hub \
-        and generator are processes of their own on different cores (with `taskset`), the event log lies on a \
+        The hub is `tributary-hub serve` as a process of its own, of the same build as this program unless --programs \
+        names others. Hub and generator are processes of their own on different cores (with `taskset`), the event log lies on a \
         real disk and is synced. Rates are open loop: an update that is sent late counts its lateness as \
         latency. Latencies are read at the receiving members, on the generator's clock.\n\n\
         Each shape is played three times, each step of it for a minute. \
@@ -42,6 +42,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load fleet-1000 storm              1,000 members: idle, busy, and after a restart of the hub\n  \
         cargo load restart-agent --slices 1500   an agent that comes back\n  \
         cargo load doors --short                 attacks on the port: every operator's call must be answered in 3 s\n  \
+        cargo load --programs DIR storm          the hub of an image: unpack an archive of `cargo image build` into DIR\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
         Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
         is refused and the comparison left out, and the table says so.\n\n\
@@ -61,6 +62,10 @@ pub struct Arguments {
     /// Keep the event logs and the hub's log lines
     #[arg(long)]
     pub keep: bool,
+    /// Directory with the tributary-hub and tributary-agent that are measured, such as those of an image; default: this
+    /// build
+    #[arg(long, value_name = "DIR")]
+    pub programs: Option<PathBuf>,
     /// Cores of the hub, as taskset writes them ("0" or "0-3"); default: the first half of those we may use
     #[arg(long, value_name = "LIST")]
     pub hub_cores: Option<String>,

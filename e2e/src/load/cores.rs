@@ -2,7 +2,7 @@
 //! Never: pins anything by itself: `taskset` does, and where it is missing the report says so.
 
 use std::{
-    path::Path,
+    ffi::OsString,
     process::{Command, Stdio},
 };
 
@@ -92,17 +92,20 @@ impl Cores {
         }
     }
 
-    /// A command that runs `program` at its place, under its own process id.
-    pub(super) fn under_test(&self, program: &Path, place: UsedCores) -> tokio::process::Command {
+    /// A command that begins with these words, at its place and under its own process id.
+    pub(super) fn under_test(&self, line: &[OsString], place: UsedCores) -> tokio::process::Command {
         let Some(pinned) = &self.pinned else {
-            return tokio::process::Command::new(program);
+            let mut words = line.iter();
+            let mut command = tokio::process::Command::new(words.next().map_or("".as_ref(), |word| &**word));
+            command.args(words);
+            return command;
         };
         let cores = match place {
             UsedCores::OwnCores => pinned.hub.clone(),
             UsedCores::AllCores => pinned.all(),
         };
         let mut command = tokio::process::Command::new("taskset");
-        command.args(["-c", &cores]).arg(program);
+        command.args(["-c", &cores]).args(line);
         command
     }
 }

@@ -336,7 +336,9 @@ fn start(setup: &Setup, name: &str) -> anyhow::Result<(Child, String)> {
     let data = setup.data(&format!("etcd-{name}"))?;
     let log = std::fs::File::create(data.with_extension("log")).context("cannot write etcd's log")?;
     let (client, peer) = (free_url()?, free_url()?);
-    let mut command = setup.cores.under_test(&program, UsedCores::OwnCores);
+    let mut command = setup
+        .cores
+        .under_test(&[program.clone().into()], UsedCores::OwnCores);
     command.args(component);
     command
         .arg("--name=peer")

@@ -1,5 +1,5 @@
 //! Owns: one hub process under test: its certificates, its start, what it says about itself, its end.
-//! Never: outlives this process: the child is this binary again, which ends when its standard input closes.
+//! Never: outlives this process, whether the child is this binary again or a program of an image.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -25,7 +25,10 @@ use tokio::{
 };
 
 use crate::{
-    clusterset::child::{ROLE_VARIABLE, Role},
+    clusterset::{
+        child::{ROLE_VARIABLE, Role},
+        programs,
+    },
     files::write_private,
 };
 
@@ -168,10 +171,10 @@ impl HubProcess {
         place: UsedCores,
         files: usize,
     ) -> anyhow::Result<Self> {
-        let mut limited = setup.cores.under_test(Path::new("sh"), place);
+        let mut limited = setup.cores.under_test(&["sh".into()], place);
         // Both limits: a hub raises the soft one to the hard one.
         limited.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &files.to_string()]);
-        limited.arg(program()?);
+        limited.args(programs::command_line(Role::Hub)?);
         Self::spawn(limited, setup, data, ANY_PORT).await
     }
 
@@ -182,7 +185,7 @@ impl HubProcess {
         place: UsedCores,
         listen: SocketAddr,
     ) -> anyhow::Result<Self> {
-        let command = setup.cores.under_test(&program()?, place);
+        let command = setup.cores.under_test(&programs::command_line(Role::Hub)?, place);
         Self::spawn(command, setup, data, listen).await
     }
 
@@ -296,11 +299,6 @@ impl HubProcess {
     pub(super) async fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("the hub cannot be ended")
     }
-}
-
-/// This program, which is a hub too.
-fn program() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("this program cannot be found")
 }
 
 /// Copies the log lines to a file and picks out what we wait for.

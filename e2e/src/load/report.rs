@@ -32,7 +32,10 @@ struct Machine {
     kernel: String,
     disk: Disk,
     cores_note: String,
+    /// Of the generator.
     profile: &'static str,
+    /// What is measured, as it says of itself.
+    programs: String,
 }
 
 /// One shape, or one step of it, in one run or in several.
@@ -163,8 +166,11 @@ fn gather(played: Vec<Section>) -> Vec<Section> {
 }
 
 impl Report {
+    /// The programs that are measured unless others are named.
+    pub(super) const THIS_BUILD: &str = "of the same build as the generator";
+
     /// An empty report about this machine and this invocation.
-    pub(super) fn new(disk: Disk, cores_note: &str) -> Self {
+    pub(super) fn new(disk: Disk, cores_note: &str, programs: String) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let (cpuinfo, meminfo) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
         let after = |text: &str, name: &str| {
@@ -202,6 +208,7 @@ impl Report {
                 } else {
                     "release"
                 },
+                programs,
             },
             sections: Vec::new(),
         }
@@ -231,6 +238,7 @@ impl Report {
             "{} cores ({}), {gigabytes:.0} GiB, Linux {}, {} build, {}",
             machine.cores, machine.processor, machine.kernel, machine.profile, machine.cores_note
         );
+        let _ = writeln!(table, "hub and agents: {}", machine.programs);
         let _ = writeln!(
             table,
             "log on {}: write and sync of 4 KiB p50 {} us, p99 {} us{}",

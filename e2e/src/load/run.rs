@@ -19,6 +19,7 @@ use super::{
     report::{Report, Section},
     restart, retention, storm,
 };
+use crate::clusterset::programs;
 
 /// Runs what was asked for.
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -34,7 +35,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
         directory.display(),
         disk.filesystem
     );
-    let mut report = Report::new(disk, &cores.note);
+    let programs = match &arguments.programs {
+        Some(directory) => programs::take_from(directory)?,
+        None => Report::THIS_BUILD.to_owned(),
+    };
+    let mut report = Report::new(disk, &cores.note, programs);
     let setup = Setup::new(cores, directory.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let played = runtime.block_on(async {

@@ -29,6 +29,11 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "tests_only")]
     pub scenarios_only: bool,
 
+    /// The faults of what is installed instead: image, charts, Corefile, first page; each is shown to the tests that
+    /// it names
+    #[arg(long, conflicts_with_all = ["tests_only", "scenarios_only"])]
+    pub installation: bool,
+
     /// How many small worlds the swarm plays against each bug; it stops at the first that breaks a law
     #[arg(long, default_value_t = 2_000)]
     pub worlds: u64,

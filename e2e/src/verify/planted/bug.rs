@@ -22,8 +22,10 @@ use super::{
     ring::Ring,
 };
 
-/// Where the bugs are, from the root of the workspace.
-const DIRECTORY: &str = "e2e/planted";
+/// Where the bugs of the programs are, from the root of the workspace.
+pub(super) const PROGRAMS: &str = "e2e/planted";
+/// Where those are of what is installed.
+pub(super) const INSTALLATION: &str = "e2e/planted/installation";
 
 /// A bug.
 #[derive(Debug, Clone, Deserialize)]
@@ -75,9 +77,9 @@ impl Tests {
     }
 }
 
-/// Every bug, by name.
-pub(super) fn all(workspace: &Path) -> anyhow::Result<Vec<Bug>> {
-    let directory = workspace.join(DIRECTORY);
+/// Every bug of a directory, by name.
+pub(super) fn all(workspace: &Path, directory: &str) -> anyhow::Result<Vec<Bug>> {
+    let directory = workspace.join(directory);
     let mut bugs = Vec::new();
     for entry in fs::read_dir(&directory).with_context(|| format!("cannot read {}", directory.display()))? {
         let path = entry?.path();
@@ -120,18 +122,21 @@ impl Bug {
 mod tests {
     use super::{super::super::variants::workspace, *};
 
-    /// The fewest bugs that have to be planted.
+    /// The fewest bugs that have to be planted of each kind.
     const BUGS_MIN: usize = 16;
 
     #[test]
     fn every_planted_bug_still_applies() {
         let root = workspace();
-        let bugs = all(&root).unwrap();
-        assert!(bugs.len() >= BUGS_MIN, "only {} bugs are planted", bugs.len());
-        let failures: Vec<String> = bugs
-            .iter()
-            .filter_map(|bug| bug.edits(&root).err().map(|why| format!("{}: {why:#}", bug.name)))
-            .collect();
-        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        for directory in [PROGRAMS, INSTALLATION] {
+            let bugs = all(&root, directory).unwrap();
+            let count = bugs.len();
+            assert!(count >= BUGS_MIN, "only {count} bugs are planted in {directory}");
+            let failures: Vec<String> = bugs
+                .iter()
+                .filter_map(|bug| bug.edits(&root).err().map(|why| format!("{}: {why:#}", bug.name)))
+                .collect();
+            assert!(failures.is_empty(), "{}", failures.join("\n"));
+        }
     }
 }

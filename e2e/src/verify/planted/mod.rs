@@ -40,7 +40,12 @@ const RECORD: &str = "planted.jsonl";
 
 /// Runs what the command line asks for. False: a bug is not seen as it should be, or does not apply or build any more.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let bugs = bug::all(&workspace())?;
+    let directory = if arguments.installation {
+        bug::INSTALLATION
+    } else {
+        bug::PROGRAMS
+    };
+    let bugs = bug::all(&workspace(), directory)?;
     let chosen = chosen(&bugs, arguments)?;
     if arguments.list {
         println!("{}", report::list(&bugs));
@@ -78,9 +83,9 @@ fn chosen<'a>(bugs: &'a [Bug], arguments: &Arguments) -> anyhow::Result<Vec<&'a 
 }
 
 fn depth(arguments: &Arguments) -> Depth {
-    if arguments.tests_only || arguments.scenarios_only {
+    if arguments.tests_only || arguments.scenarios_only || arguments.installation {
         Depth {
-            tests: arguments.tests_only,
+            tests: !arguments.scenarios_only,
             scenarios: arguments.scenarios_only,
             ..Depth::default()
         }
@@ -100,7 +105,7 @@ async fn plant(bugs: &[Bug], chosen: &[&Bug], arguments: &Arguments) -> anyhow::
     let began = Instant::now();
     let depth = depth(arguments);
     let copy = Copy::open(&workspace())?;
-    let question = format!("planted {depth:?}");
+    let question = format!("planted {depth:?}, installation {}", arguments.installation);
     let (record, known) = Record::open(
         &copy.record(RECORD),
         &copy.fingerprint(&question)?,
