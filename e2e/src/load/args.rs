@@ -43,6 +43,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load restart-agent --slices 1500   an agent that comes back\n  \
         cargo load doors --short                 attacks on the port: every operator's call must be answered in 3 s\n  \
         cargo load --programs DIR storm          the hub of an image: unpack an archive of `cargo image build` into DIR\n  \
+        cargo load flood --seconds 20            what 249 members notice of one that floods\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
         Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
         is refused and the comparison left out, and the table says so.\n\n\
@@ -146,6 +147,8 @@ pub enum Shape {
     /// Attacks on the hub's port (silent sockets, connections, streams and floods of one member), beside an operator
     /// who calls and members in session
     Doors,
+    /// One member that floods (bytes, toggles, invalid items, signs of life, unread answers) beside 249 of mesh-250
+    Flood,
     /// Every shape, real clusters last
     All,
     /// Two real clusters with an agent each: an EndpointSlice changed in one, applied in the other
@@ -156,7 +159,7 @@ impl Shape {
     /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
     /// What `all` stands for.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Churn8,
         Self::Mesh250,
         Self::Mesh250All,
@@ -167,6 +170,7 @@ impl Shape {
         Self::Replay,
         Self::Retention,
         Self::Doors,
+        Self::Flood,
         Self::Real,
     ];
 }

@@ -6,8 +6,8 @@
 //! * `load_shape`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
 //! * `player`: one member's session. `traffic`: its bytes on the wire. `crowd`: all members of a shape, paced updates, latencies.
 //! * `hub`, `cores`, `disk`, `probe`: the process under test and the machine below it.
-//! * `ingest`, `churn`, `replay`: the shapes. `unbounded`: a hub whose budgets nobody meets. `etcd`: the peer that ingest and churn
-//!   are compared with.
+//! * `ingest`, `churn`, `replay`: the shapes. `loaded`: a hub with all members of one. `flood`: one member that floods beside
+//!   249 others. `unbounded`: a hub whose budgets nobody meets. `etcd`: the peer that ingest and churn are compared with.
 //! * `real`: two real clusters with agents, and the bare relay beside them.
 //! * `storm`, `restart`: a hub, and an agent, that come back. `progress`: what a member of a storm holds.
 //! * `doors`: strangers with sockets and a hostile member, beside an operator who calls.
@@ -26,10 +26,12 @@ pub mod doors;
 mod etcd;
 mod facts;
 mod figure;
+mod flood;
 mod hub;
 mod ingest;
 mod judged;
 mod load_shape;
+mod loaded;
 mod player;
 mod plot;
 mod probe;

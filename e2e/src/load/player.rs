@@ -79,7 +79,8 @@ fn health() -> EncodedFact {
 /// An admitted session.
 pub(super) struct Session {
     cluster: ClusterId,
-    member: Member,
+    /// The stream.
+    pub(super) member: Member,
     welcome: Box<Welcome>,
     cursor: Option<Cursor>,
     /// Its bytes on the wire.

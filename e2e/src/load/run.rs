@@ -13,7 +13,7 @@ use super::{
     churn,
     cores::{Cores, UsedCores},
     disk::Disk,
-    doors,
+    doors, flood,
     hub::Setup,
     ingest, plot, real, replay,
     report::{Report, Section},
@@ -144,6 +144,7 @@ async fn play_one(
             };
             sections.push(doors::measure(setup, size, UsedCores::OwnCores).await?);
         }
+        Shape::Flood => flood::measure(setup, arguments, sections).await?,
         Shape::Real => real::measure(setup, arguments, sections).await?,
         // It stands for the others.
         Shape::All => {}

@@ -151,16 +151,8 @@ impl Member {
 
     /// Sends observations in one message, numbered in their order.
     pub async fn observe_next(&mut self, items: impl IntoIterator<Item = Observation>) -> anyhow::Result<()> {
-        let numbered = items.into_iter().map(|item| {
-            self.sequence += 1;
-            v1::Observation {
-                sequence: self.sequence,
-                observation: Some(item),
-                changed_by: None,
-            }
-        });
-        let numbered = numbered.collect();
-        self.observe(numbered).await
+        let numbered = self.numbered(items);
+        self.say(numbered).await
     }
 
     /// Reads until a message is the wanted one. The end of the stream is an error; a [`Status`] is its source.
@@ -176,6 +168,36 @@ impl Member {
         timeout(ANSWER_WAIT, reading)
             .await
             .context("the hub did not say what was waited for")?
+    }
+
+    /// Sends a message as soon as there is room for it, and hears what comes meanwhile. The end of the stream is an error.
+    pub async fn say_hearing(&mut self, message: v1::AgentMessage) -> anyhow::Result<()> {
+        let outgoing = self.outgoing.clone();
+        loop {
+            tokio::select! {
+                room = outgoing.reserve() => {
+                    room.context("the stream is closed")?.send(message);
+                    return Ok(());
+                }
+                heard = self.next() => drop(heard?),
+            }
+        }
+    }
+
+    /// The next observations as a message, numbered in their order; it is for the caller to send it.
+    pub fn numbered(&mut self, items: impl IntoIterator<Item = Observation>) -> v1::AgentMessage {
+        let numbered = items.into_iter().map(|item| {
+            self.sequence += 1;
+            v1::Observation {
+                sequence: self.sequence,
+                observation: Some(item),
+                changed_by: None,
+            }
+        });
+        let observations = numbered.collect();
+        v1::AgentMessage {
+            message: Some(Message::Observations(v1::Observations { observations })),
+        }
     }
 
     /// Reads one message, however long it takes to come. A refusal is an error.
