@@ -1,7 +1,7 @@
 //! Owns: one member that floods until it is told to end, and comes back when its session is ended.
 //! Never: waits longer than it must, or judges what the others notice.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use shared::{
@@ -62,6 +62,18 @@ impl Flooded {
         ] {
             section.figure(name, value as f64, "");
         }
+    }
+}
+
+impl fmt::Display for Flooded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            messages, sessions, ..
+        } = self;
+        write!(
+            f,
+            "{messages} messages were sent in {sessions} sessions, and nothing was answered"
+        )
     }
 }
 

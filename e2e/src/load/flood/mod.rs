@@ -50,10 +50,7 @@ pub(super) async fn measure(
         let beside = Section::begin(format!("flood, {OTHERS} members beside one member's {kind}"));
         let mut beside = stage.wave(beside, MESH_RATE, seconds).await?;
         let flooded = flooder.end().await?;
-        ensure!(
-            flooded.was_met(),
-            "the hub met nothing of the {kind}: {flooded:?}"
-        );
+        ensure!(flooded.was_met(), "the hub met nothing of the {kind}: {flooded}");
         let (before, with) = (p99(&alone)?, p99(&beside)?);
         beside.figure("due to received p99 before the flood", before, "ms");
         beside.aimed(
