@@ -135,7 +135,7 @@ impl SessionActor {
             heard_at,
             sink,
             effects: VecDeque::new(),
-            unacknowledged: Unacknowledged::default(),
+            unacknowledged: Unacknowledged::among(metrics.in_flight()),
             pongs: Vec::new(),
             next_nonce: 0,
             bounds,

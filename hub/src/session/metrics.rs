@@ -11,6 +11,8 @@ use prometheus_client::{
 };
 use shared::model::sync::HubMessage;
 
+use super::unacknowledged::InFlight;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Admitted {
     from: &'static str,
@@ -32,6 +34,7 @@ pub struct SyncMetrics {
     differences_pushed: Counter,
     items_wanted: Counter,
     applied: Histogram,
+    in_flight: InFlight,
 }
 
 impl Default for SyncMetrics {
@@ -46,11 +49,17 @@ impl Default for SyncMetrics {
             items_wanted: Counter::default(),
             // From 5 ms to 11 minutes.
             applied: Histogram::new(exponential_buckets(0.005, 2.0, 18)),
+            in_flight: InFlight::default(),
         }
     }
 }
 
 impl SyncMetrics {
+    /// The bytes of all sessions that are not acknowledged.
+    pub(super) fn in_flight(&self) -> InFlight {
+        self.in_flight.clone()
+    }
+
     /// Makes the metrics and registers them.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
@@ -64,6 +73,12 @@ impl SyncMetrics {
             "Sessions refused or ended for a reason: other_clusterset, not_a_member, held, membership, \
              duplicate_identity, not_serving, doubted, new_epoch, protocol",
             metrics.rejected.clone(),
+        );
+        registry.register_with_unit(
+            "facts_in_flight",
+            "Facts that were read from members and are not acknowledged to them yet",
+            Unit::Bytes,
+            metrics.in_flight.0.clone(),
         );
         registry.register(
             "snapshots_begun",

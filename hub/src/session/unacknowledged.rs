@@ -1,7 +1,9 @@
-//! The bytes that a member was not acknowledged yet: how much of it the hub holds in memory at once.
-//! It only counts; whoever reads the stream stops while it is full, and goes on when the writer has caught up.
+//! The bytes that a member was not acknowledged yet: how much of it, and of all members together, the hub holds in memory
+//! at once. It only counts; whoever reads the stream stops while it is full, and goes on when the writer has caught up.
 
 use std::collections::VecDeque;
+
+use prometheus_client::metrics::gauge::Gauge;
 
 use shared::model::sync::{Observation, ObservedItem};
 
@@ -9,11 +11,34 @@ use shared::model::sync::{Observation, ObservedItem};
 /// long before the number of observations that the member may have unacknowledged; one message may go beyond it.
 pub(super) const UNACKNOWLEDGED_BYTES_MAX: usize = 1024 * 1024;
 
+/// Bytes of facts of all sessions together that may wait to be durable. A session that finds it reached is read from
+/// only while nothing of its own waits: so each comes on, a message at a time, and one is woken by its own answer.
+pub(super) const IN_FLIGHT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The bytes of all sessions that are not acknowledged. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct InFlight(pub(super) Gauge);
+
+impl InFlight {
+    fn bytes(&self) -> usize {
+        usize::try_from(self.0.get()).unwrap_or_default()
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.inc_by(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    fn remove(&self, bytes: usize) {
+        self.0.dec_by(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+}
+
 /// What was read and is not acknowledged, by message. Bounded: each of them has a sequence number of its own.
 #[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
     messages: VecDeque<Message>,
     bytes: usize,
+    all: InFlight,
 }
 
 #[derive(Debug)]
@@ -23,11 +48,20 @@ struct Message {
 }
 
 impl Unacknowledged {
+    /// Nothing yet, of a session among others.
+    pub(super) fn among(all: InFlight) -> Self {
+        Self {
+            all,
+            ..Self::default()
+        }
+    }
+
     /// These were read and go to the writer.
     pub(super) fn took(&mut self, observations: &[Observation]) {
         let Some(last) = observations.last() else { return };
         let bytes = observations.iter().map(bytes_of).sum::<usize>();
         self.bytes += bytes;
+        self.all.add(bytes);
         self.messages.push_back(Message {
             last_sequence: last.sequence,
             bytes,
@@ -41,12 +75,21 @@ impl Unacknowledged {
             .pop_front_if(|first| first.last_sequence <= sequence)
         {
             self.bytes -= message.bytes;
+            self.all.remove(message.bytes);
         }
     }
 
     /// Whether no more is to be read.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes >= UNACKNOWLEDGED_BYTES_MAX
+        let all_are = self.bytes > 0 && self.all.bytes() >= IN_FLIGHT_BYTES_MAX;
+        all_are || self.bytes >= UNACKNOWLEDGED_BYTES_MAX
+    }
+}
+
+impl Drop for Unacknowledged {
+    /// A session that ends waits for nothing any more.
+    fn drop(&mut self) {
+        self.all.remove(self.bytes);
     }
 }
 
@@ -112,6 +155,27 @@ mod tests {
         assert!(unacknowledged.is_full());
         unacknowledged.acknowledged(1);
         assert!(!unacknowledged.is_full());
+    }
+
+    #[test]
+    fn all_together_are_bounded_and_nobody_waits_for_another() {
+        let all = InFlight::default();
+        let session = || Unacknowledged::among(all.clone());
+        let mut large: Vec<_> = (0..IN_FLIGHT_BYTES_MAX / UNACKNOWLEDGED_BYTES_MAX)
+            .map(|_| session())
+            .collect();
+        let mut small = session();
+        small.took(&[observation(1, 1)]);
+        assert!(!small.is_full());
+        for one in &mut large {
+            one.took(&[observation(1, UNACKNOWLEDGED_BYTES_MAX)]);
+        }
+        assert!(small.is_full(), "what others have in flight counts");
+        assert!(!session().is_full(), "a message of each is always taken");
+        small.acknowledged(1);
+        assert!(!small.is_full(), "its own answer lets it go on");
+        drop(large);
+        assert_eq!(all.bytes(), 0, "a session that ends gives back what it had");
     }
 
     #[test]
