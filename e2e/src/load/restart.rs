@@ -74,10 +74,12 @@ pub(super) async fn measure(
     for namespace in (0..NAMESPACES).map(namespace).chain([FENCE.to_owned()]) {
         cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
     }
-    let mut source = Source::start(&world, slices).await?;
+    // The fence is the last of them: a member may export 10,000 services, and no more.
+    let before_the_fence = slices.saturating_sub(1);
+    let mut source = Source::start(&world, before_the_fence).await?;
     world.start_agent(CLUSTER).await?;
     tokio::select! {
-        imported = all_imported(&cluster, slices) => imported?,
+        imported = all_imported(&cluster, before_the_fence) => imported?,
         ended = source.ended() => return ended.context("while everything was imported for the first time"),
     }
     world.kill_agent(CLUSTER).await?;
@@ -85,7 +87,10 @@ pub(super) async fn measure(
     let (began, generator) = (Instant::now(), Generator::begin()?);
     let fence = source.report_fence().await?;
     world.start_agent(CLUSTER).await?;
-    wait_for(&cluster, &fence).await?;
+    tokio::select! {
+        arrived = wait_for(&cluster, &fence) => arrived?,
+        ended = source.ended() => return ended.context("while the agent compared what it holds"),
+    }
     describe_start(&mut section, began.elapsed(), generator.spent()?);
     relist(&cluster).await?;
     idle(&mut section, &mut world, Duration::from_secs(arguments.seconds)).await?;
