@@ -51,8 +51,9 @@ impl Unacknowledged {
     /// Nothing yet, of a session among others.
     pub(super) fn among(all: InFlight) -> Self {
         Self {
+            messages: VecDeque::new(),
+            bytes: 0,
             all,
-            ..Self::default()
         }
     }
 
