@@ -159,6 +159,7 @@ impl Hub {
             bounds: self.bounds,
             metrics: self.sync_metrics.clone(),
             reports: self.reports.clone(),
+            comings: Default::default(),
             drain: drain.clone(),
             tasks: self.sessions.clone(),
         };

@@ -21,8 +21,9 @@ use tracing::{debug, info, warn};
 use super::{
     machine::{Effect, Session},
     metrics::SyncMetrics,
+    pace::Pace,
     reports::{Reporting, Reports},
-    unacknowledged::Unacknowledged,
+    unacknowledged::{SHARE_ITEMS, Unacknowledged},
 };
 use crate::{
     bounds::Bounds,
@@ -101,6 +102,9 @@ pub struct SessionActor {
     sink: SessionSink,
     effects: VecDeque<Effect>,
     unacknowledged: Unacknowledged,
+    /// What of it is with the writer.
+    with_writer: Unacknowledged,
+    pace: Pace,
     pongs: Vec<(u64, oneshot::Sender<()>)>,
     next_nonce: u64,
     bounds: Bounds,
@@ -136,6 +140,8 @@ impl SessionActor {
             sink,
             effects: VecDeque::new(),
             unacknowledged: Unacknowledged::among(metrics.in_flight()),
+            with_writer: Unacknowledged::default(),
+            pace: Pace::default(),
             pongs: Vec::new(),
             next_nonce: 0,
             bounds,
@@ -165,9 +171,10 @@ impl SessionActor {
         admitting || self.effects.len() >= self.bounds.effects || self.unacknowledged.is_full()
     }
 
-    /// Whether more may be read: neither is the writer behind, nor the member with what it is told.
-    pub fn may_read(&self) -> bool {
-        !self.writer_is_behind() && !self.machine.is_congested()
+    /// Whether more may be read: neither is the writer behind, nor the member with what it is told, and it has not said
+    /// more than is read in that time.
+    pub fn may_read(&self, now: u64) -> bool {
+        !self.writer_is_behind() && !self.machine.is_congested() && self.pace.due() <= now
     }
 
     /// Whether nothing waits to be judged, queued or answered.
@@ -182,8 +189,13 @@ impl SessionActor {
 
     /// When to look again, though nothing happens, in monotonic milliseconds. `can_say`: false while the member has
     /// not taken what was said last.
-    pub fn next_deadline(&self, can_say: bool) -> u64 {
-        self.machine.next_deadline(can_say)
+    pub fn next_deadline(&self, can_say: bool, now: u64) -> u64 {
+        let (deadline, paced) = (self.machine.next_deadline(can_say), self.pace.due());
+        if paced > now {
+            deadline.min(paced)
+        } else {
+            deadline
+        }
     }
 
     /// The next thing to say; `None` when there is nothing.
@@ -199,7 +211,9 @@ impl SessionActor {
     /// Whether the member is silent. It is not while the writer holds it up: it will let go, and from then on the
     /// member's silence counts.
     pub fn check_silence(&mut self, now: u64) -> Result<(), Status> {
-        let heard_at = self.machine.excuse_silence(self.writer_is_behind(), now);
+        let heard_at = self
+            .machine
+            .excuse_silence(self.writer_is_behind() || self.pace.due() > now, now);
         self.heard_at.fetch_max(heard_at, Ordering::Relaxed);
         let silence = self.machine.check_silence(now);
         silence.map_err(|why| Status::unavailable(why.to_string()))
@@ -208,6 +222,7 @@ impl SessionActor {
     /// Takes a message of the member.
     pub fn on_message(&mut self, message: AgentMessage, now: u64) -> Result<(), Status> {
         self.heard_at.store(now, Ordering::Relaxed);
+        self.pace.took(&message, now);
         let effects = self.machine.on_message(message, now);
         for effect in effects.map_err(|violation| self.violation(violation.to_string()))? {
             match effect {
@@ -228,7 +243,9 @@ impl SessionActor {
                 }
                 Effect::Observe(observations) => {
                     self.unacknowledged.took(&observations);
-                    self.effects.push_back(Effect::Observe(observations));
+                    let shares = observations.chunks(SHARE_ITEMS);
+                    self.effects
+                        .extend(shares.map(|share| Effect::Observe(share.to_vec())));
                 }
                 Effect::CompleteListing { .. } => self.effects.push_back(effect),
             }
@@ -254,6 +271,7 @@ impl SessionActor {
         match event {
             SessionEvent::Acknowledged(sequence) => {
                 self.unacknowledged.acknowledged(sequence);
+                self.with_writer.acknowledged(sequence);
                 self.machine.on_acknowledged(sequence);
             }
             SessionEvent::Refused(refused) => {
@@ -315,7 +333,7 @@ impl SessionActor {
     pub fn wants_permit(&self) -> bool {
         match self.admitting {
             Admitting::Ask(..) | Admitting::Ping(..) => true,
-            _ => self.admitted.is_some() && !self.effects.is_empty(),
+            _ => self.admitted.is_some() && !self.effects.is_empty() && !self.with_writer.is_a_share(),
         }
     }
 
@@ -353,11 +371,14 @@ impl SessionActor {
     fn next_request(&mut self) -> Option<Request> {
         let (session, cluster) = (self.admitted?, self.cluster.clone());
         match self.effects.pop_front()? {
-            Effect::Observe(observations) => Some(Request::Observe {
-                session,
-                cluster,
-                observations,
-            }),
+            Effect::Observe(observations) => {
+                self.with_writer.took(&observations);
+                Some(Request::Observe {
+                    session,
+                    cluster,
+                    observations,
+                })
+            }
             Effect::CompleteListing {
                 sequence,
                 group,

@@ -71,7 +71,7 @@ impl SyncMetrics {
         registry.register(
             "sessions_rejected",
             "Sessions refused or ended for a reason: other_clusterset, not_a_member, held, membership, \
-             duplicate_identity, not_serving, doubted, new_epoch, protocol",
+             duplicate_identity, not_serving, doubted, new_epoch, too_often, protocol",
             metrics.rejected.clone(),
         );
         registry.register_with_unit(

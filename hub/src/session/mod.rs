@@ -1,10 +1,11 @@
 //! Sessions of members: the protocol as a pure machine, the steps between it, the writer and the view, and the task
-//! around them. `applied`, `reports`: how far members' clusters have come, for people to see.
+//! around them. `pace`: how fast a member is heard. `applied`, `reports`: how far members' clusters have come, for people to see.
 
 mod actor;
 pub mod applied;
 pub mod machine;
 mod metrics;
+mod pace;
 mod reports;
 mod serve;
 mod unacknowledged;

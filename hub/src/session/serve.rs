@@ -1,7 +1,11 @@
 //! The task around a session's steps: reads the member's messages, waits for what the session waits for, sends what
 //! it wants said. It owns no protocol state; whatever blocks here blocks this one member only.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use proto::v1::{self, sync_server::Sync};
 use shared::{
@@ -22,6 +26,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 use super::{
     actor::{Answer, Awaited, SessionActor},
     metrics::SyncMetrics,
+    pace::{Comings, SESSIONS_AT_ONCE},
     reports::Reports,
 };
 use crate::{
@@ -60,6 +65,8 @@ pub struct SyncService {
     pub metrics: SyncMetrics,
     /// What members say of themselves.
     pub reports: Reports,
+    /// How often they came.
+    pub comings: Arc<Mutex<Comings>>,
     /// Ends every session.
     pub drain: CancellationToken,
     /// Knows the sessions that run.
@@ -76,6 +83,7 @@ impl Sync for SyncService {
     ) -> Result<Response<Self::StreamStream>, Status> {
         let peer = tls::peer(&request)?;
         let cluster = self.member(&peer)?;
+        self.may_come(&cluster)?;
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
         let span = info_span!("session", cluster = %cluster, remote = ?peer.remote);
         let introduction = request.extensions().get::<Introduction>().cloned();
@@ -105,6 +113,24 @@ impl SyncService {
                 )))
             }
         }
+    }
+
+    /// Refuses a member that begins one session after the other: each costs all others a look.
+    fn may_come(&self, cluster: &ClusterId) -> Result<(), Status> {
+        let now = self.clock.now();
+        // It guards what is only counted: a panic elsewhere does no harm to it.
+        let came = self
+            .comings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .comes(cluster, now);
+        came.map_err(|wait| {
+            self.metrics.rejected("too_often");
+            Status::resource_exhausted(format!(
+                "{cluster} has begun {SESSIONS_AT_ONCE} sessions, and one a second may follow: connect again in {wait} ms. \
+                 If its agent did not restart, see what ends its sessions, and whether another agent has its certificate"
+            ))
+        })
     }
 
     /// Waits for what a session waits for.
@@ -213,7 +239,8 @@ impl SessionStream {
         let mut more_to_say = true;
         loop {
             self.judge();
-            let deadline = clock.instant(self.actor.next_deadline(!more_to_say));
+            let now = clock.now();
+            let deadline = clock.instant(self.actor.next_deadline(!more_to_say, now));
             let step = tokio::select! {
                 biased;
                 () = drain.cancelled() => Err(Status::unavailable("the hub is shutting down: connect again")),
@@ -243,7 +270,7 @@ impl SessionStream {
                         }
                     },
                 },
-                message = self.incoming.message(), if self.actor.may_read() => self.on_message(message),
+                message = self.incoming.message(), if self.actor.may_read(now) => self.on_message(message),
                 () = listener.woken() => Ok(()),
                 () = tokio::time::sleep_until(expiry) => Err(Status::unauthenticated(
                     "the certificate that opened this session has expired: connect with a renewed one",

@@ -11,6 +11,11 @@ use shared::model::sync::{Observation, ObservedItem};
 /// long before the number of observations that the member may have unacknowledged; one message may go beyond it.
 pub(super) const UNACKNOWLEDGED_BYTES_MAX: usize = 1024 * 1024;
 
+/// Items of one session that are with the writer at once, and bytes of them: its share of a batch. Who has more to say
+/// hands it over as the writer deals with what it has, so that nobody's facts wait behind many of one member's.
+pub(super) const SHARE_ITEMS: usize = 128;
+const SHARE_BYTES: usize = 64 * 1024;
+
 /// Bytes of facts of all sessions together that may wait to be durable. A session that finds it reached is read from
 /// only while nothing of its own waits: so each comes on, a message at a time, and one is woken by its own answer.
 pub(super) const IN_FLIGHT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -37,6 +42,7 @@ impl InFlight {
 #[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
     messages: VecDeque<Message>,
+    items: usize,
     bytes: usize,
     all: InFlight,
 }
@@ -44,6 +50,7 @@ pub(super) struct Unacknowledged {
 #[derive(Debug)]
 struct Message {
     last_sequence: u64,
+    items: usize,
     bytes: usize,
 }
 
@@ -52,6 +59,7 @@ impl Unacknowledged {
     pub(super) fn among(all: InFlight) -> Self {
         Self {
             messages: VecDeque::new(),
+            items: 0,
             bytes: 0,
             all,
         }
@@ -61,10 +69,12 @@ impl Unacknowledged {
     pub(super) fn took(&mut self, observations: &[Observation]) {
         let Some(last) = observations.last() else { return };
         let bytes = observations.iter().map(bytes_of).sum::<usize>();
+        self.items += observations.len();
         self.bytes += bytes;
         self.all.add(bytes);
         self.messages.push_back(Message {
             last_sequence: last.sequence,
+            items: observations.len(),
             bytes,
         });
     }
@@ -75,6 +85,7 @@ impl Unacknowledged {
             .messages
             .pop_front_if(|first| first.last_sequence <= sequence)
         {
+            self.items -= message.items;
             self.bytes -= message.bytes;
             self.all.remove(message.bytes);
         }
@@ -85,6 +96,11 @@ impl Unacknowledged {
         let all_are = self.bytes > 0 && self.all.bytes() >= IN_FLIGHT_BYTES_MAX;
         all_are || self.bytes >= UNACKNOWLEDGED_BYTES_MAX
     }
+
+    /// Whether it is all that one session may have with the writer at once.
+    pub(super) fn is_a_share(&self) -> bool {
+        self.items >= SHARE_ITEMS || self.bytes >= SHARE_BYTES
+    }
 }
 
 impl Drop for Unacknowledged {
@@ -94,7 +110,8 @@ impl Drop for Unacknowledged {
     }
 }
 
-fn bytes_of(observation: &Observation) -> usize {
+/// Bytes of one item, with who changed it.
+pub(super) fn bytes_of(observation: &Observation) -> usize {
     let manager = observation.changed_by.as_ref().map_or(0, |by| by.manager().len());
     manager
         + match &observation.item {
@@ -177,6 +194,25 @@ mod tests {
         assert!(!small.is_full(), "its own answer lets it go on");
         drop(large);
         assert_eq!(all.bytes(), 0, "a session that ends gives back what it had");
+    }
+
+    #[test]
+    fn a_share_is_so_many_items_or_so_many_bytes() {
+        let mut few = Unacknowledged::default();
+        few.took(&[observation(1, SHARE_BYTES - 1)]);
+        assert!(!few.is_a_share());
+        few.took(&[observation(2, 1)]);
+        assert!(few.is_a_share());
+        few.acknowledged(1);
+        assert!(!few.is_a_share());
+        let mut many = Unacknowledged::default();
+        let items: Vec<_> = (1..=SHARE_ITEMS as u64)
+            .map(|sequence| observation(sequence, 0))
+            .collect();
+        many.took(&items[1..]);
+        assert!(!many.is_a_share());
+        many.took(&items[..1]);
+        assert!(many.is_a_share());
     }
 
     #[test]

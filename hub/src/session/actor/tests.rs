@@ -168,10 +168,10 @@ fn only_those_who_still_wait_for_a_pong_are_kept_and_a_pong_answers_all_asked_be
 #[test]
 fn while_the_writer_has_no_room_nothing_more_is_read_and_the_member_is_not_silent() {
     let mut actor = admitted();
-    assert!(actor.may_read() && !actor.wants_permit());
+    assert!(actor.may_read(0) && !actor.wants_permit());
     report(&mut actor, 1..=2);
     assert!(
-        actor.wants_permit() && !actor.may_read(),
+        actor.wants_permit() && !actor.may_read(0),
         "two effects are the bound"
     );
     let long_after = 10 * SILENCE_MAX_MILLIS;
@@ -183,7 +183,7 @@ fn while_the_writer_has_no_room_nothing_more_is_read_and_the_member_is_not_silen
             panic!("the facts were not handed over");
         };
         assert_eq!(observations, [removal(sequence, "cart")]);
-        assert!(actor.may_read());
+        assert!(actor.may_read(0));
     }
     assert!(actor.is_idle() && !actor.wants_permit());
     let silent = actor.check_silence(long_after + SILENCE_MAX_MILLIS);
@@ -191,4 +191,52 @@ fn while_the_writer_has_no_room_nothing_more_is_read_and_the_member_is_not_silen
         silent.expect_err("its silence counts again").code(),
         Code::Unavailable
     );
+}
+
+#[test]
+fn a_member_with_much_to_say_has_a_share_with_the_writer_and_the_next_when_that_is_dealt_with() {
+    let mut actor = admitted();
+    let much = 2 * SHARE_ITEMS as u64 + 1;
+    let message = (1..=much).map(|sequence| removal(sequence, "cart")).collect();
+    actor
+        .on_message(AgentMessage::Observations(message), 0)
+        .expect("in order");
+    let handed = |actor: &mut SessionActor| {
+        let (_, mut inbox) = hand_over(actor);
+        match inbox.try_next() {
+            Some(Work::Request(Request::Observe { observations, .. })) => observations.len(),
+            _ => panic!("the facts were not handed over"),
+        }
+    };
+    for (share, last) in [(SHARE_ITEMS, SHARE_ITEMS), (SHARE_ITEMS, 2 * SHARE_ITEMS)] {
+        assert_eq!(handed(&mut actor), share);
+        assert!(!actor.wants_permit(), "others are dealt with first");
+        let dealt = SessionEvent::Acknowledged(last as u64);
+        actor.on_event(dealt).expect("open");
+    }
+    assert_eq!(handed(&mut actor), 1);
+    assert!(actor.is_idle());
+}
+
+#[test]
+fn who_talks_without_end_is_read_later_and_is_not_silent_meanwhile() {
+    let mut actor = admitted();
+    let mut said = 0;
+    while actor.may_read(0) {
+        actor
+            .on_message(AgentMessage::Heartbeat(None), 0)
+            .expect("in order");
+        said += 1;
+        assert!(said < 10_000, "nothing paces it");
+    }
+    assert_eq!(actor.next_deadline(false, 0), 1, "then it is looked at again");
+    assert!(actor.may_read(1));
+    for _ in 0..20 * said {
+        actor
+            .on_message(AgentMessage::Heartbeat(None), 0)
+            .expect("in order");
+    }
+    let much_later = 2 * SILENCE_MAX_MILLIS;
+    assert!(!actor.may_read(much_later));
+    actor.check_silence(much_later).expect("it was not heard");
 }

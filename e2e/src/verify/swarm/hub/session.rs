@@ -109,7 +109,7 @@ impl Hub {
         let session = self
             .sessions
             .get_mut(&id)
-            .filter(|session| session.actor.may_read())?;
+            .filter(|session| session.actor.may_read(at.now()))?;
         let Some(bytes) = network.take_for_hub(id) else {
             if network.agent_is_gone(id) {
                 self.close(id, network, seen, &Status::cancelled("the agent went away"));
@@ -247,7 +247,7 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
         };
-        if now < session.actor.next_deadline(true) {
+        if now < session.actor.next_deadline(true, now) {
             return false;
         }
         let silent = session.actor.check_silence(now);
