@@ -13,7 +13,7 @@ use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs},
+    operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs},
 };
 
 /// The hub of a Tributary clusterset
@@ -58,14 +58,14 @@ pub enum Command {
     /// Make a certificate authority and certificates
     #[command(long_about = "Make a certificate authority and certificates.\n\n\
         Nothing runs without mutual TLS: each certificate names, in its URI, a clusterset and what its holder is \
-        in it. `ca` first, then `hub` once, `member` per cluster, `operator` per person or tool. Any issuer that \
+        in it. `ca` first, then `hub` once, `member` per cluster, `operator` per person or tool that decides, `reader` per one that only reads. Any issuer that \
         writes the same URI into certificates (SPIFFE does) can be used instead.")]
     Certs(CertsArgs),
     /// Look after an event log on disk
     Log(EventLogArgs),
     /// See the members and decide about them
     #[command(
-        long_about = "See the members and decide about them, with an operator's certificate.\n\n\
+        long_about = "See the members and decide about them, with an operator's certificate; a reader's lists them.\n\n\
         Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
         it is printed. Each decision is an event of the log, with the operator's name.\n\n\
         Example:\n  \
@@ -83,6 +83,16 @@ pub enum Command {
         --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Operator(OperatorArgs),
+    /// Decide about readers' certificates
+    #[command(
+        long_about = "Decide about readers' certificates, with an operator's certificate.\n\n\
+        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
+        it is printed.\n\n\
+        Example:\n  \
+        tributary-hub reader revoke dashboard 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    \
+        --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
+    )]
+    Reader(ReaderArgs),
     /// See the policy of the clusterset and decide about it
     #[command(
         long_about = "See the policy of the clusterset and decide about it: what each member may export, in which ranges \

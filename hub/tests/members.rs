@@ -28,7 +28,8 @@ struct RunningHub {
 }
 
 impl RunningHub {
-    /// A hub on loopback, and certificates in files: alice's (operator), east's (member), mallory's (another CA).
+    /// A hub on loopback, and certificates in files: alice's and bob's (operators), dashboard's (reader), east's (member),
+    /// mallory's (another CA).
     fn new() -> Self {
         let files = TempDir::new().expect("a directory");
         let authority = support::authority();
@@ -42,6 +43,8 @@ impl RunningHub {
         );
         let bob = Subject::Operator("bob".to_owned());
         issue(files.path(), &authority, "bob", &bob);
+        let dashboard = Subject::Reader("dashboard".to_owned());
+        issue(files.path(), &authority, "dashboard", &dashboard);
         issue(files.path(), &support::authority(), "mallory", &alice);
         fs::write(files.path().join("ca.crt"), authority.certificate_pem()).expect("written");
 
@@ -106,6 +109,9 @@ fn run(words: impl IntoIterator<Item = String>) -> Result<String, String> {
     let said = match cli.command {
         Command::Member(args) => hub::operate::run_member(args),
         Command::Operator(args) => hub::operate::run_operator(args),
+        Command::Reader(args) => hub::operate::run_reader(args),
+        Command::Policy(args) => hub::operate::run_policy(args),
+        Command::Events(args) => hub::operate::run_events(*args),
         _ => panic!("another command"),
     };
     said.map_err(|error| format!("{error:#}"))
@@ -191,6 +197,44 @@ fn who_may_not_and_what_cannot_be_is_told_what_to_do() {
 }
 
 #[test]
+fn a_reader_reads_with_every_command_decides_with_none_and_is_revoked() {
+    let running = RunningHub::new();
+    for (command, words) in [("member", "list"), ("policy", "get")] {
+        running.hub(command, "dashboard", &[words]).expect("read");
+    }
+    running.hub("events", "dashboard", &[]).expect("read");
+    let key = running.key("dashboard");
+    for (command, words) in [
+        ("member", ["evict", "east"].as_slice()),
+        ("member", ["forget", "east", "--confirm"].as_slice()),
+        ("reader", ["revoke", "dashboard", &key, "--confirm"].as_slice()),
+        ("operator", ["revoke", "alice", &key].as_slice()),
+    ] {
+        let refused = running.hub(command, "dashboard", words).expect_err("refused");
+        assert!(
+            refused.contains("a reader's certificate: only an operator decides"),
+            "{refused}"
+        );
+    }
+    let dry = running
+        .hub("reader", "alice", &["revoke", "dashboard", &key])
+        .expect("tried");
+    assert!(
+        dry.contains("reader dashboard needs a certificate with a new key"),
+        "{dry}"
+    );
+    running
+        .member("dashboard", &["list"])
+        .expect("nothing has changed");
+    let command = dry.lines().last().expect("a command").trim();
+    run(command.split_whitespace().map(str::to_owned)).expect("done");
+    let refused = running.member("dashboard", &["list"]).expect_err("revoked");
+    assert!(refused.contains("was revoked by an operator"), "{refused}");
+    let events = running.hub("events", "alice", &[]).expect("read");
+    assert!(events.contains("of reader dashboard  operator alice"), "{events}");
+}
+
+#[test]
 fn a_revoked_key_is_refused_in_every_role_and_nobody_locks_itself_out() {
     let running = RunningHub::new();
     let (alice, bob, east) = (running.key("alice"), running.key("bob"), running.key("east"));
@@ -211,6 +255,13 @@ fn a_revoked_key_is_refused_in_every_role_and_nobody_locks_itself_out() {
     let refused = running.member("bob", &["list"]).expect_err("revoked");
     assert!(refused.contains("was revoked by an operator"), "{refused}");
 
+    for (command, whose) in [("member", "revoke-key"), ("reader", "revoke")] {
+        let own = running.hub(command, "alice", &[whose, "east", &alice, "--confirm"]);
+        assert!(
+            own.is_err_and(|error| error.contains("the one that you came with")),
+            "whoever's it is said to be"
+        );
+    }
     running
         .member("alice", &["revoke-key", "east", &east, "--confirm"])
         .expect("a key that never came is revoked too");

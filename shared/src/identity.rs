@@ -27,8 +27,10 @@ pub enum Role {
     Cluster(ClusterId),
     /// The hub that serves the clusterset.
     Hub(Box<str>),
-    /// A person or a tool.
+    /// A person or a tool that reads and decides.
     Operator(Box<str>),
+    /// A person or a tool that reads and decides nothing.
+    Reader(Box<str>),
 }
 
 /// An identity: a role in a clusterset.
@@ -64,14 +66,14 @@ pub enum IdentityError {
     /// A certificate must name exactly one identity.
     #[error(
         "the certificate has {0} URI names (subject alternative names), and exactly one is needed: \
-         spiffe://<trust-domain>/clusterset/<set>/cluster|hub|operator/<name>; \
+         spiffe://<trust-domain>/clusterset/<set>/cluster|hub|operator|reader/<name>; \
          `tributary-hub certs` issues such certificates"
     )]
     UriCount(usize),
     /// The URI is not of the one form that is accepted.
     #[error(
         "the identity {uri:?} is not of the form \
-         spiffe://<trust-domain>/clusterset/<set>/cluster|hub|operator/<name>: {problem}"
+         spiffe://<trust-domain>/clusterset/<set>/cluster|hub|operator|reader/<name>: {problem}"
     )]
     Form {
         /// The URI, cut to 200 characters.
@@ -105,7 +107,8 @@ impl Identity {
             "cluster" => Role::Cluster(ClusterId::new(holder).map_err(invalid)?),
             "hub" => Role::hub(holder).map_err(invalid)?,
             "operator" => Role::operator(holder).map_err(invalid)?,
-            _ => return Err(fail("the role is none of cluster, hub, operator")),
+            "reader" => Role::reader(holder).map_err(invalid)?,
+            _ => return Err(fail("the role is none of cluster, hub, operator, reader")),
         };
         Ok(Self { clusterset, role })
     }
@@ -127,12 +130,18 @@ impl Role {
         label("operator name", value).map(Self::Operator)
     }
 
+    /// A reader's role; the name is a DNS label.
+    pub fn reader(value: &str) -> Result<Self, InvalidName> {
+        label("reader name", value).map(Self::Reader)
+    }
+
     /// The word that stands for the role in an identity URI.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Cluster(_) => "cluster",
             Self::Hub(_) => "hub",
             Self::Operator(_) => "operator",
+            Self::Reader(_) => "reader",
         }
     }
 
@@ -140,7 +149,7 @@ impl Role {
     pub fn name(&self) -> &str {
         match self {
             Self::Cluster(id) => id.as_str(),
-            Self::Hub(name) | Self::Operator(name) => name,
+            Self::Hub(name) | Self::Operator(name) | Self::Reader(name) => name,
         }
     }
 }

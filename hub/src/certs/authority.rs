@@ -49,8 +49,10 @@ pub enum Subject {
     },
     /// A member cluster's agent.
     Member(ClusterId),
-    /// A person or a tool.
+    /// A person or a tool that reads and decides.
     Operator(String),
+    /// A person or a tool that reads.
+    Reader(String),
 }
 
 /// A certificate with its key, both as PEM.
@@ -239,13 +241,14 @@ impl Subject {
             Self::Hub { name, .. } => Role::hub(name),
             Self::Member(id) => Ok(Role::Cluster(id.clone())),
             Self::Operator(name) => Role::operator(name),
+            Self::Reader(name) => Role::reader(name),
         }
     }
 
     fn usage(&self) -> ExtendedKeyUsagePurpose {
         match self {
             Self::Hub { .. } => ExtendedKeyUsagePurpose::ServerAuth,
-            Self::Member(_) | Self::Operator(_) => ExtendedKeyUsagePurpose::ClientAuth,
+            Self::Member(_) | Self::Operator(_) | Self::Reader(_) => ExtendedKeyUsagePurpose::ClientAuth,
         }
     }
 

@@ -54,6 +54,16 @@ enum CertsCommand {
         grpcurl -cacert certs/ca.crt -cert certs/alice.crt -key certs/alice.key HOST:PORT list"
     )]
     Operator(OperatorArgs),
+    /// Issue a certificate for a person or a tool that reads the clusterset and decides nothing
+    #[command(
+        long_about = "Issue a certificate for a person or a tool that reads: members, exports, imports, the policy and the \
+        event log. It decides nothing, tries no decision and copies no log: what a dashboard or a colleague who only looks \
+        should have.\n\n\
+        Example:\n  tributary-hub certs reader --ca certs --name dashboard\n  \
+        tributary-hub member list --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
+        --tls-cert certs/dashboard.crt --tls-key certs/dashboard.key"
+    )]
+    Reader(ReaderArgs),
 }
 
 #[derive(Debug, Args)]
@@ -154,6 +164,15 @@ struct OperatorArgs {
     issue: IssueArgs,
 }
 
+#[derive(Debug, Args)]
+struct ReaderArgs {
+    /// Name of the person or tool (a DNS label)
+    #[arg(long, env = "TRIBUTARY_READER_NAME", value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    issue: IssueArgs,
+}
+
 /// Runs the command and returns what to tell the user.
 pub fn run(args: CertsArgs) -> anyhow::Result<String> {
     match args.command {
@@ -171,13 +190,19 @@ pub fn run(args: CertsArgs) -> anyhow::Result<String> {
         }
         CertsCommand::Operator(args) => {
             let OperatorArgs { name, issue } = args;
-            let next = |files: &Files| {
-                let Files { ca, cert, key } = files;
-                format!("Next:\n  grpcurl -cacert {ca} -cert {cert} -key {key} HOST:PORT list\n")
-            };
-            issue_subject(&issue, &Subject::Operator(name), next)
+            issue_subject(&issue, &Subject::Operator(name), ask_with)
+        }
+        CertsCommand::Reader(args) => {
+            let ReaderArgs { name, issue } = args;
+            issue_subject(&issue, &Subject::Reader(name), ask_with)
         }
     }
+}
+
+/// What whoever asks the hub does next.
+fn ask_with(files: &Files) -> String {
+    let Files { ca, cert, key } = files;
+    format!("Next:\n  grpcurl -cacert {ca} -cert {cert} -key {key} HOST:PORT list\n")
 }
 
 /// Paths of what a process needs for TLS.

@@ -1,4 +1,4 @@
-//! Certificates for hubs, members and operators, so that nothing ever runs without mutual TLS.
+//! Certificates for hubs, members, operators and readers, so that nothing ever runs without mutual TLS.
 //!
 //! * [`CertificateAuthority`]: makes authorities and issues certificates, all in memory.
 //! * [`command`]: `tributary-hub certs`, the same with files.

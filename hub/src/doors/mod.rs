@@ -36,6 +36,8 @@ pub use metrics::DoorMetrics;
 pub const MEMBER_CALLS_MAX: usize = 16;
 /// Calls of one operator at the same time.
 pub const OPERATOR_CALLS_MAX: usize = 256;
+/// Calls of one reader at the same time: fewer than there are places for readers' watches, so that one does not take all.
+pub const READER_CALLS_MAX: usize = 32;
 /// Streams of one connection at the same time; HTTP/2 refuses one more before anybody sees it.
 pub const STREAMS_MAX: u32 = 128;
 /// Bytes of one stream that may be on the way to whoever reads it. The window is the same for the whole life of a
@@ -111,6 +113,7 @@ where
         };
         let most = match &peer.identity.role {
             Role::Operator(_) => OPERATOR_CALLS_MAX,
+            Role::Reader(_) => READER_CALLS_MAX,
             Role::Cluster(_) | Role::Hub(_) => MEMBER_CALLS_MAX,
         };
         let Some(call) = peer.calls.begin(most) else {
@@ -120,7 +123,9 @@ where
         };
         let request = match &peer.identity.role {
             Role::Operator(_) => request,
-            Role::Cluster(_) | Role::Hub(_) => hello::bounded(request, &peer, &self.metrics),
+            Role::Cluster(_) | Role::Hub(_) | Role::Reader(_) => {
+                hello::bounded(request, &peer, &self.metrics)
+            }
         };
         let answering = self.inner.call(request);
         Box::pin(async move {

@@ -11,6 +11,7 @@ use crate::inspect::tests::inspected_hub;
 
 const EAST: &str = "spiffe://example.org/clusterset/default/cluster/east";
 const ALICE: &str = "spiffe://example.org/clusterset/default/operator/alice";
+const DASHBOARD: &str = "spiffe://example.org/clusterset/default/reader/dashboard";
 
 fn peer(uri: &str) -> Arc<PeerIdentity> {
     Arc::new(inspected_hub::peer(uri, KeyFingerprint([1; 32])))
@@ -56,6 +57,13 @@ async fn calls_of_one_identity_are_bounded_and_end_with_their_answers() {
     assert!(refused(&ask(&metrics, request(&east, "/a", 1)).await));
     assert_eq!(metrics.count("calls"), 1);
     assert!(!refused(&ask(&metrics, request(&peer(ALICE), "/a", 1)).await));
+    let dashboard = peer(DASHBOARD);
+    let mut read = Vec::new();
+    for _ in 0..READER_CALLS_MAX {
+        read.push(ask(&metrics, request(&dashboard, "/a", 1)).await);
+    }
+    assert!(!read.iter().any(refused));
+    assert!(refused(&ask(&metrics, request(&dashboard, "/a", 1)).await));
     open.pop();
     assert!(!refused(&ask(&metrics, request(&east, "/a", 1)).await));
 }
@@ -67,6 +75,9 @@ async fn a_member_says_little_before_it_has_introduced_itself() {
     assert!(!refused(&ask(&metrics, request(&east, "/a", little)).await));
     assert!(refused(&ask(&metrics, request(&east, "/a", much)).await));
     assert!(!refused(&ask(&metrics, request(&peer(ALICE), "/a", much)).await));
+    assert!(refused(
+        &ask(&metrics, request(&peer(DASHBOARD), "/a", much)).await
+    ));
     let stream = "/tributary.v1.Sync/Stream";
     assert!(
         !refused(&ask(&metrics, request(&east, stream, much)).await),
@@ -74,7 +85,7 @@ async fn a_member_says_little_before_it_has_introduced_itself() {
     );
     let another = east.calls.introduce_at_length().expect("the first has ended");
     assert!(refused(&ask(&metrics, request(&east, stream, much)).await));
-    assert_eq!(metrics.count("before_hello"), 2);
+    assert_eq!(metrics.count("before_hello"), 3);
     drop(another);
     assert!(!refused(&ask(&metrics, request(&east, stream, much)).await));
 }

@@ -25,8 +25,18 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
             state.derived.forget_before(event.revision);
         }
         (_, Fact::TombstonesBounded { max }) => state.derived.remember(*max),
-        (_, Fact::OperatorKeyRevoked { name, key, .. }) => {
-            keys::revoked(state, KeyHolder::Operator(name.clone()), *key, &step);
+        (
+            _,
+            Fact::OperatorKeyRevoked {
+                name, reader, key, ..
+            },
+        ) => {
+            let holder = if *reader {
+                KeyHolder::Reader
+            } else {
+                KeyHolder::Operator
+            };
+            keys::revoked(state, holder(name.clone()), *key, &step);
         }
         (_, Fact::PolicyApplied { operator, policy }) => policy::applied(state, operator, policy, &mut step),
         (_, Fact::PrecedenceReleased { service, .. }) => contest::released(state, service, &mut step),

@@ -4,7 +4,7 @@
 use shared::model::{ClusterId, Fact, KeyAcceptance, KeyFingerprint, KeyTerms, UnixMillis, advice};
 
 use super::{
-    AdmissionRefusal, Draft, DraftFact, Member, MemberStatus, Presented, Rejection, State,
+    AdmissionRefusal, Draft, Member, MemberStatus, Presented, Rejection, State,
     derived::Step,
     state::{AdmittedKey, KeyHolder, RevokedKey},
 };
@@ -147,16 +147,12 @@ pub(super) fn revoke(
     let operator = operator.into();
     Ok(vec![match holder {
         KeyHolder::Member(cluster) => Draft::decided(cluster, Fact::MemberKeyRevoked { operator, key }),
-        KeyHolder::Operator(name) => Draft {
-            cluster: None,
-            session: Default::default(),
-            member_sequence: 0,
-            fact: DraftFact::Decided(Fact::OperatorKeyRevoked {
-                operator,
-                name: name.clone(),
-                key,
-            }),
-        },
+        KeyHolder::Operator(name) | KeyHolder::Reader(name) => Draft::of_the_log(Fact::OperatorKeyRevoked {
+            operator,
+            name: name.clone(),
+            reader: matches!(holder, KeyHolder::Reader(_)),
+            key,
+        }),
     }])
 }
 

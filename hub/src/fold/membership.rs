@@ -91,12 +91,18 @@ fn changed_fingerprint(
     unknown_key: Option<KeyFingerprint>,
     stated: &str,
 ) -> Rejection {
-    let known = &member.cluster_fingerprint;
+    // Who comes with a key that is not known is told nothing that it did not say.
+    let belongs = match unknown_key {
+        None => format!(
+            "the cluster whose kube-system UID is {}",
+            member.cluster_fingerprint
+        ),
+        Some(_) => "another cluster, under another key".to_owned(),
+    };
     Rejection::admission(
         AdmissionRefusal::ClusterFingerprintChanged,
         format!(
-            "cluster id {cluster} belongs to the cluster whose kube-system UID is {known}, this one's is \
-             {stated}. If the cluster was rebuilt, an operator admits it: `{}`; else give this cluster an id of its own",
+            "cluster id {cluster} belongs to {belongs}; the kube-system UID of this one is {stated}. If the cluster was rebuilt, an operator admits it: `{}`; else give this cluster an id of its own",
             advice::member_rekey(cluster, unknown_key, Some(stated))
         ),
     )

@@ -72,6 +72,8 @@ pub enum KeyHolder {
     Member(ClusterId),
     /// The operator's of this name.
     Operator(Box<str>),
+    /// The reader's of this name.
+    Reader(Box<str>),
 }
 
 /// An admitted key.

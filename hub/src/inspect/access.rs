@@ -1,11 +1,14 @@
-//! Who may read and who may decide: from the certificate alone, before anything is looked up.
-//! Pure: it is given what TLS verified, and answers with a reason that says whose certificate it was.
+//! Owns: who may ask what, from the certificate alone, before anything is looked up. Pure: it is given what TLS verified,
+//! and answers with a reason that says whose certificate it was.
+//! Never: tells a stranger what it did not say. Who comes from another clusterset hears its own name and no other.
 
 use shared::{
-    identity::Role,
+    identity::{Identity, Role},
     model::{ClusterId, Clusterset, KeyFingerprint, advice},
     tls::PeerIdentity,
 };
+
+use super::concern::Sight;
 
 /// Longest part of a request's clusterset that a refusal repeats, in characters.
 const NAMED_CHARACTERS_MAX: usize = 80;
@@ -13,9 +16,11 @@ const NAMED_CHARACTERS_MAX: usize = 80;
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// It looks.
+    /// It looks at what may concern a member, who is shown only what does.
     Read,
-    /// It changes who is a member.
+    /// It looks at what concerns the clusterset as a whole: its policy.
+    ReadAll,
+    /// It decides, or tries a decision.
     Decide,
     /// It takes everything: the log as it is stored.
     Copy,
@@ -24,8 +29,10 @@ pub(crate) enum Need {
 /// Who asks, and may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A person or a tool, by the name in the certificate.
+    /// A person or a tool that decides, by the name in the certificate.
     Operator(Box<str>),
+    /// A person or a tool that reads.
+    Reader(Box<str>),
     /// A member.
     Member(ClusterId),
 }
@@ -34,8 +41,16 @@ impl Caller {
     /// The member, if it is one.
     pub(super) fn cluster(&self) -> Option<&ClusterId> {
         match self {
-            Self::Operator(_) => None,
+            Self::Operator(_) | Self::Reader(_) => None,
             Self::Member(cluster) => Some(cluster),
+        }
+    }
+
+    /// What it is shown.
+    pub(crate) fn sight(&self) -> Sight {
+        match self {
+            Self::Operator(_) | Self::Reader(_) => Sight::Everything,
+            Self::Member(cluster) => Sight::Of(cluster.clone()),
         }
     }
 }
@@ -50,8 +65,8 @@ pub(super) fn check(
     let identity = &peer.identity;
     if identity.clusterset != *served {
         return Err(format!(
-            "this certificate is {identity}, of clusterset {}, and this hub serves clusterset {served}: connect to \
-             the hub of {0}, or come with a certificate of {served}",
+            "this certificate is {identity}, and this hub does not serve clusterset {}: connect to the hub that does, or \
+             come with a certificate of the clusterset that this one serves",
             identity.clusterset
         ));
     }
@@ -64,22 +79,42 @@ pub(super) fn check(
     }
     match (&identity.role, need) {
         (Role::Operator(name), _) => Ok(Caller::Operator(name.clone())),
+        (Role::Reader(name), Need::Read | Need::ReadAll) => Ok(Caller::Reader(name.clone())),
         (Role::Cluster(cluster), Need::Read) => Ok(Caller::Member(cluster.clone())),
-        (Role::Cluster(cluster), Need::Decide) => Err(format!(
-            "this certificate is {identity}, the member {cluster}'s: a member may read, and only an operator decides \
-             about members (`{}` makes such a certificate)",
-            advice::certs_operator("DIR")
-        )),
-        (Role::Cluster(cluster), Need::Copy) => Err(format!(
-            "this certificate is {identity}, the member {cluster}'s: a member may read, and only an operator copies the \
-             log (`{}` makes such a certificate)",
-            advice::certs_operator("DIR")
-        )),
+        (Role::Reader(_), Need::Decide | Need::Copy) => Err(refused(identity, "reader", need)),
+        (Role::Cluster(_), Need::ReadAll | Need::Decide | Need::Copy) => {
+            Err(refused(identity, "member", need))
+        }
         (Role::Hub(_), _) => Err(format!(
-            "this certificate is {identity}, a hub's: come with an operator's (`{}` makes one) or a member's",
-            advice::certs_operator("DIR")
+            "this certificate is {identity}, a hub's: come with an operator's (`{}` makes one) or a reader's (`{}`)",
+            advice::certs_operator("DIR"),
+            advice::certs_reader("DIR")
         )),
     }
+}
+
+/// What somebody hears whose role does not do.
+fn refused(identity: &Identity, role: &str, need: Need) -> String {
+    let (operator, reader) = (advice::certs_operator("DIR"), advice::certs_reader("DIR"));
+    let rule = match need {
+        Need::Read | Need::ReadAll => format!(
+            "only operators and readers see what is not about one member (`{reader}` makes such a certificate)"
+        ),
+        Need::Decide => {
+            format!("only an operator decides, and tries decisions (`{operator}` makes such a certificate)")
+        }
+        Need::Copy => format!("only an operator copies the log (`{operator}` makes such a certificate)"),
+    };
+    format!("this certificate is {identity}, a {role}'s: {rule}")
+}
+
+/// What a member hears that asks for another cluster by name; it is the same whether there is one of that name.
+pub(super) fn of_another(own: &ClusterId, asked: &ClusterId) -> String {
+    format!(
+        "this certificate is the cluster {own}'s, and a member is shown what is its own, not what is {asked}'s: leave the \
+         cluster out, or come with a reader's certificate (`{}` makes one)",
+        advice::certs_reader("DIR")
+    )
 }
 
 /// What a cluster hears whose membership ended.
@@ -94,8 +129,9 @@ pub(super) fn former_member(cluster: &ClusterId, key: KeyFingerprint) -> String 
 pub(super) fn revoked_key(key: KeyFingerprint) -> String {
     format!(
         "key {key} was revoked by an operator, and stays refused: come with a certificate of another key \
-         (`{}` makes one for an operator)",
-        advice::certs_operator("DIR")
+         (`{}` makes one for an operator, `{}` for a reader)",
+        advice::certs_operator("DIR"),
+        advice::certs_reader("DIR")
     )
 }
 

@@ -74,16 +74,17 @@ fn keys(admitted: Vec<(KeyFingerprint, AdmittedKey)>, contested: Vec<KeyFingerpr
 }
 
 pub(super) fn revoked_key((key, revoked): (KeyFingerprint, RevokedKey)) -> v1::RevokedKey {
-    let (cluster, operator) = match revoked.holder {
-        KeyHolder::Member(cluster) => (cluster.to_string(), String::new()),
-        KeyHolder::Operator(name) => (String::new(), name.into()),
-    };
-    v1::RevokedKey {
+    let mut shown = v1::RevokedKey {
         fingerprint: key.to_string(),
-        cluster,
-        operator,
         revoked_at: Some(view::timestamp(revoked.at)),
+        ..Default::default()
+    };
+    match revoked.holder {
+        KeyHolder::Member(cluster) => shown.cluster = cluster.to_string(),
+        KeyHolder::Operator(name) => shown.operator = name.into(),
+        KeyHolder::Reader(name) => shown.reader = name.into(),
     }
+    shown
 }
 
 fn applied(standing: Standing, now: u64) -> v1::MemberApplied {

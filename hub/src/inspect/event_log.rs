@@ -14,7 +14,7 @@ use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
 use super::{
-    Inspection, access::Need, backup::Backup, filter::Filter, log_status, new_epoch, recall_status,
+    Inspection, Sight, access::Need, backup::Backup, filter::Filter, log_status, new_epoch, recall_status,
     seek::OLDEST, watch::Watch,
 };
 use crate::{
@@ -52,9 +52,10 @@ impl EventLog for Inspection {
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let listed = async {
-            self.admit(&request, &request.get_ref().clusterset, Need::Read)
+            let caller = self
+                .admit(&request, &request.get_ref().clusterset, Need::Read)
                 .await?;
-            self.list_events(request.into_inner()).await
+            self.list_events(request.into_inner(), caller.sight()).await
         };
         self.counted("EventLog/List", listed).await
     }
@@ -92,9 +93,10 @@ impl Inspection {
     pub(super) async fn list_events(
         &self,
         request: v1::ListEventsRequest,
+        sight: Sight,
     ) -> Result<v1::ListEventsResponse, Status> {
         let from = self.first_wanted(&request)?;
-        let filter = Filter::from_proto(request.filter)?;
+        let filter = Filter::from_proto(request.filter, sight)?;
         let limit = limit(request.limit)?;
         self.at_least(request.at_least_revision).await?;
         let epoch = self.view.read().head().epoch;

@@ -5,6 +5,8 @@ use proto::v1;
 use shared::model::{ClusterId, Event, Fact, FactKey, name};
 use tonic::Status;
 
+use super::{Shown, Sight, access};
+
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
 pub(super) const KINDS: [&str; 24] = [
     "export_upserted",
@@ -33,9 +35,10 @@ pub(super) const KINDS: [&str; 24] = [
     "precedence_released",
 ];
 
-/// Narrows what is shown: every given part must match.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Narrows what is shown: every given part must match, and it must concern whom it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Filter {
+    sight: Sight,
     cluster: Option<ClusterId>,
     kind: Option<&'static str>,
     namespace: Option<Box<str>>,
@@ -43,14 +46,17 @@ pub(super) struct Filter {
 
 impl Filter {
     /// Takes a request's filter, if it could match anything.
-    pub(super) fn from_proto(filter: Option<v1::EventFilter>) -> Result<Self, Status> {
+    pub(super) fn from_proto(filter: Option<v1::EventFilter>, sight: Sight) -> Result<Self, Status> {
         let v1::EventFilter {
             cluster,
             kind,
             namespace,
         } = filter.unwrap_or_default();
+        let cluster = cluster_from(&cluster)?;
+        its_own(&sight, cluster.as_ref())?;
         Ok(Self {
-            cluster: cluster_from(&cluster)?,
+            sight,
+            cluster,
             kind: kind_from(&kind)?,
             namespace: namespace_from(&namespace)?,
         })
@@ -59,9 +65,11 @@ impl Filter {
     /// Whether an event is wanted.
     pub(super) fn matches(&self, event: &Event) -> bool {
         let fact = &event.fact.fact;
-        self.cluster
-            .as_ref()
-            .is_none_or(|wanted| event.cluster.as_ref() == Some(wanted))
+        self.sight.shows(Shown::Event(event))
+            && self
+                .cluster
+                .as_ref()
+                .is_none_or(|wanted| event.cluster.as_ref() == Some(wanted))
             && self.kind.is_none_or(|wanted| fact.kind() == wanted)
             && self
                 .namespace
@@ -79,6 +87,16 @@ fn namespace_of(fact: &Fact) -> Option<Box<str>> {
             Some(service.namespace.clone())
         }
         _ => None,
+    }
+}
+
+/// Refuses a member that names another cluster: nothing that is only that one's concerns it.
+pub(super) fn its_own(sight: &Sight, asked: Option<&ClusterId>) -> Result<(), Status> {
+    match (sight, asked) {
+        (Sight::Of(own), Some(asked)) if !sight.shows(Shown::Cluster(asked)) => {
+            Err(Status::permission_denied(access::of_another(own, asked)))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Inspection: the gRPC services that people and tools read with.
 //!
-//! * `access.rs`: who may read, who may decide.
+//! * `access.rs`: who may read, who may decide. `concern.rs`: what of it all concerns a member.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
 //! * `backup.rs`: a copy of the log, row by row.
 //! * `state.rs`, `query.rs`: the present, and why an import looks as it does.
@@ -12,6 +12,7 @@
 mod access;
 mod answer;
 mod backup;
+mod concern;
 mod convert;
 mod event_log;
 mod filter;
@@ -37,6 +38,7 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     clock::Clock,
+    doors::READER_CALLS_MAX,
     fold::AppliedPolicy,
     log::{LogError, LogReader},
     recall::RecallError,
@@ -47,12 +49,16 @@ use crate::{
 
 pub(crate) use access::{Caller, Need};
 pub use answer::Answerer;
+use concern::{Shown, Sight};
 pub use metrics::InspectionMetrics;
 
 /// Watches by operators at the same time.
 pub const OPERATOR_WATCHES_MAX: usize = 32;
 /// Watches with members' certificates at the same time: bounded apart, so that they never keep operators out.
 pub const MEMBER_WATCHES_MAX: usize = 32;
+/// Watches by readers at the same time: apart from the operators', and more than one of them may have calls.
+pub const READER_WATCHES_MAX: usize = 64;
+const _: () = assert!(READER_CALLS_MAX < READER_WATCHES_MAX);
 
 /// Requests that may wait at once for a revision that they name.
 const AT_LEAST_WAITING_MAX: usize = 64;
@@ -73,6 +79,7 @@ pub struct Inspection {
     metrics: InspectionMetrics,
     drain: CancellationToken,
     operator_watches: Arc<Semaphore>,
+    reader_watches: Arc<Semaphore>,
     member_watches: Arc<Semaphore>,
     at_least_waiting: Arc<Semaphore>,
     backups: Arc<Semaphore>,
@@ -125,6 +132,7 @@ impl Inspection {
             metrics,
             drain,
             operator_watches: Arc::new(Semaphore::new(OPERATOR_WATCHES_MAX)),
+            reader_watches: Arc::new(Semaphore::new(READER_WATCHES_MAX)),
             member_watches: Arc::new(Semaphore::new(MEMBER_WATCHES_MAX)),
             at_least_waiting: Arc::new(Semaphore::new(AT_LEAST_WAITING_MAX)),
             backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
@@ -180,12 +188,18 @@ impl Inspection {
         }
     }
 
-    /// Every cluster that is or was a member, as of a revision or later.
-    pub(crate) async fn list_members(&self, at_least: u64) -> Result<v1::ListMembersResponse, Status> {
+    /// Every cluster that is or was a member and concerns whom it is for, as of a revision or later.
+    pub(crate) async fn list_members(
+        &self,
+        at_least: u64,
+        sight: Sight,
+    ) -> Result<v1::ListMembersResponse, Status> {
         self.at_least(at_least).await?;
-        let seen = self.writer.query(|core| {
-            let members = query::members(core.state(), &query::Sessions::of(core), None);
-            (core.head(), members, core.state().revoked_keys().clone())
+        let seen = self.writer.query(move |core| {
+            let members = query::members(core.state(), &query::Sessions::of(core), None, &sight);
+            let mut revoked = core.state().revoked_keys().clone();
+            revoked.retain(|_, revoked| sight.shows(Shown::RevokedKey(&revoked.holder)));
+            (core.head(), members, revoked)
         });
         let (head, members, revoked) = seen.await.map_err(gone)?;
         Ok(v1::ListMembersResponse {

@@ -8,6 +8,7 @@ use shared::model::{
     ServiceImport, ServiceKey, UnixMillis, sync::SourceState,
 };
 
+use super::{Shown, Sight};
 use crate::{
     fold::{AdmittedKey, Derived, DerivedContent, DerivedKey, Member, Profile, State},
     writer::Core,
@@ -92,7 +93,7 @@ impl<'a> Sessions<'a> {
 }
 
 /// Looks at what is selected.
-pub(super) fn look(core: &Core, selection: &Selection) -> Result<Look, TooMany> {
+pub(super) fn look(core: &Core, selection: &Selection, sight: &Sight) -> Result<Look, TooMany> {
     let state = core.state();
     let mut look = Look {
         head: core.head(),
@@ -102,22 +103,27 @@ pub(super) fn look(core: &Core, selection: &Selection) -> Result<Look, TooMany> 
         profiles: Vec::new(),
     };
     if selection.members {
-        look.members = members(state, &Sessions::of(core), selection.cluster.as_ref());
+        look.members = members(state, &Sessions::of(core), selection.cluster.as_ref(), sight);
     }
     if selection.profiles {
-        look.profiles = profiles(state, selection.cluster.as_ref());
+        look.profiles = profiles(state, selection.cluster.as_ref(), sight);
     }
     if selection.exports {
-        look.exports = exports(state, selection, OBJECTS_MAX)?;
+        look.exports = exports(state, selection, sight, OBJECTS_MAX)?;
     }
-    if selection.imports {
+    if selection.imports && sight.shows(Shown::Import) {
         look.imports = imports(state, selection, OBJECTS_MAX - look.exports.len())?;
     }
     Ok(look)
 }
 
 /// All members or one of them.
-pub(super) fn members(state: &State, sessions: &Sessions<'_>, only: Option<&ClusterId>) -> Vec<SeenMember> {
+pub(super) fn members(
+    state: &State,
+    sessions: &Sessions<'_>,
+    only: Option<&ClusterId>,
+    sight: &Sight,
+) -> Vec<SeenMember> {
     let seen = |(cluster, member): (&ClusterId, &Member)| {
         let exports = member.exports().count();
         SeenMember {
@@ -143,21 +149,21 @@ pub(super) fn members(state: &State, sessions: &Sessions<'_>, only: Option<&Clus
             since: member.since(),
         }
     };
-    of_clusters(state, only).map(seen).collect()
+    of_clusters(state, only, sight).map(seen).collect()
 }
 
 fn of_clusters<'a>(
     state: &'a State,
     only: Option<&'a ClusterId>,
+    sight: &'a Sight,
 ) -> impl Iterator<Item = (&'a ClusterId, &'a Member)> {
-    state
-        .members()
-        .iter()
-        .filter(move |(cluster, _)| only.is_none_or(|only| only == *cluster))
+    state.members().iter().filter(move |(cluster, _)| {
+        sight.shows(Shown::Cluster(cluster)) && only.is_none_or(|only| only == *cluster)
+    })
 }
 
-fn profiles(state: &State, only: Option<&ClusterId>) -> Vec<Arc<Profile>> {
-    let profiles = of_clusters(state, only).filter_map(|(cluster, _)| profile(state, cluster));
+fn profiles(state: &State, only: Option<&ClusterId>, sight: &Sight) -> Vec<Arc<Profile>> {
+    let profiles = of_clusters(state, only, sight).filter_map(|(cluster, _)| profile(state, cluster));
     profiles.cloned().collect()
 }
 
@@ -169,9 +175,14 @@ pub(crate) fn profile<'a>(state: &'a State, cluster: &ClusterId) -> Option<&'a A
     }
 }
 
-fn exports(state: &State, selection: &Selection, most: usize) -> Result<Vec<SeenExport>, TooMany> {
+fn exports(
+    state: &State,
+    selection: &Selection,
+    sight: &Sight,
+    most: usize,
+) -> Result<Vec<SeenExport>, TooMany> {
     let mut seen = Vec::new();
-    for (cluster, member) in of_clusters(state, selection.cluster.as_ref()) {
+    for (cluster, member) in of_clusters(state, selection.cluster.as_ref(), sight) {
         for (revision, export) in exports_in(member, selection.namespace.as_deref()) {
             if seen.len() == most {
                 return Err(TooMany);

@@ -4,12 +4,12 @@
 use prost::Message as _;
 use proto::v1;
 use shared::{
-    model::{Epoch, Revision, UnixMillis},
+    model::{ChainHash, Epoch, Event, Revision, UnixMillis},
     wire,
 };
 use tonic::{Code, Status};
 
-use super::{Inspection, log_status, recall_status};
+use super::{Inspection, Shown, Sight, log_status, recall_status};
 use crate::log::{Budget, StoredEvent};
 
 /// Most events that an explanation shows.
@@ -75,11 +75,13 @@ impl Inspection {
     }
 
     /// The events at `revisions`, of which the first matter most, as far as the log reaches and `room` bytes hold them.
+    /// Those that do not concern whom they are for are not even counted.
     pub(super) async fn evidence(
         &self,
         epoch: Epoch,
         revisions: &[Revision],
         room: usize,
+        sight: &Sight,
     ) -> Result<Evidence, Status> {
         let room = room.min(EVENTS_SHOWN_BYTES);
         let (mut evidence, mut bytes) = (Evidence::default(), 0);
@@ -88,10 +90,14 @@ impl Inspection {
                 evidence.left_out += revisions.len() - index;
                 break;
             }
-            let Some(event) = self.event_at(epoch, revision).await? else {
+            let Some((event, hash)) = self.event_at(epoch, revision).await? else {
                 evidence.out_of_reach += 1;
                 continue;
             };
+            if !sight.shows(Shown::Event(&event)) {
+                continue;
+            }
+            let event = wire::event_to_view(&event, hash);
             let size = event.encoded_len();
             if bytes + size > room {
                 evidence.left_out += 1;
@@ -104,9 +110,9 @@ impl Inspection {
         Ok(evidence)
     }
 
-    /// The event at a revision as it is shown; `None`: the log has it no more. What an epoch began with, at revision 0,
+    /// The event at a revision; `None`: the log has it no more. What an epoch began with, at revision 0,
     /// was recorded in the one before.
-    async fn event_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<v1::Event>, Status> {
+    async fn event_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<(Event, ChainHash)>, Status> {
         if revision == Revision(0) {
             return Ok(None);
         }
@@ -114,7 +120,6 @@ impl Inspection {
             Err(status) if matches!(status.code(), Code::Aborted | Code::OutOfRange) => return Ok(None),
             page => page?,
         };
-        let found = page.events.pop().filter(|(event, _)| event.revision == revision);
-        Ok(found.map(|(event, hash)| wire::event_to_view(&event, hash)))
+        Ok(page.events.pop().filter(|(event, _)| event.revision == revision))
     }
 }

@@ -6,10 +6,10 @@ use shared::model::{ServiceKey, sync::MESSAGE_BYTES_MAX};
 use tonic::{Request, Response, Status};
 
 use super::{
-    Inspection,
+    Inspection, Sight,
     access::Need,
     convert::{self, count},
-    filter::{cluster_from, namespace_from},
+    filter::{cluster_from, its_own, namespace_from},
     gone,
     query::{self, OBJECTS_MAX, Selection},
 };
@@ -24,12 +24,17 @@ impl State for Inspection {
         request: Request<v1::GetStateRequest>,
     ) -> Result<Response<v1::GetStateResponse>, Status> {
         let got = async {
-            self.admit(&request, &request.get_ref().clusterset, Need::Read)
+            let caller = self
+                .admit(&request, &request.get_ref().clusterset, Need::Read)
                 .await?;
             let at_least = request.get_ref().at_least_revision;
             let selection = selection(request.into_inner())?;
+            let sight = caller.sight();
+            if selection.members || selection.exports || selection.profiles {
+                its_own(&sight, selection.cluster.as_ref())?;
+            }
             self.at_least(at_least).await?;
-            self.get_state(selection).await
+            self.get_state(selection, sight).await
         };
         self.counted("State/Get", got).await
     }
@@ -39,19 +44,24 @@ impl State for Inspection {
         request: Request<v1::ExplainRequest>,
     ) -> Result<Response<v1::ExplainResponse>, Status> {
         let explained = async {
-            self.admit(&request, &request.get_ref().clusterset, Need::Read)
+            let caller = self
+                .admit(&request, &request.get_ref().clusterset, Need::Read)
                 .await?;
-            self.explain_import(request.into_inner()).await
+            self.explain_import(request.into_inner(), caller.sight()).await
         };
         self.counted("State/Explain", explained).await
     }
 }
 
 impl Inspection {
-    pub(super) async fn get_state(&self, selection: Selection) -> Result<v1::GetStateResponse, Status> {
+    pub(super) async fn get_state(
+        &self,
+        selection: Selection,
+        sight: Sight,
+    ) -> Result<v1::GetStateResponse, Status> {
         let seen = self
             .writer
-            .query(move |core| query::look(core, &selection))
+            .query(move |core| query::look(core, &selection, &sight))
             .await
             .map_err(gone)?;
         let mut seen =
@@ -67,17 +77,26 @@ impl Inspection {
         }
     }
 
-    async fn explain_import(&self, request: v1::ExplainRequest) -> Result<v1::ExplainResponse, Status> {
+    async fn explain_import(
+        &self,
+        request: v1::ExplainRequest,
+        sight: Sight,
+    ) -> Result<v1::ExplainResponse, Status> {
         let service = ServiceKey::new(&request.namespace, &request.name);
         let service = service.map_err(|error| {
             Status::invalid_argument(format!("{error}: name the namespace and the name of a Service"))
         })?;
         self.at_least(request.at_least_revision).await?;
+        let whose = sight.clone();
         let explained = self.writer.query(move |core| {
             let state = core.state();
+            let own = match &whose {
+                Sight::Of(own) => state.export_status(own, &service),
+                Sight::Everything => None,
+            };
             (
                 core.head().epoch,
-                state.explain(&service),
+                whose.narrowed(state.explain(&service), own.map(|own| &**own)),
                 query::import(state, &service),
             )
         });
@@ -92,7 +111,7 @@ impl Inspection {
                  cluster at a time with State/Get"
             )));
         };
-        let evidence = self.evidence(epoch, &behind_it, room).await?;
+        let evidence = self.evidence(epoch, &behind_it, room, &sight).await?;
         response.events = evidence.events;
         response.events_left_out = count(evidence.left_out);
         response.events_out_of_reach = count(evidence.out_of_reach);

@@ -15,7 +15,7 @@ use tokio_stream::Stream;
 use tonic::{Code, Status};
 
 use super::{
-    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX,
+    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX, READER_WATCHES_MAX,
     access::{self, Caller},
     filter::Filter,
     metrics::OpenWatch,
@@ -61,7 +61,7 @@ impl Watch {
         peer: Arc<PeerIdentity>,
         request: v1::WatchEventsRequest,
     ) -> Result<Self, Status> {
-        let filter = Filter::from_proto(request.filter)?;
+        let filter = Filter::from_proto(request.filter, caller.sight())?;
         let place = place(inspection, &caller)?;
         // In this order: what is published after the subscription wakes it.
         let changed = inspection.view.subscribe();
@@ -202,6 +202,7 @@ impl Watch {
 fn place(inspection: &Inspection, caller: &Caller) -> Result<OwnedSemaphorePermit, Status> {
     let (places, max) = match caller {
         Caller::Operator(_) => (&inspection.operator_watches, OPERATOR_WATCHES_MAX),
+        Caller::Reader(_) => (&inspection.reader_watches, READER_WATCHES_MAX),
         Caller::Member(_) => (&inspection.member_watches, MEMBER_WATCHES_MAX),
     };
     places.clone().try_acquire_owned().map_err(|_| {

@@ -185,14 +185,17 @@ fn revoke(state: &State, holder: &KeyHolder, key: KeyFingerprint) -> Effects {
             expected.push(format!("{cluster} has no such key now"));
         }
         KeyHolder::Member(_) => {}
-        KeyHolder::Operator(name) => expected.push(format!(
-            "operator {name} needs a certificate with a new key; other certificates of that name stay good"
-        )),
+        KeyHolder::Operator(name) => expected.push(new_key_needed("operator", name)),
+        KeyHolder::Reader(name) => expected.push(new_key_needed("reader", name)),
     }
     Effects {
         expected,
         nothing: Some(format!("nothing to do: key {key} is refused for ever already")),
     }
+}
+
+fn new_key_needed(role: &str, name: &str) -> String {
+    format!("{role} {name} needs a certificate with a new key; other certificates of that name stay good")
 }
 
 /// Who stands first then: the oldest one.

@@ -32,7 +32,7 @@ impl Policy for PolicyService {
             } = request.get_ref();
             self.0
                 .inspection()
-                .admit(&request, clusterset, Need::Read)
+                .admit(&request, clusterset, Need::ReadAll)
                 .await?;
             self.shown(*at_least_revision).await
         };

@@ -65,3 +65,13 @@ pub(super) fn operator_name(text: &str) -> Result<Box<str>, Status> {
     };
     Ok(name)
 }
+
+/// The name in a reader's certificate.
+pub(super) fn reader_name(text: &str) -> Result<Box<str>, Status> {
+    let Ok(Role::Reader(name)) = Role::reader(text) else {
+        return Err(Status::invalid_argument(
+            "a reader's name is the last word of the URI in its certificate, a DNS label",
+        ));
+    };
+    Ok(name)
+}

@@ -4,13 +4,16 @@ use proto::v1::{
     self,
     membership_server::{Membership, MembershipServer},
 };
-use shared::{model::sync::MESSAGE_BYTES_MAX, tls};
+use shared::{
+    model::{KeyFingerprint, sync::MESSAGE_BYTES_MAX},
+    tls,
+};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
 use super::{
     effects,
-    request::{cluster, cluster_fingerprint, key_fingerprint, operator_name, revoked_key},
+    request::{cluster, cluster_fingerprint, key_fingerprint, operator_name, reader_name, revoked_key},
 };
 use crate::{
     fold::{Command, KeyHolder, Rejection},
@@ -37,8 +40,10 @@ impl Membership for MembershipService {
                 clusterset,
                 at_least_revision,
             } = request.get_ref();
-            self.inspection.admit(&request, clusterset, Need::Read).await?;
-            self.inspection.list_members(*at_least_revision).await
+            let caller = self.inspection.admit(&request, clusterset, Need::Read).await?;
+            self.inspection
+                .list_members(*at_least_revision, caller.sight())
+                .await
         };
         self.inspection.counted("Membership/List", listed).await
     }
@@ -99,10 +104,11 @@ impl Membership for MembershipService {
     ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
         let decided = async {
             let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let key = not_its_own(&request, &request.get_ref().key_fingerprint)?;
             let request = request.into_inner();
             let command = Command::RevokeKey {
                 holder: KeyHolder::Member(cluster(&request.cluster)?),
-                key: revoked_key(&request.key_fingerprint)?,
+                key,
                 operator,
             };
             self.decide(command, request.confirm).await
@@ -116,15 +122,8 @@ impl Membership for MembershipService {
     ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
         let decided = async {
             let operator = self.operator(&request, &request.get_ref().clusterset).await?;
-            let own = tls::peer(&request)?.key_fingerprint;
+            let key = not_its_own(&request, &request.get_ref().key_fingerprint)?;
             let request = request.into_inner();
-            let key = revoked_key(&request.key_fingerprint)?;
-            if key == own {
-                return Err(Status::failed_precondition(format!(
-                    "key {key} is the one that you came with: nobody locks itself out. Have another operator revoke it, \
-                     or come with another certificate"
-                )));
-            }
             let command = Command::RevokeKey {
                 holder: KeyHolder::Operator(operator_name(&request.name)?),
                 key,
@@ -135,6 +134,24 @@ impl Membership for MembershipService {
         self.inspection
             .counted("Membership/RevokeOperator", decided)
             .await
+    }
+
+    async fn revoke_reader(
+        &self,
+        request: Request<v1::RevokeReaderRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let key = not_its_own(&request, &request.get_ref().key_fingerprint)?;
+            let request = request.into_inner();
+            let command = Command::RevokeKey {
+                holder: KeyHolder::Reader(reader_name(&request.name)?),
+                key,
+                operator,
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection.counted("Membership/RevokeReader", decided).await
     }
 }
 
@@ -158,9 +175,9 @@ impl MembershipService {
     pub(super) async fn operator<T>(&self, request: &Request<T>, named: &str) -> Result<Box<str>, Status> {
         match self.inspection.admit(request, named, Need::Decide).await? {
             Caller::Operator(name) => Ok(name),
-            Caller::Member(cluster) => Err(Status::permission_denied(format!(
-                "{cluster} is a member: only an operator decides"
-            ))),
+            Caller::Reader(_) | Caller::Member(_) => {
+                Err(Status::permission_denied("only an operator decides"))
+            }
         }
     }
 
@@ -191,6 +208,18 @@ impl MembershipService {
             answered_by: self.inspection.answered_by(operated.as_of),
         })
     }
+}
+
+/// The key that is to be revoked, whoever's it is said to be, unless it is the one that the request came with.
+fn not_its_own<T>(request: &Request<T>, key: &str) -> Result<KeyFingerprint, Status> {
+    let key = revoked_key(key)?;
+    if key == tls::peer(request)?.key_fingerprint {
+        return Err(Status::failed_precondition(format!(
+            "key {key} is the one that you came with: nobody locks itself out. Have another operator revoke it, \
+             or come with another certificate"
+        )));
+    }
+    Ok(key)
 }
 
 fn rejected(rejection: &Rejection) -> Status {

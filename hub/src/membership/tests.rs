@@ -1,9 +1,14 @@
 //! `Membership`: a dry run changes nothing and says what the decision then does; each decision is one event.
 
-use proto::v1::{self, event_log_server::EventLog, membership_server::Membership, state_server::State as _};
+use proto::v1::{
+    self, event_log_server::EventLog, membership_server::Membership, policy_server::Policy,
+    state_server::State as _,
+};
+use shared::{model::KeyFingerprint, wire};
 use tonic::Code;
 
-use crate::inspect::tests::inspected_hub::{EAST_KEY, InspectedHub, by_alice};
+use super::PolicyService;
+use crate::inspect::tests::inspected_hub::{EAST_KEY, InspectedHub, by_alice, cluster, export};
 
 fn evict(cluster: &str, confirm: bool) -> v1::EvictMemberRequest {
     v1::EvictMemberRequest {
@@ -237,4 +242,63 @@ async fn a_cluster_that_never_was_can_be_forgotten_and_each_time_counts() {
         again.effects
     );
     assert_eq!(again.revision, 3);
+}
+
+/// Each call that decides, once, and the kind of event that it leads to.
+#[tokio::test]
+async fn every_decision_is_recorded_under_the_name_in_the_certificate() {
+    let (inspected, _east, mut west) = InspectedHub::with_two_members().await;
+    let membership = &inspected.membership;
+    let policy = PolicyService::new(membership.clone());
+    let key = |byte: u8| KeyFingerprint([byte; 32]).to_string();
+    macro_rules! decided {
+        ($of:expr, $method:ident, $kind:literal, $message:expr) => {
+            let done = $of.$method(by_alice($message)).await.expect($kind);
+            assert!(done.get_ref().done && done.get_ref().revision > 0);
+            let event = last_event(&inspected).await;
+            assert_eq!((&*event.kind, &*event.decided_by), ($kind, "alice"));
+        };
+    }
+    let document = wire::DEFAULT_POLICY.replace("{}", "{precedence: incumbent}");
+    let apply = v1::ApplyPolicyRequest {
+        document,
+        confirm: true,
+        ..Default::default()
+    };
+    decided!(policy, apply, "policy_applied", apply);
+    west.report(vec![export("shop", "web", 1, 80)]).await;
+    let release = v1::ReleasePrecedenceRequest {
+        service: Some(v1::ServiceKey {
+            namespace: "shop".into(),
+            name: "web".into(),
+        }),
+        confirm: true,
+        ..Default::default()
+    };
+    decided!(policy, release, "precedence_released", release);
+    decided!(membership, rekey, "member_rekeyed", rekey(&key(1), "", true));
+    let member_key = v1::RevokeMemberKeyRequest {
+        cluster: "east".into(),
+        key_fingerprint: key(2),
+        confirm: true,
+        ..Default::default()
+    };
+    decided!(membership, revoke_key, "member_key_revoked", member_key);
+    let operator = v1::RevokeOperatorRequest {
+        name: "bob".into(),
+        key_fingerprint: key(3),
+        confirm: true,
+        ..Default::default()
+    };
+    decided!(membership, revoke_operator, "operator_key_revoked", operator);
+    let reader = v1::RevokeReaderRequest {
+        name: "dashboard".into(),
+        key_fingerprint: key(4),
+        confirm: true,
+        ..Default::default()
+    };
+    decided!(membership, revoke_reader, "operator_key_revoked", reader);
+    decided!(membership, evict, "member_evicted", evict("east", true));
+    decided!(membership, forget, "member_forgotten", forget("gone", true));
+    assert_eq!(west.cluster, cluster("west"));
 }

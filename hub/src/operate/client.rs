@@ -27,7 +27,7 @@ pub(super) struct HubArgs {
         required = true
     )]
     pub(super) hub: Vec<HubAddress>,
-    /// An operator's certificate, its key and the trust roots.
+    /// An operator's or a reader's certificate, its key and the trust roots.
     #[command(flatten)]
     pub(super) tls: TlsFiles,
     /// How to print

@@ -1,7 +1,7 @@
 //! The operator's command line over gRPC.
 //!
 //! * `member.rs`: `tributary-hub member list|rekey|evict|revoke-key|forget`, dry run first. `operator.rs`:
-//!   `tributary-hub operator revoke`. `events.rs`: `tributary-hub events`.
+//!   `tributary-hub operator revoke`, `tributary-hub reader revoke`. `events.rs`: `tributary-hub events`.
 //! * `policy.rs`: `tributary-hub policy get|test|apply|release`, dry run first. `backup.rs`: `tributary-hub log backup`.
 //! * `client.rs`: the way to the hub. `print.rs`: plain columns and JSON.
 //!
@@ -18,7 +18,7 @@ mod print;
 pub use backup::BackupArgs;
 pub use events::EventsArgs;
 pub use member::MemberArgs;
-pub use operator::OperatorArgs;
+pub use operator::{OperatorArgs, ReaderArgs};
 pub use policy::PolicyArgs;
 
 /// Runs `tributary-hub member …` and returns what to print.
@@ -29,6 +29,11 @@ pub fn run_member(args: MemberArgs) -> anyhow::Result<String> {
 /// Runs `tributary-hub operator …` and returns what to print.
 pub fn run_operator(args: OperatorArgs) -> anyhow::Result<String> {
     run(operator::run(args))
+}
+
+/// Runs `tributary-hub reader …` and returns what to print.
+pub fn run_reader(args: ReaderArgs) -> anyhow::Result<String> {
+    run(operator::run_reader(args))
 }
 
 /// Runs `tributary-hub policy …` and returns what to print.

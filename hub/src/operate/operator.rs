@@ -1,8 +1,9 @@
-//! `tributary-hub operator`: what is decided about operators' own certificates.
+//! `tributary-hub operator revoke` and `tributary-hub reader revoke`: what is decided about the certificates of people and
+//! tools.
 
 use clap::{Args, Subcommand};
 use proto::v1::{self, membership_client::MembershipClient};
-use shared::model::advice;
+use shared::model::{advice, name::is_dns_label};
 
 use super::{
     client::{connect, failed, request},
@@ -10,11 +11,21 @@ use super::{
     print,
 };
 
+/// What only operators do.
+const DECIDES: &str = "decides about certificates";
+
 /// Decide about operators' certificates.
 #[derive(Debug, Args)]
 pub struct OperatorArgs {
     #[command(subcommand)]
     command: OperatorCommand,
+}
+
+/// Decide about readers' certificates.
+#[derive(Debug, Args)]
+pub struct ReaderArgs {
+    #[command(subcommand)]
+    command: ReaderCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -27,6 +38,20 @@ enum OperatorCommand {
         The key fingerprint is the sha256 of the public key.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
         Example:\n  tributary-hub operator revoke bob 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+    )]
+    Revoke(RevokeArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum ReaderCommand {
+    /// Refuse the key of a reader's certificate for ever
+    #[command(
+        long_about = "Refuse the key of a reader's certificate for ever: because it was stolen, or because who has it is \
+        to read no more. Calls under it are refused from then on, and watches end. Other certificates of the same name \
+        stay good.\n\n\
+        The key fingerprint is the sha256 of the public key.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub reader revoke dashboard 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Revoke(RevokeArgs),
 }
@@ -44,8 +69,10 @@ struct RevokeArgs {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    let role = shared::identity::Role::operator(text).map_err(|error| error.to_string())?;
-    Ok(role.name().to_owned())
+    if is_dns_label(text) {
+        return Ok(text.to_owned());
+    }
+    Err("it is the last word of the URI in the certificate, an RFC 1123 DNS label".to_owned())
 }
 
 /// Runs the command and returns what to print.
@@ -61,9 +88,29 @@ pub(super) async fn run(args: OperatorArgs) -> anyhow::Result<String> {
         confirm: decision.confirm,
         ..Default::default()
     };
-    let mut hub = MembershipClient::new(connect(&decision.hub, Some("decides about operators")).await?);
+    let mut hub = MembershipClient::new(connect(&decision.hub, Some(DECIDES)).await?);
     let answer = hub.revoke_operator(request(revoke)).await;
     let answer = answer.map_err(|status| failed(&status))?;
     let again = advice::confirm_operator_revoke(&name, &key, &decision.hub.typed());
+    Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
+}
+
+/// The same of readers.
+pub(super) async fn run_reader(args: ReaderArgs) -> anyhow::Result<String> {
+    let ReaderCommand::Revoke(RevokeArgs {
+        name,
+        revoked: key,
+        decision,
+    }) = args.command;
+    let revoke = v1::RevokeReaderRequest {
+        name: name.clone(),
+        key_fingerprint: key.clone(),
+        confirm: decision.confirm,
+        ..Default::default()
+    };
+    let mut hub = MembershipClient::new(connect(&decision.hub, Some(DECIDES)).await?);
+    let answer = hub.revoke_reader(request(revoke)).await;
+    let answer = answer.map_err(|status| failed(&status))?;
+    let again = advice::confirm_reader_revoke(&name, &key, &decision.hub.typed());
     Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
 }

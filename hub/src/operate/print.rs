@@ -126,10 +126,7 @@ pub(super) fn events(response: &v1::ListEventsResponse, output: Output) -> Strin
             or_dash(&event.cluster),
             event.kind.clone(),
             or_dash(&about(event)),
-            event
-                .changed_by
-                .as_ref()
-                .map_or_else(|| "-".to_owned(), changed_by),
+            or_dash(&who(event)),
         ]
     });
     let header = std::iter::once(header.map(str::to_owned).to_vec());
@@ -245,6 +242,7 @@ fn revoked_json(key: &v1::RevokedKey) -> Value {
         "fingerprint": key.fingerprint,
         "cluster": key.cluster,
         "operator": key.operator,
+        "reader": key.reader,
         "revokedAt": time(key.revoked_at.as_ref()),
     })
 }
@@ -280,8 +278,18 @@ fn event_json(event: &v1::Event) -> Value {
         "changedBy": event.changed_by.as_ref().map(|by| {
             json!({ "manager": by.manager, "at": time(by.at.as_ref()) })
         }),
+        "decidedBy": (!event.decided_by.is_empty()).then_some(&event.decided_by),
         "hash": event.hash,
     })
+}
+
+/// Who decided, or who changed the object that the event is about. A decision is never a member's word, nor the reverse.
+fn who(event: &v1::Event) -> String {
+    if event.decided_by.is_empty() {
+        event.changed_by.as_ref().map(changed_by).unwrap_or_default()
+    } else {
+        format!("operator {}", event.decided_by)
+    }
 }
 
 /// Who wrote last, as the member's API server noted it, and when by its clock.
@@ -289,7 +297,7 @@ fn changed_by(by: &v1::ChangedBy) -> String {
     format!("{} at {}", by.manager, time(by.at.as_ref()))
 }
 
-/// What an event is about: a service, a slice of it, or a property.
+/// What an event is about: a service, a slice of it, a property, or a key.
 fn about(event: &v1::Event) -> String {
     use v1::fact::Fact;
     let service = |key: Option<&v1::ServiceKey>| {
@@ -309,10 +317,29 @@ fn about(event: &v1::Event) -> String {
             contest(contested, &service(contested.service.as_ref()))
         }
         Some(Fact::PrecedenceReleased(released)) => service(released.service.as_ref()),
+        Some(Fact::MemberKeyRevoked(revoked)) => key_named(&revoked.key_fingerprint),
+        Some(Fact::MemberRekeyed(rekeyed)) => key_named(&rekeyed.key_fingerprint),
+        Some(Fact::OperatorKeyRevoked(revoked)) => {
+            let role = if revoked.reader { "reader" } else { "operator" };
+            format!(
+                "{} of {role} {}",
+                key_named(&revoked.key_fingerprint),
+                revoked.name
+            )
+        }
         Some(Fact::ClusterPropertyUpserted(property)) => property.name.clone(),
         Some(Fact::ClusterPropertyRemoved(property)) => property.name.clone(),
         _ => String::new(),
     }
+}
+
+/// A key by its first digits; empty: none.
+fn key_named(fingerprint: &str) -> String {
+    if fingerprint.is_empty() {
+        return String::new();
+    }
+    let short: String = fingerprint.chars().take(KEY_DIGITS).collect();
+    format!("key {short}")
 }
 
 /// Both sides of a dispute over the first place.
@@ -466,6 +493,34 @@ REVISION  RECORDED              CLUSTER  KIND             ABOUT  CHANGED-BY
         let by = json!({ "manager": "kubectl-edit", "at": "2023-11-14T22:13:19Z" });
         assert_eq!(document["events"][0]["changedBy"], by);
         assert_eq!(document["events"][1]["changedBy"], Value::Null);
+    }
+
+    #[test]
+    fn a_decision_names_who_decided_and_which_key() {
+        let revoked = v1::OperatorKeyRevoked {
+            operator: "alice".to_owned(),
+            name: "dashboard".to_owned(),
+            key_fingerprint: "ab".repeat(32),
+            reader: true,
+        };
+        let event = v1::Event {
+            revision: 3,
+            kind: "operator_key_revoked".to_owned(),
+            fact: Some(v1::Fact {
+                fact: Some(v1::fact::Fact::OperatorKeyRevoked(revoked)),
+            }),
+            decided_by: "alice".to_owned(),
+            ..Default::default()
+        };
+        let response = v1::ListEventsResponse {
+            events: vec![event],
+            ..Default::default()
+        };
+        let text = events(&response, Output::Text);
+        let about = "key abababababababab of reader dashboard  operator alice";
+        assert!(text.contains(about), "{text}");
+        let document: Value = serde_json::from_str(&events(&response, Output::Json)).unwrap();
+        assert_eq!(document["events"][0]["decidedBy"], "alice");
     }
 
     #[test]

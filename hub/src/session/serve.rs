@@ -9,7 +9,7 @@ use std::{
 
 use proto::v1::{self, sync_server::Sync};
 use shared::{
-    identity::Role,
+    identity::{Identity, Role},
     model::{
         ClusterId, Clusterset,
         sync::{AgentMessage, MESSAGE_BYTES_MAX},
@@ -98,10 +98,7 @@ impl SyncService {
     fn member(&self, peer: &PeerIdentity) -> Result<ClusterId, Status> {
         if peer.identity.clusterset != self.clusterset {
             self.metrics.rejected("other_clusterset");
-            return Err(Status::permission_denied(format!(
-                "the certificate is of clusterset {}, this hub serves {}",
-                peer.identity.clusterset, self.clusterset
-            )));
+            return Err(Status::permission_denied(other_clusterset(&peer.identity)));
         }
         match &peer.identity.role {
             Role::Cluster(cluster) => Ok(cluster.clone()),
@@ -147,6 +144,14 @@ impl SyncService {
             }
         })
     }
+}
+
+/// What a stranger hears: nothing that it did not say.
+fn other_clusterset(identity: &Identity) -> String {
+    format!(
+        "this certificate is {identity}, and this hub does not serve clusterset {}: connect to the hub that does (--hub)",
+        identity.clusterset
+    )
 }
 
 fn log_status(error: LogError) -> Status {

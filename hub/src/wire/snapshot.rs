@@ -261,18 +261,20 @@ fn admitted_from_proto(
 fn revoked_to_proto(key: KeyFingerprint, revoked: &RevokedKey) -> v1::SnapshotRevokedKey {
     let (cluster, operator) = match &revoked.holder {
         KeyHolder::Member(cluster) => (cluster.to_string(), String::new()),
-        KeyHolder::Operator(name) => (String::new(), name.to_string()),
+        KeyHolder::Operator(name) | KeyHolder::Reader(name) => (String::new(), name.to_string()),
     };
     v1::SnapshotRevokedKey {
         key_fingerprint: key.0.to_vec(),
         cluster,
         operator,
         revoked_at_unix_millis: revoked.at.0,
+        reader: matches!(revoked.holder, KeyHolder::Reader(_)),
     }
 }
 
 fn revoked_from_proto(revoked: v1::SnapshotRevokedKey) -> Decoded<SnapshotRow> {
     let holder = match revoked.cluster.as_str() {
+        "" if revoked.reader => KeyHolder::Reader(revoked.operator.into()),
         "" => KeyHolder::Operator(revoked.operator.into()),
         name => KeyHolder::Member(cluster(name)?),
     };

@@ -97,12 +97,12 @@ impl Core {
         }
         let mut others = self.state.members().iter();
         let alone = !others.any(|(other, member)| other != cluster && member.is_current());
-        let why = not_serving(cluster, ours, higher);
-        if !self.claims.witnessed(cluster, alone) {
-            return Err(NotAdmitted::NotServing(why));
+        let why = not_serving(&format!("cluster {cluster}"), ours, higher);
+        if self.claims.witnessed(cluster, alone) {
+            // What all are told names none of them.
+            self.stop_serving(not_serving("a member", ours, higher));
         }
-        self.stop_serving(why);
-        Ok(())
+        Err(NotAdmitted::NotServing(why))
     }
 
     /// A new epoch is to begin because this member says so, unless it said so only just now.
@@ -281,9 +281,9 @@ fn no_room(cluster: &ClusterId) -> String {
     format!("{cluster} is no member yet, and the hub's disk is nearly full: give its volume more room")
 }
 
-fn not_serving(cluster: &ClusterId, ours: Epoch, higher: Epoch) -> String {
+fn not_serving(who: &str, ours: Epoch, higher: Epoch) -> String {
     format!(
-        "cluster {cluster} knows epoch {higher}, this hub's log is of the older epoch {ours} and holds facts: \
+        "{who} knows epoch {higher}, this hub's log is of the older epoch {ours} and holds facts: \
          another hub may be serving this clusterset. Stop that hub, or start this one with --adopt-epoch if \
          it is to take over"
     )

@@ -104,6 +104,14 @@ fn every_other_spelling_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_reader_is_no_operator_of_the_same_name() {
+    let reader = Identity::parse("spiffe://example.org/clusterset/default/reader/alice").expect("valid");
+    assert_eq!(reader.role, Role::reader("alice").expect("valid"));
+    assert_ne!(reader.role, Role::operator("alice").expect("valid"));
+    assert!(Role::reader("Alice").is_err());
+}
+
+#[test]
 fn the_longest_valid_identity_fits_the_bound() {
     let domain = format!("{}.{}", "a".repeat(200), "b".repeat(52));
     let label = "c".repeat(63);
@@ -163,7 +171,7 @@ fn bytes_that_are_no_certificate_are_refused() {
 
 proptest! {
     #[test]
-    fn whatever_is_accepted_prints_as_it_was(uri in "spiffe://[a-zA-Z0-9.:%-]{1,12}/clusterset/[a-z0-9./-]{0,8}/(cluster|hub|operator|x)/[a-zA-Z0-9%?/-]{0,8}") {
+    fn whatever_is_accepted_prints_as_it_was(uri in "spiffe://[a-zA-Z0-9.:%-]{1,12}/clusterset/[a-z0-9./-]{0,8}/(cluster|hub|operator|reader|x)/[a-zA-Z0-9%?/-]{0,8}") {
         if let Ok(identity) = Identity::parse(&uri) {
             prop_assert_eq!(identity.to_string(), uri);
         }

@@ -79,6 +79,12 @@ pub fn confirm_operator_revoke(name: &str, key: &str, access: &str) -> String {
     format!("tributary-hub operator revoke {name} {key} {access} --confirm")
 }
 
+/// Refuses the key of a reader's certificate for ever.
+pub fn confirm_reader_revoke(name: &str, key: &str, access: &str) -> String {
+    let (name, key) = (quoted(name), quoted(key));
+    format!("tributary-hub reader revoke {name} {key} {access} --confirm")
+}
+
 /// What a rekey admits, as it is typed, with a space behind each.
 fn rekey_options(key: Option<&str>, cluster_fingerprint: Option<&str>) -> String {
     let mut options = String::new();
@@ -140,6 +146,14 @@ pub fn certs_member(directory: &str, cluster: Option<&ClusterId>) -> String {
 pub fn certs_operator(directory: &str) -> String {
     format!(
         "tributary-hub certs operator --ca {} --name NAME",
+        quoted(directory)
+    )
+}
+
+/// Issues a reader's certificate.
+pub fn certs_reader(directory: &str) -> String {
+    format!(
+        "tributary-hub certs reader --ca {} --name NAME",
         quoted(directory)
     )
 }

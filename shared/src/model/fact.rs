@@ -238,12 +238,14 @@ pub enum Fact {
         /// The key.
         key: KeyFingerprint,
     },
-    /// An operator refused the key of an operator's certificate for ever.
+    /// An operator refused the key of an operator's or a reader's certificate for ever.
     OperatorKeyRevoked {
         /// Name in the certificate of who decided.
         operator: Box<str>,
         /// Name in the certificate whose key it is.
         name: Box<str>,
+        /// The certificate is a reader's.
+        reader: bool,
         /// The key.
         key: KeyFingerprint,
     },
@@ -352,6 +354,38 @@ impl Fact {
             self,
             Self::ExportRemoved(_) | Self::EndpointSliceRemoved(_) | Self::ClusterPropertyRemoved(_)
         )
+    }
+
+    /// The operator whose decision it is, by the name in the certificate; `None`: nobody's decision.
+    pub fn operator(&self) -> Option<&str> {
+        let operator = match self {
+            Self::MemberEvicted { operator }
+            | Self::MemberRekeyed { operator, .. }
+            | Self::MemberForgotten { operator }
+            | Self::MemberKeyRevoked { operator, .. }
+            | Self::OperatorKeyRevoked { operator, .. }
+            | Self::PolicyApplied { operator, .. }
+            | Self::PrecedenceReleased { operator, .. } => operator,
+            Self::ExportUpserted(_)
+            | Self::ExportRemoved(_)
+            | Self::EndpointSliceUpserted(_)
+            | Self::EndpointSliceRemoved(_)
+            | Self::ClusterPropertyUpserted(_)
+            | Self::ClusterPropertyRemoved(_)
+            | Self::HealthReported(_)
+            | Self::ListingCompleted(_)
+            | Self::MemberJoined { .. }
+            | Self::MemberLeft
+            | Self::MemberKeyContested { .. }
+            | Self::MemberLive
+            | Self::MemberSuspect
+            | Self::MemberLost
+            | Self::FoldVersionChanged { .. }
+            | Self::TombstonesBounded { .. }
+            | Self::PrecedenceContested { .. } => return None,
+        };
+        // A renewal is recorded as a rekey by nobody.
+        (!operator.is_empty()).then_some(&**operator)
     }
 
     /// The kind in one word: the field's name in the wire contract, as filters and metrics use it.

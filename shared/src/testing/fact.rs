@@ -111,10 +111,13 @@ pub fn hub_fact() -> impl Strategy<Value = Fact> {
                 }
             }),
         (dns_label(), key()).prop_map(|(operator, key)| Fact::MemberKeyRevoked { operator, key }),
-        (dns_label(), dns_label(), key()).prop_map(|(operator, name, key)| Fact::OperatorKeyRevoked {
-            operator,
-            name,
-            key
+        (dns_label(), dns_label(), any::<bool>(), key()).prop_map(|(operator, name, reader, key)| {
+            Fact::OperatorKeyRevoked {
+                operator,
+                name,
+                reader,
+                key,
+            }
         }),
         (key(), key()).prop_map(|(key, kept)| Fact::MemberKeyContested { key, kept }),
         dns_label().prop_map(|operator| Fact::MemberForgotten { operator }),

@@ -16,6 +16,8 @@ pub const OPERATORS_RESERVE: usize = 256;
 pub const MEMBER_CONNECTIONS_MAX: usize = 8;
 /// Connections of one operator at the same time: tools open one for each call.
 pub const OPERATOR_CONNECTIONS_MAX: usize = 64;
+/// Connections of one reader at the same time: fewer than an operator's, and never of the operators' reserve.
+pub const READER_CONNECTIONS_MAX: usize = 16;
 /// How long a socket may be silent before its handshake is finished.
 pub const HANDSHAKE_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Longest time for a handshake.
@@ -49,6 +51,8 @@ pub struct DoorBounds {
     pub of_member: usize,
     /// Connections of one operator.
     pub of_operator: usize,
+    /// Connections of one reader.
+    pub of_reader: usize,
     /// Of a connection with open calls: how long it may be silent before it goes for a newer one of its holder.
     pub connection_silence: Duration,
 }
@@ -63,6 +67,7 @@ impl Default for DoorBounds {
             reserve: OPERATORS_RESERVE,
             of_member: MEMBER_CONNECTIONS_MAX,
             of_operator: OPERATOR_CONNECTIONS_MAX,
+            of_reader: READER_CONNECTIONS_MAX,
             connection_silence: CONNECTION_SILENCE_MAX,
         }
     }
@@ -87,6 +92,7 @@ impl DoorBounds {
     pub(super) fn of(&self, role: &Role) -> usize {
         match role {
             Role::Operator(_) => self.of_operator,
+            Role::Reader(_) => self.of_reader,
             Role::Cluster(_) | Role::Hub(_) => self.of_member,
         }
     }
@@ -95,7 +101,9 @@ impl DoorBounds {
     pub(super) fn of_all(&self, role: &Role) -> usize {
         match role {
             Role::Operator(_) => self.connections,
-            Role::Cluster(_) | Role::Hub(_) => self.connections.saturating_sub(self.reserve),
+            Role::Cluster(_) | Role::Hub(_) | Role::Reader(_) => {
+                self.connections.saturating_sub(self.reserve)
+            }
         }
     }
 }
@@ -114,5 +122,13 @@ mod tests {
             assert!(bounds.reserve >= LEAST && bounds.reserve < bounds.connections);
         }
         assert_eq!(DoorBounds::within(0).connections, LEAST);
+    }
+
+    #[test]
+    fn a_reader_has_a_share_and_nothing_of_the_operators_reserve() {
+        let (bounds, dashboard) = (DoorBounds::default(), Role::Reader("dashboard".into()));
+        assert_eq!(bounds.of(&dashboard), READER_CONNECTIONS_MAX);
+        assert_eq!(bounds.of_all(&dashboard), CONNECTIONS_MAX - OPERATORS_RESERVE);
+        assert_eq!(bounds.of_all(&Role::Operator("alice".into())), CONNECTIONS_MAX);
     }
 }

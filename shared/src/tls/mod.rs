@@ -40,7 +40,7 @@ pub use accept::{Incoming, accept, accept_within, listen, tcp_connections};
 pub use address::{HubAddress, InvalidAddress};
 pub use bounds::{
     CONNECTIONS_MAX, DoorBounds, HANDSHAKE_SILENCE_MAX, HANDSHAKES_MAX, MEMBER_CONNECTIONS_MAX,
-    OPERATOR_CONNECTIONS_MAX, OPERATORS_RESERVE,
+    OPERATOR_CONNECTIONS_MAX, OPERATORS_RESERVE, READER_CONNECTIONS_MAX,
 };
 pub use calls::{Call, Calls, LargeIntroduction};
 pub use clients::{ClientFiles, ClientPem, DENIED_KEYS_MAX, MemberKeys};

@@ -194,6 +194,7 @@ pub fn event_to_view(event: &Event, hash: ChainHash) -> v1::Event {
         fact: Some(fact_to_proto(&event.fact.fact)),
         hash: hash.to_string(),
         changed_by: event.changed_by.as_ref().map(changed_by::to_proto),
+        decided_by: event.fact.fact.operator().unwrap_or_default().to_owned(),
     }
 }
 

@@ -144,6 +144,7 @@ fn facts() -> Vec<Fact> {
         Fact::OperatorKeyRevoked {
             operator: "ada".into(),
             name: "bob".into(),
+            reader: false,
             key,
         },
         Fact::MemberKeyContested {

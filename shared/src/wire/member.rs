@@ -43,13 +43,17 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             operator: operator.to_string(),
             key_fingerprint: key.to_string(),
         }),
-        Fact::OperatorKeyRevoked { operator, name, key } => {
-            ProtoFact::OperatorKeyRevoked(v1::OperatorKeyRevoked {
-                operator: operator.to_string(),
-                name: name.to_string(),
-                key_fingerprint: key.to_string(),
-            })
-        }
+        Fact::OperatorKeyRevoked {
+            operator,
+            name,
+            reader,
+            key,
+        } => ProtoFact::OperatorKeyRevoked(v1::OperatorKeyRevoked {
+            operator: operator.to_string(),
+            name: name.to_string(),
+            key_fingerprint: key.to_string(),
+            reader: *reader,
+        }),
         Fact::MemberKeyContested { key, kept } => ProtoFact::MemberKeyContested(v1::MemberKeyContested {
             key_fingerprint: key.to_string(),
             kept_key_fingerprint: kept.to_string(),
@@ -103,6 +107,7 @@ pub(super) fn operator_revoked_from_proto(revoked: v1::OperatorKeyRevoked) -> Ta
     Ok(Fact::OperatorKeyRevoked {
         key: key_fingerprint(&revoked.key_fingerprint)?,
         name: revoked.name.into(),
+        reader: revoked.reader,
         operator: revoked.operator.into(),
     })
 }

@@ -47,7 +47,12 @@ pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
         Err(error) => member::status(std::mem::replace(error, anyhow::anyhow!("taken")))?,
     };
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
-    ensure!(refusal.message().contains("clusterset"), "{refusal}");
+    let told = refusal.message();
+    ensure!(told.contains("clusterset/other/cluster/east"), "{refusal}");
+    ensure!(
+        !told.contains("default"),
+        "the one that is served is not named: {refusal}"
+    );
 
     let mut state = StateClient::new(member::connect(&clusterset, "other").await?);
     let refusal = state
@@ -78,7 +83,7 @@ pub(super) async fn strangers_are_refused() -> anyhow::Result<()> {
     clusterset.end().await
 }
 
-/// A member reads and reports; it decides nothing. An operator decides; it reports nothing.
+/// A member reads what is its own and reports; it decides nothing. An operator decides; it reports nothing.
 pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;

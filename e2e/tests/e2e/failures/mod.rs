@@ -10,6 +10,7 @@ mod fencing;
 mod identity;
 mod input;
 mod kills;
+mod roles;
 
 use std::sync::Arc;
 
@@ -68,6 +69,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         identity::an_agent_whose_property_changes_is_unready_and_goes_on
     );
     sim_story!(trials, identity::a_changed_key_waits_for_the_operator);
+    sim_story!(trials, roles::a_reader_reads_and_decides_nothing);
+    sim_story!(trials, roles::a_member_sees_its_own);
+    sim_story!(trials, roles::a_stranger_hears_no_name_but_its_own);
     sim_story!(trials, epochs::an_older_log_stops_serving_until_it_is_adopted);
     sim_story!(trials, epochs::a_hub_of_an_older_epoch_is_refused);
     sim_story!(trials, connectivity::silence_is_seen_and_forgiven);

@@ -27,6 +27,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold"],
     },
     PureRoom {
+        path: "hub/src/inspect/concern.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
         path: "hub/src/push.rs",
         may_name: &["bytes", "crate::fold", "crate::view"],
     },

@@ -49,6 +49,11 @@ fn an_authority_and_every_kind_of_certificate() {
         ),
         ("member --ca DIR/new --cluster-id east", "east", "cluster/east"),
         ("operator --ca DIR/new --name alice", "alice", "operator/alice"),
+        (
+            "reader --ca DIR/new --name dashboard",
+            "dashboard",
+            "reader/dashboard",
+        ),
         ("member --ca DIR/new --cluster-id ca", "cluster-ca", "cluster/ca"),
     ];
     for (line, file, identity) in cases {

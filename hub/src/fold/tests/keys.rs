@@ -264,13 +264,24 @@ fn a_revoked_key_is_refused_for_ever_whoever_comes_with_it() {
 }
 
 #[test]
-fn a_key_that_never_came_is_revoked_and_so_is_an_operators() {
+fn a_key_that_never_came_is_revoked_and_so_is_an_operators_and_a_readers() {
     let bobs = Command::RevokeKey {
         holder: KeyHolder::Operator("bob".into()),
         key: key(7),
         operator: "ann".into(),
     };
-    let folded = given_members(&[]).after(revoke(3)).after(bobs);
+    let dashboards = Command::RevokeKey {
+        holder: KeyHolder::Reader("dashboard".into()),
+        key: key(8),
+        operator: "ann".into(),
+    };
+    let folded = given_members(&[]).after(revoke(3)).after(bobs).after(dashboards);
+    let holder = folded
+        .state
+        .revoked_keys()
+        .get(&key(8))
+        .map(|revoked| &revoked.holder);
+    assert_eq!(holder, Some(&KeyHolder::Reader("dashboard".into())));
     refused(
         &folded,
         admit("east", 3, "a"),

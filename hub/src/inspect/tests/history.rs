@@ -9,7 +9,7 @@ use shared::{model::KeyFingerprint, tls::ConnectionEnd};
 use tokio_stream::Stream;
 use tonic::{Code, Status};
 
-use super::inspected_hub::{InspectedHub, by, by_alice, by_east, export, peer, slice};
+use super::inspected_hub::{InspectedHub, by, by_alice, by_dashboard, by_east, export, peer, slice};
 use crate::inspect::{OPERATOR_WATCHES_MAX, event_log::LIST_EVENTS_MAX, filter::KINDS};
 
 type Events = Pin<Box<dyn Stream<Item = Result<v1::WatchEventsResponse, Status>> + Send>>;
@@ -275,6 +275,11 @@ async fn watches_are_bounded_and_members_do_not_take_the_operators_places() {
         .watch(by_east(v1::WatchEventsRequest::default()))
         .await;
     assert!(member.is_ok());
+    let reader = inspected
+        .inspection
+        .watch(by_dashboard(v1::WatchEventsRequest::default()))
+        .await;
+    assert!(reader.is_ok(), "readers have places of their own");
     open.pop();
     assert!(
         watch(&inspected, None, None).await.is_ok(),

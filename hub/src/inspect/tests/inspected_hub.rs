@@ -65,6 +65,20 @@ pub(crate) fn by_alice<T>(message: T) -> Request<T> {
     by(message, peer(uri, KeyFingerprint([0xa1; 32])))
 }
 
+/// A request of the reader dashboard.
+pub(crate) fn by_dashboard<T>(message: T) -> Request<T> {
+    let uri = "spiffe://example.org/clusterset/default/reader/dashboard";
+    by(message, peer(uri, KeyFingerprint([0xda; 32])))
+}
+
+/// A request of the member west.
+pub(crate) fn by_west<T>(message: T) -> Request<T> {
+    by(
+        message,
+        peer("spiffe://example.org/clusterset/default/cluster/west", WEST_KEY),
+    )
+}
+
 /// A request of the member east.
 pub(crate) fn by_east<T>(message: T) -> Request<T> {
     by(

@@ -1,6 +1,7 @@
 //! Tests of the inspection services against a writer that runs, on a log in memory.
 
 mod access;
+mod concern;
 mod history;
 pub(crate) mod inspected_hub;
 mod present;

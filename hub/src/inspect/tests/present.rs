@@ -5,7 +5,7 @@ use shared::model::Fact;
 use tonic::Code;
 
 use super::inspected_hub::{InspectedHub, by_alice, cluster, export, service, slice};
-use crate::inspect::{AT_LEAST_WAITING_MAX, seek::EVENTS_SHOWN_MAX};
+use crate::inspect::{AT_LEAST_WAITING_MAX, Sight, seek::EVENTS_SHOWN_MAX};
 
 async fn get(inspected: &InspectedHub, request: v1::GetStateRequest) -> v1::GetStateResponse {
     inspected
@@ -280,7 +280,11 @@ async fn every_answer_says_who_gave_it_and_as_of_when() {
     let state = get(&inspected, v1::GetStateRequest::default()).await;
     let listed = v1::ListEventsRequest::default();
     let listed = inspected.inspection.list(by_alice(listed)).await.expect("listed");
-    let members = inspected.inspection.list_members(0).await.expect("listed");
+    let members = inspected
+        .inspection
+        .list_members(0, Sight::Everything)
+        .await
+        .expect("listed");
     let explained = explain(&inspected, "cart").await;
     let answers = [
         state.answered_by,
@@ -324,7 +328,7 @@ async fn a_revision_that_does_not_come_is_refused_by_what_the_hub_has() {
     let (head, never) = (inspected.head(), inspected.head() + 99);
     let ask = || {
         let inspection = inspected.inspection.clone();
-        tokio::spawn(async move { inspection.list_members(never).await })
+        tokio::spawn(async move { inspection.list_members(never, Sight::Everything).await })
     };
     let waiting: Vec<_> = (0..AT_LEAST_WAITING_MAX).map(|_| ask()).collect();
     let one_more = loop {

@@ -5,7 +5,7 @@ use shared::wire::{DEFAULT_POLICY, POLICY_API_VERSION, POLICY_KIND};
 use tonic::Code;
 
 use super::PolicyService;
-use crate::inspect::tests::inspected_hub::{InspectedHub, by_alice, by_east, export};
+use crate::inspect::tests::inspected_hub::{InspectedHub, by_alice, by_dashboard, by_east, export};
 
 /// West may export nothing, east nothing but shop/cart; who is meant by the last rule nobody knows.
 const RULES: &str = "  members:
@@ -32,7 +32,7 @@ fn service(inspected: &InspectedHub) -> PolicyService {
 }
 
 async fn in_force(policy: &PolicyService) -> v1::GetPolicyResponse {
-    let got = policy.get(by_east(v1::GetPolicyRequest::default())).await;
+    let got = policy.get(by_dashboard(v1::GetPolicyRequest::default())).await;
     got.expect("answered").into_inner()
 }
 
@@ -149,6 +149,12 @@ async fn a_policy_that_is_wrong_is_refused_in_one_line_and_the_old_one_stays() {
         .await
         .expect_err("a member's");
     assert_eq!(member.code(), Code::PermissionDenied);
+    let member = policy
+        .get(by_east(v1::GetPolicyRequest::default()))
+        .await
+        .expect_err("a member's");
+    assert_eq!(member.code(), Code::PermissionDenied);
+    assert!(member.message().contains("operators and readers"), "{member}");
 }
 
 #[tokio::test]

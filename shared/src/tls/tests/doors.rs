@@ -14,6 +14,7 @@ use crate::tls::{
 };
 
 const ALICE: &str = "spiffe://example.org/clusterset/default/operator/alice";
+const DASHBOARD: &str = "spiffe://example.org/clusterset/default/reader/dashboard";
 const WEST: &str = "spiffe://example.org/clusterset/default/cluster/west";
 /// The first byte of a TLS record with a handshake in it.
 const HANDSHAKE_RECORD: &[u8] = &[0x16];
@@ -223,6 +224,11 @@ async fn the_last_places_are_for_operators() {
     let said = refused(&hub, ca.live(WEST)).await;
     assert!(said.contains("file descriptors"), "{said}");
     assert_eq!(hub.metrics.handshakes(Handshake::Full), 1);
+    let said = refused(&hub, ca.live(DASHBOARD)).await;
+    assert!(
+        said.contains("file descriptors"),
+        "a reader is no operator: {said}"
+    );
     let alice = hub.join(&ca.live(ALICE)).await;
     drop(alice);
     hub.join(&ca.live(ALICE)).await.works().await;
