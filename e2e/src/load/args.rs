@@ -42,6 +42,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load fleet-1000 storm              1,000 members: idle, busy, and after a restart of the hub\n  \
         cargo load restart-agent --slices 1500   an agent that comes back\n  \
         cargo load doors --short                 attacks on the port: every operator's call must be answered in 3 s\n  \
+        cargo load questions                     mesh-250 with and without ten readers\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
         Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
         is refused and the comparison left out, and the table says so.\n\n\
@@ -141,6 +142,8 @@ pub enum Shape {
     /// Attacks on the hub's port (silent sockets, connections, streams and floods of one member), beside an operator
     /// who calls and members in session
     Doors,
+    /// mesh-250 while nobody asks, and while ten operators ask about members, state and imports once a second each
+    Questions,
     /// Every shape, real clusters last
     All,
     /// Two real clusters with an agent each: an EndpointSlice changed in one, applied in the other
@@ -151,7 +154,7 @@ impl Shape {
     /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
     /// What `all` stands for.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Churn8,
         Self::Mesh250,
         Self::Mesh250All,
@@ -162,6 +165,7 @@ impl Shape {
         Self::Replay,
         Self::Retention,
         Self::Doors,
+        Self::Questions,
         Self::Real,
     ];
 }

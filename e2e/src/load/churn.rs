@@ -23,7 +23,7 @@ use super::{
 /// Milliseconds below which 99 of 100 updates are to reach a member.
 const LATENCY_P99_AIM_MILLIS: f64 = 50.0;
 /// The rate of mesh-250, and what it may cost.
-const MESH_RATE: u32 = 325;
+pub(super) const MESH_RATE: u32 = 325;
 const MESH_CORES_AIM: f64 = 1.0;
 const MESH_BYTES_PER_ENDPOINT_AIM: f64 = 600.0;
 /// The rate of fleet-1000 once it is not idle any more.
@@ -42,6 +42,17 @@ pub(super) const FLEET: Measures = Measures {
     slices: 20_000,
     endpoints: 10,
     shared: false,
+    all: false,
+};
+
+/// Shape mesh-250, and what is asked questions.
+pub(super) const MESH: Measures = Measures {
+    members: 250,
+    namespaces: 250,
+    members_per_namespace: 10,
+    slices: 2_500,
+    endpoints: 100,
+    shared: true,
     all: false,
 };
 
@@ -100,15 +111,7 @@ pub(super) async fn mesh_250(
     all: bool,
     sections: &mut Vec<Section>,
 ) -> anyhow::Result<()> {
-    let measures = Measures {
-        members: 250,
-        namespaces: 250,
-        members_per_namespace: 10,
-        slices: 2_500,
-        endpoints: 100,
-        shared: true,
-        all,
-    };
+    let measures = Measures { all, ..MESH };
     let name = if all { "mesh-250-all" } else { "mesh-250" };
     let mut stage = LoadedHub::set(setup, measures, name, sections).await?;
     let section = Section::begin(format!("{name}, {MESH_RATE} updates/s"));
@@ -134,8 +137,8 @@ pub(super) async fn fleet_1000(
 }
 
 /// A hub with all members of a shape connected.
-struct LoadedHub {
-    hub: HubProcess,
+pub(super) struct LoadedHub {
+    pub(super) hub: HubProcess,
     crowd: Crowd,
     name: String,
     /// Where the log lies.
@@ -143,7 +146,7 @@ struct LoadedHub {
 }
 
 impl LoadedHub {
-    async fn set(
+    pub(super) async fn set(
         setup: &Setup,
         measures: Measures,
         name: &str,
@@ -202,7 +205,12 @@ impl LoadedHub {
         Ok(section)
     }
 
-    async fn wave(&mut self, mut section: Section, rate: u32, seconds: u64) -> anyhow::Result<Section> {
+    pub(super) async fn wave(
+        &mut self,
+        mut section: Section,
+        rate: u32,
+        seconds: u64,
+    ) -> anyhow::Result<Section> {
         let (counters, before) = (self.hub.counters().await?, self.hub.usage()?);
         let generator = Generator::begin()?;
         let WaveResult {

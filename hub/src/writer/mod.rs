@@ -7,7 +7,8 @@
 //!   same for what a member may have, pure. `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences,
 //!   pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
-//! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
+//! * `published.rs`: what questions are answered from, pure. `present.rs`: where they find it; they never reach the writer.
+//! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and operators reach it, bounded.
 
 mod actor;
 mod admission;
@@ -22,7 +23,9 @@ mod handle;
 mod heard;
 mod held_back;
 mod over_budget;
+mod present;
 mod publication;
+mod published;
 pub mod request;
 mod segments;
 mod stored;
@@ -35,9 +38,11 @@ pub use self::{
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
     core::{Batch, Core, Options},
     disk_room::DiskRoom,
-    handle::{AdmissionAnswer, Gone, Inbox, Permit, Query, SessionEvent, SessionSink, Work, WriterHandle},
+    handle::{AdmissionAnswer, Gone, Inbox, Permit, SessionEvent, SessionSink, Work, WriterHandle},
     heard::TICK_MILLIS,
+    present::Present,
     publication::publication,
+    published::Published,
     request::{
         Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,
         Request, Token,

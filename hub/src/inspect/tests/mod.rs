@@ -3,4 +3,5 @@
 mod access;
 mod history;
 pub(crate) mod inspected_hub;
+mod pages;
 mod present;
