@@ -24,8 +24,8 @@ use super::{
     event_size::refuse_too_large,
     heard::Heard,
     publication::publication,
-    published::{Published, considered},
-    request::{Describe, Operated, Reply, Request, Token},
+    published::Published,
+    request::{Reply, Request},
     stored::Stored,
     waiting::Waiting,
 };
@@ -107,7 +107,7 @@ pub struct Core {
     pub(super) budgets: Budgets,
     /// Monotonic milliseconds, as of the last request or tick.
     pub(super) now: u64,
-    limits: Limits,
+    pub(super) limits: Limits,
     pub(super) batch: Batch,
     pub(super) sources_changed: bool,
     pub(super) stored: Stored,
@@ -445,60 +445,6 @@ impl Core {
         }
     }
 
-    fn operate(&mut self, token: Token, command: &Command, confirm: bool, describe: Describe, now: u64) {
-        let considered = considered(&self.state, self.limits, command, describe);
-        let outcome = considered.map(|considered| {
-            let before = self.head.revision;
-            if confirm {
-                self.record(considered.drafts, None);
-                self.drop_former_members();
-                self.drop_revoked_keys(now);
-            }
-            Operated {
-                revision: (self.head.revision > before).then_some(self.head.revision),
-                kinds: considered.kinds,
-                effects: considered.effects,
-                as_of: self.head.revision,
-            }
-        });
-        self.batch.replies.push(Reply::Operated(token, outcome));
-    }
-
-    /// What is remembered of a member beside the state ends with its membership, whether it is connected or not.
-    fn drop_former_members(&mut self) {
-        let members = self.state.members().iter();
-        let former = members.filter(|(_, member)| !member.is_current());
-        let former: Vec<ClusterId> = former.map(|(cluster, _)| cluster.clone()).collect();
-        for cluster in former {
-            if let Some(open) = self.sessions.remove(&cluster) {
-                let why = format!("{cluster} is no member of this clusterset any more");
-                self.batch.replies.push(Reply::Close(open.session, why));
-                self.sessions_changed = true;
-            }
-            if self.listed.contains(&cluster) {
-                Arc::make_mut(&mut self.listed).remove(&cluster);
-            }
-            self.heard.forget(&cluster);
-            self.claims.withdrawn(&cluster);
-            self.last_admitted.remove(&cluster);
-        }
-    }
-
-    /// Sessions end with their keys.
-    fn drop_revoked_keys(&mut self, now: u64) {
-        let revoked = self.state.revoked_keys();
-        let ended = self
-            .sessions
-            .extract_if(.., |_, open| revoked.contains_key(&open.key));
-        for (cluster, open) in ended {
-            let why = format!("key {} of {cluster} was revoked by an operator", open.key);
-            self.batch.replies.push(Reply::Close(open.session, why));
-            self.sessions_changed = true;
-            // It was heard until now, and nobody else is heard for it.
-            self.heard.left(&cluster, now);
-        }
-    }
-
     pub(super) fn decide_and_apply(&mut self, command: &Command) -> Result<(), Rejection> {
         let drafts = fold::decide(&self.state, command)?;
         self.record(drafts, None);
@@ -522,7 +468,7 @@ impl Core {
     }
 
     /// `changed_by` is noted beside what a member reported: nothing was decided by it.
-    fn record(&mut self, drafts: Vec<Draft>, changed_by: Option<&ChangedBy>) {
+    pub(super) fn record(&mut self, drafts: Vec<Draft>, changed_by: Option<&ChangedBy>) {
         for draft in drafts {
             let fact = match &draft.fact {
                 DraftFact::Encoded(fact) => fact.clone(),

@@ -1,7 +1,7 @@
 //! The writer: one thread per clusterset that owns log and state (docs/design.md, section 5).
 //!
 //! * `request.rs`: what it is asked and what it answers.
-//! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
+//! * `core.rs`, `admission.rs`, `operate.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
 //! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth, pure.
 //!   `held_back.rs`: what is said to members when it has none, pure. `budgets.rs`, `over_budget.rs`, `waiting.rs`: the
 //!   same for what a member may have, pure. `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences,
@@ -22,6 +22,7 @@ mod event_size;
 mod handle;
 mod heard;
 mod held_back;
+mod operate;
 mod over_budget;
 mod present;
 mod publication;

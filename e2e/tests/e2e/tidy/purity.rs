@@ -102,6 +102,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold"],
     },
     PureRoom {
+        path: "hub/src/writer/operate.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
         path: "hub/src/writer/over_budget.rs",
         may_name: &[],
     },
