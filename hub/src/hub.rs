@@ -16,14 +16,14 @@ use crate::{
     clock::Clock,
     doors::DoorMetrics,
     fold::FOLD_VERSION,
-    inspect::{Answerer, Inspection, InspectionMetrics, Parts},
+    inspect::{Answerer, Inspection, InspectionMetrics, Parts, Pinned},
     log::{Log, LogReader},
     membership::{MembershipService, PolicyService},
     metrics::WriterMetrics,
     replay,
     session::{Reports, SyncMetrics, SyncService},
     view::SharedView,
-    writer::{Completed, Options, Writer, WriterError, WriterHandle},
+    writer::{Completed, Options, Present, Writer, WriterError, WriterHandle},
 };
 
 /// What a hub counts.
@@ -59,8 +59,12 @@ pub struct Hub {
     pub clusterset: Clusterset,
     /// The way to the writer.
     pub writer: WriterHandle,
-    /// What is published.
+    /// What members are sent.
     pub view: SharedView,
+    /// What questions are answered from.
+    pub present: Present,
+    /// Revisions of it that are still asked for.
+    pub pinned: Pinned,
     /// The log's history.
     pub reader: LogReader,
     /// Its clock.
@@ -129,12 +133,15 @@ impl Hub {
             hub_version: options.hub_version.clone(),
         };
         let (writer, view, completed) = Writer::new(state, log, options, metrics.writer, clock.moment());
+        let present = writer.present();
         let (writer, writer_ended) = spawn(writer, completed)?;
         let sessions = TaskTracker::new();
         Ok(Self {
             clusterset,
             writer,
             view,
+            present,
+            pinned: Pinned::default(),
             reader,
             clock,
             sessions,
@@ -183,7 +190,8 @@ impl Hub {
         Inspection::new(Parts {
             clusterset: self.clusterset.clone(),
             answerer: self.answerer.clone(),
-            writer: self.writer.clone(),
+            present: self.present.clone(),
+            pinned: self.pinned.clone(),
             view: self.view.clone(),
             reader: self.reader.clone(),
             reports: self.reports.clone(),
@@ -200,6 +208,8 @@ impl Hub {
             writer,
             sessions,
             writer_ended,
+            pinned,
+            clock,
             ..
         } = self;
         let ticking = writer.clone();
@@ -208,6 +218,7 @@ impl Hub {
             biased;
             ended = &mut ended => return ended.context("the writer's thread panicked")?.map_err(Into::into),
             _gone = ticking.tick() => {}
+            () = pinned.let_go(clock) => {}
             () = shutdown.drain().cancelled() => {
                 sessions.close();
                 sessions.wait().await;

@@ -53,7 +53,7 @@ async fn status_line(admin: SocketAddr, path: &str) -> String {
 async fn a_fenced_hub_ends_leading_and_its_admin_port_answers() {
     let log = log();
     let hub = hub(&log);
-    let writer = hub.writer.clone();
+    let (writer, present) = (hub.writer.clone(), hub.present.clone());
     let (shutdown, readiness) = (Shutdown::default(), Readiness::default());
     let lead = Leading::until(shutdown.drain(), &readiness);
     let leading = lead.leading.clone();
@@ -74,18 +74,24 @@ async fn a_fenced_hub_ends_leading_and_its_admin_port_answers() {
     assert!(status_line(address, "/readyz").await.contains("200"));
 
     // Its first event may be on the way: what it says is of a log that stands still.
-    writer.query(|_| ()).await.expect("it answers");
-    let theirs = Batch::new(log.head(), vec![b"somebody else's".to_vec()]).expect("small");
-    log.clone().append_and_wait(theirs).expect("theirs is durable");
-    let forget = Command::Forget {
+    let forget = || Command::Forget {
         cluster: ClusterId::new("gone").expect("valid"),
         operator: "alice".into(),
     };
-    let decided = writer.operate(forget, true, |_, _, _| Vec::new()).await;
+    let tried = writer.operate(forget(), false, |_, _, _| Vec::new()).await;
+    tried.expect("it answers").expect("it may");
+    assert_eq!(present.read().expect("it writes").head, log.head());
+    let theirs = Batch::new(log.head(), vec![b"somebody else's".to_vec()]).expect("small");
+    log.clone().append_and_wait(theirs).expect("theirs is durable");
+    let decided = writer.operate(forget(), true, |_, _, _| Vec::new()).await;
     assert!(decided.is_err(), "nothing is acknowledged");
     tokio::time::timeout(PATIENCE, leading.cancelled())
         .await
         .expect("sessions and calls end");
+    assert!(
+        present.read().is_err(),
+        "what it knows is nobody's present any more"
+    );
     assert!(status_line(address, "/readyz").await.contains("503"));
     assert!(status_line(address, "/livez").await.contains("200"));
     assert!(

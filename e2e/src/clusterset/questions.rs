@@ -49,11 +49,38 @@ pub async fn kinds(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Resul
     Ok(of.map(|event| event.kind).collect())
 }
 
-/// The whole state.
+/// The whole state, all of its pages.
 pub async fn state(clusterset: &LocalClusterset) -> anyhow::Result<v1::GetStateResponse> {
     let mut inspection = clusterset.inspect().await?;
-    let state = inspection.state.get(v1::GetStateRequest::default()).await?;
-    Ok(state.into_inner())
+    let mut all = v1::GetStateResponse::default();
+    loop {
+        let asked = v1::GetStateRequest {
+            page_token: all.next_page_token.clone(),
+            ..Default::default()
+        };
+        let mut page = inspection.state.get(asked).await?.into_inner();
+        all.members.append(&mut page.members);
+        all.exports.append(&mut page.exports);
+        all.imports.append(&mut page.imports);
+        all.profiles.append(&mut page.profiles);
+        let v1::GetStateResponse {
+            members,
+            exports,
+            imports,
+            profiles,
+            ..
+        } = all;
+        all = v1::GetStateResponse {
+            members,
+            exports,
+            imports,
+            profiles,
+            ..page
+        };
+        if all.next_page_token.is_empty() {
+            return Ok(all);
+        }
+    }
 }
 
 /// Waits until these clusters are connected and have listed.

@@ -44,6 +44,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load doors --short                 attacks on the port: every operator's call must be answered in 3 s\n  \
         cargo load --programs DIR storm          the hub of an image: unpack an archive of `cargo image build` into DIR\n  \
         cargo load flood --seconds 20            what 249 members notice of one that floods\n  \
+        cargo load questions                     mesh-250 with and without ten readers\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
         Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
         is refused and the comparison left out, and the table says so.\n\n\
@@ -149,6 +150,8 @@ pub enum Shape {
     Doors,
     /// One member that floods (bytes, toggles, invalid items, signs of life, unread answers) beside 249 of mesh-250
     Flood,
+    /// mesh-250 while nobody asks, and while ten operators ask about members, state and imports once a second each
+    Questions,
     /// Every shape, real clusters last
     All,
     /// Two real clusters with an agent each: an EndpointSlice changed in one, applied in the other
@@ -159,7 +162,7 @@ impl Shape {
     /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
     /// What `all` stands for.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Churn8,
         Self::Mesh250,
         Self::Mesh250All,
@@ -171,6 +174,7 @@ impl Shape {
         Self::Retention,
         Self::Doors,
         Self::Flood,
+        Self::Questions,
         Self::Real,
     ];
 }

@@ -29,6 +29,17 @@ pub(super) const FLEET: Measures = Measures {
     all: false,
 };
 
+/// Shape mesh-250, and what is asked questions.
+pub(super) const MESH: Measures = Measures {
+    members: 250,
+    namespaces: 250,
+    members_per_namespace: 10,
+    slices: 2_500,
+    endpoints: 100,
+    shared: true,
+    all: false,
+};
+
 /// Shape churn-8 with so many slices, at each rate.
 pub(super) async fn churn_8(
     setup: &Setup,
@@ -84,15 +95,7 @@ pub(super) async fn mesh_250(
     all: bool,
     sections: &mut Vec<Section>,
 ) -> anyhow::Result<()> {
-    let measures = Measures {
-        members: 250,
-        namespaces: 250,
-        members_per_namespace: 10,
-        slices: 2_500,
-        endpoints: 100,
-        shared: true,
-        all,
-    };
+    let measures = Measures { all, ..MESH };
     let name = if all { "mesh-250-all" } else { "mesh-250" };
     let mut stage = LoadedHub::set(setup, measures, name, sections).await?;
     let section = Section::begin(format!("{name}, {MESH_RATE} updates/s"));

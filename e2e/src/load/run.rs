@@ -15,7 +15,7 @@ use super::{
     disk::Disk,
     doors, flood,
     hub::Setup,
-    ingest, plot, real, replay,
+    ingest, plot, questions, real, replay,
     report::{Report, Section},
     restart, retention, storm,
 };
@@ -130,6 +130,7 @@ async fn play_one(
         Shape::Mesh250 => churn::mesh_250(setup, arguments, false, sections).await?,
         Shape::Mesh250All => churn::mesh_250(setup, arguments, true, sections).await?,
         Shape::Fleet1000 => churn::fleet_1000(setup, arguments, sections).await?,
+        Shape::Questions => questions::measure(setup, arguments, sections).await?,
         Shape::Storm => storm::measure(setup, sections).await?,
         Shape::RestartAgent => {
             for &slices in &arguments.slices {

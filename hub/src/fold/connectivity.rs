@@ -20,7 +20,7 @@ pub(super) fn decide(state: &State, cluster: &ClusterId, to: Connectivity) -> Re
 }
 
 pub(super) fn changed(state: &mut State, cluster: &ClusterId, to: Connectivity, step: &mut Step) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     if member.connectivity == to {

@@ -1,11 +1,11 @@
 //! The derived objects: content with the revision that last changed it, and tombstones of removed ones.
 //! It decides only whether content really changed; what the content is, is derived elsewhere.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use shared::model::{ClusterId, Revision, ServiceImport, ServiceKey, UnixMillis};
 
-use super::{Change, DerivedContent, DerivedKey};
+use super::{Change, DerivedContent, DerivedKey, Map};
 
 /// Most removals that are remembered, where the log does not say otherwise. Half of them, the oldest, go when there
 /// are more.
@@ -31,8 +31,8 @@ pub(super) struct Step {
 /// All derived objects. A key has content or a tombstone, never both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DerivedStore {
-    objects: BTreeMap<DerivedKey, Derived>,
-    tombstones: BTreeMap<DerivedKey, Revision>,
+    objects: Map<DerivedKey, Derived>,
+    tombstones: Map<DerivedKey, Revision>,
     /// How many of them are kept: it decides what the state remembers, and so it is recorded.
     tombstones_max: u32,
     /// A cursor below it may have missed a removal.
@@ -41,12 +41,7 @@ pub(super) struct DerivedStore {
 
 impl Default for DerivedStore {
     fn default() -> Self {
-        Self::restored(
-            BTreeMap::new(),
-            BTreeMap::new(),
-            TOMBSTONES_MAX,
-            Revision::default(),
-        )
+        Self::restored(Map::new(), Map::new(), TOMBSTONES_MAX, Revision::default())
     }
 }
 
@@ -63,12 +58,20 @@ impl DerivedStore {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub(super) fn tombstone_count(&self) -> usize {
+        self.tombstones.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&DerivedKey, &Derived)> {
         self.objects.iter()
     }
 
     pub(super) fn from(&self, first: DerivedKey) -> impl Iterator<Item = (&DerivedKey, &Derived)> {
-        self.objects.range(first..)
+        self.objects.from(first)
     }
 
     pub(super) fn tombstones(&self) -> impl Iterator<Item = (&DerivedKey, Revision)> {
@@ -114,14 +117,12 @@ impl DerivedStore {
             revision: step.revision,
             content: content.clone(),
         };
-        match self.objects.get_mut(&key) {
+        match self.objects.get(&key) {
             Some(known) if known.content.same_content(&content) => return,
-            Some(known) => *known = derived,
-            None => {
-                self.tombstones.remove(&key);
-                self.objects.insert(key.clone(), derived);
-            }
+            Some(_) => {}
+            None => drop(self.tombstones.remove(&key)),
         }
+        self.objects.insert(key.clone(), derived);
         step.changes.push(Change {
             key,
             revision: step.revision,
@@ -159,7 +160,7 @@ impl DerivedStore {
 
     /// From `revision` on nothing before it can be told apart: every older cursor needs a snapshot.
     pub(super) fn forget_before(&mut self, revision: Revision) {
-        self.tombstones.clear();
+        self.tombstones = Map::new();
         self.floor = revision;
     }
 
@@ -172,29 +173,29 @@ impl DerivedStore {
         let mut revisions: Vec<Revision> = self.tombstones.values().copied().collect();
         let newest_dropped = revisions.len() - 1 - max / 2;
         let (_, &mut threshold, _) = revisions.select_nth_unstable(newest_dropped);
-        self.tombstones.retain(|_, revision| *revision > threshold);
+        self.tombstones = self.tombstones.only(|_, revision| *revision > threshold);
         self.floor = self.floor.max(threshold);
     }
 
-    pub(super) fn into_parts(self) -> (BTreeMap<DerivedKey, Derived>, BTreeMap<DerivedKey, Revision>) {
+    pub(super) fn into_parts(self) -> (Map<DerivedKey, Derived>, Map<DerivedKey, Revision>) {
         (self.objects, self.tombstones)
     }
 
     /// A new epoch counts from zero: everything stood before its first event, and no removal is remembered.
     pub(super) fn begin_epoch(&mut self) {
         self.forget_before(Revision::default());
-        for derived in self.objects.values_mut() {
+        self.objects = self.objects.with(|derived| {
             derived.revision = Revision::default();
             if let DerivedContent::Slice(slice) = &mut derived.content {
                 Arc::make_mut(slice).import_revision = Revision::default();
             }
-        }
+        });
     }
 
     /// A store as a snapshot recorded it.
     pub(super) fn restored(
-        objects: BTreeMap<DerivedKey, Derived>,
-        tombstones: BTreeMap<DerivedKey, Revision>,
+        objects: Map<DerivedKey, Derived>,
+        tombstones: Map<DerivedKey, Revision>,
         tombstones_max: u32,
         floor: Revision,
     ) -> Self {

@@ -23,11 +23,12 @@ pub(super) fn upserted(
 ) {
     let gate = Gate::of(state);
     let gate = gate.addresses(cluster);
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
-    let before = member.facts.insert(key, RecordedFact::new(fact, step.revision));
+    let before = member.facts.get(&key).cloned();
+    member.facts.insert(key, RecordedFact::new(fact, step.revision));
     slice::rederive_one(&mut state.derived, cluster, endpoint_slice, &gate, step);
     let before = before.as_ref().and_then(RecordedFact::endpoint_slice);
     if leaves_out(&gate, endpoint_slice) || before.is_some_and(|before| leaves_out(&gate, before)) {
@@ -40,7 +41,7 @@ fn leaves_out(gate: &AddressGate<'_>, slice: &EndpointSlice) -> bool {
 }
 
 pub(super) fn removed(state: &mut State, cluster: &ClusterId, key: &SliceKey, step: &mut Step) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     let removed = member.facts.remove(&FactKey::EndpointSlice(key.clone()));

@@ -21,19 +21,26 @@ pub(super) fn upserted(
     fact: &EncodedFact,
     step: &mut Step,
 ) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     let key = FactKey::Export(export.service.clone());
     member.facts.insert(key, RecordedFact::new(fact, step.revision));
-    let exporters = state.exporters.entry(export.service.clone()).or_default();
-    exporters.insert(cluster.clone());
+    if !state.exporters(&export.service).any(|known| known == cluster) {
+        match state.exporters.get_mut(&export.service) {
+            Some(exporters) => exporters.insert(cluster.clone(), ()),
+            None => {
+                let alone = [(cluster.clone(), ())].into_iter().collect();
+                state.exporters.insert(export.service.clone(), alone);
+            }
+        }
+    }
     settle_contest(state, &export.service);
     rederive(state, &export.service, step);
 }
 
 pub(super) fn removed(state: &mut State, cluster: &ClusterId, service: &ServiceKey, step: &mut Step) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     if member.facts.remove(&FactKey::Export(service.clone())).is_some() {

@@ -170,7 +170,7 @@ pub(super) fn admitted(
     terms: &KeyTerms,
     step: &Step,
 ) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     member.contested_keys.remove(&key);
@@ -193,7 +193,7 @@ pub(super) fn admitted(
 
 /// A key needs an operator's word from here on.
 pub(super) fn contested(state: &mut State, cluster: &ClusterId, key: KeyFingerprint) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     member.keys.remove(&key);
@@ -206,13 +206,17 @@ pub(super) fn contested(state: &mut State, cluster: &ClusterId, key: KeyFingerpr
 /// A key is refused from here on, whoever has it.
 pub(super) fn revoked(state: &mut State, holder: KeyHolder, key: KeyFingerprint, step: &Step) {
     let at = step.recorded_at;
-    state
-        .revoked_keys
-        .entry(key)
-        .or_insert_with(|| RevokedKey { holder, at });
-    for member in state.members.values_mut() {
-        member.keys.remove(&key);
-        member.contested_keys.remove(&key);
+    if !state.revoked_keys.contains_key(&key) {
+        state.revoked_keys.insert(key, RevokedKey { holder, at });
+    }
+    let holders = state.members.iter();
+    let holders = holders.filter(|(_, one)| one.keys.contains_key(&key) || one.contested_keys.contains(&key));
+    let holders: Vec<ClusterId> = holders.map(|(cluster, _)| cluster.clone()).collect();
+    for cluster in &holders {
+        if let Some(member) = state.member_mut(cluster) {
+            member.keys.remove(&key);
+            member.contested_keys.remove(&key);
+        }
     }
 }
 

@@ -43,7 +43,7 @@ fn removal(key: &FactKey) -> Option<Fact> {
 }
 
 pub(super) fn completed(state: &mut State, cluster: &ClusterId, group: ListingGroup, step: &Step) {
-    if let Some(member) = state.members.get_mut(cluster) {
+    if let Some(member) = state.member_mut(cluster) {
         member.listings.insert(group, step.revision);
     }
 }

@@ -3,10 +3,14 @@
 //! It never looks at a certificate: key and id come from one that has been verified.
 
 use shared::model::{ClusterId, Fact, FactKey, KeyAcceptance, KeyFingerprint, KeyTerms, ServiceKey, advice};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
-    AdmissionRefusal, Connectivity, DerivedKey, Draft, Member, MemberStatus, Presented, Rejection, State,
+    AdmissionRefusal, Connectivity, DerivedKey, Draft, Map, Member, MemberStatus, Presented, Rejection,
+    State,
     derived::Step,
     exports,
     keys::{self, MEMBER_KEYS_MAX},
@@ -177,8 +181,8 @@ pub(super) fn rekey(
     if let Some(refused) = key.filter(|key| member.refused_keys.contains(key)) {
         return Err(former_key(cluster, refused));
     }
-    if let Some((revoked, _)) = key.and_then(|key| state.revoked_keys.get_key_value(&key)) {
-        return Err(keys::revoked_key(cluster, *revoked));
+    if let Some(revoked) = key.filter(|key| state.revoked_keys.contains_key(key)) {
+        return Err(keys::revoked_key(cluster, revoked));
     }
     let key = key.filter(|key| !member.keys.contains_key(key));
     let living = member
@@ -245,26 +249,25 @@ pub(super) fn joined(
     terms: &KeyTerms,
     step: &mut Step,
 ) {
-    let member = state
-        .members
-        .entry(cluster.clone())
-        .or_insert_with(|| stranger(step));
-    member.status = MemberStatus::Joined;
-    member.incarnation = step.revision;
-    member.ended = None;
-    member.cluster_fingerprint = fingerprint.into();
-    member.next_cluster_fingerprint = None;
-    let known = member.keys.entry(key).or_default();
-    known.learn(terms, step.recorded_at);
-    member.connectivity = Connectivity::Live;
-    member.since = step.recorded_at;
-    member.listings.clear();
+    let joins = |member: &mut Member| {
+        member.status = MemberStatus::Joined;
+        member.incarnation = step.revision;
+        member.ended = None;
+        member.cluster_fingerprint = fingerprint.into();
+        member.next_cluster_fingerprint = None;
+        let known = member.keys.entry(key).or_default();
+        known.learn(terms, step.recorded_at);
+        member.connectivity = Connectivity::Live;
+        member.since = step.recorded_at;
+        member.listings.clear();
+    };
+    state.change_member(cluster, || stranger(step), joins);
     profile::rederive(state, cluster, step);
 }
 
 /// A membership ends: its facts go, its keys stay refused.
 pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus, step: &mut Step) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     member.status = status;
@@ -272,39 +275,37 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus
     member.since = step.recorded_at;
     member.next_cluster_fingerprint = None;
     member.listings.clear();
-    member
-        .refused_keys
-        .extend(std::mem::take(&mut member.keys).into_keys());
-    member.refused_keys.append(&mut member.contested_keys);
+    let refused = Arc::make_mut(&mut member.refused_keys);
+    refused.extend(std::mem::take(&mut member.keys).into_keys());
+    refused.append(&mut member.contested_keys);
     let facts = std::mem::take(&mut member.facts);
-    let exported: Vec<ServiceKey> = facts.into_keys().filter_map(exported_service).collect();
+    let exported: Vec<ServiceKey> = facts.keys().filter_map(exported_service).collect();
     for service in &exported {
         exports::withdraw(state, cluster, service, step);
     }
     state.derived.remove(&DerivedKey::Profile(cluster.clone()), step);
 }
 
-fn exported_service(key: FactKey) -> Option<ServiceKey> {
+fn exported_service(key: &FactKey) -> Option<ServiceKey> {
     match key {
-        FactKey::Export(service) => Some(service),
+        FactKey::Export(service) => Some(service.clone()),
         _ => None,
     }
 }
 
 /// Nothing of the cluster is to be waited for. A current member is never forgotten.
 pub(super) fn forgotten(state: &mut State, cluster: &ClusterId, step: &Step) {
-    let member = state
-        .members
-        .entry(cluster.clone())
-        .or_insert_with(|| stranger(step));
-    if !member.is_current() {
-        member.status = MemberStatus::Forgotten;
-        member.since = step.recorded_at;
-    }
+    let forgets = |member: &mut Member| {
+        if !member.is_current() {
+            member.status = MemberStatus::Forgotten;
+            member.since = step.recorded_at;
+        }
+    };
+    state.change_member(cluster, || stranger(step), forgets);
 }
 
 pub(super) fn rekeyed(state: &mut State, cluster: &ClusterId, cluster_fingerprint: Option<&str>) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     if let Some(fingerprint) = cluster_fingerprint {
@@ -322,10 +323,10 @@ fn stranger(step: &Step) -> Member {
         next_cluster_fingerprint: None,
         keys: BTreeMap::new(),
         contested_keys: BTreeSet::new(),
-        refused_keys: BTreeSet::new(),
+        refused_keys: Arc::default(),
         connectivity: Connectivity::Lost,
         since: step.recorded_at,
         listings: BTreeMap::new(),
-        facts: BTreeMap::new(),
+        facts: Map::new(),
     }
 }

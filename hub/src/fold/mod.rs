@@ -6,6 +6,7 @@
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
 //! `properties`, `policy`, `contest`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
+//! `map` is what the large parts of a state are made of, so that a copy costs nothing.
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
 
 mod apply;
@@ -24,6 +25,7 @@ mod import;
 mod key;
 mod keys;
 mod listing;
+mod map;
 mod membership;
 mod observe;
 mod policy;
@@ -49,6 +51,7 @@ pub use explain::{
 };
 pub use key::{Change, DerivedContent, DerivedKey};
 pub use keys::{MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
+pub use map::Map;
 pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};
 pub use policy::PolicyOutcome;
 pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition};

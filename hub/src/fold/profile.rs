@@ -38,7 +38,7 @@ pub(super) fn rederive(state: &mut State, cluster: &ClusterId, step: &mut Step) 
 pub(super) fn derive(cluster: &ClusterId, member: &Member, transitions: [UnixMillis; 2]) -> Profile {
     let health = member.facts.get(&FactKey::Health).and_then(|fact| fact.health());
     let first = FactKey::ClusterProperty("".into());
-    let properties = member.facts.range(first..).map_while(|(_, fact)| fact.property());
+    let properties = member.facts.from(first).map_while(|(_, fact)| fact.property());
     let properties: Vec<Arc<ClusterProperty>> = properties.cloned().collect();
     Profile {
         cluster: cluster.clone(),

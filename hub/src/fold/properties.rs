@@ -5,7 +5,7 @@ use shared::model::{ClusterId, EncodedFact, FactKey};
 use super::{RecordedFact, State, derived::Step, profile};
 
 pub(super) fn upserted(state: &mut State, cluster: &ClusterId, fact: &EncodedFact, step: &mut Step) {
-    let (Some(member), Some(key)) = (state.members.get_mut(cluster), fact.fact.key()) else {
+    let (Some(member), Some(key)) = (state.member_mut(cluster), fact.fact.key()) else {
         return;
     };
     member.facts.insert(key, RecordedFact::new(fact, step.revision));
@@ -13,7 +13,7 @@ pub(super) fn upserted(state: &mut State, cluster: &ClusterId, fact: &EncodedFac
 }
 
 pub(super) fn removed(state: &mut State, cluster: &ClusterId, name: &str, step: &mut Step) {
-    let Some(member) = state.members.get_mut(cluster) else {
+    let Some(member) = state.member_mut(cluster) else {
         return;
     };
     if member

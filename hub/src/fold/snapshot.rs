@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    sync::Arc,
 };
 
 use shared::model::{
@@ -11,10 +12,11 @@ use shared::model::{
 };
 
 use super::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, Derived, DerivedContent, DerivedKey, Member,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, Derived, DerivedContent, DerivedKey, Map, Member,
     MemberStatus, RULES, RecordedFact, RevokedKey, State, canonical,
     derived::{DerivedStore, Step},
     exports, profile,
+    state::Exporters,
 };
 
 /// One row of a snapshot. The header comes first, a member before its facts.
@@ -170,8 +172,8 @@ impl State {
             tombstone_floor: self.derived.tombstone_floor(),
             members: self.members.len() as u64,
             facts: self.fact_count() as u64,
-            derived: self.derived.iter().count() as u64,
-            tombstones: self.derived.tombstones().count() as u64,
+            derived: self.derived.len() as u64,
+            tombstones: self.derived.tombstone_count() as u64,
             tombstones_max: self.derived.tombstones_max(),
             revoked_keys: self.revoked_keys.len() as u64,
             policies: u64::from(self.policy.is_some()),
@@ -181,14 +183,17 @@ impl State {
         let policy = self.policy.into_iter().map(SnapshotRow::Policy);
         let contests = self.contests.into_iter();
         let contests = contests.map(|(service, contest)| SnapshotRow::Precedence(service, contest));
-        let members = self.members.into_iter().flat_map(|(cluster, mut member)| {
-            let facts = std::mem::take(&mut member.facts);
-            let row = SnapshotRow::Member(Box::new(member_row(&cluster, member)));
-            let facts = facts.into_values().map(move |recorded| SnapshotRow::Fact {
-                cluster: cluster.clone(),
-                revision: recorded.revision,
-                fact: recorded.fact,
-            });
+        let members = self.members.into_iter().flat_map(|(cluster, member)| {
+            let row = SnapshotRow::Member(Box::new(member_row(&cluster, &member)));
+            let facts = member
+                .facts
+                .clone()
+                .into_iter()
+                .map(move |(_, recorded)| SnapshotRow::Fact {
+                    cluster: cluster.clone(),
+                    revision: recorded.revision,
+                    fact: recorded.fact,
+                });
             std::iter::once(row).chain(facts)
         });
         let (objects, tombstones) = self.derived.into_parts();
@@ -222,20 +227,20 @@ impl State {
     }
 }
 
-fn member_row(cluster: &ClusterId, member: Member) -> MemberRow {
+fn member_row(cluster: &ClusterId, member: &Member) -> MemberRow {
     MemberRow {
         cluster: cluster.clone(),
         status: member.status,
         incarnation: member.incarnation,
         ended: member.ended,
-        cluster_fingerprint: member.cluster_fingerprint,
-        next_cluster_fingerprint: member.next_cluster_fingerprint,
-        keys: member.keys,
-        contested_keys: member.contested_keys,
-        refused_keys: member.refused_keys,
+        cluster_fingerprint: member.cluster_fingerprint.clone(),
+        next_cluster_fingerprint: member.next_cluster_fingerprint.clone(),
+        keys: member.keys.clone(),
+        contested_keys: member.contested_keys.clone(),
+        refused_keys: member.refused_keys.as_ref().clone(),
         connectivity: member.connectivity,
         since: member.since,
-        listings: member.listings,
+        listings: member.listings.clone(),
     }
 }
 
@@ -262,10 +267,10 @@ struct Restoring {
     members: BTreeMap<ClusterId, Member>,
     facts: u64,
     derived: BTreeMap<DerivedKey, DerivedRow>,
-    tombstones: BTreeMap<DerivedKey, Revision>,
-    revoked_keys: BTreeMap<KeyFingerprint, RevokedKey>,
+    tombstones: Map<DerivedKey, Revision>,
+    revoked_keys: Map<KeyFingerprint, RevokedKey>,
     policies: Vec<AppliedPolicy>,
-    contests: BTreeMap<ServiceKey, Contest>,
+    contests: Map<ServiceKey, Contest>,
 }
 
 impl Restoring {
@@ -332,7 +337,11 @@ impl Restoring {
             recorded_at: header.recorded_at,
             fold_version: header.fold_version,
             exporters: exporters(&self.members),
-            members: self.members,
+            members: self
+                .members
+                .into_iter()
+                .map(|(cluster, member)| (cluster, Arc::new(member)))
+                .collect(),
             derived: DerivedStore::default(),
             revoked_keys: self.revoked_keys,
             policy: self.policies.into_iter().next_back(),
@@ -346,7 +355,7 @@ impl Restoring {
         } else {
             let objects = redated(&state.derived, &self.derived, header.revision);
             let floor = header.revision.next();
-            DerivedStore::restored(objects, BTreeMap::new(), header.tombstones_max, floor)
+            DerivedStore::restored(objects, Map::new(), header.tombstones_max, floor)
         };
         Ok(state)
     }
@@ -361,23 +370,23 @@ fn restored_member(row: MemberRow) -> Member {
         next_cluster_fingerprint: row.next_cluster_fingerprint,
         keys: row.keys,
         contested_keys: row.contested_keys,
-        refused_keys: row.refused_keys,
+        refused_keys: Arc::new(row.refused_keys),
         connectivity: row.connectivity,
         since: row.since,
         listings: row.listings,
-        facts: BTreeMap::new(),
+        facts: Map::new(),
     }
 }
 
-fn exporters(members: &BTreeMap<ClusterId, Member>) -> BTreeMap<ServiceKey, BTreeSet<ClusterId>> {
-    let mut exporters: BTreeMap<_, BTreeSet<ClusterId>> = BTreeMap::new();
+fn exporters(members: &BTreeMap<ClusterId, Member>) -> Map<ServiceKey, Exporters> {
+    let mut exporters: BTreeMap<_, Exporters> = BTreeMap::new();
     for (cluster, member) in members {
         for (_, export) in member.exports() {
             let of_service = exporters.entry(export.service.clone()).or_default();
-            of_service.insert(cluster.clone());
+            of_service.insert(cluster.clone(), ());
         }
     }
-    exporters
+    exporters.into_iter().collect()
 }
 
 /// All derived content anew from members and facts; revisions and times are still missing.
@@ -403,8 +412,8 @@ fn rederive_everything(state: &mut State) {
 fn dated(
     recomputed: &DerivedStore,
     mut rows: BTreeMap<DerivedKey, DerivedRow>,
-) -> Result<BTreeMap<DerivedKey, Derived>, RestoreError> {
-    let mut objects = BTreeMap::new();
+) -> Result<Map<DerivedKey, Derived>, RestoreError> {
+    let mut objects = Map::new();
     for (key, derived) in recomputed.iter() {
         let row = rows
             .remove(key)
@@ -423,7 +432,7 @@ fn redated(
     recomputed: &DerivedStore,
     rows: &BTreeMap<DerivedKey, DerivedRow>,
     changed_at: Revision,
-) -> BTreeMap<DerivedKey, Derived> {
+) -> Map<DerivedKey, Derived> {
     let redate = |(key, derived): (&DerivedKey, &Derived)| {
         let row = rows
             .get(key)

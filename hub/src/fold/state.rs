@@ -10,25 +10,29 @@ use shared::model::{
     UnixMillis, facts_digest, policy::Usage, sync::SourceState,
 };
 
-use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, derived::DerivedStore};
+use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, Map, derived::DerivedStore};
 
-/// Everything that follows from events 1 to n. Two states after the same events are equal.
+/// Everything that follows from events 1 to n. Two states after the same events are equal. A copy costs next to nothing:
+/// it shares what does not change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     pub(super) revision: Revision,
     pub(super) recorded_at: UnixMillis,
     pub(super) fold_version: u32,
-    pub(super) members: BTreeMap<ClusterId, Member>,
+    pub(super) members: Map<ClusterId, Arc<Member>>,
     /// Who exports a service. No entry is empty.
-    pub(super) exporters: BTreeMap<ServiceKey, BTreeSet<ClusterId>>,
+    pub(super) exporters: Map<ServiceKey, Exporters>,
     pub(super) derived: DerivedStore,
     /// Keys that are refused for ever, whoever comes with them.
-    pub(super) revoked_keys: BTreeMap<KeyFingerprint, RevokedKey>,
+    pub(super) revoked_keys: Map<KeyFingerprint, RevokedKey>,
     /// What an operator put in force; `None`: nothing yet.
     pub(super) policy: Option<AppliedPolicy>,
     /// The last dispute over the first place among a service's exports, while the export that stood there does.
-    pub(super) contests: BTreeMap<ServiceKey, Contest>,
+    pub(super) contests: Map<ServiceKey, Contest>,
 }
+
+/// The clusters that export one service.
+pub(super) type Exporters = Map<ClusterId, ()>;
 
 /// The policy in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,11 +99,11 @@ pub struct Member {
     pub(super) next_cluster_fingerprint: Option<Box<str>>,
     pub(super) keys: BTreeMap<KeyFingerprint, AdmittedKey>,
     pub(super) contested_keys: BTreeSet<KeyFingerprint>,
-    pub(super) refused_keys: BTreeSet<KeyFingerprint>,
+    pub(super) refused_keys: Arc<BTreeSet<KeyFingerprint>>,
     pub(super) connectivity: Connectivity,
     pub(super) since: UnixMillis,
     pub(super) listings: BTreeMap<ListingGroup, Revision>,
-    pub(super) facts: BTreeMap<FactKey, RecordedFact>,
+    pub(super) facts: Map<FactKey, RecordedFact>,
 }
 
 /// Whether a cluster belongs to the clusterset.
@@ -248,7 +252,7 @@ impl Member {
     }
 
     /// Its current facts in key order: exports, slices, properties, health.
-    pub fn facts(&self) -> &BTreeMap<FactKey, RecordedFact> {
+    pub fn facts(&self) -> &Map<FactKey, RecordedFact> {
         &self.facts
     }
 
@@ -268,7 +272,7 @@ impl Member {
             name: "".into(),
         });
         self.facts
-            .range(first..)
+            .from(first)
             .map_while(|(_, fact)| Some((fact.revision, fact.endpoint_slice()?)))
             .take_while(move |(_, slice)| slice.key.service == *service)
     }
@@ -282,6 +286,17 @@ impl Member {
     pub(super) fn export(&self, service: &ServiceKey) -> Option<(Revision, &Arc<Export>)> {
         let recorded = self.facts.get(&FactKey::Export(service.clone()))?;
         Some((recorded.revision, recorded.export()?))
+    }
+
+    fn begin_epoch(&mut self) {
+        self.incarnation = Revision::default();
+        self.ended = self.ended.map(|_| Revision::default());
+        self.listings
+            .values_mut()
+            .for_each(|revision| *revision = Revision::default());
+        self.facts = self
+            .facts
+            .with(|recorded| recorded.revision = Revision::default());
     }
 
     /// Digest over its facts of `group`, as its agent computes it.
@@ -304,12 +319,12 @@ impl State {
             revision: Revision::default(),
             recorded_at: UnixMillis::default(),
             fold_version: FIRST_FOLD_VERSION,
-            members: BTreeMap::new(),
-            exporters: BTreeMap::new(),
+            members: Map::new(),
+            exporters: Map::new(),
             derived: DerivedStore::default(),
-            revoked_keys: BTreeMap::new(),
+            revoked_keys: Map::new(),
             policy: None,
-            contests: BTreeMap::new(),
+            contests: Map::new(),
         }
     }
 
@@ -324,7 +339,7 @@ impl State {
     }
 
     /// The keys that are refused for ever.
-    pub fn revoked_keys(&self) -> &BTreeMap<KeyFingerprint, RevokedKey> {
+    pub fn revoked_keys(&self) -> &Map<KeyFingerprint, RevokedKey> {
         &self.revoked_keys
     }
 
@@ -362,31 +377,40 @@ impl State {
         if let Some(applied) = &mut self.policy {
             applied.revision = Revision::default();
         }
-        for contest in self.contests.values_mut() {
-            contest.revision = Revision::default();
-        }
-        for member in self.members.values_mut() {
-            member.incarnation = Revision::default();
-            member.ended = member.ended.map(|_| Revision::default());
-            member
-                .listings
-                .values_mut()
-                .for_each(|revision| *revision = Revision::default());
-            member
-                .facts
-                .values_mut()
-                .for_each(|recorded| recorded.revision = Revision::default());
-        }
+        self.contests = self
+            .contests
+            .with(|contest| contest.revision = Revision::default());
+        self.members = self.members.with(|member| Arc::make_mut(member).begin_epoch());
     }
 
     /// All clusters that are or were members or are forgotten.
-    pub fn members(&self) -> &BTreeMap<ClusterId, Member> {
+    pub fn members(&self) -> &Map<ClusterId, Arc<Member>> {
         &self.members
     }
 
     /// One of them.
     pub fn member(&self, cluster: &ClusterId) -> Option<&Member> {
-        self.members.get(cluster)
+        self.members.get(cluster).map(Arc::as_ref)
+    }
+
+    /// One of them, to be changed here and in no copy of this state.
+    pub(super) fn member_mut(&mut self, cluster: &ClusterId) -> Option<&mut Member> {
+        self.members.get_mut(cluster).map(Arc::make_mut)
+    }
+
+    /// The same; one that is not known yet is made.
+    pub(super) fn change_member(
+        &mut self,
+        cluster: &ClusterId,
+        stranger: impl FnOnce() -> Member,
+        change: impl FnOnce(&mut Member),
+    ) {
+        if !self.members.contains_key(cluster) {
+            self.members.insert(cluster.clone(), Arc::new(stranger()));
+        }
+        if let Some(member) = self.member_mut(cluster) {
+            change(member);
+        }
     }
 
     /// The member, while it belongs to the clusterset.
@@ -401,7 +425,8 @@ impl State {
 
     /// The clusters that export a service.
     pub fn exporters(&self, service: &ServiceKey) -> impl Iterator<Item = &ClusterId> {
-        self.exporters.get(service).into_iter().flatten()
+        let exporters = self.exporters.get(service);
+        exporters.into_iter().flat_map(Map::keys)
     }
 
     /// Digest over a member's facts of `group`; absent for a cluster that is no current member.
@@ -417,6 +442,11 @@ impl State {
     /// All derived objects in key order.
     pub fn all_derived(&self) -> impl Iterator<Item = (&DerivedKey, &Derived)> {
         self.derived.iter()
+    }
+
+    /// The derived objects whose keys are not before this one, in key order.
+    pub fn derived_from(&self, first: DerivedKey) -> impl Iterator<Item = (&DerivedKey, &Derived)> {
+        self.derived.from(first)
     }
 
     /// The derived objects of a namespace, in key order.

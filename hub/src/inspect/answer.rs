@@ -6,7 +6,7 @@ use proto::v1;
 use shared::model::Revision;
 use tonic::Status;
 
-use super::{AT_LEAST_WAITING_MAX, Inspection};
+use super::{AT_LEAST_WAITING_MAX, Inspection, gone, paging::Shown};
 use crate::writer::request::TERM;
 
 /// How long a request may wait for the revision that it names.
@@ -30,6 +30,15 @@ impl Inspection {
             term: TERM,
             revision: revision.0,
             age_millis: 0,
+        })
+    }
+
+    /// This hub, in a page, which may be of a revision that is not the newest any more.
+    pub(super) fn answered_by_page(&self, page: &Shown) -> Option<v1::AnsweredBy> {
+        let answered_by = self.answered_by(page.head.revision)?;
+        Some(v1::AnsweredBy {
+            age_millis: page.age_millis,
+            ..answered_by
         })
     }
 
@@ -61,11 +70,15 @@ impl Inspection {
     }
 
     fn has(&self, revision: u64) -> bool {
-        self.view.read().head().revision.0 >= revision
+        let present = self.present.read();
+        present.is_ok_and(|present| present.head.revision.0 >= revision)
     }
 
     fn behind(&self, revision: u64) -> Status {
-        let head = self.view.read().head();
+        let head = match self.present.read() {
+            Ok(present) => present.head,
+            Err(none) => return gone(none),
+        };
         Status::unavailable(format!(
             "revision {revision} did not come within {} s: hub {} has revision {} of epoch {}. If {revision} was seen \
              in an epoch before this one, ask without at_least_revision",

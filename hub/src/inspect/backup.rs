@@ -103,9 +103,7 @@ impl Backup {
     }
 
     async fn page(&mut self, from: Vec<u8>) -> Result<Part, Status> {
-        self.inspection
-            .refuse_ended(None, self.peer.key_fingerprint)
-            .await?;
+        self.inspection.refuse_ended(None, self.peer.key_fingerprint)?;
         let (segment, up_to) = (self.segments[0].clone(), self.up_to);
         let read = move |history: &dyn History| history.backup_page(&segment, &from, up_to, PAGE_BYTES);
         let BackupPage { rows, next } = ask(&self.inspection, read).await?;

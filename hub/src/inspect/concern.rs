@@ -7,9 +7,10 @@ use shared::model::{ClusterId, Event, ExportStatus, Fact};
 use crate::fold::{Explanation, KeyHolder};
 
 /// Whose eyes an answer is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// An operator's or a reader's.
+    #[default]
     Everything,
     /// The member's of this cluster.
     Of(ClusterId),
@@ -29,6 +30,14 @@ pub(super) enum Shown<'a> {
 }
 
 impl Sight {
+    /// The member's cluster, if it is one's.
+    pub(super) fn cluster(&self) -> Option<&ClusterId> {
+        match self {
+            Self::Everything => None,
+            Self::Of(cluster) => Some(cluster),
+        }
+    }
+
     /// Whether it is shown. What is about nobody's cluster, or about another's beside one's own, concerns no member.
     pub(super) fn shows(&self, what: Shown<'_>) -> bool {
         let Self::Of(own) = self else {

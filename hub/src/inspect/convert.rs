@@ -7,7 +7,7 @@ use shared::{
     wire::{self, view},
 };
 
-use super::query::{Look, SeenExport, SeenImport, SeenMember};
+use super::query::{SeenExport, SeenImport, SeenMember};
 use crate::{
     fold::{
         AdmittedKey, ExplainedCandidate, Explanation, KeyHolder, Profile, ProfileCondition, PropertyDecision,
@@ -15,24 +15,6 @@ use crate::{
     },
     session::{Report, applied::Standing},
 };
-
-pub(super) fn state(
-    look: Look,
-    members: Vec<v1::MemberState>,
-    clusterset: String,
-    answered_by: Option<v1::AnsweredBy>,
-) -> v1::GetStateResponse {
-    v1::GetStateResponse {
-        clusterset,
-        epoch: look.head.epoch.to_string(),
-        revision: look.head.revision.0,
-        members,
-        exports: look.exports.into_iter().map(export).collect(),
-        imports: look.imports.into_iter().map(import).collect(),
-        profiles: look.profiles.iter().map(|shown| profile(shown)).collect(),
-        answered_by,
-    }
-}
 
 pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::MemberState {
     let (agent_version, standing) = match report {
@@ -73,7 +55,7 @@ fn keys(admitted: Vec<(KeyFingerprint, AdmittedKey)>, contested: Vec<KeyFingerpr
     admitted.chain(contested).collect()
 }
 
-pub(super) fn revoked_key((key, revoked): (KeyFingerprint, RevokedKey)) -> v1::RevokedKey {
+pub(super) fn revoked_key(key: KeyFingerprint, revoked: RevokedKey) -> v1::RevokedKey {
     let mut shown = v1::RevokedKey {
         fingerprint: key.to_string(),
         revoked_at: Some(view::timestamp(revoked.at)),
@@ -98,7 +80,7 @@ fn applied(standing: Standing, now: u64) -> v1::MemberApplied {
     }
 }
 
-fn export(seen: SeenExport) -> v1::RecordedExport {
+pub(super) fn export(seen: SeenExport) -> v1::RecordedExport {
     let conflicts = seen.status.iter().flat_map(|status| &status.conflicts);
     let denial = seen.status.as_ref().and_then(|status| status.denial.as_ref());
     let left_out = seen.status.as_ref().map(|status| status.left_out.to_string());
@@ -119,7 +101,7 @@ fn export(seen: SeenExport) -> v1::RecordedExport {
     }
 }
 
-fn import(seen: SeenImport) -> v1::RecordedImport {
+pub(super) fn import(seen: SeenImport) -> v1::RecordedImport {
     v1::RecordedImport {
         revision: seen.revision.0,
         import: Some(view::service_import(&seen.import)),
@@ -128,7 +110,7 @@ fn import(seen: SeenImport) -> v1::RecordedImport {
     }
 }
 
-fn profile(shown: &Profile) -> v1::Profile {
+pub(super) fn profile(shown: &Profile) -> v1::Profile {
     v1::Profile {
         cluster: shown.cluster.to_string(),
         kubernetes_version: shown.kubernetes_version.clone().into(),

@@ -3,11 +3,12 @@
 //! * `access.rs`: who may read, who may decide. `concern.rs`: what of it all concerns a member.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
 //! * `backup.rs`: a copy of the log, row by row.
-//! * `state.rs`, `query.rs`: the present, and why an import looks as it does.
+//! * `state.rs`, `query.rs`: the present, and why an import looks as it does. `page.rs`: where an answer goes on, pure.
+//!   `pins.rs`: the revisions whose pages are still asked for, pure. `paging.rs`: pages of one revision.
 //! * `answer.rs`: who answers, and as of when. `seek.rs`: where in the history something is.
 //! * `convert.rs`: the one file that knows both our values and the messages.
 //!
-//! It reads what is durable and asks the writer; it owns no state and never changes any itself.
+//! It reads what is durable, as the writer published it, and never asks the writer; it changes nothing.
 
 mod access;
 mod answer;
@@ -17,6 +18,9 @@ mod convert;
 mod event_log;
 mod filter;
 mod metrics;
+mod page;
+mod paging;
+mod pins;
 mod query;
 mod seek;
 mod state;
@@ -29,7 +33,7 @@ use std::{future::Future, sync::Arc};
 
 use proto::v1::{self, event_log_server::EventLogServer, state_server::StateServer};
 use shared::{
-    model::{Clusterset, Epoch, Revision, sync::MESSAGE_BYTES_MAX},
+    model::{ClusterId, Clusterset, Epoch, KeyFingerprint, Revision, sync::MESSAGE_BYTES_MAX},
     tls,
 };
 use tokio::sync::Semaphore;
@@ -44,13 +48,19 @@ use crate::{
     recall::RecallError,
     session::Reports,
     view::SharedView,
-    writer::{Gone, WriterHandle},
+    writer::{Gone, Present, Published},
 };
+
+use paging::Asked;
+use query::Selection;
 
 pub(crate) use access::{Caller, Need};
 pub use answer::Answerer;
 use concern::{Shown, Sight};
 pub use metrics::InspectionMetrics;
+pub use page::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PAGE_OBJECTS_MAX, PAGE_TOKEN_BYTES_MAX};
+pub use paging::Pinned;
+pub use pins::{PINNED_MILLIS, PINNED_REVISIONS_MAX};
 
 /// Watches by operators at the same time.
 pub const OPERATOR_WATCHES_MAX: usize = 32;
@@ -71,7 +81,8 @@ pub const BACKUPS_MAX: usize = 1;
 pub struct Inspection {
     clusterset: Clusterset,
     answerer: Answerer,
-    writer: WriterHandle,
+    present: Present,
+    pinned: Pinned,
     view: SharedView,
     reader: LogReader,
     reports: Reports,
@@ -91,9 +102,11 @@ pub struct Parts {
     pub clusterset: Clusterset,
     /// Who answers.
     pub answerer: Answerer,
-    /// The way to the writer.
-    pub writer: WriterHandle,
-    /// What is published.
+    /// What is durable, as of now.
+    pub present: Present,
+    /// What was, and is still asked for.
+    pub pinned: Pinned,
+    /// What members are sent.
     pub view: SharedView,
     /// The history.
     pub reader: LogReader,
@@ -113,7 +126,8 @@ impl Inspection {
         let Parts {
             clusterset,
             answerer,
-            writer,
+            present,
+            pinned,
             view,
             reader,
             reports,
@@ -124,7 +138,8 @@ impl Inspection {
         Self {
             clusterset,
             answerer,
-            writer,
+            present,
+            pinned,
             view,
             reader,
             reports,
@@ -162,72 +177,65 @@ impl Inspection {
         }
         let caller =
             access::check(&self.clusterset, &peer, named, need).map_err(Status::permission_denied)?;
-        self.refuse_ended(caller.cluster().cloned(), peer.key_fingerprint)
-            .await?;
+        self.refuse_ended(caller.cluster(), peer.key_fingerprint)?;
         Ok(caller)
     }
 
     /// Nobody does anything with a revoked key; whose membership ended reads no more with the key it had.
-    async fn refuse_ended(
-        &self,
-        cluster: Option<shared::model::ClusterId>,
-        key: shared::model::KeyFingerprint,
-    ) -> Result<(), Status> {
-        let asked = cluster.clone();
-        let ended = self.writer.query(move |core| {
-            let member = asked.and_then(|cluster| core.state().member(&cluster));
-            let former = member.is_some_and(|member| member.refused_keys().contains(&key));
-            (core.state().revoked_keys().contains_key(&key), former)
-        });
-        match (ended.await.map_err(gone)?, cluster) {
-            ((true, _), _) => Err(Status::permission_denied(access::revoked_key(key))),
-            ((false, true), Some(cluster)) => {
-                Err(Status::permission_denied(access::former_member(&cluster, key)))
+    fn refuse_ended(&self, cluster: Option<&ClusterId>, key: KeyFingerprint) -> Result<(), Status> {
+        let present = self.present()?;
+        if present.state.revoked_keys().contains_key(&key) {
+            return Err(Status::permission_denied(access::revoked_key(key)));
+        }
+        let member = |cluster| present.state.member(cluster);
+        match cluster {
+            Some(cluster) if member(cluster).is_some_and(|member| member.refused_keys().contains(&key)) => {
+                Err(Status::permission_denied(access::former_member(cluster, key)))
             }
             _ => Ok(()),
         }
     }
 
-    /// Every cluster that is or was a member and concerns whom it is for, as of a revision or later.
+    /// What is durable, as of now.
+    pub(crate) fn present(&self) -> Result<Arc<Published>, Status> {
+        self.present.read().map_err(gone)
+    }
+
+    /// Every cluster that is or was a member, and the keys that are refused for ever, as far as they concern whom it is
+    /// for: a page of them.
     pub(crate) async fn list_members(
         &self,
-        at_least: u64,
+        request: &v1::ListMembersRequest,
         sight: Sight,
     ) -> Result<v1::ListMembersResponse, Status> {
-        self.at_least(at_least).await?;
-        let seen = self.writer.query(move |core| {
-            let members = query::members(core.state(), &query::Sessions::of(core), None, &sight);
-            let mut revoked = core.state().revoked_keys().clone();
-            revoked.retain(|_, revoked| sight.shows(Shown::RevokedKey(&revoked.holder)));
-            (core.head(), members, revoked)
-        });
-        let (head, members, revoked) = seen.await.map_err(gone)?;
+        let asked = Asked {
+            method: "Membership/List",
+            selection: Selection {
+                members: true,
+                revoked_keys: true,
+                sight,
+                ..Selection::default()
+            },
+            size: request.page_size,
+            token: &request.page_token,
+            at_least: request.at_least_revision,
+        };
+        let shown = self.page(asked).await?;
         Ok(v1::ListMembersResponse {
-            epoch: head.epoch.to_string(),
-            revision: head.revision.0,
-            members: self.shown_members(members),
-            answered_by: self.answered_by(head.revision),
-            revoked_keys: revoked.into_iter().map(convert::revoked_key).collect(),
+            epoch: shown.head.epoch.to_string(),
+            revision: shown.head.revision.0,
+            answered_by: self.answered_by_page(&shown),
+            members: shown.members,
+            next_page_token: shown.next,
+            revoked_keys: shown.revoked_keys,
         })
     }
 
     /// The policy in force, as of a revision or later, and the revision that this is of.
     pub(crate) async fn policy(&self, at_least: u64) -> Result<(Revision, Option<AppliedPolicy>), Status> {
         self.at_least(at_least).await?;
-        let seen = self
-            .writer
-            .query(|core| (core.head().revision, core.state().policy().cloned()));
-        seen.await.map_err(gone)
-    }
-
-    /// Members with what they say of themselves.
-    fn shown_members(&self, members: Vec<query::SeenMember>) -> Vec<v1::MemberState> {
-        let now = self.reports.now();
-        let shown = members.into_iter().map(|seen| {
-            let report = self.reports.of(&seen.cluster);
-            convert::member(seen, report, now)
-        });
-        shown.collect()
+        let present = self.present()?;
+        Ok((present.head.revision, present.state.policy().cloned()))
     }
 
     /// Runs a request and counts how it ended.

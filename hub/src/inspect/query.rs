@@ -1,21 +1,22 @@
-//! One look at the present, between two batches of the writer: cheap copies of what was asked for, nothing
-//! converted yet. The writer waits meanwhile, so what one look takes is bounded.
+//! Owns: what is shown of the present, object by object in the order of pages: members, exports, imports, profiles. It walks
+//! a published state and copies what is cheap; nothing is converted yet.
+//! Never: asks the writer, or says how much fits into an answer.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use shared::model::{
-    ClusterId, Cursor, Export, ExportStatus, FactKey, ImportedSliceKey, KeyFingerprint, Revision,
-    ServiceImport, ServiceKey, UnixMillis, sync::SourceState,
+    ClusterId, Export, ExportStatus, FactKey, KeyFingerprint, Revision, ServiceImport, ServiceKey,
+    UnixMillis, sync::SourceState,
 };
 
-use super::{Shown, Sight};
+use super::{
+    Shown, Sight,
+    page::{Last, Question},
+};
 use crate::{
-    fold::{AdmittedKey, Derived, DerivedContent, DerivedKey, Member, Profile, State},
-    writer::Core,
+    fold::{AdmittedKey, Derived, DerivedContent, DerivedKey, Member, Profile, RevokedKey, State},
+    writer::Published,
 };
-
-/// Most objects in one answer.
-pub(super) const OBJECTS_MAX: usize = 20_000;
 
 /// What is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,19 +26,22 @@ pub(super) struct Selection {
     /// Of one namespace only; members and profiles have none and are shown all the same.
     pub namespace: Option<Box<str>>,
     pub members: bool,
+    pub revoked_keys: bool,
     pub exports: bool,
     pub imports: bool,
     pub profiles: bool,
+    /// Whom it is for.
+    pub sight: Sight,
 }
 
-/// What was seen, all at one revision.
+/// One object, as it is shown.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Look {
-    pub head: Cursor,
-    pub members: Vec<SeenMember>,
-    pub exports: Vec<SeenExport>,
-    pub imports: Vec<SeenImport>,
-    pub profiles: Vec<Arc<Profile>>,
+pub(super) enum Seen {
+    Member(Box<SeenMember>),
+    RevokedKey(KeyFingerprint, RevokedKey),
+    Export(SeenExport),
+    Import(SeenImport),
+    Profile(ClusterId, Arc<Profile>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -73,201 +77,285 @@ pub(super) struct SeenImport {
     pub endpoints: usize,
 }
 
-/// There is more than one answer may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooMany;
-
-/// What the writer knows of members beside the state.
-pub(super) struct Sessions<'a> {
-    pub connected: BTreeSet<&'a ClusterId>,
-    pub listed: &'a BTreeSet<ClusterId>,
-}
-
-impl<'a> Sessions<'a> {
-    pub(super) fn of(core: &'a Core) -> Self {
-        Self {
-            connected: core.connected().collect(),
-            listed: core.listed(),
-        }
-    }
-}
-
-/// Looks at what is selected.
-pub(super) fn look(core: &Core, selection: &Selection, sight: &Sight) -> Result<Look, TooMany> {
-    let state = core.state();
-    let mut look = Look {
-        head: core.head(),
-        members: Vec::new(),
-        exports: Vec::new(),
-        imports: Vec::new(),
-        profiles: Vec::new(),
-    };
-    if selection.members {
-        look.members = members(state, &Sessions::of(core), selection.cluster.as_ref(), sight);
-    }
-    if selection.profiles {
-        look.profiles = profiles(state, selection.cluster.as_ref(), sight);
-    }
-    if selection.exports {
-        look.exports = exports(state, selection, sight, OBJECTS_MAX)?;
-    }
-    if selection.imports && sight.shows(Shown::Import) {
-        look.imports = imports(state, selection, OBJECTS_MAX - look.exports.len())?;
-    }
-    Ok(look)
-}
-
-/// All members or one of them.
-pub(super) fn members(
-    state: &State,
-    sessions: &Sessions<'_>,
-    only: Option<&ClusterId>,
-    sight: &Sight,
-) -> Vec<SeenMember> {
-    let seen = |(cluster, member): (&ClusterId, &Member)| {
-        let exports = member.exports().count();
-        SeenMember {
-            cluster: cluster.clone(),
-            incarnation: member.incarnation(),
-            state: member.source_state(),
-            listed: sessions.listed.contains(cluster),
-            connected: sessions.connected.contains(cluster),
-            cluster_fingerprint: member.cluster_fingerprint().into(),
-            keys: member
-                .keys()
-                .iter()
-                .map(|(key, known)| (*key, known.clone()))
-                .collect(),
-            contested_keys: member.contested_keys().iter().copied().collect(),
+impl Selection {
+    /// The question of a request for this by a method.
+    pub(super) fn question(&self, method: &str) -> Question {
+        let Self {
+            cluster,
+            namespace,
+            members,
+            revoked_keys,
             exports,
-            endpoint_slices: member
-                .facts()
-                .keys()
-                .skip(exports)
-                .take_while(|key| matches!(key, FactKey::EndpointSlice(_)))
-                .count(),
-            since: member.since(),
+            imports,
+            profiles,
+            sight,
+        } = self;
+        let parts = [members, revoked_keys, exports, imports, profiles];
+        let parts: String = parts
+            .map(|wanted| if *wanted { '1' } else { '0' })
+            .iter()
+            .collect();
+        let cluster = cluster.as_ref().map(ToString::to_string).unwrap_or_default();
+        let whose = sight.cluster().map(ClusterId::as_str).unwrap_or_default();
+        let namespace = namespace.as_deref().unwrap_or_default();
+        Question::of(&[method, &cluster, namespace, &parts, whose])
+    }
+}
+
+impl Seen {
+    /// How a page says that it ends with this one.
+    pub(super) fn last(&self) -> Last {
+        match self {
+            Self::Member(member) => Last::Member(member.cluster.clone()),
+            Self::RevokedKey(key, _) => Last::RevokedKey(*key),
+            Self::Export(seen) => Last::Export(seen.cluster.clone(), seen.export.service.clone()),
+            Self::Import(seen) => Last::Import(seen.import.service.clone()),
+            Self::Profile(cluster, _) => Last::Profile(cluster.clone()),
         }
-    };
-    of_clusters(state, only, sight).map(seen).collect()
+    }
 }
 
-fn of_clusters<'a>(
+/// The place of a part among the others.
+fn part(last: &Last) -> u8 {
+    match last {
+        Last::Member(_) => 1,
+        Last::RevokedKey(_) => 2,
+        Last::Export(..) => 3,
+        Last::Import(_) => 4,
+        Last::Profile(_) => 5,
+    }
+}
+
+/// What is selected, after the object that was shown last.
+pub(super) fn objects<'a>(
+    published: &'a Published,
+    selection: &'a Selection,
+    last: Option<&'a Last>,
+) -> impl Iterator<Item = Seen> + 'a {
+    let begun = last.map_or(0, part);
+    let wanted = |is_selected: bool, part: u8| (is_selected && begun <= part).then_some(());
+    let members = wanted(selection.members, 1).into_iter();
+    let members = members.flat_map(move |()| members_after(published, selection, last));
+    let keys = wanted(selection.revoked_keys, 2).into_iter();
+    let keys = keys.flat_map(move |()| keys_after(&published.state, selection, last));
+    let exports = wanted(selection.exports, 3).into_iter();
+    let exports = exports.flat_map(move |()| exports_after(&published.state, selection, last));
+    let imports = wanted(selection.imports && selection.sight.shows(Shown::Import), 4).into_iter();
+    let imports = imports.flat_map(move |()| imports_after(&published.state, selection, last));
+    let profiles = wanted(selection.profiles, 5).into_iter();
+    let profiles = profiles.flat_map(move |()| profiles_after(&published.state, selection, last));
+    members.chain(keys).chain(exports).chain(imports).chain(profiles)
+}
+
+/// The selected clusters, from one of them on; `skip`: without that one.
+fn clusters_from<'a>(
     state: &'a State,
-    only: Option<&'a ClusterId>,
-    sight: &'a Sight,
-) -> impl Iterator<Item = (&'a ClusterId, &'a Member)> {
-    state.members().iter().filter(move |(cluster, _)| {
-        sight.shows(Shown::Cluster(cluster)) && only.is_none_or(|only| only == *cluster)
-    })
+    selection: &'a Selection,
+    first: Option<&'a ClusterId>,
+    skip: bool,
+) -> impl Iterator<Item = (&'a ClusterId, &'a Member)> + 'a {
+    let first = first.or(selection.cluster.as_ref());
+    let from: Box<dyn Iterator<Item = (&'a ClusterId, &'a Arc<Member>)> + 'a> = match first {
+        None => Box::new(state.members().iter()),
+        Some(first) if skip => Box::new(state.members().after(first.clone())),
+        Some(first) => Box::new(state.members().from(first.clone())),
+    };
+    let only = selection.cluster.as_ref();
+    let clusters = from.take_while(move |(cluster, _)| only.is_none_or(|only| only == *cluster));
+    let shown = clusters.filter(|(cluster, _)| selection.sight.shows(Shown::Cluster(cluster)));
+    shown.map(|(cluster, member)| (cluster, member.as_ref()))
 }
 
-fn profiles(state: &State, only: Option<&ClusterId>, sight: &Sight) -> Vec<Arc<Profile>> {
-    let profiles = of_clusters(state, only, sight).filter_map(|(cluster, _)| profile(state, cluster));
-    profiles.cloned().collect()
+fn members_after<'a>(
+    published: &'a Published,
+    selection: &'a Selection,
+    last: Option<&'a Last>,
+) -> impl Iterator<Item = Seen> + 'a {
+    let last = match last {
+        Some(Last::Member(cluster)) => Some(cluster),
+        _ => None,
+    };
+    let members = clusters_from(&published.state, selection, last, last.is_some());
+    members.map(move |(cluster, member)| Seen::Member(Box::new(seen_member(published, cluster, member))))
+}
+
+fn seen_member(published: &Published, cluster: &ClusterId, member: &Member) -> SeenMember {
+    let exports = member.exports().count();
+    let slices = member.facts().keys().skip(exports);
+    let keys = member.keys().iter();
+    SeenMember {
+        cluster: cluster.clone(),
+        incarnation: member.incarnation(),
+        state: member.source_state(),
+        listed: published.listed.contains(cluster),
+        connected: published.connected.contains(cluster),
+        cluster_fingerprint: member.cluster_fingerprint().into(),
+        keys: keys.map(|(key, known)| (*key, known.clone())).collect(),
+        contested_keys: member.contested_keys().iter().copied().collect(),
+        exports,
+        endpoint_slices: slices
+            .take_while(|key| matches!(key, FactKey::EndpointSlice(_)))
+            .count(),
+        since: member.since(),
+    }
+}
+
+fn keys_after<'a>(
+    state: &'a State,
+    selection: &'a Selection,
+    last: Option<&Last>,
+) -> impl Iterator<Item = Seen> + 'a {
+    let keys: Box<dyn Iterator<Item = (&'a KeyFingerprint, &'a RevokedKey)> + 'a> = match last {
+        Some(Last::RevokedKey(key)) => Box::new(state.revoked_keys().after(*key)),
+        _ => Box::new(state.revoked_keys().iter()),
+    };
+    let shown = keys.filter(|(_, revoked)| selection.sight.shows(Shown::RevokedKey(&revoked.holder)));
+    shown.map(|(key, revoked)| Seen::RevokedKey(*key, revoked.clone()))
 }
 
 /// The profile of a current member.
-pub(crate) fn profile<'a>(state: &'a State, cluster: &ClusterId) -> Option<&'a Arc<Profile>> {
+fn profile<'a>(state: &'a State, cluster: &ClusterId) -> Option<&'a Arc<Profile>> {
     match &state.derived(&DerivedKey::Profile(cluster.clone()))?.content {
         DerivedContent::Profile(profile) => Some(profile),
         _ => None,
     }
 }
 
-fn exports(
-    state: &State,
-    selection: &Selection,
-    sight: &Sight,
-    most: usize,
-) -> Result<Vec<SeenExport>, TooMany> {
-    let mut seen = Vec::new();
-    for (cluster, member) in of_clusters(state, selection.cluster.as_ref(), sight) {
-        for (revision, export) in exports_in(member, selection.namespace.as_deref()) {
-            if seen.len() == most {
-                return Err(TooMany);
-            }
-            let (mut endpoint_slices, mut endpoints) = (0, 0);
-            for (_, slice) in member.slices_of(&export.service) {
-                endpoint_slices += 1;
-                endpoints += slice.endpoints.len();
-            }
-            seen.push(SeenExport {
-                cluster: cluster.clone(),
-                revision,
-                export: export.clone(),
-                endpoint_slices,
-                endpoints,
-                status: state.export_status(cluster, &export.service).cloned(),
-            });
-        }
-    }
-    Ok(seen)
+fn profiles_after<'a>(
+    state: &'a State,
+    selection: &'a Selection,
+    last: Option<&'a Last>,
+) -> impl Iterator<Item = Seen> + 'a {
+    let last = match last {
+        Some(Last::Profile(cluster)) => Some(cluster),
+        _ => None,
+    };
+    let clusters = clusters_from(state, selection, last, last.is_some());
+    clusters.filter_map(move |(cluster, _)| {
+        Some(Seen::Profile(cluster.clone(), profile(state, cluster)?.clone()))
+    })
 }
 
-fn exports_in<'a>(
+fn exports_after<'a>(
+    state: &'a State,
+    selection: &'a Selection,
+    last: Option<&'a Last>,
+) -> impl Iterator<Item = Seen> + 'a {
+    let last = match last {
+        Some(Last::Export(cluster, service)) => Some((cluster, service)),
+        _ => None,
+    };
+    // Of the cluster of the last one the rest is to come.
+    let clusters = clusters_from(state, selection, last.map(|(cluster, _)| cluster), false);
+    clusters.flat_map(move |(cluster, member)| {
+        let last = last.filter(|(of, _)| *of == cluster).map(|(_, service)| service);
+        let exports = exports_of(member, selection.namespace.as_deref(), last);
+        exports.map(move |(revision, export)| {
+            Seen::Export(seen_export(state, cluster, member, revision, export))
+        })
+    })
+}
+
+fn seen_export(
+    state: &State,
+    cluster: &ClusterId,
+    member: &Member,
+    revision: Revision,
+    export: &Arc<Export>,
+) -> SeenExport {
+    let (mut endpoint_slices, mut endpoints) = (0, 0);
+    for (_, slice) in member.slices_of(&export.service) {
+        endpoint_slices += 1;
+        endpoints += slice.endpoints.len();
+    }
+    SeenExport {
+        cluster: cluster.clone(),
+        revision,
+        export: export.clone(),
+        endpoint_slices,
+        endpoints,
+        status: state.export_status(cluster, &export.service).cloned(),
+    }
+}
+
+fn exports_of<'a>(
     member: &'a Member,
     namespace: Option<&'a str>,
+    last: Option<&ServiceKey>,
 ) -> impl Iterator<Item = (Revision, &'a Arc<Export>)> + 'a {
-    let first = ServiceKey {
-        namespace: namespace.unwrap_or_default().into(),
-        name: "".into(),
-    };
-    let recorded = member.facts().range(FactKey::Export(first)..);
+    let first = last.cloned().unwrap_or_else(|| first_of(namespace));
+    let recorded = member.facts().from(FactKey::Export(first.clone()));
     let exports = recorded.map_while(|(_, fact)| Some((fact.revision, fact.export()?)));
+    // No service has the first key, but the one that was shown last.
+    let exports = exports.skip_while(move |(_, export)| export.service == first);
     exports.take_while(move |(_, export)| namespace.is_none_or(|wanted| *export.service.namespace == *wanted))
 }
 
-fn imports(state: &State, selection: &Selection, most: usize) -> Result<Vec<SeenImport>, TooMany> {
-    match selection.namespace.as_deref() {
-        Some(namespace) => imports_among(state.derived_in_namespace(namespace), selection, most),
-        None => imports_among(state.all_derived(), selection, most),
+/// A key before those of all services of a namespace.
+fn first_of(namespace: Option<&str>) -> ServiceKey {
+    ServiceKey {
+        namespace: namespace.unwrap_or_default().into(),
+        name: "".into(),
     }
 }
 
-/// The imports among derived objects, each followed by its slices.
+fn imports_after<'a>(
+    state: &'a State,
+    selection: &'a Selection,
+    last: Option<&Last>,
+) -> impl Iterator<Item = Seen> + 'a {
+    let namespace = selection.namespace.as_deref();
+    let last = match last {
+        Some(Last::Import(service)) => Some(service.clone()),
+        _ => None,
+    };
+    let first = last.clone().unwrap_or_else(|| first_of(namespace));
+    let derived = state.derived_from(DerivedKey::Import(first));
+    // What belongs to the one that was shown last comes first.
+    let derived = derived.skip_while(move |(key, _)| last.is_some() && key.service() == last.as_ref());
+    let derived = derived.take_while(move |(key, _)| match (key.namespace(), namespace) {
+        (None, _) => false,
+        (Some(of), Some(wanted)) => of == wanted,
+        (Some(_), None) => true,
+    });
+    let cluster = selection.cluster.as_ref();
+    let wanted = move |seen: &SeenImport| cluster.is_none_or(|one| seen.import.clusters.contains_key(one));
+    imports_among(derived).filter(wanted).map(Seen::Import)
+}
+
+/// The imports among derived objects, each with the slices that follow it.
 fn imports_among<'a>(
     derived: impl Iterator<Item = (&'a DerivedKey, &'a Derived)>,
-    selection: &Selection,
-    most: usize,
-) -> Result<Vec<SeenImport>, TooMany> {
-    let wanted = |import: &ServiceImport| {
-        selection
-            .cluster
-            .as_ref()
-            .is_none_or(|cluster| import.clusters.contains_key(cluster))
-    };
-    let mut seen: Vec<SeenImport> = Vec::new();
-    for (key, derived) in derived {
-        match (key, &derived.content) {
-            (DerivedKey::Import(_), DerivedContent::Import(import)) if wanted(import) => {
-                if seen.len() == most {
-                    return Err(TooMany);
-                }
-                let (revision, import) = (derived.revision, import.clone());
-                seen.push(SeenImport {
-                    revision,
-                    import,
-                    endpoint_slices: 0,
-                    endpoints: 0,
-                });
+) -> impl Iterator<Item = SeenImport> {
+    let mut derived = derived.peekable();
+    std::iter::from_fn(move || {
+        let mut seen = derived.find_map(|(_, derived)| match &derived.content {
+            DerivedContent::Import(import) => Some(SeenImport {
+                revision: derived.revision,
+                import: import.clone(),
+                endpoint_slices: 0,
+                endpoints: 0,
+            }),
+            _ => None,
+        })?;
+        let its_slice = |key: &DerivedKey| {
+            matches!(key, DerivedKey::Slice(_)) && key.service() == Some(&seen.import.service)
+        };
+        let (mut endpoint_slices, mut endpoints) = (0, 0);
+        while let Some((_, next)) = derived.next_if(|(key, _)| its_slice(key)) {
+            endpoint_slices += 1;
+            if let DerivedContent::Slice(slice) = &next.content {
+                endpoints += slice.endpoints.len();
             }
-            (DerivedKey::Slice(ImportedSliceKey { service, .. }), DerivedContent::Slice(slice)) => {
-                if let Some(last) = seen.last_mut().filter(|last| last.import.service == *service) {
-                    last.endpoint_slices += 1;
-                    last.endpoints += slice.endpoints.len();
-                }
-            }
-            (DerivedKey::Profile(_), _) => break,
-            _ => {}
         }
-    }
-    Ok(seen)
+        (seen.endpoint_slices, seen.endpoints) = (endpoint_slices, endpoints);
+        Some(seen)
+    })
 }
 
 /// The import of a service with the number of its slices and endpoints.
 pub(super) fn import(state: &State, service: &ServiceKey) -> Option<SeenImport> {
-    let of_service = state.derived_in_namespace(&service.namespace);
-    let of_service = of_service.filter(|(key, _)| key.service() == Some(service));
-    imports_among(of_service, &Selection::default(), 1).ok()?.pop()
+    let of_service = state.derived_from(DerivedKey::Import(service.clone()));
+    let of_service = of_service.take_while(|(key, _)| key.service() == Some(service));
+    imports_among(of_service).next()
 }

@@ -1,4 +1,4 @@
-//! `State`: the present, and why an import looks as it does. All of an answer is of one revision.
+//! `State`: the present, and why an import looks as it does. All of an answer is of one revision, in all of its pages.
 
 use prost::Message as _;
 use proto::v1::{self, state_server::State};
@@ -10,8 +10,8 @@ use super::{
     access::Need,
     convert::{self, count},
     filter::{cluster_from, its_own, namespace_from},
-    gone,
-    query::{self, OBJECTS_MAX, Selection},
+    paging::Asked,
+    query::{self, Selection},
 };
 
 /// What the frames of the events behind an explanation take beside their bytes.
@@ -27,14 +27,11 @@ impl State for Inspection {
             let caller = self
                 .admit(&request, &request.get_ref().clusterset, Need::Read)
                 .await?;
-            let at_least = request.get_ref().at_least_revision;
-            let selection = selection(request.into_inner())?;
-            let sight = caller.sight();
+            let selection = selection(request.get_ref(), caller.sight())?;
             if selection.members || selection.exports || selection.profiles {
-                its_own(&sight, selection.cluster.as_ref())?;
+                its_own(&selection.sight, selection.cluster.as_ref())?;
             }
-            self.at_least(at_least).await?;
-            self.get_state(selection, sight).await
+            self.get_state(request.get_ref(), selection).await
         };
         self.counted("State/Get", got).await
     }
@@ -56,25 +53,28 @@ impl State for Inspection {
 impl Inspection {
     pub(super) async fn get_state(
         &self,
+        request: &v1::GetStateRequest,
         selection: Selection,
-        sight: Sight,
     ) -> Result<v1::GetStateResponse, Status> {
-        let seen = self
-            .writer
-            .query(move |core| query::look(core, &selection, &sight))
-            .await
-            .map_err(gone)?;
-        let mut seen =
-            seen.map_err(|query::TooMany| too_large(format!("more than {OBJECTS_MAX} objects")))?;
-        let answered_by = self.answered_by(seen.head.revision);
-        let members = self.shown_members(std::mem::take(&mut seen.members));
-        let response = convert::state(seen, members, self.clusterset.to_string(), answered_by);
-        match response.encoded_len() {
-            bytes if bytes <= MESSAGE_BYTES_MAX => Ok(response),
-            bytes => Err(too_large(format!(
-                "{bytes} bytes, and a message holds {MESSAGE_BYTES_MAX}"
-            ))),
-        }
+        let asked = Asked {
+            method: "State/Get",
+            selection,
+            size: request.page_size,
+            token: &request.page_token,
+            at_least: request.at_least_revision,
+        };
+        let shown = self.page(asked).await?;
+        Ok(v1::GetStateResponse {
+            answered_by: self.answered_by_page(&shown),
+            clusterset: self.clusterset.to_string(),
+            epoch: shown.head.epoch.to_string(),
+            revision: shown.head.revision.0,
+            members: shown.members,
+            exports: shown.exports,
+            imports: shown.imports,
+            profiles: shown.profiles,
+            next_page_token: shown.next,
+        })
     }
 
     async fn explain_import(
@@ -87,20 +87,14 @@ impl Inspection {
             Status::invalid_argument(format!("{error}: name the namespace and the name of a Service"))
         })?;
         self.at_least(request.at_least_revision).await?;
-        let whose = sight.clone();
-        let explained = self.writer.query(move |core| {
-            let state = core.state();
-            let own = match &whose {
-                Sight::Of(own) => state.export_status(own, &service),
-                Sight::Everything => None,
-            };
-            (
-                core.head().epoch,
-                whose.narrowed(state.explain(&service), own.map(|own| &**own)),
-                query::import(state, &service),
-            )
-        });
-        let (epoch, explanation, imported) = explained.await.map_err(gone)?;
+        let present = self.present()?;
+        let own = match &sight {
+            Sight::Of(own) => present.state.export_status(own, &service),
+            Sight::Everything => None,
+        };
+        let (epoch, explanation) = (present.head.epoch, present.state.explain(&service));
+        let explanation = sight.narrowed(explanation, own.map(|own| &**own));
+        let imported = query::import(&present.state, &service);
         let (revision, behind_it) = (explanation.revision, explanation.recorded());
         let mut response = convert::explanation(epoch.to_string(), explanation, imported);
         response.answered_by = self.answered_by(revision);
@@ -119,10 +113,11 @@ impl Inspection {
     }
 }
 
-fn selection(request: v1::GetStateRequest) -> Result<Selection, Status> {
+fn selection(request: &v1::GetStateRequest, sight: Sight) -> Result<Selection, Status> {
     let mut selection = Selection {
         cluster: cluster_from(&request.cluster)?,
         namespace: namespace_from(&request.namespace)?,
+        sight,
         ..Selection::default()
     };
     for &part in &request.parts {
@@ -149,10 +144,4 @@ fn selection(request: v1::GetStateRequest) -> Result<Selection, Status> {
         };
     }
     Ok(selection)
-}
-
-fn too_large(what: String) -> Status {
-    Status::resource_exhausted(format!(
-        "the answer would have {what}: name a cluster, a namespace, or fewer parts"
-    ))
 }

@@ -36,13 +36,12 @@ impl Membership for MembershipService {
         request: Request<v1::ListMembersRequest>,
     ) -> Result<Response<v1::ListMembersResponse>, Status> {
         let listed = async {
-            let v1::ListMembersRequest {
-                clusterset,
-                at_least_revision,
-            } = request.get_ref();
-            let caller = self.inspection.admit(&request, clusterset, Need::Read).await?;
+            let caller = self
+                .inspection
+                .admit(&request, &request.get_ref().clusterset, Need::Read)
+                .await?;
             self.inspection
-                .list_members(*at_least_revision, caller.sight())
+                .list_members(request.get_ref(), caller.sight())
                 .await
         };
         self.inspection.counted("Membership/List", listed).await
@@ -181,14 +180,19 @@ impl MembershipService {
         }
     }
 
-    /// Tries a decision, or carries it out. What is said of it is seen in the state that it is decided on.
+    /// Tries a decision, which the writer does not hear of, or has it carried out. What is said of it is seen in the state
+    /// that it is decided on.
     pub(super) async fn decide(
         &self,
         command: Command,
         confirm: bool,
     ) -> Result<v1::MemberDecisionResponse, Status> {
-        let operated = self.writer.operate(command.clone(), confirm, effects::of).await;
-        let operated = operated.map_err(gone)?;
+        let operated = if confirm {
+            let operated = self.writer.operate(command.clone(), confirm, effects::of).await;
+            operated.map_err(gone)?
+        } else {
+            self.inspection.present()?.tried(&command, effects::of)
+        };
         let operated = operated.map_err(|rejection| rejected(&rejection))?;
         if let Some(revision) = operated.revision {
             let effects = operated.effects.join("; ");

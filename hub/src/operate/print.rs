@@ -557,6 +557,7 @@ REVISION  RECORDED              CLUSTER  KIND             ABOUT  CHANGED-BY
             ..v1::MemberState::default()
         };
         let response = v1::ListMembersResponse {
+            next_page_token: String::new(),
             epoch: "1000-07".to_owned(),
             revision: 12,
             members: vec![member("east", 3), member("a-long-name", 0)],

@@ -18,7 +18,7 @@ use super::{
     inventory::{Action, Due, Inventory, Outcome},
     wanted,
 };
-use crate::{clock::Clock, hub::Hub, view::SharedView, writer::WriterHandle};
+use crate::{clock::Clock, hub::Hub, view::SharedView, writer::Present};
 
 /// Writes that are under way at once.
 const WRITES_AT_ONCE: usize = 8;
@@ -28,7 +28,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Keeps the ClusterProfiles of one clusterset.
 pub struct ProfileWriter {
     performer: Performer,
-    writer: WriterHandle,
+    present: Present,
     view: SharedView,
     clock: Clock,
     metrics: ProfileMetrics,
@@ -52,7 +52,7 @@ impl ProfileWriter {
     ) -> Self {
         Self {
             performer: Performer::new(client, namespace, hub.clusterset.clone()),
-            writer: hub.writer.clone(),
+            present: hub.present.clone(),
             view: hub.view.clone(),
             clock: hub.clock,
             metrics,
@@ -92,7 +92,7 @@ impl ProfileWriter {
                 },
                 // In this order: a change that was waited for must not be lost while something else comes first.
                 alive = async { look_again.tick().await; changed.changed().await.is_ok() } => {
-                    if !alive || !self.look().await {
+                    if !alive || !self.look() {
                         return self.drain.cancelled().await;
                     }
                 }
@@ -102,10 +102,10 @@ impl ProfileWriter {
     }
 
     /// Asks the state; false: there is none any more.
-    async fn look(&mut self) -> bool {
-        match self.writer.query(|core| wanted::of(core.state())).await {
-            Ok(wanted) => {
-                self.inventory.want(wanted);
+    fn look(&mut self) -> bool {
+        match self.present.read() {
+            Ok(present) => {
+                self.inventory.want(wanted::of(&present.state));
                 true
             }
             Err(_gone) => false,

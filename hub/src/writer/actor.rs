@@ -10,8 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     core::{Batch, Core, Options},
     disk_room::DiskRoom,
-    handle::{Query, SessionEvent, SessionSink, Work},
+    handle::{SessionEvent, SessionSink, Work},
+    present::{Present, Publisher},
     publication::publication,
+    published::Published,
     request::{Admission, NotAdmitted, Operated, Reply, Request, Token},
     segments,
 };
@@ -55,6 +57,7 @@ pub struct Writer {
     core: Core,
     log: Box<dyn Log>,
     view: SharedView,
+    publisher: Publisher,
     metrics: WriterMetrics,
     /// What is on disk, published and answered.
     durable: Cursor,
@@ -72,13 +75,14 @@ pub struct Writer {
     sessions: BTreeMap<SessionId, SessionSink>,
     admissions: BTreeMap<Token, Admitting>,
     operations: BTreeMap<Token, oneshot::Sender<Result<Operated, Rejection>>>,
-    queries: Vec<Query>,
     stopping: bool,
 }
 
 /// A batch that was handed to the log, and what of it is not durable yet.
 struct InFlight {
     batch: Batch,
+    /// What questions are answered from once it is durable.
+    published: Published,
     parts: VecDeque<Part>,
 }
 
@@ -108,8 +112,10 @@ impl Writer {
         let recorded_at = state.recorded_at();
         // Bounded by the parts of the batches in flight.
         let (completed, completions) = mpsc::unbounded_channel();
+        let mut core = Core::new(state, durable, recorded_at, options, at.now()).within(log.limits());
         let writer = Self {
-            core: Core::new(state, durable, recorded_at, options, at.now()).within(log.limits()),
+            publisher: Publisher::new(core.published()),
+            core,
             log,
             view: view.clone(),
             metrics,
@@ -126,7 +132,6 @@ impl Writer {
             sessions: BTreeMap::new(),
             admissions: BTreeMap::new(),
             operations: BTreeMap::new(),
-            queries: Vec::new(),
             stopping: false,
         };
         (writer, view, completions)
@@ -142,6 +147,11 @@ impl Writer {
         &self.core
     }
 
+    /// Where questions find what is durable, until this writer ends.
+    pub fn present(&self) -> Present {
+        self.publisher.present()
+    }
+
     /// The first step: its rules and bounds take the log over.
     pub fn begin(&mut self, at: Moment) {
         self.core.adopt_rules(at.wall);
@@ -153,14 +163,13 @@ impl Writer {
         let between = self.failure.is_some()
             || self.view_outdated
             || self.core.must_mint().is_some()
-            || !self.queries.is_empty()
             || self.is_snapshot_due();
         !between && !self.stopping && !self.is_batch_full()
     }
 
     /// Nothing waits for the disk, to be appended or to be done between batches.
     pub fn is_idle(&self) -> bool {
-        self.is_settled() && self.queries.is_empty() && !self.view_outdated && self.core.must_mint().is_none()
+        self.is_settled() && !self.view_outdated && self.core.must_mint().is_none()
     }
 
     /// It was told to stop, and everything before is done.
@@ -205,7 +214,6 @@ impl Writer {
             }
             // A session that just ended drops the reply, which tells as much.
             Work::PingHolder { session, reply } => self.tell(session, SessionEvent::Ping(reply)),
-            Work::Query(query) => self.queries.push(query),
             Work::Tick => self.tick(at),
             Work::Stop => self.stopping = true,
         }
@@ -275,8 +283,6 @@ impl Writer {
             self.append(at)?;
         } else if !self.in_flight.is_empty() {
             return Ok(false);
-        } else if !self.queries.is_empty() {
-            self.queries.drain(..).for_each(|query| query(&self.core));
         } else if self.core.must_mint().is_some() {
             self.begin_epoch(at, random())?;
         } else if self.is_snapshot_due() && !self.stopping {
@@ -298,6 +304,7 @@ impl Writer {
 
     fn append(&mut self, at: Moment) -> Result<(), WriterError> {
         let mut batch = self.core.take_batch();
+        let published = self.core.published();
         let mut events = std::mem::take(&mut batch.events).into_iter().peekable();
         let (bounds, limits) = (self.bounds(), self.log.limits());
         let batch_events = bounds.batch_events.min(limits.batch_events);
@@ -333,9 +340,13 @@ impl Writer {
             return Err(refused(what).into());
         }
         if parts.is_empty() {
-            self.release(batch, at);
+            self.release(batch, published, at);
         } else {
-            self.in_flight.push_back(InFlight { batch, parts });
+            self.in_flight.push_back(InFlight {
+                batch,
+                published,
+                parts,
+            });
         }
         Ok(())
     }
@@ -351,15 +362,17 @@ impl Writer {
             self.metrics.observe_batch(part.events, part.bytes, micros);
         }
         if oldest.parts.is_empty()
-            && let Some(InFlight { batch, .. }) = self.in_flight.pop_front()
+            && let Some(InFlight { batch, published, .. }) = self.in_flight.pop_front()
         {
-            self.release(batch, at);
+            self.release(batch, published, at);
         }
         Ok(())
     }
 
     /// What the batch did is durable: everybody may see it.
-    fn release(&mut self, batch: Batch, at: Moment) {
+    fn release(&mut self, batch: Batch, published: Published, at: Moment) {
+        // Before the view: whoever was told of a revision asks for no older state.
+        self.publisher.publish(published);
         self.measure(batch.sources.as_deref());
         for held in batch.contests {
             self.metrics.precedence_contested(held);
@@ -465,6 +478,7 @@ impl Writer {
     }
 
     fn replace_view(&mut self) {
+        self.publisher.publish(self.core.published());
         self.view.replace(view_of(self.core.state(), self.durable));
         self.view_outdated = false;
     }

@@ -1,7 +1,7 @@
 //! Admission: who may open a session, under which epoch, from which cursor.
 //! The decisions of docs/design.md, sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use shared::model::{
     ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId, UnixMillis, advice,
@@ -20,7 +20,7 @@ use super::{
     },
     waiting::Waiting,
 };
-use crate::fold::{self, AdmissionRefusal, Command, Presented, Rejection};
+use crate::fold::{self, AdmissionRefusal, Command, Member, Presented, Rejection};
 
 impl Core {
     pub(super) fn admit(&mut self, token: Token, request: AdmitRequest, now: u64) {
@@ -95,8 +95,8 @@ impl Core {
         if self.options.adopt_epoch || self.state.holds_no_facts() {
             return Err(self.mint_above(cluster, higher, now));
         }
-        let mut others = self.state.members().iter();
-        let alone = !others.any(|(other, member)| other != cluster && member.is_current());
+        let is_other = |(other, member): (&ClusterId, &Arc<Member>)| other != cluster && member.is_current();
+        let alone = !self.state.members().iter().any(is_other);
         let why = not_serving(&format!("cluster {cluster}"), ours, higher);
         if self.claims.witnessed(cluster, alone) {
             // What all are told names none of them.
@@ -116,6 +116,7 @@ impl Core {
 
     /// Nobody is served any more, those neither who came before the one that knew better.
     fn stop_serving(&mut self, why: String) {
+        self.sessions_changed = true;
         for (_, open) in std::mem::take(&mut self.sessions) {
             self.batch.replies.push(Reply::Close(open.session, why.clone()));
         }
@@ -182,6 +183,7 @@ impl Core {
             lists_anew: false,
             waiting: Waiting::default(),
         };
+        self.sessions_changed = true;
         if let Some(old) = self.sessions.insert(cluster.clone(), open) {
             let why = format!(
                 "session {} of agent instance {} took over",
@@ -247,8 +249,9 @@ impl Core {
         self.head = head;
         self.state.begin_epoch();
         self.stored.begin();
-        self.listed.clear();
+        self.listed = Default::default();
         self.sources_changed = true;
+        self.sessions_changed = true;
         let closed = std::mem::take(&mut self.sessions).into_values();
         closed
             .map(|open| (open.session, "a new epoch began: connect again".to_owned()))

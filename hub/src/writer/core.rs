@@ -2,7 +2,10 @@
 //! batch will release. It owns the state and what is volatile about members. Pure: the thread around it
 //! appends, publishes and answers; nothing of a batch is seen before that.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use shared::{
     model::{
@@ -18,10 +21,11 @@ use super::{
     claims::Claims,
     conflicts::OpenConflicts,
     disk_room::DiskRoom,
-    event_size::{decisions_within, refuse_too_large},
+    event_size::refuse_too_large,
     heard::Heard,
     publication::publication,
-    request::{Describe, Operated, Reply, Request, Token},
+    published::Published,
+    request::{Reply, Request},
     stored::Stored,
     waiting::Waiting,
 };
@@ -84,7 +88,10 @@ pub struct Core {
     pub(super) recorded_at: UnixMillis,
     pub(super) options: Options,
     pub(super) sessions: BTreeMap<ClusterId, Open>,
-    pub(super) listed: BTreeSet<ClusterId>,
+    /// Whose session is open, as it was published last.
+    connected: Arc<BTreeSet<ClusterId>>,
+    pub(super) sessions_changed: bool,
+    pub(super) listed: Arc<BTreeSet<ClusterId>>,
     /// Whose membership ended, or who was forgotten, in this process's life: an end that the log tells of may be
     /// that of an old copy.
     ended: BTreeSet<ClusterId>,
@@ -100,7 +107,7 @@ pub struct Core {
     pub(super) budgets: Budgets,
     /// Monotonic milliseconds, as of the last request or tick.
     pub(super) now: u64,
-    limits: Limits,
+    pub(super) limits: Limits,
     pub(super) batch: Batch,
     pub(super) sources_changed: bool,
     pub(super) stored: Stored,
@@ -133,7 +140,9 @@ impl Core {
             recorded_at,
             options,
             sessions: BTreeMap::new(),
-            listed: BTreeSet::new(),
+            connected: Arc::default(),
+            sessions_changed: false,
+            listed: Arc::default(),
             ended: BTreeSet::new(),
             heard: Heard::new(now),
             last_session: SessionId(0),
@@ -189,11 +198,6 @@ impl Core {
         self.options.bounds
     }
 
-    /// The clusters with an open session.
-    pub fn connected(&self) -> impl Iterator<Item = &ClusterId> {
-        self.sessions.keys()
-    }
-
     /// The clusters that are listed in this process's life.
     pub fn listed(&self) -> &BTreeSet<ClusterId> {
         &self.listed
@@ -232,7 +236,27 @@ impl Core {
             replies,
             ..
         } = &self.batch;
-        events.is_empty() && publications.is_empty() && replies.is_empty() && !self.sources_changed
+        let unchanged = !self.sources_changed && !self.sessions_changed;
+        events.is_empty() && publications.is_empty() && replies.is_empty() && unchanged
+    }
+
+    /// What questions are answered from, as everything stands that was applied. It is to be shown when all of that is
+    /// durable, and costs next to nothing until then.
+    pub fn published(&mut self) -> Published {
+        if std::mem::take(&mut self.sessions_changed) {
+            self.connected = Arc::new(self.sessions.keys().cloned().collect());
+        }
+        debug_assert!(
+            self.connected.iter().eq(self.sessions.keys()),
+            "a change of sessions was not noted"
+        );
+        Published {
+            head: self.head,
+            state: self.state.clone(),
+            connected: self.connected.clone(),
+            listed: self.listed.clone(),
+            limits: self.limits,
+        }
     }
 
     /// How many events wait in the batch, and their bytes.
@@ -356,7 +380,7 @@ impl Core {
         cluster: &ClusterId,
         sequence: u64,
         group: ListingGroup,
-        seen: std::sync::Arc<BTreeSet<FactKey>>,
+        seen: Arc<BTreeSet<FactKey>>,
     ) {
         if !self.admits(session, cluster) {
             return;
@@ -385,7 +409,10 @@ impl Core {
     }
 
     pub(super) fn mark_listed(&mut self, cluster: &ClusterId) {
-        self.sources_changed |= self.listed.insert(cluster.clone());
+        if !self.listed.contains(cluster) {
+            Arc::make_mut(&mut self.listed).insert(cluster.clone());
+            self.sources_changed = true;
+        }
     }
 
     fn admits(&self, session: SessionId, cluster: &ClusterId) -> bool {
@@ -413,60 +440,8 @@ impl Core {
     pub(super) fn closed(&mut self, session: SessionId, cluster: &ClusterId, heard_at: u64) {
         if self.admits(session, cluster) {
             self.sessions.remove(cluster);
+            self.sessions_changed = true;
             self.heard.left(cluster, heard_at);
-        }
-    }
-
-    fn operate(&mut self, token: Token, command: &Command, confirm: bool, describe: Describe, now: u64) {
-        let decided = fold::decide(&self.state, command);
-        let decided = decided.and_then(|drafts| decisions_within(self.limits, drafts));
-        let outcome = decided.map(|drafts| {
-            let kinds = drafts.iter().map(kind).collect();
-            let effects = describe(&self.state, command, &drafts);
-            let before = self.head.revision;
-            if confirm {
-                self.record(drafts, None);
-                self.drop_former_members();
-                self.drop_revoked_keys(now);
-            }
-            Operated {
-                revision: (self.head.revision > before).then_some(self.head.revision),
-                kinds,
-                effects,
-                as_of: self.head.revision,
-            }
-        });
-        self.batch.replies.push(Reply::Operated(token, outcome));
-    }
-
-    /// What is remembered of a member beside the state ends with its membership, whether it is connected or not.
-    fn drop_former_members(&mut self) {
-        let members = self.state.members().iter();
-        let former = members.filter(|(_, member)| !member.is_current());
-        let former: Vec<ClusterId> = former.map(|(cluster, _)| cluster.clone()).collect();
-        for cluster in former {
-            if let Some(open) = self.sessions.remove(&cluster) {
-                let why = format!("{cluster} is no member of this clusterset any more");
-                self.batch.replies.push(Reply::Close(open.session, why));
-            }
-            self.listed.remove(&cluster);
-            self.heard.forget(&cluster);
-            self.claims.withdrawn(&cluster);
-            self.last_admitted.remove(&cluster);
-        }
-    }
-
-    /// Sessions end with their keys.
-    fn drop_revoked_keys(&mut self, now: u64) {
-        let revoked = self.state.revoked_keys();
-        let ended = self
-            .sessions
-            .extract_if(.., |_, open| revoked.contains_key(&open.key));
-        for (cluster, open) in ended {
-            let why = format!("key {} of {cluster} was revoked by an operator", open.key);
-            self.batch.replies.push(Reply::Close(open.session, why));
-            // It was heard until now, and nobody else is heard for it.
-            self.heard.left(&cluster, now);
         }
     }
 
@@ -493,7 +468,7 @@ impl Core {
     }
 
     /// `changed_by` is noted beside what a member reported: nothing was decided by it.
-    fn record(&mut self, drafts: Vec<Draft>, changed_by: Option<&ChangedBy>) {
+    pub(super) fn record(&mut self, drafts: Vec<Draft>, changed_by: Option<&ChangedBy>) {
         for draft in drafts {
             let fact = match &draft.fact {
                 DraftFact::Encoded(fact) => fact.clone(),
@@ -543,13 +518,6 @@ impl Core {
             }
             _ => {}
         }
-    }
-}
-
-fn kind(draft: &Draft) -> &'static str {
-    match &draft.fact {
-        DraftFact::Encoded(fact) => fact.fact.kind(),
-        DraftFact::Decided(fact) => fact.kind(),
     }
 }
 

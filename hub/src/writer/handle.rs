@@ -1,5 +1,5 @@
 //! How the rest of the hub reaches the writer: a bounded inbox, and the ways back.
-//! It carries questions and answers; it knows nothing of what they mean.
+//! It carries requests and answers; it knows nothing of what they mean. Who only asks never comes here: see `present.rs`.
 
 use std::{
     sync::{
@@ -13,7 +13,6 @@ use shared::model::{ClusterId, SessionId, sync::Refused};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    core::Core,
     heard::TICK_MILLIS,
     request::{Admission, AdmitRequest, Describe, NotAdmitted, Operated, Request},
 };
@@ -56,9 +55,6 @@ impl SessionSink {
     }
 }
 
-/// A question that is answered between batches.
-pub type Query = Box<dyn FnOnce(&Core) + Send>;
-
 /// The answer to a Hello, when its batch is durable.
 pub type AdmissionAnswer = oneshot::Receiver<Result<Box<Admission>, NotAdmitted>>;
 
@@ -93,8 +89,6 @@ pub enum Work {
         /// Where the outcome goes.
         reply: oneshot::Sender<Result<Operated, Rejection>>,
     },
-    /// A question about the state.
-    Query(Query),
     /// Look at every member's silence.
     Tick,
     /// Finish what waits, and end.
@@ -159,20 +153,6 @@ impl WriterHandle {
             reply,
         })
         .await?;
-        answer.await.map_err(|_| Gone)
-    }
-
-    /// Looks at the state between batches, when everything in it is durable. Keep it short.
-    pub async fn query<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&Core) -> T + Send + 'static,
-    ) -> Result<T, Gone> {
-        let (reply, answer) = oneshot::channel();
-        let query: Query = Box::new(move |core| {
-            // Whoever went away does not want the answer.
-            let _ = reply.send(question(core));
-        });
-        self.send(Work::Query(query)).await?;
         answer.await.map_err(|_| Gone)
     }
 

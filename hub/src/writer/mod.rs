@@ -1,13 +1,14 @@
 //! The writer: one thread per clusterset that owns log and state (docs/design.md, section 5).
 //!
 //! * `request.rs`: what it is asked and what it answers.
-//! * `core.rs`, `admission.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
+//! * `core.rs`, `admission.rs`, `operate.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
 //! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth, pure.
 //!   `held_back.rs`: what is said to members when it has none, pure. `budgets.rs`, `over_budget.rs`, `waiting.rs`: the
 //!   same for what a member may have, pure. `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences,
 //!   pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
-//! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and inspection reach it, bounded.
+//! * `published.rs`: what questions are answered from, pure. `present.rs`: where they find it; they never reach the writer.
+//! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and operators reach it, bounded.
 
 mod actor;
 mod admission;
@@ -21,8 +22,11 @@ mod event_size;
 mod handle;
 mod heard;
 mod held_back;
+mod operate;
 mod over_budget;
+mod present;
 mod publication;
+mod published;
 pub mod request;
 mod segments;
 mod stored;
@@ -35,9 +39,11 @@ pub use self::{
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
     core::{Batch, Core, Options},
     disk_room::DiskRoom,
-    handle::{AdmissionAnswer, Gone, Inbox, Permit, Query, SessionEvent, SessionSink, Work, WriterHandle},
+    handle::{AdmissionAnswer, Gone, Inbox, Permit, SessionEvent, SessionSink, Work, WriterHandle},
     heard::TICK_MILLIS,
+    present::Present,
     publication::publication,
+    published::Published,
     request::{
         Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,
         Request, Token,

@@ -224,7 +224,7 @@ pub(super) fn revoked_are_gone(hub: &Hub, guarded: &mut Guarded) -> Result<(), S
 
 /// **Who lives is not suspect**: once everything is at rest, every member is known to live.
 pub(super) fn everybody_lives(hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {
-    for (cluster, member) in hub.state().members() {
+    for (cluster, member) in hub.state().members().iter() {
         guarded.count(Law::Alive, 1);
         let state = member.source_state();
         if state != SourceState::Live {
@@ -245,7 +245,7 @@ pub(super) fn refused_is_nowhere(hub: &Hub, sites: &[Site], guarded: &mut Guarde
         let mut patterns = rules.flat_map(|rule| &rule.members);
         patterns.any(|pattern| pattern.to_string() == cluster.as_str())
     };
-    for (cluster, member) in hub.state().members() {
+    for (cluster, member) in hub.state().members().iter() {
         if !named(cluster) {
             continue;
         }

@@ -23,6 +23,12 @@ const EDGES: &[Edge] = &[
         law: "only hub/src/log/sled.rs names sled",
     },
     Edge {
+        name: "the persistent map",
+        pattern: r"\brpds\b",
+        files: &["hub/src/fold/map.rs"],
+        law: "only hub/src/fold/map.rs names rpds",
+    },
+    Edge {
         name: "protobuf",
         pattern: r"\bproto::|\bprost\b|\bprost_types\b",
         files: &[

@@ -26,14 +26,14 @@ pub(super) fn check(state: &State, event: &Event) -> Result<(), TestCaseError> {
 
 /// Facts are those of current members, each under its own key, and everybody who exports is found by the service.
 fn members(state: &State) -> Result<(), TestCaseError> {
-    for (cluster, member) in state.members() {
+    for (cluster, member) in state.members().iter() {
         let is_current = member.status() == MemberStatus::Joined;
         prop_assert!(
             is_current || member.facts().is_empty(),
             "{cluster} left and has facts"
         );
         prop_assert_eq!(is_current, state.current_member(cluster).is_some());
-        for (key, recorded) in member.facts() {
+        for (key, recorded) in member.facts().iter() {
             prop_assert_eq!(recorded.fact.fact.key(), Some(key.clone()));
             prop_assert!(recorded.revision <= state.revision());
         }

@@ -1,5 +1,7 @@
 //! Who is admitted, who is refused with which advice, and what an end of membership takes along.
 
+use std::sync::Arc;
+
 use shared::model::{Event, Fact, KeyAcceptance, KeyTerms, Revision, sync::SourceState};
 
 use super::given::{
@@ -100,7 +102,7 @@ fn a_changed_fingerprint_is_refused_until_admitted_and_then_begins_an_incarnatio
 fn a_clusterset_has_a_bounded_number_of_members() {
     let mut folded = given_members(&["east"]);
     let member = folded.state.member(&cluster("east")).unwrap().clone();
-    let others = (1..MEMBERS_MAX - 1).map(|number| (cluster(&format!("c{number}")), member.clone()));
+    let others = (1..MEMBERS_MAX - 1).map(|number| (cluster(&format!("c{number}")), member.clone().into()));
     folded.state.members.extend(others);
     folded.carry_out(&admit("last", 2, "a")).unwrap();
     let rejection = folded.when(admit("one-too-many", 3, "b")).then_rejected();
@@ -158,19 +160,15 @@ fn an_id_with_too_many_refused_keys_is_not_used_again() {
     let mut folded = given_members(&["east"])
         .after(evict("east"))
         .after(rekey("east", Some(2), None));
-    let member = folded.state.members.get_mut(&cluster("east")).unwrap();
+    let member = folded.state.member_mut(&cluster("east")).unwrap();
     for number in member.refused_keys.len()..REFUSED_KEYS_MAX {
         let mut bytes = [9; 32];
         bytes[..8].copy_from_slice(&(number as u64).to_be_bytes());
-        member.refused_keys.insert(shared::model::KeyFingerprint(bytes));
+        Arc::make_mut(&mut member.refused_keys).insert(shared::model::KeyFingerprint(bytes));
     }
     let mut almost = folded.clone();
-    let refused = &mut almost
-        .state
-        .members
-        .get_mut(&cluster("east"))
-        .unwrap()
-        .refused_keys;
+    let member = almost.state.member_mut(&cluster("east")).unwrap();
+    let refused = Arc::make_mut(&mut member.refused_keys);
     refused.pop_first();
     almost.carry_out(&admit("east", 2, "a")).unwrap();
     let rejection = folded.when(admit("east", 2, "a")).then_rejected();

@@ -100,7 +100,7 @@ fn a_stranger_reports_nothing() {
 #[test]
 fn a_member_has_a_bounded_number_of_facts_and_may_still_change_them() {
     let mut folded = given_members(&["east"]).and("east", slice("one", &["http"]));
-    let member = folded.state.members.get_mut(&cluster("east")).unwrap();
+    let member = folded.state.member_mut(&cluster("east")).unwrap();
     let Fact::EndpointSliceUpserted(template) = slice("one", &["http"]) else {
         unreachable!()
     };

@@ -158,6 +158,38 @@ fn each_event_leaves_a_legal_state() {
     result.unwrap();
 }
 
+/// Whoever keeps a copy has the state of then, whatever is folded into the other one, and whichever of the two goes on.
+#[test]
+fn a_copy_stays_as_it_was_and_the_state_goes_on_as_if_there_were_none() {
+    let bytes = |state: &State| {
+        state
+            .snapshot_rows()
+            .map(|row| encode_row(&row))
+            .collect::<Vec<_>>()
+    };
+    let config = Config {
+        cases: CASES / 4,
+        ..config()
+    };
+    let result = TestRunner::new(config).run(&cases(), |(histories, picks, _)| {
+        let driver = Driver::run(&interleaved(&histories, &picks));
+        let (mut state, mut copies) = (State::new(), Vec::new());
+        for event in &driver.folded.events {
+            copies.push((state.clone(), bytes(&state)));
+            apply(&mut state, event);
+        }
+        prop_assert_eq!(&state, &driver.folded.state);
+        let mut begun = state.clone();
+        begun.begin_epoch();
+        prop_assert_eq!(&state, &driver.folded.state, "an epoch began in a copy");
+        for (copy, at_the_time) in copies {
+            prop_assert_eq!(bytes(&copy), at_the_time);
+        }
+        Ok(())
+    });
+    result.unwrap();
+}
+
 #[test]
 fn a_snapshot_and_its_tail_give_what_a_replay_gives_and_a_resume_what_a_snapshot_gives() {
     let cases = (cases(), any::<prop::sample::Index>());

@@ -92,6 +92,7 @@ pub(crate) struct InspectedHub {
     pub hub: Hub,
     pub inspection: Inspection,
     pub membership: MembershipService,
+    pub metrics: Registry,
     pub drain: CancellationToken,
 }
 
@@ -105,8 +106,9 @@ impl InspectedHub {
             adopt_epoch: false,
             bounds: Default::default(),
         };
-        let metrics = HubMetrics::register(&mut Registry::default());
-        let hub = Hub::start(Box::new(log), options, Clock::start(), metrics).expect("started");
+        let mut metrics = Registry::default();
+        let counts = HubMetrics::register(&mut metrics);
+        let hub = Hub::start(Box::new(log), options, Clock::start(), counts).expect("started");
         let drain = CancellationToken::new();
         let inspection = hub.inspection(drain.clone());
         let membership = MembershipService::new(inspection.clone(), hub.writer.clone());
@@ -114,6 +116,7 @@ impl InspectedHub {
             hub,
             inspection,
             membership,
+            metrics,
             drain,
         }
     }

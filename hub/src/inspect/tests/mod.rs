@@ -4,4 +4,5 @@ mod access;
 mod concern;
 mod history;
 pub(crate) mod inspected_hub;
+mod pages;
 mod present;

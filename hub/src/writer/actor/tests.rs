@@ -257,24 +257,91 @@ fn while_a_batch_is_synced_the_next_is_decided_and_goes_out_when_the_disk_is_fre
     assert_eq!((hand.shown(), hand.writer.is_idle()), (Revision(6), true));
 }
 
+/// What a question would be answered from: the revision, and whether a cluster is known at it.
+fn asked(hand: &Hand, number: u32) -> (Revision, bool) {
+    let present = hand.writer.present().read().expect("it writes");
+    let cluster = ClusterId::new(&format!("gone-{number}")).expect("a cluster id");
+    assert_eq!(present.head.revision, present.state.revision());
+    (present.head.revision, present.state.member(&cluster).is_some())
+}
+
 #[test]
-fn a_question_is_answered_when_everything_in_the_state_is_durable() {
-    let mut hand = Hand::over(&MemoryDisk::default(), Bounds::default());
+fn a_question_sees_a_batch_when_it_is_durable_and_waits_for_none() {
+    let bounds = Bounds {
+        batch_events: 2,
+        ..Bounds::default()
+    };
+    let mut hand = Hand::over(&MemoryDisk::default(), bounds);
+    hand.log.hold_syncs(true);
+    let pinned = hand.writer.present().read().expect("it writes");
+    for number in 1..=4 {
+        let _decided = hand.decide(number);
+        hand.settle().expect("nothing fails");
+        assert_eq!(asked(&hand, number), (Revision(1), false));
+    }
+    assert_eq!(
+        hand.writer.core().state().revision(),
+        Revision(5),
+        "it is ahead of the disk"
+    );
+    hand.log.sync();
+    hand.settle().expect("it is durable");
+    assert_eq!((asked(&hand, 3), asked(&hand, 4).1), ((Revision(4), true), false));
+    hand.log.sync();
+    hand.settle().expect("it is durable");
+    assert_eq!(asked(&hand, 4), (Revision(5), true));
+    assert_eq!(
+        pinned.state.members().len(),
+        0,
+        "whoever holds one holds it as it was"
+    );
+}
+
+#[test]
+fn nothing_of_a_batch_that_the_disk_does_not_take_is_ever_seen_and_the_end_leaves_no_present() {
+    let disk = MemoryDisk::default();
+    let mut hand = Hand::over(&disk, Bounds::default());
     hand.log.hold_syncs(true);
     let _decided = hand.decide(1);
     hand.settle().expect("nothing fails");
-    let (reply, mut answer) = oneshot::channel();
-    let query: Query = Box::new(move |core| {
-        // Whoever asked may have given up.
-        let _ = reply.send(core.head().revision);
+    disk.set_faults(Faults {
+        fail_sync: true,
+        ..Faults::default()
     });
-    hand.writer.take(Work::Query(query), AT);
-    hand.settle().expect("nothing fails");
-    assert!(answer.try_recv().is_err() && !hand.writer.has_room());
     hand.log.sync();
-    hand.settle().expect("it is durable");
-    assert_eq!(answer.try_recv(), Ok(Revision(2)));
-    assert!(hand.writer.has_room());
+    hand.settle().expect_err("the disk fails");
+    assert_eq!(asked(&hand, 1), (Revision(1), false));
+    let present = hand.writer.present();
+    drop(hand);
+    assert!(
+        present.read().is_err(),
+        "nobody knows what is recorded from here on"
+    );
+}
+
+#[test]
+fn a_new_epoch_is_seen_with_the_state_that_it_began_with() {
+    let mut hand = Hand::over(&MemoryDisk::default(), Bounds::default());
+    hand.record(1);
+    let before = hand.writer.present().read().expect("it writes");
+    hand.writer.core.must_mint = Some(before.head.epoch);
+    hand.settle().expect("it is begun");
+    let now = hand.writer.present().read().expect("it writes");
+    assert!(now.head.epoch > before.head.epoch && now.head == hand.writer.durable);
+    assert_eq!(now.state.revision(), Revision(0));
+    let incarnations = |of: &Published| {
+        of.state
+            .members()
+            .values()
+            .map(|one| one.since())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(incarnations(&now), incarnations(&before));
+    assert_eq!(
+        before.state.revision(),
+        Revision(2),
+        "whoever holds it holds it as it was"
+    );
 }
 
 #[test]

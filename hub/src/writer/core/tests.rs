@@ -210,7 +210,7 @@ fn a_decision_is_tried_without_a_trace_and_carried_out_to_the_end() {
     assert_eq!(batch.head, core.head());
     let closes = |reply: &Reply| matches!(reply, Reply::Close(of, _) if *of == session);
     assert!(batch.replies.iter().any(closes), "{:?}", batch.replies);
-    assert!(core.listed().is_empty() && core.connected().next().is_none());
+    assert!(core.listed().is_empty() && core.published().connected.is_empty());
     let east = &batch.sources.expect("they changed")[0];
     assert!(east.state == SourceState::Evicted && east.ended);
 }
@@ -280,9 +280,9 @@ fn what_waits_is_counted_and_a_closed_session_is_not_open() {
         heard_at: 1,
     };
     handle(&mut core, closed(SessionId(session.0 + 1)));
-    assert_eq!(core.connected().count(), 1, "that was another session");
+    assert_eq!(core.published().connected.len(), 1, "that was another session");
     handle(&mut core, closed(session));
-    assert_eq!(core.connected().count(), 0);
+    assert_eq!(core.published().connected.len(), 0);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn silence_is_recorded_and_so_is_the_return() {
             ticked += TICK_MILLIS;
             core.tick(UnixMillis(2), ticked, heard.map(|at| (id("east"), at)));
         }
-        core.state().members()[&id("east")].source_state()
+        core.state().member(&id("east")).expect("known").source_state()
     };
     assert_eq!(tick(2_000, None), SourceState::Live);
     assert_eq!(tick(LOST_AFTER_MILLIS + 2_000, None), SourceState::Lost);
@@ -399,7 +399,7 @@ fn a_suspect_member_that_is_heard_again_is_live() {
     let mut core = core();
     admit(&mut core, hello("east", "one", 1));
     let silent = SUSPECT_AFTER_MILLIS + 1;
-    let state = |core: &Core| core.state().members()[&id("east")].source_state();
+    let state = |core: &Core| core.state().member(&id("east")).expect("known").source_state();
     for now in (TICK_MILLIS..=silent + TICK_MILLIS).step_by(TICK_MILLIS as usize) {
         core.tick(UnixMillis(2), now, []);
     }
@@ -477,4 +477,74 @@ fn observe(core: &mut Core, session: SessionId, sequence: u64, fact: EncodedFact
             observations,
         },
     )
+}
+
+#[test]
+fn what_is_published_knows_sessions_as_they_are_and_who_holds_it_keeps_it() {
+    let mut core = core();
+    let empty = core.published();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    assert!(!core.is_idle(), "a session that was opened is to be shown");
+    list(&mut core, session, ListingGroup::Exports);
+    let published = core.published();
+    assert!(core.is_idle());
+    let (east, connected) = (id("east"), |of: &Published| of.connected.contains(&id("east")));
+    assert!(connected(&published) && published.listed.contains(&east));
+    assert!(!connected(&empty) && empty.listed.is_empty() && empty.state.members().is_empty());
+    core.handle(
+        Request::Closed {
+            session,
+            cluster: east.clone(),
+            heard_at: 1,
+        },
+        UnixMillis(2),
+        1,
+    );
+    assert!(!core.is_idle(), "nothing is recorded, and it is to be shown");
+    assert!(core.take_batch().events.is_empty());
+    let closed = core.published();
+    assert!(!connected(&closed) && closed.listed.contains(&east) && core.is_idle());
+    evict(&mut core, true);
+    let evicted = core.published();
+    assert!(evicted.listed.is_empty() && connected(&published));
+    assert_eq!(evicted.head.revision, evicted.state.revision());
+}
+
+#[test]
+fn a_decision_that_is_tried_is_judged_as_the_one_that_is_taken_and_leaves_nothing() {
+    let mut core = core();
+    admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let published = core.published();
+    let evict = |cluster| Command::Evict {
+        cluster: id(cluster),
+        operator: "alice".into(),
+    };
+    let says = |_: &State, command: &Command, drafts: &[fold::Draft]| {
+        vec![format!(
+            "{} events of {}",
+            drafts.len(),
+            command.operator().unwrap_or_default()
+        )]
+    };
+    let tried = published.tried(&evict("east"), says).expect("allowed");
+    let head = published.head.revision;
+    assert_eq!(
+        (tried.revision, tried.as_of, tried.kinds),
+        (None, head, vec!["member_evicted"])
+    );
+    assert_eq!(tried.effects, ["1 events of alice"]);
+    assert_eq!(core.published().state, published.state);
+    assert!(matches!(
+        published.tried(&evict("west"), says),
+        Err(Rejection::NotAMember { .. })
+    ));
+    let limits = Limits {
+        event_bytes: 1,
+        ..published.limits
+    };
+    let narrow = Published { limits, ..published };
+    assert!(matches!(
+        narrow.tried(&evict("east"), says),
+        Err(Rejection::OperatorRefused { .. })
+    ));
 }

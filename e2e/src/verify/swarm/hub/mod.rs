@@ -271,6 +271,10 @@ impl Hub {
     }
 
     fn unless_failed<E: ToString>(&mut self, outcome: Result<bool, E>) -> bool {
+        if let Ok(present) = self.writer.present().read() {
+            self.promises
+                .asked(&present, self.view.read().head(), self.log.head());
+        }
         outcome.unwrap_or_else(|error| {
             self.failed = Some(error.to_string());
             true

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hub::{
     log::{Budget, History, Log, LogError, MemoryLog, StoredEvent},
     recall::{self, RecallError},
+    writer::Published,
 };
 use shared::{
     model::{
@@ -113,6 +114,16 @@ impl Promises {
     pub(super) fn grew(&mut self, before: usize, now: usize) {
         self.require(Law::Reserve, now <= before, || {
             format!("{before} facts became {now} while the disk was nearly full")
+        });
+    }
+
+    /// Whoever asks is answered from this: what is durable, and all that members were shown.
+    pub(super) fn asked(&mut self, present: &Published, shown: Cursor, durable: Cursor) {
+        let head = present.head;
+        let is_durable = head.epoch != durable.epoch || head.revision <= durable.revision;
+        let holds = head == shown && is_durable && present.state.revision() == head.revision;
+        self.require(Law::Durable, holds, || {
+            format!("questions see {head}, members were shown {shown}, and {durable} is durable")
         });
     }
 

@@ -31,7 +31,7 @@ impl Recorded {
             revoked: state.revoked_keys().keys().copied().collect(),
             ..Self::default()
         };
-        for (cluster, member) in state.members() {
+        for (cluster, member) in state.members().iter() {
             let own = |key: &KeyFingerprint| (cluster.clone(), *key);
             recorded
                 .members

@@ -121,7 +121,7 @@ fn a_listing_of_which_something_was_held_back_is_none_and_is_made_again_when_the
             1,
             "{replies:?}"
         );
-        assert_eq!(core.connected().count(), 0);
+        assert_eq!(core.published().connected.len(), 0);
         // The other group was listed whole.
         let again = admit(&mut core, hello("east", "one", 1)).expect("it comes again");
         assert!(!list(&mut core, again, ListingGroup::Exports).events.is_empty());

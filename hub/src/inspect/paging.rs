@@ -1,0 +1,227 @@
+//! Owns: answers in pages: all pages of one answer are of the revision of the first, which is kept as long as somebody asks.
+//! Never: lets the writer know.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use prost::Message as _;
+use proto::v1;
+use shared::model::{Cursor, sync::MESSAGE_BYTES_MAX};
+use tonic::Status;
+
+use super::{
+    Inspection, convert,
+    page::{Last, Page, PageToken},
+    pins::{PINNED_MILLIS, PINNED_REVISIONS_MAX, Pins},
+    query::{self, Seen, Selection},
+};
+use crate::{clock::Clock, writer::Published};
+
+/// How often revisions are let go of that nobody asks for any more.
+const LET_GO_INTERVAL: Duration = Duration::from_secs(5);
+/// What an answer takes beside its objects.
+const ANSWER_FRAME_BYTES: usize = 4 * 1024;
+
+/// The revisions whose pages are still asked for. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Pinned(Arc<Mutex<Pins>>);
+
+impl Pinned {
+    fn lock(&self) -> MutexGuard<'_, Pins> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of what nobody asks for any more, for ever.
+    pub async fn let_go(&self, clock: Clock) {
+        loop {
+            tokio::time::sleep(LET_GO_INTERVAL).await;
+            self.lock().let_go(clock.now());
+        }
+    }
+}
+
+/// A request for a page.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'static str,
+    pub(super) selection: Selection,
+    pub(super) size: u32,
+    pub(super) token: &'a str,
+    pub(super) at_least: u64,
+}
+
+/// The state that a page is of.
+enum Kept {
+    /// The newest; it is not pinned yet.
+    Present(Arc<Published>),
+    /// One that was the newest then, in monotonic milliseconds.
+    Pinned(Arc<Published>, u64),
+}
+
+/// What a page shows.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) head: Cursor,
+    /// How long ago it was the newest revision, in milliseconds.
+    pub(super) age_millis: u64,
+    pub(super) members: Vec<v1::MemberState>,
+    pub(super) revoked_keys: Vec<v1::RevokedKey>,
+    pub(super) exports: Vec<v1::RecordedExport>,
+    pub(super) imports: Vec<v1::RecordedImport>,
+    pub(super) profiles: Vec<v1::Profile>,
+    /// Asks for the next page; empty: there is none.
+    pub(super) next: String,
+}
+
+impl Inspection {
+    /// A page of what is selected: the first is of the present, the others are of the revision of the first.
+    pub(super) async fn page(&self, asked: Asked<'_>) -> Result<Shown, Status> {
+        let question = asked.selection.question(asked.method);
+        let (kept, last) = if asked.token.is_empty() {
+            self.at_least(asked.at_least).await?;
+            (Kept::Present(self.present()?), None)
+        } else {
+            let token: PageToken = asked.token.parse().map_err(|_| no_token())?;
+            if token.question != question {
+                return Err(another_question());
+            }
+            (self.kept(&token)?, Some(token.last))
+        };
+        let (published, age_millis) = match &kept {
+            Kept::Present(published) => (published, 0),
+            Kept::Pinned(published, since) => (published, self.clock.now().saturating_sub(*since)),
+        };
+        let mut shown = Shown {
+            head: published.head,
+            age_millis,
+            ..Shown::default()
+        };
+        let Some(last) = self.fill(&mut shown, published, &asked, last.as_ref())? else {
+            return Ok(shown);
+        };
+        let Cursor { epoch, revision, .. } = published.head;
+        let token = PageToken {
+            epoch,
+            revision,
+            question,
+            last,
+        };
+        shown.next = token.to_string();
+        if let Kept::Present(published) = kept {
+            self.pinned.lock().pin(published, self.clock.now());
+        }
+        Ok(shown)
+    }
+
+    /// The state of the revision that a token names.
+    fn kept(&self, token: &PageToken) -> Result<Kept, Status> {
+        let now = self.clock.now();
+        let pinned = self.pinned.lock().find(token.epoch, token.revision, now);
+        let present = self.present()?;
+        let is_present = (present.head.epoch, present.head.revision) == (token.epoch, token.revision);
+        match pinned {
+            Some((pinned, _)) if is_present => return Ok(Kept::Pinned(pinned, now)),
+            Some((pinned, since)) => return Ok(Kept::Pinned(pinned, since)),
+            None if is_present => return Ok(Kept::Present(present)),
+            None => {}
+        }
+        Err(Status::aborted(format!(
+            "revision {} of epoch {}, of which the first pages are, is not kept any more: at most {PINNED_REVISIONS_MAX} \
+             revisions are, each for {} s after the last page. Start again, without page_token",
+            token.revision,
+            token.epoch,
+            PINNED_MILLIS / 1_000
+        )))
+    }
+
+    /// Shows what has room in one page. If something is left, the last that was shown.
+    fn fill(
+        &self,
+        shown: &mut Shown,
+        published: &Published,
+        asked: &Asked<'_>,
+        after: Option<&Last>,
+    ) -> Result<Option<Last>, Status> {
+        let (mut page, mut last) = (Page::of(asked.size), None);
+        for seen in query::objects(published, &asked.selection, after) {
+            let of_seen = seen.last();
+            let object = self.object(seen);
+            let bytes = object.bytes();
+            if bytes > MESSAGE_BYTES_MAX - ANSWER_FRAME_BYTES {
+                return Err(too_large(&of_seen, bytes));
+            }
+            if !page.takes(bytes) {
+                return Ok(last);
+            }
+            object.show(shown);
+            last = Some(of_seen);
+        }
+        Ok(None)
+    }
+
+    fn object(&self, seen: Seen) -> Object {
+        match seen {
+            Seen::Member(seen) => {
+                let report = self.reports.of(&seen.cluster);
+                Object::Member(convert::member(*seen, report, self.reports.now()))
+            }
+            Seen::RevokedKey(key, revoked) => Object::RevokedKey(convert::revoked_key(key, revoked)),
+            Seen::Export(seen) => Object::Export(Box::new(convert::export(seen))),
+            Seen::Import(seen) => Object::Import(Box::new(convert::import(seen))),
+            Seen::Profile(_, profile) => Object::Profile(convert::profile(&profile)),
+        }
+    }
+}
+
+/// One object as a message.
+enum Object {
+    Member(v1::MemberState),
+    RevokedKey(v1::RevokedKey),
+    Export(Box<v1::RecordedExport>),
+    Import(Box<v1::RecordedImport>),
+    Profile(v1::Profile),
+}
+
+impl Object {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Member(member) => member.encoded_len(),
+            Self::RevokedKey(key) => key.encoded_len(),
+            Self::Export(export) => export.encoded_len(),
+            Self::Import(import) => import.encoded_len(),
+            Self::Profile(profile) => profile.encoded_len(),
+        }
+    }
+
+    fn show(self, shown: &mut Shown) {
+        match self {
+            Self::Member(member) => shown.members.push(member),
+            Self::RevokedKey(key) => shown.revoked_keys.push(key),
+            Self::Export(export) => shown.exports.push(*export),
+            Self::Import(import) => shown.imports.push(*import),
+            Self::Profile(profile) => shown.profiles.push(profile),
+        }
+    }
+}
+
+fn no_token() -> Status {
+    Status::invalid_argument(
+        "page_token is no token of this hub: leave it empty, or repeat the next_page_token of the answer before, letter by \
+         letter",
+    )
+}
+
+fn another_question() -> Status {
+    Status::invalid_argument(
+        "page_token belongs to another request: ask for the next page as for the first one, with the same cluster, \
+         namespace and parts, or leave page_token empty",
+    )
+}
+
+fn too_large(what: &Last, bytes: usize) -> Status {
+    Status::resource_exhausted(format!(
+        "{what} alone has {bytes} bytes, and a message holds {MESSAGE_BYTES_MAX}: ask for the other parts, or for other \
+         clusters and namespaces; EventLog/List shows what it was recorded from"
+    ))
+}
