@@ -124,7 +124,8 @@ fn absent(error: &io::Error, path: &Path) -> anyhow::Error {
         ErrorKind::NotFound => {
             anyhow!("no demo runs in {path}: start one with `{DEMO}` in another terminal")
         }
-        ErrorKind::ConnectionRefused => anyhow!(
+        // Reset: it ended, and a process that begins just now still holds what it had open.
+        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => anyhow!(
             "the demo in {path} was killed; what it left there is of no use, and the next `{DEMO}` removes it"
         ),
         _ => anyhow!("the demo in {path} cannot be reached: {error}"),
@@ -134,10 +135,12 @@ fn absent(error: &io::Error, path: &Path) -> anyhow::Error {
 /// Asks the running demo; what it did.
 pub(super) async fn ask(place: &DemoDirectory, order: &Order) -> anyhow::Result<String> {
     let mut socket = require_running(place).await?;
-    socket.write_all(format!("{order}\n").as_bytes()).await?;
-    let mut socket = BufReader::new(socket);
-    let answer = tokio::time::timeout(ANSWER_WAIT, line(&mut socket)).await;
-    let answer = answer.context("the demo does not answer")??;
+    let answer = tokio::time::timeout(ANSWER_WAIT, async {
+        socket.write_all(format!("{order}\n").as_bytes()).await?;
+        line(&mut BufReader::new(socket)).await
+    });
+    let answer = answer.await.context("the demo does not answer")?;
+    let answer = answer.map_err(|error| absent(&error, place.path()))?;
     match answer.trim_end().split_once(' ') {
         Some(("ok", done)) => Ok(done.to_owned()),
         Some(("error", why)) => bail!("{why}"),
