@@ -64,10 +64,13 @@ pub(super) async fn connect(args: &HubArgs, operators: Option<&str>) -> anyhow::
         Arc::new(TcpDial),
         TlsMetrics::default(),
     );
-    let channel = connector.connect().await.map_err(|error| match explain(&error) {
-        Some(reason) => anyhow!(reason),
-        None => anyhow!(error),
-    });
+    let channel = connector
+        .connect_once()
+        .await
+        .map_err(|error| match explain(&error) {
+            Some(reason) => anyhow!(reason),
+            None => anyhow!(error),
+        });
     channel.context("cannot connect")
 }
 

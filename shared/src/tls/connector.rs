@@ -1,5 +1,5 @@
 //! The way to a hub, as tonic wants it: dials the given addresses in turn and performs the handshake.
-//! It keeps no connection and never retries by itself: when to try again is its caller's decision.
+//! It keeps no connection, and tries again only if its caller says so.
 
 use std::{
     error::Error,
@@ -32,6 +32,9 @@ use super::{
 pub const HTTP2_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// How long a probe may stay unanswered before the connection counts as dead.
 pub const HTTP2_KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often somebody who wants one answer dials, and the pause before each further time.
+const DIALS_MAX: u32 = 3;
+const DIAL_PAUSE: Duration = Duration::from_millis(100);
 /// Longest time for dialling one address and its handshake.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The authority in HTTP/2 requests. Addresses change under a channel, so it names none. The scheme is `http`
@@ -112,6 +115,20 @@ impl HubConnector {
     /// first request fails, and [`explain`] finds the reason in its error.
     pub async fn connect(&self) -> Result<Channel, tonic::transport::Error> {
         Self::endpoint().connect_with_connector(self.clone()).await
+    }
+
+    /// The same for who wants one answer and has no loop around it: a hub that is pressed for places may let go of a
+    /// socket that has not said anything yet, and takes the next one a moment later.
+    pub async fn connect_once(&self) -> Result<Channel, tonic::transport::Error> {
+        let mut dialled = self.connect().await;
+        for _ in 1..DIALS_MAX {
+            if dialled.is_ok() {
+                break;
+            }
+            tokio::time::sleep(DIAL_PAUSE).await;
+            dialled = self.connect().await;
+        }
+        dialled
     }
 
     async fn reach(self) -> Result<HubStream, HubUnreachable> {

@@ -205,7 +205,8 @@ async fn call(hub: HubAddress, operator: Arc<LiveCredentials>, answer: Duration)
     let began = Instant::now();
     let calling = async {
         let connector = HubConnector::new(vec![hub], operator, Arc::new(TcpDial), TlsMetrics::default());
-        let channel = match connector.connect().await {
+        // As operators' commands do.
+        let channel = match connector.connect_once().await {
             Ok(channel) => channel,
             Err(error) => bail!(explain(&error).unwrap_or_else(|| error.to_string())),
         };
