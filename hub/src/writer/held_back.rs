@@ -43,6 +43,7 @@ impl Core {
     /// Ends a session because of the room on the disk; the agent comes again by itself.
     fn end_session(&mut self, cluster: &ClusterId, why: &str) {
         if let Some(open) = self.sessions.remove(cluster) {
+            self.sessions_changed = true;
             self.batch
                 .replies
                 .push(Reply::Close(open.session, why.to_owned()));

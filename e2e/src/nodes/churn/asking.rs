@@ -1,7 +1,7 @@
 //! Owns: a pod that asks one address again and again, and what it says of it.
 //! Never: judges how many may fail.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use anyhow::{Context, ensure};
 
@@ -55,14 +55,16 @@ pub(in crate::nodes) fn question(address: &str) -> String {
     format!("nc -w {ANSWER_WAIT} {address} {PORT} </dev/null 2>/dev/null")
 }
 
-/// Asks so many times, one after the other, unless too many fail. An answer of another cluster is a failure too.
-fn script(address: &str, cluster: &str, requests: u32) -> String {
-    let question = question(address);
+/// Asks one after the other, at least so often and then until it is told that it is enough, unless too many fail. An
+/// answer of another cluster is a failure too.
+fn script(address: &str, cluster: &str, requests: &RangeInclusive<u32>) -> String {
+    let (question, least, most) = (question(address), requests.start(), requests.end());
     format!(
         "asked=0 failed=0 from=$(date +%s.%N)
         rm -f {ENOUGH}
         echo {BEGAN}
-        while [ $asked -lt {requests} ] && [ ! -e {ENOUGH} ] && [ $failed -lt {FAILURES_MAX} ]; do
+        while [ $asked -lt {most} ] && [ $failed -lt {FAILURES_MAX} ] &&
+              {{ [ $asked -lt {least} ] || [ ! -e {ENOUGH} ]; }}; do
             asked=$((asked + 1))
             case $({question}) in
             '{cluster} '*) ;;
@@ -80,12 +82,12 @@ pub(in crate::nodes) struct Loop {
 }
 
 impl Loop {
-    /// Starts it in a pod; `answer`: the cluster whose pods must answer.
+    /// Starts it in a pod; `answer`: the cluster whose pods must answer; `requests`: how often at least and at most.
     pub(in crate::nodes) fn start(
         asker: &Asker<'_>,
         address: &str,
         answer: &str,
-        requests: u32,
+        requests: &RangeInclusive<u32>,
     ) -> anyhow::Result<Self> {
         let script = script(address, answer, requests);
         let mut command = asker
@@ -113,7 +115,7 @@ impl Loop {
         self.telling.runs()
     }
 
-    /// Lets the loop of this pod end with the request that it is at.
+    /// Lets the loop of this pod end, as soon as it has asked as often as it must.
     pub(in crate::nodes) fn enough(asker: &Asker<'_>) -> anyhow::Result<()> {
         let file = format!(": >{ENOUGH}");
         asker.cluster.in_pod(&asker.client, &file).map(drop)
@@ -191,7 +193,7 @@ mod tests {
         let run = |cluster: &str, requests: u32| {
             let mut shell = std::process::Command::new("sh");
             shell
-                .args(["-c", &script("10.0.0.1", cluster, requests)])
+                .args(["-c", &script("10.0.0.1", cluster, &(1..=requests))])
                 .env("PATH", &path);
             let said = crate::real::command::printed(&mut shell).unwrap();
             let said = said.strip_prefix("began\n").unwrap().to_owned();

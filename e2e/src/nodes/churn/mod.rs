@@ -28,8 +28,10 @@ use super::{
 const OBJECTS: &str = include_str!("../../../nodes/churn.yaml");
 /// Where they are.
 pub(super) const NAMESPACE: &str = "churn";
-/// Requests of a run: enough that everything happens once while both ask.
+/// Requests of a run, at least: they go on until everything has happened once.
 pub(super) const REQUESTS: u32 = 10_000;
+/// More than so many times as many are not asked for that.
+const REQUESTS_FACTOR_MAX: u32 = 20;
 /// The Service that only the first cluster has and exports.
 const SERVICE: &str = "web";
 
@@ -101,8 +103,9 @@ pub(super) fn prepare(pair: &Pair<'_>) -> anyhow::Result<Addresses> {
 /// Asks from both clusters, and does one thing after another for as long as somebody asks.
 fn run(pair: &Pair<'_>, addresses: &Addresses, actions: &Actions<'_>, requests: u32) -> anyhow::Result<Run> {
     let answer = &pair.exporter.plane.name;
-    let mut across = Loop::start(&pair.there()?, &addresses.across, answer, requests)?;
-    let mut control = Loop::start(&pair.here()?, &addresses.local, answer, requests)?;
+    let bounds = requests..=requests.saturating_mul(REQUESTS_FACTOR_MAX);
+    let mut across = Loop::start(&pair.there()?, &addresses.across, answer, &bounds)?;
+    let mut control = Loop::start(&pair.here()?, &addresses.local, answer, &bounds)?;
     across.began()?;
     control.began()?;
     let began = now();
@@ -114,6 +117,11 @@ fn run(pair: &Pair<'_>, addresses: &Addresses, actions: &Actions<'_>, requests: 
         let action = actions.carry_out(kind)?;
         println!("{}", action.shown(began));
         done.push(action);
+        if done.len() == Kind::ALL.len() {
+            for asker in [pair.there()?, pair.here()?] {
+                Loop::enough(&asker)?;
+            }
+        }
     }
     let run = Run {
         across: across.finish()?,

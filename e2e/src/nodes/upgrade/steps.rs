@@ -55,8 +55,9 @@ pub(super) fn under_requests(running: &Running, requests: u32, steps: &[Step<'_>
     let addresses = churn::prepare(&pair)?;
     actions.settled(REPLICAS)?;
     let answer = &pair.exporter.plane.name;
-    let across = Loop::start(&pair.there()?, &addresses.across, answer, requests)?;
-    let control = Loop::start(&pair.here()?, &addresses.local, answer, requests)?;
+    let requests = 1..=requests;
+    let across = Loop::start(&pair.there()?, &addresses.across, answer, &requests)?;
+    let control = Loop::start(&pair.here()?, &addresses.local, answer, &requests)?;
     across.began()?;
     control.began()?;
     let began = now();
