@@ -65,8 +65,9 @@ impl Plan {
         let mut files = BTreeMap::new();
         for (file, mut edits) in edits {
             edits.retain(|(number, _)| !unfit.contains_key(number));
+            // What is in no crate that can ask stays as it is: its variants are unfit, all of them.
+            let Some(chosen) = chosen(&file) else { continue };
             let text = read(workspace, &file)?;
-            let chosen = chosen(&file).unwrap_or_default();
             let mut woven = weave(&text, &edits, chosen).with_context(|| file.display().to_string())?;
             if file == Path::new(SHARED_LIBRARY) {
                 woven.text.push_str(&choice());
