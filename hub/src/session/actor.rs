@@ -241,11 +241,14 @@ impl SessionActor {
                     self.metrics.applied(&took);
                     self.report();
                 }
-                Effect::Observe(observations) => {
+                Effect::Observe(mut observations) => {
                     self.unacknowledged.took(&observations);
-                    let shares = observations.chunks(SHARE_ITEMS);
-                    self.effects
-                        .extend(shares.map(|share| Effect::Observe(share.to_vec())));
+                    while observations.len() > SHARE_ITEMS {
+                        let rest = observations.split_off(SHARE_ITEMS);
+                        let share = std::mem::replace(&mut observations, rest);
+                        self.effects.push_back(Effect::Observe(share));
+                    }
+                    self.effects.push_back(Effect::Observe(observations));
                 }
                 Effect::CompleteListing { .. } => self.effects.push_back(effect),
             }
