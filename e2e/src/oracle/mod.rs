@@ -77,12 +77,18 @@ impl Judgement {
 
 /// Judges every service in every cluster; all of them are members.
 pub fn judge(pictures: &[Picture]) -> Judgement {
-    let services: BTreeSet<ServiceKey> = pictures.iter().flat_map(Picture::services).collect();
+    judge_among(pictures, pictures)
+}
+
+/// Judges every service in these `places`, while what `members` declare counts.
+pub fn judge_among(members: &[Picture], places: &[Picture]) -> Judgement {
+    let shown = members.iter().chain(places);
+    let services: BTreeSet<ServiceKey> = shown.flat_map(Picture::services).collect();
     let mut judgement = Judgement::default();
     for service in services {
-        let expected = Expected::of(pictures.iter(), &service);
+        let expected = Expected::of(members.iter(), &service);
         judgement.conflicts += u64::from(expected.is_conflict());
-        for picture in pictures {
+        for picture in places {
             judgement.judge_one(picture, &service, &expected);
         }
     }

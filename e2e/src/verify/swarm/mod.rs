@@ -5,6 +5,7 @@
 //!   themselves, so that a script stays one when steps are left out ([`shrink`]).
 //! * `world`: whose turn it is; `rest`: how it ends; `site` with `agent` and `follower`: one cluster and its agents; `hub`: the hub;
 //!   `network`: what lies between them.
+//! * `hostile`: a member that means no good, and strangers in the names of others.
 //! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws`: what must never
 //!   happen.
 //! * [`run`]: many worlds; [`histogram`]: what happened in them.
@@ -16,6 +17,8 @@ mod draw;
 mod follower;
 pub mod happening;
 pub mod histogram;
+mod hostile;
+mod hostilities;
 mod hub;
 mod judge;
 mod laws;
