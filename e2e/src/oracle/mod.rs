@@ -121,6 +121,19 @@ pub fn whole(picture: &Picture, service: &ServiceKey) -> Result<(), Wrong> {
     )
 }
 
+/// Whether a cluster exports a service, and may.
+pub fn is_valid(picture: &Picture, service: &ServiceKey) -> bool {
+    declared::exporter(picture, service).is_some_and(|export| export.is_ok())
+}
+
+/// Whether a cluster has a namespace for a service, and no import of ours in it that names this exporter. A stranger's
+/// import keeps its place.
+pub fn lacks(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
+    let ours = picture.import(service).is_none_or(is_ours);
+    ours && picture.namespace(service).is_some()
+        && !import_shown(picture, service).contains(&pieces::cluster(exporter))
+}
+
 impl Judgement {
     fn judge_one(&mut self, picture: &Picture, service: &ServiceKey, expected: &Expected) {
         let must = expected.import_in(picture, service);

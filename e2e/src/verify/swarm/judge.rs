@@ -2,7 +2,7 @@
 //! what strangers made.
 //! Never: knows facts, revisions or what the hub derives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hub::fold::Member;
 use serde_json::Value;
@@ -22,6 +22,8 @@ use crate::oracle::{self, Judgement, Object, Picture};
 pub(super) struct Circumstances {
     /// In the place of what their clusters declare.
     recorded: BTreeMap<String, Picture>,
+    /// Those of them of which something waits: what their exports come to elsewhere may be older than what is recorded.
+    waiting: BTreeSet<String>,
     /// Clusters whose exports a policy refuses.
     denied: Vec<String>,
     /// Whose export of a service stands first though it is not the oldest.
@@ -50,6 +52,10 @@ impl Circumstances {
         Self {
             recorded: apart
                 .map(|(cluster, member)| (cluster.to_string(), picture_of(hub, cluster, member)))
+                .collect(),
+            waiting: members()
+                .filter(|(cluster, _)| !hub.listed().contains(*cluster))
+                .map(|(cluster, _)| cluster.to_string())
                 .collect(),
             denied: members()
                 .filter(|(cluster, _)| laws::is_refused(hub, cluster))
@@ -85,9 +91,20 @@ impl Circumstances {
         picture
     }
 
-    /// Whether this can be said of a cluster: what waits at it stands in its own objects otherwise than at others.
-    fn judges(&self, cluster: &str, object: &Object, exported: impl Fn(&str, &ServiceKey) -> bool) -> bool {
-        !self.recorded.contains_key(cluster) || !exported(cluster, object.service())
+    /// Whether a member of which something waits takes part in a service.
+    fn waits(&self, service: &ServiceKey) -> bool {
+        let waiting = self
+            .recorded
+            .values()
+            .filter(|picture| self.waiting.contains(&picture.cluster));
+        waiting.into_iter().any(|picture| picture.exports(service))
+    }
+
+    /// Whether all can be said of an object in a cluster: what waits at it stands in its own objects otherwise than at
+    /// others.
+    fn judges(&self, place: &Picture, object: &Object) -> bool {
+        let own = self.recorded.contains_key(&place.cluster) && place.exports(object.service());
+        !own && !(matches!(object, Object::Import(_)) && self.waits(object.service()))
     }
 }
 
@@ -110,19 +127,37 @@ pub(super) fn judge(sites: &[Site], circumstances: &Circumstances) -> Result<Jud
         .map(|site| circumstances.circumscribe(picture(site)))
         .collect();
     let mut judgement = oracle::judge_among(&circumstances.members(&places), &places);
-    let exported = |cluster: &str, service: &ServiceKey| {
+    judgement.verdicts.retain(|(cluster, object), _| {
         places
             .iter()
-            .any(|place| place.cluster == cluster && place.exports(service))
-    };
-    judgement
-        .verdicts
-        .retain(|(cluster, object), _| circumstances.judges(cluster, object, exported));
+            .any(|place| place.cluster == *cluster && circumstances.judges(place, object))
+    });
     if let Some(wrong) = judgement.wrong().next() {
         return Err(wrong);
     }
+    nobody_is_lost(&places, circumstances)?;
     sites.iter().try_for_each(strangers_are_untouched)?;
     Ok(judgement)
+}
+
+/// Where something of one member waits, the import may be of another shape than it will be; whoever else exports the
+/// service is in it all the same.
+fn nobody_is_lost(places: &[Picture], circumstances: &Circumstances) -> Result<(), String> {
+    let services: BTreeSet<ServiceKey> = places.iter().flat_map(Picture::services).collect();
+    for service in services.iter().filter(|service| circumstances.waits(service)) {
+        let apart = |place: &&Picture| !circumstances.recorded.contains_key(&place.cluster);
+        for other in places
+            .iter()
+            .filter(apart)
+            .filter(|other| oracle::is_valid(other, service))
+        {
+            let lacks = |place: &&Picture| oracle::lacks(place, service, &other.cluster);
+            if let Some(place) = places.iter().find(lacks) {
+                return Err(format!("{service} in {} lacks {}", place.cluster, other.cluster));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A type that changes and the like is nobody's business; what its maker wrote is.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hub::fold::{DerivedContent, DerivedKey};
+use hub::fold::{DerivedContent, DerivedKey, Member};
 use shared::{
     api::names::LABEL_SOURCE_CLUSTER,
     model::{ClusterId, EndpointSlice, ServiceKey, sync::SourceState},
@@ -224,9 +224,13 @@ pub(super) fn revoked_are_gone(hub: &Hub, guarded: &mut Guarded) -> Result<(), S
     }
 }
 
-/// **Who lives is not suspect**: once everything is at rest, every member is known to live.
+/// **Who lives is not suspect**: once everything is at rest, every member is known to live, but for one that was sent away
+/// and does not come back.
 pub(super) fn everybody_lives(hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {
-    for (cluster, member) in hub.state().members().iter() {
+    let sent_away =
+        |cluster: &ClusterId, member: &Member| *cluster == hostile::name() && !member.is_current();
+    let members = hub.state().members().iter();
+    for (cluster, member) in members.filter(|(cluster, member)| !sent_away(cluster, member)) {
         guarded.count(Law::Alive, 1);
         let state = member.source_state();
         if state != SourceState::Live {
