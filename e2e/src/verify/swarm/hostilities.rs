@@ -62,7 +62,7 @@ fn hostile(hostility: Hostility) -> What {
 
 /// It states to be older than everybody, or what another one states; perhaps another age later.
 fn claims(draw: &mut Draw, place: &Place<'_>) -> Vec<What> {
-    let first = if draw.percent(30) {
+    let first = if draw.percent(40) {
         Hostility::Copy(place.site, place.named)
     } else {
         Hostility::Claim(place.named, draw.small(2))
@@ -71,9 +71,9 @@ fn claims(draw: &mut Draw, place: &Place<'_>) -> Vec<What> {
     steps.extend(place.goes_on(draw));
     let again = hostile(Hostility::Claim(place.named, draw.small(4)));
     steps.extend(draw.percent(50).then_some(again));
-    steps.extend(draw.percent(30).then_some(hostile(Hostility::Replay)));
+    steps.extend(draw.percent(60).then_some(hostile(Hostility::Replay)));
     steps.extend(draw.percent(40).then_some(What::RestRestricted));
-    steps.extend(draw.percent(40).then_some(hostile(Hostility::TakeBack)));
+    steps.extend(draw.percent(60).then_some(hostile(Hostility::TakeBack)));
     steps
 }
 
@@ -88,7 +88,7 @@ fn places_kept(draw: &mut Draw, place: &Place<'_>) -> Vec<What> {
         steps.extend(place.goes_on(draw));
     }
     steps.extend(draw.percent(70).then_some(What::RestRestricted));
-    if draw.percent(60) {
+    if draw.percent(75) {
         steps.extend([What::Decide(Decision::Release(place.named)), What::Rounds(1)]);
         steps.extend(draw.percent(60).then_some(What::RestRestricted));
     }

@@ -16,7 +16,7 @@ const FIRST_TURNS_MAX: u64 = 12;
 /// How often in a hundred steps a whole story is told; see `story`.
 const STORIES_PERCENT: u64 = 6;
 /// How often in a hundred steps people do something in, a member is hostile for a while; see `hostilities`.
-const HOSTILITIES_PERCENT: u64 = 3;
+const HOSTILITIES_PERCENT: u64 = 5;
 /// How often in a hundred worlds no history is kept that may go.
 const NO_HISTORY_PERCENT: u64 = 15;
 /// Classes of faults; see `fault`.
