@@ -36,6 +36,7 @@ pub const EXPECTED: &[&str] = &[
     "hostile member banned",
     "hostile member evicted",
     "hostile member fenced",
+    "hostile member forgotten",
     "hostile member squeezed",
     "hub crashed",
     "hub lost unsynced batches",

@@ -69,6 +69,8 @@ pub(super) struct Hub {
     promises: Promises,
     /// What the writer took while the disk's reserve was touched, and nobody has counted yet.
     reserved_works: u64,
+    /// An operator was told to forget a cluster that is gone, and did.
+    has_forgotten: bool,
     /// The cluster whose session hears nothing from the writer at present.
     pub(super) slow: Option<ClusterId>,
     /// The process ended by itself: its log failed.
@@ -121,6 +123,7 @@ impl Hub {
             draw: Draw::new(random),
             promises,
             reserved_works: 0,
+            has_forgotten: false,
             slow: None,
             failed: None,
         })

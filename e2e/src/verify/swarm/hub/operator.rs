@@ -28,6 +28,20 @@ impl Hub {
         self.state().current_member(cluster).is_some() && self.operate(evict, at)
     }
 
+    /// States that nothing of a cluster is to be waited for whose membership ended, once in the life of a hub; false when
+    /// there is no need to.
+    pub(in crate::verify::swarm) fn forget(&mut self, cluster: &ClusterId, at: Moment) -> bool {
+        let forget = Command::Forget {
+            cluster: cluster.clone(),
+            operator: OPERATOR.into(),
+        };
+        let is_over = self
+            .state()
+            .member(cluster)
+            .is_some_and(|member| !member.is_current());
+        is_over && !std::mem::replace(&mut self.has_forgotten, true) && self.operate(forget, at)
+    }
+
     /// Refuses a key of a member for ever; false when it is none of its keys.
     pub(in crate::verify::swarm) fn revoke(
         &mut self,

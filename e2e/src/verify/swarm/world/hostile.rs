@@ -121,6 +121,18 @@ impl World {
         }
     }
 
+    /// A hub that did not see the hostile member end keeps what came from it; an operator does as it says.
+    pub(in crate::verify::swarm) fn forget_who_is_gone(&mut self) {
+        let at = self.moment();
+        if self.hostile.is_some()
+            && let Some(hub) = &mut self.hub
+            && hub.forget(&hostile::name(), at)
+        {
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("hostile member forgotten");
+        }
+    }
+
     pub(in crate::verify::swarm) fn retain_nothing(&mut self) {
         let at = self.moment();
         if let Some(hub) = &mut self.hub {
