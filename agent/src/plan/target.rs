@@ -231,8 +231,9 @@ fn from_found(found: &FoundImport, view: &ServiceView, own: &ClusterId) -> Optio
     })
 }
 
-/// What stands while another type is wanted and may not come yet: it gains ports and clusters all the same, or a member
-/// that never lists could keep the exports of all others out by stating an older one of another type.
+/// What stands while another type is wanted and may not come yet: it gains ports and clusters all the same, and
+/// slices follow their clusters, or a member that never lists could keep the exports of all others out, and their
+/// endpoints as they are, by stating an older one of another type.
 fn gaining(
     mut standing: Standing,
     wanted: &Revised<std::sync::Arc<ServiceImport>>,
@@ -241,6 +242,8 @@ fn gaining(
 ) -> Standing {
     standing.ports = union(&standing.ports, &wanted.value.ports);
     standing.clusters.extend(wanted.value.clusters.keys().cloned());
+    // Slices that were decided with it need not wait for it.
+    standing.revision = Some(wanted.revision);
     standing.own_ports = standing
         .clusters
         .contains(own)

@@ -11,7 +11,7 @@ use shared::model::{ClusterId, ServiceKey};
 use super::{
     hostile::{self, OWN_RANGE, SPECIAL, recorded},
     hub::Hub,
-    laws,
+    refusals,
     site::Site,
 };
 use crate::oracle::{self, Judgement, Object, Picture};
@@ -58,7 +58,7 @@ impl Circumstances {
                 .map(|(cluster, _)| cluster.to_string())
                 .collect(),
             denied: members()
-                .filter(|(cluster, _)| laws::is_refused(hub, cluster))
+                .filter(|(cluster, _)| refusals::is_refused(hub, cluster))
                 .map(|(cluster, _)| cluster.to_string())
                 .collect(),
             held: hub
@@ -104,7 +104,7 @@ impl Circumstances {
     /// others.
     fn judges(&self, place: &Picture, object: &Object) -> bool {
         let own = self.recorded.contains_key(&place.cluster) && place.exports(object.service());
-        !own && !(matches!(object, Object::Import(_)) && self.waits(object.service()))
+        !(own || matches!(object, Object::Import(_)) && self.waits(object.service()))
     }
 }
 

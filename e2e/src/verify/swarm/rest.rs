@@ -11,6 +11,7 @@ use super::{
     judge::{self, Circumstances},
     laws::{self, Stood},
     network::Blocked,
+    refusals,
     site::{Site, all_keys},
     world::World,
 };
@@ -78,11 +79,11 @@ impl World {
         if let Some(hub) = &self.hub {
             if !hub.restricts() {
                 let refused = std::mem::take(&mut self.refused);
-                guarded.count(Law::Restored, laws::restored(hub, &refused));
+                guarded.count(Law::Restored, refusals::restored(hub, &refused));
             }
             laws::everybody_lives(hub, guarded)?;
             laws::revoked_are_gone(hub, guarded)?;
-            laws::one_holder(hub, &self.sites)?;
+            refusals::one_holder(hub, &self.sites)?;
         }
         Ok(judgement.conflicts)
     }
@@ -133,8 +134,8 @@ impl World {
         self.settle(false)?;
         self.look()?;
         let Some(hub) = &self.hub else { return Ok(()) };
-        self.refused.extend(laws::refused(hub));
-        laws::refused_is_nowhere(hub, &self.sites, &mut self.seen.guarded)?;
+        self.refused.extend(refusals::refused(hub));
+        refusals::refused_is_nowhere(hub, &self.sites, &mut self.seen.guarded)?;
         self.judge().map(drop)
     }
 

@@ -43,7 +43,7 @@ impl Contests {
     }
 
     /// Whose export of each service keeps the first place.
-    pub(super) fn holds(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
+    pub(super) fn kept_first(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
         let kept = self.keeps_incumbents();
         let holds = self.holds.iter().filter(move |_| kept);
         holds.map(|(service, (cluster, _))| (service, cluster))
@@ -94,7 +94,7 @@ impl Contests {
         };
         match self.first(service, ages) {
             Some((first, uid, age))
-                if (first, uid, age) == (&standing.cluster, &standing.uid, standing.created_at) => {}
+                if (first, uid, age) == (&standing.cluster, &*standing.uid, standing.created_at) => {}
             _ => return broken("the one that is said to stand first does not"),
         }
         if held != self.keeps_incumbents() {
@@ -164,17 +164,20 @@ impl Contests {
         &self,
         service: &ServiceKey,
         ages: &'a Ages,
-    ) -> Option<(&'a ClusterId, &'a Box<str>, UnixMillis)> {
+    ) -> Option<(&'a ClusterId, &'a str, UnixMillis)> {
         let candidates = || {
             let of = ages.iter().filter(|((_, exported), _)| exported == service);
             let allowed = of.filter(|((cluster, _), _)| !self.is_denied(cluster, service));
-            allowed.map(|((cluster, _), (uid, age))| (cluster, uid, *age))
+            allowed.map(|((cluster, _), (uid, age))| (cluster, &**uid, *age))
         };
         let oldest = candidates().min_by_key(|(cluster, _, age)| (*age, *cluster));
         let holder = self.holds.get(service).filter(|_| self.keeps_incumbents());
         let held = holder.and_then(|(holder, held)| {
-            candidates().find(|(cluster, uid, _)| *cluster == holder && **uid == *held)
+            candidates().find(|(cluster, uid, _)| *cluster == holder && **uid == **held)
         });
         held.or(oldest)
     }
 }
+
+#[cfg(test)]
+mod tests;

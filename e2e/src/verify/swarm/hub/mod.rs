@@ -180,7 +180,7 @@ impl Hub {
 
     /// Whose export of each service keeps the first place though another one states to be older.
     pub(super) fn kept_first(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
-        self.promises.recorded.contests.holds()
+        self.promises.recorded.contests.kept_first()
     }
 
     /// The first cluster in whose name a stream is open under a key that it never had.

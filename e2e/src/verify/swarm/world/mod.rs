@@ -21,6 +21,7 @@ use super::{
     hub::{Hub, Left, Recorded},
     laws::{self, Stood},
     network::{Blocked, Network, StreamId},
+    refusals,
     script::{Script, Step},
     site::Site,
 };
@@ -195,7 +196,7 @@ impl World {
         }
         laws::bounds(&self.sites, self.hub.as_ref(), &mut self.seen.guarded)?;
         if let (Some(hub), Some(_)) = (&self.hub, &self.hostile) {
-            laws::nothing_leads_elsewhere(hub, &self.sites, &mut self.seen.guarded)?;
+            refusals::nothing_leads_elsewhere(hub, &self.sites, &mut self.seen.guarded)?;
         }
         let sites = &self.sites;
         let touched = |service: &_| sites.iter().any(|site| site.touched.contains(service));
