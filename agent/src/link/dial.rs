@@ -20,7 +20,7 @@ use shared::{
             Namespaces, Told,
         },
     },
-    process::{Backoff, random},
+    process::random,
     tls::{self, HubConnector},
     wire,
 };
@@ -36,6 +36,7 @@ use tracing::{debug, info, warn};
 use super::{
     complaints::Complaints,
     machine::{Beginning, Introduction, Reaction, Session, Violation, touched_by},
+    waits::Waits,
 };
 use crate::{
     apply::Handle,
@@ -45,15 +46,6 @@ use crate::{
     watch::{Dirty, Kept, KeptNamespace, Watched},
 };
 
-/// Waits between sessions: at first …
-const BACKOFF_FIRST: Duration = Duration::from_millis(200);
-/// … and at most, for a hub that is not reached: until it is, no change of another cluster arrives here, and endpoints
-/// that have ended there are asked for.
-const UNREACHED_LONGEST: Duration = Duration::from_secs(5);
-/// … and at most, for a hub that says no: it has answered, and each answer costs it a handshake.
-const REFUSED_LONGEST: Duration = Duration::from_secs(15);
-/// A session that lasted this long was a good one: the next wait starts from the first.
-const GOOD_SESSION: Duration = Duration::from_secs(20);
 /// Messages to the hub that may wait in the stream.
 const OUTGOING_MAX: usize = 4;
 /// How long saying goodbye may take.
@@ -161,8 +153,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Link {
     /// Runs until `drain`.
     pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
-        let mut unreached = Backoff::new(BACKOFF_FIRST, UNREACHED_LONGEST);
-        let mut refused = Backoff::new(BACKOFF_FIRST, REFUSED_LONGEST);
+        let mut waits = Waits::default();
         let mut generation = 0;
         let mut told = None;
         if !self.namespaces_listed(&drain).await {
@@ -175,12 +166,10 @@ impl Link {
             self.metrics.connected.set(0);
             lock(&self.outbox).end_session();
             self.apply.note(Desired::session_ended);
-            if started.elapsed() >= GOOD_SESSION {
-                unreached.succeeded();
-                refused.succeeded();
+            if waits.ended(started.elapsed()) {
                 told = None;
             }
-            let backoff = match end {
+            let wait = match end {
                 End::Drain => return Ok(()),
                 End::Broken(why) => {
                     if told.as_ref() == Some(&why) {
@@ -189,7 +178,7 @@ impl Link {
                         info!(why, "the session with the hub ended; connecting again");
                     }
                     told = Some(why);
-                    &mut unreached
+                    waits.unreached(random())
                 }
                 End::Refused(why) => {
                     if told.as_ref() == Some(&why) {
@@ -202,10 +191,9 @@ impl Link {
                     }
                     told = Some(why);
                     self.connector.try_next_address();
-                    &mut refused
+                    waits.refused(random())
                 }
             };
-            let wait = backoff.failed(random());
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return Ok(()),

@@ -3,6 +3,8 @@
 mod complaints;
 mod dial;
 pub mod machine;
+mod waits;
 
 pub use complaints::Complaints;
 pub use dial::{Link, LinkMetrics};
+pub use waits::Waits;

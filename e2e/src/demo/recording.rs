@@ -21,7 +21,7 @@ const REMARK: &str = "# ";
 /// How a listing begins and ends.
 const FENCE: &str = "```";
 /// What differs from run to run, and what stands in its place when recordings are compared.
-const FLEETING: [(&str, &str); 8] = [
+const FLEETING: [(&str, &str); 9] = [
     (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
     (r"\b\d+-[0-9a-f]{16}\b", "EPOCH"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UID"),
@@ -30,6 +30,11 @@ const FLEETING: [(&str, &str); 8] = [
     // Who joins first, and so what the next revision and the next address are, is the machine's choice.
     (r#"("?revision"?:?|EPOCH is) "?\d+"?"#, "$1 N"),
     (r"^\d+ ", "N "),
+    // A member's applied revision, and that at which it joined.
+    (
+        r"^(\S+ +live +TIME .*) \d+( +SPAN .*) \d+( +HASH .*)$",
+        "$1 N$2 N$3",
+    ),
     (r"\b10\.9\d\.\d+\.\d+\b", "IP"),
 ];
 
@@ -156,11 +161,7 @@ fn words(line: &str) -> anyhow::Result<String> {
     for (pattern, instead) in FLEETING {
         line = Regex::new(pattern)?.replace_all(&line, instead).into_owned();
     }
-    // A revision stands alone in a column; a port never does.
-    let number = |word: &str| word.bytes().all(|sign| sign.is_ascii_digit());
-    let words = line.split_whitespace();
-    let words = words.map(|word| if number(word) { "N" } else { word });
-    Ok(words.collect::<Vec<_>>().join(" "))
+    Ok(line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// The first line that differs.
@@ -232,7 +233,7 @@ mod tests {
             "2 2026-11-24T20:53:58.759Z east 7 1795553638759-0123456789abcdef 3.2 s 41 ms 10.12.0.11 true";
         assert_eq!(
             words(line).expect("patterns"),
-            "N TIME east N EPOCH SPAN SPAN 10.12.0.11 true"
+            "N TIME east 7 EPOCH SPAN SPAN 10.12.0.11 true"
         );
     }
 
@@ -245,8 +246,17 @@ mod tests {
         ));
         assert!(same("  \"revision\": \"10\",", "  \"revision\": \"12\","));
         assert!(same("10.97.0.12  http 80/TCP", "10.97.0.13 http 80/TCP"));
+        let member = |applied: u64, exports: u64, joined: u64| {
+            format!(
+                "east  live  2026-11-25T03:00:08Z  yes  0.1.0  {applied}  0.2s  -  0  {exports}  2  {joined}  1cd5b2b0d4e8f1b7  -"
+            )
+        };
+        assert!(same(&member(16, 1, 2), &member(17, 1, 3)));
+        let (one_export, two_exports) = (member(16, 1, 2), member(16, 2, 2));
         for (one, other) in [
+            (one_export.as_str(), two_exports.as_str()),
             ("3 conflicts.; at", "none; at"),
+            ("at revision 10); 3 conflicts.", "at revision 12); 2 conflicts."),
             ("http 80/TCP", "http 81/TCP"),
             ("10.12.0.11", "10.12.0.12"),
             ("True (Valid)", "False (Valid)"),

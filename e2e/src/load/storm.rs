@@ -11,10 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use agent::link::Waits;
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use proto::v1;
-use shared::{process::Backoff, tls::HubAddress};
+use shared::tls::HubAddress;
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -34,9 +35,6 @@ use super::{
     series::Sampler,
 };
 
-/// Waits between dials, as an agent waits.
-const BACKOFF_FIRST: Duration = Duration::from_millis(200);
-const BACKOFF_LONGEST: Duration = Duration::from_secs(5);
 /// Longest wait until everybody has converged.
 const CONVERGED_WAIT: Duration = Duration::from_secs(120);
 /// What is to be reached.
@@ -245,14 +243,15 @@ struct Visitor {
 impl Visitor {
     /// Comes back whenever the session ends.
     async fn stay(mut self, shared: Arc<Shared>) {
-        let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_LONGEST);
+        let mut waits = Waits::default();
         loop {
+            let began = Instant::now();
             if let Ok(session) = self.connect(&shared).await {
-                backoff.succeeded();
                 // It ends when the hub does: what it lacked shows in the count of those who converged.
                 let _ = self.visit(session, &shared).await;
             }
-            sleep(backoff.failed(rand::random())).await;
+            waits.ended(began.elapsed());
+            sleep(waits.unreached(rand::random())).await;
         }
     }
 

@@ -134,6 +134,14 @@ pub fn lacks(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
         && !import_shown(picture, service).contains(&pieces::cluster(exporter))
 }
 
+/// Whether something stands in a cluster that came from this exporter's service.
+pub fn shows(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
+    import_shown(picture, service).contains(&pieces::cluster(exporter))
+        || picture
+            .imported_slices(service)
+            .any(|slice| pieces::source(slice) == exporter)
+}
+
 impl Judgement {
     fn judge_one(&mut self, picture: &Picture, service: &ServiceKey, expected: &Expected) {
         let must = expected.import_in(picture, service);

@@ -172,13 +172,15 @@ fn slice_shown(slice: &Value) -> Parts {
     slice_parts(slice, &text(&labels[LABEL_KUBERNETES_SERVICE_NAME]))
 }
 
+/// The cluster that an imported slice came from.
+pub(super) fn source(slice: &Value) -> String {
+    text(&slice["metadata"]["labels"][LABEL_SOURCE_CLUSTER])
+}
+
 /// The pieces of an imported slice behind a derived Service; behind none if its name is empty.
 pub(super) fn slice_parts(slice: &Value, derived: &str) -> Parts {
     let metadata = &slice["metadata"];
-    let (name, source) = (
-        text(&metadata["name"]),
-        text(&metadata["labels"][LABEL_SOURCE_CLUSTER]),
-    );
+    let (name, source) = (text(&metadata["name"]), source(slice));
     let mut parts = Parts::from([self::slice(&name, &source, derived)]);
     parts.extend(
         Port::all(&slice["ports"])

@@ -91,20 +91,24 @@ impl Circumstances {
         picture
     }
 
-    /// Whether a member of which something waits takes part in a service.
-    fn waits(&self, service: &ServiceKey) -> bool {
-        let waiting = self
+    /// Whether a member of which something waits takes part in a service, or took part in it and still stands somewhere:
+    /// nothing that came from it may go before it has listed, though a hub that began anew has nothing of it.
+    fn waits(&self, service: &ServiceKey, places: &[Picture]) -> bool {
+        let mut waiting = self
             .recorded
             .values()
             .filter(|picture| self.waiting.contains(&picture.cluster));
-        waiting.into_iter().any(|picture| picture.exports(service))
+        waiting.any(|picture| {
+            let shown = |place: &Picture| oracle::shows(place, service, &picture.cluster);
+            picture.exports(service) || places.iter().any(shown)
+        })
     }
 
     /// Whether all can be said of an object in a cluster: what waits at it stands in its own objects otherwise than at
     /// others.
-    fn judges(&self, place: &Picture, object: &Object) -> bool {
+    fn judges(&self, place: &Picture, object: &Object, places: &[Picture]) -> bool {
         let own = self.recorded.contains_key(&place.cluster) && place.exports(object.service());
-        !(own || matches!(object, Object::Import(_)) && self.waits(object.service()))
+        !(own || matches!(object, Object::Import(_)) && self.waits(object.service(), places))
     }
 }
 
@@ -130,7 +134,7 @@ pub(super) fn judge(sites: &[Site], circumstances: &Circumstances) -> Result<Jud
     judgement.verdicts.retain(|(cluster, object), _| {
         places
             .iter()
-            .any(|place| place.cluster == *cluster && circumstances.judges(place, object))
+            .any(|place| place.cluster == *cluster && circumstances.judges(place, object, &places))
     });
     if let Some(wrong) = judgement.wrong().next() {
         return Err(wrong);
@@ -144,7 +148,8 @@ pub(super) fn judge(sites: &[Site], circumstances: &Circumstances) -> Result<Jud
 /// service is in it all the same.
 fn nobody_is_lost(places: &[Picture], circumstances: &Circumstances) -> Result<(), String> {
     let services: BTreeSet<ServiceKey> = places.iter().flat_map(Picture::services).collect();
-    for service in services.iter().filter(|service| circumstances.waits(service)) {
+    let waits = |service: &&ServiceKey| circumstances.waits(service, places);
+    for service in services.iter().filter(waits) {
         let apart = |place: &&Picture| !circumstances.recorded.contains_key(&place.cluster);
         for other in places
             .iter()
