@@ -5,6 +5,8 @@
 //! Of what a member certainly holds it is sent the difference. It compares what it holds with what that leads from, and
 //! asks for the whole if it must: what is certain here decides what is sent, never what comes of it.
 
+mod takes;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
@@ -13,6 +15,7 @@ use shared::model::{
     sync::{CHUNK_BYTES, DesiredKey, HubMessage, ITEMS_WANTED_MAX, Interest, Namespaces, UpTo},
 };
 
+use self::takes::Takes;
 use crate::{
     fold::DerivedKey,
     view::{ChangePosition, Room, View},
@@ -43,6 +46,8 @@ pub struct Push {
     /// snapshot counts for none.
     oldest_sent: Option<u64>,
     told_changes: Option<ToldChanges>,
+    /// What the policy of the clusterset lets it take.
+    takes: Takes,
     /// The member understands differences, and could make objects of them.
     differences: bool,
     /// Of everything within its interest the member was sent the version that stood at this revision, and nothing before
@@ -105,6 +110,7 @@ impl Push {
             unsettled: true,
             oldest_sent: None,
             told_changes: None,
+            takes: Takes::default(),
             differences: false,
             caught_up: None,
             wanted: BTreeSet::new(),
@@ -122,6 +128,7 @@ impl Push {
             told: Some(cursor),
             unsettled: false,
             caught_up: Some(cursor.revision),
+            takes: Takes::held_at(cursor.revision),
             ..Self::snapshot(member, interest)
         }
     }
@@ -206,7 +213,8 @@ impl Push {
 
     /// The next message for this member, or `None` when it has everything.
     pub fn next(&mut self, view: &View) -> Option<HubMessage> {
-        if self.may_have_missed_a_removal(view) {
+        let other_imports = self.takes.follow(&self.member, view);
+        if other_imports || self.may_have_missed_a_removal(view) {
             self.stage = Stage::Begin;
         }
         match self.stage {
@@ -316,13 +324,14 @@ impl Push {
             unreachable!("called for a snapshot")
         };
         let (at, generation) = (*at, *generation);
+        let takes = &self.takes;
         let mut chunk = Chunk::of(self.chunk_bytes);
         while let Some(current) = rooms.current(view) {
             if !covers(&self.interest, &current) {
                 rooms.advance();
                 continue;
             }
-            if chunk.fill(view, &current, last) {
+            if chunk.fill(view, &current, last, takes) {
                 rooms.advance();
                 *last = None;
             } else {
@@ -366,7 +375,7 @@ impl Push {
         let Some((namespace, last)) = self.added.front_mut() else {
             unreachable!("called for added namespaces")
         };
-        chunk.fill(view, &Room::Namespace(namespace.clone()), last);
+        chunk.fill(view, &Room::Namespace(namespace.clone()), last, &self.takes);
         if !chunk.items.is_empty() {
             // The call that finds nothing after the last object completes the namespace.
             self.unsettled = true;
@@ -430,12 +439,13 @@ impl Push {
 
     /// The same as asking [`crate::view::room`], without a copy: every member asks this of every change.
     fn concerns(&self, key: &DerivedKey) -> bool {
-        match key {
+        let within = match key {
             DerivedKey::Import(service) => self.interest.namespaces.contains(&service.namespace),
             DerivedKey::Slice(slice) => self.interest.namespaces.contains(&slice.service.namespace),
             DerivedKey::ExportStatus(member, _) => *member == self.member,
             DerivedKey::Profile(_) => false,
-        }
+        };
+        within && self.takes.allow(key)
     }
 }
 
@@ -499,10 +509,11 @@ impl Chunk {
         self.bytes >= self.bytes_max
     }
 
-    /// Adds the objects of a room after `last`; true when none is left.
-    fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>) -> bool {
+    /// Adds the objects of a room after `last` that the member takes; true when none is left.
+    fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>, takes: &Takes) -> bool {
         let start = last.clone();
-        for (key, entry) in view.objects(room, start.as_ref()) {
+        let objects = view.objects(room, start.as_ref());
+        for (key, entry) in objects.filter(|(key, _)| takes.allow(key)) {
             if self.is_full() {
                 return false;
             }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use shared::model::{
     ClusterId, Denial, Fact, Policy, ServiceKey,
-    policy::{Limit, Usage},
+    policy::{Limit, ServiceRule, Usage},
 };
 
 use super::{Draft, State, derived::Step, exports, gate::Gate, precedence, state::AppliedPolicy};
@@ -27,6 +27,10 @@ pub struct PolicyOutcome {
     pub endpoints_left_out: BTreeMap<ClusterId, usize>,
     /// How many would come back.
     pub endpoints_restored: BTreeMap<ClusterId, usize>,
+    /// How many imports that stand then a member would not take any more, by member.
+    pub imports_gone: BTreeMap<ClusterId, usize>,
+    /// How many it would take and does not now.
+    pub imports_come: BTreeMap<ClusterId, usize>,
     /// Members that have more than they may: of what, how much, and the most.
     pub over_budget: Vec<(ClusterId, Limit, u64, u64)>,
     /// Patterns that match no member, each with its rule.
@@ -78,6 +82,7 @@ impl State {
             outcome.over_budget.extend(over);
         }
         let members: Vec<&ClusterId> = members.into_iter().map(|(cluster, _)| cluster).collect();
+        self.count_imports(&members, policy, &then, &mut outcome);
         let unmatched = policy.unmatched(&members).into_iter();
         outcome.unmatched = unmatched
             .map(|(rule, pattern)| (rule.into(), pattern.to_string()))
@@ -108,6 +113,40 @@ impl State {
                 outcome.first.push((service.clone(), now, then));
             }
             _ => {}
+        }
+    }
+
+    /// Numbers only: every member may take every import.
+    fn count_imports(
+        &self,
+        members: &[&ClusterId],
+        policy: &Policy,
+        then: &Gate,
+        outcome: &mut PolicyOutcome,
+    ) {
+        let applied = self.policy.as_ref();
+        let rules = members.iter().map(|cluster| {
+            let now = applied.and_then(|applied| applied.policy.imports_of(cluster));
+            (*cluster, now, policy.imports_of(cluster))
+        });
+        let other: Vec<_> = rules.filter(|(_, now, then)| now != then).collect();
+        if other.is_empty() {
+            return;
+        }
+        let stands = |service: &&ServiceKey| !precedence::judged(self, service, then).0.is_empty();
+        for service in self.exporters.keys().filter(stands) {
+            let takes = |imports: &Option<Vec<ServiceRule>>| {
+                let rules = imports.as_ref();
+                rules.is_none_or(|rules| rules.iter().any(|rule| rule.matches(service)))
+            };
+            for (cluster, now, then) in &other {
+                let counts = match (takes(now), takes(then)) {
+                    (true, false) => &mut outcome.imports_gone,
+                    (false, true) => &mut outcome.imports_come,
+                    _ => continue,
+                };
+                *counts.entry((*cluster).clone()).or_default() += 1;
+            }
         }
     }
 

@@ -23,6 +23,8 @@ pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     effects.extend(imports(&outcome));
     effects.extend(endpoints("would be left out", &outcome.endpoints_left_out));
     effects.extend(endpoints("come back", &outcome.endpoints_restored));
+    effects.extend(taken("no longer take", &outcome.imports_gone));
+    effects.extend(taken("newly take", &outcome.imports_come));
     let over = named(&outcome.over_budget, |(cluster, limit, used, most)| {
         let what = limit.what();
         format!(
@@ -74,6 +76,14 @@ fn endpoints(what: &str, counts: &BTreeMap<ClusterId, usize>) -> Vec<String> {
     named(&counts, |(cluster, count)| {
         let endpoints = if **count == 1 { "endpoint" } else { "endpoints" };
         format!("{count} {endpoints} of {cluster} {what}")
+    })
+}
+
+fn taken(what: &str, counts: &BTreeMap<ClusterId, usize>) -> Vec<String> {
+    let counts: Vec<(&ClusterId, &usize)> = counts.iter().collect();
+    named(&counts, |(cluster, count)| {
+        let imports = if **count == 1 { "import" } else { "imports" };
+        format!("{cluster} would {what}: {count} {imports}")
     })
 }
 

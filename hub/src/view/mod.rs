@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use shared::model::{ClusterId, Cursor, Revision, sync::Source};
+use shared::model::{ClusterId, Cursor, Policy, Revision, sync::Source};
 
 pub use self::{item::Item, listeners::Listener, shared_view::SharedView};
 use crate::fold::DerivedKey;
@@ -104,6 +104,7 @@ pub struct View {
     changed: BTreeSet<(Revision, Arc<DerivedKey>)>,
     tombstones: BTreeSet<(Revision, Arc<DerivedKey>)>,
     tombstone_floor: Revision,
+    policy: Option<(Revision, Arc<Policy>)>,
     sources: BTreeMap<ClusterId, SourceEntry>,
     /// The source of each version that is still the present one of its source.
     sources_changed: BTreeMap<u64, ClusterId>,
@@ -140,6 +141,20 @@ impl View {
     /// Tombstones up to this revision have been dropped: who has read less may have missed a removal.
     pub fn tombstone_floor(&self) -> Revision {
         self.tombstone_floor
+    }
+
+    /// The policy in force at the head, and the revision of its event.
+    pub fn policy(&self) -> Option<&(Revision, Arc<Policy>)> {
+        self.policy.as_ref()
+    }
+
+    /// States the policy in force at the head; true when it is another one.
+    pub fn set_policy(&mut self, policy: Option<(Revision, Arc<Policy>)>) -> bool {
+        let revision =
+            |policy: &Option<(Revision, Arc<Policy>)>| policy.as_ref().map(|(revision, _)| *revision);
+        let changed = revision(&self.policy) != revision(&policy);
+        self.policy = policy;
+        changed
     }
 
     /// The chain hash at one of the recent revisions.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use shared::model::{
-    ClusterId, Cursor,
+    ClusterId, Cursor, Policy, Revision,
     sync::{Namespaces, Source},
 };
 use tokio::sync::watch;
@@ -45,17 +45,18 @@ impl SharedView {
         at: u64,
         changes: Vec<Publication>,
         sources: Option<Vec<Source>>,
+        policy: Option<(Revision, Arc<Policy>)>,
         tombstones_max: usize,
     ) {
         let rooms: BTreeSet<Room> = changes.iter().filter_map(|change| room(&change.key)).collect();
-        let (known, told) = self.change(|view| {
+        let (known, told, other_policy) = self.change(|view| {
             let known = view.sources_version();
             view.publish(head, changes, tombstones_max);
             view.stamp(at);
             view.set_sources(sources.into_iter().flatten());
-            (known, view.sources_version())
+            (known, view.sources_version(), view.set_policy(policy))
         });
-        if known == told {
+        if known == told && !other_policy {
             self.listeners.wake(&rooms)
         } else {
             self.listeners.wake_all()

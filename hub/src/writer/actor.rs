@@ -2,9 +2,12 @@
 //! sessions, replace the view. Nothing is published or answered before its batch is durable.
 //! Never: waits, reads a clock or makes randomness; whoever steps it does, and chooses when.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
-use shared::model::{Cursor, SessionId, sync::Source};
+use shared::model::{Cursor, Policy, Revision, SessionId, sync::Source};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -371,13 +374,14 @@ impl Writer {
 
     /// What the batch did is durable: everybody may see it.
     fn release(&mut self, batch: Batch, published: Published, at: Moment) {
+        let policy = policy_of(&published.state);
         // Before the view: whoever was told of a revision asks for no older state.
         self.publisher.publish(published);
         self.measure(batch.sources.as_deref());
         for held in batch.contests {
             self.metrics.precedence_contested(held);
         }
-        self.publish(batch.publications, batch.sources, at);
+        self.publish(batch.publications, batch.sources, policy, at);
         self.answer(batch.replies);
     }
 
@@ -392,13 +396,25 @@ impl Writer {
         self.metrics.members_over_budget(self.core.over_budget_members());
     }
 
-    fn publish(&self, publications: Vec<Publication>, sources: Option<Vec<Source>>, at: Moment) {
+    fn publish(
+        &self,
+        publications: Vec<Publication>,
+        sources: Option<Vec<Source>>,
+        policy: Option<(Revision, Arc<Policy>)>,
+        at: Moment,
+    ) {
         let unchanged =
             publications.is_empty() && sources.is_none() && self.view.read().head() == self.durable;
         if !unchanged {
             let tombstones_max = self.core.state().tombstones_max() as usize;
-            self.view
-                .publish(self.durable, at.now(), publications, sources, tombstones_max);
+            self.view.publish(
+                self.durable,
+                at.now(),
+                publications,
+                sources,
+                policy,
+                tombstones_max,
+            );
         }
     }
 
@@ -557,7 +573,14 @@ pub fn view_of(state: &State, head: Cursor) -> View {
         objects.chain(removed).filter_map(publication).collect(),
         state.tombstones_max() as usize,
     );
+    view.set_policy(policy_of(state));
     view
+}
+
+/// The policy in force, as the view has it.
+fn policy_of(state: &State) -> Option<(Revision, Arc<Policy>)> {
+    let applied = state.policy()?;
+    Some((applied.revision, applied.policy.clone()))
 }
 
 #[cfg(test)]

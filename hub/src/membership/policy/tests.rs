@@ -211,3 +211,21 @@ async fn a_place_that_is_held_is_let_go_by_an_operator() {
         .expect_err("nothing is held");
     assert_eq!(nothing.code(), Code::FailedPrecondition);
 }
+
+#[tokio::test]
+async fn a_dry_run_says_how_many_imports_a_member_would_no_longer_take_and_how_many_newly() {
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let policy = service(&inspected);
+    let fewer = document(
+        "  members:\n  - {name: few, members: [west], imports: [{namespaces: [shop], services: [cart]}]}\n",
+    );
+    let effects = async |document: &str, confirm| {
+        let done = policy.apply(by_alice(apply(document, confirm))).await;
+        done.expect("answered").into_inner().effects.join("\n")
+    };
+    let text = effects(&fewer, true).await;
+    assert!(text.contains("west would no longer take: 1 import"), "{text}");
+    assert!(!text.contains("east would"), "{text}");
+    let text = effects(DEFAULT_POLICY, false).await;
+    assert!(text.contains("west would newly take: 1 import"), "{text}");
+}

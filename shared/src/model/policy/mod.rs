@@ -1,4 +1,5 @@
-//! The policy of a clusterset: what each member may export, with which addresses, and which export stands first.
+//! The policy of a clusterset: what each member may export, with which addresses, what it takes, and which export stands
+//! first.
 //! Values and verdicts only: how a document becomes a policy is the business of `wire`, what follows from a verdict the fold's.
 //!
 //! A rule names members, and allows. Who is named by no rule that speaks of exports may export everything, and the same
@@ -58,6 +59,8 @@ pub struct MemberRule {
     pub exports: Option<Vec<ServiceRule>>,
     /// Ranges in which their endpoints' addresses may lie; `None`: it does not speak of addresses.
     pub endpoints: Option<Vec<AddressRange>>,
+    /// What they take of what others export; `None`: it does not speak of imports.
+    pub imports: Option<Vec<ServiceRule>>,
     /// How much they may have recorded.
     pub budget: BudgetRule,
 }
@@ -118,6 +121,13 @@ impl Policy {
             "The policy of the clusterset does not allow {cluster} to export {service}: {}. An operator decides on the policy.",
             listed(rules.collect(), "; ", "rules")
         ))
+    }
+
+    /// What a member takes; `None`: everything.
+    pub fn imports_of(&self, cluster: &ClusterId) -> Option<Vec<ServiceRule>> {
+        let speaking = self.rules_of(cluster).filter_map(|rule| rule.imports.as_ref());
+        let lists: Vec<&Vec<ServiceRule>> = speaking.collect();
+        (!lists.is_empty()).then(|| lists.into_iter().flatten().cloned().collect())
     }
 
     /// How much a member may have recorded.

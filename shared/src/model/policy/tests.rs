@@ -23,6 +23,7 @@ fn rule(name: &str, members: &[&str]) -> MemberRule {
         members: patterns(members),
         exports: None,
         endpoints: None,
+        imports: None,
         budget: BudgetRule::default(),
     }
 }
@@ -148,4 +149,34 @@ fn patterns_that_match_no_member_are_told_apart() {
         .map(|(rule, pattern)| format!("{rule} {pattern}"))
         .collect();
     assert_eq!(words, ["one eats", "two north-*"]);
+}
+
+#[test]
+fn a_member_takes_what_its_rules_allow_together_and_everything_where_none_speaks_of_imports() {
+    let policy = policy(vec![
+        MemberRule {
+            imports: exports(&["shop"], &["*"]),
+            ..rule("shop", &["west-*"])
+        },
+        MemberRule {
+            imports: exports(&["bank"], &["till"]),
+            ..rule("till", &["west-1"])
+        },
+        MemberRule {
+            exports: exports(&["shop"], &["*"]),
+            ..rule("exports-only", &["east"])
+        },
+        MemberRule {
+            imports: Some(Vec::new()),
+            ..rule("nothing", &["north"])
+        },
+    ]);
+    let takes = |member: &str, namespace: &str, name: &str| {
+        let imports = policy.imports_of(&cluster(member));
+        imports.is_none_or(|rules| rules.iter().any(|rule| rule.matches(&service(namespace, name))))
+    };
+    assert!(takes("west-1", "shop", "cart") && takes("west-1", "bank", "till"));
+    assert!(takes("west-2", "shop", "cart") && !takes("west-2", "bank", "till"));
+    assert!(takes("east", "bank", "till"), "exports are another matter");
+    assert!(!takes("north", "shop", "cart"));
 }
