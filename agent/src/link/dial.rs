@@ -47,8 +47,11 @@ use crate::{
 
 /// Waits between sessions: at first …
 const BACKOFF_FIRST: Duration = Duration::from_millis(200);
-/// … and at most.
-const BACKOFF_LONGEST: Duration = Duration::from_secs(15);
+/// … and at most, for a hub that is not reached: until it is, no change of another cluster arrives here, and endpoints
+/// that have ended there are asked for.
+const UNREACHED_LONGEST: Duration = Duration::from_secs(5);
+/// … and at most, for a hub that says no: it has answered, and each answer costs it a handshake.
+const REFUSED_LONGEST: Duration = Duration::from_secs(15);
 /// A session that lasted this long was a good one: the next wait starts from the first.
 const GOOD_SESSION: Duration = Duration::from_secs(20);
 /// Messages to the hub that may wait in the stream.
@@ -158,7 +161,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Link {
     /// Runs until `drain`.
     pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
-        let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_LONGEST);
+        let mut unreached = Backoff::new(BACKOFF_FIRST, UNREACHED_LONGEST);
+        let mut refused = Backoff::new(BACKOFF_FIRST, REFUSED_LONGEST);
         let mut generation = 0;
         let mut told = None;
         if !self.namespaces_listed(&drain).await {
@@ -171,7 +175,12 @@ impl Link {
             self.metrics.connected.set(0);
             lock(&self.outbox).end_session();
             self.apply.note(Desired::session_ended);
-            match end {
+            if started.elapsed() >= GOOD_SESSION {
+                unreached.succeeded();
+                refused.succeeded();
+                told = None;
+            }
+            let backoff = match end {
                 End::Drain => return Ok(()),
                 End::Broken(why) => {
                     if told.as_ref() == Some(&why) {
@@ -180,6 +189,7 @@ impl Link {
                         info!(why, "the session with the hub ended; connecting again");
                     }
                     told = Some(why);
+                    &mut unreached
                 }
                 End::Refused(why) => {
                     if told.as_ref() == Some(&why) {
@@ -192,12 +202,9 @@ impl Link {
                     }
                     told = Some(why);
                     self.connector.try_next_address();
+                    &mut refused
                 }
-            }
-            if started.elapsed() >= GOOD_SESSION {
-                backoff.succeeded();
-                told = None;
-            }
+            };
             let wait = backoff.failed(random());
             tokio::select! {
                 biased;

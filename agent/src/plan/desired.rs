@@ -199,7 +199,7 @@ impl Desired {
     fn told(&mut self, key: DesiredKey, told: Told) -> bool {
         match told {
             Told::Whole(item) => {
-                self.differences.settled(&key);
+                self.differences.told(&key, item.revision);
                 self.item(key, item);
                 true
             }
@@ -222,21 +222,21 @@ impl Desired {
         }
         match wire::restore(self.held.item(&key).as_ref(), difference) {
             Ok(Restored::Object(item)) => {
-                self.differences.restored(&key);
+                self.differences.restored(&key, difference.revision);
                 self.item(key, item);
                 true
             }
             Ok(Restored::Held) => {
-                self.differences.settled(&key);
+                self.differences.told(&key, difference.revision);
                 true
             }
             Ok(Restored::Unreadable) => {
-                self.differences.settled(&key);
+                self.differences.told(&key, difference.revision);
                 false
             }
             Err(_) => {
                 let is_past = |cursor: Cursor| cursor.revision >= difference.revision;
-                if !self.differences.want(&key) || self.cursor.is_some_and(is_past) {
+                if !self.differences.want(&key, difference.revision) || self.cursor.is_some_and(is_past) {
                     self.cursor = None;
                 }
                 false

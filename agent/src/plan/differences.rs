@@ -1,15 +1,19 @@
 //! What became of differences: which objects wait to be told whole because one did not lead from what is held, and whether
 //! differences are of any use. Pure bookkeeping; what is held stands in `desired`, and the link does the asking.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use shared::model::sync::{DesiredKey, ITEMS_WANTED_MAX};
+use shared::model::{
+    Revision,
+    sync::{DesiredKey, ITEMS_WANTED_MAX},
+};
 
 /// The bookkeeping.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Differences {
-    /// Objects of which the hub told something newer that could not be restored, and nothing since.
-    wanted: BTreeSet<DesiredKey>,
+    /// Objects of which the hub told something newer that could not be restored, and nothing as new since: as of which
+    /// revision.
+    wanted: BTreeMap<DesiredKey, Revision>,
     news: News,
     /// They came where they have no place, or too many could not be restored: none are taken until the next start.
     refused: bool,
@@ -42,21 +46,23 @@ impl Differences {
         !self.refused
     }
 
-    pub(super) fn restored(&mut self, key: &DesiredKey) {
+    pub(super) fn restored(&mut self, key: &DesiredKey, at: Revision) {
         self.news.restored += 1;
-        self.settled(key);
+        self.told(key, at);
     }
 
-    /// The object is to be asked for, once. False: too many are, and the session is to end.
-    pub(super) fn want(&mut self, key: &DesiredKey) -> bool {
-        if self.wanted.contains(key) {
+    /// The object is to be asked for, once, for it is another one as of this revision. False: too many are, and the
+    /// session is to end.
+    pub(super) fn want(&mut self, key: &DesiredKey, at: Revision) -> bool {
+        if let Some(wanted) = self.wanted.get_mut(key) {
+            *wanted = at.max(*wanted);
             return true;
         }
         if self.wanted.len() >= ITEMS_WANTED_MAX {
             self.refuse();
             return false;
         }
-        self.wanted.insert(key.clone());
+        self.wanted.insert(key.clone(), at);
         self.news.wanted.insert(key.clone());
         true
     }
@@ -66,7 +72,14 @@ impl Differences {
         self.news.refused = true;
     }
 
-    /// The hub told the object: nothing older is missing.
+    /// The hub told the object as it was at a revision: nothing older is missing, and what is newer still is.
+    pub(super) fn told(&mut self, key: &DesiredKey, at: Revision) {
+        if self.wanted.get(key).is_some_and(|wanted| *wanted <= at) {
+            self.settled(key);
+        }
+    }
+
+    /// Nothing can be had of the object by asking for it.
     pub(super) fn settled(&mut self, key: &DesiredKey) {
         self.wanted.remove(key);
         self.news.wanted.remove(key);
@@ -74,7 +87,7 @@ impl Differences {
 
     /// Whether this object waits to be told whole.
     pub(super) fn wants(&self, key: &DesiredKey) -> bool {
-        self.wanted.contains(key)
+        self.wanted.contains_key(key)
     }
 
     /// Whether what the hub says of its position holds here too.
@@ -84,7 +97,7 @@ impl Differences {
 
     /// Forgets what nobody is interested in any more.
     pub(super) fn retain(&mut self, keep: impl Fn(&DesiredKey) -> bool) {
-        self.wanted.retain(&keep);
+        self.wanted.retain(|key, _| keep(key));
         self.news.wanted.retain(keep);
     }
 

@@ -108,7 +108,9 @@ pub(super) fn target(desired: &Desired, view: &ServiceView, own: &ClusterId, ser
             match (may_narrow, flips) {
                 (true, true) => Target::Flip,
                 (true, false) => stand(from_hub(wanted, Some(found), view, own, true)),
-                (false, true) => from_found(found, view, own).map_or(Target::Leave, stand),
+                (false, true) => from_found(found, view, own).map_or(Target::Leave, |standing| {
+                    stand(gaining(standing, wanted, view, own))
+                }),
                 (false, false) => stand(widened(wanted, found, view, own)),
             }
         }
@@ -227,6 +229,27 @@ fn from_found(found: &FoundImport, view: &ServiceView, own: &ClusterId) -> Optio
         revision: None,
         may_narrow: false,
     })
+}
+
+/// What stands while another type is wanted and may not come yet: it gains ports and clusters all the same, and
+/// slices follow their clusters, or a member that never lists could keep the exports of all others out, and their
+/// endpoints as they are, by stating an older one of another type.
+fn gaining(
+    mut standing: Standing,
+    wanted: &Revised<std::sync::Arc<ServiceImport>>,
+    view: &ServiceView,
+    own: &ClusterId,
+) -> Standing {
+    standing.ports = union(&standing.ports, &wanted.value.ports);
+    standing.clusters.extend(wanted.value.clusters.keys().cloned());
+    // Slices that were decided with it need not wait for it.
+    standing.revision = Some(wanted.revision);
+    standing.own_ports = standing
+        .clusters
+        .contains(own)
+        .then(|| common_ports(&standing.ports, view))
+        .flatten();
+    standing
 }
 
 /// What the import says, and where its schema cannot say it, the derived Service.

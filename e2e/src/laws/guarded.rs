@@ -47,11 +47,21 @@ pub enum Law {
     Differences,
     /// What a policy refuses is nowhere: refused exports of worlds at rest, by cluster that could hold them.
     Refused,
+    /// Who states to be older than the export that stands first is an event with both sides: such exports.
+    Contests,
+    /// Nobody's export is lost by what another does, or may not do: imports and exports that were compared meanwhile.
+    Untouched,
+    /// What a rule refused comes back with it: exports that had been nowhere.
+    Restored,
+    /// No address leads elsewhere: slices that were looked at while a member stated such addresses.
+    Elsewhere,
+    /// One id, one holder: strangers that came under the id of a member.
+    Holders,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 25] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -72,6 +82,11 @@ impl Law {
         Self::Reserve,
         Self::Differences,
         Self::Refused,
+        Self::Contests,
+        Self::Untouched,
+        Self::Restored,
+        Self::Elsewhere,
+        Self::Holders,
     ];
 
     /// Its name, with which every failure begins.
@@ -97,20 +112,27 @@ impl Law {
             Self::Reserve => "nothing grows in the reserve",
             Self::Differences => "a difference makes the object that was sent",
             Self::Refused => "what is refused is nowhere",
+            Self::Contests => "who claims to be older is contested",
+            Self::Untouched => "nobody's export is lost by another",
+            Self::Restored => "a loosened rule restores",
+            Self::Elsewhere => "no address leads elsewhere",
+            Self::Holders => "one id, one holder",
         }
     }
 
     /// What it counts.
     fn what(self) -> &'static str {
         match self {
-            Self::Holds => "imports and exports",
+            Self::Holds | Self::Untouched => "imports and exports",
             Self::Stood | Self::Applied => "imports",
             Self::Deletion | Self::NoWrite | Self::Differences => "objects",
             Self::Durable => "promises",
             Self::Positions => "positions",
             Self::Rewinds => "epochs",
             Self::Sources => "sources",
-            Self::Ages | Self::Refused => "exports",
+            Self::Ages | Self::Refused | Self::Contests | Self::Restored => "exports",
+            Self::Elsewhere => "slices",
+            Self::Holders => "strangers",
             Self::Keys => "admissions",
             Self::Renewals => "keys",
             Self::Epochs => "welcomes",

@@ -36,7 +36,7 @@ use super::{
 
 /// Waits between dials, as an agent waits.
 const BACKOFF_FIRST: Duration = Duration::from_millis(200);
-const BACKOFF_LONGEST: Duration = Duration::from_secs(15);
+const BACKOFF_LONGEST: Duration = Duration::from_secs(5);
 /// Longest wait until everybody has converged.
 const CONVERGED_WAIT: Duration = Duration::from_secs(120);
 /// What is to be reached.

@@ -4,7 +4,11 @@
 
 use std::path::PathBuf;
 
-use super::{control::ControlPlane, layout::Place, running::Running};
+use super::{
+    control::{ControlPlane, wait_for},
+    layout::Place,
+    running::Running,
+};
 use crate::real::{command::printed, helm::Helm};
 
 /// Where charts put everything.
@@ -101,6 +105,26 @@ impl<'a> Installed<'a> {
             .arg(key("operator.key"));
         printed(&mut member)
     }
+
+    /// Waits until the hub shows every cluster as live and in session, as the operations guide has it before one goes on.
+    pub(super) fn in_session(&self) -> anyhow::Result<()> {
+        let clusters = self.running.planes().len();
+        let directory = self.running.directory.path();
+        wait_for("every member is live and connected", directory, || {
+            let said = self.member(&["list", "--output=json"]);
+            said.is_ok_and(|said| connected(&said) == clusters)
+        })
+    }
+}
+
+/// How many members are live and connected in what `member list` says for programs.
+fn connected(said: &str) -> usize {
+    let Ok(said) = serde_json::from_str::<serde_json::Value>(said) else {
+        return 0;
+    };
+    let members = said["members"].as_array().map_or(&[][..], Vec::as_slice);
+    let live = |member: &&serde_json::Value| member["state"] == "live" && member["connected"] == true;
+    members.iter().filter(live).count()
 }
 
 /// Has CoreDNS read its Corefile now; it would by itself, a minute and a half later.
@@ -109,4 +133,17 @@ pub(super) fn restart_coredns(plane: &ControlPlane<'_>) -> anyhow::Result<()> {
     plane.kubectl(&[&coredns[..], &["restart", "deployment/coredns"]].concat())?;
     let status = ["status", "deployment/coredns", "--timeout=120s"];
     plane.kubectl(&[&coredns[..], &status].concat()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_is_live_and_connected_counts() {
+        let said = r#"{"members": [{"state": "live", "connected": true}, {"state": "live", "connected": false},
+                       {"state": "suspect", "connected": true}, {"state": "left"}]}"#;
+        assert_eq!(connected(said), 1);
+        assert_eq!(connected("{}") + connected("no document"), 0);
+    }
 }

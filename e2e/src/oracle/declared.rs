@@ -42,6 +42,9 @@ pub(super) fn exporter<'a>(
     if found["spec"]["type"] == "ExternalName" || is_ours(found) {
         return invalid("InvalidServiceType");
     }
+    if picture.denied {
+        return invalid("PolicyDenied");
+    }
     Some(Ok(Exporter {
         created: text(&export["metadata"]["creationTimestamp"]),
         uid: text(&export["metadata"]["uid"]),
@@ -51,7 +54,8 @@ pub(super) fn exporter<'a>(
     }))
 }
 
-/// The valid exports of a service, the oldest first, then by the cluster's name.
+/// The valid exports of a service, the oldest first, then by the cluster's name; one that keeps the first place before
+/// the others.
 pub(super) fn exporters<'a>(
     members: impl Iterator<Item = &'a Picture>,
     service: &ServiceKey,
@@ -60,6 +64,8 @@ pub(super) fn exporters<'a>(
         .filter_map(|picture| exporter(picture, service)?.ok())
         .collect();
     exporters.sort_by(|a, b| (&a.created, &a.picture.cluster).cmp(&(&b.created, &b.picture.cluster)));
+    // Stable: the others keep their order.
+    exporters.sort_by_key(|exporter| !exporter.picture.held.contains(service));
     exporters
 }
 

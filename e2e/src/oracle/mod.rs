@@ -77,12 +77,18 @@ impl Judgement {
 
 /// Judges every service in every cluster; all of them are members.
 pub fn judge(pictures: &[Picture]) -> Judgement {
-    let services: BTreeSet<ServiceKey> = pictures.iter().flat_map(Picture::services).collect();
+    judge_among(pictures, pictures)
+}
+
+/// Judges every service in these `places`, while what `members` declare counts.
+pub fn judge_among(members: &[Picture], places: &[Picture]) -> Judgement {
+    let shown = members.iter().chain(places);
+    let services: BTreeSet<ServiceKey> = shown.flat_map(Picture::services).collect();
     let mut judgement = Judgement::default();
     for service in services {
-        let expected = Expected::of(pictures.iter(), &service);
+        let expected = Expected::of(members.iter(), &service);
         judgement.conflicts += u64::from(expected.is_conflict());
-        for picture in pictures {
+        for picture in places {
             judgement.judge_one(picture, &service, &expected);
         }
     }
@@ -113,6 +119,19 @@ pub fn whole(picture: &Picture, service: &ServiceKey) -> Result<(), Wrong> {
         &import_shown(picture, service),
         &expected::promised(picture, service),
     )
+}
+
+/// Whether a cluster exports a service, and may.
+pub fn is_valid(picture: &Picture, service: &ServiceKey) -> bool {
+    declared::exporter(picture, service).is_some_and(|export| export.is_ok())
+}
+
+/// Whether a cluster has a namespace for a service, and no import of ours in it that names this exporter. A stranger's
+/// import keeps its place.
+pub fn lacks(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
+    let ours = picture.import(service).is_none_or(is_ours);
+    ours && picture.namespace(service).is_some()
+        && !import_shown(picture, service).contains(&pieces::cluster(exporter))
 }
 
 impl Judgement {

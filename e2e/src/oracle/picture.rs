@@ -38,6 +38,10 @@ pub struct Picture {
     local_slices: BTreeMap<ServiceKey, Vec<Arc<Value>>>,
     /// The slices that Tributary made, by the service that they were imported for.
     imported_slices: BTreeMap<ServiceKey, Vec<Arc<Value>>>,
+    /// A policy refuses everything that this cluster exports.
+    pub denied: bool,
+    /// Services whose first place this cluster's export keeps, though another one is older.
+    pub held: BTreeSet<ServiceKey>,
 }
 
 impl Picture {
@@ -93,6 +97,11 @@ impl Picture {
     /// The uid of a namespace that is there and stays.
     pub(super) fn namespace(&self, service: &ServiceKey) -> Option<&str> {
         self.namespaces.get(&*service.namespace).map(String::as_str)
+    }
+
+    /// Whether somebody asks for this service to be exported.
+    pub fn exports(&self, service: &ServiceKey) -> bool {
+        self.exports.contains_key(service)
     }
 
     pub(super) fn export(&self, service: &ServiceKey) -> Option<&Value> {

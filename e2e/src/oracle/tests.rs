@@ -268,3 +268,31 @@ fn an_import_by_itself_is_whole_if_all_that_it_promises_stands_beside_it() {
     example.remove("east", "ServiceImport", "cart");
     assert!(whole_in_east(&example).is_err(), "no import");
 }
+
+/// Both directions: what is held or refused is another demand, and the objects are what they were.
+#[test]
+fn a_place_that_is_kept_and_a_cluster_that_may_not_export_count() {
+    let mut example = right(&["east", "west"], &["east", "west"]);
+    example.change("west", "Service", "cart", |service| {
+        service["spec"]["ports"] = json!([{"name": "http", "protocol": "TCP", "port": 81}]);
+    });
+    let first_port = |change: fn(&mut super::Picture)| {
+        let mut pictures = example.pictures();
+        pictures
+            .iter_mut()
+            .filter(|picture| picture.cluster == "west")
+            .for_each(change);
+        let cart = ServiceKey::new(NAMESPACE, "cart").expect("valid");
+        let expected = super::Expected::of(pictures.iter(), &cart);
+        let parts = expected.import_in(&pictures[0], &cart);
+        let has = |what: &str| parts.iter().any(|part| part.what.contains(what));
+        (has("81/TCP"), has("cluster west"))
+    };
+    assert_eq!(first_port(|_| {}), (false, true));
+    let keep = |picture: &mut super::Picture| {
+        let cart = ServiceKey::new(NAMESPACE, "cart").expect("valid");
+        picture.held.insert(cart);
+    };
+    assert_eq!(first_port(keep), (true, true));
+    assert_eq!(first_port(|picture| picture.denied = true), (false, false));
+}

@@ -468,3 +468,28 @@ fn a_derived_service_whose_import_is_a_strangers_records_whose_it_is() {
     model.settle(&told(&[source("east", true), source("west", true)], vec![]));
     assert_eq!(words(&model.done), ["delete service"]);
 }
+
+/// Who never lists keeps nobody out by stating an older export of another type.
+#[test]
+fn what_may_not_become_of_another_type_yet_gains_who_exports_now() {
+    let mut model = Model::settled(&east_and_west());
+    let ports = [port("http", 80), port("admin", 81)];
+    let mut headless = import(&ports, &["east", "mallory", "south", "west"]);
+    headless.service_type = ServiceType::Headless;
+    let slices = [slice("east", "a", "10.1.0.9"), slice("south", "n", "10.4.0.1")];
+    let known = ["east", "west", "south", OWN].map(|name| source(name, true));
+    let sources: Vec<Source> = known.into_iter().chain([source("mallory", false)]).collect();
+    let desired = told(&sources, both(headless, &slices));
+    takes_nothing(&model, &desired);
+    model.settle(&desired);
+    let import = model.import();
+    assert_eq!(import.content.service_type, Some(ServiceType::ClusterSetIp));
+    assert_eq!(import.content.ports.len(), ports.len());
+    assert!(import.status.clusters.contains(&cluster("south")));
+    let stands = |cluster: &str, address: &str| model.slices().contains(&(cluster.into(), address.into()));
+    assert!(
+        stands("south", "10.4.0.1") && stands("east", "10.1.0.9"),
+        "{:?}",
+        model.slices()
+    );
+}

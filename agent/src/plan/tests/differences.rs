@@ -149,6 +149,27 @@ fn a_lost_a_newer_and_a_second_base_are_asked_for_once() {
     }
 }
 
+/// A difference that comes late is none of what was asked for, wherever it leads.
+#[test]
+fn what_is_older_than_what_was_lost_answers_nothing() {
+    let (mut desired, older, newer) = (holder(), large(6, "10.0.8.6"), large(7, "10.0.8.7"));
+    desired.items(1, [difference(&older, &newer)]);
+    assert_eq!(
+        desired.items(1, [difference(&large(3, "10.0.8.3"), &older)]),
+        touched()
+    );
+    assert_eq!((revision(&desired), desired.wants(&slice_key())), (6, true));
+    assert_eq!(desired.take_news().wanted, asked().wanted);
+    desired.up_to(&up_to(1, 1, 7));
+    assert_eq!(
+        desired.cursor(),
+        Some(up_to(1, 1, 5).cursor),
+        "it would never be told again"
+    );
+    desired.items(1, [newer]);
+    assert_eq!((revision(&desired), desired.wants(&slice_key())), (7, false));
+}
+
 #[test]
 fn a_removal_and_what_cannot_be_read_answer_too() {
     let unreadable = Told::Unreadable {

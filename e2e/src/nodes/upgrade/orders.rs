@@ -87,7 +87,8 @@ pub(super) fn nothing_is_there(plane: &ControlPlane<'_>) -> anyhow::Result<()> {
 fn new_hub(charts: &Charts, installer: &Installer<'_>, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
     apply(charts, plane, "crds", &[])?;
     apply(charts, plane, "hub", &installer.hub_values())?;
-    rolled_out(plane, &format!("statefulset/{HUB}"))
+    rolled_out(plane, &format!("statefulset/{HUB}"))?;
+    installer.installed.in_session()
 }
 
 fn new_agent(charts: &Charts, installer: &Installer<'_>, plane: &ControlPlane<'_>) -> anyhow::Result<()> {

@@ -46,7 +46,10 @@ pub(in crate::nodes) fn rollback(
     println!("the earlier image runs in all clusters");
     later.image(image)?;
     let steps = [
-        Step::new("upgrade of the hub", || later.hub(&planes[0])),
+        Step::new("upgrade of the hub", || {
+            later.hub(&planes[0])?;
+            installed.in_session()
+        }),
         Step::new("upgrade of the agents", || {
             planes.iter().try_for_each(|plane| later.agent(plane))
         }),
@@ -55,7 +58,10 @@ pub(in crate::nodes) fn rollback(
                 .iter()
                 .try_for_each(|plane| back(&installed, plane, "agent"))
         }),
-        Step::new("rollback of the hub", || back(&installed, &planes[0], "hub")),
+        Step::new("rollback of the hub", || {
+            back(&installed, &planes[0], "hub")?;
+            installed.in_session()
+        }),
     ];
     under_requests(&running, requests, &steps)?;
     println!("to another image and back: no request was lost");

@@ -40,6 +40,48 @@ pub enum AgentPart {
     Apply,
 }
 
+/// What a certified member does that means no good, or a stranger in the name of another member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hostility {
+    /// It states to have exported a service before everybody else, in one of the shapes of its own.
+    Claim(Named, u8),
+    /// It states as its own what the hub has of a cluster's export.
+    Copy(usize, Named),
+    /// Its slices have addresses of others, and such that lead elsewhere in every network.
+    Addresses(Named),
+    /// It exports from a namespace that Kubernetes keeps for itself.
+    Reserved,
+    /// It has so many changes to say, and between them what no member may say.
+    Flood(u8),
+    /// It connects anew and claims an epoch: one below all, one that cannot be, one that may be.
+    Epoch(u8),
+    /// It says an observation again, under the number that it had.
+    Replay,
+    /// It takes back all that it stated.
+    TakeBack,
+    /// Somebody comes under a cluster's id with a key of their own, with or without an issuer that vouches for it.
+    Impostor(usize, bool),
+    /// Somebody comes under a cluster's id with one of the keys that it had before.
+    OldKey(usize, u8),
+}
+
+/// What an operator decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decision {
+    /// Who stood first stands first, whatever others state, until the next rest that compares.
+    Incumbent,
+    /// The oldest export of a service stands first again.
+    Release(Named),
+    /// The hostile member exports nothing.
+    Ban,
+    /// Its addresses are those of its own range.
+    Fence,
+    /// It has little room for what it reports.
+    Quota,
+    /// Its membership ends.
+    Evict,
+}
+
 /// Something that happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
@@ -93,8 +135,14 @@ pub enum What {
     Restrict(usize),
     /// An operator's policy has little room for what the cluster reports, until the next rest that compares.
     Squeeze(usize),
-    /// Faults stop and everything comes to rest while a policy refuses something: it must be nowhere.
+    /// Faults stop and everything comes to rest under the policy in force: what it refuses must be nowhere.
     RestRestricted,
+    /// A member that means no good does something, or somebody in the name of another.
+    Hostile(Hostility),
+    /// An operator decides about that member, or about the order of exports.
+    Decide(Decision),
+    /// All history goes that may go, now or after every step from now on.
+    Retain(bool),
     /// An operator revokes the key of the cluster's certificate.
     Revoke(usize),
     /// The agent's process is killed and started.

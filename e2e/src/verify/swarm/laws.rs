@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use shared::{
-    api::names::LABEL_SOURCE_CLUSTER,
-    model::{ClusterId, ServiceKey, sync::SourceState},
-};
+use hub::fold::Member;
+use shared::model::{ClusterId, ServiceKey, sync::SourceState};
 
 use super::{
+    hostile,
     hub::Hub,
     judge::picture,
     site::{MANAGER, Site},
@@ -222,9 +221,13 @@ pub(super) fn revoked_are_gone(hub: &Hub, guarded: &mut Guarded) -> Result<(), S
     }
 }
 
-/// **Who lives is not suspect**: once everything is at rest, every member is known to live.
+/// **Who lives is not suspect**: once everything is at rest, every member is known to live, but for one that was sent away
+/// and does not come back.
 pub(super) fn everybody_lives(hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {
-    for (cluster, member) in hub.state().members().iter() {
+    let sent_away =
+        |cluster: &ClusterId, member: &Member| *cluster == hostile::name() && !member.is_current();
+    let members = hub.state().members().iter();
+    for (cluster, member) in members.filter(|(cluster, member)| !sent_away(cluster, member)) {
         guarded.count(Law::Alive, 1);
         let state = member.source_state();
         if state != SourceState::Live {
@@ -232,49 +235,4 @@ pub(super) fn everybody_lives(hub: &Hub, guarded: &mut Guarded) -> Result<(), St
         }
     }
     Ok(())
-}
-
-/// **What is refused is nowhere**: of a member whose exports the policy refuses, nothing is in the hub's derivation nor
-/// in any cluster, its own included.
-pub(super) fn refused_is_nowhere(hub: &Hub, sites: &[Site], guarded: &mut Guarded) -> Result<(), String> {
-    let Some(applied) = hub.state().policy() else {
-        return Ok(());
-    };
-    let named = |cluster: &ClusterId| {
-        let rules = applied.policy.rules.iter().filter(|rule| rule.exports.is_some());
-        let mut patterns = rules.flat_map(|rule| &rule.members);
-        patterns.any(|pattern| pattern.to_string() == cluster.as_str())
-    };
-    for (cluster, member) in hub.state().members().iter() {
-        if !named(cluster) {
-            continue;
-        }
-        let exports = member.exports().count() as u64;
-        guarded.count(Law::Refused, exports * sites.len() as u64);
-        for site in sites {
-            if let Some(what) = trace_of(site, cluster) {
-                let name = &site.name;
-                return Err(Law::Refused.broken(format!("{what} in {name} comes from {cluster}")));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// An object that an agent made of what came from a cluster.
-fn trace_of(site: &Site, cluster: &ClusterId) -> Option<String> {
-    let name =
-        |object: &serde_json::Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let imports = site.cluster.objects("ServiceImport");
-    let import = imports.iter().filter(|object| is_ours(object)).find(|object| {
-        let mut clusters = object["status"]["clusters"].as_array().into_iter().flatten();
-        clusters.any(|one| one["cluster"] == cluster.as_str())
-    });
-    let slices = site.cluster.objects("EndpointSlice");
-    let slice = slices
-        .iter()
-        .filter(|object| is_ours(object))
-        .find(|object| object["metadata"]["labels"][LABEL_SOURCE_CLUSTER] == cluster.as_str());
-    let import = import.map(|object| format!("ServiceImport {}", name(object)));
-    import.or_else(|| slice.map(|object| format!("EndpointSlice {}", name(object))))
 }

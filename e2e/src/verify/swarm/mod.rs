@@ -5,8 +5,9 @@
 //!   themselves, so that a script stays one when steps are left out ([`shrink`]).
 //! * `world`: whose turn it is; `rest`: how it ends; `site` with `agent` and `follower`: one cluster and its agents; `hub`: the hub;
 //!   `network`: what lies between them.
-//! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws`: what must never
-//!   happen.
+//! * `hostile`: a member that means no good, and strangers in the names of others.
+//! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws` with `refusals`: what
+//!   must never happen.
 //! * [`run`]: many worlds; [`histogram`]: what happened in them.
 //!
 //! Not here: sockets, TLS, timers, the sled store. `cargo test` and `cargo crash` have those.
@@ -16,11 +17,14 @@ mod draw;
 mod follower;
 pub mod happening;
 pub mod histogram;
+mod hostile;
+mod hostilities;
 mod hub;
 mod judge;
 mod laws;
 mod network;
 mod order;
+mod refusals;
 mod rest;
 pub mod run;
 pub mod script;

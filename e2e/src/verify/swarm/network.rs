@@ -60,25 +60,32 @@ pub(super) struct Network {
 }
 
 impl Network {
+    /// The last way is of those who have no site.
     pub(super) fn new(sites: usize) -> Self {
         Self {
-            ways: vec![Blocked::default(); sites],
+            ways: vec![Blocked::default(); sites + 1],
             ..Self::default()
         }
     }
 
     /// Opens a stream, if the way is free in both directions.
     pub(super) fn open(&mut self, site: usize) -> Option<StreamId> {
-        if self.ways[site].any() {
-            return None;
-        }
+        (!self.ways[site].any()).then(|| self.open_at(site))
+    }
+
+    /// Opens a stream of somebody who has no site.
+    pub(super) fn open_elsewhere(&mut self) -> StreamId {
+        self.open_at(self.ways.len() - 1)
+    }
+
+    fn open_at(&mut self, site: usize) -> StreamId {
         self.last += 1;
         let stream = Stream {
             site,
             ..Stream::default()
         };
         self.streams.insert(self.last, stream);
-        Some(self.last)
+        self.last
     }
 
     /// Takes the next message for the hub.

@@ -6,10 +6,12 @@ use hub::log::Faults;
 use super::{
     draw::Draw,
     happening::{AgentPart, WATCHES},
+    hostile,
     hub::Hub,
-    judge,
+    judge::{self, Circumstances},
     laws::{self, Stood},
     network::Blocked,
+    refusals,
     site::{Site, all_keys},
     world::World,
 };
@@ -62,13 +64,32 @@ impl World {
 
     /// Compares every cluster; how many services are in conflict comes back.
     fn judge(&mut self) -> Result<u64, String> {
-        let judgement = judge::judge(&self.sites).map_err(|what| Law::Holds.broken(what))?;
-        self.seen.guarded.count(Law::Holds, judgement.guarded);
+        let circumstances = self.circumstances();
+        let law = match (circumstances.is_ordinary(), self.refused.is_empty()) {
+            (true, true) => Law::Holds,
+            (true, false) => Law::Restored,
+            (false, _) => Law::Untouched,
+        };
+        let judgement = judge::judge(&self.sites, &circumstances).map_err(|what| law.broken(what))?;
+        let guarded = &mut self.seen.guarded;
+        guarded.count(Law::Holds, judgement.guarded);
+        if !circumstances.is_ordinary() {
+            guarded.count(Law::Untouched, judgement.guarded);
+        }
         if let Some(hub) = &self.hub {
-            laws::everybody_lives(hub, &mut self.seen.guarded)?;
-            laws::revoked_are_gone(hub, &mut self.seen.guarded)?;
+            if !hub.restricts() {
+                let refused = std::mem::take(&mut self.refused);
+                guarded.count(Law::Restored, refusals::restored(hub, &refused));
+            }
+            laws::everybody_lives(hub, guarded)?;
+            laws::revoked_are_gone(hub, guarded)?;
+            refusals::one_holder(hub, &self.sites)?;
         }
         Ok(judgement.conflicts)
+    }
+
+    fn circumstances(&self) -> Circumstances {
+        self.hub.as_ref().map(Circumstances::of).unwrap_or_default()
     }
 
     fn heal(&mut self) {
@@ -79,6 +100,12 @@ impl World {
             hub.slow = None;
         }
         self.sync_fails = false;
+        for stranger in std::mem::take(&mut self.strangers) {
+            self.network.agent_leaves(stranger);
+        }
+        if let Some(hostile) = &mut self.hostile {
+            hostile.calm();
+        }
         for index in 0..self.sites.len() {
             self.install_crds(index);
             let site = &mut self.sites[index];
@@ -106,10 +133,10 @@ impl World {
         self.heal();
         self.settle(false)?;
         self.look()?;
-        match &self.hub {
-            Some(hub) => laws::refused_is_nowhere(hub, &self.sites, &mut self.seen.guarded),
-            None => Ok(()),
-        }
+        let Some(hub) = &self.hub else { return Ok(()) };
+        self.refused.extend(refusals::refused(hub));
+        refusals::refused_is_nowhere(hub, &self.sites, &mut self.seen.guarded)?;
+        self.judge().map(drop)
     }
 
     /// An operator allows everything again: what was refused must come back by itself.
@@ -128,6 +155,7 @@ impl World {
         for _ in 0..ROUNDS_MAX {
             self.pass(ROUND_MILLIS);
             (0..self.sites.len()).for_each(|index| self.certify(index));
+            self.forget_who_is_gone();
             if loosen {
                 self.loosen();
             }
@@ -155,9 +183,14 @@ impl World {
     fn is_at_rest(&self) -> bool {
         let still = |site: &Site| site.agents.iter().all(|agent| agent.is_quiet(&site.cluster));
         // A cluster of which something waits has not listed.
-        let listed = |hub: &Hub| hub.listed().len() + self.waiting() >= self.sites.len();
+        let members = |hub: &Hub| {
+            self.sites.len() + usize::from(hub.state().current_member(&hostile::name()).is_some())
+        };
+        let listed = |hub: &Hub| hub.listed().len() + self.waiting() >= members(hub);
         let hub = self.hub.as_ref();
-        self.sites.iter().all(still) && hub.is_some_and(|hub| hub.is_idle() && listed(hub))
+        self.sites.iter().all(still)
+            && self.hostile_is_quiet()
+            && hub.is_some_and(|hub| hub.is_idle() && listed(hub))
     }
 
     /// Of how many members something waits for room in their budgets.
@@ -184,7 +217,7 @@ impl World {
             self.start_hub()?;
         }
         for _ in 0..turns_max {
-            let something = self.sites_round()? | self.hub_round();
+            let something = self.sites_round()? | self.hostile_turn()? | self.hub_round();
             any |= something;
             if !something {
                 break;

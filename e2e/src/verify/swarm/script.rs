@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     draw::Draw,
     happening::{AgentPart, Named, SHAPES, WATCHES, What, named},
-    story,
+    hostilities, story,
 };
 
 /// Turns after a step.
@@ -15,6 +15,10 @@ const TURNS_MAX: u64 = 24;
 const FIRST_TURNS_MAX: u64 = 12;
 /// How often in a hundred steps a whole story is told; see `story`.
 const STORIES_PERCENT: u64 = 6;
+/// How often in a hundred steps people do something in, a member is hostile for a while; see `hostilities`.
+const HOSTILITIES_PERCENT: u64 = 5;
+/// How often in a hundred worlds no history is kept that may go.
+const NO_HISTORY_PERCENT: u64 = 15;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
@@ -94,10 +98,19 @@ pub fn draw(seed: u64, size: Size) -> Script {
     }
     push(&mut steps, &mut draw, What::Rest(false), turns);
     turns = TURNS_MAX;
+    if draw.percent(NO_HISTORY_PERCENT) {
+        push(&mut steps, &mut draw, What::Retain(true), turns);
+    }
     let rounds = size.rounds(&mut draw);
     for round in 1..=rounds {
         let edits = draw.percent(67);
         for _ in 0..size.steps(&mut draw) {
+            if edits && draw.percent(HOSTILITIES_PERCENT) {
+                for what in hostilities::hostilities(&mut draw, clusters, &exported) {
+                    push(&mut steps, &mut draw, what, turns);
+                }
+                continue;
+            }
             if draw.percent(STORIES_PERCENT) {
                 for what in story::story(&mut draw, clusters, &exported, edits) {
                     push(&mut steps, &mut draw, what, turns);

@@ -126,7 +126,17 @@ impl Site {
 
     /// The key of its certificate.
     pub(super) fn key(&self) -> KeyFingerprint {
-        let mut key = [self.certificate; 32];
+        self.key_of(self.certificate)
+    }
+
+    /// Whether this is the key of its certificate, or of an earlier one.
+    pub(super) fn had(&self, key: KeyFingerprint) -> bool {
+        (0..=self.certificate).any(|certificate| self.key_of(certificate) == key)
+    }
+
+    /// The key of one of its certificates, by its number.
+    pub(super) fn key_of(&self, certificate: u8) -> KeyFingerprint {
+        let mut key = [certificate; 32];
         key[0] = self.place;
         KeyFingerprint(key)
     }
@@ -138,6 +148,11 @@ impl Site {
         for service in services {
             self.disturb(service);
         }
+    }
+
+    /// Somebody elsewhere changed what they state of it.
+    pub(super) fn touch(&mut self, service: &ServiceKey) {
+        self.touched.insert(service.clone());
     }
 
     fn disturb(&mut self, service: ServiceKey) {

@@ -10,13 +10,15 @@ use super::{
 const LONG_SILENCE_MILLIS: u32 = 20_000;
 /// Longer than a session is silent that has nothing to say, in milliseconds.
 const HEARTBEAT_MILLIS: u32 = 1_500;
+/// Time in which a segment of the log becomes as old as one may be, in milliseconds; see the bounds of the swarm's hubs.
+const SEGMENT_MILLIS: u32 = 2_100;
 /// Changes after which what was removed before them is forgotten; see the bounds of the swarm's hubs.
 const MANY_CHANGES: usize = 6;
 
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 13 } else { 4 }) {
+    match draw.below(if edits { 14 } else { 4 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => renewed(draw, site),
@@ -29,6 +31,7 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
         9 => restored_where_little_is_free(draw, site),
         10 => restricted(draw, site, exported),
         11 => squeezed(draw, site, exported),
+        12 => forgotten(draw, site, clusters, exported),
         _ => lie(draw, site, exported),
     }
 }
@@ -172,6 +175,24 @@ fn squeezed(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<Wh
     steps.extend(draw.percent(40).then_some(What::CrashAgent(site)));
     steps.extend(draw.percent(30).then_some(What::StopHub));
     steps.extend([What::Rounds(2), What::Pass(LONG_SILENCE_MILLIS), What::Rounds(2)]);
+    steps.extend(draw.percent(50).then_some(What::RestRestricted));
+    steps
+}
+
+/// A member is away while what it knows last goes from the log; perhaps the hub starts again meanwhile.
+fn forgotten(draw: &mut Draw, site: usize, clusters: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let other = (site + 1 + draw.index(clusters - 1)) % clusters;
+    let mut steps = vec![What::Block(site, true, true)];
+    for _ in 0..2 {
+        steps.extend([
+            change(draw, other, exported),
+            What::Pass(SEGMENT_MILLIS),
+            What::Rounds(2),
+        ]);
+        steps.push(What::Retain(false));
+    }
+    steps.extend(draw.percent(50).then_some(What::StopHub));
+    steps.extend([What::Unblock(site), What::Rounds(1)]);
     steps
 }
 
@@ -243,7 +264,7 @@ fn lie(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<What> {
 }
 
 /// What other clusters hold of this one changes.
-fn change(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> What {
+pub(super) fn change(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> What {
     let name = one_of(draw, site, exported);
     match draw.below(4) {
         0 => What::Unexport(site, name),
@@ -254,7 +275,7 @@ fn change(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> What {
 }
 
 /// A service that the site exported first, if there is one.
-fn one_of(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Named {
+pub(super) fn one_of(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Named {
     let of_site: Vec<Named> = exported
         .iter()
         .filter(|(at, _)| *at == site)

@@ -346,6 +346,11 @@ fn an_export_that_states_to_be_older_is_an_event_with_both_sides() {
         ..export(3)
     };
     assert_eq!(folded.when(observe("west", exported(known))).drafts().len(), 1);
+    // Another export of one that was known counts like any other.
+    assert_eq!(
+        folded.when(observe("east", exported(export(1)))).drafts().len(),
+        2
+    );
     assert_lawful(&folded);
 }
 

@@ -1,6 +1,7 @@
 //! A hub of a world: the product's writer and sessions over a log in memory, stepped turn by turn. What the writer's
 //! thread and the sessions' tasks wait for, the world's draw brings about; what is done then is the product's.
 
+mod contests;
 mod left;
 mod operator;
 mod promises;
@@ -19,7 +20,7 @@ use hub::{
     view::SharedView,
     writer::{Completed, DiskRoom, Inbox, Options, Request, TICK_MILLIS, Work, Writer, WriterHandle},
 };
-use shared::model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, Revision};
+use shared::model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, KeyFingerprint, Revision, ServiceKey};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 pub(super) use self::{left::Left, recorded::Recorded};
@@ -68,6 +69,8 @@ pub(super) struct Hub {
     promises: Promises,
     /// What the writer took while the disk's reserve was touched, and nobody has counted yet.
     reserved_works: u64,
+    /// An operator was told to forget a cluster that is gone, and did.
+    has_forgotten: bool,
     /// The cluster whose session hears nothing from the writer at present.
     pub(super) slow: Option<ClusterId>,
     /// The process ended by itself: its log failed.
@@ -120,6 +123,7 @@ impl Hub {
             draw: Draw::new(random),
             promises,
             reserved_works: 0,
+            has_forgotten: false,
             slow: None,
             failed: None,
         })
@@ -159,6 +163,32 @@ impl Hub {
     /// What is durable on its disk.
     pub(super) fn recorded(&self) -> Recorded {
         self.promises.recorded.clone()
+    }
+
+    /// All history goes that may go.
+    pub(super) fn retain_nothing(&mut self, at: Moment, seen: &mut Histogram) {
+        let nothing = Retention {
+            age_millis: 0,
+            bytes: 0,
+        };
+        let before = self.log.stats().oldest_revision;
+        self.log.retain(nothing, at.wall);
+        if self.log.stats().oldest_revision > before {
+            seen.count("history forced out");
+        }
+    }
+
+    /// Whose export of each service keeps the first place though another one states to be older.
+    pub(super) fn kept_first(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
+        self.promises.recorded.contests.kept_first()
+    }
+
+    /// The first cluster in whose name a stream is open under a key that it never had.
+    pub(super) fn held_by_a_stranger(
+        &self,
+        has: impl Fn(&ClusterId, KeyFingerprint) -> bool,
+    ) -> Option<&ClusterId> {
+        self.promises.held_by_a_stranger(has)
     }
 
     /// How many sessions are open, and the cluster of one whose key was revoked.
@@ -233,7 +263,7 @@ impl Hub {
         self.look_at_history(segments, seen);
         if self.log.head().epoch != before.epoch {
             seen.count("epoch begun");
-            self.promises.begun(&self.log, before, &mut seen.guarded);
+            self.promises.begun(&self.log, before, at, &mut seen.guarded);
         }
         self.unless_failed(stepped)
     }

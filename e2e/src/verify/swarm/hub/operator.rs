@@ -7,7 +7,7 @@ use hub::{
     writer::Work,
 };
 use shared::{
-    model::{ClusterId, KeyFingerprint},
+    model::{ClusterId, KeyFingerprint, Policy, Precedence, ServiceKey},
     wire::{POLICY_API_VERSION, POLICY_KIND, read_policy},
 };
 use std::sync::Arc;
@@ -26,6 +26,20 @@ impl Hub {
             operator: OPERATOR.into(),
         };
         self.state().current_member(cluster).is_some() && self.operate(evict, at)
+    }
+
+    /// States that nothing of a cluster is to be waited for whose membership ended, once in the life of a hub; false when
+    /// there is no need to.
+    pub(in crate::verify::swarm) fn forget(&mut self, cluster: &ClusterId, at: Moment) -> bool {
+        let forget = Command::Forget {
+            cluster: cluster.clone(),
+            operator: OPERATOR.into(),
+        };
+        let is_over = self
+            .state()
+            .member(cluster)
+            .is_some_and(|member| !member.is_current());
+        is_over && !std::mem::replace(&mut self.has_forgotten, true) && self.operate(forget, at)
     }
 
     /// Refuses a key of a member for ever; false when it is none of its keys.
@@ -85,20 +99,57 @@ impl Hub {
         self.apply_policy(&rule, at)
     }
 
+    /// Takes a member's endpoints from one range only.
+    pub(in crate::verify::swarm) fn fence(&mut self, cluster: &ClusterId, range: &str, at: Moment) -> bool {
+        let rule = format!("members: [{{name: fenced, members: [\"{cluster}\"], endpoints: [\"{range}\"]}}]");
+        self.apply_policy(&rule, at)
+    }
+
+    /// Lets who stood first stand first, whatever others state. Of rules there are none then.
+    pub(in crate::verify::swarm) fn keep_incumbents(&mut self, at: Moment) -> bool {
+        self.apply(Precedence::Incumbent, "members: []", at)
+    }
+
+    /// Lets the oldest export of a service stand first again; false when another one is not held there.
+    pub(in crate::verify::swarm) fn release(&mut self, service: &ServiceKey, at: Moment) -> bool {
+        let held = self.state().contest(service).is_some_and(|contest| contest.held);
+        let release = Command::ReleasePrecedence {
+            service: service.clone(),
+            operator: OPERATOR.into(),
+        };
+        held && self.operate(release, at)
+    }
+
     /// Allows everything again; false when nothing is refused.
     pub(in crate::verify::swarm) fn loosen(&mut self, at: Moment) -> bool {
-        self.restricts() && self.apply_policy("members: []", at)
+        self.restricts() && self.apply(Precedence::Oldest, "members: []", at)
     }
 
-    /// Whether the policy in force refuses anything.
+    /// Whether the policy in force refuses anything, or keeps anybody's place.
     pub(in crate::verify::swarm) fn restricts(&self) -> bool {
-        self.state()
-            .policy()
-            .is_some_and(|applied| !applied.policy.rules.is_empty())
+        self.policy()
+            .is_some_and(|policy| !policy.rules.is_empty() || policy.precedence != Precedence::Oldest)
     }
 
+    /// The policy in force.
+    pub(in crate::verify::swarm) fn policy(&self) -> Option<&Policy> {
+        self.state().policy().map(|applied| &*applied.policy)
+    }
+
+    /// Other rules, and the same order of exports.
     fn apply_policy(&mut self, rules: &str, at: Moment) -> bool {
-        let document = format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  {rules}\n");
+        let precedence = self.policy().map(|policy| policy.precedence);
+        self.apply(precedence.unwrap_or_default(), rules, at)
+    }
+
+    fn apply(&mut self, precedence: Precedence, rules: &str, at: Moment) -> bool {
+        let order = match precedence {
+            Precedence::Oldest => "oldest",
+            Precedence::Incumbent => "incumbent",
+        };
+        let document = format!(
+            "apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  precedence: {order}\n  {rules}\n"
+        );
         let policy = read_policy(&document).expect("a policy of the swarm is one");
         let policy = Arc::new(policy);
         let operator = OPERATOR.into();

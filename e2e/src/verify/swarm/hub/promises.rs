@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hub::{
+    clock::Moment,
     log::{Budget, History, Log, LogError, MemoryLog, StoredEvent},
     recall::{self, RecallError},
-    writer::Published,
+    writer::{MINT_INTERVAL_MILLIS, Published},
 };
 use shared::{
     model::{
@@ -19,8 +20,11 @@ use shared::{
 use super::Recorded;
 use crate::{
     laws::{Guarded, Law},
-    verify::swarm::network::StreamId,
+    verify::swarm::{histogram::Histogram, network::StreamId},
 };
+
+/// How far ahead of all known time an epoch may be, in milliseconds: a day, and as much as clocks of a world are wrong.
+const AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1000 + 60_000;
 
 /// What one process of a hub was told and has said.
 #[derive(Debug, Default)]
@@ -28,7 +32,9 @@ pub(super) struct Promises {
     streams: BTreeMap<StreamId, Said>,
     acknowledged: BTreeMap<SessionId, u64>,
     /// The highest epoch and the cursor of every Hello.
-    claims: Vec<(Option<Epoch>, Option<Cursor>)>,
+    claims: Vec<Claim>,
+    /// Epochs that began in this process's life, and when the first of them did.
+    begun: Option<(u64, usize)>,
     /// Clusters whose present membership has listed its exports, or was told that it need not.
     listed: BTreeSet<ClusterId>,
     /// Clusters whose membership ended in this process's life, and that did not join since.
@@ -43,6 +49,14 @@ pub(super) struct Promises {
     broken: Option<String>,
 }
 
+/// What one Hello says of epochs.
+#[derive(Debug)]
+struct Claim {
+    cluster: Option<ClusterId>,
+    highest: Option<Epoch>,
+    cursor: Option<Cursor>,
+}
+
 /// What was said on a stream.
 #[derive(Debug, Default)]
 struct Said {
@@ -50,6 +64,10 @@ struct Said {
     key: Option<KeyFingerprint>,
     /// A Hello was heard, and no Welcome answers it yet.
     waits: bool,
+    /// Its key was refused for ever when the Hello was heard.
+    refused: bool,
+    /// Its cursor was older than the log by then.
+    is_old: bool,
     cursor: Option<Cursor>,
     session: Option<(SessionId, Epoch)>,
 }
@@ -99,6 +117,19 @@ impl Promises {
         )
     }
 
+    /// The first cluster in whose name a stream is open under a key that it never had.
+    pub(super) fn held_by_a_stranger(
+        &self,
+        has: impl Fn(&ClusterId, KeyFingerprint) -> bool,
+    ) -> Option<&ClusterId> {
+        let named = self
+            .streams
+            .values()
+            .filter_map(|said| said.cluster.as_ref().zip(said.key));
+        let mut strange = named.filter(|(cluster, key)| !has(cluster, *key));
+        strange.next().map(|(cluster, _)| cluster)
+    }
+
     /// The first law that was broken.
     pub(super) fn broken(&self) -> Option<&String> {
         self.broken.as_ref()
@@ -128,12 +159,21 @@ impl Promises {
     }
 
     /// A member says something.
-    pub(super) fn heard(&mut self, stream: StreamId, message: &AgentMessage) {
+    pub(super) fn heard(&mut self, stream: StreamId, message: &AgentMessage, log: &MemoryLog) {
         let said = self.streams.entry(stream).or_default();
         match message {
             AgentMessage::Hello(hello) => {
-                self.claims.push((hello.highest_epoch, hello.cursor));
+                self.claims.push(Claim {
+                    cluster: said.cluster.clone(),
+                    highest: hello.highest_epoch,
+                    cursor: hello.cursor,
+                });
                 (said.cursor, said.waits) = (hello.cursor, true);
+                let presented = said.cluster.as_ref().zip(said.key);
+                said.refused = presented.is_some_and(|(of, key)| self.recorded.is_refused(of, key));
+                let oldest = log.stats().oldest_revision;
+                let is_old = |at: Cursor| at.epoch == log.head().epoch && at.revision.next() < oldest;
+                said.is_old = hello.cursor.is_some_and(is_old);
             }
             AgentMessage::Observations(observations) => {
                 let end = ObservedItem::ListingCompleted(ListingGroup::Exports);
@@ -192,14 +232,23 @@ impl Promises {
         stream: StreamId,
         message: &HubMessage,
         log: &MemoryLog,
-        guarded: &mut Guarded,
+        seen: &mut Histogram,
     ) {
         let said = self.streams.entry(stream).or_default();
         let epoch = match message {
             HubMessage::Welcome(welcome) => {
                 said.session = Some((welcome.session, welcome.epoch));
                 said.waits = false;
-                let cursor = said.cursor;
+                let (cursor, refused) = (said.cursor, said.refused);
+                if said.is_old && !welcome.resume {
+                    seen.count("cursor older than the log");
+                }
+                let cluster = said.cluster.clone();
+                self.require(Law::Keys, !refused, || {
+                    let cluster = cluster.map(|cluster| cluster.to_string()).unwrap_or_default();
+                    format!("{cluster} was welcomed under a key that was refused for ever")
+                });
+                let said = self.streams.entry(stream).or_default();
                 if let Some(cluster) = said.cluster.clone() {
                     if !welcome.list_exports {
                         self.listed.insert(cluster.clone());
@@ -212,7 +261,7 @@ impl Promises {
                 let had = |at: Cursor| hashes.get(&(at.epoch, at.revision)) == Some(&at.hash);
                 let right = |at: Cursor| at.epoch == welcome.epoch && (is_on_history(log, at) || had(at));
                 let holds = !welcome.resume || cursor.is_some_and(right);
-                guarded.count(Law::Positions, 1);
+                seen.guarded.count(Law::Positions, 1);
                 self.require(Law::Positions, holds, || {
                     format!(
                         "{} is resumed in {} and is not on its history",
@@ -224,7 +273,7 @@ impl Promises {
             }
             HubMessage::Acknowledged(sequence) => {
                 if let Some((session, _)) = said.session {
-                    guarded.count(Law::Durable, 1);
+                    seen.guarded.count(Law::Durable, 1);
                     self.acknowledged.insert(session, *sequence);
                 }
                 return;
@@ -233,11 +282,11 @@ impl Promises {
             HubMessage::SnapshotComplete(up_to)
             | HubMessage::UpTo(up_to)
             | HubMessage::Heartbeat(Some(up_to)) => up_to.cursor.epoch,
-            HubMessage::SourcesChanged(sources) => return self.sources(sources, guarded),
+            HubMessage::SourcesChanged(sources) => return self.sources(sources, &mut seen.guarded),
             _ => return,
         };
         let opened = said.session.map(|(_, opened)| opened);
-        guarded.count(Law::Positions, 1);
+        seen.guarded.count(Law::Positions, 1);
         self.require(Law::Positions, opened == Some(epoch), || {
             let opened = opened.map_or("no epoch".to_owned(), |opened| opened.to_string());
             format!("a session that was opened in {opened} is told of {epoch}")
@@ -293,24 +342,43 @@ impl Promises {
 
     /// An epoch began where the log stood at `before`: somebody must have shown that this log was rewound, or have
     /// known a later epoch.
-    pub(super) fn begun(&mut self, log: &MemoryLog, before: Cursor, guarded: &mut Guarded) {
+    pub(super) fn begun(&mut self, log: &MemoryLog, before: Cursor, at: Moment, guarded: &mut Guarded) {
         guarded.count(Law::Rewinds, 1);
         // Sessions are numbered within an epoch.
         self.acknowledged.clear();
         let base = log.head();
         self.hashes.insert((base.epoch, base.revision), base.hash);
-        let justified = self.claims.iter().any(|(highest, cursor)| {
+        let latest = at.wall.0.max(before.epoch.created_at.0) + AHEAD_MAX_MILLIS;
+        let justifies = |claim: &&Claim| {
             let rewound = |cursor: &Cursor| {
                 let had = self.hashes.get(&(cursor.epoch, cursor.revision));
                 let differs = had.is_some_and(|hash| *hash != cursor.hash);
                 cursor.epoch == before.epoch && (differs || contradicts(log, before, *cursor))
             };
-            highest.is_some_and(|highest| highest > before.epoch) || cursor.as_ref().is_some_and(rewound)
-        });
+            let later = |highest: Epoch| highest > before.epoch && highest.created_at.0 <= latest;
+            claim.highest.is_some_and(later) || claim.cursor.as_ref().is_some_and(rewound)
+        };
+        let justified = self.claims.iter().any(|claim| justifies(&claim));
         self.require(Law::Rewinds, justified, || {
             format!(
-                "nobody has shown that the log of {} was rewound, and another epoch began",
+                "nobody has shown that the log of {} was rewound, or known a later epoch that may be, and another epoch began",
                 before.epoch
+            )
+        });
+        self.once_for_each(at);
+    }
+
+    /// Each member's word leads to one epoch in ten minutes, and no longer does a world last that is not large.
+    fn once_for_each(&mut self, at: Moment) {
+        let (first, begun) = self.begun.unwrap_or((at.now(), 0));
+        self.begun = Some((first, begun + 1));
+        let members: BTreeSet<_> = self.claims.iter().map(|claim| &claim.cluster).collect();
+        let few = begun < members.len() || at.now() - first >= MINT_INTERVAL_MILLIS;
+        let members = members.len();
+        self.require(Law::Rewinds, few, || {
+            format!(
+                "{} epochs began within ten minutes, and {members} members came",
+                begun + 1
             )
         });
     }
@@ -370,167 +438,4 @@ fn contradicts(log: &MemoryLog, head: Cursor, cursor: Cursor) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use hub::log::{Batch, MemoryDisk};
-    use shared::model::{
-        Clusterset, UnixMillis,
-        sync::{Interest, Namespaces, PROTOCOL_VERSION, UpTo, Welcome},
-    };
-
-    use super::*;
-
-    const STREAM: StreamId = 1;
-    const SESSION: SessionId = SessionId(7);
-
-    fn epoch(millis: u64) -> Epoch {
-        Epoch::default().next(UnixMillis(millis), 1)
-    }
-
-    /// A log whose first event, the third fact of the session, is written and not synced.
-    fn log() -> MemoryLog {
-        let set = Clusterset::new("swarm.example", "default").expect("valid");
-        let mut log = MemoryLog::open(&MemoryDisk::default(), &set, epoch(1)).expect("an empty disk");
-        log.hold_syncs(true);
-        let event = Event {
-            revision: Revision(1),
-            recorded_at: UnixMillis(1),
-            cluster: None,
-            incarnation: Revision(0),
-            session: SESSION,
-            member_sequence: 3,
-            fact: wire::encode_fact(&Fact::MemberLost),
-            changed_by: None,
-        };
-        let batch = Batch::new(log.head(), vec![wire::encode_event(&event)]).expect("small");
-        log.append(batch, Box::new(|_| {}));
-        log
-    }
-
-    fn hello(highest_epoch: Option<Epoch>, cursor: Option<Cursor>) -> AgentMessage {
-        let interest = Interest {
-            generation: 1,
-            namespaces: Namespaces::All,
-        };
-        AgentMessage::Hello(Box::new(shared::model::sync::Hello {
-            protocol_version: PROTOCOL_VERSION,
-            features: 0,
-            agent_version: "test".into(),
-            highest_epoch,
-            cluster_fingerprint: "uid".into(),
-            instance: "one".into(),
-            lease_transitions: 1,
-            cursor,
-            exports_digest: None,
-            properties_digest: None,
-            sources_held: Default::default(),
-            interest,
-        }))
-    }
-
-    fn welcome(epoch: Epoch, resume: bool) -> HubMessage {
-        HubMessage::Welcome(Box::new(Welcome {
-            protocol_version: PROTOCOL_VERSION,
-            features: 0,
-            hub_version: "test".into(),
-            hub: "hub".into(),
-            epoch,
-            resume,
-            list_exports: false,
-            list_properties: false,
-            session: SESSION,
-            incarnation: Revision(1),
-            heartbeat_interval_millis: 1,
-            silence_max_millis: 1,
-            unacknowledged_max: 1,
-            term: 1,
-            hubs: Vec::new(),
-        }))
-    }
-
-    /// A hub that heard this Hello and said this.
-    fn after(log: &MemoryLog, hello: AgentMessage, said: &[HubMessage]) -> Promises {
-        let (mut promises, mut guarded) = (Promises::default(), Guarded::default());
-        promises.heard(STREAM, &hello);
-        for message in said {
-            promises.said(STREAM, message, log, &mut guarded);
-        }
-        promises
-    }
-
-    #[test]
-    fn only_a_cursor_on_the_history_of_its_epoch_is_resumed() {
-        let log = log();
-        let foreign = Cursor {
-            hash: ChainHash([9; 16]),
-            ..log.head()
-        };
-        let broken = |cursor, resume| {
-            let promises = after(&log, hello(None, cursor), &[welcome(epoch(1), resume)]);
-            promises.broken().is_some()
-        };
-        assert!(!broken(Some(log.head()), true));
-        assert!(!broken(Some(foreign), false), "a snapshot answers it");
-        assert!(broken(Some(foreign), true));
-        assert!(broken(None, true), "there is nothing to go on from");
-        let elsewhere = after(&log, hello(None, Some(log.head())), &[welcome(epoch(2), true)]);
-        assert!(elsewhere.broken().is_some());
-    }
-
-    #[test]
-    fn a_session_is_told_positions_of_its_own_epoch() {
-        let log = log();
-        let broken = |of: Epoch| {
-            let cursor = Cursor {
-                epoch: of,
-                ..log.head()
-            };
-            let up_to = HubMessage::UpTo(UpTo {
-                interest_generation: 1,
-                cursor,
-            });
-            let promises = after(&log, hello(None, None), &[welcome(epoch(1), false), up_to]);
-            promises.broken().is_some()
-        };
-        assert!(!broken(epoch(1)));
-        assert!(broken(epoch(2)));
-    }
-
-    #[test]
-    fn what_was_acknowledged_was_durable() {
-        let broken = |acknowledged| {
-            let log = log();
-            let said = [welcome(epoch(1), false), HubMessage::Acknowledged(acknowledged)];
-            let mut promises = after(&log, hello(None, None), &said);
-            let before = log.head();
-            log.sync();
-            promises.synced(&log, before, &mut Guarded::default());
-            promises.broken().is_some()
-        };
-        assert!(!broken(2));
-        assert!(broken(3));
-    }
-
-    #[test]
-    fn an_epoch_begins_for_a_rewind_of_the_one_before_it_or_for_a_later_one() {
-        let log = log();
-        let foreign = |of: Epoch| Cursor {
-            epoch: of,
-            revision: Revision(5),
-            hash: ChainHash([9; 16]),
-        };
-        let broken = |highest, cursor| {
-            let mut promises = after(&log, hello(highest, cursor), &[]);
-            promises.begun(&log, log.head(), &mut Guarded::default());
-            promises.broken().is_some()
-        };
-        assert!(!broken(None, Some(foreign(epoch(1)))));
-        assert!(!broken(Some(epoch(2)), None));
-        assert!(broken(None, None));
-        assert!(broken(Some(epoch(1)), Some(log.head())), "it is where it was");
-        let before = Epoch::default();
-        assert!(
-            broken(Some(before), Some(foreign(before))),
-            "of an epoch that is over"
-        );
-    }
-}
+mod tests;

@@ -2,19 +2,22 @@
 //! membership that was ended stays outside, and one that was revoked too, and no change of keys costs a membership.
 //! Never: folds; looks at what was said of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use hub::fold::State;
 use shared::model::{
-    ClusterId, Cursor, Epoch, Event, Fact, KeyAcceptance, KeyFingerprint, Revision, ServiceKey, UnixMillis,
+    ClusterId, Cursor, Epoch, Event, Fact, KeyAcceptance, KeyFingerprint, Revision, ServiceKey,
 };
 
+use super::contests::{Ages, Contests};
 use crate::laws::{Guarded, Law};
 
 /// What is durable on one disk, of what these laws ask for. It outlives the hub's process, as the disk does.
 #[derive(Debug, Clone, Default)]
 pub(in crate::verify::swarm) struct Recorded {
-    ages: BTreeMap<(ClusterId, ServiceKey), (Box<str>, UnixMillis)>,
+    ages: Ages,
+    /// Disputes over the first place.
+    pub(super) contests: Contests,
     keys: BTreeSet<(ClusterId, KeyFingerprint)>,
     ended: BTreeSet<(ClusterId, KeyFingerprint)>,
     revoked: BTreeSet<KeyFingerprint>,
@@ -29,6 +32,7 @@ impl Recorded {
         let mut recorded = Self {
             looked_to: (head.epoch, head.revision),
             revoked: state.revoked_keys().keys().copied().collect(),
+            contests: Contests::of(state),
             ..Self::default()
         };
         for (cluster, member) in state.members().iter() {
@@ -61,11 +65,25 @@ impl Recorded {
     /// An event is durable.
     fn on_event(&mut self, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
         let Some(cluster) = &event.cluster else {
+            match &event.fact.fact {
+                Fact::PolicyApplied { policy, .. } => self.contests.policy(policy),
+                Fact::PrecedenceReleased { service, .. } => self.contests.released(service),
+                _ => {}
+            }
             return Ok(());
         };
         let of = |service: &ServiceKey| (cluster.clone(), service.clone());
         match &event.fact.fact {
+            Fact::PrecedenceContested {
+                service,
+                standing,
+                challenger,
+                held,
+            } => self
+                .contests
+                .contested(service, (standing, challenger, *held), &self.ages),
             Fact::ExportUpserted(export) => {
+                self.contests.exported(cluster, export, &self.ages, guarded)?;
                 let age = (export.uid.clone(), export.created_at);
                 let before = self.ages.insert(of(&export.service), age);
                 guarded.count(Law::Ages, u64::from(before.is_some()));
@@ -81,6 +99,7 @@ impl Recorded {
             }
             Fact::ExportRemoved(service) => {
                 self.ages.remove(&of(service));
+                self.contests.removed(cluster, service);
                 Ok(())
             }
             Fact::MemberJoined { key, .. } => {
@@ -104,6 +123,7 @@ impl Recorded {
             Fact::MemberEvicted { .. } | Fact::MemberLeft => {
                 self.members.remove(cluster);
                 self.ages.retain(|(of, _), _| of != cluster);
+                self.contests.ended(cluster);
                 let ended = self.keys.extract_if(.., |(of, _)| of == cluster);
                 self.ended.extend(ended);
                 Ok(())
@@ -124,6 +144,11 @@ impl Recorded {
     /// Whether an operator refused this key for ever.
     pub(super) fn is_revoked(&self, key: KeyFingerprint) -> bool {
         self.revoked.contains(&key)
+    }
+
+    /// Whether this key is refused for ever, by an operator or with the membership that it was of.
+    pub(super) fn is_refused(&self, cluster: &ClusterId, key: KeyFingerprint) -> bool {
+        self.is_revoked(key) || self.ended.contains(&(cluster.clone(), key))
     }
 
     fn admitted(
@@ -156,6 +181,7 @@ mod tests {
     use shared::{
         model::{
             Export, IpFamily, KeyTerms, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId,
+            UnixMillis,
         },
         wire,
     };

@@ -126,7 +126,7 @@ impl Hub {
             seen.count("interest changed");
         }
         if let Ok(message) = &message {
-            self.promises.heard(id, message);
+            self.promises.heard(id, message, &self.log);
         }
         let taken = message.and_then(|message| session.actor.on_message(message, at.now()));
         if let Err(end) = taken {
@@ -223,7 +223,7 @@ impl Hub {
         let Some(message) = session.actor.poll(&self.view.read(), now) else {
             return false;
         };
-        self.promises.said(id, &message, &self.log, &mut seen.guarded);
+        self.promises.said(id, &message, &self.log, seen);
         note_told(&mut stream.told, &session.cluster, &message, &self.view.read());
         let idle = matches!(message, HubMessage::Heartbeat(_));
         let message = wire::hub_message_to_proto(message);

@@ -78,6 +78,12 @@ impl World {
             What::Squeeze(site) => self.squeeze(index(site)),
             What::RestRestricted => self.rest_restricted()?,
             What::Revoke(site) => self.revoke(index(site)),
+            What::Hostile(hostility) => self.be_hostile(*hostility),
+            What::Decide(decision) => self.decide(*decision),
+            What::Retain(always) => {
+                self.retains_nothing |= always;
+                self.retain_nothing();
+            }
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
             What::CrashHub(kept, torn) => self.crash_hub(*kept, *torn)?,
@@ -268,7 +274,8 @@ impl World {
         if let Some(left) = self.left.take() {
             left.check(&hub, &mut self.seen.guarded)?;
         }
-        if hub.restricts() {
+        // A hub that knows less of the hostile member takes up again what it had let go, or ends what it took.
+        if hub.restricts() || (self.hostile.is_some() && self.recorded.is_none()) {
             // By its policy what came since may go: an old copy of the log may have one that is none any more.
             self.sites.iter_mut().for_each(Site::touch_all);
         }

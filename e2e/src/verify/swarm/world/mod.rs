@@ -2,13 +2,14 @@
 //! decides comes from the script.
 
 mod happen;
+mod hostile;
 mod turn;
 
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use hub::{clock::Moment, log::MemoryDisk};
 use serde_json::Value;
-use shared::model::{Clusterset, UnixMillis};
+use shared::model::{Clusterset, ServiceKey, UnixMillis};
 use tokio::runtime::Runtime;
 
 use super::{
@@ -16,9 +17,11 @@ use super::{
     draw::Draw,
     happening::What,
     histogram::Histogram,
+    hostile::Hostile,
     hub::{Hub, Left, Recorded},
     laws::{self, Stood},
-    network::{Blocked, Network},
+    network::{Blocked, Network, StreamId},
+    refusals,
     script::{Script, Step},
     site::Site,
 };
@@ -30,6 +33,8 @@ const START_MILLIS: u64 = 1_700_000_000_000;
 const TURN_MILLIS: u64 = 120;
 /// How often in a hundred turns an agent looks at its Lease.
 const RENEWS_PERCENT: u64 = 5;
+/// How many of a hundred turns are the hostile member's, in worlds that have it.
+const HOSTILE_PERCENT: u64 = 15;
 /// Agents that may run in one cluster.
 const AGENTS_MAX: usize = 3;
 
@@ -111,6 +116,14 @@ pub(super) struct World {
     pub(super) broken: Option<String>,
     /// By how much the hub's clock is wrong, in milliseconds.
     pub(super) hub_skew: i64,
+    /// The member that means no good, once it came.
+    pub(super) hostile: Option<Hostile>,
+    /// Streams of strangers.
+    pub(super) strangers: Vec<StreamId>,
+    /// Exports that a policy refused at the last rest under it.
+    pub(super) refused: BTreeSet<(String, ServiceKey)>,
+    /// All history goes that may go, after every step.
+    pub(super) retains_nothing: bool,
 }
 
 impl World {
@@ -142,6 +155,10 @@ impl World {
             sync_fails: false,
             broken: None,
             hub_skew: 0,
+            hostile: None,
+            strangers: Vec::new(),
+            refused: BTreeSet::new(),
+            retains_nothing: false,
         })
     }
 
@@ -165,6 +182,9 @@ impl World {
         for _ in 0..step.turns {
             self.turn(&mut draw)?;
         }
+        if self.retains_nothing {
+            self.retain_nothing();
+        }
         self.look()
     }
 
@@ -175,6 +195,9 @@ impl World {
             return Err(broken.clone());
         }
         laws::bounds(&self.sites, self.hub.as_ref(), &mut self.seen.guarded)?;
+        if let (Some(hub), Some(_)) = (&self.hub, &self.hostile) {
+            refusals::nothing_leads_elsewhere(hub, &self.sites, &mut self.seen.guarded)?;
+        }
         let sites = &self.sites;
         let touched = |service: &_| sites.iter().any(|site| site.touched.contains(service));
         for (site, stood) in sites.iter().zip(&mut self.stood) {

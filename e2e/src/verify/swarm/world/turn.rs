@@ -1,6 +1,6 @@
 //! Whose turn it is, and what they do with it: both are drawn.
 
-use super::{Draw, RENEWS_PERCENT, TURN_MILLIS, World};
+use super::{Draw, HOSTILE_PERCENT, RENEWS_PERCENT, TURN_MILLIS, World};
 use crate::verify::swarm::{
     happening::{AgentPart, WATCHES},
     laws, order,
@@ -11,6 +11,9 @@ impl World {
     /// One turn of somebody.
     pub(super) fn turn(&mut self, draw: &mut Draw) -> Result<(), String> {
         self.pass(draw.below(TURN_MILLIS));
+        if self.hostile.is_some() && draw.percent(HOSTILE_PERCENT) {
+            return self.hostile_turn().map(drop);
+        }
         if draw.percent(45) {
             self.hub_turn(draw)
         } else {
