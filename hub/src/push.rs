@@ -21,7 +21,8 @@ use crate::{
     view::{ChangePosition, Room, View},
 };
 
-/// Most changes of others that are passed over in one call, so that no call is long.
+/// Most changes of others, and most objects that the member does not take, that are passed over in one call, so that no
+/// call is long.
 const SCAN_MAX: usize = 20_000;
 /// A member that asked for more objects whole in one session gets all of them whole until its next: it and the hub do not
 /// encode alike, and every difference costs one more way there and back.
@@ -375,8 +376,8 @@ impl Push {
         let Some((namespace, last)) = self.added.front_mut() else {
             unreachable!("called for added namespaces")
         };
-        chunk.fill(view, &Room::Namespace(namespace.clone()), last, &self.takes);
-        if !chunk.items.is_empty() {
+        let whole = chunk.fill(view, &Room::Namespace(namespace.clone()), last, &self.takes);
+        if !whole || !chunk.items.is_empty() {
             // The call that finds nothing after the last object completes the namespace.
             self.unsettled = true;
             return chunk.message(self.interest.generation);
@@ -494,6 +495,8 @@ struct Chunk {
     items: Vec<Bytes>,
     bytes: usize,
     bytes_max: usize,
+    /// Objects that were looked at, in whatever room.
+    looked_at: usize,
 }
 
 impl Chunk {
@@ -502,6 +505,7 @@ impl Chunk {
             items: Vec::new(),
             bytes: 0,
             bytes_max: bytes_max.max(1),
+            looked_at: 0,
         }
     }
 
@@ -509,15 +513,18 @@ impl Chunk {
         self.bytes >= self.bytes_max
     }
 
-    /// Adds the objects of a room after `last` that the member takes; true when none is left.
+    /// Adds the objects of a room after `last` that the member takes; true when none is left. A message of a call that
+    /// passed over as many as it may can be empty: the next one goes on.
     fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>, takes: &Takes) -> bool {
         let start = last.clone();
-        let objects = view.objects(room, start.as_ref());
-        for (key, entry) in objects.filter(|(key, _)| takes.allow(key)) {
-            if self.is_full() {
+        for (key, entry) in view.objects(room, start.as_ref()) {
+            if self.is_full() || self.looked_at >= SCAN_MAX {
                 return false;
             }
-            self.push(entry.item.bytes());
+            self.looked_at += 1;
+            if takes.allow(key) {
+                self.push(entry.item.bytes());
+            }
             *last = Some(key.clone());
         }
         true

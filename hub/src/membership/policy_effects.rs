@@ -3,7 +3,7 @@
 use shared::model::{ClusterId, Policy, Precedence, ServiceKey};
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::fold::{PolicyOutcome, State};
+use crate::fold::{PolicyOutcome, SomeServices, State};
 
 /// Most exports, imports or patterns that are named one by one; the others are counted.
 const NAMED_MAX: usize = 20;
@@ -79,11 +79,15 @@ fn endpoints(what: &str, counts: &BTreeMap<ClusterId, usize>) -> Vec<String> {
     })
 }
 
-fn taken(what: &str, counts: &BTreeMap<ClusterId, usize>) -> Vec<String> {
-    let counts: Vec<(&ClusterId, &usize)> = counts.iter().collect();
-    named(&counts, |(cluster, count)| {
-        let imports = if **count == 1 { "import" } else { "imports" };
-        format!("{cluster} would {what}: {count} {imports}")
+fn taken(what: &str, changed: &BTreeMap<ClusterId, SomeServices>) -> Vec<String> {
+    let changed: Vec<(&ClusterId, &SomeServices)> = changed.iter().collect();
+    named(&changed, |(cluster, services)| {
+        let names: Vec<String> = services.named.iter().map(ToString::to_string).collect();
+        let names = names.join(", ");
+        match services.more {
+            0 => format!("{cluster} would {what} {names}"),
+            more => format!("{cluster} would {what} {names} and {more} more"),
+        }
     })
 }
 

@@ -90,6 +90,16 @@ pub fn room(key: &DerivedKey) -> Option<Room> {
     }
 }
 
+/// The rules on imports of the policy in force.
+#[derive(Debug, Clone)]
+pub struct ImportRules {
+    /// Revision of the event that made them what they are: who holds what it was sent up to there, or later, was sent it
+    /// by these.
+    pub since: Revision,
+    /// The policy that has them.
+    pub policy: Arc<Policy>,
+}
+
 /// The published state of one clusterset.
 #[derive(Debug, Default)]
 pub struct View {
@@ -104,7 +114,7 @@ pub struct View {
     changed: BTreeSet<(Revision, Arc<DerivedKey>)>,
     tombstones: BTreeSet<(Revision, Arc<DerivedKey>)>,
     tombstone_floor: Revision,
-    policy: Option<(Revision, Arc<Policy>)>,
+    import_rules: Option<ImportRules>,
     sources: BTreeMap<ClusterId, SourceEntry>,
     /// The source of each version that is still the present one of its source.
     sources_changed: BTreeMap<u64, ClusterId>,
@@ -143,17 +153,16 @@ impl View {
         self.tombstone_floor
     }
 
-    /// The policy in force at the head, and the revision of its event.
-    pub fn policy(&self) -> Option<&(Revision, Arc<Policy>)> {
-        self.policy.as_ref()
+    /// The rules on imports in force at the head; `None`: there never were any.
+    pub fn import_rules(&self) -> Option<&ImportRules> {
+        self.import_rules.as_ref()
     }
 
-    /// States the policy in force at the head; true when it is another one.
-    pub fn set_policy(&mut self, policy: Option<(Revision, Arc<Policy>)>) -> bool {
-        let revision =
-            |policy: &Option<(Revision, Arc<Policy>)>| policy.as_ref().map(|(revision, _)| *revision);
-        let changed = revision(&self.policy) != revision(&policy);
-        self.policy = policy;
+    /// States the rules on imports at the head; true when they are others.
+    pub fn set_import_rules(&mut self, rules: Option<ImportRules>) -> bool {
+        let since = |rules: &Option<ImportRules>| rules.as_ref().map(|rules| rules.since);
+        let changed = since(&self.import_rules) != since(&rules);
+        self.import_rules = rules;
         changed
     }
 

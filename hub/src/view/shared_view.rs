@@ -7,12 +7,12 @@ use std::{
 };
 
 use shared::model::{
-    ClusterId, Cursor, Policy, Revision,
+    ClusterId, Cursor,
     sync::{Namespaces, Source},
 };
 use tokio::sync::watch;
 
-use super::{Listener, Publication, Room, View, listeners::Listeners, room};
+use super::{ImportRules, Listener, Publication, Room, View, listeners::Listeners, room};
 
 /// One view, many hands.
 #[derive(Debug, Clone)]
@@ -45,18 +45,19 @@ impl SharedView {
         at: u64,
         changes: Vec<Publication>,
         sources: Option<Vec<Source>>,
-        policy: Option<(Revision, Arc<Policy>)>,
+        import_rules: Option<ImportRules>,
         tombstones_max: usize,
     ) {
         let rooms: BTreeSet<Room> = changes.iter().filter_map(|change| room(&change.key)).collect();
-        let (known, told, other_policy) = self.change(|view| {
+        let (known, told, other_imports) = self.change(|view| {
             let known = view.sources_version();
             view.publish(head, changes, tombstones_max);
             view.stamp(at);
             view.set_sources(sources.into_iter().flatten());
-            (known, view.sources_version(), view.set_policy(policy))
+            let other_imports = view.set_import_rules(import_rules);
+            (known, view.sources_version(), other_imports)
         });
-        if known == told && !other_policy {
+        if known == told && !other_imports {
             self.listeners.wake(&rooms)
         } else {
             self.listeners.wake_all()

@@ -2,12 +2,9 @@
 //! sessions, replace the view. Nothing is published or answered before its batch is durable.
 //! Never: waits, reads a clock or makes randomness; whoever steps it does, and chooses when.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, VecDeque};
 
-use shared::model::{Cursor, Policy, Revision, SessionId, sync::Source};
+use shared::model::{Cursor, SessionId, sync::Source};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -26,7 +23,7 @@ use crate::{
     fold::{Change, Rejection, State},
     log::{self, AppendError, Failure, Log, LogError},
     metrics::WriterMetrics,
-    view::{Publication, SharedView, View},
+    view::{ImportRules, Publication, SharedView, View},
     wire,
 };
 
@@ -374,14 +371,14 @@ impl Writer {
 
     /// What the batch did is durable: everybody may see it.
     fn release(&mut self, batch: Batch, published: Published, at: Moment) {
-        let policy = policy_of(&published.state);
+        let import_rules = import_rules_of(&published.state);
         // Before the view: whoever was told of a revision asks for no older state.
         self.publisher.publish(published);
         self.measure(batch.sources.as_deref());
         for held in batch.contests {
             self.metrics.precedence_contested(held);
         }
-        self.publish(batch.publications, batch.sources, policy, at);
+        self.publish(batch.publications, batch.sources, import_rules, at);
         self.answer(batch.replies);
     }
 
@@ -400,7 +397,7 @@ impl Writer {
         &self,
         publications: Vec<Publication>,
         sources: Option<Vec<Source>>,
-        policy: Option<(Revision, Arc<Policy>)>,
+        import_rules: Option<ImportRules>,
         at: Moment,
     ) {
         let unchanged =
@@ -412,7 +409,7 @@ impl Writer {
                 at.now(),
                 publications,
                 sources,
-                policy,
+                import_rules,
                 tombstones_max,
             );
         }
@@ -573,14 +570,17 @@ pub fn view_of(state: &State, head: Cursor) -> View {
         objects.chain(removed).filter_map(publication).collect(),
         state.tombstones_max() as usize,
     );
-    view.set_policy(policy_of(state));
+    view.set_import_rules(import_rules_of(state));
     view
 }
 
-/// The policy in force, as the view has it.
-fn policy_of(state: &State) -> Option<(Revision, Arc<Policy>)> {
+/// The rules on imports in force, as the view has them.
+fn import_rules_of(state: &State) -> Option<ImportRules> {
     let applied = state.policy()?;
-    Some((applied.revision, applied.policy.clone()))
+    Some(ImportRules {
+        since: applied.imports_since?,
+        policy: applied.policy.clone(),
+    })
 }
 
 #[cfg(test)]

@@ -204,7 +204,7 @@ fn rule(rule: Rule) -> Taken<MemberRule> {
             .endpoints
             .map(|ranges| list("endpoints", ranges, range))
             .transpose()?,
-        imports: rule.imports.map(imports).transpose()?,
+        imports: rule.imports.map(imports).transpose()?.map(Arc::from),
         budget: budget(&rule.budget.unwrap_or_default()),
         name: rule.name.into(),
     })

@@ -3,6 +3,7 @@
 use shared::wire::read_policy;
 
 use super::*;
+use crate::view::ImportRules;
 
 /// Puts a policy in force that lets everybody take these namespaces only.
 fn takes(view: &mut View, revision: u64, imports: &str) {
@@ -12,7 +13,8 @@ fn takes(view: &mut View, revision: u64, imports: &str) {
     );
     let policy = Arc::new(read_policy(&document).expect("a policy"));
     view.publish(cursor(revision), Vec::new(), 1_000);
-    view.set_policy(Some((Revision(revision), policy)));
+    let since = Revision(revision);
+    view.set_import_rules(Some(ImportRules { since, policy }));
 }
 
 const SHOP: &str = "[{namespaces: [shop]}]";
@@ -53,6 +55,47 @@ fn a_resume_under_the_policy_that_it_came_with_is_one() {
     publish(&mut view, 7, import("shop", "cart"), false);
     let mut push = Push::resume(member(), both(), cursor(5));
     assert_eq!(drain(&mut push, &view), ["shop/cart@7", "up to 7"]);
+}
+
+/// Only what members take decides: a policy of other rules costs nobody a snapshot.
+#[test]
+fn a_resume_over_a_policy_that_has_the_same_rules_on_imports_is_one() {
+    let mut view = some_view();
+    takes(&mut view, 5, SHOP);
+    view.publish(cursor(6), Vec::new(), 1_000);
+    let same = view.import_rules().cloned();
+    assert!(!view.set_import_rules(same));
+    publish(&mut view, 7, import("shop", "cart"), false);
+    let mut push = Push::resume(member(), both(), cursor(5));
+    assert_eq!(drain(&mut push, &view), ["shop/cart@7", "up to 7"]);
+}
+
+/// A room in which nothing is for the member is passed over in several calls, each of which goes on.
+#[test]
+fn no_call_looks_at_more_than_it_may() {
+    let mut view = View::new(cursor(0), Revision(0));
+    let denied: Vec<Publication> = (0..=SCAN_MAX)
+        .map(|number| {
+            let key = import("bank", &format!("s{number:05}"));
+            let entry = entry(1, content(&key, "uid"));
+            Publication { key, entry }
+        })
+        .collect();
+    view.publish(cursor(1), denied, 1_000);
+    publish(&mut view, 2, import("shop", "cart"), false);
+    takes(&mut view, 3, SHOP);
+    let mut push = Push::snapshot(member(), both());
+    assert_eq!(
+        drain(&mut push, &view),
+        ["begin", "", "shop/cart@2", "complete 1 at 3"]
+    );
+    let mut push = Push::snapshot(member(), interest(1, &["shop"]));
+    drain(&mut push, &view);
+    push.change_interest(2, BTreeSet::from(["bank".into()]), &BTreeSet::new());
+    assert_eq!(
+        drain(&mut push, &view),
+        ["", "namespace {\"bank\"} under 2", "up to 3"]
+    );
 }
 
 #[test]

@@ -16,6 +16,8 @@ spec:
       services: [cart, "*-db"]
     - namespaces: ["kitchen"]
     endpoints: [10.0.0.0/8, "fd00:1::/32"]
+    imports:
+    - namespaces: [bank]
     budget: {exports: 3, endpointSlices: 4, endpoints: 5, properties: 6, factBytes: 7, eventsPerMinute: 8}
   - name: nobody-else
     members: ["*"]
@@ -48,7 +50,7 @@ fn a_document_is_read_for_ever_as_it_is_today() {
                     "10.0.0.0/8".parse().unwrap(),
                     "fd00:1::/32".parse().unwrap(),
                 ]),
-                imports: None,
+                imports: Some(Arc::new([services(&["bank"], &["*"])])),
                 budget: (3..)
                     .zip(Limit::ALL)
                     .fold(BudgetRule::default(), |budget, (most, limit)| {
@@ -200,8 +202,8 @@ fn imports_are_written_as_exports_are() {
         namespaces: patterns(&["shop-*"]),
         services: patterns(&["*"]),
     };
-    assert_eq!(read("[{namespaces: [\"shop-*\"]}]"), Ok(Some(vec![one])));
-    assert_eq!(read("[]"), Ok(Some(Vec::new())));
+    assert_eq!(read("[{namespaces: [\"shop-*\"]}]"), Ok(Some(Arc::from([one]))));
+    assert_eq!(read("[]"), Ok(Some(Arc::from([]))));
     for wrong in [
         "[{namespaces: []}]",
         "[{namespaces: [Shop]}]",
