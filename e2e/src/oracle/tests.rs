@@ -321,8 +321,8 @@ fn what_a_policy_keeps_from_a_cluster_is_nowhere_in_it() {
     let others = imported_slice_name(NAMESPACE, "cart", "east", "cart-1");
     for (kind, name) in [
         ("ServiceImport", "cart"),
-        ("Service", &derived),
-        ("EndpointSlice", &others),
+        ("Service", derived.as_str()),
+        ("EndpointSlice", others.as_str()),
     ] {
         example.remove("west", kind, name);
     }
