@@ -5,6 +5,8 @@
 //! Of what a member certainly holds it is sent the difference. It compares what it holds with what that leads from, and
 //! asks for the whole if it must: what is certain here decides what is sent, never what comes of it.
 
+mod takes;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
@@ -13,12 +15,14 @@ use shared::model::{
     sync::{CHUNK_BYTES, DesiredKey, HubMessage, ITEMS_WANTED_MAX, Interest, Namespaces, UpTo},
 };
 
+use self::takes::Takes;
 use crate::{
     fold::DerivedKey,
     view::{ChangePosition, Room, View},
 };
 
-/// Most changes of others that are passed over in one call, so that no call is long.
+/// Most changes of others, and most objects that the member does not take, that are passed over in one call, so that no
+/// call is long.
 const SCAN_MAX: usize = 20_000;
 /// A member that asked for more objects whole in one session gets all of them whole until its next: it and the hub do not
 /// encode alike, and every difference costs one more way there and back.
@@ -43,6 +47,8 @@ pub struct Push {
     /// snapshot counts for none.
     oldest_sent: Option<u64>,
     told_changes: Option<ToldChanges>,
+    /// What the policy of the clusterset lets it take.
+    takes: Takes,
     /// The member understands differences, and could make objects of them.
     differences: bool,
     /// Of everything within its interest the member was sent the version that stood at this revision, and nothing before
@@ -105,6 +111,7 @@ impl Push {
             unsettled: true,
             oldest_sent: None,
             told_changes: None,
+            takes: Takes::default(),
             differences: false,
             caught_up: None,
             wanted: BTreeSet::new(),
@@ -122,6 +129,7 @@ impl Push {
             told: Some(cursor),
             unsettled: false,
             caught_up: Some(cursor.revision),
+            takes: Takes::held_at(cursor.revision),
             ..Self::snapshot(member, interest)
         }
     }
@@ -206,7 +214,8 @@ impl Push {
 
     /// The next message for this member, or `None` when it has everything.
     pub fn next(&mut self, view: &View) -> Option<HubMessage> {
-        if self.may_have_missed_a_removal(view) {
+        let other_imports = self.takes.follow(&self.member, view);
+        if other_imports || self.may_have_missed_a_removal(view) {
             self.stage = Stage::Begin;
         }
         match self.stage {
@@ -316,13 +325,14 @@ impl Push {
             unreachable!("called for a snapshot")
         };
         let (at, generation) = (*at, *generation);
+        let takes = &self.takes;
         let mut chunk = Chunk::of(self.chunk_bytes);
         while let Some(current) = rooms.current(view) {
             if !covers(&self.interest, &current) {
                 rooms.advance();
                 continue;
             }
-            if chunk.fill(view, &current, last) {
+            if chunk.fill(view, &current, last, takes) {
                 rooms.advance();
                 *last = None;
             } else {
@@ -366,8 +376,8 @@ impl Push {
         let Some((namespace, last)) = self.added.front_mut() else {
             unreachable!("called for added namespaces")
         };
-        chunk.fill(view, &Room::Namespace(namespace.clone()), last);
-        if !chunk.items.is_empty() {
+        let whole = chunk.fill(view, &Room::Namespace(namespace.clone()), last, &self.takes);
+        if !whole || !chunk.items.is_empty() {
             // The call that finds nothing after the last object completes the namespace.
             self.unsettled = true;
             return chunk.message(self.interest.generation);
@@ -430,12 +440,13 @@ impl Push {
 
     /// The same as asking [`crate::view::room`], without a copy: every member asks this of every change.
     fn concerns(&self, key: &DerivedKey) -> bool {
-        match key {
+        let within = match key {
             DerivedKey::Import(service) => self.interest.namespaces.contains(&service.namespace),
             DerivedKey::Slice(slice) => self.interest.namespaces.contains(&slice.service.namespace),
             DerivedKey::ExportStatus(member, _) => *member == self.member,
             DerivedKey::Profile(_) => false,
-        }
+        };
+        within && self.takes.allow(key)
     }
 }
 
@@ -484,6 +495,8 @@ struct Chunk {
     items: Vec<Bytes>,
     bytes: usize,
     bytes_max: usize,
+    /// Objects that were looked at, in whatever room.
+    looked_at: usize,
 }
 
 impl Chunk {
@@ -492,6 +505,7 @@ impl Chunk {
             items: Vec::new(),
             bytes: 0,
             bytes_max: bytes_max.max(1),
+            looked_at: 0,
         }
     }
 
@@ -499,14 +513,18 @@ impl Chunk {
         self.bytes >= self.bytes_max
     }
 
-    /// Adds the objects of a room after `last`; true when none is left.
-    fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>) -> bool {
+    /// Adds the objects of a room after `last` that the member takes; true when none is left. A message of a call that
+    /// passed over as many as it may can be empty: the next one goes on.
+    fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>, takes: &Takes) -> bool {
         let start = last.clone();
         for (key, entry) in view.objects(room, start.as_ref()) {
-            if self.is_full() {
+            if self.is_full() || self.looked_at >= SCAN_MAX {
                 return false;
             }
-            self.push(entry.item.bytes());
+            self.looked_at += 1;
+            if takes.allow(key) {
+                self.push(entry.item.bytes());
+            }
             *last = Some(key.clone());
         }
         true

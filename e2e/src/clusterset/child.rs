@@ -46,6 +46,9 @@ pub fn run_if_child() -> Option<ExitCode> {
                 hub::args::Command::Log(args) => {
                     shared::process::exit_code(hub::maintain::command::run(args))
                 }
+                hub::args::Command::Policy(args) => {
+                    shared::process::exit_code(hub::operate::run_policy(args).map(drop))
+                }
                 _ => ExitCode::from(2),
             }
         }

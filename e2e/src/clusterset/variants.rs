@@ -57,21 +57,39 @@ impl LocalClusterset {
 
     /// Runs `tributary-hub log WORDS` to its end; an error says what it said.
     pub async fn log_command(&self, words: &[OsString]) -> anyhow::Result<()> {
-        let arguments = [&["log".into()], words].concat();
-        let said = self.log("log-command");
+        self.hub_command("log", words).await
+    }
+
+    /// Runs `tributary-hub policy apply` with this document against the running hub.
+    pub async fn apply_policy(&self, document: &str) -> anyhow::Result<()> {
+        let file = self.log("policy").with_extension("yaml");
+        std::fs::write(&file, document)?;
+        let mut words: Vec<OsString> = vec!["apply".into(), file.into(), "--confirm".into()];
+        words.extend(self.to_the_hub());
+        self.hub_command("policy", &words).await
+    }
+
+    async fn hub_command(&self, command: &str, words: &[OsString]) -> anyhow::Result<()> {
+        let arguments = [&[command.into()], words].concat();
+        let said = self.log(&format!("{command}-command"));
         let (status, tail) = Program::start(Role::Hub, arguments, &said)?.ended().await?;
         ensure!(
             status.success(),
-            "`tributary-hub log` ended with {status}: {tail}"
+            "`tributary-hub {command}` ended with {status}: {tail}"
         );
         Ok(())
     }
 
+    /// Where an operator's command finds the hub, and with which certificate.
+    fn to_the_hub(&self) -> Vec<OsString> {
+        let address = format!("https://{}", self.hub_address);
+        [vec!["--hub".into(), address.into()], self.tls("operator")].concat()
+    }
+
     /// Runs `tributary-hub log backup` against the running hub.
     pub async fn back_up(&self, to: &Path) -> anyhow::Result<()> {
-        let mut words: Vec<OsString> = vec!["backup".into(), to.into(), "--hub".into()];
-        words.push(format!("https://{}", self.hub_address).into());
-        words.extend(self.tls("operator"));
+        let mut words: Vec<OsString> = vec!["backup".into(), to.into()];
+        words.extend(self.to_the_hub());
         self.log_command(&words).await
     }
 

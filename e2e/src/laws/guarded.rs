@@ -51,17 +51,20 @@ pub enum Law {
     Contests,
     /// Nobody's export is lost by what another does, or may not do: imports and exports that were compared meanwhile.
     Untouched,
-    /// What a rule refused comes back with it: exports that had been nowhere.
+    /// What a rule refused comes back with it: exports that had been nowhere, and imports that a member had not.
     Restored,
     /// No address leads elsewhere: slices that were looked at while a member stated such addresses.
     Elsewhere,
+    /// No member holds, or is sent, what the policy does not let it take: imports of worlds at rest that it has not, and
+    /// objects that were sent where a rule speaks of them.
+    Taken,
     /// One id, one holder: strangers that came under the id of a member.
     Holders,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -86,6 +89,7 @@ impl Law {
         Self::Untouched,
         Self::Restored,
         Self::Elsewhere,
+        Self::Taken,
         Self::Holders,
     ];
 
@@ -116,6 +120,7 @@ impl Law {
             Self::Untouched => "nobody's export is lost by another",
             Self::Restored => "a loosened rule restores",
             Self::Elsewhere => "no address leads elsewhere",
+            Self::Taken => "nobody holds what it may not take",
             Self::Holders => "one id, one holder",
         }
     }
@@ -123,14 +128,14 @@ impl Law {
     /// What it counts.
     fn what(self) -> &'static str {
         match self {
-            Self::Holds | Self::Untouched => "imports and exports",
-            Self::Stood | Self::Applied => "imports",
+            Self::Holds | Self::Untouched | Self::Restored => "imports and exports",
+            Self::Stood | Self::Applied | Self::Taken => "imports",
             Self::Deletion | Self::NoWrite | Self::Differences => "objects",
             Self::Durable => "promises",
             Self::Positions => "positions",
             Self::Rewinds => "epochs",
             Self::Sources => "sources",
-            Self::Ages | Self::Refused | Self::Contests | Self::Restored => "exports",
+            Self::Ages | Self::Refused | Self::Contests => "exports",
             Self::Elsewhere => "slices",
             Self::Holders => "strangers",
             Self::Keys => "admissions",

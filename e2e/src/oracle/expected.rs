@@ -36,10 +36,12 @@ impl Expected {
         !self.conflicts.is_empty()
     }
 
-    /// What this cluster must hold of the service. A stranger's object in the place of ours keeps it.
+    /// What this cluster must hold of the service. A stranger's object in the place of ours keeps it, and what it may not
+    /// take is nowhere in it, whoever exports it.
     pub fn import_in(&self, picture: &Picture, service: &ServiceKey) -> Parts {
         match picture.namespace(service) {
             None => Parts::new(),
+            Some(_) if picture.withheld.contains(service) => Parts::new(),
             Some(_) => judged(picture, service, self.everywhere.clone()),
         }
     }

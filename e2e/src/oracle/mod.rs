@@ -126,10 +126,10 @@ pub fn is_valid(picture: &Picture, service: &ServiceKey) -> bool {
     declared::exporter(picture, service).is_some_and(|export| export.is_ok())
 }
 
-/// Whether a cluster has a namespace for a service, and no import of ours in it that names this exporter. A stranger's
-/// import keeps its place.
+/// Whether a cluster has a namespace for a service, may take it, and has no import of ours in it that names this exporter.
+/// A stranger's import keeps its place.
 pub fn lacks(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
-    let ours = picture.import(service).is_none_or(is_ours);
+    let ours = picture.import(service).is_none_or(is_ours) && !picture.withheld.contains(service);
     ours && picture.namespace(service).is_some()
         && !import_shown(picture, service).contains(&pieces::cluster(exporter))
 }

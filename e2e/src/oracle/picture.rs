@@ -40,6 +40,8 @@ pub struct Picture {
     imported_slices: BTreeMap<ServiceKey, Vec<Arc<Value>>>,
     /// A policy refuses everything that this cluster exports.
     pub denied: bool,
+    /// Services that a policy does not let this cluster take.
+    pub withheld: BTreeSet<ServiceKey>,
     /// Services whose first place this cluster's export keeps, though another one is older.
     pub held: BTreeSet<ServiceKey>,
 }

@@ -296,3 +296,46 @@ fn a_place_that_is_kept_and_a_cluster_that_may_not_export_count() {
     assert_eq!(first_port(keep), (true, true));
     assert_eq!(first_port(|picture| picture.denied = true), (false, false));
 }
+
+/// What a cluster may not take is too much in it, and its own export of it stands as ever.
+#[test]
+fn what_a_policy_keeps_from_a_cluster_is_nowhere_in_it() {
+    let cart = ServiceKey::new(NAMESPACE, "cart").unwrap();
+    let withheld_from_west = |example: &Example| {
+        let mut pictures = example.pictures();
+        let west = pictures.iter_mut().find(|picture| picture.cluster == "west");
+        west.expect("it is there").withheld.insert(cart.clone());
+        judge(&pictures)
+    };
+    let mut example = right(&["east", "west"], &["east", "west"]);
+    let held: Vec<String> = withheld_from_west(&example).wrong().collect();
+    assert_eq!(held.len(), 1, "{held:?}");
+    assert!(
+        held[0].starts_with("import shop/cart in west: too much"),
+        "{held:?}"
+    );
+    let (derived, own) = (
+        derived_service_name(NAMESPACE, "cart"),
+        imported_slice_name(NAMESPACE, "cart", "west", "cart-1"),
+    );
+    let others = imported_slice_name(NAMESPACE, "cart", "east", "cart-1");
+    for (kind, name) in [
+        ("ServiceImport", "cart"),
+        ("Service", derived.as_str()),
+        ("EndpointSlice", others.as_str()),
+    ] {
+        example.remove("west", kind, name);
+    }
+    assert_eq!(
+        withheld_from_west(&example).wrong().count(),
+        1,
+        "its own slice is left"
+    );
+    example.remove("west", "EndpointSlice", &own);
+    assert_eq!(withheld_from_west(&example).wrong().count(), 0);
+    assert_eq!(
+        wrong(&example).len(),
+        1,
+        "and without the policy all of it is lacking"
+    );
+}

@@ -6,7 +6,7 @@
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
 //! `properties`, `policy`, `contest`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
-//! `map` is what the large parts of a state are made of, so that a copy costs nothing.
+//! `explain` and `withheld` say why things are as they are. `map` is what the large parts of a state are made of, so that a copy costs nothing.
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
 
 mod apply;
@@ -41,6 +41,7 @@ mod state;
 mod status;
 #[cfg(test)]
 mod tests;
+mod withheld;
 
 pub use apply::apply;
 pub use command::{AdmissionRefusal, Command, Draft, DraftFact, Presented, Rejection};
@@ -53,7 +54,7 @@ pub use key::{Change, DerivedContent, DerivedKey};
 pub use keys::{MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
 pub use map::Map;
 pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};
-pub use policy::PolicyOutcome;
+pub use policy::{PolicyOutcome, SomeServices};
 pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition};
 pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
 pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
@@ -61,3 +62,4 @@ pub use state::{
     AdmittedKey, AppliedPolicy, Connectivity, Contest, KeyHolder, Member, MemberStatus, RecordedFact,
     RevokedKey, State,
 };
+pub use withheld::Withheld;

@@ -5,10 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use shared::model::{
     ClusterId, Denial, Fact, Policy, ServiceKey,
-    policy::{Limit, Usage},
+    policy::{Imports, Limit, Usage},
 };
 
 use super::{Draft, State, derived::Step, exports, gate::Gate, precedence, state::AppliedPolicy};
+
+/// Most imports that are named of those that one member takes no more, or newly.
+pub(super) const SERVICES_NAMED_MAX: usize = 5;
 
 /// What another policy would change, all in order of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,10 +30,30 @@ pub struct PolicyOutcome {
     pub endpoints_left_out: BTreeMap<ClusterId, usize>,
     /// How many would come back.
     pub endpoints_restored: BTreeMap<ClusterId, usize>,
+    /// Imports that stand then and that a member would not take any more, by member.
+    pub imports_gone: BTreeMap<ClusterId, SomeServices>,
+    /// Those that it would take and does not now.
+    pub imports_come: BTreeMap<ClusterId, SomeServices>,
     /// Members that have more than they may: of what, how much, and the most.
     pub over_budget: Vec<(ClusterId, Limit, u64, u64)>,
     /// Patterns that match no member, each with its rule.
     pub unmatched: Vec<(Box<str>, String)>,
+}
+
+/// The first of some services, and how many more there are: every member may be about every import.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SomeServices {
+    /// In order of keys.
+    pub named: Vec<ServiceKey>,
+    /// How many more.
+    pub more: usize,
+}
+
+/// A member, and what it takes now and then. Rules are matched with it once, and not for every import.
+struct Taker<'a> {
+    cluster: &'a ClusterId,
+    now: Imports,
+    then: Imports,
 }
 
 /// Nothing, if it is in force already.
@@ -49,7 +72,18 @@ pub(super) fn apply(state: &State, policy: &Arc<Policy>, operator: &str) -> Vec<
 }
 
 pub(super) fn applied(state: &mut State, operator: &str, policy: &Arc<Policy>, step: &mut Step) {
+    let before = state.policy.as_ref();
+    let unchanged = match before {
+        Some(before) => before.policy.agrees_on_imports(policy),
+        None => policy.rules.iter().all(|rule| rule.imports.is_none()),
+    };
+    let imports_since = if unchanged {
+        before.and_then(|before| before.imports_since)
+    } else {
+        Some(step.revision)
+    };
     state.policy = Some(AppliedPolicy {
+        imports_since,
         revision: step.revision,
         operator: operator.into(),
         at: step.recorded_at,
@@ -58,14 +92,33 @@ pub(super) fn applied(state: &mut State, operator: &str, policy: &Arc<Policy>, s
     exports::rederive_all(state, step);
 }
 
+impl SomeServices {
+    fn add(&mut self, service: &ServiceKey) {
+        if self.named.len() < SERVICES_NAMED_MAX {
+            self.named.push(service.clone());
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+impl Taker<'_> {
+    /// Takes note of an import that stands then.
+    fn note(&self, service: &ServiceKey, outcome: &mut PolicyOutcome) {
+        let changed = match (self.now.allow(service), self.then.allow(service)) {
+            (true, false) => &mut outcome.imports_gone,
+            (false, true) => &mut outcome.imports_come,
+            _ => return,
+        };
+        changed.entry(self.cluster.clone()).or_default().add(service);
+    }
+}
+
 impl State {
     /// What would follow from a policy.
     pub fn outcome(&self, policy: &Arc<Policy>) -> PolicyOutcome {
         let (now, then) = (Gate::of(self), Gate::under(self, policy));
         let mut outcome = PolicyOutcome::default();
-        for service in self.exporters.keys() {
-            self.outcome_for(service, &now, &then, &mut outcome);
-        }
         let members = self.members.iter().filter(|(_, member)| member.is_current());
         let members: Vec<(&ClusterId, Usage)> = members
             .map(|(cluster, member)| (cluster, member.usage()))
@@ -78,6 +131,12 @@ impl State {
             outcome.over_budget.extend(over);
         }
         let members: Vec<&ClusterId> = members.into_iter().map(|(cluster, _)| cluster).collect();
+        let takers = self.takers(&members, policy);
+        for service in self.exporters.keys() {
+            if self.outcome_for(service, &now, &then, &mut outcome) {
+                takers.iter().for_each(|taker| taker.note(service, &mut outcome));
+            }
+        }
         let unmatched = policy.unmatched(&members).into_iter();
         outcome.unmatched = unmatched
             .map(|(rule, pattern)| (rule.into(), pattern.to_string()))
@@ -85,7 +144,14 @@ impl State {
         outcome
     }
 
-    fn outcome_for(&self, service: &ServiceKey, now: &Gate, then: &Gate, outcome: &mut PolicyOutcome) {
+    /// What would follow for the exports of one service; whether its import stands then.
+    fn outcome_for(
+        &self,
+        service: &ServiceKey,
+        now: &Gate,
+        then: &Gate,
+        outcome: &mut PolicyOutcome,
+    ) -> bool {
         let (taken_now, refused_now) = precedence::judged(self, service, now);
         let (taken_then, refused_then) = precedence::judged(self, service, then);
         let was_taken = |cluster: &ClusterId| taken_now.iter().any(|one| one.cluster == cluster);
@@ -109,6 +175,20 @@ impl State {
             }
             _ => {}
         }
+        !taken_then.is_empty()
+    }
+
+    /// The members that would take by other rules than now.
+    fn takers<'a>(&self, members: &[&'a ClusterId], policy: &Policy) -> Vec<Taker<'a>> {
+        let applied = self.policy.as_ref();
+        let takers = members.iter().map(|cluster| Taker {
+            cluster,
+            now: applied
+                .map(|applied| applied.policy.imports_of(cluster))
+                .unwrap_or_default(),
+            then: policy.imports_of(cluster),
+        });
+        takers.filter(|taker| taker.now != taker.then).collect()
     }
 
     fn count_endpoints(

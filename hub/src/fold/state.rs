@@ -45,6 +45,8 @@ pub struct AppliedPolicy {
     pub at: UnixMillis,
     /// What it says.
     pub policy: Arc<Policy>,
+    /// Revision of the event that made its rules on imports what they are; `None`: no policy ever had one.
+    pub imports_since: Option<Revision>,
 }
 
 /// A dispute over the first place among the exports of a service.

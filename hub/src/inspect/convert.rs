@@ -3,7 +3,7 @@
 
 use proto::v1;
 use shared::{
-    model::KeyFingerprint,
+    model::{ClusterId, KeyFingerprint},
     wire::{self, view},
 };
 
@@ -11,7 +11,7 @@ use super::query::{SeenExport, SeenImport, SeenMember};
 use crate::{
     fold::{
         AdmittedKey, ExplainedCandidate, Explanation, KeyHolder, Profile, ProfileCondition, PropertyDecision,
-        RefusedExport, RevokedKey,
+        RefusedExport, RevokedKey, Withheld,
     },
     session::{Report, applied::Standing},
 };
@@ -137,11 +137,15 @@ pub(super) fn explanation(
     epoch: String,
     shown: Explanation,
     imported: Option<SeenImport>,
+    withheld: Withheld,
 ) -> v1::ExplainResponse {
+    let summary = [shown.summary, withheld.summary()];
     v1::ExplainResponse {
         epoch,
         revision: shown.revision.0,
-        summary: shown.summary,
+        summary: summary.join(" ").trim_end().to_owned(),
+        withheld_left_out: count(withheld.more),
+        withheld: withheld.named.into_iter().map(withheld_import).collect(),
         import: imported.map(import),
         candidates: shown.candidates.into_iter().map(candidate).collect(),
         decisions: shown.decisions.into_iter().map(decision).collect(),
@@ -149,6 +153,13 @@ pub(super) fn explanation(
         refused: shown.refused.into_iter().map(refused_export).collect(),
         precedence: shown.precedence.map(|(_, said)| said).unwrap_or_default(),
         ..Default::default()
+    }
+}
+
+fn withheld_import((cluster, message): (ClusterId, String)) -> v1::WithheldImport {
+    v1::WithheldImport {
+        cluster: cluster.to_string(),
+        message,
     }
 }
 

@@ -95,8 +95,9 @@ impl Inspection {
         let (epoch, explanation) = (present.head.epoch, present.state.explain(&service));
         let explanation = sight.narrowed(explanation, own.map(|own| &**own));
         let imported = query::import(&present.state, &service);
+        let withheld = present.state.withheld(&service, sight.cluster());
         let (revision, behind_it) = (explanation.revision, explanation.recorded());
-        let mut response = convert::explanation(epoch.to_string(), explanation, imported);
+        let mut response = convert::explanation(epoch.to_string(), explanation, imported, withheld);
         response.answered_by = self.answered_by(revision);
         let bytes = response.encoded_len();
         let Some(room) = (MESSAGE_BYTES_MAX - EVENTS_SHOWN_ROOM).checked_sub(bytes) else {

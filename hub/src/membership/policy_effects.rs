@@ -3,7 +3,7 @@
 use shared::model::{ClusterId, Policy, Precedence, ServiceKey};
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::fold::{PolicyOutcome, State};
+use crate::fold::{PolicyOutcome, SomeServices, State};
 
 /// Most exports, imports or patterns that are named one by one; the others are counted.
 const NAMED_MAX: usize = 20;
@@ -23,6 +23,8 @@ pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     effects.extend(imports(&outcome));
     effects.extend(endpoints("would be left out", &outcome.endpoints_left_out));
     effects.extend(endpoints("come back", &outcome.endpoints_restored));
+    effects.extend(taken("no longer take", &outcome.imports_gone));
+    effects.extend(taken("newly take", &outcome.imports_come));
     let over = named(&outcome.over_budget, |(cluster, limit, used, most)| {
         let what = limit.what();
         format!(
@@ -74,6 +76,18 @@ fn endpoints(what: &str, counts: &BTreeMap<ClusterId, usize>) -> Vec<String> {
     named(&counts, |(cluster, count)| {
         let endpoints = if **count == 1 { "endpoint" } else { "endpoints" };
         format!("{count} {endpoints} of {cluster} {what}")
+    })
+}
+
+fn taken(what: &str, changed: &BTreeMap<ClusterId, SomeServices>) -> Vec<String> {
+    let changed: Vec<(&ClusterId, &SomeServices)> = changed.iter().collect();
+    named(&changed, |(cluster, services)| {
+        let names: Vec<String> = services.named.iter().map(ToString::to_string).collect();
+        let names = names.join(", ");
+        match services.more {
+            0 => format!("{cluster} would {what} {names}"),
+            more => format!("{cluster} would {what} {names} and {more} more"),
+        }
     })
 }
 

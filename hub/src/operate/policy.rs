@@ -34,7 +34,7 @@ enum PolicyCommand {
     /// Say what a policy would do, and change nothing
     #[command(
         long_about = "Say what a policy would do, and change nothing: which exports would be refused, which \
-        imports go, how many endpoints would be left out. The file is read here first, and then judged by the hub \
+        imports go, everywhere or from one member, how many endpoints would be left out. The file is read here first, and then judged by the hub \
         against what its members export now.\n\n\
         Example:\n  tributary-hub policy test policy.yaml --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]

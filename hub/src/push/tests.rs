@@ -2,6 +2,7 @@
 
 mod differences;
 mod members;
+mod takes;
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use shared::model::{ClusterId, Cursor, Revision, sync::Source};
+use shared::model::{ClusterId, Cursor, Policy, Revision, sync::Source};
 
 pub use self::{item::Item, listeners::Listener, shared_view::SharedView};
 use crate::fold::DerivedKey;
@@ -90,6 +90,16 @@ pub fn room(key: &DerivedKey) -> Option<Room> {
     }
 }
 
+/// The rules on imports of the policy in force.
+#[derive(Debug, Clone)]
+pub struct ImportRules {
+    /// Revision of the event that made them what they are: who holds what it was sent up to there, or later, was sent it
+    /// by these.
+    pub since: Revision,
+    /// The policy that has them.
+    pub policy: Arc<Policy>,
+}
+
 /// The published state of one clusterset.
 #[derive(Debug, Default)]
 pub struct View {
@@ -104,6 +114,7 @@ pub struct View {
     changed: BTreeSet<(Revision, Arc<DerivedKey>)>,
     tombstones: BTreeSet<(Revision, Arc<DerivedKey>)>,
     tombstone_floor: Revision,
+    import_rules: Option<ImportRules>,
     sources: BTreeMap<ClusterId, SourceEntry>,
     /// The source of each version that is still the present one of its source.
     sources_changed: BTreeMap<u64, ClusterId>,
@@ -140,6 +151,19 @@ impl View {
     /// Tombstones up to this revision have been dropped: who has read less may have missed a removal.
     pub fn tombstone_floor(&self) -> Revision {
         self.tombstone_floor
+    }
+
+    /// The rules on imports in force at the head; `None`: there never were any.
+    pub fn import_rules(&self) -> Option<&ImportRules> {
+        self.import_rules.as_ref()
+    }
+
+    /// States the rules on imports at the head; true when they are others.
+    pub fn set_import_rules(&mut self, rules: Option<ImportRules>) -> bool {
+        let since = |rules: &Option<ImportRules>| rules.as_ref().map(|rules| rules.since);
+        let changed = since(&self.import_rules) != since(&rules);
+        self.import_rules = rules;
+        changed
     }
 
     /// The chain hash at one of the recent revisions.

@@ -12,7 +12,7 @@ use shared::model::{
 };
 use tokio::sync::watch;
 
-use super::{Listener, Publication, Room, View, listeners::Listeners, room};
+use super::{ImportRules, Listener, Publication, Room, View, listeners::Listeners, room};
 
 /// One view, many hands.
 #[derive(Debug, Clone)]
@@ -45,17 +45,19 @@ impl SharedView {
         at: u64,
         changes: Vec<Publication>,
         sources: Option<Vec<Source>>,
+        import_rules: Option<ImportRules>,
         tombstones_max: usize,
     ) {
         let rooms: BTreeSet<Room> = changes.iter().filter_map(|change| room(&change.key)).collect();
-        let (known, told) = self.change(|view| {
+        let (known, told, other_imports) = self.change(|view| {
             let known = view.sources_version();
             view.publish(head, changes, tombstones_max);
             view.stamp(at);
             view.set_sources(sources.into_iter().flatten());
-            (known, view.sources_version())
+            let other_imports = view.set_import_rules(import_rules);
+            (known, view.sources_version(), other_imports)
         });
-        if known == told {
+        if known == told && !other_imports {
             self.listeners.wake(&rooms)
         } else {
             self.listeners.wake_all()

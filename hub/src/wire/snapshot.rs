@@ -289,6 +289,7 @@ fn policy_to_proto(applied: &AppliedPolicy) -> v1::SnapshotPolicy {
         operator: applied.operator.to_string(),
         applied_at_unix_millis: applied.at.0,
         document: applied.policy.document.to_string(),
+        imports_since: applied.imports_since.map(|revision| revision.0),
     }
 }
 
@@ -298,6 +299,7 @@ fn policy_from_proto(applied: v1::SnapshotPolicy) -> Decoded<SnapshotRow> {
         operator: applied.operator.into(),
         at: UnixMillis(applied.applied_at_unix_millis),
         policy: Arc::new(wire::read_policy(&applied.document).map_err(wrong)?),
+        imports_since: applied.imports_since.map(Revision),
     }))
 }
 
@@ -380,7 +382,7 @@ mod tests {
     use super::*;
 
     /// In the order of [`rows`].
-    const FROZEN_ROWS: [&str; 9] = [
+    const FROZEN_ROWS: [&str; 10] = [
         "0a12080110ac0218e80720072801300238034004",
         "0a14080110ac0218e807200728013002380340044803",
         "123f0a04656173741005180120002a0375696432046e65787442200909090909090909090909090909090909090909090909090909090909090909480558006002",
@@ -389,10 +391,11 @@ mod tests {
         "12dd010a04656173741005180120002a0375696432046e6578743a2001010101010101010101010101010101010101010101010101010101010101013a20020202020202020202020202020202020202020202020202020202020202020242200909090909090909090909090909090909090909090909090909090909090909480558006002a201340a2002020202020202020202020202020202020202020202020202020202020202021209434e3d69737375657218a84620032807aa01200404040404040404040404040404040404040404040404040404040404040404",
         "a201290a2005050505050505050505050505050505050505050505050505050505050505051a03626f622008",
         "aa014e08091203616461180a224361706956657273696f6e3a207472696275746172792e6465762f7631616c706861310a6b696e643a20436c7573746572736574506f6c6963790a737065633a207b7d0a",
+        "aa015008091203616461180a224361706956657273696f6e3a207472696275746172792e6465762f7631616c706861310a6b696e643a20436c7573746572736574506f6c6963790a737065633a207b7d0a2806",
         "b201340a0c0a0473686f70120463617274100b1a0f0a046561737412037569641a020802220f0a047765737412037569641a0208012801",
     ];
 
-    fn rows() -> [SnapshotRow; 9] {
+    fn rows() -> [SnapshotRow; 10] {
         let east = || ClusterId::new("east").unwrap();
         let service = ServiceKey::new("shop", "cart").unwrap();
         let header = SnapshotHeader {
@@ -454,6 +457,11 @@ mod tests {
             operator: "ada".into(),
             at: UnixMillis(10),
             policy: wire::read_policy(wire::DEFAULT_POLICY).unwrap().into(),
+            imports_since: None,
+        };
+        let with_imports = AppliedPolicy {
+            imports_since: Some(Revision(6)),
+            ..applied.clone()
         };
         let claim = |cluster: &str, seconds: u64| PrecedenceClaim {
             cluster: ClusterId::new(cluster).unwrap(),
@@ -486,6 +494,7 @@ mod tests {
             SnapshotRow::Member(Box::new(known)),
             SnapshotRow::RevokedKey(KeyFingerprint([5; 32]), revoked),
             SnapshotRow::Policy(applied),
+            SnapshotRow::Policy(with_imports),
             SnapshotRow::Precedence(ServiceKey::new("shop", "cart").unwrap(), contest),
         ]
     }

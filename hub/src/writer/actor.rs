@@ -23,7 +23,7 @@ use crate::{
     fold::{Change, Rejection, State},
     log::{self, AppendError, Failure, Log, LogError},
     metrics::WriterMetrics,
-    view::{Publication, SharedView, View},
+    view::{ImportRules, Publication, SharedView, View},
     wire,
 };
 
@@ -371,13 +371,14 @@ impl Writer {
 
     /// What the batch did is durable: everybody may see it.
     fn release(&mut self, batch: Batch, published: Published, at: Moment) {
+        let import_rules = import_rules_of(&published.state);
         // Before the view: whoever was told of a revision asks for no older state.
         self.publisher.publish(published);
         self.measure(batch.sources.as_deref());
         for held in batch.contests {
             self.metrics.precedence_contested(held);
         }
-        self.publish(batch.publications, batch.sources, at);
+        self.publish(batch.publications, batch.sources, import_rules, at);
         self.answer(batch.replies);
     }
 
@@ -392,13 +393,25 @@ impl Writer {
         self.metrics.members_over_budget(self.core.over_budget_members());
     }
 
-    fn publish(&self, publications: Vec<Publication>, sources: Option<Vec<Source>>, at: Moment) {
+    fn publish(
+        &self,
+        publications: Vec<Publication>,
+        sources: Option<Vec<Source>>,
+        import_rules: Option<ImportRules>,
+        at: Moment,
+    ) {
         let unchanged =
             publications.is_empty() && sources.is_none() && self.view.read().head() == self.durable;
         if !unchanged {
             let tombstones_max = self.core.state().tombstones_max() as usize;
-            self.view
-                .publish(self.durable, at.now(), publications, sources, tombstones_max);
+            self.view.publish(
+                self.durable,
+                at.now(),
+                publications,
+                sources,
+                import_rules,
+                tombstones_max,
+            );
         }
     }
 
@@ -557,7 +570,17 @@ pub fn view_of(state: &State, head: Cursor) -> View {
         objects.chain(removed).filter_map(publication).collect(),
         state.tombstones_max() as usize,
     );
+    view.set_import_rules(import_rules_of(state));
     view
+}
+
+/// The rules on imports in force, as the view has them.
+fn import_rules_of(state: &State) -> Option<ImportRules> {
+    let applied = state.policy()?;
+    Some(ImportRules {
+        since: applied.imports_since?,
+        policy: applied.policy.clone(),
+    })
 }
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ struct Rule {
     #[serde(default, deserialize_with = "stated")]
     endpoints: Option<Vec<String>>,
     #[serde(default, deserialize_with = "stated")]
+    imports: Option<Vec<Services>>,
+    #[serde(default, deserialize_with = "stated")]
     budget: Option<Limits>,
 }
 
@@ -190,6 +192,7 @@ fn rule(rule: Rule) -> Taken<MemberRule> {
         return Err(InvalidValue::new("name", problem));
     }
     let exports = |exports: Vec<Services>| list("exports", exports, services);
+    let imports = |imports: Vec<Services>| list("imports", imports, services);
     let range = |text: String| {
         let range: Result<AddressRange, _> = text.parse();
         range.map_err(|error| InvalidValue::new("", format!("{} {error}", validate::shown(&text))))
@@ -201,6 +204,7 @@ fn rule(rule: Rule) -> Taken<MemberRule> {
             .endpoints
             .map(|ranges| list("endpoints", ranges, range))
             .transpose()?,
+        imports: rule.imports.map(imports).transpose()?.map(Arc::from),
         budget: budget(&rule.budget.unwrap_or_default()),
         name: rule.name.into(),
     })

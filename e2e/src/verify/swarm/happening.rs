@@ -82,6 +82,19 @@ pub enum Decision {
     Evict,
 }
 
+/// What a member may take, by a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Taken {
+    /// No import.
+    Nothing,
+    /// Those of a namespace, by its index.
+    Namespace(u8),
+    /// One.
+    Service(Named),
+    /// All, by a rule that says so.
+    Everything,
+}
+
 /// Something that happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
@@ -135,6 +148,8 @@ pub enum What {
     Restrict(usize),
     /// An operator's policy has little room for what the cluster reports, until the next rest that compares.
     Squeeze(usize),
+    /// An operator's policy says what the cluster takes, until the next rest that compares.
+    Take(usize, Taken),
     /// Faults stop and everything comes to rest under the policy in force: what it refuses must be nowhere.
     RestRestricted,
     /// A member that means no good does something, or somebody in the name of another.
@@ -184,6 +199,16 @@ pub enum What {
 /// What happens, as it stands in a script that `shrink` prints.
 pub fn in_words(what: &What) -> String {
     serde_json::to_string(what).unwrap_or_else(|error| format!("unknown: {error}"))
+}
+
+/// What a member may take, mostly less than there is.
+pub(super) fn taken(draw: &mut Draw) -> Taken {
+    match draw.below(8) {
+        0 | 1 => Taken::Nothing,
+        2 | 3 => Taken::Namespace(draw.small(2)),
+        4 | 5 => Taken::Service(named(draw)),
+        _ => Taken::Everything,
+    }
 }
 
 /// A service, whichever.

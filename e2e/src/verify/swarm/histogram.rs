@@ -47,6 +47,8 @@ pub const EXPECTED: &[&str] = &[
     "http 410",
     "http 429",
     "http 500",
+    "imports taken again",
+    "imports withheld",
     "incumbents kept",
     "interest changed",
     "item refused",
@@ -97,7 +99,7 @@ const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batc
 const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 24] = [
+const LAWS: [Law; 25] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -121,6 +123,7 @@ const LAWS: [Law; 24] = [
     Law::Untouched,
     Law::Restored,
     Law::Elsewhere,
+    Law::Taken,
     Law::Holders,
 ];
 

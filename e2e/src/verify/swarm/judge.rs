@@ -11,7 +11,7 @@ use shared::model::{ClusterId, ServiceKey};
 use super::{
     hostile::{self, OWN_RANGE, SPECIAL, recorded},
     hub::Hub,
-    refusals,
+    imports, refusals,
     site::Site,
 };
 use crate::oracle::{self, Judgement, Object, Picture};
@@ -28,6 +28,8 @@ pub(super) struct Circumstances {
     denied: Vec<String>,
     /// Whose export of a service stands first though it is not the oldest.
     held: BTreeMap<ServiceKey, String>,
+    /// What a policy does not let clusters take.
+    withheld: BTreeMap<String, BTreeSet<ServiceKey>>,
 }
 
 impl Circumstances {
@@ -65,12 +67,16 @@ impl Circumstances {
                 .kept_first()
                 .map(|(service, cluster)| (service.clone(), cluster.to_string()))
                 .collect(),
+            withheld: members()
+                .map(|(cluster, _)| (cluster.to_string(), imports::withheld_from(hub, cluster)))
+                .filter(|(_, services)| !services.is_empty())
+                .collect(),
         }
     }
 
     /// Nothing but the clusters' own objects decides.
     pub(super) fn is_ordinary(&self) -> bool {
-        self.recorded.is_empty() && self.denied.is_empty() && self.held.is_empty()
+        self.recorded.is_empty() && self.denied.is_empty() && self.held.is_empty() && self.withheld.is_empty()
     }
 
     /// Who counts: the clusters as they are here, each in its circumstances.
@@ -88,6 +94,7 @@ impl Circumstances {
         picture.denied = self.denied.contains(&picture.cluster);
         let held = self.held.iter().filter(|(_, holder)| **holder == picture.cluster);
         picture.held = held.map(|(service, _)| service.clone()).collect();
+        picture.withheld = self.withheld.get(&picture.cluster).cloned().unwrap_or_default();
         picture
     }
 

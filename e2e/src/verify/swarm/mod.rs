@@ -6,8 +6,8 @@
 //! * `world`: whose turn it is; `rest`: how it ends; `site` with `agent` and `follower`: one cluster and its agents; `hub`: the hub;
 //!   `network`: what lies between them.
 //! * `hostile`: a member that means no good, and strangers in the names of others.
-//! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws` with `refusals`: what
-//!   must never happen.
+//! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws` with `refusals` and
+//!   `imports`, `taken`: what must never happen.
 //! * [`run`]: many worlds; [`histogram`]: what happened in them.
 //!
 //! Not here: sockets, TLS, timers, the sled store. `cargo test` and `cargo crash` have those.
@@ -20,6 +20,7 @@ pub mod histogram;
 mod hostile;
 mod hostilities;
 mod hub;
+mod imports;
 mod judge;
 mod laws;
 mod network;
@@ -31,6 +32,7 @@ pub mod script;
 pub mod shrink;
 mod site;
 mod story;
+mod taken;
 mod world;
 
 pub use world::{Failure, WorldResult, play};

@@ -8,6 +8,7 @@ use super::{
     happening::{AgentPart, WATCHES},
     hostile,
     hub::Hub,
+    imports,
     judge::{self, Circumstances},
     laws::{self, Stood},
     network::Blocked,
@@ -65,7 +66,10 @@ impl World {
     /// Compares every cluster; how many services are in conflict comes back.
     fn judge(&mut self) -> Result<u64, String> {
         let circumstances = self.circumstances();
-        let law = match (circumstances.is_ordinary(), self.refused.is_empty()) {
+        let law = match (
+            circumstances.is_ordinary(),
+            self.refused.is_empty() && self.withheld.is_empty(),
+        ) {
             (true, true) => Law::Holds,
             (true, false) => Law::Restored,
             (false, _) => Law::Untouched,
@@ -80,6 +84,8 @@ impl World {
             if !hub.restricts() {
                 let refused = std::mem::take(&mut self.refused);
                 guarded.count(Law::Restored, refusals::restored(hub, &refused));
+                let withheld = std::mem::take(&mut self.withheld);
+                guarded.count(Law::Restored, imports::restored(hub, &self.sites, &withheld));
             }
             laws::everybody_lives(hub, guarded)?;
             laws::revoked_are_gone(hub, guarded)?;
@@ -136,6 +142,9 @@ impl World {
         let Some(hub) = &self.hub else { return Ok(()) };
         self.refused.extend(refusals::refused(hub));
         refusals::refused_is_nowhere(hub, &self.sites, &mut self.seen.guarded)?;
+        let withheld = imports::withheld(hub, &self.sites);
+        imports::nobody_holds(&withheld, &self.sites, &mut self.seen.guarded)?;
+        self.withheld.extend(withheld);
         self.judge().map(drop)
     }
 

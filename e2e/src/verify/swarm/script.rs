@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     draw::Draw,
-    happening::{AgentPart, Named, SHAPES, WATCHES, What, named},
+    happening::{AgentPart, Named, SHAPES, WATCHES, What, named, taken},
     hostilities, story,
 };
 
@@ -202,14 +202,15 @@ fn edit(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)]) -> What {
     };
     match draw.below(100) {
         0..=14 => What::Service(site, name, draw.small(SHAPES)),
-        15..=34 => What::Export(site, name),
+        15..=33 => What::Export(site, name),
         35..=53 => What::Slice(site, name, draw.small(2), 1 + draw.small(3)),
         54..=66 => What::Unexport(site, name),
         67..=75 => What::RemoveSlice(site, name, draw.small(2)),
         76..=82 => What::RemoveService(site, name),
         83..=86 => What::RemoveNamespace(site, name.namespace),
         87..=92 => What::Namespace(site, name.namespace),
-        93..=95 => What::Stranger(site, name, draw.percent(50)),
+        34 | 93 => What::Take(site, taken(draw)),
+        94..=95 => What::Stranger(site, name, draw.percent(50)),
         96..=97 => What::RemoveStranger(site, name, draw.percent(50)),
         _ => What::Drift(site, draw.small(u8::MAX)),
     }

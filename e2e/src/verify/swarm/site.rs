@@ -11,7 +11,7 @@ use shared::model::{ClusterId, KeyFingerprint, ServiceKey, derived_name::derived
 use super::{
     agent::{AGENT_NAMESPACE, Agent},
     follower::Followed,
-    happening::{AgentPart, NAMESPACES, Named, SERVICES},
+    happening::{AgentPart, NAMESPACES, Named, SERVICES, Taken},
     histogram::Histogram,
 };
 use crate::{
@@ -60,6 +60,16 @@ pub(super) fn key(named: Named) -> ServiceKey {
     let namespace = NAMESPACES[usize::from(named.namespace) % NAMESPACES.len()];
     let service = SERVICES[usize::from(named.service) % SERVICES.len()];
     ServiceKey::new(namespace, service).expect("names of ours")
+}
+
+/// Whether a service is among what a member may take.
+pub(super) fn is_among(service: &ServiceKey, taken: Taken) -> bool {
+    match taken {
+        Taken::Nothing => false,
+        Taken::Namespace(index) => *service.namespace == *NAMESPACES[usize::from(index) % NAMESPACES.len()],
+        Taken::Service(named) => *service == key(named),
+        Taken::Everything => true,
+    }
 }
 
 fn spec(shape: u8) -> Value {

@@ -3,7 +3,7 @@
 
 use super::{
     draw::Draw,
-    happening::{AgentPart, Named, WATCHES, What, named},
+    happening::{AgentPart, Named, Taken, WATCHES, What, named, taken},
 };
 
 /// Silence after which both ends have given a session up, in milliseconds.
@@ -18,7 +18,7 @@ const MANY_CHANGES: usize = 6;
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 14 } else { 4 }) {
+    match draw.below(if edits { 17 } else { 4 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => renewed(draw, site),
@@ -31,7 +31,8 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
         9 => restored_where_little_is_free(draw, site),
         10 => restricted(draw, site, exported),
         11 => squeezed(draw, site, exported),
-        12 => forgotten(draw, site, clusters, exported),
+        12..=14 => withheld(draw, site, clusters, exported),
+        15 => forgotten(draw, site, clusters, exported),
         _ => lie(draw, site, exported),
     }
 }
@@ -163,6 +164,34 @@ fn restricted(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<
     steps.extend(draw.percent(30).then_some(What::CrashAgent(site)));
     steps.extend(draw.percent(30).then_some(What::StopHub));
     steps.push(What::RestRestricted);
+    steps
+}
+
+/// A policy says what a member takes, while others change what they export, and perhaps while it is away; perhaps a
+/// namespace comes again meanwhile, the hub or the agent starts again, or another policy follows before it is back.
+fn withheld(draw: &mut Draw, site: usize, clusters: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let other = (site + 1 + draw.index(clusters - 1)) % clusters;
+    let away = draw.percent(50);
+    let mut steps = Vec::new();
+    steps.extend(away.then_some(What::Block(site, true, true)));
+    steps.extend([What::Take(site, taken(draw)), What::Rounds(1)]);
+    steps.extend([change(draw, other, exported), What::Rounds(1)]);
+    if draw.percent(30) {
+        let namespace = one_of(draw, other, exported).namespace;
+        let go_and_come = [
+            What::RemoveNamespace(site, namespace),
+            What::Namespace(site, namespace),
+        ];
+        steps.extend(go_and_come.into_iter().flat_map(|what| [what, What::Rounds(1)]));
+    }
+    steps.extend(draw.percent(20).then_some(What::CrashAgent(site)));
+    steps.extend(draw.percent(20).then_some(What::StopHub));
+    if draw.percent(30) {
+        steps.extend([What::Take(site, Taken::Everything), What::Rounds(1)]);
+    }
+    steps.extend(away.then_some(What::Pass(LONG_SILENCE_MILLIS)));
+    steps.extend([What::Unblock(site), What::Rounds(2)]);
+    steps.extend(draw.percent(70).then_some(What::RestRestricted));
     steps
 }
 

@@ -11,6 +11,7 @@ mod namespaces;
 mod older_versions;
 mod other_products;
 mod ownership;
+mod policy;
 mod ports;
 mod refused;
 mod restart;
@@ -62,6 +63,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, refused::an_export_that_turns_bad_withdraws);
     story!(trials, refused::derived_services_are_not_exported);
     story!(trials, refused::namespaces_of_kubernetes_export_nothing);
+    story!(trials, policy::what_a_member_takes_goes_and_comes_with_the_rule);
     story!(trials, ports::merge_by_name_then_by_number);
     story!(trials, ports::an_application_protocol_keeps_traffic);
     story!(trials, ports::an_unnamed_port_has_a_name_behind_its_import);

@@ -45,6 +45,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["bytes", "crate::fold", "crate::view"],
     },
     PureRoom {
+        path: "hub/src/push/takes.rs",
+        may_name: &["crate::fold", "crate::view"],
+    },
+    PureRoom {
         path: "hub/src/view/mod.rs",
         may_name: &["crate::fold"],
     },

@@ -4,6 +4,7 @@ mod conflicts;
 mod connectivity;
 mod explanations;
 mod given;
+mod imports;
 mod keys;
 mod legal;
 mod listings;

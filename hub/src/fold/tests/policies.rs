@@ -17,13 +17,13 @@ use crate::fold::{
 };
 
 /// The policy of these lines under `spec`.
-fn policy(spec: &str) -> Arc<Policy> {
+pub(super) fn policy(spec: &str) -> Arc<Policy> {
     let spec: String = spec.lines().map(|line| format!("  {line}\n")).collect();
     let document = format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n{spec}");
     Arc::new(read_policy(&document).unwrap_or_else(|error| panic!("{error}: {document}")))
 }
 
-fn put(spec: &str) -> Command {
+pub(super) fn put(spec: &str) -> Command {
     Command::ApplyPolicy {
         policy: policy(spec),
         operator: "ann".into(),

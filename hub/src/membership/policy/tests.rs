@@ -5,7 +5,7 @@ use shared::wire::{DEFAULT_POLICY, POLICY_API_VERSION, POLICY_KIND};
 use tonic::Code;
 
 use super::PolicyService;
-use crate::inspect::tests::inspected_hub::{InspectedHub, by_alice, by_dashboard, by_east, export};
+use crate::inspect::tests::inspected_hub::{InspectedHub, by_alice, by_dashboard, by_east, by_west, export};
 
 /// West may export nothing, east nothing but shop/cart; who is meant by the last rule nobody knows.
 const RULES: &str = "  members:
@@ -210,4 +210,51 @@ async fn a_place_that_is_held_is_let_go_by_an_operator() {
         .await
         .expect_err("nothing is held");
     assert_eq!(nothing.code(), Code::FailedPrecondition);
+}
+
+#[tokio::test]
+async fn a_dry_run_names_the_imports_that_a_member_would_no_longer_take_and_an_explanation_the_rule() {
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let policy = service(&inspected);
+    let fewer = document(
+        "  members:\n  - {name: few, members: [west], imports: [{namespaces: [shop], services: [cart]}]}\n",
+    );
+    let explain = || v1::ExplainRequest {
+        namespace: "shop".into(),
+        name: "web".into(),
+        ..Default::default()
+    };
+    let effects = async |document: &str, confirm| {
+        let done = policy.apply(by_alice(apply(document, confirm))).await;
+        done.expect("answered").into_inner().effects.join("\n")
+    };
+    let text = effects(&fewer, true).await;
+    assert!(text.contains("west would no longer take shop/web"), "{text}");
+    assert!(!text.contains("east would"), "{text}");
+    for (caller, named) in [
+        (by_alice(explain()), 1),
+        (by_west(explain()), 1),
+        (by_east(explain()), 0),
+    ] {
+        let explained = inspected
+            .inspection
+            .explain(caller)
+            .await
+            .expect("answered")
+            .into_inner();
+        assert_eq!(explained.withheld.len(), named, "{explained:?}");
+        for withheld in &explained.withheld {
+            assert_eq!(withheld.cluster, "west");
+            assert!(
+                withheld.message.contains("rule \"few\" allows shop/cart"),
+                "{withheld:?}"
+            );
+        }
+        let said = explained
+            .summary
+            .ends_with(" The policy does not let west take it.");
+        assert_eq!(said, named > 0, "{}", explained.summary);
+    }
+    let text = effects(DEFAULT_POLICY, false).await;
+    assert!(text.contains("west would newly take shop/web"), "{text}");
 }

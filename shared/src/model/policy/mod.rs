@@ -1,19 +1,22 @@
-//! The policy of a clusterset: what each member may export, with which addresses, and which export stands first.
+//! The policy of a clusterset: what each member may export, with which addresses, what it takes, and which export stands
+//! first.
 //! Values and verdicts only: how a document becomes a policy is the business of `wire`, what follows from a verdict the fold's.
 //!
 //! A rule names members, and allows. Who is named by no rule that speaks of exports may export everything, and the same
-//! goes for addresses: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
+//! goes for addresses and imports: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
 
 mod budget;
+mod imports;
 mod pattern;
 mod range;
 pub mod special;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use super::{ClusterId, ServiceKey, fact::FACT_BYTES_MAX};
 
 pub use budget::{Budget, BudgetRule, Limit, Usage};
+pub use imports::Imports;
 pub use pattern::{InvalidPattern, PATTERN_BYTES_MAX, Pattern};
 pub use range::{AddressRange, InvalidRange};
 
@@ -58,6 +61,8 @@ pub struct MemberRule {
     pub exports: Option<Vec<ServiceRule>>,
     /// Ranges in which their endpoints' addresses may lie; `None`: it does not speak of addresses.
     pub endpoints: Option<Vec<AddressRange>>,
+    /// The imports that they take; `None`: it does not speak of imports. Every session of such a member shares it.
+    pub imports: Option<Arc<[ServiceRule]>>,
     /// How much they may have recorded.
     pub budget: BudgetRule,
 }
@@ -87,6 +92,11 @@ impl ServiceRule {
         any(&self.namespaces, &service.namespace) && any(&self.services, &service.name)
     }
 
+    /// How many words that are.
+    fn word_count(&self) -> usize {
+        self.namespaces.len() * self.services.len()
+    }
+
     /// Each namespace with each name.
     fn words(&self) -> impl Iterator<Item = String> + '_ {
         let namespaces = self.namespaces.iter();
@@ -105,19 +115,52 @@ impl Policy {
 
     /// Why a member may not export a service: the rules that would have to allow it. `None`: it may.
     pub fn denies_export(&self, cluster: &ClusterId, service: &ServiceKey) -> Option<String> {
-        let speaking = || self.rules_of(cluster).filter(|rule| rule.exports.is_some());
-        let allowed = |rule: &MemberRule| rule.exports.iter().flatten().any(|one| one.matches(service));
-        if speaking().next().is_none() || speaking().any(allowed) {
+        let rules = self.denied_by(cluster, service, |rule| rule.exports.as_deref())?;
+        Some(format!(
+            "The policy of the clusterset does not allow {cluster} to export {service}: {rules}. An operator decides on the policy."
+        ))
+    }
+
+    /// Why a member does not take an import: the rules that would have to allow it. `None`: it does.
+    pub fn denies_import(&self, cluster: &ClusterId, service: &ServiceKey) -> Option<String> {
+        let rules = self.denied_by(cluster, service, |rule| rule.imports.as_deref())?;
+        Some(format!(
+            "The policy of the clusterset does not let {cluster} take {service}: {rules}. An operator decides on the policy."
+        ))
+    }
+
+    /// What the rules about a member allow that speak of such a thing, if some do and none allows this.
+    fn denied_by<'a>(
+        &'a self,
+        cluster: &'a ClusterId,
+        service: &ServiceKey,
+        list: impl Fn(&'a MemberRule) -> Option<&'a [ServiceRule]> + Copy,
+    ) -> Option<String> {
+        let speaking = || {
+            let rules = self.rules_of(cluster);
+            rules.filter_map(move |rule| list(rule).map(|list| (rule, list)))
+        };
+        let allows = |list: &[ServiceRule]| list.iter().any(|one| one.matches(service));
+        if speaking().next().is_none() || speaking().any(|(_, list)| allows(list)) {
             return None;
         }
-        let rules = speaking().map(|rule| {
-            let allows = rule.exports.iter().flatten().flat_map(ServiceRule::words);
-            said_by(rule, allows.collect())
-        });
-        Some(format!(
-            "The policy of the clusterset does not allow {cluster} to export {service}: {}. An operator decides on the policy.",
-            listed(rules.collect(), "; ", "rules")
-        ))
+        let rules = speaking().take(NAMED_MAX).map(|(rule, list)| said_by(rule, list));
+        Some(listed(rules.collect(), speaking().count(), "; ", "rules"))
+    }
+
+    /// The imports that a member takes.
+    pub fn imports_of(&self, cluster: &ClusterId) -> Imports {
+        let rules = self.rules_of(cluster);
+        Imports::of(rules.filter_map(|rule| rule.imports.clone()))
+    }
+
+    /// Whether another policy has the very rules on imports that this one has, whatever else they say.
+    pub fn agrees_on_imports(&self, other: &Self) -> bool {
+        fn speaking(policy: &Policy) -> impl Iterator<Item = (&[Pattern], &[ServiceRule])> {
+            let rules = policy.rules.iter();
+            rules.filter_map(|rule| Some((&*rule.members, rule.imports.as_deref()?)))
+        }
+        speaking(self).eq(speaking(other))
     }
 
     /// How much a member may have recorded.
@@ -135,8 +178,9 @@ impl Policy {
     /// The names of the rules that speak of a member's addresses, as a message names them.
     pub fn rules_on_addresses_of(&self, cluster: &ClusterId) -> String {
         let speaking = self.rules_of(cluster).filter(|rule| rule.endpoints.is_some());
-        let names = speaking.map(|rule| format!("\"{}\"", rule.name)).collect();
-        listed(names, ", ", "rules")
+        let names: Vec<String> = speaking.map(|rule| format!("\"{}\"", rule.name)).collect();
+        let all = names.len();
+        listed(names, all, ", ", "rules")
     }
 
     /// The patterns of members that match nobody among these, each with its rule: most likely a typing error.
@@ -155,22 +199,24 @@ pub fn lies_in(ranges: &[AddressRange], address: IpAddr) -> bool {
     ranges.iter().any(|range| range.contains(address))
 }
 
-fn said_by(rule: &MemberRule, allows: Vec<String>) -> String {
-    if allows.is_empty() {
-        format!("rule \"{}\" allows nothing", rule.name)
-    } else {
-        format!(
-            "rule \"{}\" allows {}",
-            rule.name,
-            listed(allows, ", ", "patterns")
-        )
+/// The first of what a list allows, for a list may say more than a message holds many times over.
+fn said_by(rule: &MemberRule, list: &[ServiceRule]) -> String {
+    let allowed: usize = list.iter().map(ServiceRule::word_count).sum();
+    if allowed == 0 {
+        return format!("rule \"{}\" allows nothing", rule.name);
     }
+    let words = list.iter().flat_map(ServiceRule::words).take(NAMED_MAX);
+    format!(
+        "rule \"{}\" allows {}",
+        rule.name,
+        listed(words.collect(), allowed, ", ", "patterns")
+    )
 }
 
-/// The first of some words, and how many more there are.
-fn listed(mut words: Vec<String>, between: &str, what: &str) -> String {
-    let more = words.len().saturating_sub(NAMED_MAX);
+/// The first of some words, and how many more there are of `all`.
+fn listed(mut words: Vec<String>, all: usize, between: &str, what: &str) -> String {
     words.truncate(NAMED_MAX);
+    let more = all.saturating_sub(words.len());
     let mut text = words.join(between);
     if more > 0 {
         text.push_str(&format!("{between}and {more} more {what}"));

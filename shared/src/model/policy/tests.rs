@@ -17,12 +17,17 @@ fn patterns(texts: &[&str]) -> Vec<Pattern> {
         .collect()
 }
 
+fn imports(namespaces: &[&str], services: &[&str]) -> Option<Arc<[ServiceRule]>> {
+    exports(namespaces, services).map(Arc::from)
+}
+
 fn rule(name: &str, members: &[&str]) -> MemberRule {
     MemberRule {
         name: name.into(),
         members: patterns(members),
         exports: None,
         endpoints: None,
+        imports: None,
         budget: BudgetRule::default(),
     }
 }
@@ -148,4 +153,105 @@ fn patterns_that_match_no_member_are_told_apart() {
         .map(|(rule, pattern)| format!("{rule} {pattern}"))
         .collect();
     assert_eq!(words, ["one eats", "two north-*"]);
+}
+
+#[test]
+fn a_member_takes_what_its_rules_allow_together_and_everything_where_none_speaks_of_imports() {
+    let policy = policy(vec![
+        MemberRule {
+            imports: imports(&["shop"], &["*"]),
+            ..rule("shop", &["west-*"])
+        },
+        MemberRule {
+            imports: imports(&["bank"], &["till"]),
+            ..rule("till", &["west-1"])
+        },
+        MemberRule {
+            exports: exports(&["shop"], &["*"]),
+            ..rule("exports-only", &["east"])
+        },
+        MemberRule {
+            imports: Some(Arc::new([])),
+            ..rule("nothing", &["north"])
+        },
+    ]);
+    let takes = |member: &str, namespace: &str, name: &str| {
+        let (cluster, service) = (cluster(member), service(namespace, name));
+        let takes = policy.imports_of(&cluster).allow(&service);
+        let denied = policy.denies_import(&cluster, &service);
+        assert_eq!(takes, denied.is_none(), "{denied:?}");
+        takes
+    };
+    assert!(takes("west-1", "shop", "cart") && takes("west-1", "bank", "till"));
+    assert!(takes("west-2", "shop", "cart") && !takes("west-2", "bank", "till"));
+    assert!(takes("east", "bank", "till"), "exports are another matter");
+    assert!(!takes("north", "shop", "cart"));
+    assert_eq!(
+        policy
+            .denies_import(&cluster("west-1"), &service("bank", "vault"))
+            .as_deref(),
+        Some(
+            "The policy of the clusterset does not let west-1 take bank/vault: rule \"shop\" allows shop/*; rule \"till\" \
+             allows bank/till. An operator decides on the policy."
+        )
+    );
+}
+
+#[test]
+fn policies_agree_on_imports_whatever_else_they_say() {
+    let few = |members: &[&str], namespaces: &[&str]| MemberRule {
+        imports: imports(namespaces, &["*"]),
+        ..rule("few", members)
+    };
+    let silent = rule("silent", &["east"]);
+    let fewer = policy(vec![few(&["east"], &["shop"])]);
+    let renamed = MemberRule {
+        name: "another".into(),
+        ..few(&["east"], &["shop"])
+    };
+    assert!(fewer.agrees_on_imports(&policy(vec![silent.clone(), renamed])));
+    for other in [
+        vec![few(&["west"], &["shop"])],
+        vec![few(&["east"], &["bank"])],
+        vec![few(&["east"], &["shop"]), few(&["east"], &["bank"])],
+        vec![silent],
+    ] {
+        let other = policy(other);
+        assert!(!fewer.agrees_on_imports(&other) && !other.agrees_on_imports(&fewer));
+    }
+}
+
+#[test]
+fn the_same_is_taken_in_whatever_rules_it_is_written() {
+    let take = |lists: Vec<Option<Arc<[ServiceRule]>>>| {
+        let rules = lists.into_iter().map(|imports| MemberRule {
+            imports,
+            ..rule("some", &["east"])
+        });
+        policy(rules.collect()).imports_of(&cluster("east"))
+    };
+    let (shop, bank) = (|| imports(&["shop"], &["*"]), || imports(&["bank"], &["*"]));
+    let both = [shop(), bank()].into_iter().flatten();
+    let both: Vec<ServiceRule> = both.flat_map(|list| list.to_vec()).collect();
+    assert_eq!(take(vec![shop(), bank()]), take(vec![Some(both.into())]));
+    assert_ne!(take(vec![shop()]), take(vec![bank()]));
+    assert_ne!(take(vec![Some(Arc::new([]))]), take(vec![None]));
+}
+
+/// A rule of a thousand namespaces and a thousand names says a million things.
+#[test]
+fn a_long_list_is_counted_and_not_written_out() {
+    let many: Vec<String> = (0..ENTRIES_MAX).map(|number| format!("n{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let policy = policy(vec![MemberRule {
+        imports: imports(&many, &many),
+        ..rule("many", &["east"])
+    }]);
+    let said = policy
+        .denies_import(&cluster("east"), &service("shop", "cart"))
+        .unwrap();
+    assert!(
+        said.contains("n0/n0, n0/n1, n0/n2, n0/n3, n0/n4, and 1048571 more patterns"),
+        "{said}"
+    );
 }

@@ -16,6 +16,8 @@ spec:
       services: [cart, "*-db"]
     - namespaces: ["kitchen"]
     endpoints: [10.0.0.0/8, "fd00:1::/32"]
+    imports:
+    - namespaces: [bank]
     budget: {exports: 3, endpointSlices: 4, endpoints: 5, properties: 6, factBytes: 7, eventsPerMinute: 8}
   - name: nobody-else
     members: ["*"]
@@ -48,6 +50,7 @@ fn a_document_is_read_for_ever_as_it_is_today() {
                     "10.0.0.0/8".parse().unwrap(),
                     "fd00:1::/32".parse().unwrap(),
                 ]),
+                imports: Some(Arc::new([services(&["bank"], &["*"])])),
                 budget: (3..)
                     .zip(Limit::ALL)
                     .fold(BudgetRule::default(), |budget, (most, limit)| {
@@ -59,6 +62,7 @@ fn a_document_is_read_for_ever_as_it_is_today() {
                 members: patterns(&["*"]),
                 exports: Some(Vec::new()),
                 endpoints: None,
+                imports: None,
                 budget: BudgetRule::default(),
             },
         ],
@@ -183,4 +187,31 @@ fn a_document_that_grows_when_it_is_read_is_refused() {
     }
     let error = read_policy(&bomb).unwrap_err().to_string();
     assert!(!error.contains('\n') && error.len() < 1_000, "{error}");
+}
+
+#[test]
+fn imports_are_written_as_exports_are() {
+    let document = |imports: &str| {
+        format!(
+            "apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  members:\n  - name: few\n    \
+             members: [east]\n    imports: {imports}\n"
+        )
+    };
+    let read = |imports: &str| read_policy(&document(imports)).map(|policy| policy.rules[0].imports.clone());
+    let one = ServiceRule {
+        namespaces: patterns(&["shop-*"]),
+        services: patterns(&["*"]),
+    };
+    assert_eq!(read("[{namespaces: [\"shop-*\"]}]"), Ok(Some(Arc::from([one]))));
+    assert_eq!(read("[]"), Ok(Some(Arc::from([]))));
+    for wrong in [
+        "[{namespaces: []}]",
+        "[{namespaces: [Shop]}]",
+        "[{services: [a]}]",
+        "[{namespaces: [a], port: 1}]",
+        "",
+    ] {
+        let refused = read(wrong).unwrap_err().to_string();
+        assert!(!refused.contains('\n'), "{refused}");
+    }
 }

@@ -14,6 +14,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::Hub;
+use crate::verify::swarm::{
+    happening::{NAMESPACES, Taken},
+    site::key,
+};
 
 /// Who decides.
 const OPERATOR: &str = "alice";
@@ -96,6 +100,29 @@ impl Hub {
     pub(in crate::verify::swarm) fn squeeze(&mut self, cluster: &ClusterId, at: Moment) -> bool {
         let budget = "{exports: 1, endpointSlices: 1, properties: 1, eventsPerMinute: 4}";
         let rule = format!("members: [{{name: squeezed, members: [\"{cluster}\"], budget: {budget}}}]");
+        self.apply_policy(&rule, at)
+    }
+
+    /// Says what a member takes.
+    pub(in crate::verify::swarm) fn let_take(
+        &mut self,
+        cluster: &ClusterId,
+        taken: Taken,
+        at: Moment,
+    ) -> bool {
+        let imports = match taken {
+            Taken::Nothing => "[]".to_owned(),
+            Taken::Namespace(index) => {
+                let named = NAMESPACES[usize::from(index) % NAMESPACES.len()];
+                format!("[{{namespaces: [{named}]}}]")
+            }
+            Taken::Service(named) => {
+                let ServiceKey { namespace, name } = key(named);
+                format!("[{{namespaces: [{namespace}], services: [{name}]}}]")
+            }
+            Taken::Everything => "[{namespaces: [\"*\"]}]".to_owned(),
+        };
+        let rule = format!("members: [{{name: takes, members: [\"{cluster}\"], imports: {imports}}}]");
         self.apply_policy(&rule, at)
     }
 

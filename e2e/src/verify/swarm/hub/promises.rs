@@ -20,7 +20,7 @@ use shared::{
 use super::Recorded;
 use crate::{
     laws::{Guarded, Law},
-    verify::swarm::{histogram::Histogram, network::StreamId},
+    verify::swarm::{histogram::Histogram, network::StreamId, taken},
 };
 
 /// How far ahead of all known time an epoch may be, in milliseconds: a day, and as much as clocks of a world are wrong.
@@ -291,6 +291,21 @@ impl Promises {
             let opened = opened.map_or("no epoch".to_owned(), |opened| opened.to_string());
             format!("a session that was opened in {opened} is told of {epoch}")
         });
+    }
+
+    /// Objects are sent to a cluster, by what is published at this position.
+    pub(super) fn sent(
+        &mut self,
+        cluster: &ClusterId,
+        message: &HubMessage,
+        at: Cursor,
+        guarded: &mut Guarded,
+    ) {
+        let policy = self.recorded.policy_at(at);
+        match policy.map_or(Ok(0), |policy| taken::sent(policy, cluster, message)) {
+            Ok(objects) => guarded.count(Law::Taken, objects),
+            Err(why) => drop(self.broken.get_or_insert(why)),
+        }
     }
 
     /// The disk has made durable what follows `before`: nobody may have been told so already.

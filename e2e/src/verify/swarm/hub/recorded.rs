@@ -2,11 +2,14 @@
 //! membership that was ended stays outside, and one that was revoked too, and no change of keys costs a membership.
 //! Never: folds; looks at what was said of it.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use hub::fold::State;
 use shared::model::{
-    ClusterId, Cursor, Epoch, Event, Fact, KeyAcceptance, KeyFingerprint, Revision, ServiceKey,
+    ClusterId, Cursor, Epoch, Event, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision, ServiceKey,
 };
 
 use super::contests::{Ages, Contests};
@@ -22,6 +25,8 @@ pub(in crate::verify::swarm) struct Recorded {
     ended: BTreeSet<(ClusterId, KeyFingerprint)>,
     revoked: BTreeSet<KeyFingerprint>,
     members: BTreeSet<ClusterId>,
+    /// Every policy, by the event that put it in force.
+    policies: BTreeMap<(Epoch, Revision), Arc<Policy>>,
     /// The last event that was looked at.
     looked_to: (Epoch, Revision),
 }
@@ -33,6 +38,11 @@ impl Recorded {
             looked_to: (head.epoch, head.revision),
             revoked: state.revoked_keys().keys().copied().collect(),
             contests: Contests::of(state),
+            policies: state
+                .policy()
+                .map(|applied| ((head.epoch, applied.revision), applied.policy.clone()))
+                .into_iter()
+                .collect(),
             ..Self::default()
         };
         for (cluster, member) in state.members().iter() {
@@ -52,10 +62,19 @@ impl Recorded {
         recorded
     }
 
+    /// The policy that was in force at a position.
+    pub(super) fn policy_at(&self, at: Cursor) -> Option<&Policy> {
+        let until = self.policies.range(..=(at.epoch, at.revision));
+        until.map(|(_, policy)| &**policy).next_back()
+    }
+
     /// An event of this epoch is on the disk: it may have been looked at, or have outlived its hub unsynced.
     pub(super) fn found(&mut self, epoch: Epoch, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
         let at = (epoch, event.revision);
         if at > self.looked_to {
+            if let Fact::PolicyApplied { policy, .. } = &event.fact.fact {
+                self.policies.insert(at, policy.clone());
+            }
             self.on_event(event, guarded).map(|()| self.looked_to = at)
         } else {
             Ok(())

@@ -224,6 +224,9 @@ impl Hub {
             return false;
         };
         self.promises.said(id, &message, &self.log, seen);
+        let at = self.view.read().head();
+        self.promises
+            .sent(&session.cluster, &message, at, &mut seen.guarded);
         note_told(&mut stream.told, &session.cluster, &message, &self.view.read());
         let idle = matches!(message, HubMessage::Heartbeat(_));
         let message = wire::hub_message_to_proto(message);

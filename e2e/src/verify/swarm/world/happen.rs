@@ -5,8 +5,8 @@ use shared::model::UnixMillis;
 
 use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, Left, START_MILLIS, What, World};
 use crate::verify::swarm::{
-    happening::{AgentPart, WATCHES},
-    site::Site,
+    happening::{AgentPart, Taken, WATCHES},
+    site::{Site, all_keys, is_among},
 };
 
 /// Less than what a hub keeps in reserve.
@@ -76,6 +76,7 @@ impl World {
             }
             What::Restrict(site) => self.restrict(index(site)),
             What::Squeeze(site) => self.squeeze(index(site)),
+            What::Take(site, taken) => self.let_take(index(site), *taken),
             What::RestRestricted => self.rest_restricted()?,
             What::Revoke(site) => self.revoke(index(site)),
             What::Hostile(hostility) => self.be_hostile(*hostility),
@@ -232,6 +233,26 @@ impl World {
             self.sites.iter_mut().for_each(Site::touch_all);
             self.seen.count("policy squeezed");
         }
+    }
+
+    /// What the cluster may not take goes in it, and nothing else anywhere, unless it is in the place of another policy.
+    fn let_take(&mut self, index: usize, taken: Taken) {
+        let at = self.moment();
+        let Some(hub) = &mut self.hub else { return };
+        let restricted = hub.restricts();
+        if !hub.let_take(&self.sites[index].name, taken, at) {
+            return;
+        }
+        if restricted {
+            self.sites.iter_mut().for_each(Site::touch_all);
+        }
+        for service in all_keys().filter(|service| !is_among(service, taken)) {
+            self.sites[index].touch(&service);
+        }
+        self.seen.count(match taken {
+            Taken::Everything => "imports taken again",
+            _ => "imports withheld",
+        });
     }
 
     /// An operator refuses the key of a cluster for ever. It stays a member with what it exports.

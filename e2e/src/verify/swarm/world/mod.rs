@@ -19,6 +19,7 @@ use super::{
     histogram::Histogram,
     hostile::Hostile,
     hub::{Hub, Left, Recorded},
+    imports::Withheld,
     laws::{self, Stood},
     network::{Blocked, Network, StreamId},
     refusals,
@@ -122,6 +123,8 @@ pub(super) struct World {
     pub(super) strangers: Vec<StreamId>,
     /// Exports that a policy refused at the last rest under it.
     pub(super) refused: BTreeSet<(String, ServiceKey)>,
+    /// Imports that a policy kept from clusters then.
+    pub(super) withheld: Withheld,
     /// All history goes that may go, after every step.
     pub(super) retains_nothing: bool,
 }
@@ -158,6 +161,7 @@ impl World {
             hostile: None,
             strangers: Vec::new(),
             refused: BTreeSet::new(),
+            withheld: BTreeSet::new(),
             retains_nothing: false,
         })
     }
