@@ -341,7 +341,7 @@ impl Member {
         self.writer.permit().await?.send(request);
         loop {
             match self.events.recv().await.context("the session is open")? {
-                SessionEvent::Acknowledged(sequence) if sequence == self.sequence => return Ok(()),
+                SessionEvent::Acknowledged(dealt) if dealt.sequence == self.sequence => return Ok(()),
                 SessionEvent::Acknowledged(_) => {}
                 other => anyhow::bail!("{other:?}"),
             }

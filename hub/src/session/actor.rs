@@ -30,8 +30,8 @@ use crate::{
     fold::Presented,
     view::View,
     writer::{
-        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, NotAdmitted, Permit, Request, SessionEvent,
-        SessionSink,
+        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, Dealt, NotAdmitted, Permit, Request,
+        SessionEvent, SessionSink,
     },
 };
 
@@ -269,10 +269,11 @@ impl SessionActor {
         Status::invalid_argument(what)
     }
 
-    /// Takes a word of the writer.
-    pub fn on_event(&mut self, event: SessionEvent) -> Result<(), Status> {
+    /// Takes a word of the writer, at this time in monotonic milliseconds.
+    pub fn on_event(&mut self, event: SessionEvent, now: u64) -> Result<(), Status> {
         match event {
-            SessionEvent::Acknowledged(sequence) => {
+            SessionEvent::Acknowledged(Dealt { sequence, deliveries }) => {
+                self.pace.gave(deliveries, now);
                 self.unacknowledged.acknowledged(sequence);
                 self.with_writer.acknowledged(sequence);
                 self.machine.on_acknowledged(sequence);

@@ -17,6 +17,10 @@ const MESSAGES_PER_SECOND: u64 = 2_000;
 const ITEMS_PER_SECOND: u64 = 12_500;
 /// Bytes of items of one session a second.
 const BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
+/// What one session may give the hub to say to others a second: events, each as often as there are sessions. So a member
+/// that changes what it said again and again is read slower the more members have to hear of it: in a fleet of 250 it
+/// may change 2,000 things a second, in one of eight no pace but the others is felt.
+const DELIVERIES_PER_SECOND: u64 = 500_000;
 /// So much may be said at once.
 const ADVANCE_NANOS: u64 = NANOS_PER_SECOND;
 /// Sessions that a member may begin at once, and then one a second.
@@ -50,6 +54,7 @@ pub(super) struct Pace {
     messages: Due,
     items: Due,
     bytes: Due,
+    deliveries: Due,
 }
 
 impl Pace {
@@ -65,19 +70,28 @@ impl Pace {
             (&mut self.items, observations.len() as u64, ITEMS_PER_SECOND),
             (&mut self.bytes, bytes as u64, BYTES_PER_SECOND),
         ] {
-            let cost = amount.saturating_mul(NANOS_PER_SECOND) / rate;
-            due.take(cost, now);
+            due.take(cost(amount, rate), now);
         }
+    }
+
+    /// So much came of what it said that the others have to hear, at this time in monotonic milliseconds.
+    pub(super) fn gave(&mut self, deliveries: u64, now: u64) {
+        self.deliveries.take(cost(deliveries, DELIVERIES_PER_SECOND), now);
     }
 
     /// When more may be read, in monotonic milliseconds.
     pub(super) fn due(&self) -> u64 {
-        let all = [self.messages, self.items, self.bytes];
+        let all = [self.messages, self.items, self.bytes, self.deliveries];
         all.into_iter()
             .map(|due| due.millis(ADVANCE_NANOS))
             .max()
             .unwrap_or_default()
     }
+}
+
+/// Nanoseconds that so much takes at this rate a second.
+fn cost(amount: u64, rate: u64) -> u64 {
+    amount.saturating_mul(NANOS_PER_SECOND) / rate
 }
 
 /// How often members came.
@@ -123,6 +137,15 @@ mod tests {
         let later = NOW + 10_000;
         heartbeats(&mut pace, MESSAGES_PER_SECOND + 2, later);
         assert_eq!(pace.due(), later + 1, "what was not said is not owed");
+    }
+
+    #[test]
+    fn who_gives_the_others_too_much_to_hear_is_read_later() {
+        let mut pace = Pace::default();
+        pace.gave(DELIVERIES_PER_SECOND, NOW);
+        assert!(pace.due() <= NOW, "it is given in advance");
+        pace.gave(DELIVERIES_PER_SECOND / 2, NOW);
+        assert_eq!(pace.due(), NOW + 500);
     }
 
     #[test]

@@ -250,7 +250,7 @@ impl SessionStream {
                 biased;
                 () = drain.cancelled() => Err(Status::unavailable("the hub is shutting down: connect again")),
                 ended = lifetime.ended() => Err(ended),
-                Some(event) = self.events.recv() => self.actor.on_event(event),
+                Some(event) = self.events.recv() => self.actor.on_event(event, now),
                 answer = async { self.waiting.as_mut().expect("checked").await }, if self.waiting.is_some() => {
                     self.waiting = None;
                     answer.and_then(|answer| self.actor.on_answer(answer))

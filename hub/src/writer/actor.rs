@@ -425,8 +425,8 @@ impl Writer {
                         let _ = reply.send(Err(why));
                     }
                 }
-                Reply::Acknowledged(session, sequence) => {
-                    self.tell(session, SessionEvent::Acknowledged(sequence));
+                Reply::Acknowledged(session, dealt) => {
+                    self.tell(session, SessionEvent::Acknowledged(dealt));
                 }
                 Reply::Refused(session, refused) => {
                     self.metrics.refused(refused.reason);

@@ -25,7 +25,7 @@ use super::{
     heard::Heard,
     publication::publication,
     published::Published,
-    request::{Reply, Request},
+    request::{Dealt, Reply, Request},
     stored::Stored,
     waiting::Waiting,
 };
@@ -332,6 +332,7 @@ impl Core {
                 // A stale session: its stream is being closed, and its facts may contradict the present one's.
                 return;
             }
+            let before = self.batch.events.len();
             let outcome = match item {
                 ObservedItem::Fact(fact) if self.room.refuses(&fact) && self.is_news(cluster, &fact) => {
                     let group = fact.fact.key().map(|key| key.group());
@@ -370,7 +371,7 @@ impl Core {
                     .replies
                     .push(Reply::Refused(session, refused(sequence, &rejection)));
             }
-            self.acknowledge(cluster, sequence);
+            self.acknowledge(cluster, sequence, before);
         }
     }
 
@@ -385,8 +386,9 @@ impl Core {
         if !self.admits(session, cluster) {
             return;
         }
+        let before = self.batch.events.len();
         if self.lacks(cluster, group) {
-            self.acknowledge(cluster, sequence);
+            self.acknowledge(cluster, sequence, before);
             return;
         }
         let command = Command::CompleteListing {
@@ -405,7 +407,7 @@ impl Core {
                     .push(Reply::Refused(session, refused(sequence, &rejection)));
             }
         }
-        self.acknowledge(cluster, sequence);
+        self.acknowledge(cluster, sequence, before);
     }
 
     pub(super) fn mark_listed(&mut self, cluster: &ClusterId) {
@@ -421,7 +423,9 @@ impl Core {
             .is_some_and(|open| open.session == session)
     }
 
-    fn acknowledge(&mut self, cluster: &ClusterId, sequence: u64) {
+    /// Everything up to this sequence number is dealt with; `before`: how many events the batch had before the last of it.
+    fn acknowledge(&mut self, cluster: &ClusterId, sequence: u64, before: usize) {
+        let deliveries = (self.batch.events.len() - before).saturating_mul(self.sessions.len()) as u64;
         let Some(open) = self.sessions.get_mut(cluster) else {
             return;
         };
@@ -431,10 +435,12 @@ impl Core {
         if let Some(Reply::Acknowledged(last, known)) = self.batch.replies.last_mut()
             && *last == session
         {
-            *known = sequence;
+            known.sequence = sequence;
+            known.deliveries = known.deliveries.saturating_add(deliveries);
             return;
         }
-        self.batch.replies.push(Reply::Acknowledged(session, sequence));
+        let dealt = Dealt { sequence, deliveries };
+        self.batch.replies.push(Reply::Acknowledged(session, dealt));
     }
 
     pub(super) fn closed(&mut self, session: SessionId, cluster: &ClusterId, heard_at: u64) {

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     heard::TICK_MILLIS,
-    request::{Admission, AdmitRequest, Describe, NotAdmitted, Operated, Request},
+    request::{Admission, AdmitRequest, Dealt, Describe, NotAdmitted, Operated, Request},
 };
 use crate::fold::{Command, Rejection};
 
@@ -26,8 +26,8 @@ pub struct Gone;
 /// What a session hears from the writer.
 #[derive(Debug)]
 pub enum SessionEvent {
-    /// Everything up to the sequence number has been dealt with, durably.
-    Acknowledged(u64),
+    /// So much has been dealt with, durably.
+    Acknowledged(Dealt),
     /// One item was not taken.
     Refused(Refused),
     /// There is room again for what was refused for want of it.

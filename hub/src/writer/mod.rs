@@ -45,7 +45,7 @@ pub use self::{
     publication::publication,
     published::Published,
     request::{
-        Admission, AdmitRequest, CursorCheck, CursorVerdict, Describe, Holder, NotAdmitted, Operated, Reply,
-        Request, Token,
+        Admission, AdmitRequest, CursorCheck, CursorVerdict, Dealt, Describe, Holder, NotAdmitted, Operated,
+        Reply, Request, Token,
     },
 };

@@ -85,8 +85,8 @@ pub enum Reply {
     Admitted(Token, Box<Admission>),
     /// A Hello was not admitted; what to do is in the message.
     NotAdmitted(Token, NotAdmitted),
-    /// Everything of the session up to the sequence number has been dealt with.
-    Acknowledged(SessionId, u64),
+    /// So much of the session has been dealt with.
+    Acknowledged(SessionId, Dealt),
     /// One item was not taken.
     Refused(SessionId, Refused),
     /// There is room again for what was refused for want of it.
@@ -95,6 +95,16 @@ pub enum Reply {
     Close(SessionId, String),
     /// An operator's decision was carried out or tried.
     Operated(Token, Result<Operated, Rejection>),
+}
+
+/// How far what a session said has been dealt with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dealt {
+    /// Everything up to this sequence number.
+    pub sequence: u64,
+    /// What it gives the hub to say: events that came of it, each as often as there are sessions to tell it to. An upper
+    /// bound, for not every member hears of everything.
+    pub deliveries: u64,
 }
 
 /// A Hello with what the certificate and the log say about it.

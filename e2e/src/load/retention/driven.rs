@@ -246,8 +246,8 @@ impl Driven {
     fn acknowledged(&mut self) -> Vec<(u64, Instant)> {
         let mut acknowledged = Vec::new();
         while let Ok(event) = self.events.try_recv() {
-            if let SessionEvent::Acknowledged(sequence) = event {
-                acknowledged.push((sequence, Instant::now()));
+            if let SessionEvent::Acknowledged(dealt) = event {
+                acknowledged.push((dealt.sequence, Instant::now()));
             }
         }
         acknowledged

@@ -215,7 +215,7 @@ impl Member {
         self.writer.permit().await.expect("the writer runs").send(request);
         loop {
             match self.events.recv().await.expect("the session is open") {
-                SessionEvent::Acknowledged(sequence) if sequence == self.sequence => return,
+                SessionEvent::Acknowledged(dealt) if dealt.sequence == self.sequence => return,
                 SessionEvent::Acknowledged(_) => {}
                 other => panic!("{other:?}"),
             }

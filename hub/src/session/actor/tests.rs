@@ -150,7 +150,7 @@ fn only_those_who_still_wait_for_a_pong_are_kept_and_a_pong_answers_all_asked_be
     let mut actor = admitted();
     let ping = |actor: &mut SessionActor| {
         let (reply, answer) = oneshot::channel();
-        actor.on_event(SessionEvent::Ping(reply)).expect("open");
+        actor.on_event(SessionEvent::Ping(reply), 0).expect("open");
         answer
     };
     for _ in 0..100 {
@@ -211,8 +211,11 @@ fn a_member_with_much_to_say_has_a_share_with_the_writer_and_the_next_when_that_
     for (share, last) in [(SHARE_ITEMS, SHARE_ITEMS), (SHARE_ITEMS, 2 * SHARE_ITEMS)] {
         assert_eq!(handed(&mut actor), share);
         assert!(!actor.wants_permit(), "others are dealt with first");
-        let dealt = SessionEvent::Acknowledged(last as u64);
-        actor.on_event(dealt).expect("open");
+        let dealt = SessionEvent::Acknowledged(Dealt {
+            sequence: last as u64,
+            deliveries: 0,
+        });
+        actor.on_event(dealt, 0).expect("open");
     }
     assert_eq!(handed(&mut actor), 1);
     assert!(actor.is_idle());
@@ -239,4 +242,15 @@ fn who_talks_without_end_is_read_later_and_is_not_silent_meanwhile() {
     let much_later = 2 * SILENCE_MAX_MILLIS;
     assert!(!actor.may_read(much_later));
     actor.check_silence(much_later).expect("it was not heard");
+}
+
+#[test]
+fn who_gives_everybody_much_to_hear_is_read_later() {
+    let mut actor = admitted();
+    let dealt = |sequence, deliveries| SessionEvent::Acknowledged(Dealt { sequence, deliveries });
+    actor.on_event(dealt(1, 1), 0).expect("open");
+    assert!(actor.may_read(0));
+    actor.on_event(dealt(2, 10_000_000), 0).expect("open");
+    assert!(!actor.may_read(0) && !actor.may_read(10_000));
+    assert!(actor.may_read(20_000));
 }

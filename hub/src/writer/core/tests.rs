@@ -138,7 +138,9 @@ fn a_listing_of_exports_makes_a_source_listed_and_says_so_once() {
     let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
     let batch = list(&mut core, session, ListingGroup::Properties);
     assert!(core.listed().is_empty() && batch.sources.is_none());
-    assert!(matches!(batch.replies[..], [Reply::Acknowledged(of, 3)] if of == session));
+    assert!(
+        matches!(batch.replies[..], [Reply::Acknowledged(of, Dealt { sequence: 3, .. })] if of == session)
+    );
     let batch = list(&mut core, session, ListingGroup::Exports);
     let sources = batch.sources.expect("they changed");
     assert!(sources.len() == 1 && sources[0].listed);
@@ -146,6 +148,28 @@ fn a_listing_of_exports_makes_a_source_listed_and_says_so_once() {
     assert!(list(&mut core, session, ListingGroup::Exports).sources.is_none());
     let stale = list(&mut core, SessionId(session.0 + 1), ListingGroup::Exports);
     assert!(stale.replies.is_empty(), "{stale:?}");
+}
+
+#[test]
+fn an_acknowledgement_says_how_much_others_have_to_hear_of_it() {
+    let mut core = core();
+    admit(&mut core, hello("west", "one", 1)).expect("admitted");
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let mut said = || {
+        let facts = ["region", "zone"].map(property).into_iter().zip(1..);
+        let observed = facts.map(|(fact, sequence)| Observation::new(sequence, ObservedItem::Fact(fact)));
+        let request = Request::Observe {
+            session,
+            cluster: id("east"),
+            observations: observed.collect(),
+        };
+        match handle(&mut core, request).replies[..] {
+            [Reply::Acknowledged(_, dealt)] => (dealt.sequence, dealt.deliveries),
+            ref other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(said(), (2, 4), "two events, two sessions");
+    assert_eq!(said(), (2, 0), "that is no news");
 }
 
 #[test]
@@ -173,7 +197,7 @@ fn an_invalid_item_is_refused_by_its_number_and_acknowledged() {
         .iter()
         .map(|reply| match reply {
             Reply::Refused(_, refused) => ("refused", refused.sequence),
-            Reply::Acknowledged(_, sequence) => ("acknowledged", *sequence),
+            Reply::Acknowledged(_, dealt) => ("acknowledged", dealt.sequence),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -331,7 +355,7 @@ fn of_the_acknowledgements_of_a_batch_the_last_of_each_session_is_said() {
     }
     let batch = core.take_batch();
     let said = batch.replies.iter().map(|reply| match reply {
-        Reply::Acknowledged(session, sequence) => (*session, *sequence),
+        Reply::Acknowledged(session, dealt) => (*session, dealt.sequence),
         other => panic!("{other:?}"),
     });
     let want = sessions.map(|(session, _)| (session, 2));

@@ -180,7 +180,7 @@ impl Hub {
         let heard = match session.events.try_recv() {
             Ok(event) => {
                 count_event(&event, seen);
-                session.actor.on_event(event)
+                session.actor.on_event(event, at.now())
             }
             Err(_) => match session.awaited.take() {
                 None => return false,

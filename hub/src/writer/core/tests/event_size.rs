@@ -61,7 +61,8 @@ fn what_is_too_large_for_an_event_is_refused_alone_and_in_every_way_alike() {
         );
         let words = "ClusterProperty region has 3585 bytes, and the event log takes at most 3584";
         assert!(message.starts_with(words), "{message}");
-        let acknowledged = |reply: &Reply| matches!(reply, Reply::Acknowledged(_, upto) if *upto == sequence);
+        let acknowledged =
+            |reply: &Reply| matches!(reply, Reply::Acknowledged(_, upto) if upto.sequence == sequence);
         assert!(batch.replies.iter().any(acknowledged));
     }
     let next = observe(&mut core, session, 4, property("zone"));

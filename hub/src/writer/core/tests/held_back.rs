@@ -23,7 +23,10 @@ fn in_the_reserve_only_what_is_taken_back_is_recorded_and_the_rest_is_asked_for_
     assert!(refused.events.is_empty());
     assert_eq!(held_back(&refused), [2]);
     // It is dealt with all the same, or the window would close.
-    assert!(matches!(refused.replies[..], [_, Reply::Acknowledged(_, 2)]));
+    assert!(matches!(
+        refused.replies[..],
+        [_, Reply::Acknowledged(_, Dealt { sequence: 2, .. })]
+    ));
     let known = observe(&mut core, session, 3, property("cart"));
     assert!(
         known.events.is_empty() && held_back(&known).is_empty(),

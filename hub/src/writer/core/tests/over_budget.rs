@@ -62,7 +62,10 @@ fn what_is_over_the_budget_waits_until_something_is_taken_back() {
     );
     assert!(over.events.is_empty());
     // It is dealt with all the same, or the window would close.
-    assert!(matches!(over.replies[..], [_, Reply::Acknowledged(_, 2)]));
+    assert!(matches!(
+        over.replies[..],
+        [_, Reply::Acknowledged(_, Dealt { sequence: 2, .. })]
+    ));
     let known = observe(&mut core, session, 3, property("a"));
     assert!(waits(&known).is_empty(), "nothing is new about it");
 
