@@ -76,7 +76,7 @@ pub(super) fn restored(hub: &Hub, sites: &[Site], withheld: &Withheld) -> u64 {
             site.cluster
                 .get("ServiceImport", &service.namespace, &service.name)
         });
-        is_imported(hub, service) && import.as_ref().is_some_and(|import| is_ours(import))
+        is_imported(hub, service) && import.as_ref().is_some_and(is_ours)
     };
     withheld.iter().filter(stands).count() as u64
 }
