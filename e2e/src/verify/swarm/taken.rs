@@ -102,7 +102,7 @@ mod tests {
             DesiredKey::Import(service("user")),
         );
         let status = DesiredKey::ExportStatus(service("user"));
-        let both = told(&[cart.clone(), user.clone()]);
+        let both = told(&[cart.clone(), user]);
         assert_eq!(sent(&policy, &cluster("east"), &told(&[cart, status])), Ok(2));
         assert!(
             sent(&policy, &cluster("east"), &both).is_err(),
