@@ -21,6 +21,9 @@ use crate::{clock::Clock, writer::Published};
 
 /// How often revisions are let go of that nobody asks for any more.
 const LET_GO_INTERVAL: Duration = Duration::from_secs(5);
+/// Objects that are converted in one go; then everybody else has a turn. A page takes milliseconds, and with one core the
+/// sessions of all members wait for whoever makes it.
+const OBJECTS_A_TURN: usize = 32;
 /// What an answer takes beside its objects.
 const ANSWER_FRAME_BYTES: usize = 4 * 1024;
 
@@ -57,6 +60,16 @@ enum Kept {
     Present(Arc<Published>),
     /// One that was the newest then, in monotonic milliseconds.
     Pinned(Arc<Published>, u64),
+}
+
+/// How far a page came, with the last object that it shows.
+enum Filled {
+    /// There may be room for more: others have their turn.
+    Turn(Last),
+    /// There is no more room in it.
+    Page(Last),
+    /// Nothing is left to show.
+    Whole,
 }
 
 /// What a page shows.
@@ -97,7 +110,13 @@ impl Inspection {
             age_millis,
             ..Shown::default()
         };
-        let Some(last) = self.fill(&mut shown, published, &asked, last.as_ref())? else {
+        let mut page = Page::of(asked.size);
+        let mut filled = self.fill(&mut shown, &mut page, published, &asked, last)?;
+        while let Filled::Turn(last) = filled {
+            tokio::task::yield_now().await;
+            filled = self.fill(&mut shown, &mut page, published, &asked, Some(last))?;
+        }
+        let Filled::Page(last) = filled else {
             return Ok(shown);
         };
         let Cursor { epoch, revision, .. } = published.head;
@@ -135,16 +154,20 @@ impl Inspection {
         )))
     }
 
-    /// Shows what has room in one page. If something is left, the last that was shown.
+    /// Shows what comes next and has room in a page, as much as is good at a time.
     fn fill(
         &self,
         shown: &mut Shown,
+        page: &mut Page,
         published: &Published,
         asked: &Asked<'_>,
-        after: Option<&Last>,
-    ) -> Result<Option<Last>, Status> {
-        let (mut page, mut last) = (Page::of(asked.size), None);
-        for seen in query::objects(published, &asked.selection, after) {
+        after: Option<Last>,
+    ) -> Result<Filled, Status> {
+        let mut last = None;
+        for (index, seen) in query::objects(published, &asked.selection, after.as_ref()).enumerate() {
+            if let Some(last) = last.take_if(|_| index == OBJECTS_A_TURN) {
+                return Ok(Filled::Turn(last));
+            }
             let of_seen = seen.last();
             let object = self.object(seen);
             let bytes = object.bytes();
@@ -152,12 +175,12 @@ impl Inspection {
                 return Err(too_large(&of_seen, bytes));
             }
             if !page.takes(bytes) {
-                return Ok(last);
+                return Ok(last.or_else(|| after.clone()).map_or(Filled::Whole, Filled::Page));
             }
             object.show(shown);
             last = Some(of_seen);
         }
-        Ok(None)
+        Ok(Filled::Whole)
     }
 
     fn object(&self, seen: Seen) -> Object {
