@@ -135,13 +135,12 @@ impl Checked<'_> {
     fn services(&mut self) -> anyhow::Result<()> {
         let pods: BTreeSet<String> = self.web_pods()?.into_iter().collect();
         for address in self.cluster_ips()? {
-            let answered = self.answering(&address)?;
-            ensure!(
-                answered == pods,
-                "{address} is answered by {}, and the pods are {}",
-                listed(&answered),
-                listed(&pods)
-            );
+            // That pods are ready arrives at kube-proxy after it arrives here.
+            wait_for(
+                &format!("{} answer at {address}", listed(&pods)),
+                &self.plane.directory,
+                || self.answering(&address).is_ok_and(|answered| answered == pods),
+            )?;
             self.passes(&format!("the Service answers at {address}, from both pods"));
         }
         Ok(())
