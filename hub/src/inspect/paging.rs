@@ -12,9 +12,9 @@ use shared::model::{Cursor, sync::MESSAGE_BYTES_MAX};
 use tonic::Status;
 
 use super::{
-    Inspection, convert,
+    Inspection, Sight, convert,
     page::{Last, Page, PageToken},
-    pins::{PINNED_MILLIS, PINNED_REVISIONS_MAX, Pins},
+    pins::{ForWhom, PINNED_FOR_MEMBERS_MAX, PINNED_FOR_PEOPLE_MAX, PINNED_MILLIS, Pins},
     query::{self, Seen, Selection},
 };
 use crate::{clock::Clock, writer::Published};
@@ -128,7 +128,11 @@ impl Inspection {
         };
         shown.next = token.to_string();
         if let Kept::Present(published) = kept {
-            self.pinned.lock().pin(published, self.clock.now());
+            let for_whom = match asked.selection.sight {
+                Sight::Of(_) => ForWhom::Members,
+                Sight::Everything => ForWhom::People,
+            };
+            self.pinned.lock().pin(published, for_whom, self.clock.now());
         }
         Ok(shown)
     }
@@ -146,8 +150,8 @@ impl Inspection {
             None => {}
         }
         Err(Status::aborted(format!(
-            "revision {} of epoch {}, of which the first pages are, is not kept any more: at most {PINNED_REVISIONS_MAX} \
-             revisions are, each for {} s after the last page. Start again, without page_token",
+            "revision {} of epoch {}, of which the first pages are, is not kept any more: {PINNED_FOR_PEOPLE_MAX} \
+             revisions are for operators and readers and {PINNED_FOR_MEMBERS_MAX} for members, each for {} s after the last page. Start again, without page_token",
             token.revision,
             token.epoch,
             PINNED_MILLIS / 1_000
