@@ -25,6 +25,7 @@ mod import;
 mod key;
 mod keys;
 mod listing;
+mod lost;
 mod map;
 mod membership;
 mod observe;

@@ -223,6 +223,7 @@ impl Inspection {
             members: shown.members,
             next_page_token: shown.next,
             revoked_keys: shown.revoked_keys,
+            loss: Some(shown.loss),
         })
     }
 

@@ -83,6 +83,8 @@ pub(super) struct Shown {
     pub(super) exports: Vec<v1::RecordedExport>,
     pub(super) imports: Vec<v1::RecordedImport>,
     pub(super) profiles: Vec<v1::Profile>,
+    /// What becomes of lost members.
+    pub(super) loss: v1::LossSettings,
     /// Asks for the next page; empty: there is none.
     pub(super) next: String,
 }
@@ -108,6 +110,7 @@ impl Inspection {
         let mut shown = Shown {
             head: published.head,
             age_millis,
+            loss: convert::loss(&published.state),
             ..Shown::default()
         };
         let mut page = Page::of(asked.size);
