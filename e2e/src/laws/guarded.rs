@@ -58,13 +58,15 @@ pub enum Law {
     /// No member holds, or is sent, what the policy does not let it take: imports of worlds at rest that it has not, and
     /// objects that were sent where a rule speaks of them.
     Taken,
+    /// Nobody is withdrawn who is not lost, and none of the last ready endpoints: exports of withdrawn members, by look.
+    Withdrawn,
     /// One id, one holder: strangers that came under the id of a member.
     Holders,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -90,6 +92,7 @@ impl Law {
         Self::Restored,
         Self::Elsewhere,
         Self::Taken,
+        Self::Withdrawn,
         Self::Holders,
     ];
 
@@ -121,6 +124,7 @@ impl Law {
             Self::Restored => "a loosened rule restores",
             Self::Elsewhere => "no address leads elsewhere",
             Self::Taken => "nobody holds what it may not take",
+            Self::Withdrawn => "the last endpoints stay",
             Self::Holders => "one id, one holder",
         }
     }
@@ -135,7 +139,7 @@ impl Law {
             Self::Positions => "positions",
             Self::Rewinds => "epochs",
             Self::Sources => "sources",
-            Self::Ages | Self::Refused | Self::Contests => "exports",
+            Self::Ages | Self::Refused | Self::Contests | Self::Withdrawn => "exports",
             Self::Elsewhere => "slices",
             Self::Holders => "strangers",
             Self::Keys => "admissions",

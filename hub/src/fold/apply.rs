@@ -4,7 +4,7 @@ use shared::model::{ClusterId, Event, Fact};
 
 use super::{
     Change, Connectivity, Contest, KeyHolder, MemberStatus, State, connectivity, contest, derived::Step,
-    endpoint_slices, exports, keys, listing, membership, policy, properties,
+    endpoint_slices, exports, keys, listing, lost, membership, policy, properties,
 };
 
 /// Folds the next event into the state and says which derived objects changed by it.
@@ -24,6 +24,8 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
             // Objects may look different now at revisions that members have already passed.
             state.derived.forget_before(event.revision);
         }
+        (_, Fact::SelfPreservationEntered { .. }) => state.self_preservation = Some(event.recorded_at),
+        (_, Fact::SelfPreservationLeft) => state.self_preservation = None,
         (_, Fact::TombstonesBounded { max }) => state.derived.remember(*max),
         (
             _,
@@ -100,6 +102,7 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         Fact::MemberLive => connectivity::changed(state, cluster, Connectivity::Live, step),
         Fact::MemberSuspect => connectivity::changed(state, cluster, Connectivity::Suspect, step),
         Fact::MemberLost => connectivity::changed(state, cluster, Connectivity::Lost, step),
+        Fact::MemberWithdrawn => lost::set_withdrawn(state, cluster, true, step),
         Fact::ListingCompleted(group) => listing::completed(state, cluster, *group, step),
         Fact::ExportUpserted(export) => exports::upserted(state, cluster, export, &event.fact, step),
         Fact::ExportRemoved(service) => exports::removed(state, cluster, service, step),
@@ -113,6 +116,8 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         Fact::ClusterPropertyRemoved(name) => properties::removed(state, cluster, name, step),
         Fact::FoldVersionChanged { .. }
         | Fact::TombstonesBounded { .. }
+        | Fact::SelfPreservationEntered { .. }
+        | Fact::SelfPreservationLeft
         | Fact::OperatorKeyRevoked { .. }
         | Fact::PolicyApplied { .. }
         | Fact::PrecedenceContested { .. }

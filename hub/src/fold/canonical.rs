@@ -97,7 +97,8 @@ fn add_profile(hasher: &mut ContentHasher, profile: &Profile) {
         hasher.text(condition.reason);
         hasher.text(&condition.message);
     });
-    add_list(hasher, &profile.properties, |hasher, property| {
+    hasher.number(profile.properties.len() as u64);
+    profile.properties.iter().for_each(|property| {
         hasher.text(&property.name);
         match &property.value {
             PropertyValue::Text(text) => {

@@ -55,6 +55,16 @@ pub enum Command {
         /// Live, suspect or lost.
         to: Connectivity,
     },
+    /// A member is lost for as long as the policy says.
+    Withdraw {
+        /// The member.
+        cluster: ClusterId,
+    },
+    /// Nothing more is withdrawn, or members are again.
+    SelfPreserve {
+        /// How many members are lost and not withdrawn; `None`: they are withdrawn again.
+        lost: Option<u32>,
+    },
     /// An operator ends a membership.
     Evict {
         /// The member.

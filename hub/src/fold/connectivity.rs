@@ -1,9 +1,9 @@
-//! Live, suspect, lost: only transitions are events, and under the policy *retain* they change nothing but
-//! the member's state and its profile. The timers are elsewhere.
+//! Live, suspect, lost: only transitions are events, and they change nothing but the member's state and its profile; what
+//! becomes of one that stays lost is the business of `lost`. The timers are elsewhere.
 
 use shared::model::{ClusterId, Fact};
 
-use super::{Connectivity, Draft, Rejection, State, derived::Step, membership, profile};
+use super::{Connectivity, Draft, Rejection, State, derived::Step, lost, membership, profile};
 
 /// A transition, if it is one. Silence only deepens: who is lost does not become suspect.
 pub(super) fn decide(state: &State, cluster: &ClusterId, to: Connectivity) -> Result<Vec<Draft>, Rejection> {
@@ -28,5 +28,8 @@ pub(super) fn changed(state: &mut State, cluster: &ClusterId, to: Connectivity, 
     }
     member.connectivity = to;
     member.since = step.recorded_at;
+    if to == Connectivity::Live {
+        lost::set_withdrawn(state, cluster, false, step);
+    }
     profile::rederive(state, cluster, step);
 }

@@ -3,7 +3,7 @@
 use shared::model::Fact;
 
 use super::{
-    Command, Draft, FOLD_VERSION, Rejection, State, connectivity, contest, keys, listing, membership,
+    Command, Draft, FOLD_VERSION, Rejection, State, connectivity, contest, keys, listing, lost, membership,
     observe, policy,
 };
 
@@ -30,6 +30,8 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             seen,
         } => listing::complete(state, cluster, (*session, *sequence), *group, seen),
         Command::Connectivity { cluster, to } => connectivity::decide(state, cluster, *to),
+        Command::Withdraw { cluster } => lost::withdraw(state, cluster),
+        Command::SelfPreserve { lost } => Ok(lost::self_preserve(state, *lost)),
         Command::Evict { cluster, operator } => membership::evict(state, cluster, operator),
         Command::Rekey {
             cluster,

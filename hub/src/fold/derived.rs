@@ -113,14 +113,20 @@ impl DerivedStore {
 
     /// Sets the content of `key`; a change only if the content differs.
     pub(super) fn set(&mut self, key: DerivedKey, content: DerivedContent, step: &mut Step) {
+        let known = self.objects.get(&key);
+        if known.is_none_or(|known| !known.content.same_content(&content)) {
+            self.set_changed(key, content, step);
+        }
+    }
+
+    /// Sets the content of `key`, which is known to differ.
+    pub(super) fn set_changed(&mut self, key: DerivedKey, content: DerivedContent, step: &mut Step) {
         let derived = Derived {
             revision: step.revision,
             content: content.clone(),
         };
-        match self.objects.get(&key) {
-            Some(known) if known.content.same_content(&content) => return,
-            Some(_) => {}
-            None => drop(self.tombstones.remove(&key)),
+        if !self.objects.contains_key(&key) {
+            self.tombstones.remove(&key);
         }
         self.objects.insert(key.clone(), derived);
         step.changes.push(Change {

@@ -11,7 +11,7 @@ use super::{
     derived::Step,
     exports,
     gate::{AddressGate, Gate},
-    slice,
+    lost, slice,
 };
 
 pub(super) fn upserted(
@@ -29,7 +29,9 @@ pub(super) fn upserted(
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
     let before = member.facts.get(&key).cloned();
     member.facts.insert(key, RecordedFact::new(fact, step.revision));
-    slice::rederive_one(&mut state.derived, cluster, endpoint_slice, &gate, step);
+    let passes = (&gate, lost::fate(state, &endpoint_slice.key.service, cluster));
+    slice::rederive_one(&mut state.derived, cluster, endpoint_slice, passes, step);
+    lost::settle(state, &endpoint_slice.key.service, step);
     let before = before.as_ref().and_then(RecordedFact::endpoint_slice);
     if leaves_out(&gate, endpoint_slice) || before.is_some_and(|before| leaves_out(&gate, before)) {
         exports::rejudge_addresses(state, &endpoint_slice.key.service, cluster, step);
@@ -50,6 +52,7 @@ pub(super) fn removed(state: &mut State, cluster: &ClusterId, key: &SliceKey, st
     };
     let derived = DerivedKey::slice(&key.service, cluster, &key.name);
     state.derived.remove(&derived, step);
+    lost::settle(state, &key.service, step);
     let gate = Gate::of(state);
     let gate = gate.addresses(cluster);
     if removed

@@ -9,7 +9,7 @@ use super::{
     DerivedContent, DerivedKey, RecordedFact, State, conflict,
     derived::Step,
     gate::Gate,
-    import,
+    import, lost,
     precedence::{self, Candidate},
     slice, status,
 };
@@ -88,10 +88,12 @@ pub(super) fn rederive_all(state: &mut State, step: &mut Step) {
     let services: Vec<ServiceKey> = state.exporters.keys().cloned().collect();
     for service in &services {
         rederive_by(state, service, &gate, true, step);
-        let exporters: Vec<ClusterId> = state.exporters(service).cloned().collect();
+        let count = |cluster: &&ClusterId| !state.withdrawn.contains_key(*cluster);
+        let exporters: Vec<ClusterId> = state.exporters(service).filter(count).cloned().collect();
         for cluster in &exporters {
             slice::rederive_all(state, service, cluster, step);
         }
+        lost::settle(state, service, step);
     }
 }
 
@@ -183,8 +185,9 @@ fn rederive_clusters(
         state.derived.remove_slices(service, cluster, step);
     }
     for cluster in &exports {
-        if !slice::same_filter(before, after, cluster) {
+        if !slice::same_filter(before, after, cluster) && !state.withdrawn.contains_key(cluster) {
             slice::rederive_all(state, service, cluster, step);
         }
     }
+    lost::settle(state, service, step);
 }

@@ -14,7 +14,7 @@ use super::{
     derived::Step,
     exports,
     keys::{self, MEMBER_KEYS_MAX},
-    profile,
+    lost, profile,
 };
 
 /// Most cluster ids that a clusterset knows, former and forgotten ones included.
@@ -262,6 +262,7 @@ pub(super) fn joined(
         member.listings.clear();
     };
     state.change_member(cluster, || stranger(step), joins);
+    lost::set_withdrawn(state, cluster, false, step);
     profile::rederive(state, cluster, step);
 }
 
@@ -279,6 +280,7 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus
     refused.extend(std::mem::take(&mut member.keys).into_keys());
     refused.append(&mut member.contested_keys);
     let facts = std::mem::take(&mut member.facts);
+    lost::ended(state, cluster);
     let exported: Vec<ServiceKey> = facts.keys().filter_map(exported_service).collect();
     for service in &exported {
         exports::withdraw(state, cluster, service, step);
@@ -325,6 +327,7 @@ fn stranger(step: &Step) -> Member {
         contested_keys: BTreeSet::new(),
         refused_keys: Arc::default(),
         connectivity: Connectivity::Lost,
+        withdrawn: false,
         since: step.recorded_at,
         listings: BTreeMap::new(),
         facts: Map::new(),

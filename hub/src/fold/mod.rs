@@ -25,6 +25,7 @@ mod import;
 mod key;
 mod keys;
 mod listing;
+mod lost;
 mod map;
 mod membership;
 mod observe;
@@ -55,7 +56,7 @@ pub use keys::{MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
 pub use map::Map;
 pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};
 pub use policy::{PolicyOutcome, SomeServices};
-pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition};
+pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition, Properties};
 pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
 pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
 pub use state::{

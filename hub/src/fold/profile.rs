@@ -3,43 +3,77 @@
 
 use std::sync::Arc;
 
-use shared::model::{ClusterId, ClusterProperty, ControlPlane, FactKey, Health, PropertyValue, UnixMillis};
+use shared::model::{ClusterId, ControlPlane, FactKey, Health, UnixMillis};
 
 use super::{
     Connectivity, DerivedContent, DerivedKey, Member, State,
     derived::Step,
-    profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition},
+    profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition, Properties},
 };
 
 /// Most properties that a message about left-out properties names.
 const NAMED_PROPERTIES_MAX: usize = 5;
 
-/// Derives the profile of a current member anew.
+/// Derives the profile of a current member anew. Its properties are taken over from the one before, so that what changes
+/// costs no more with many of them.
 pub(super) fn rederive(state: &mut State, cluster: &ClusterId, step: &mut Step) {
+    rederive_with(state, cluster, None, step);
+}
+
+/// The same, after the property of this name changed.
+pub(super) fn rederive_property(state: &mut State, cluster: &ClusterId, name: &str, step: &mut Step) {
+    rederive_with(state, cluster, Some(name), step);
+}
+
+fn rederive_with(state: &mut State, cluster: &ClusterId, changed: Option<&str>, step: &mut Step) {
     let Some(member) = state.current_member(cluster) else {
         return;
     };
     let key = DerivedKey::Profile(cluster.clone());
-    let known = match state.derived.get(&key).map(|derived| &derived.content) {
-        Some(DerivedContent::Profile(profile)) => Some(&profile.conditions),
-        _ => None,
+    let at = [step.recorded_at; 2];
+    let Some(known) = known(state, &key) else {
+        let content = DerivedContent::Profile(Arc::new(derive(cluster, member, at)));
+        state.derived.set(key, content, step);
+        return;
     };
-    let mut profile = derive(cluster, member, [step.recorded_at; 2]);
-    for (condition, known) in profile.conditions.iter_mut().zip(known.into_iter().flatten()) {
+    let mut properties = known.properties.clone();
+    let property_changed = changed.is_some_and(|name| {
+        let fact = member.facts.get(&FactKey::ClusterProperty(name.into()));
+        properties.change(name, fact.and_then(|fact| fact.property()))
+    });
+    let mut profile = derive_with(cluster, member, properties, at);
+    for (condition, known) in profile.conditions.iter_mut().zip(&known.conditions) {
         if condition.status == known.status {
             condition.last_transition = known.last_transition;
         }
     }
-    let content = DerivedContent::Profile(Arc::new(profile));
-    state.derived.set(key, content, step);
+    if property_changed || !profile.same_beside_properties(known) {
+        let content = DerivedContent::Profile(Arc::new(profile));
+        state.derived.set_changed(key, content, step);
+    }
+}
+
+fn known<'a>(state: &'a State, key: &DerivedKey) -> Option<&'a Profile> {
+    match &state.derived.get(key)?.content {
+        DerivedContent::Profile(profile) => Some(profile),
+        _ => None,
+    }
 }
 
 /// The profile of a member whose conditions last flipped at `transitions`.
 pub(super) fn derive(cluster: &ClusterId, member: &Member, transitions: [UnixMillis; 2]) -> Profile {
-    let health = member.facts.get(&FactKey::Health).and_then(|fact| fact.health());
     let first = FactKey::ClusterProperty("".into());
     let properties = member.facts.from(first).map_while(|(_, fact)| fact.property());
-    let properties: Vec<Arc<ClusterProperty>> = properties.cloned().collect();
+    derive_with(cluster, member, properties.cloned().collect(), transitions)
+}
+
+fn derive_with(
+    cluster: &ClusterId,
+    member: &Member,
+    properties: Properties,
+    transitions: [UnixMillis; 2],
+) -> Profile {
+    let health = member.facts.get(&FactKey::Health).and_then(|fact| fact.health());
     Profile {
         cluster: cluster.clone(),
         kubernetes_version: health
@@ -112,24 +146,17 @@ fn not_ready_message(failed_checks: &[Box<str>]) -> String {
     }
 }
 
-fn joined_message(properties: &[Arc<ClusterProperty>]) -> String {
-    let oversize = properties.iter().filter_map(|property| match property.value {
-        PropertyValue::Oversize { characters, .. } => {
-            Some(format!("{} ({characters} characters)", property.name))
-        }
-        PropertyValue::Text(_) => None,
-    });
-    let oversize: Vec<String> = oversize.collect();
+fn joined_message(properties: &Properties) -> String {
+    let (oversize, count) = properties.oversize();
     let mut message = "The cluster is a member of the clusterset.".to_owned();
-    if !oversize.is_empty() {
+    if count > 0 {
         message.push_str(" Properties left out because their values are too long for a ClusterProfile: ");
-        let named: Vec<&str> = oversize
-            .iter()
-            .take(NAMED_PROPERTIES_MAX)
-            .map(String::as_str)
+        let named = oversize.take(NAMED_PROPERTIES_MAX);
+        let named: Vec<String> = named
+            .map(|(name, characters)| format!("{name} ({characters} characters)"))
             .collect();
         message.push_str(&named.join(", "));
-        if let Some(more @ 1..) = oversize.len().checked_sub(NAMED_PROPERTIES_MAX) {
+        if let Some(more @ 1..) = count.checked_sub(NAMED_PROPERTIES_MAX) {
             message.push_str(&format!(", and {more} more"));
         }
         message.push('.');

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use shared::model::{ClusterId, ClusterProperty, UnixMillis};
+use shared::model::{ClusterId, ClusterProperty, PropertyValue, UnixMillis};
+
+use super::Map;
 
 /// What a ClusterProfile says of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,9 +15,72 @@ pub struct Profile {
     pub kubernetes_version: Box<str>,
     /// One of each type, in the order of the types.
     pub conditions: [ProfileCondition; 2],
-    /// Its ClusterProperties as they are, sorted by name. An oversize one has no value that a ClusterProfile
-    /// may carry: it is left out there, and the condition Joined names it.
-    pub properties: Vec<Arc<ClusterProperty>>,
+    /// Its ClusterProperties as they are.
+    pub properties: Properties,
+}
+
+/// ClusterProperties of a member, in order of names. One that changes costs that one, however many there are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Properties {
+    all: Map<Box<str>, Arc<ClusterProperty>>,
+    /// Those without a value that a ClusterProfile may carry, with the characters of theirs: they are left out there, and
+    /// the condition Joined names them.
+    oversize: Map<Box<str>, u64>,
+}
+
+impl Properties {
+    /// In order of names.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<ClusterProperty>> {
+        self.all.values()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Those that a ClusterProfile cannot carry, each with the characters of its value, and how many they are.
+    pub(super) fn oversize(&self) -> (impl Iterator<Item = (&str, u64)>, usize) {
+        let oversize = self.oversize.iter();
+        (
+            oversize.map(|(name, characters)| (&**name, *characters)),
+            self.oversize.len(),
+        )
+    }
+
+    /// From here on the one of this name is this, or none. False: it is so already.
+    pub(crate) fn change(&mut self, name: &str, property: Option<&Arc<ClusterProperty>>) -> bool {
+        let name: Box<str> = name.into();
+        if self.all.get(&name) == property {
+            return false;
+        }
+        self.oversize.remove(&name);
+        match property {
+            None => drop(self.all.remove(&name)),
+            Some(property) => {
+                if let PropertyValue::Oversize { characters, .. } = property.value {
+                    self.oversize.insert(name.clone(), characters);
+                }
+                self.all.insert(name, property.clone());
+            }
+        }
+        true
+    }
+}
+
+impl FromIterator<Arc<ClusterProperty>> for Properties {
+    fn from_iter<T: IntoIterator<Item = Arc<ClusterProperty>>>(all: T) -> Self {
+        let mut properties = Self::default();
+        for property in all {
+            properties.change(&property.name, Some(&property));
+        }
+        properties
+    }
 }
 
 /// A condition of a profile.
@@ -77,13 +142,17 @@ impl ConditionStatus {
 impl Profile {
     /// Equality of content: times are none.
     pub fn same_content(&self, other: &Self) -> bool {
+        self.same_beside_properties(other) && self.properties == other.properties
+    }
+
+    /// The same, of everything but the properties.
+    pub(super) fn same_beside_properties(&self, other: &Self) -> bool {
         let condition = |profile: &Self, index: usize| {
             let condition = &profile.conditions[index];
             (condition.status, condition.reason, condition.message.clone())
         };
         self.cluster == other.cluster
             && self.kubernetes_version == other.kubernetes_version
-            && self.properties == other.properties
             && (0..self.conditions.len()).all(|index| condition(self, index) == condition(other, index))
     }
 }

@@ -8,8 +8,13 @@ pub(super) fn upserted(state: &mut State, cluster: &ClusterId, fact: &EncodedFac
     let (Some(member), Some(key)) = (state.member_mut(cluster), fact.fact.key()) else {
         return;
     };
-    member.facts.insert(key, RecordedFact::new(fact, step.revision));
-    profile::rederive(state, cluster, step);
+    member
+        .facts
+        .insert(key.clone(), RecordedFact::new(fact, step.revision));
+    match key {
+        FactKey::ClusterProperty(name) => profile::rederive_property(state, cluster, &name, step),
+        _ => profile::rederive(state, cluster, step),
+    }
 }
 
 pub(super) fn removed(state: &mut State, cluster: &ClusterId, name: &str, step: &mut Step) {
@@ -21,6 +26,6 @@ pub(super) fn removed(state: &mut State, cluster: &ClusterId, name: &str, step: 
         .remove(&FactKey::ClusterProperty(name.into()))
         .is_some()
     {
-        profile::rederive(state, cluster, step);
+        profile::rederive_property(state, cluster, name, step);
     }
 }

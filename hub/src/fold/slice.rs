@@ -11,16 +11,17 @@ use super::{
     DerivedContent, DerivedKey, State,
     derived::{DerivedStore, Step},
     gate::{AddressGate, Gate},
+    lost::{self, Fate},
 };
 
 /// The slice as importing clusters hold it. Nothing when its cluster does not export the service, or when
-/// none of its ports may be served, or none of its endpoints: an address without the port that was asked for helps nobody.
+/// none of its ports may be served, none of its endpoints, or its cluster is lost: an address without the port that was asked for helps nobody.
 pub(super) fn derive(
     import: &ServiceImport,
     import_revision: Revision,
     cluster: &ClusterId,
     slice: &EndpointSlice,
-    gate: &AddressGate<'_>,
+    (gate, fate): (&AddressGate<'_>, Fate),
 ) -> Option<ImportedSlice> {
     Some(ImportedSlice {
         ports: import.narrow_ports(cluster, &slice.ports)?,
@@ -30,7 +31,7 @@ pub(super) fn derive(
             source_slice: slice.key.name.clone(),
         },
         address_type: slice.address_type,
-        endpoints: gate.passing(&slice.endpoints)?,
+        endpoints: fate.of(gate.passing(&slice.endpoints)?)?,
         import_revision,
     })
 }
@@ -58,12 +59,12 @@ pub(super) fn rederive_one(
     derived: &mut DerivedStore,
     cluster: &ClusterId,
     slice: &EndpointSlice,
-    gate: &AddressGate<'_>,
+    passes: (&AddressGate<'_>, Fate),
     step: &mut Step,
 ) {
     let imported = derived
         .import(&slice.key.service)
-        .and_then(|(revision, import)| derive(import, revision, cluster, slice, gate));
+        .and_then(|(revision, import)| derive(import, revision, cluster, slice, passes));
     match imported {
         Some(imported) => {
             let key = DerivedKey::Slice(imported.key.clone());
@@ -79,11 +80,11 @@ pub(super) fn rederive_one(
 /// Derives all slices that `cluster` has of `service`.
 pub(super) fn rederive_all(state: &mut State, service: &ServiceKey, cluster: &ClusterId, step: &mut Step) {
     let gate = Gate::of(state);
-    let gate = gate.addresses(cluster);
+    let passes = (&gate.addresses(cluster), lost::fate(state, service, cluster));
     let Some(member) = state.members.get(cluster) else {
         return;
     };
     for (_, slice) in member.slices_of(service) {
-        rederive_one(&mut state.derived, cluster, slice, &gate, step);
+        rederive_one(&mut state.derived, cluster, slice, passes, step);
     }
 }

@@ -79,6 +79,8 @@ pub struct SnapshotHeader {
     pub policies: u64,
     /// Rows of disputes over the first place.
     pub precedences: u64,
+    /// Since when nothing is withdrawn because too many members are lost.
+    pub self_preservation: Option<UnixMillis>,
 }
 
 /// A member without its facts.
@@ -104,6 +106,8 @@ pub struct MemberRow {
     pub refused_keys: BTreeSet<KeyFingerprint>,
     /// How it is heard from.
     pub connectivity: Connectivity,
+    /// Its endpoints do not count.
+    pub withdrawn: bool,
     /// When status or connectivity last changed.
     pub since: UnixMillis,
     /// Revisions of the completed listings of this incarnation.
@@ -178,6 +182,7 @@ impl State {
             revoked_keys: self.revoked_keys.len() as u64,
             policies: u64::from(self.policy.is_some()),
             precedences: self.contests.len() as u64,
+            self_preservation: self.self_preservation,
         };
         let revoked_keys = self.revoked_keys.into_iter();
         let policy = self.policy.into_iter().map(SnapshotRow::Policy);
@@ -239,6 +244,7 @@ fn member_row(cluster: &ClusterId, member: &Member) -> MemberRow {
         contested_keys: member.contested_keys.clone(),
         refused_keys: member.refused_keys.as_ref().clone(),
         connectivity: member.connectivity,
+        withdrawn: member.withdrawn,
         since: member.since,
         listings: member.listings.clone(),
     }
@@ -332,7 +338,10 @@ impl Restoring {
         if counts != announced {
             return Err(RestoreError::Incomplete(*header));
         }
+        let withdrawn = self.members.iter().filter(|(_, member)| member.withdrawn);
         let mut state = State {
+            withdrawn: withdrawn.map(|(cluster, _)| (cluster.clone(), ())).collect(),
+            self_preservation: header.self_preservation,
             revision: header.revision,
             recorded_at: header.recorded_at,
             fold_version: header.fold_version,
@@ -372,6 +381,7 @@ fn restored_member(row: MemberRow) -> Member {
         contested_keys: row.contested_keys,
         refused_keys: Arc::new(row.refused_keys),
         connectivity: row.connectivity,
+        withdrawn: row.withdrawn,
         since: row.since,
         listings: row.listings,
         facts: Map::new(),

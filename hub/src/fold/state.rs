@@ -29,6 +29,10 @@ pub struct State {
     pub(super) policy: Option<AppliedPolicy>,
     /// The last dispute over the first place among a service's exports, while the export that stood there does.
     pub(super) contests: Map<ServiceKey, Contest>,
+    /// Members that are withdrawn, for whoever asks of each of a service's exporters.
+    pub(super) withdrawn: Map<ClusterId, ()>,
+    /// Since when nothing is withdrawn, because too many members are lost at once.
+    pub(super) self_preservation: Option<UnixMillis>,
 }
 
 /// The clusters that export one service.
@@ -103,6 +107,7 @@ pub struct Member {
     pub(super) contested_keys: BTreeSet<KeyFingerprint>,
     pub(super) refused_keys: Arc<BTreeSet<KeyFingerprint>>,
     pub(super) connectivity: Connectivity,
+    pub(super) withdrawn: bool,
     pub(super) since: UnixMillis,
     pub(super) listings: BTreeMap<ListingGroup, Revision>,
     pub(super) facts: Map<FactKey, RecordedFact>,
@@ -231,6 +236,11 @@ impl Member {
         self.connectivity
     }
 
+    /// It was lost for as long as the policy says, and was not heard from since: its endpoints do not count.
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn
+    }
+
     /// When status or connectivity last changed.
     pub fn since(&self) -> UnixMillis {
         self.since
@@ -327,6 +337,8 @@ impl State {
             revoked_keys: Map::new(),
             policy: None,
             contests: Map::new(),
+            withdrawn: Map::new(),
+            self_preservation: None,
         }
     }
 

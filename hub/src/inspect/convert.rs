@@ -11,7 +11,7 @@ use super::query::{SeenExport, SeenImport, SeenMember};
 use crate::{
     fold::{
         AdmittedKey, ExplainedCandidate, Explanation, KeyHolder, Profile, ProfileCondition, PropertyDecision,
-        RefusedExport, RevokedKey, Withheld,
+        RefusedExport, RevokedKey, State, Withheld,
     },
     session::{Report, applied::Standing},
 };
@@ -35,6 +35,20 @@ pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::
         state_since: Some(view::timestamp(seen.since)),
         agent_version,
         applied: standing.map(|standing| applied(standing, now)),
+        withdrawn: seen.withdrawn,
+    }
+}
+
+/// What becomes of lost members in this state.
+pub(super) fn loss(state: &State) -> v1::LossSettings {
+    let loss = state.loss();
+    let members = state.current_member_count() as u64;
+    v1::LossSettings {
+        action: loss.action.to_string(),
+        after_millis: loss.after_millis,
+        self_preservation_lost: u32::try_from(loss.too_many(members)).unwrap_or(u32::MAX),
+        self_preservation_millis: loss.self_preservation_millis,
+        self_preservation_since: state.self_preservation().map(view::timestamp),
     }
 }
 

@@ -52,9 +52,7 @@ impl EventLog for Inspection {
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let listed = async {
-            let caller = self
-                .admit(&request, &request.get_ref().clusterset, Need::Read)
-                .await?;
+            let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
             self.list_events(request.into_inner(), caller.sight()).await
         };
         self.counted("EventLog/List", listed).await
@@ -65,9 +63,7 @@ impl EventLog for Inspection {
         request: Request<v1::WatchEventsRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let begun = async {
-            let caller = self
-                .admit(&request, &request.get_ref().clusterset, Need::Read)
-                .await?;
+            let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
             let peer = tls::peer(&request)?;
             let watch = Watch::begin(self, caller, peer, request.into_inner())?;
             Ok(Box::pin(watch.into_stream()) as Self::WatchStream)
@@ -80,8 +76,7 @@ impl EventLog for Inspection {
         request: Request<v1::BackupRequest>,
     ) -> Result<Response<Self::BackupStream>, Status> {
         let begun = async {
-            self.admit(&request, &request.get_ref().clusterset, Need::Copy)
-                .await?;
+            self.admit(&request, &request.get_ref().clusterset, Need::Copy)?;
             let backup = Backup::begin(self, tls::peer(&request)?).await?;
             Ok(Box::pin(backup.into_stream()) as Self::BackupStream)
         };

@@ -8,7 +8,7 @@ use tonic::Status;
 use super::{Shown, Sight, access};
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 24] = [
+pub(super) const KINDS: [&str; 27] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",
@@ -33,6 +33,9 @@ pub(super) const KINDS: [&str; 24] = [
     "policy_applied",
     "precedence_contested",
     "precedence_released",
+    "member_withdrawn",
+    "self_preservation_entered",
+    "self_preservation_left",
 ];
 
 /// Narrows what is shown: every given part must match, and it must concern whom it is for.

@@ -60,7 +60,7 @@ use concern::{Shown, Sight};
 pub use metrics::InspectionMetrics;
 pub use page::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PAGE_OBJECTS_MAX, PAGE_TOKEN_BYTES_MAX};
 pub use paging::Pinned;
-pub use pins::{PINNED_MILLIS, PINNED_REVISIONS_MAX};
+pub use pins::{PINNED_FOR_MEMBERS_MAX, PINNED_FOR_PEOPLE_MAX, PINNED_MILLIS};
 
 /// Watches by operators at the same time.
 pub const OPERATOR_WATCHES_MAX: usize = 32;
@@ -165,12 +165,7 @@ impl Inspection {
     }
 
     /// Who asks, if they may. `named` is the clusterset in the request.
-    pub(crate) async fn admit<T>(
-        &self,
-        request: &Request<T>,
-        named: &str,
-        need: Need,
-    ) -> Result<Caller, Status> {
+    pub(crate) fn admit<T>(&self, request: &Request<T>, named: &str, need: Need) -> Result<Caller, Status> {
         let peer = tls::peer(request)?;
         if let Some(end) = peer.lifetime.why() {
             return Err(end.status());
@@ -228,6 +223,7 @@ impl Inspection {
             members: shown.members,
             next_page_token: shown.next,
             revoked_keys: shown.revoked_keys,
+            loss: Some(shown.loss),
         })
     }
 

@@ -12,15 +12,18 @@ use shared::model::{Cursor, sync::MESSAGE_BYTES_MAX};
 use tonic::Status;
 
 use super::{
-    Inspection, convert,
+    Inspection, Sight, convert,
     page::{Last, Page, PageToken},
-    pins::{PINNED_MILLIS, PINNED_REVISIONS_MAX, Pins},
+    pins::{ForWhom, PINNED_FOR_MEMBERS_MAX, PINNED_FOR_PEOPLE_MAX, PINNED_MILLIS, Pins},
     query::{self, Seen, Selection},
 };
 use crate::{clock::Clock, writer::Published};
 
 /// How often revisions are let go of that nobody asks for any more.
 const LET_GO_INTERVAL: Duration = Duration::from_secs(5);
+/// Objects that are converted in one go; then everybody else has a turn. A page takes milliseconds, and with one core the
+/// sessions of all members wait for whoever makes it.
+const OBJECTS_A_TURN: usize = 32;
 /// What an answer takes beside its objects.
 const ANSWER_FRAME_BYTES: usize = 4 * 1024;
 
@@ -59,6 +62,16 @@ enum Kept {
     Pinned(Arc<Published>, u64),
 }
 
+/// How far a page came, with the last object that it shows.
+enum Filled {
+    /// There may be room for more: others have their turn.
+    Turn(Last),
+    /// There is no more room in it.
+    Page(Last),
+    /// Nothing is left to show.
+    Whole,
+}
+
 /// What a page shows.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
@@ -70,6 +83,8 @@ pub(super) struct Shown {
     pub(super) exports: Vec<v1::RecordedExport>,
     pub(super) imports: Vec<v1::RecordedImport>,
     pub(super) profiles: Vec<v1::Profile>,
+    /// What becomes of lost members.
+    pub(super) loss: v1::LossSettings,
     /// Asks for the next page; empty: there is none.
     pub(super) next: String,
 }
@@ -95,9 +110,16 @@ impl Inspection {
         let mut shown = Shown {
             head: published.head,
             age_millis,
+            loss: convert::loss(&published.state),
             ..Shown::default()
         };
-        let Some(last) = self.fill(&mut shown, published, &asked, last.as_ref())? else {
+        let mut page = Page::of(asked.size);
+        let mut filled = self.fill(&mut shown, &mut page, published, &asked, last)?;
+        while let Filled::Turn(last) = filled {
+            tokio::task::yield_now().await;
+            filled = self.fill(&mut shown, &mut page, published, &asked, Some(last))?;
+        }
+        let Filled::Page(last) = filled else {
             return Ok(shown);
         };
         let Cursor { epoch, revision, .. } = published.head;
@@ -109,7 +131,11 @@ impl Inspection {
         };
         shown.next = token.to_string();
         if let Kept::Present(published) = kept {
-            self.pinned.lock().pin(published, self.clock.now());
+            let for_whom = match asked.selection.sight {
+                Sight::Of(_) => ForWhom::Members,
+                Sight::Everything => ForWhom::People,
+            };
+            self.pinned.lock().pin(published, for_whom, self.clock.now());
         }
         Ok(shown)
     }
@@ -127,24 +153,28 @@ impl Inspection {
             None => {}
         }
         Err(Status::aborted(format!(
-            "revision {} of epoch {}, of which the first pages are, is not kept any more: at most {PINNED_REVISIONS_MAX} \
-             revisions are, each for {} s after the last page. Start again, without page_token",
+            "revision {} of epoch {}, of which the first pages are, is not kept any more: {PINNED_FOR_PEOPLE_MAX} \
+             revisions are for operators and readers and {PINNED_FOR_MEMBERS_MAX} for members, each for {} s after the last page. Start again, without page_token",
             token.revision,
             token.epoch,
             PINNED_MILLIS / 1_000
         )))
     }
 
-    /// Shows what has room in one page. If something is left, the last that was shown.
+    /// Shows what comes next and has room in a page, as much as is good at a time.
     fn fill(
         &self,
         shown: &mut Shown,
+        page: &mut Page,
         published: &Published,
         asked: &Asked<'_>,
-        after: Option<&Last>,
-    ) -> Result<Option<Last>, Status> {
-        let (mut page, mut last) = (Page::of(asked.size), None);
-        for seen in query::objects(published, &asked.selection, after) {
+        after: Option<Last>,
+    ) -> Result<Filled, Status> {
+        let mut last = None;
+        for (index, seen) in query::objects(published, &asked.selection, after.as_ref()).enumerate() {
+            if let Some(last) = last.take_if(|_| index == OBJECTS_A_TURN) {
+                return Ok(Filled::Turn(last));
+            }
             let of_seen = seen.last();
             let object = self.object(seen);
             let bytes = object.bytes();
@@ -152,12 +182,12 @@ impl Inspection {
                 return Err(too_large(&of_seen, bytes));
             }
             if !page.takes(bytes) {
-                return Ok(last);
+                return Ok(last.or_else(|| after.clone()).map_or(Filled::Whole, Filled::Page));
             }
             object.show(shown);
             last = Some(of_seen);
         }
-        Ok(None)
+        Ok(Filled::Whole)
     }
 
     fn object(&self, seen: Seen) -> Object {

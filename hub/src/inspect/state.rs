@@ -24,9 +24,7 @@ impl State for Inspection {
         request: Request<v1::GetStateRequest>,
     ) -> Result<Response<v1::GetStateResponse>, Status> {
         let got = async {
-            let caller = self
-                .admit(&request, &request.get_ref().clusterset, Need::Read)
-                .await?;
+            let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
             let selection = selection(request.get_ref(), caller.sight())?;
             if selection.members || selection.exports || selection.profiles {
                 its_own(&selection.sight, selection.cluster.as_ref())?;
@@ -41,9 +39,7 @@ impl State for Inspection {
         request: Request<v1::ExplainRequest>,
     ) -> Result<Response<v1::ExplainResponse>, Status> {
         let explained = async {
-            let caller = self
-                .admit(&request, &request.get_ref().clusterset, Need::Read)
-                .await?;
+            let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
             self.explain_import(request.into_inner(), caller.sight()).await
         };
         self.counted("State/Explain", explained).await

@@ -38,8 +38,7 @@ impl Membership for MembershipService {
         let listed = async {
             let caller = self
                 .inspection
-                .admit(&request, &request.get_ref().clusterset, Need::Read)
-                .await?;
+                .admit(&request, &request.get_ref().clusterset, Need::Read)?;
             self.inspection
                 .list_members(request.get_ref(), caller.sight())
                 .await
@@ -172,7 +171,7 @@ impl MembershipService {
 
     /// The operator who asks.
     pub(super) async fn operator<T>(&self, request: &Request<T>, named: &str) -> Result<Box<str>, Status> {
-        match self.inspection.admit(request, named, Need::Decide).await? {
+        match self.inspection.admit(request, named, Need::Decide)? {
             Caller::Operator(name) => Ok(name),
             Caller::Reader(_) | Caller::Member(_) => {
                 Err(Status::permission_denied("only an operator decides"))

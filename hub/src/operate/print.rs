@@ -26,6 +26,7 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
         let document = json!({
             "epoch": response.epoch,
             "revision": response.revision,
+            "loss": response.loss.as_ref().map(loss_json),
             "members": members,
             "revokedKeys": revoked,
         });
@@ -94,7 +95,8 @@ pub(super) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
             )
         })
         .collect();
-    format!("{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}")
+    let lost = lost(response);
+    format!("{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}")
 }
 
 /// Recorded events, and how to go on.
@@ -208,10 +210,52 @@ pub(super) fn policy(response: &v1::GetPolicyResponse, output: Output) -> String
     )
 }
 
+/// What becomes of the members that are lost, if any is.
+fn lost(response: &v1::ListMembersResponse) -> String {
+    let lost = |member: &&v1::MemberState| member.state() == v1::SourceState::SourceLost;
+    let count = response.members.iter().filter(lost).count();
+    let Some(loss) = response.loss.as_ref().filter(|_| count > 0) else {
+        return String::new();
+    };
+    let members = match count {
+        1 => "1 member is lost".to_owned(),
+        more => format!("{more} members are lost"),
+    };
+    let after = loss.after_millis / 1_000;
+    let unless = "while another member has ready ones";
+    let follows = match (&*loss.action, &loss.self_preservation_since) {
+        ("retain", _) => "its endpoints stay, as the policy says".to_owned(),
+        (_, Some(since)) => format!(
+            "nothing is withdrawn since {}, for {} or more lost at one time look like a fault of this hub's: look at \
+             its network, or evict who is gone",
+            time(Some(since)),
+            loss.self_preservation_lost
+        ),
+        ("notReady", None) => {
+            format!("endpoints are not ready any more {after} s after the last sign of life, {unless}")
+        }
+        (_, None) => format!("endpoints are withdrawn {after} s after the last sign of life, {unless}"),
+    };
+    format!("{members}: {follows}\n")
+}
+
+fn loss_json(loss: &v1::LossSettings) -> Value {
+    json!({
+        "action": loss.action,
+        "afterMillis": loss.after_millis,
+        "selfPreservation": {
+            "lost": loss.self_preservation_lost,
+            "longestMillis": loss.self_preservation_millis,
+            "since": loss.self_preservation_since.as_ref().map(|since| time(Some(since))),
+        },
+    })
+}
+
 fn member_json(member: &v1::MemberState) -> Value {
     json!({
         "cluster": member.cluster,
         "state": state(member),
+        "withdrawn": member.withdrawn,
         "stateSince": time(member.state_since.as_ref()),
         "listed": member.listed,
         "connected": member.connected,
@@ -397,6 +441,9 @@ fn or_dash(text: &str) -> String {
 }
 
 fn state(member: &v1::MemberState) -> String {
+    if member.withdrawn {
+        return "withdrawn".to_owned();
+    }
     let name = member.state().as_str_name();
     name.strip_prefix("SOURCE_").unwrap_or(name).to_ascii_lowercase()
 }
@@ -558,6 +605,7 @@ REVISION  RECORDED              CLUSTER  KIND             ABOUT  CHANGED-BY
         };
         let response = v1::ListMembersResponse {
             next_page_token: String::new(),
+            loss: None,
             epoch: "1000-07".to_owned(),
             revision: 12,
             members: vec![member("east", 3), member("a-long-name", 0)],

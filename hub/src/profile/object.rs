@@ -169,13 +169,11 @@ fn status_difference(object: &ClusterProfile, wanted: &ClusterProfileStatus) -> 
         differs |=
             known.is_none_or(|known| known.reason != condition.reason || known.message != condition.message);
     }
-    for property in &wanted.properties {
-        let known = there.properties.iter().find(|known| known.name == property.name);
-        differs |= known.is_none_or(|known| known.value != property.value);
-    }
+    let (known, named) = (by_name(&there.properties), by_name(&wanted.properties));
+    differs |= named.iter().any(|(name, value)| known.get(name) != Some(value));
     differs |= owned(object, "f:properties", "name")
         .iter()
-        .any(|name| wanted.properties.iter().all(|property| property.name != *name));
+        .any(|name| !named.contains_key(&**name));
     differs |= owned(object, "f:conditions", "type")
         .iter()
         .any(|name| wanted.conditions.iter().all(|condition| condition.type_ != *name));
@@ -187,6 +185,14 @@ fn status_difference(object: &ClusterProfile, wanted: &ClusterProfileStatus) -> 
 }
 
 /// The items of a list in the status that we own, by the value of their key.
+/// Values by the names of their properties.
+fn by_name(properties: &[Property]) -> BTreeMap<&str, &str> {
+    let named = properties.iter();
+    named
+        .map(|property| (&*property.name, &*property.value))
+        .collect()
+}
+
 fn owned(object: &ClusterProfile, list: &str, key: &str) -> BTreeSet<String> {
     let ours = object.managed_fields().iter().filter(|entry| is_our_entry(entry));
     let items = ours.filter_map(|entry| {

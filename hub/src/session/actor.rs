@@ -99,6 +99,8 @@ pub struct SessionActor {
     admitting: Admitting,
     admitted: Option<SessionId>,
     heard_at: Arc<AtomicU64>,
+    /// The agent said that it shuts down.
+    goodbye: bool,
     sink: SessionSink,
     effects: VecDeque<Effect>,
     unacknowledged: Unacknowledged,
@@ -137,6 +139,7 @@ impl SessionActor {
             admitting: Admitting::Not,
             admitted: None,
             heard_at,
+            goodbye: false,
             sink,
             effects: VecDeque::new(),
             unacknowledged: Unacknowledged::among(metrics.in_flight()),
@@ -234,7 +237,10 @@ impl SessionActor {
                         answering_holder: None,
                     }));
                 }
-                Effect::Goodbye => info!("the agent says that it shuts down"),
+                Effect::Goodbye => {
+                    info!("the agent says that it shuts down");
+                    self.goodbye = true;
+                }
                 Effect::Pong(nonce) => self.answer_holder_pings(nonce),
                 Effect::Wanted(items) => self.metrics.wanted(items),
                 Effect::Applied(took) => {
@@ -513,6 +519,7 @@ impl SessionActor {
             session: self.admitted?,
             cluster: self.cluster.clone(),
             heard_at: self.heard_at.load(Ordering::Relaxed),
+            goodbye: self.goodbye,
         })
     }
 }

@@ -142,6 +142,7 @@ fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
         revoked_keys: header.revoked_keys,
         policies: header.policies,
         precedences: header.precedences,
+        self_preservation_since_unix_millis: header.self_preservation.map(|since| since.0),
     }
 }
 
@@ -159,6 +160,7 @@ fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
         revoked_keys: header.revoked_keys,
         policies: header.policies,
         precedences: header.precedences,
+        self_preservation: header.self_preservation_since_unix_millis.map(UnixMillis),
     }
 }
 
@@ -187,6 +189,7 @@ fn member_to_proto(member: &MemberRow) -> v1::SnapshotMember {
         exports_listed: listed(ListingGroup::Exports),
         properties_listed: listed(ListingGroup::Properties),
         last_heard: last_heard.into(),
+        withdrawn: member.withdrawn,
     }
 }
 
@@ -218,6 +221,7 @@ fn member_from_proto(member: v1::SnapshotMember) -> Decoded<MemberRow> {
         contested_keys: keys(&member.contested_key_fingerprints)?,
         refused_keys: keys(&member.refused_key_fingerprints)?,
         since: UnixMillis(member.since_unix_millis),
+        withdrawn: member.withdrawn,
         listings,
         cluster_fingerprint: member.cluster_fingerprint.into(),
         next_cluster_fingerprint: member.next_cluster_fingerprint.map(Into::into),
@@ -411,6 +415,7 @@ mod tests {
             revoked_keys: 0,
             policies: 0,
             precedences: 0,
+            self_preservation: None,
         };
         let bounded = SnapshotHeader {
             tombstones_max: 3,
@@ -427,6 +432,7 @@ mod tests {
             contested_keys: BTreeSet::new(),
             refused_keys: BTreeSet::from([KeyFingerprint([9; 32])]),
             connectivity: Connectivity::Suspect,
+            withdrawn: false,
             since: UnixMillis(5),
             listings: BTreeMap::from([(ListingGroup::Properties, Revision(0))]),
         };

@@ -43,6 +43,7 @@ impl Core {
                 let _ = self.decide_and_apply(&Command::Connectivity { cluster, to });
             }
         }
+        self.withdraw_who_stays_lost(now);
     }
 }
 

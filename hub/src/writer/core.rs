@@ -28,6 +28,7 @@ use super::{
     request::{Dealt, Reply, Request},
     stored::Stored,
     waiting::Waiting,
+    withdrawals::SelfPreservation,
 };
 use crate::{
     bounds::Bounds,
@@ -96,6 +97,7 @@ pub struct Core {
     /// that of an old copy.
     ended: BTreeSet<ClusterId>,
     pub(super) heard: Heard,
+    pub(super) self_preservation: SelfPreservation,
     pub(super) last_session: SessionId,
     pub(super) claims: Claims,
     /// The key and the leaseTransitions under which each member was admitted last.
@@ -145,6 +147,7 @@ impl Core {
             listed: Arc::default(),
             ended: BTreeSet::new(),
             heard: Heard::new(now),
+            self_preservation: SelfPreservation::default(),
             last_session: SessionId(0),
             claims: Claims::default(),
             last_admitted: BTreeMap::new(),
@@ -290,7 +293,13 @@ impl Core {
                 session,
                 cluster,
                 heard_at,
-            } => self.closed(session, &cluster, heard_at),
+                goodbye,
+            } => {
+                if goodbye && self.admits(session, &cluster) {
+                    self.heard.said_goodbye(&cluster, heard_at);
+                }
+                self.closed(session, &cluster, heard_at);
+            }
             Request::Operate {
                 token,
                 command,
@@ -550,6 +559,7 @@ fn concerns_sources(fact: &Fact) -> bool {
             | Fact::MemberLive
             | Fact::MemberSuspect
             | Fact::MemberLost
+            | Fact::MemberWithdrawn
     )
 }
 

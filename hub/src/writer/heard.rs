@@ -9,12 +9,18 @@ pub const TICK_MILLIS: u64 = 500;
 /// A tick that is later than this is the hub's own fault and is given to the members, in milliseconds.
 pub(super) const TICK_LATENESS_MILLIS: u64 = 250;
 
+/// After a goodbye of its agent a member is taken to be there for so long, in milliseconds: a rollout, a drain, or a move to
+/// another node ends before.
+pub(super) const GOODBYE_MILLIS: u64 = 10 * 60 * 1_000;
+
 /// When each member was last heard, in monotonic milliseconds.
 #[derive(Debug)]
 pub(super) struct Heard {
     started_at: u64,
     ticked_at: u64,
     at: BTreeMap<ClusterId, u64>,
+    /// Members whose agents said goodbye, and until when that counts.
+    away: BTreeMap<ClusterId, u64>,
 }
 
 impl Heard {
@@ -24,11 +30,20 @@ impl Heard {
             started_at: now,
             ticked_at: now,
             at: BTreeMap::new(),
+            away: BTreeMap::new(),
         }
     }
 
     /// A sign of life.
     pub(super) fn heard(&mut self, cluster: &ClusterId, at: u64) {
+        // What a session that is over heard last comes before its goodbye ends.
+        if self
+            .away
+            .get(cluster)
+            .is_some_and(|until| at + GOODBYE_MILLIS > *until)
+        {
+            self.away.remove(cluster);
+        }
         match self.at.get_mut(cluster) {
             Some(known) => *known = at.max(*known),
             None => {
@@ -42,8 +57,15 @@ impl Heard {
         self.heard(cluster, heard_at);
     }
 
+    /// Its agent said that it shuts down.
+    pub(super) fn said_goodbye(&mut self, cluster: &ClusterId, at: u64) {
+        self.heard(cluster, at);
+        self.away.insert(cluster.clone(), at + GOODBYE_MILLIS);
+    }
+
     /// It is no member any more.
     pub(super) fn forget(&mut self, cluster: &ClusterId) {
+        self.away.remove(cluster);
         self.at.remove(cluster);
     }
 
@@ -53,13 +75,16 @@ impl Heard {
         if late > TICK_LATENESS_MILLIS {
             self.started_at += late;
             self.at.values_mut().for_each(|at| *at = (*at + late).min(now));
+            self.away.values_mut().for_each(|until| *until += late);
         }
         self.ticked_at = now;
     }
 
-    /// How long it has been silent.
+    /// How long it has been silent, unless it said goodbye: then since that stopped to count.
     pub(super) fn silence(&self, cluster: &ClusterId, now: u64) -> u64 {
-        now.saturating_sub(self.at.get(cluster).copied().unwrap_or(self.started_at))
+        let at = self.at.get(cluster).copied().unwrap_or(self.started_at);
+        let away = self.away.get(cluster).copied().unwrap_or_default();
+        now.saturating_sub(at.max(away))
     }
 }
 
@@ -77,6 +102,18 @@ mod tests {
         assert_eq!(heard.silence(&east, 7_000), 1_000);
         heard.forget(&east);
         assert_eq!(heard.silence(&east, 7_000), 7_000, "since the hub started");
+    }
+
+    #[test]
+    fn after_a_goodbye_a_member_is_not_silent_for_a_while() {
+        let east = ClusterId::new("east").unwrap();
+        let mut heard = Heard::new(0);
+        heard.said_goodbye(&east, 5_000);
+        heard.left(&east, 5_000);
+        assert_eq!(heard.silence(&east, 5_000 + GOODBYE_MILLIS), 0);
+        assert_eq!(heard.silence(&east, 5_003 + GOODBYE_MILLIS), 3);
+        heard.heard(&east, 6_000);
+        assert_eq!(heard.silence(&east, 9_000), 3_000, "it is back");
     }
 
     #[test]

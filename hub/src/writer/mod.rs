@@ -32,6 +32,7 @@ mod segments;
 mod stored;
 mod thread;
 mod waiting;
+mod withdrawals;
 
 pub use self::{
     actor::{Completed, Writer, WriterError, view_of},

@@ -64,6 +64,8 @@ pub enum Request {
         cluster: ClusterId,
         /// When it was last heard, in monotonic milliseconds.
         heard_at: u64,
+        /// Its agent said that it shuts down: silence says nothing for a while.
+        goodbye: bool,
     },
     /// An operator's decision; without `confirm` it is only tried.
     Operate {

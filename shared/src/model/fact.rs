@@ -267,6 +267,17 @@ pub enum Fact {
     MemberSuspect,
     /// Silent for longer than the loss time.
     MemberLost,
+    /// Lost for so long that its endpoints count no more, as the policy says, until it is heard from again.
+    MemberWithdrawn,
+    /// So many members are lost at once that the hub itself is the likelier fault: nothing is withdrawn.
+    SelfPreservationEntered {
+        /// Members that were lost, and not withdrawn.
+        lost: u32,
+        /// Members in all.
+        members: u32,
+    },
+    /// Members that stay lost are withdrawn again.
+    SelfPreservationLeft,
     /// The fold's rules changed here.
     FoldVersionChanged {
         /// The version that folded the events before.
@@ -340,6 +351,9 @@ impl Fact {
             | Self::MemberLive
             | Self::MemberSuspect
             | Self::MemberLost
+            | Self::MemberWithdrawn
+            | Self::SelfPreservationEntered { .. }
+            | Self::SelfPreservationLeft
             | Self::FoldVersionChanged { .. }
             | Self::TombstonesBounded { .. }
             | Self::PolicyApplied { .. }
@@ -380,6 +394,9 @@ impl Fact {
             | Self::MemberLive
             | Self::MemberSuspect
             | Self::MemberLost
+            | Self::MemberWithdrawn
+            | Self::SelfPreservationEntered { .. }
+            | Self::SelfPreservationLeft
             | Self::FoldVersionChanged { .. }
             | Self::TombstonesBounded { .. }
             | Self::PrecedenceContested { .. } => return None,
@@ -410,6 +427,9 @@ impl Fact {
             Self::MemberLive => "member_live",
             Self::MemberSuspect => "member_suspect",
             Self::MemberLost => "member_lost",
+            Self::MemberWithdrawn => "member_withdrawn",
+            Self::SelfPreservationEntered { .. } => "self_preservation_entered",
+            Self::SelfPreservationLeft => "self_preservation_left",
             Self::FoldVersionChanged { .. } => "fold_version_changed",
             Self::TombstonesBounded { .. } => "tombstones_bounded",
             Self::PolicyApplied { .. } => "policy_applied",

@@ -185,6 +185,12 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
         ProtoFact::MemberLive(_) => Fact::MemberLive,
         ProtoFact::MemberSuspect(_) => Fact::MemberSuspect,
         ProtoFact::MemberLost(_) => Fact::MemberLost,
+        ProtoFact::MemberWithdrawn(_) => Fact::MemberWithdrawn,
+        ProtoFact::SelfPreservationEntered(entered) => Fact::SelfPreservationEntered {
+            lost: entered.lost,
+            members: entered.members,
+        },
+        ProtoFact::SelfPreservationLeft(_) => Fact::SelfPreservationLeft,
         ProtoFact::FoldVersionChanged(change) => Fact::FoldVersionChanged {
             from: change.from,
             to: change.to,
@@ -218,6 +224,9 @@ fn kind(fact: &ProtoFact) -> &'static str {
         ProtoFact::MemberLive(_) => "member_live",
         ProtoFact::MemberSuspect(_) => "member_suspect",
         ProtoFact::MemberLost(_) => "member_lost",
+        ProtoFact::MemberWithdrawn(_) => "member_withdrawn",
+        ProtoFact::SelfPreservationEntered(_) => "self_preservation_entered",
+        ProtoFact::SelfPreservationLeft(_) => "self_preservation_left",
         ProtoFact::FoldVersionChanged(_) => "fold_version_changed",
         ProtoFact::TombstonesBounded(_) => "tombstones_bounded",
         ProtoFact::PolicyApplied(_) => "policy_applied",

@@ -64,6 +64,14 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
         Fact::MemberLive => ProtoFact::MemberLive(v1::MemberLive {}),
         Fact::MemberSuspect => ProtoFact::MemberSuspect(v1::MemberSuspect {}),
         Fact::MemberLost => ProtoFact::MemberLost(v1::MemberLost {}),
+        Fact::MemberWithdrawn => ProtoFact::MemberWithdrawn(v1::MemberWithdrawn {}),
+        Fact::SelfPreservationEntered { lost, members } => {
+            ProtoFact::SelfPreservationEntered(v1::SelfPreservationEntered {
+                lost: *lost,
+                members: *members,
+            })
+        }
+        Fact::SelfPreservationLeft => ProtoFact::SelfPreservationLeft(v1::SelfPreservationLeft {}),
         Fact::FoldVersionChanged { from, to } => {
             ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
         }

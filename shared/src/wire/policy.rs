@@ -16,8 +16,8 @@ use crate::model::{
     Fact, Policy, Precedence, PrecedenceClaim,
     name::is_dns_label,
     policy::{
-        AddressRange, BudgetRule, ENTRIES_MAX, Limit, MemberRule, POLICY_BYTES_MAX, Pattern, RULES_MAX,
-        ServiceRule,
+        AddressRange, BudgetRule, ENTRIES_MAX, LOSS_DETECTED_MILLIS, LOSS_MILLIS_MAX, Limit, Loss,
+        LossAction, MemberRule, POLICY_BYTES_MAX, Pattern, RULES_MAX, ServiceRule,
     },
     validate::{self, InvalidValue},
 };
@@ -47,6 +47,8 @@ struct Document {
 struct Spec {
     #[serde(default)]
     precedence: Order,
+    #[serde(default, deserialize_with = "stated")]
+    loss: Option<LossRule>,
     #[serde(default)]
     members: Vec<Rule>,
 }
@@ -57,6 +59,35 @@ enum Order {
     #[default]
     Oldest,
     Incumbent,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct LossRule {
+    #[serde(default)]
+    action: Action,
+    #[serde(default, deserialize_with = "stated")]
+    after: Option<String>,
+    #[serde(default, deserialize_with = "stated")]
+    self_preservation: Option<SelfPreservation>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+enum Action {
+    #[default]
+    Withdraw,
+    NotReady,
+    Retain,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SelfPreservation {
+    #[serde(default, deserialize_with = "stated")]
+    percent: Option<u8>,
+    #[serde(default, deserialize_with = "stated")]
+    longest: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -148,6 +179,7 @@ pub fn read_policy(document: &str) -> Result<Policy, InvalidPolicy> {
             Order::Oldest => Precedence::Oldest,
             Order::Incumbent => Precedence::Incumbent,
         },
+        loss: loss(read.spec.loss).map_err(|problem| problem.within("spec.loss"))?,
         rules: rules(read.spec.members)?,
     })
 }
@@ -160,6 +192,62 @@ impl From<InvalidValue> for InvalidPolicy {
 
 fn in_one_line(problem: &str) -> InvalidPolicy {
     InvalidPolicy(problem.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn loss(stated: Option<LossRule>) -> Taken<Loss> {
+    let mut loss = Loss::default();
+    let Some(stated) = stated else {
+        return Ok(loss);
+    };
+    loss.action = match stated.action {
+        Action::Withdraw => LossAction::Withdraw,
+        Action::NotReady => LossAction::NotReady,
+        Action::Retain => LossAction::Retain,
+    };
+    if let Some(after) = stated.after {
+        loss.after_millis = duration("after", &after, LOSS_DETECTED_MILLIS)?;
+    }
+    let Some(stated) = stated.self_preservation else {
+        return Ok(loss);
+    };
+    if let Some(percent) = stated.percent {
+        if !(1..=100).contains(&percent) {
+            let problem = format!("is {percent}; use 1 to 100");
+            return Err(InvalidValue::new("selfPreservation.percent", problem));
+        }
+        loss.self_preservation_percent = percent;
+    }
+    if let Some(longest) = stated.longest {
+        loss.self_preservation_millis = duration("selfPreservation.longest", &longest, 0)?;
+    }
+    Ok(loss)
+}
+
+/// A duration of whole milliseconds, from `least` on.
+fn duration(field: &'static str, text: &str, least: u64) -> Taken<u64> {
+    let wrong = |problem: String| InvalidValue::new(field, problem);
+    let stated: jiff::SignedDuration = text.parse().map_err(|_| {
+        wrong(format!(
+            "{} is no duration: write it as 90s, 5m or 2h",
+            validate::shown(text)
+        ))
+    })?;
+    let millis = u64::try_from(stated.as_millis()).unwrap_or_default();
+    if millis < least {
+        return Err(wrong(format!(
+            "{} is less than {} s, in which a loss is noticed",
+            validate::shown(text),
+            least / 1_000
+        )));
+    }
+    if millis > LOSS_MILLIS_MAX {
+        let days = LOSS_MILLIS_MAX / 86_400_000;
+        return Err(wrong(format!(
+            "{} is more than {days} days",
+            validate::shown(text)
+        )));
+    }
+    Ok(millis)
 }
 
 fn rules(rules: Vec<Rule>) -> Taken<Vec<MemberRule>> {

@@ -383,8 +383,8 @@ fn a_decision_with_a_broken_fingerprint_is_not_read_back() {
 fn unknown_foreign_and_oversized_facts_have_their_own_reasons() {
     let reason = |bytes: Vec<u8>| decode_member_fact(bytes.into()).unwrap_err().reason;
     assert_eq!(reason(vec![]), RefusalReason::UnknownKind);
-    // Field 32, which no version has yet.
-    assert_eq!(reason(vec![0x82, 0x02, 0x00]), RefusalReason::UnknownKind);
+    // Field 100, which no version has yet.
+    assert_eq!(reason(vec![0xa2, 0x06, 0x00]), RefusalReason::UnknownKind);
     assert_eq!(
         reason(encode_fact(&Fact::MemberLost).bytes.to_vec()),
         RefusalReason::NotAMembersFact

@@ -148,6 +148,9 @@ pub enum What {
     Restrict(usize),
     /// An operator's policy has little room for what the cluster reports, until the next rest that compares.
     Squeeze(usize),
+    /// An operator's policy has lost members withdrawn as soon as may be, or said not to be ready, until the next rest that
+    /// compares.
+    Impatient(bool),
     /// An operator's policy says what the cluster takes, until the next rest that compares.
     Take(usize, Taken),
     /// Faults stop and everything comes to rest under the policy in force: what it refuses must be nowhere.

@@ -57,6 +57,7 @@ pub const EXPECTED: &[&str] = &[
     "listing cut off",
     "member certified anew",
     "member evicted",
+    "member withdrawn",
     "namespace came",
     "namespace went",
     "object wanted whole",
@@ -64,6 +65,7 @@ pub const EXPECTED: &[&str] = &[
     "part stalled",
     "partition",
     "policy loosened",
+    "policy on losses",
     "policy squeezed",
     "policy tightened",
     "precedence released",
@@ -99,7 +101,7 @@ const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batc
 const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 25] = [
+const LAWS: [Law; 26] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -124,6 +126,7 @@ const LAWS: [Law; 25] = [
     Law::Restored,
     Law::Elsewhere,
     Law::Taken,
+    Law::Withdrawn,
     Law::Holders,
 ];
 

@@ -23,6 +23,7 @@ mod hub;
 mod imports;
 mod judge;
 mod laws;
+mod lost;
 mod network;
 mod order;
 mod refusals;

@@ -12,13 +12,15 @@ const LONG_SILENCE_MILLIS: u32 = 20_000;
 const HEARTBEAT_MILLIS: u32 = 1_500;
 /// Time in which a segment of the log becomes as old as one may be, in milliseconds; see the bounds of the swarm's hubs.
 const SEGMENT_MILLIS: u32 = 2_100;
+/// Rounds in which a member that is not heard is lost and, where that is done soon, withdrawn: 300 ms each.
+const LOST_ROUNDS: u8 = 40;
 /// Changes after which what was removed before them is forgotten; see the bounds of the swarm's hubs.
 const MANY_CHANGES: usize = 6;
 
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 17 } else { 4 }) {
+    match draw.below(if edits { 18 } else { 4 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => renewed(draw, site),
@@ -33,6 +35,7 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
         11 => squeezed(draw, site, exported),
         12..=14 => withheld(draw, site, clusters, exported),
         15 => forgotten(draw, site, clusters, exported),
+        16 => stays_lost(draw, site, clusters, exported),
         _ => lie(draw, site, exported),
     }
 }
@@ -164,6 +167,28 @@ fn restricted(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<
     steps.extend(draw.percent(30).then_some(What::CrashAgent(site)));
     steps.extend(draw.percent(30).then_some(What::StopHub));
     steps.push(What::RestRestricted);
+    steps
+}
+
+/// A member is lost for so long that it is withdrawn, while others change what they export; perhaps the hub or another
+/// agent starts again meanwhile, or another member is lost as well.
+fn stays_lost(draw: &mut Draw, site: usize, clusters: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let other = (site + 1 + draw.index(clusters - 1)) % clusters;
+    let mut steps = vec![
+        What::Impatient(draw.percent(70)),
+        What::Block(site, true, true),
+        What::Rounds(LOST_ROUNDS),
+    ];
+    let second = draw.percent(20);
+    steps.extend(second.then_some(What::Block(other, true, true)));
+    for _ in 0..2 {
+        steps.extend([change(draw, other, exported), What::Rounds(1)]);
+    }
+    steps.extend(second.then_some(What::Rounds(LOST_ROUNDS)));
+    steps.extend(draw.percent(30).then_some(What::StopHub));
+    steps.extend(draw.percent(30).then_some(What::CrashAgent(other)));
+    steps.extend([What::Rounds(2), What::Unblock(site), What::Rounds(2)]);
+    steps.extend(second.then_some(What::Unblock(other)));
     steps
 }
 

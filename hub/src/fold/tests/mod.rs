@@ -8,6 +8,7 @@ mod imports;
 mod keys;
 mod legal;
 mod listings;
+mod lost;
 mod membership;
 mod model;
 mod observations;

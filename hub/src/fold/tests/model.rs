@@ -125,7 +125,7 @@ fn slices(
     service: &ServiceKey,
     eligible: &BTreeMap<ClusterId, Vec<ServicePort>>,
 ) -> BTreeMap<(ClusterId, SliceKey), Vec<EndpointPort>> {
-    let mut slices = BTreeMap::new();
+    let (mut slices, mut served) = (BTreeMap::new(), false);
     for ((cluster, key), slice) in &books.slices {
         let (true, Some(ports)) = (key.service == *service, eligible.get(cluster)) else {
             continue;
@@ -137,8 +137,14 @@ fn slices(
                 .any(|own| own.name == port.name && own.protocol == port.protocol)
         });
         if slice.ports.is_empty() || !kept.is_empty() {
+            let ready = slice
+                .endpoints
+                .iter()
+                .any(|endpoint| endpoint.ready != Some(false));
+            served |= ready && !books.withdrawn.contains(cluster);
             slices.insert((cluster.clone(), key.clone()), kept);
         }
     }
+    slices.retain(|(cluster, _), _| !books.withdrawn.contains(cluster) || !served);
     slices
 }

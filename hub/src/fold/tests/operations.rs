@@ -73,6 +73,8 @@ pub(super) enum Operation {
     },
     /// Is lost and comes back.
     Lapse,
+    /// Is lost, and withdrawn until it is heard from.
+    Withdraw,
     /// Lists everything but a part, which is therefore gone.
     List {
         missing: u8,
@@ -117,6 +119,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => select(vec![Connectivity::Live, Connectivity::Suspect, Connectivity::Lost])
             .prop_map(|to| Operation::Heard { to }),
         1 => Just(Operation::Lapse),
+        2 => Just(Operation::Withdraw),
         1 => (1..5u8).prop_map(|missing| Operation::List { missing }),
         1 => any::<bool>().prop_map(|evicted| Operation::Rejoin { evicted }),
     ]
@@ -147,6 +150,8 @@ pub(super) fn interleaved(histories: &[Vec<Operation>], picks: &[u8]) -> Vec<(us
 pub(super) struct Books {
     pub(super) exports: BTreeMap<(ServiceKey, ClusterId), Export>,
     pub(super) slices: BTreeMap<(ClusterId, SliceKey), EndpointSlice>,
+    /// Members that are withdrawn.
+    pub(super) withdrawn: BTreeSet<ClusterId>,
     pub(super) recreated: u32,
     pub(super) lost_and_returned: u32,
     pub(super) conflicts: u32,
@@ -226,6 +231,13 @@ impl Driver {
                 self.heard(index, &name, Connectivity::Lost);
                 self.heard(index, &name, Connectivity::Live);
             }
+            Operation::Withdraw => {
+                self.heard(index, &name, Connectivity::Lost);
+                self.carry_out(&Command::Withdraw {
+                    cluster: name.clone(),
+                });
+                self.books.withdrawn.insert(name);
+            }
             Operation::List { missing } => self.list(&name, *missing),
             Operation::Rejoin { evicted } => self.rejoin(index, &name, *evicted),
         }
@@ -281,6 +293,9 @@ impl Driver {
         let (_, _, lost) = self.clusters.get_mut(&index).unwrap();
         self.books.lost_and_returned += u32::from(*lost && to == Connectivity::Live);
         *lost = (*lost && to != Connectivity::Live) || to == Connectivity::Lost;
+        if to == Connectivity::Live {
+            self.books.withdrawn.remove(name);
+        }
         self.carry_out(&Command::Connectivity {
             cluster: name.clone(),
             to,
@@ -313,6 +328,7 @@ impl Driver {
     fn rejoin(&mut self, index: usize, name: &ClusterId, evicted: bool) {
         self.books.exports.retain(|(_, exporter), _| exporter != name);
         self.books.slices.retain(|(owner, _), _| owner != name);
+        self.books.withdrawn.remove(name);
         let end = if evicted { Folded::evicted } else { Folded::left };
         self.changes.extend(end(&mut self.folded, name.as_str()));
         if evicted {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shared::model::{ClusterProperty, ControlPlane, Fact, Health, PropertyValue, UnixMillis};
 
 use super::given::{Folded, cluster, given_members};
-use crate::fold::{Command, ConditionStatus, ConditionType, Connectivity};
+use crate::fold::{Command, ConditionStatus, ConditionType, Connectivity, DerivedKey};
 
 fn health(control_plane: ControlPlane, failed_checks: &[&str]) -> Fact {
     Fact::HealthReported(Arc::new(Health {
@@ -122,8 +122,14 @@ fn properties_are_shown_as_they_are_and_oversize_ones_are_named() {
         "{message}"
     );
 
+    let short = property("big.example.com", PropertyValue::Text("short".into()));
+    let folded = folded.and("east", short);
+    let profile = folded.profile("east").unwrap();
+    assert!(!profile.conditions[1].message.contains("left out"));
+    let before = folded.state.revision();
     let folded = folded.and("east", Fact::ClusterPropertyRemoved("big.example.com".into()));
     let profile = folded.profile("east").unwrap();
     assert_eq!(profile.properties.len(), 1);
-    assert!(!profile.conditions[1].message.contains("left out"));
+    let changed = folded.state.derived(&DerivedKey::Profile(cluster("east")));
+    assert!(changed.is_some_and(|changed| changed.revision > before));
 }

@@ -7,7 +7,7 @@ use shared::model::{Fact, KeyFingerprint, sync::MESSAGE_BYTES_MAX};
 use tonic::{Code, Status};
 
 use super::inspected_hub::{InspectedHub, Member, by_alice, export, service};
-use crate::inspect::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PINNED_REVISIONS_MAX};
+use crate::inspect::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PINNED_FOR_PEOPLE_MAX};
 
 async fn get(inspected: &InspectedHub, request: v1::GetStateRequest) -> Result<v1::GetStateResponse, Status> {
     let got = inspected.inspection.get(by_alice(request)).await?;
@@ -197,7 +197,7 @@ async fn members_and_refused_keys_come_in_pages_too() {
 async fn a_revision_that_is_not_kept_any_more_says_to_start_again() {
     let (inspected, mut east, _west) = with_exports(3).await;
     let mut tokens = Vec::new();
-    for number in 0..=PINNED_REVISIONS_MAX {
+    for number in 0..=PINNED_FOR_PEOPLE_MAX {
         let page = get(&inspected, of_size(1, "")).await.expect("answered");
         tokens.push(page.next_page_token);
         east.report(vec![export("shop", &format!("new-{number}"), 100, 80)])

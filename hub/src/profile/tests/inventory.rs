@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
-use shared::{api::cluster_profile::ClusterProfile, model::PropertyValue};
+use shared::{
+    api::cluster_profile::ClusterProfile,
+    model::{ClusterProperty, PropertyValue},
+};
 
 use super::{cluster, lost, profile, property, written};
 use crate::{
-    fold::Profile,
+    fold::{Profile, Properties},
     profile::{
         MILLIS_PER_WRITE, Urgency,
         inventory::{ACTIONS_MAX, Action, Due, Inventory, Outcome},
@@ -145,12 +148,12 @@ fn what_others_changed_in_our_fields_is_restored_and_their_own_fields_stay() {
 #[test]
 fn a_property_that_ended_is_removed_when_we_wrote_it() {
     let mut without = profile("east");
-    without.properties = vec![property("zone", "a")];
+    without.properties = [property("zone", "a")].into_iter().collect();
     assert_eq!(
         differs(&edited(json!({})), &without),
         Some((false, Some(Urgency::Ordinary)))
     );
-    without.properties.clear();
+    without.properties = Properties::default();
     assert_eq!(
         differs(&edited(json!({})), &without),
         Some((false, Some(Urgency::Ordinary)))
@@ -164,10 +167,11 @@ fn an_oversize_property_is_left_out_and_no_time_is_invented() {
         characters: 5_000,
         digest: [0; 16],
     };
-    oversize.properties.push(Arc::new(shared::model::ClusterProperty {
+    let long = Arc::new(ClusterProperty {
         name: "long".into(),
         value,
-    }));
+    });
+    oversize.properties.change("long", Some(&long));
     let status = status(&oversize);
     assert_eq!(status.properties.len(), 1);
     assert_eq!(status.properties[0].last_observed_time, None);

@@ -46,7 +46,7 @@ fn profile(id: &str) -> Profile {
             ),
             condition(ConditionType::Joined, ConditionStatus::True, "ClusterRegistered"),
         ],
-        properties: vec![property("location", "apac")],
+        properties: [property("location", "apac")].into_iter().collect(),
     }
 }
 

@@ -457,6 +457,7 @@ fn what_a_replaced_session_still_says_is_neither_taken_nor_acknowledged() {
         session: stale,
         cluster: id("east"),
         heard_at: 1,
+        goodbye: false,
     };
     handle(&mut core, closed);
     assert_eq!(core.sessions[&id("east")].session, present);

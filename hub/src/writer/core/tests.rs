@@ -302,6 +302,7 @@ fn what_waits_is_counted_and_a_closed_session_is_not_open() {
         session,
         cluster: id("east"),
         heard_at: 1,
+        goodbye: false,
     };
     handle(&mut core, closed(SessionId(session.0 + 1)));
     assert_eq!(core.published().connected.len(), 1, "that was another session");
@@ -396,6 +397,7 @@ fn a_member_that_was_evicted_while_it_was_away_comes_back_unlisted() {
         session,
         cluster: id("east"),
         heard_at: 1,
+        goodbye: false,
     };
     handle(&mut core, closed);
     assert!(core.listed().contains(&id("east")), "it is only away");
@@ -520,6 +522,7 @@ fn what_is_published_knows_sessions_as_they_are_and_who_holds_it_keeps_it() {
             session,
             cluster: east.clone(),
             heard_at: 1,
+            goodbye: false,
         },
         UnixMillis(2),
         1,
@@ -571,4 +574,50 @@ fn a_decision_that_is_tried_is_judged_as_the_one_that_is_taken_and_leaves_nothin
         narrow.tried(&evict("east"), says),
         Err(Rejection::OperatorRefused { .. })
     ));
+}
+
+/// Ticks until a moment, and the kinds of events that were recorded.
+fn silence(core: &mut Core, from: u64, until: u64) -> Vec<&'static str> {
+    use crate::writer::TICK_MILLIS;
+    for now in (from..=until).step_by(TICK_MILLIS as usize) {
+        core.tick(UnixMillis(2), now, []);
+    }
+    let events = core.take_batch().events.into_iter();
+    let kind = |payload: Vec<u8>| {
+        let event = wire::decode_event(Revision(0), payload.into()).expect("the core wrote it");
+        event.fact.fact.kind()
+    };
+    events.map(|(_, payload)| kind(payload)).collect()
+}
+
+#[test]
+fn who_stays_lost_is_withdrawn_and_counts_again_when_it_is_heard() {
+    let mut core = core();
+    admit(&mut core, hello("east", "one", 1));
+    core.take_batch();
+    let events = silence(&mut core, 500, 69_500);
+    assert_eq!(events, ["member_suspect", "member_lost"]);
+    assert_eq!(silence(&mut core, 70_000, 71_000), ["member_withdrawn"]);
+    assert!(core.state().member(&id("east")).expect("known").is_withdrawn());
+    core.tick(UnixMillis(2), 71_500, [(id("east"), 71_500)]);
+    assert!(!core.state().member(&id("east")).expect("known").is_withdrawn());
+}
+
+#[test]
+fn after_a_goodbye_nothing_is_recorded_for_ten_minutes() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let closed = Request::Closed {
+        session,
+        cluster: id("east"),
+        heard_at: 1,
+        goodbye: true,
+    };
+    handle(&mut core, closed);
+    core.take_batch();
+    assert_eq!(silence(&mut core, 500, 600_000), Vec::<&str>::new());
+    assert_eq!(
+        silence(&mut core, 600_500, 610_000),
+        ["member_suspect", "member_lost"]
+    );
 }

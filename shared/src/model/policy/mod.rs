@@ -7,6 +7,7 @@
 
 mod budget;
 mod imports;
+mod loss;
 mod pattern;
 mod range;
 pub mod special;
@@ -17,6 +18,7 @@ use super::{ClusterId, ServiceKey, fact::FACT_BYTES_MAX};
 
 pub use budget::{Budget, BudgetRule, Limit, Usage};
 pub use imports::Imports;
+pub use loss::{LOSS_DETECTED_MILLIS, LOSS_MILLIS_MAX, Loss, LossAction, SELF_PRESERVATION_LOST_MIN};
 pub use pattern::{InvalidPattern, PATTERN_BYTES_MAX, Pattern};
 pub use range::{AddressRange, InvalidRange};
 
@@ -36,6 +38,8 @@ pub struct Policy {
     pub document: Box<str>,
     /// Which export of a service stands first.
     pub precedence: Precedence,
+    /// What becomes of members that are lost.
+    pub loss: Loss,
     /// What members may do. Names are unique.
     pub rules: Vec<MemberRule>,
 }

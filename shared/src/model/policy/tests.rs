@@ -45,6 +45,7 @@ fn ranges(texts: &[&str]) -> Option<Vec<AddressRange>> {
 
 fn policy(rules: Vec<MemberRule>) -> Policy {
     Policy {
+        loss: Loss::default(),
         document: "".into(),
         precedence: Precedence::default(),
         rules,

@@ -81,6 +81,9 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         | Fact::MemberLive
         | Fact::MemberSuspect
         | Fact::MemberLost
+        | Fact::MemberWithdrawn
+        | Fact::SelfPreservationEntered { .. }
+        | Fact::SelfPreservationLeft
         | Fact::FoldVersionChanged { .. }
         | Fact::TombstonesBounded { .. }
         | Fact::PolicyApplied { .. }

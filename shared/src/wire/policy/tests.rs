@@ -36,6 +36,7 @@ fn a_document_is_read_for_ever_as_it_is_today() {
         services: patterns(services),
     };
     let expected = Policy {
+        loss: Loss::default(),
         document: WHOLE.into(),
         precedence: Precedence::Incumbent,
         rules: vec![

@@ -7,7 +7,7 @@ use hub::{
     writer::Work,
 };
 use shared::{
-    model::{ClusterId, KeyFingerprint, Policy, Precedence, ServiceKey},
+    model::{ClusterId, KeyFingerprint, Policy, Precedence, ServiceKey, policy::Loss},
     wire::{POLICY_API_VERSION, POLICY_KIND, read_policy},
 };
 use std::sync::Arc;
@@ -103,6 +103,12 @@ impl Hub {
         self.apply_policy(&rule, at)
     }
 
+    /// Withdraws who stays lost as soon as may be, or says that its endpoints are not ready.
+    pub(in crate::verify::swarm) fn be_impatient(&mut self, withdraw: bool, at: Moment) -> bool {
+        let action = if withdraw { "withdraw" } else { "notReady" };
+        self.apply_policy(&format!("loss: {{action: {action}, after: 10s}}"), at)
+    }
+
     /// Says what a member takes.
     pub(in crate::verify::swarm) fn let_take(
         &mut self,
@@ -152,10 +158,12 @@ impl Hub {
         self.restricts() && self.apply(Precedence::Oldest, "members: []", at)
     }
 
-    /// Whether the policy in force refuses anything, or keeps anybody's place.
+    /// Whether the policy in force refuses anything, keeps anybody's place, or says what becomes of lost members.
     pub(in crate::verify::swarm) fn restricts(&self) -> bool {
-        self.policy()
-            .is_some_and(|policy| !policy.rules.is_empty() || policy.precedence != Precedence::Oldest)
+        self.policy().is_some_and(|policy| {
+            let plain = policy.precedence == Precedence::Oldest && policy.loss == Loss::default();
+            !policy.rules.is_empty() || !plain
+        })
     }
 
     /// The policy in force.

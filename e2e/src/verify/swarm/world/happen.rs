@@ -76,6 +76,7 @@ impl World {
             }
             What::Restrict(site) => self.restrict(index(site)),
             What::Squeeze(site) => self.squeeze(index(site)),
+            What::Impatient(withdraw) => self.be_impatient(*withdraw),
             What::Take(site, taken) => self.let_take(index(site), *taken),
             What::RestRestricted => self.rest_restricted()?,
             What::Revoke(site) => self.revoke(index(site)),
@@ -232,6 +233,18 @@ impl World {
             // It may take the place of one that refused.
             self.sites.iter_mut().for_each(Site::touch_all);
             self.seen.count("policy squeezed");
+        }
+    }
+
+    /// Members that stay lost are withdrawn soon.
+    fn be_impatient(&mut self, withdraw: bool) {
+        let at = self.moment();
+        if let Some(hub) = &mut self.hub
+            && hub.be_impatient(withdraw, at)
+        {
+            // It may take the place of one that refused.
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("policy on losses");
         }
     }
 

@@ -21,6 +21,7 @@ use super::{
     hub::{Hub, Left, Recorded},
     imports::Withheld,
     laws::{self, Stood},
+    lost,
     network::{Blocked, Network, StreamId},
     refusals,
     script::{Script, Step},
@@ -201,6 +202,14 @@ impl World {
         laws::bounds(&self.sites, self.hub.as_ref(), &mut self.seen.guarded)?;
         if let (Some(hub), Some(_)) = (&self.hub, &self.hostile) {
             refusals::nothing_leads_elsewhere(hub, &self.sites, &mut self.seen.guarded)?;
+        }
+        if let Some(hub) = &self.hub {
+            lost::withdrawn(hub, &mut self.seen.guarded)?;
+            if hub.state().members().values().any(|member| member.is_withdrawn()) {
+                // What was of lost members goes, and comes again with them.
+                self.sites.iter_mut().for_each(Site::touch_all);
+                self.seen.count("member withdrawn");
+            }
         }
         let sites = &self.sites;
         let touched = |service: &_| sites.iter().any(|site| site.touched.contains(service));

@@ -1,0 +1,163 @@
+//! What becomes of the endpoints of a member that stays lost: the policy says whether they are withdrawn, said not to be
+//! ready, or kept. Its exports keep their place all the same. Facts, policy and the recorded decision decide, nothing else.
+//! When a member is withdrawn is decided elsewhere, for that takes a clock.
+
+use std::sync::Arc;
+
+use shared::model::{
+    ClusterId, Endpoint, Fact, ServiceKey,
+    policy::{Loss, LossAction},
+};
+
+use super::{
+    Connectivity, DerivedContent, DerivedKey, Draft, Rejection, State, derived::Step, membership, slice,
+};
+
+/// What becomes of the endpoints of one member behind one service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// They are what was reported.
+    Reported,
+    /// None of them is ready.
+    NotReady,
+    /// Nobody is sent them.
+    Withdrawn,
+}
+
+impl Fate {
+    /// The endpoints as importing clusters hold them; `None`: they do not.
+    pub(super) fn of(self, endpoints: Arc<[Endpoint]>) -> Option<Arc<[Endpoint]>> {
+        match self {
+            Self::Reported => Some(endpoints),
+            Self::NotReady => Some(endpoints.iter().map(not_ready).collect()),
+            Self::Withdrawn => None,
+        }
+    }
+}
+
+fn not_ready(endpoint: &Endpoint) -> Endpoint {
+    Endpoint {
+        ready: Some(false),
+        serving: Some(false),
+        ..endpoint.clone()
+    }
+}
+
+/// A lost member is withdrawn, if it is not yet.
+pub(super) fn withdraw(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
+    let member = membership::current(state, cluster)?;
+    let withdraws = member.connectivity == Connectivity::Lost && !member.withdrawn;
+    Ok(Vec::from_iter(
+        withdraws.then(|| Draft::decided(cluster, Fact::MemberWithdrawn)),
+    ))
+}
+
+/// Nothing more is withdrawn, while so many are lost; or members are withdrawn again.
+pub(super) fn self_preserve(state: &State, lost: Option<u32>) -> Vec<Draft> {
+    let fact = match (state.self_preservation, lost) {
+        (None, Some(lost)) => Fact::SelfPreservationEntered {
+            lost,
+            members: u32::try_from(state.current_member_count()).unwrap_or(u32::MAX),
+        },
+        (Some(_), None) => Fact::SelfPreservationLeft,
+        _ => return Vec::new(),
+    };
+    vec![Draft::of_the_log(fact)]
+}
+
+/// A member is withdrawn, or counts again.
+pub(super) fn set_withdrawn(state: &mut State, cluster: &ClusterId, withdrawn: bool, step: &mut Step) {
+    let Some(member) = state
+        .member_mut(cluster)
+        .filter(|member| member.withdrawn != withdrawn)
+    else {
+        return;
+    };
+    member.withdrawn = withdrawn;
+    let services: Vec<ServiceKey> = member
+        .exports()
+        .map(|(_, export)| export.service.clone())
+        .collect();
+    if withdrawn {
+        state.withdrawn.insert(cluster.clone(), ());
+    } else {
+        state.withdrawn.remove(cluster);
+    }
+    for service in &services {
+        if !withdrawn {
+            slice::rederive_all(state, service, cluster, step);
+        }
+        settle(state, service, step);
+    }
+}
+
+/// The membership of a cluster ends: it is none of those any more.
+pub(super) fn ended(state: &mut State, cluster: &ClusterId) {
+    if let Some(member) = state.member_mut(cluster) {
+        member.withdrawn = false;
+    }
+    state.withdrawn.remove(cluster);
+}
+
+/// Derives anew what withdrawn members have of a service: whether it stands depends on what the others have.
+pub(super) fn settle(state: &mut State, service: &ServiceKey, step: &mut Step) {
+    if state.withdrawn.is_empty() {
+        return;
+    }
+    let exporters = state.exporters(service);
+    let withdrawn: Vec<ClusterId> = exporters
+        .filter(|cluster| state.withdrawn.contains_key(*cluster))
+        .cloned()
+        .collect();
+    for cluster in &withdrawn {
+        slice::rederive_all(state, service, cluster, step);
+    }
+}
+
+/// What becomes of a member's endpoints behind a service. What the members that count have of it was derived before.
+pub(super) fn fate(state: &State, service: &ServiceKey, cluster: &ClusterId) -> Fate {
+    if !state.withdrawn.contains_key(cluster) {
+        return Fate::Reported;
+    }
+    match state.loss().action {
+        LossAction::Retain => Fate::Reported,
+        _ if !is_served(state, service) => Fate::Reported,
+        LossAction::NotReady => Fate::NotReady,
+        LossAction::Withdraw => Fate::Withdrawn,
+    }
+}
+
+/// Whether a member that counts has a ready endpoint behind a service. Where none has, those of lost ones stay: what may
+/// answer is better than nothing.
+fn is_served(state: &State, service: &ServiceKey) -> bool {
+    let of_service = state.derived.from(DerivedKey::Import(service.clone()));
+    of_service
+        .take_while(|(key, _)| key.service() == Some(service))
+        .any(|(_, derived)| match &derived.content {
+            DerivedContent::Slice(slice) => {
+                !state.withdrawn.contains_key(&slice.key.source_cluster)
+                    && slice.endpoints.iter().any(Endpoint::is_ready)
+            }
+            _ => false,
+        })
+}
+
+impl State {
+    /// What becomes of lost members.
+    pub fn loss(&self) -> Loss {
+        self.policy
+            .as_ref()
+            .map(|applied| applied.policy.loss)
+            .unwrap_or_default()
+    }
+
+    /// Since when nothing is withdrawn because too many members are lost at once; `None`: it is.
+    pub fn self_preservation(&self) -> Option<shared::model::UnixMillis> {
+        self.self_preservation
+    }
+
+    /// How many members there are.
+    pub fn current_member_count(&self) -> usize {
+        self.members.values().filter(|member| member.is_current()).count()
+    }
+}
