@@ -23,12 +23,13 @@ pub(super) fn upserted(
 ) {
     let gate = Gate::of(state);
     let gate = gate.addresses(cluster);
-    let Some(member) = state.member_mut(cluster) else {
+    let recorded = RecordedFact::new(fact, step.revision);
+    let (Some(member), Some(recorded)) = (state.member_mut(cluster), recorded) else {
         return;
     };
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
     let before = member.facts.get(&key).cloned();
-    member.facts.insert(key, RecordedFact::new(fact, step.revision));
+    member.facts.insert(key, recorded);
     slice::rederive_one(&mut state.derived, cluster, endpoint_slice, &gate, step);
     let before = before.as_ref().and_then(RecordedFact::endpoint_slice);
     if leaves_out(&gate, endpoint_slice) || before.is_some_and(|before| leaves_out(&gate, before)) {
