@@ -122,7 +122,7 @@ impl DerivedStore {
             Some(_) => {}
             None => drop(self.tombstones.remove(&key)),
         }
-        self.objects.insert(key.clone(), derived);
+        self.objects.replace(key.clone(), derived);
         step.changes.push(Change {
             key,
             revision: step.revision,

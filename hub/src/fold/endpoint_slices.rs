@@ -28,8 +28,7 @@ pub(super) fn upserted(
         return;
     };
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
-    let before = member.facts.get(&key).cloned();
-    member.facts.insert(key, recorded);
+    let before = member.facts.replace(key, recorded);
     slice::rederive_one(&mut state.derived, cluster, endpoint_slice, &gate, step);
     let before = before.as_ref().and_then(RecordedFact::endpoint_slice);
     if leaves_out(&gate, endpoint_slice) || before.is_some_and(|before| leaves_out(&gate, before)) {

@@ -29,7 +29,7 @@ pub(super) fn upserted(
     member.facts.insert(key, recorded);
     if !state.exporters(&export.service).any(|known| known == cluster) {
         match state.exporters.get_mut(&export.service) {
-            Some(exporters) => exporters.insert(cluster.clone(), ()),
+            Some(exporters) => drop(exporters.insert(cluster.clone(), ())),
             None => {
                 let alone = [(cluster.clone(), ())].into_iter().collect();
                 state.exporters.insert(export.service.clone(), alone);

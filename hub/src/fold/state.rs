@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use shared::model::{
     ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactHash, FactKey, FactsDigest,
-    Health, KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey, SliceKey,
-    UnixMillis, facts_digest, policy::Usage, sync::SourceState,
+    FewMap, Health, KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey,
+    SliceKey, UnixMillis, facts_digest, policy::Usage, sync::SourceState,
 };
 
 use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, Map, derived::DerivedStore};
@@ -33,7 +33,7 @@ pub struct State {
 }
 
 /// The clusters that export one service.
-pub(super) type Exporters = Map<ClusterId, ()>;
+pub(super) type Exporters = FewMap<ClusterId, ()>;
 
 /// The policy in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -462,7 +462,7 @@ impl State {
     /// The clusters that export a service.
     pub fn exporters(&self, service: &ServiceKey) -> impl Iterator<Item = &ClusterId> {
         let exporters = self.exporters.get(service);
-        exporters.into_iter().flat_map(Map::keys)
+        exporters.into_iter().flat_map(FewMap::keys)
     }
 
     /// Digest over a member's facts of `group`; absent for a cluster that is no current member.

@@ -15,9 +15,12 @@ use shared::{
     wire,
 };
 
-/// One derived object, or its removal, as members get it.
+/// One derived object, or its removal, as members get it. It is small where it stands: a tree has more places than items.
+#[derive(Debug, Clone)]
+pub struct Item(Box<Parts>);
+
 #[derive(Debug)]
-pub struct Item {
+struct Parts {
     content: DesiredItem,
     form: Mutex<Form>,
 }
@@ -53,10 +56,8 @@ struct Difference {
 impl Item {
     /// An object that nobody was sent yet. Its content is shared with the state, not copied.
     pub fn new(content: DesiredItem) -> Self {
-        Self {
-            content,
-            form: Mutex::new(Form::Unsent(None)),
-        }
+        let form = Mutex::new(Form::Unsent(None));
+        Self(Box::new(Parts { content, form }))
     }
 
     /// It takes the place of `old`. What members were sent of that it may be told as a difference from, unless one of both
@@ -65,21 +66,22 @@ impl Item {
         if self.is_removal() || old.is_removal() {
             return;
         }
+        let old = *old.0;
         let base = match old.form.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Form::Unsent(base) => base,
             Form::Sent(_) => Some(Box::new(Version {
                 content: old.content,
-                replaced_at: self.content.revision,
+                replaced_at: self.0.content.revision,
             })),
         };
-        self.form = Mutex::new(Form::Unsent(base));
+        self.0.form = Mutex::new(Form::Unsent(base));
     }
 
     /// Its bytes.
     pub fn bytes(&self) -> Bytes {
         // From here on it is a version that somebody was sent.
         drop(self.sent());
-        wire::encode_desired(&self.content)
+        wire::encode_desired(&self.0.content)
     }
 
     /// What leads to it from the version that stood at `revision`, if there is such a difference and it pays. All members
@@ -95,12 +97,12 @@ impl Item {
     }
 
     fn is_removal(&self) -> bool {
-        matches!(self.content.change, DesiredChange::Removed(_))
+        matches!(self.0.content.change, DesiredChange::Removed(_))
     }
 
     fn form(&self) -> MutexGuard<'_, Form> {
         // A form is put in its place as a whole.
-        self.form.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.form.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The form once it is sent. Encoding is deterministic: what the base gives is what was sent of it.
@@ -114,20 +116,22 @@ impl Item {
     }
 
     fn since_version(&self, base: &Version) -> Option<Difference> {
-        let [before, now] = [&base.content, &self.content].map(wire::encode_desired);
+        let [before, now] = [&base.content, &self.0.content].map(wire::encode_desired);
         Some(Difference {
-            bytes: wire::encode_difference(&before, &now, &self.content)?,
+            bytes: wire::encode_difference(&before, &now, &self.0.content)?,
             revision: base.content.revision,
             replaced_at: base.replaced_at,
         })
     }
 }
 
-impl Clone for Item {
+impl Clone for Parts {
     fn clone(&self) -> Self {
+        // A form is put in its place as a whole.
+        let form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
         Self {
             content: self.content.clone(),
-            form: Mutex::new(self.form().clone()),
+            form: Mutex::new(form.clone()),
         }
     }
 }

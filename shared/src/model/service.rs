@@ -128,7 +128,8 @@ impl ServiceImport {
             self.eligible_ports(cluster)
                 .any(|eligible| eligible.name == port.name && eligible.protocol == port.protocol)
         };
-        let kept: Vec<_> = ports.iter().filter(is_eligible).cloned().collect();
+        let mut kept: Vec<_> = ports.iter().filter(is_eligible).cloned().collect();
+        kept.shrink_to_fit();
         (ports.is_empty() || !kept.is_empty()).then_some(kept)
     }
 }

@@ -68,7 +68,7 @@ fn bases(item: &Item) -> Vec<u64> {
 
 #[test]
 fn it_is_encoded_when_it_is_sent_and_nothing_of_it_is_kept() {
-    let (item, content) = (removal(7), removal(7).content);
+    let (item, content) = (removal(7), removal(7).0.content);
     assert!(matches!(*item.form(), Form::Unsent(None)));
     assert_eq!(item.bytes(), wire::encode_desired(&content));
     assert!(matches!(*item.form(), Form::Sent(None)));
@@ -90,8 +90,8 @@ fn a_difference_leads_from_the_version_that_was_sent_and_all_share_it() {
         panic!("a difference")
     };
     assert_eq!(
-        wire::restore(Some(&version(3).content), &difference),
-        Ok(wire::Restored::Object(version(6).content))
+        wire::restore(Some(&version(3).0.content), &difference),
+        Ok(wire::Restored::Object(version(6).0.content))
     );
 }
 
@@ -122,7 +122,7 @@ fn a_removal_neither_has_a_difference_nor_is_a_base() {
 #[test]
 fn of_the_version_before_a_difference_is_kept_and_nothing_else() {
     let last = last_of([(version(3), true), (version(6), false)]);
-    assert!(matches!(&*last.form(), Form::Unsent(Some(base)) if base.content == version(3).content));
+    assert!(matches!(&*last.form(), Form::Unsent(Some(base)) if base.content == version(3).0.content));
     let whole = last.bytes();
     let form = last.form().clone();
     let Form::Sent(Some(difference)) = form else {
