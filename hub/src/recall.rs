@@ -91,9 +91,19 @@ impl Recall {
 
     /// An event with its whole fact.
     pub fn event(&mut self, stored: StoredEvent, read: &mut ReadPayload<'_>) -> Result<Event, RecallError> {
+        let (recorded, fact) = self.recorded(stored, read)?;
+        Ok(recorded.into_event(fact)?)
+    }
+
+    /// The same for who decodes it elsewhere: what was recorded, and its whole fact.
+    pub(crate) fn recorded(
+        &mut self,
+        stored: StoredEvent,
+        read: &mut ReadPayload<'_>,
+    ) -> Result<(RecordedEvent, Bytes), RecallError> {
         let recorded = wire::parse_event(stored.revision, stored.payload.into())?;
         let fact = self.fact(&recorded, read)?;
-        Ok(recorded.into_event(fact)?)
+        Ok((recorded, fact))
     }
 
     /// The whole encoded fact of an event, which is kept.

@@ -1,25 +1,18 @@
 //! From the log to the state: the newest snapshot and the events after it, verified as they are read.
-//! It blocks, and runs once, before anything is served. Reading, decoding and folding go on at the same time: the
-//! log reads a page ahead, one thread decodes, and the caller's folds in the order of the log.
+//! It blocks, and runs once, before anything is served. Reading, decoding and folding go on at the same time
+//! (`decoding.rs`); the caller's thread folds, in the order of the log.
 
-use std::{
-    sync::mpsc::{self, Receiver, SyncSender},
-    thread,
-};
+mod decoding;
 
-use shared::model::{Cursor, Event, Fact};
+use std::thread;
 
+use shared::model::{Cursor, Fact};
+
+use self::decoding::{Decoded, Items};
 use crate::{
     fold::{self, ForeignRules, RULES, Rules, SnapshotRow, State},
-    log::{LogError, LogReader, ReplayItem},
-    recall::{LOG_FACTS_BYTES, ReadPayload, Recall, RecallError, payload_at},
-    wire::snapshot,
+    log::{LogError, LogReader},
 };
-
-/// Decoded items that are handed over together.
-const CHUNK_ITEMS: usize = 1_024;
-/// Chunks that may wait to be folded.
-const CHUNKS_WAITING_MAX: usize = 4;
 
 /// Why a log could not be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -51,82 +44,31 @@ pub fn replay(reader: &LogReader) -> Result<(State, Cursor), ReplayError> {
 }
 
 fn replay_by(rules: Rules, reader: &LogReader) -> Result<(State, Cursor), ReplayError> {
-    let (sender, chunks) = mpsc::sync_channel(CHUNKS_WAITING_MAX);
     thread::scope(|scope| {
-        let decoding = scope.spawn(|| decode_all(reader, sender));
-        let folded = fold_all(rules, chunks);
-        let head = decoding
+        let (items, reading) = decoding::begin(scope, reader);
+        let folded = fold_all(rules, items);
+        let head = reading
             .join()
             .unwrap_or_else(|cause| std::panic::resume_unwind(cause));
-        // A fold that gave up is why the decoder found nobody: its reason is the one to tell. What was folded
-        // before the decoder failed is thrown away.
+        // A fold that gave up is why the reader found nobody: its reason is the one to tell. What was folded
+        // before the reader failed is thrown away.
         let (replaying, head) = (folded?, head?);
         Ok((replaying.finish()?, head))
     })
 }
 
-/// What a state is rebuilt from, decoded.
-enum Decoded {
-    Row(SnapshotRow),
-    Event(Event),
-}
-
-/// Reads and decodes everything, in order; gives back the head that was reached.
-fn decode_all(reader: &LogReader, chunks: SyncSender<Vec<Decoded>>) -> Result<Cursor, ReplayError> {
-    let send = |chunk| chunks.send(chunk).map_err(|_| LogError::Closed);
-    let mut chunk = Vec::with_capacity(CHUNK_ITEMS);
-    let epoch = reader.wait(|history| Ok(history.head().epoch))?;
-    let mut recall = Recall::new(epoch, LOG_FACTS_BYTES);
-    let mut read = |revision| reader.wait(move |history| payload_at(history, epoch, revision));
-    let head = reader.replay(|item| {
-        chunk.extend(decode(item, &mut recall, &mut read)?);
-        if chunk.len() == CHUNK_ITEMS {
-            send(std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK_ITEMS)))?;
-        }
-        Ok::<_, ReplayError>(())
-    })?;
-    send(chunk)?;
-    Ok(head)
-}
-
-/// Differences lead on from the facts of the snapshot, and from those of the events before.
-fn decode(
-    item: ReplayItem,
-    recall: &mut Recall,
-    read: &mut ReadPayload<'_>,
-) -> Result<Option<Decoded>, ReplayError> {
-    Ok(match item {
-        ReplayItem::Snapshot(_) => None,
-        ReplayItem::Row(row) => {
-            let row = snapshot::decode_row(&row).map_err(|error| ReplayError::Snapshot(error.to_string()))?;
-            if let SnapshotRow::Fact { revision, fact, .. } = &row {
-                recall.remember(*revision, &fact.bytes);
-            }
-            Some(Decoded::Row(row))
-        }
-        ReplayItem::Event(stored) => {
-            let event = recall.event(stored, read).map_err(|error| match error {
-                RecallError::Log(error) => ReplayError::Log(error),
-                RecallError::Event(error) => ReplayError::Event {
-                    revision: error.revision.0,
-                    reason: error.to_string(),
-                },
-            })?;
-            Some(Decoded::Event(event))
-        }
-    })
-}
-
-/// Folds what comes until no more does; whether that was all, the decoder knows.
-fn fold_all(rules: Rules, chunks: Receiver<Vec<Decoded>>) -> Result<Replaying, ReplayError> {
+/// Folds what comes until no more does; whether that was all, the reader knows.
+fn fold_all(rules: Rules, items: Items) -> Result<Replaying, ReplayError> {
     let mut replaying = Replaying {
         rules,
         rows: Vec::new(),
         state: None,
         is_new: true,
     };
-    for decoded in chunks.iter().flatten() {
-        replaying.take(decoded)?;
+    for chunk in items {
+        for decoded in chunk? {
+            replaying.take(decoded)?;
+        }
     }
     Ok(replaying)
 }
@@ -186,15 +128,21 @@ impl Replaying {
 #[cfg(test)]
 mod tests {
     use shared::{
-        model::{ClusterId, Clusterset, Epoch, Fact, Revision, SessionId, UnixMillis},
+        model::{ClusterId, Clusterset, Epoch, Event, Fact, Revision, SessionId, UnixMillis},
         wire,
     };
 
-    use super::*;
-    use crate::log::{Batch, Log, MemoryDisk, MemoryLog};
+    use super::{
+        decoding::{CHUNK_ITEMS, CHUNKS_WAITING_MAX},
+        *,
+    };
+    use crate::{
+        log::{Batch, Log, MemoryDisk, MemoryLog},
+        wire::snapshot,
+    };
 
     /// More than may wait, so that reading, decoding and folding have to wait for each other.
-    const EVENTS: u64 = (CHUNK_ITEMS * (CHUNKS_WAITING_MAX + 3) + 1) as u64;
+    const EVENTS: u64 = (CHUNK_ITEMS * (8 * CHUNKS_WAITING_MAX + 3) + 1) as u64;
 
     fn log() -> MemoryLog {
         let clusterset = Clusterset::new("example.org", "default").expect("a clusterset");
@@ -240,6 +188,22 @@ mod tests {
         let mut payloads: Vec<Vec<u8>> = (1..=EVENTS).map(|n| wire::encode_event(&event(n))).collect();
         payloads.push(b"no event".to_vec());
         payloads.push(wire::encode_event(&event(EVENTS + 2)));
+        append(&mut log, payloads);
+        let error = replay(&log.reader()).expect_err("it cannot be read");
+        assert!(
+            matches!(error, ReplayError::Event { revision, .. } if revision == EVENTS + 1),
+            "{error}"
+        );
+    }
+
+    /// A decoder finds the first, and the one that reads finds the second before.
+    #[test]
+    fn of_two_events_that_cannot_be_decoded_the_first_is_told() {
+        let mut log = log();
+        let mut broken = event(EVENTS + 1);
+        broken.fact.bytes = b"no fact".as_slice().into();
+        let mut payloads: Vec<Vec<u8>> = (1..=EVENTS).map(|n| wire::encode_event(&event(n))).collect();
+        payloads.extend([wire::encode_event(&broken), b"no event".to_vec()]);
         append(&mut log, payloads);
         let error = replay(&log.reader()).expect_err("it cannot be read");
         assert!(

@@ -4,11 +4,17 @@
 use std::marker::PhantomData;
 
 use prost::Message;
-use tonic::codec::{BufferSettings, Codec};
+use tonic::{
+    Status,
+    codec::{BufferSettings, Codec, EncodeBuf, Encoder},
+};
 use tonic_prost::ProstCodec;
 
-/// Bytes of a buffer at first.
-const BUFFER_BYTES: usize = 2 * 1024;
+/// Bytes of the buffer of what is said, at first.
+const SAID_BYTES: usize = 2 * 1024;
+/// Bytes of the buffer of what is heard, at first: the half of what a message of 8 KiB takes with its last item. A buffer
+/// that is too small is doubled, and so it comes to that and not beyond.
+const HEARD_BYTES: usize = 4 * 1024 + 512;
 /// Encoded bytes that are handed on, though more messages wait.
 const HAND_ON_BYTES: usize = 4 * 1024;
 
@@ -29,18 +35,34 @@ where
 {
     type Encode = T;
     type Decode = U;
-    type Encoder = <ProstCodec<T, U> as Codec>::Encoder;
+    type Encoder = Exact<T>;
     type Decoder = <ProstCodec<T, U> as Codec>::Decoder;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstCodec::<T, U>::raw_encoder(settings())
+        Exact(PhantomData)
     }
 
     fn decoder(&mut self) -> Self::Decoder {
-        ProstCodec::<T, U>::raw_decoder(settings())
+        ProstCodec::<T, U>::raw_decoder(BufferSettings::new(HEARD_BYTES, HAND_ON_BYTES))
     }
 }
 
-fn settings() -> BufferSettings {
-    BufferSettings::new(BUFFER_BYTES, HAND_ON_BYTES)
+/// Encodes a message where there is room for it at once, so that no buffer is doubled on the way to it.
+#[derive(Debug, Clone)]
+pub struct Exact<T>(PhantomData<T>);
+
+impl<T: Message> Encoder for Exact<T> {
+    type Item = T;
+    type Error = Status;
+
+    fn encode(&mut self, message: T, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.reserve(message.encoded_len());
+        message
+            .encode(buffer)
+            .map_err(|error| Status::internal(error.to_string()))
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(SAID_BYTES, HAND_ON_BYTES)
+    }
 }

@@ -113,7 +113,7 @@ fn add_refusals(view: &mut ServiceView, refused: &RefusedFacts, joined: &Joined)
             }
             FactKey::EndpointSlice(slice) => {
                 let message = (*refusal.message).into();
-                view.unexported_slices.insert(slice.name.clone(), message);
+                view.unexported_slices.insert((*slice.name).into(), message);
             }
             FactKey::ClusterProperty(_) | FactKey::Health => {}
         }

@@ -110,15 +110,15 @@ pub(crate) fn places_of(object: &EndpointSlice) -> Box<[Place]> {
 
 /// A slice of the local Service, with node names and target references.
 pub(crate) fn own_from(slice: &LocalSlice, places: &[Place]) -> OwnSlice {
-    let endpoints = slice.endpoints.iter().zip(places);
+    let endpoints = slice.endpoints.values().zip(places);
     let endpoints = endpoints.map(|(endpoint, place)| SliceEndpoint {
-        endpoint: endpoint.clone(),
+        endpoint,
         node_name: place.node_name.clone(),
         target_ref: place.target_ref.clone(),
         for_zones: Vec::new(),
     });
     OwnSlice {
-        name: slice.key.name.clone(),
+        name: (*slice.key.name).into(),
         address_type: slice.address_type,
         ports: slice.ports.clone(),
         endpoints: endpoints.collect(),

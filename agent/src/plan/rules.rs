@@ -82,7 +82,7 @@ impl TurnedAway {
     pub(super) fn slice(&mut self, slice: &ImportedSlice) {
         let special = slice
             .endpoints
-            .iter()
+            .values()
             .filter(|endpoint| !may_stand(endpoint))
             .count();
         if special == 0 {

@@ -373,13 +373,13 @@ fn write(
 }
 
 fn foreign_content(front: &Front<'_>, slice: &ImportedSlice) -> SliceContent {
-    let bare = |endpoint: &Endpoint| SliceEndpoint {
-        endpoint: endpoint.clone(),
+    let bare = |endpoint: Endpoint| SliceEndpoint {
+        endpoint,
         node_name: None,
         target_ref: None,
         for_zones: Vec::new(),
     };
-    let endpoints = slice.endpoints.iter().filter(|endpoint| may_stand(endpoint));
+    let endpoints = slice.endpoints.values().filter(may_stand);
     let endpoints = endpoints.map(bare).collect();
     let cluster = &slice.key.source_cluster;
     front.content(cluster, slice.address_type, slice.ports.clone(), endpoints)

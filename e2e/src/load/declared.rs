@@ -75,13 +75,13 @@ fn endpoint_slice(slice: &EndpointSlice) -> Value {
         json!({"name": port.name, "protocol": protocol(port.protocol), "port": port.port,
             "appProtocol": port.app_protocol})
     });
-    let endpoints = slice.endpoints.iter().map(|endpoint| {
+    let endpoints = slice.endpoints.values().map(|endpoint| {
         let addresses = endpoint.addresses.iter().map(ToString::to_string);
         json!({"addresses": addresses.collect::<Value>(), "conditions": {"ready": endpoint.ready}})
     });
     json!({
         "metadata": {
-            "name": key.name, "namespace": key.service.namespace,
+            "name": &*key.name, "namespace": key.service.namespace,
             "labels": {LABEL_KUBERNETES_SERVICE_NAME: key.service.name},
         },
         "ports": ports.collect::<Value>(),

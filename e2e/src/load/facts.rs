@@ -205,7 +205,10 @@ mod tests {
             let Fact::EndpointSliceUpserted(slice) = fact.fact else {
                 panic!("no slice")
             };
-            assert_eq!(slice.endpoints[0].addresses, [IpAddr::V4(address_of(number))]);
+            assert_eq!(
+                slice.endpoints.to_vec()[0].addresses,
+                [IpAddr::V4(address_of(number))]
+            );
             let endpoint = v1::Endpoint {
                 addresses: vec![address_of(number).to_string()],
                 ..Default::default()

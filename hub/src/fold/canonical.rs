@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use shared::model::{
-    ContentDigest, ContentHasher, Endpoint, EndpointPort, ExportStatus, ImportedSlice, IpFamily, Metadata,
-    PropertyValue, Protocol, ServiceImport, ServiceKey, ServicePort, ServiceType, SessionAffinity,
+    ContentDigest, ContentHasher, EndpointPort, EndpointView, ExportStatus, ImportedSlice, IpFamily,
+    Metadata, PropertyValue, Protocol, ServiceImport, ServiceKey, ServicePort, ServiceType, SessionAffinity,
 };
 
 use super::{DerivedContent, Profile};
@@ -62,7 +62,11 @@ fn add_slice(hasher: &mut ContentHasher, slice: &ImportedSlice) {
     hasher.text(&slice.key.source_slice);
     hasher.number(family_number(slice.address_type));
     add_list(hasher, &slice.ports, add_endpoint_port);
-    add_list(hasher, &slice.endpoints, add_endpoint);
+    hasher.number(slice.endpoints.len() as u64);
+    slice
+        .endpoints
+        .iter()
+        .for_each(|endpoint| add_endpoint(hasher, endpoint));
 }
 
 fn add_status(hasher: &mut ContentHasher, status: &ExportStatus) {
@@ -133,16 +137,19 @@ fn add_endpoint_port(hasher: &mut ContentHasher, port: &EndpointPort) {
     add_optional_text(hasher, port.app_protocol.as_deref());
 }
 
-fn add_endpoint(hasher: &mut ContentHasher, endpoint: &Endpoint) {
-    add_list(hasher, &endpoint.addresses, |hasher, address| match address {
-        IpAddr::V4(address) => hasher.bytes(&address.octets()),
-        IpAddr::V6(address) => hasher.bytes(&address.octets()),
-    });
-    for condition in [endpoint.ready, endpoint.serving, endpoint.terminating] {
+fn add_endpoint(hasher: &mut ContentHasher, endpoint: EndpointView<'_>) {
+    hasher.number(endpoint.addresses().count() as u64);
+    for address in endpoint.addresses() {
+        match address {
+            IpAddr::V4(address) => hasher.bytes(&address.octets()),
+            IpAddr::V6(address) => hasher.bytes(&address.octets()),
+        }
+    }
+    for condition in [endpoint.ready(), endpoint.serving(), endpoint.terminating()] {
         add_option(hasher, condition, |hasher, value| hasher.number(u64::from(value)));
     }
-    add_optional_text(hasher, endpoint.hostname.as_deref());
-    add_optional_text(hasher, endpoint.zone.as_deref());
+    add_optional_text(hasher, endpoint.hostname());
+    add_optional_text(hasher, endpoint.zone());
 }
 
 fn add_metadata(hasher: &mut ContentHasher, metadata: &Metadata) {

@@ -128,7 +128,7 @@ impl DerivedStore {
         if !self.objects.contains_key(&key) {
             self.tombstones.remove(&key);
         }
-        self.objects.insert(key.clone(), derived);
+        self.objects.replace(key.clone(), derived);
         step.changes.push(Change {
             key,
             revision: step.revision,

@@ -23,12 +23,12 @@ pub(super) fn upserted(
 ) {
     let gate = Gate::of(state);
     let gate = gate.addresses(cluster);
-    let Some(member) = state.member_mut(cluster) else {
+    let recorded = RecordedFact::new(fact, step.revision);
+    let (Some(member), Some(recorded)) = (state.member_mut(cluster), recorded) else {
         return;
     };
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
-    let before = member.facts.get(&key).cloned();
-    member.facts.insert(key, RecordedFact::new(fact, step.revision));
+    let before = member.facts.replace(key, recorded);
     let passes = (&gate, lost::fate(state, &endpoint_slice.key.service, cluster));
     slice::rederive_one(&mut state.derived, cluster, endpoint_slice, passes, step);
     lost::settle(state, &endpoint_slice.key.service, step);

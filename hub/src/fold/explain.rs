@@ -233,7 +233,7 @@ fn explained(state: &State, candidate: &Candidate<'_>, precedence: u32) -> Expla
     let slices = member.into_iter().flat_map(|member| member.slices_of(service));
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let slices = slices.map(|(revision, slice)| CandidateSlice {
-        name: slice.key.name.clone(),
+        name: (*slice.key.name).into(),
         revision,
         endpoints: count(slice.endpoints.len()),
         ready_endpoints: count(

@@ -21,14 +21,15 @@ pub(super) fn upserted(
     fact: &EncodedFact,
     step: &mut Step,
 ) {
-    let Some(member) = state.member_mut(cluster) else {
+    let recorded = RecordedFact::new(fact, step.revision);
+    let (Some(member), Some(recorded)) = (state.member_mut(cluster), recorded) else {
         return;
     };
     let key = FactKey::Export(export.service.clone());
-    member.facts.insert(key, RecordedFact::new(fact, step.revision));
+    member.facts.insert(key, recorded);
     if !state.exporters(&export.service).any(|known| known == cluster) {
         match state.exporters.get_mut(&export.service) {
-            Some(exporters) => exporters.insert(cluster.clone(), ()),
+            Some(exporters) => drop(exporters.insert(cluster.clone(), ())),
             None => {
                 let alone = [(cluster.clone(), ())].into_iter().collect();
                 state.exporters.insert(export.service.clone(), alone);

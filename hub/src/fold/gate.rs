@@ -9,7 +9,7 @@ use std::{
 };
 
 use shared::model::{
-    ClusterId, Denial, DenialReason, Endpoint, EndpointSlice, Policy, Precedence, ServiceKey,
+    ClusterId, Denial, DenialReason, EndpointSlice, EndpointView, Endpoints, Policy, Precedence, ServiceKey,
     policy::{AddressRange, lies_in, special},
 };
 
@@ -106,18 +106,15 @@ impl AddressGate<'_> {
     }
 
     /// An endpoint is reached by any of its addresses: one that is not allowed takes the others with it.
-    pub(super) fn leaves_out(&self, endpoint: &Endpoint) -> bool {
-        endpoint.addresses.iter().any(|address| self.stops(*address))
+    pub(super) fn leaves_out(&self, endpoint: EndpointView<'_>) -> bool {
+        // With neither rule nothing is looked at.
+        (self.hygiene || self.ranges.is_some()) && endpoint.addresses().any(|address| self.stops(address))
     }
 
-    /// The endpoints that pass: the very list, if all do. `None`: there are some, and none passes.
-    pub(super) fn passing(&self, endpoints: &Arc<[Endpoint]>) -> Option<Arc<[Endpoint]>> {
-        if !endpoints.iter().any(|endpoint| self.leaves_out(endpoint)) {
-            return Some(endpoints.clone());
-        }
-        let passing = endpoints.iter().filter(|endpoint| !self.leaves_out(endpoint));
-        let passing: Arc<[Endpoint]> = passing.cloned().collect();
-        (!passing.is_empty()).then_some(passing)
+    /// The endpoints that pass: the very bytes, if all do. `None`: there are some, and none passes.
+    pub(super) fn passing(&self, endpoints: &Endpoints) -> Option<Endpoints> {
+        let passing = endpoints.only(|endpoint| !self.leaves_out(endpoint));
+        (endpoints.is_empty() || !passing.is_empty()).then_some(passing)
     }
 
     /// What is said of the endpoints that are left out of these slices; empty: none is.
@@ -126,7 +123,7 @@ impl AddressGate<'_> {
         for endpoint in slices.flat_map(|slice| slice.endpoints.iter()) {
             if self.leaves_out(endpoint) {
                 count += 1;
-                stopped.extend(endpoint.addresses.iter().copied().filter(|one| self.stops(*one)));
+                stopped.extend(endpoint.addresses().filter(|one| self.stops(*one)));
             }
         }
         if count == 0 {

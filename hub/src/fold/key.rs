@@ -39,10 +39,7 @@ impl DerivedKey {
 
     /// The least key of a namespace: everything of it follows, until the namespace changes.
     pub fn first_of_namespace(namespace: &str) -> Self {
-        Self::Import(ServiceKey {
-            namespace: namespace.into(),
-            name: "".into(),
-        })
+        Self::Import(ServiceKey::before_all_of(namespace))
     }
 
     /// The least key of a slice of `cluster` behind `service`.

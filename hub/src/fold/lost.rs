@@ -2,10 +2,8 @@
 //! ready, or kept. Its exports keep their place all the same. Facts, policy and the recorded decision decide, nothing else.
 //! When a member is withdrawn is decided elsewhere, for that takes a clock.
 
-use std::sync::Arc;
-
 use shared::model::{
-    ClusterId, Endpoint, Fact, ServiceKey,
+    ClusterId, Endpoint, EndpointView, Endpoints, Fact, ServiceKey,
     policy::{Loss, LossAction},
 };
 
@@ -26,20 +24,20 @@ pub(super) enum Fate {
 
 impl Fate {
     /// The endpoints as importing clusters hold them; `None`: they do not.
-    pub(super) fn of(self, endpoints: Arc<[Endpoint]>) -> Option<Arc<[Endpoint]>> {
+    pub(super) fn of(self, endpoints: Endpoints) -> Option<Endpoints> {
         match self {
             Self::Reported => Some(endpoints),
-            Self::NotReady => Some(endpoints.iter().map(not_ready).collect()),
+            Self::NotReady => Some(endpoints.values().map(not_ready).collect()),
             Self::Withdrawn => None,
         }
     }
 }
 
-fn not_ready(endpoint: &Endpoint) -> Endpoint {
+fn not_ready(endpoint: Endpoint) -> Endpoint {
     Endpoint {
         ready: Some(false),
         serving: Some(false),
-        ..endpoint.clone()
+        ..endpoint
     }
 }
 
@@ -136,7 +134,7 @@ fn is_served(state: &State, service: &ServiceKey) -> bool {
         .any(|(_, derived)| match &derived.content {
             DerivedContent::Slice(slice) => {
                 !state.withdrawn.contains_key(&slice.key.source_cluster)
-                    && slice.endpoints.iter().any(Endpoint::is_ready)
+                    && slice.endpoints.iter().any(EndpointView::is_ready)
             }
             _ => false,
         })

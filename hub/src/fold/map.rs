@@ -80,6 +80,15 @@ impl<K: Ord + Clone, V: Clone> Map<K, V> {
         self.0.get_mut(key)
     }
 
+    /// Sets the value of a key, and gives back what it was.
+    pub fn replace(&mut self, key: K, value: V) -> Option<V> {
+        if let Some(known) = self.0.get_mut(&key) {
+            return Some(std::mem::replace(known, value));
+        }
+        self.insert(key, value);
+        None
+    }
+
     /// Takes a key and its value out.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         // A removal would copy the way to where the key is not.
@@ -194,6 +203,7 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Change {
         Insert(u16, u32),
+        Replace(u16, u32),
         Remove(u16),
         Alter(u16),
     }
@@ -201,7 +211,8 @@ mod tests {
     fn changes() -> impl Strategy<Value = Vec<Change>> {
         let key = 0_u16..600;
         let change = prop_oneof![
-            3 => (key.clone(), any::<u32>()).prop_map(|(key, value)| Change::Insert(key, value)),
+            2 => (key.clone(), any::<u32>()).prop_map(|(key, value)| Change::Insert(key, value)),
+            1 => (key.clone(), any::<u32>()).prop_map(|(key, value)| Change::Replace(key, value)),
             1 => key.clone().prop_map(Change::Remove),
             1 => key.prop_map(Change::Alter),
         ];
@@ -242,6 +253,9 @@ mod tests {
                     Change::Insert(key, value) => {
                         map.insert(key, value);
                         model.insert(key, value);
+                    }
+                    Change::Replace(key, value) => {
+                        prop_assert_eq!(map.replace(key, value), model.insert(key, value));
                     }
                     Change::Remove(key) => prop_assert_eq!(map.remove(&key), model.remove(&key)),
                     Change::Alter(key) => {

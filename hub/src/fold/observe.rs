@@ -22,7 +22,7 @@ pub(super) fn observe(
     let unchanged = match (known, fact.fact.is_removal()) {
         (None, true) => true,
         (Some(_), true) | (None, false) => false,
-        (Some(known), false) => known.fact.hash == fact.hash,
+        (Some(known), false) => known.hash == fact.hash,
     };
     if unchanged {
         return Ok(Vec::new());

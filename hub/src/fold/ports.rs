@@ -12,13 +12,15 @@ const MERGED_PORTS_MAX: usize = SERVICE_PORTS_MAX;
 pub(super) fn merge<'a>(by_precedence: impl Iterator<Item = &'a [ServicePort]>) -> Vec<ServicePort> {
     let mut names = BTreeSet::new();
     let mut numbers = BTreeSet::new();
-    by_precedence
+    let mut merged: Vec<ServicePort> = by_precedence
         .flatten()
         .filter(|port| names.insert(&port.name))
         .filter(|port| numbers.insert((port.protocol, port.port)))
         .take(MERGED_PORTS_MAX)
         .cloned()
-        .collect()
+        .collect();
+    merged.shrink_to_fit();
+    merged
 }
 
 /// Indexes of the merged ports that an export defines in the same way: name, protocol and port.

@@ -5,12 +5,11 @@ use shared::model::{ClusterId, EncodedFact, FactKey};
 use super::{RecordedFact, State, derived::Step, profile};
 
 pub(super) fn upserted(state: &mut State, cluster: &ClusterId, fact: &EncodedFact, step: &mut Step) {
-    let (Some(member), Some(key)) = (state.member_mut(cluster), fact.fact.key()) else {
+    let recorded = fact.fact.key().zip(RecordedFact::new(fact, step.revision));
+    let (Some(member), Some((key, recorded))) = (state.member_mut(cluster), recorded) else {
         return;
     };
-    member
-        .facts
-        .insert(key.clone(), RecordedFact::new(fact, step.revision));
+    member.facts.insert(key.clone(), recorded);
     match key {
         FactKey::ClusterProperty(name) => profile::rederive_property(state, cluster, &name, step),
         _ => profile::rederive(state, cluster, step),

@@ -197,7 +197,7 @@ impl State {
                 .map(move |(_, recorded)| SnapshotRow::Fact {
                     cluster: cluster.clone(),
                     revision: recorded.revision,
-                    fact: recorded.fact,
+                    fact: recorded.encoded(),
                 });
             std::iter::once(row).chain(facts)
         });
@@ -294,9 +294,10 @@ impl Restoring {
                 let misplaced = |why| RestoreError::Misplaced(format!("a fact of {cluster} {why}"));
                 let member = self.members.get_mut(&cluster);
                 let member = member.ok_or_else(|| misplaced("before the member"))?;
-                let key = fact.fact.key().filter(|_| !fact.fact.is_removal());
-                let key = key.ok_or_else(|| misplaced("that is none of its current facts"))?;
-                member.facts.insert(key, RecordedFact::new(&fact, revision));
+                let current = fact.fact.key().zip(RecordedFact::new(&fact, revision));
+                let (key, recorded) =
+                    current.ok_or_else(|| misplaced("that is none of its current facts"))?;
+                member.facts.insert(key, recorded);
                 self.facts += 1;
             }
             SnapshotRow::Derived(row) => {

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use shared::model::{
-    ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactKey, FactsDigest, Health,
-    KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey, SliceKey,
-    UnixMillis, facts_digest, policy::Usage, sync::SourceState,
+    ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactHash, FactKey, FactsDigest,
+    FewMap, Health, KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey,
+    SliceKey, UnixMillis, facts_digest, policy::Usage, sync::SourceState,
 };
 
 use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, Map, derived::DerivedStore};
@@ -36,7 +37,7 @@ pub struct State {
 }
 
 /// The clusters that export one service.
-pub(super) type Exporters = Map<ClusterId, ()>;
+pub(super) type Exporters = FewMap<ClusterId, ()>;
 
 /// The policy in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,54 +138,87 @@ pub enum Connectivity {
     Lost,
 }
 
-/// The current fact of one key, and where it was recorded.
+/// The current fact of one key, and where it was recorded. Never a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedFact {
     /// Revision of the event that recorded it.
     pub revision: Revision,
-    /// The fact with the bytes that were sent. Never a removal.
-    pub fact: EncodedFact,
+    /// Hash of the bytes that were sent.
+    pub hash: FactHash,
+    /// The bytes that were sent. They are held with nothing around them.
+    pub bytes: Bytes,
+    reported: Reported,
+}
+
+/// What a member may report of a key: the kinds of facts that stand. Others are large, and there are many of these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reported {
+    Export(Arc<Export>),
+    EndpointSlice(Arc<EndpointSlice>),
+    ClusterProperty(Arc<ClusterProperty>),
+    Health(Arc<Health>),
 }
 
 impl RecordedFact {
-    /// Keeps a copy of the bytes: what arrives is a view into a whole message that must not be held.
-    pub(super) fn new(fact: &EncodedFact, revision: Revision) -> Self {
-        let fact = EncodedFact {
-            fact: fact.fact.clone(),
-            bytes: fact.bytes.to_vec().into(),
-            hash: fact.hash,
+    /// `None`: it is none that stands.
+    pub(super) fn new(fact: &EncodedFact, revision: Revision) -> Option<Self> {
+        let reported = match &fact.fact {
+            Fact::ExportUpserted(export) => Reported::Export(export.clone()),
+            Fact::EndpointSliceUpserted(slice) => Reported::EndpointSlice(slice.clone()),
+            Fact::ClusterPropertyUpserted(property) => Reported::ClusterProperty(property.clone()),
+            Fact::HealthReported(health) => Reported::Health(health.clone()),
+            _ => return None,
         };
-        Self { revision, fact }
+        Some(Self {
+            revision,
+            hash: fact.hash,
+            bytes: fact.bytes.clone(),
+            reported,
+        })
+    }
+
+    /// The fact with its bytes.
+    pub fn encoded(&self) -> EncodedFact {
+        EncodedFact {
+            fact: match &self.reported {
+                Reported::Export(export) => Fact::ExportUpserted(export.clone()),
+                Reported::EndpointSlice(slice) => Fact::EndpointSliceUpserted(slice.clone()),
+                Reported::ClusterProperty(property) => Fact::ClusterPropertyUpserted(property.clone()),
+                Reported::Health(health) => Fact::HealthReported(health.clone()),
+            },
+            bytes: self.bytes.clone(),
+            hash: self.hash,
+        }
     }
 
     /// Its export, if it is one.
     pub fn export(&self) -> Option<&Arc<Export>> {
-        match &self.fact.fact {
-            Fact::ExportUpserted(export) => Some(export),
+        match &self.reported {
+            Reported::Export(export) => Some(export),
             _ => None,
         }
     }
 
     /// Its slice, if it is one.
     pub fn endpoint_slice(&self) -> Option<&Arc<EndpointSlice>> {
-        match &self.fact.fact {
-            Fact::EndpointSliceUpserted(slice) => Some(slice),
+        match &self.reported {
+            Reported::EndpointSlice(slice) => Some(slice),
             _ => None,
         }
     }
 
     /// Its property, if it is one.
     pub fn property(&self) -> Option<&Arc<ClusterProperty>> {
-        match &self.fact.fact {
-            Fact::ClusterPropertyUpserted(property) => Some(property),
+        match &self.reported {
+            Reported::ClusterProperty(property) => Some(property),
             _ => None,
         }
     }
 
     /// Its health, if it is one.
     pub fn health(&self) -> Option<&Arc<Health>> {
-        match &self.fact.fact {
-            Fact::HealthReported(health) => Some(health),
+        match &self.reported {
+            Reported::Health(health) => Some(health),
             _ => None,
         }
     }
@@ -291,7 +325,7 @@ impl Member {
 
     /// What its facts come to, as budgets count. It looks at each of them.
     pub fn usage(&self) -> Usage {
-        let facts = self.facts.values().map(|recorded| Usage::of(&recorded.fact));
+        let facts = self.facts.values().map(|recorded| Usage::of(&recorded.encoded()));
         facts.fold(Usage::default(), Usage::and)
     }
 
@@ -314,7 +348,7 @@ impl Member {
     /// Digest over its facts of `group`, as its agent computes it.
     pub fn facts_digest(&self, group: ListingGroup) -> FactsDigest {
         let of_group = self.facts.iter().filter(|(key, _)| key.group() == group);
-        facts_digest(of_group.map(|(key, recorded)| (key, recorded.fact.hash)))
+        facts_digest(of_group.map(|(key, recorded)| (key, recorded.hash)))
     }
 }
 
@@ -440,7 +474,7 @@ impl State {
     /// The clusters that export a service.
     pub fn exporters(&self, service: &ServiceKey) -> impl Iterator<Item = &ClusterId> {
         let exporters = self.exporters.get(service);
-        exporters.into_iter().flat_map(Map::keys)
+        exporters.into_iter().flat_map(FewMap::keys)
     }
 
     /// Digest over a member's facts of `group`; absent for a cluster that is no current member.

@@ -84,8 +84,8 @@ impl Filter {
 /// The namespace of the Service that a fact is about.
 fn namespace_of(fact: &Fact) -> Option<Box<str>> {
     match (fact, fact.key()) {
-        (_, Some(FactKey::Export(service))) => Some(service.namespace),
-        (_, Some(FactKey::EndpointSlice(slice))) => Some(slice.service.namespace),
+        (_, Some(FactKey::Export(service))) => Some(service.namespace.clone()),
+        (_, Some(FactKey::EndpointSlice(slice))) => Some(slice.service.namespace.clone()),
         (Fact::PrecedenceContested { service, .. } | Fact::PrecedenceReleased { service, .. }, _) => {
             Some(service.namespace.clone())
         }

@@ -295,10 +295,7 @@ fn exports_of<'a>(
 
 /// A key before those of all services of a namespace.
 fn first_of(namespace: Option<&str>) -> ServiceKey {
-    ServiceKey {
-        namespace: namespace.unwrap_or_default().into(),
-        name: "".into(),
-    }
+    ServiceKey::before_all_of(namespace.unwrap_or_default())
 }
 
 fn imports_after<'a>(

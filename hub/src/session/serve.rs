@@ -18,7 +18,7 @@ use shared::{
     wire,
 };
 use tokio::sync::mpsc;
-use tokio_stream::{Stream, wrappers::ReceiverStream};
+use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{Instrument, debug, info, info_span, warn};
@@ -90,7 +90,8 @@ impl Sync for SyncService {
         let mut stream = SessionStream::new(self.clone(), peer, cluster, request.into_inner(), outgoing);
         stream.introduction = introduction.unwrap_or_default();
         self.tasks.spawn(stream.run().instrument(span));
-        Ok(Response::new(Box::pin(ReceiverStream::new(messages))))
+        let messages = ReceiverStream::new(messages).map(|message| *message);
+        Ok(Response::new(Box::pin(messages)))
     }
 }
 
@@ -158,6 +159,9 @@ fn log_status(error: LogError) -> Status {
     Status::unavailable(format!("the event log cannot be read now: {error}"))
 }
 
+/// What is said to a member. A channel has room for 32 of these from the beginning, whatever its bound is.
+type Outgoing = Box<Result<v1::HubMessage, Status>>;
+
 /// What a session waits for besides its member, its events and the view.
 type Waiting = Pin<Box<dyn Future<Output = Result<Answer, Status>> + Send>>;
 
@@ -169,7 +173,7 @@ struct SessionStream {
     actor: SessionActor,
     events: mpsc::UnboundedReceiver<SessionEvent>,
     incoming: Streaming<v1::AgentMessage>,
-    outgoing: mpsc::Sender<Result<v1::HubMessage, Status>>,
+    outgoing: mpsc::Sender<Outgoing>,
     waiting: Option<Waiting>,
     /// Tells the doors how far it has come.
     introduction: Introduction,
@@ -181,7 +185,7 @@ impl SessionStream {
         peer: Arc<PeerIdentity>,
         cluster: ClusterId,
         incoming: Streaming<v1::AgentMessage>,
-        outgoing: mpsc::Sender<Result<v1::HubMessage, Status>>,
+        outgoing: mpsc::Sender<Outgoing>,
     ) -> Self {
         let (actor, events) = SessionActor::new(
             cluster.clone(),
@@ -220,7 +224,7 @@ impl SessionStream {
         }
         if end.code() != tonic::Code::Ok {
             // An agent that is gone does not read it.
-            let _ = tokio::time::timeout(FAREWELL_WAIT, self.outgoing.send(Err(end))).await;
+            let _ = tokio::time::timeout(FAREWELL_WAIT, self.outgoing.send(Box::new(Err(end)))).await;
         }
         // The writer may be admitting it just now, and must hear that it is over then, too.
         if let Some(waiting) = self.waiting.take()
@@ -270,7 +274,7 @@ impl SessionStream {
                         Some(message) => {
                             // The first is Welcome.
                             self.introduction.answered();
-                            slot.send(Ok(wire::hub_message_to_proto(message)));
+                            slot.send(Box::new(Ok(wire::hub_message_to_proto(message))));
                             continue
                         }
                     },

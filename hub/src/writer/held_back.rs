@@ -77,7 +77,7 @@ impl Core {
         let known = member
             .zip(fact.fact.key())
             .and_then(|(member, key)| member.facts().get(&key));
-        known.is_none_or(|known| known.fact.hash != fact.hash)
+        known.is_none_or(|known| known.hash != fact.hash)
     }
 
     /// The disk has no room for an item; false: as [`Core::refuse_for_now`] says.

@@ -8,6 +8,7 @@ use shared::model::{
 };
 
 use super::{core::Core, request::Reply};
+use crate::fold::RecordedFact;
 
 impl Core {
     /// Why a fact is not recorded for now; `None`: its member's budget has room.
@@ -21,11 +22,13 @@ impl Core {
             return None;
         }
         let member = self.state.current_member(cluster)?;
-        let known = member.facts().get(&fact.fact.key()?).map(|known| &known.fact);
+        let known = member.facts().get(&fact.fact.key()?);
         if known.is_some_and(|known| known.hash == fact.hash) {
             return None;
         }
-        let (limit, most) = self.budgets.lack(cluster, known, fact, now)?;
+        let (limit, most) =
+            self.budgets
+                .lack(cluster, known.map(RecordedFact::encoded).as_ref(), fact, now)?;
         Some(words(cluster, limit, most))
     }
 
@@ -76,7 +79,7 @@ impl Core {
         let known = member
             .zip(event.fact.fact.key())
             .and_then(|(member, key)| member.facts().get(&key));
-        known.map(|known| Usage::of(&known.fact)).unwrap_or_default()
+        known.map(|known| Usage::of(&known.encoded())).unwrap_or_default()
     }
 
     /// How many members are connected of which something waits.

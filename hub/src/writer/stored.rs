@@ -35,7 +35,7 @@ impl Stored {
             let differences = differences
                 .checked_add(1)
                 .filter(|count| *count <= DIFFERENCES_MAX)?;
-            let encoded = wire::encode_event_over(event, fact.revision, &fact.fact.bytes)?;
+            let encoded = wire::encode_event_over(event, fact.revision, &fact.bytes)?;
             Some((encoded, differences))
         });
         let (encoded, differences) = over.unwrap_or_else(|| (wire::encode_event(event), 0));

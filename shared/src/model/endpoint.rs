@@ -1,9 +1,9 @@
 //! EndpointSlices: as a cluster reports them, and as importing clusters hold them.
-//! Endpoint lists are shared, so that holding a slice twice costs one list.
+//! Endpoints are held as bytes and shared, so that holding a slice twice costs them once.
 
 use std::{net::IpAddr, sync::Arc};
 
-use super::{ClusterId, IpFamily, Protocol, Revision, ServiceKey};
+use super::{ClusterId, Endpoints, IpFamily, Protocol, Revision, ServiceKey};
 
 /// Most endpoints in one EndpointSlice (the API server's bound).
 pub const SLICE_ENDPOINTS_MAX: usize = 1_000;
@@ -19,8 +19,8 @@ pub const ZONE_BYTES_MAX: usize = 63;
 pub struct SliceKey {
     /// The Service it belongs to.
     pub service: ServiceKey,
-    /// The EndpointSlice's name, a DNS subdomain.
-    pub name: Box<str>,
+    /// The EndpointSlice's name, a DNS subdomain. Copies share it.
+    pub name: Arc<str>,
 }
 
 /// A port of an EndpointSlice: `port` is the target port.
@@ -71,7 +71,7 @@ pub struct EndpointSlice {
     /// Names unique.
     pub ports: Vec<EndpointPort>,
     /// At most [`SLICE_ENDPOINTS_MAX`].
-    pub endpoints: Arc<[Endpoint]>,
+    pub endpoints: Endpoints,
 }
 
 /// The key of an imported slice: one source slice of one source cluster.
@@ -81,8 +81,8 @@ pub struct ImportedSliceKey {
     pub service: ServiceKey,
     /// The cluster whose endpoints it holds.
     pub source_cluster: ClusterId,
-    /// The EndpointSlice's own name there.
-    pub source_slice: Box<str>,
+    /// The EndpointSlice's own name there. Copies share it.
+    pub source_slice: Arc<str>,
 }
 
 /// A slice as importing clusters hold it: ports narrowed to those its cluster is eligible for.
@@ -95,7 +95,7 @@ pub struct ImportedSlice {
     /// Only ports that are eligible in the import.
     pub ports: Vec<EndpointPort>,
     /// The source's endpoints, whole.
-    pub endpoints: Arc<[Endpoint]>,
+    pub endpoints: Endpoints,
     /// Revision of the import whose ports these were narrowed by: the slice waits for that import.
     pub import_revision: Revision,
 }
@@ -106,7 +106,7 @@ impl ImportedSlice {
         self.key == other.key
             && self.address_type == other.address_type
             && self.ports == other.ports
-            && (Arc::ptr_eq(&self.endpoints, &other.endpoints) || self.endpoints == other.endpoints)
+            && self.endpoints == other.endpoints
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
             },
             address_type: IpFamily::V4,
             ports: Vec::new(),
-            endpoints: Arc::new([endpoint([10, 0, 0, 1])]),
+            endpoints: [endpoint([10, 0, 0, 1])].into(),
             import_revision: Revision(1),
         }
     }
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn content_is_everything_but_the_revision_of_the_import() {
         let same = ImportedSlice {
-            endpoints: Arc::new([endpoint([10, 0, 0, 1])]),
+            endpoints: [endpoint([10, 0, 0, 1])].into(),
             import_revision: Revision(2),
             ..slice()
         };
@@ -172,7 +172,7 @@ mod tests {
             |slice, _| slice.key.source_slice = "b".into(),
             |slice, _| slice.address_type = IpFamily::V6,
             |slice, port| slice.ports = vec![port],
-            |slice, _| slice.endpoints = Arc::new([endpoint([10, 0, 0, 2])]),
+            |slice, _| slice.endpoints = [endpoint([10, 0, 0, 2])].into(),
         ];
         for (number, change) in changes.iter().enumerate() {
             let mut other = slice();

@@ -7,7 +7,9 @@ pub mod changed_by;
 pub mod derived_name;
 pub mod digest;
 pub mod endpoint;
+pub mod endpoints;
 pub mod fact;
+pub mod few_map;
 pub mod name;
 pub mod policy;
 pub mod position;
@@ -19,11 +21,13 @@ pub mod validate;
 pub use changed_by::ChangedBy;
 pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};
+pub use endpoints::{EndpointView, Endpoints};
 pub use fact::{
     ClusterProperty, ControlPlane, EncodedFact, Event, Fact, FactHash, FactKey, Health,
     InvalidKeyFingerprint, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, PrecedenceClaim,
     PropertyValue, SessionId,
 };
+pub use few_map::FewMap;
 pub use name::{ClusterId, Clusterset, InvalidName, ServiceKey};
 pub use policy::{Policy, Precedence};
 pub use position::{ChainHash, Cursor, Epoch, Revision, UnixMillis};

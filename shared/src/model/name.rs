@@ -1,7 +1,7 @@
 //! Names that identify a clusterset, a cluster and a service.
 //! A value of these types is valid by construction; it never holds a name the API server would refuse.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
 /// Longest RFC 1123 DNS label, in bytes.
 pub const DNS_LABEL_BYTES_MAX: usize = 63;
@@ -116,22 +116,42 @@ impl Clusterset {
 }
 
 /// Namespace and name of a Service, and so of its ServiceExport and ServiceImport: the same everywhere
-/// (KEP-1645, namespace sameness).
+/// (KEP-1645, namespace sameness). A copy shares both: a hub has each in a dozen places.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServiceKey {
+pub struct ServiceKey(Arc<ServiceName>);
+
+/// What a [`ServiceKey`] is made of.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServiceName {
     /// The namespace, an RFC 1123 label.
     pub namespace: Box<str>,
     /// The Service's name, at most 63 bytes.
     pub name: Box<str>,
 }
 
+impl Deref for ServiceKey {
+    type Target = ServiceName;
+
+    fn deref(&self) -> &ServiceName {
+        &self.0
+    }
+}
+
 impl ServiceKey {
     /// Checks and takes namespace and name.
     pub fn new(namespace: &str, name: &str) -> Result<Self, InvalidName> {
-        Ok(Self {
+        Ok(Self(Arc::new(ServiceName {
             namespace: label("namespace", namespace)?,
             name: label("service name", name)?,
-        })
+        })))
+    }
+
+    /// What comes before all services of a namespace, and is none.
+    pub fn before_all_of(namespace: &str) -> Self {
+        Self(Arc::new(ServiceName {
+            namespace: namespace.into(),
+            name: "".into(),
+        }))
     }
 }
 

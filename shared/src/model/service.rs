@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{EndpointPort, IpFamily, Protocol, ServiceKey, UnixMillis};
+use super::{EndpointPort, FewMap, IpFamily, Protocol, ServiceKey, UnixMillis};
 
 /// Largest sum of exported labels and annotations of one export, keys and values together.
 pub const EXPORTED_METADATA_BYTES_MAX: usize = 32 * 1024;
@@ -101,7 +101,7 @@ pub struct ServiceImport {
     pub annotations: Metadata,
     /// The exporting clusters, and for each the indexes into `ports` of those it defines in the same way
     /// (name, protocol and port; another appProtocol stays eligible).
-    pub clusters: BTreeMap<super::ClusterId, Vec<u16>>,
+    pub clusters: FewMap<super::ClusterId, Vec<u16>>,
 }
 
 impl ServiceImport {
@@ -128,7 +128,8 @@ impl ServiceImport {
             self.eligible_ports(cluster)
                 .any(|eligible| eligible.name == port.name && eligible.protocol == port.protocol)
         };
-        let kept: Vec<_> = ports.iter().filter(is_eligible).cloned().collect();
+        let mut kept: Vec<_> = ports.iter().filter(is_eligible).cloned().collect();
+        kept.shrink_to_fit();
         (ports.is_empty() || !kept.is_empty()).then_some(kept)
     }
 }

@@ -50,7 +50,7 @@ pub fn service_import() -> impl Strategy<Value = ServiceImport> {
                     ip_families,
                     labels,
                     annotations,
-                    clusters,
+                    clusters: clusters.into_iter().collect(),
                 }
             },
         )
@@ -62,7 +62,7 @@ pub fn imported_slice_key() -> impl Strategy<Value = ImportedSliceKey> {
         ImportedSliceKey {
             service,
             source_cluster,
-            source_slice,
+            source_slice: source_slice.into(),
         }
     })
 }

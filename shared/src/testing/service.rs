@@ -123,7 +123,10 @@ pub fn export() -> impl Strategy<Value = Export> {
 
 /// The key of a slice.
 pub fn slice_key() -> impl Strategy<Value = SliceKey> {
-    (service_key(), dns_subdomain()).prop_map(|(service, name)| SliceKey { service, name })
+    (service_key(), dns_subdomain()).prop_map(|(service, name)| SliceKey {
+        service,
+        name: name.into(),
+    })
 }
 
 /// Ports of a slice: names unique.

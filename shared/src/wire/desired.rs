@@ -1,6 +1,6 @@
 //! Derived objects ↔ bytes: the hub encodes each once for all members, the agent decodes what reaches it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -13,10 +13,10 @@ use super::{
         service_key_from_proto, service_key_to_proto, service_port_to_proto, service_ports_from_proto,
         service_type_from_proto, service_type_to_proto, unknown_value,
     },
-    endpoint, item_key,
+    endpoint, item_key, slice,
 };
 use crate::model::{
-    ClusterId, Conflict, ConflictReason, Denial, DenialReason, ExportStatus, Revision, ServiceImport,
+    ClusterId, Conflict, ConflictReason, Denial, DenialReason, ExportStatus, FewMap, Revision, ServiceImport,
     ServicePolicies,
     sync::{DesiredChange, DesiredItem, DesiredKey, Told},
     validate::InvalidValue,
@@ -31,7 +31,7 @@ pub struct InvalidDesired(pub String);
 pub fn encode_desired(item: &DesiredItem) -> Bytes {
     let change = match &item.change {
         DesiredChange::Import(import) => Item::ServiceImport(import_to_proto(import)),
-        DesiredChange::Slice(slice) => Item::ImportedSlice(endpoint::imported_to_proto(slice)),
+        DesiredChange::Slice(imported) => return slice::to_item(imported, item.revision.0).into(),
         DesiredChange::ExportStatus(status) => Item::ExportStatus(status_to_proto(status)),
         DesiredChange::Removed(DesiredKey::Import(key)) => {
             Item::ServiceImportRemoved(service_key_to_proto(key))
@@ -173,7 +173,7 @@ fn import_from_proto(import: v1::ServiceImport) -> Taken<ServiceImport> {
 fn clusters_from_proto(
     clusters: Vec<v1::ExportingCluster>,
     ports: usize,
-) -> Taken<BTreeMap<ClusterId, Vec<u16>>> {
+) -> Taken<FewMap<ClusterId, Vec<u16>>> {
     if !clusters.is_sorted_by(|one, next| one.cluster < next.cluster) {
         return Err(InvalidValue::new(
             "clusters",

@@ -12,21 +12,27 @@ use super::common::{
     protocol_from_proto, protocol_to_proto, required, service_key_from_proto, service_key_to_proto,
 };
 use crate::model::{
-    Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, Revision, SliceKey,
+    Endpoint, EndpointPort, EndpointSlice, EndpointView, ImportedSlice, ImportedSliceKey, Revision, SliceKey,
     validate::{InvalidValue, shown},
 };
 
-/// Longest text of an IPv4 address, in bytes.
-const IPV4_TEXT_BYTES_MAX: usize = 15;
 /// Longest canonical text of any address, in bytes: eight groups of four digits.
 const ADDRESS_TEXT_BYTES_MAX: usize = 39;
 
 pub(super) fn slice_to_proto(slice: &EndpointSlice) -> v1::EndpointSlice {
     v1::EndpointSlice {
+        endpoints: slice.endpoints.iter().map(endpoint_to_proto).collect(),
+        ..slice_head_to_proto(slice)
+    }
+}
+
+/// All of it but the endpoints.
+pub(super) fn slice_head_to_proto(slice: &EndpointSlice) -> v1::EndpointSlice {
+    v1::EndpointSlice {
         key: Some(key_to_proto(&slice.key)),
         address_type: family_to_proto(slice.address_type),
         ports: slice.ports.iter().map(port_to_proto).collect(),
-        endpoints: slice.endpoints.iter().map(endpoint_to_proto).collect(),
+        endpoints: Vec::new(),
     }
 }
 
@@ -53,13 +59,14 @@ pub(super) fn key_from_proto(key: v1::EndpointSliceKey) -> Taken<SliceKey> {
     })
 }
 
-pub(super) fn imported_to_proto(slice: &ImportedSlice) -> v1::ImportedSlice {
+/// All of it but what stands from the endpoints on.
+pub(super) fn imported_head_to_proto(slice: &ImportedSlice) -> v1::ImportedSlice {
     v1::ImportedSlice {
         key: Some(imported_key_to_proto(&slice.key)),
         address_type: family_to_proto(slice.address_type),
         ports: slice.ports.iter().map(port_to_proto).collect(),
-        endpoints: slice.endpoints.iter().map(endpoint_to_proto).collect(),
-        import_revision: slice.import_revision.0,
+        endpoints: Vec::new(),
+        import_revision: 0,
     }
 }
 
@@ -110,14 +117,14 @@ fn port_from_proto(port: v1::EndpointPort) -> Taken<EndpointPort> {
     })
 }
 
-fn endpoint_to_proto(endpoint: &Endpoint) -> v1::Endpoint {
+fn endpoint_to_proto(endpoint: EndpointView<'_>) -> v1::Endpoint {
     v1::Endpoint {
-        addresses: endpoint.addresses.iter().map(address_to_proto).collect(),
-        ready: endpoint.ready,
-        serving: endpoint.serving,
-        terminating: endpoint.terminating,
-        hostname: owned(&endpoint.hostname),
-        zone: owned(&endpoint.zone),
+        addresses: endpoint.addresses().map(|address| address.to_string()).collect(),
+        ready: endpoint.ready(),
+        serving: endpoint.serving(),
+        terminating: endpoint.terminating(),
+        hostname: endpoint.hostname().map(String::from),
+        zone: endpoint.zone().map(String::from),
     }
 }
 
@@ -135,18 +142,6 @@ fn endpoint_from_proto(endpoint: v1::Endpoint) -> Taken<Endpoint> {
         hostname: boxed(&endpoint.hostname),
         zone: boxed(&endpoint.zone),
     })
-}
-
-/// The canonical text, in one allocation.
-fn address_to_proto(address: &IpAddr) -> String {
-    let bytes = match address {
-        IpAddr::V4(_) => IPV4_TEXT_BYTES_MAX,
-        IpAddr::V6(_) => ADDRESS_TEXT_BYTES_MAX,
-    };
-    let mut text = String::with_capacity(bytes);
-    // Writing into a String cannot fail.
-    let _ = write!(text, "{address}");
-    text
 }
 
 fn address_from_proto(index: usize, text: &str) -> Taken<IpAddr> {
@@ -194,22 +189,17 @@ mod tests {
     proptest! {
         #[test]
         fn every_address_is_taken_as_it_is_printed(one in any::<IpAddr>()) {
-            let text = address_to_proto(&one);
-            prop_assert_eq!(&text, &one.to_string());
+            let text = one.to_string();
             prop_assert!(text.len() <= ADDRESS_TEXT_BYTES_MAX);
             prop_assert_eq!(address(&text), Ok(one));
         }
     }
 
     #[test]
-    fn the_longest_texts_fill_their_bounds() {
-        for (text, bytes) in [
-            ("255.255.255.255", IPV4_TEXT_BYTES_MAX),
-            ("1000:1000:1000:1000:1000:1000:1000:1000", ADDRESS_TEXT_BYTES_MAX),
-        ] {
-            assert_eq!(text.len(), bytes);
-            assert_eq!(address_to_proto(&address(text).unwrap()), text);
-        }
+    fn the_longest_text_fills_its_bound() {
+        let text = "1000:1000:1000:1000:1000:1000:1000:1000";
+        assert_eq!(text.len(), ADDRESS_TEXT_BYTES_MAX);
+        assert_eq!(address(text).unwrap().to_string(), text);
     }
 
     #[test]

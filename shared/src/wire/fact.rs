@@ -9,7 +9,7 @@ use proto::v1::{self, fact::Fact as ProtoFact};
 
 use super::{
     common::{Taken, group_from_proto, group_to_proto, service_key_from_proto, service_key_to_proto},
-    endpoint, export, member, policy, property,
+    endpoint, export, member, policy, property, slice,
 };
 use crate::model::{
     EncodedFact, Fact, FactHash, fact::FACT_BYTES_MAX, sync::RefusalReason, validate, validate::InvalidValue,
@@ -27,7 +27,10 @@ pub struct InvalidFact {
 
 /// Encodes a fact. The same fact always gives the same bytes.
 pub fn encode_fact(fact: &Fact) -> EncodedFact {
-    let bytes = Bytes::from(fact_to_proto(fact).encode_to_vec());
+    let bytes = Bytes::from(match fact {
+        Fact::EndpointSliceUpserted(taken) => slice::to_fact(taken),
+        other => fact_to_proto(other).encode_to_vec(),
+    });
     let hash = FactHash::of(&bytes);
     EncodedFact {
         fact: fact.clone(),
@@ -48,6 +51,7 @@ pub fn decode_member_fact(bytes: Bytes) -> Result<EncodedFact, InvalidFact> {
             message,
         });
     }
+    let bytes = alone(bytes);
     let fact = decode(&bytes)?;
     if fact.key().is_none() {
         let message = match fact {
@@ -75,6 +79,7 @@ pub fn decode_member_fact(bytes: Bytes) -> Result<EncodedFact, InvalidFact> {
 /// Decodes a fact from the log, of any kind. Bounds were judged when it was recorded, by the rules of that
 /// time; only its shape must hold.
 pub fn decode_recorded_fact(bytes: Bytes) -> Result<EncodedFact, InvalidFact> {
+    let bytes = alone(bytes);
     let fact = decode(&bytes)?;
     Ok(EncodedFact {
         hash: FactHash::of(&bytes),
@@ -83,7 +88,20 @@ pub fn decode_recorded_fact(bytes: Bytes) -> Result<EncodedFact, InvalidFact> {
     })
 }
 
+/// A copy: what arrives is a part of a whole message, or of a page of the log, that must not be held with it.
+fn alone(bytes: Bytes) -> Bytes {
+    Bytes::copy_from_slice(&bytes)
+}
+
 fn decode(bytes: &Bytes) -> Result<Fact, InvalidFact> {
+    if let Some(taken) = slice::from_fact(bytes) {
+        return Ok(Fact::EndpointSliceUpserted(Arc::new(taken)));
+    }
+    decode_whole(bytes)
+}
+
+/// The way of all facts but slices, and of slices that are not written as we write them.
+pub(super) fn decode_whole(bytes: &Bytes) -> Result<Fact, InvalidFact> {
     let fact = v1::Fact::decode(bytes.clone()).map_err(|error| InvalidFact {
         reason: RefusalReason::Invalid,
         message: format!(

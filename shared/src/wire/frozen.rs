@@ -1,7 +1,7 @@
 //! Bytes and numbers that must never change: one example of each kind of fact, event and derived object, and
 //! every field of the contract. A failing test here means that old logs or agents can no longer be read.
 
-use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr, sync::Arc};
+use std::{fmt::Write as _, net::IpAddr, sync::Arc};
 
 use data_encoding::HEXLOWER;
 use prost::Message as _;
@@ -66,14 +66,15 @@ pub(super) fn endpoint_slice() -> EndpointSlice {
             port: Some(8080),
             app_protocol: Some("kubernetes.io/h2c".into()),
         }],
-        endpoints: Arc::new([Endpoint {
+        endpoints: [Endpoint {
             addresses: vec![IpAddr::from([10, 1, 0, 7])],
             ready: Some(true),
             serving: Some(true),
             terminating: Some(false),
             hostname: Some("cart-0".into()),
             zone: Some("zone-1".into()),
-        }]),
+        }]
+        .into(),
     }
 }
 
@@ -200,7 +201,7 @@ fn desired() -> Vec<(&'static str, DesiredChange)> {
         ip_families: export.ip_families,
         labels: export.labels,
         annotations: export.annotations,
-        clusters: BTreeMap::from([(cluster, vec![0, 1])]),
+        clusters: [(cluster, vec![0, 1])].into(),
     };
     let imported = ImportedSlice {
         key: key.clone(),
@@ -262,9 +263,9 @@ const STORED_DIFFERENCE: &str = "0885a7a6e5b73312046561737418072009280b3a1328b52
 fn a_stored_difference_is_read_for_ever() {
     let base = encode_fact(&Fact::EndpointSliceUpserted(endpoint_slice().into()));
     let mut changed = endpoint_slice();
-    let mut endpoint = changed.endpoints[0].clone();
+    let mut endpoint = changed.endpoints.to_vec().remove(0);
     endpoint.ready = Some(false);
-    changed.endpoints = Arc::new([endpoint]);
+    changed.endpoints = [endpoint].into();
     let event = Event {
         fact: encode_fact(&Fact::EndpointSliceUpserted(changed.into())),
         ..event()

@@ -23,6 +23,7 @@ mod item_difference;
 mod item_key;
 mod member;
 mod property;
+mod slice;
 mod sync_agent;
 mod sync_hub;
 

@@ -57,10 +57,11 @@ fn address(words: &str, text: &str) {
         if address.is_ipv6() {
             slice.address_type = IpFamily::V6;
         }
-        slice.endpoints = Arc::new([Endpoint {
+        slice.endpoints = [Endpoint {
             addresses: vec![address],
-            ..slice.endpoints[0].clone()
-        }]);
+            ..slice.endpoints.to_vec().remove(0)
+        }]
+        .into();
     });
 }
 
@@ -141,7 +142,7 @@ fn bad_slices_are_refused() {
     slice(
         "endpoints: are 1001; at most 1000 are taken: split the slice",
         |s| {
-            s.endpoints = vec![s.endpoints[0].clone(); 1_001].into();
+            s.endpoints = vec![s.endpoints.to_vec().remove(0); 1_001].into();
         },
     );
     slice("ports[0].port: is 0", |s| s.ports[0].port = Some(0));
@@ -397,7 +398,7 @@ fn unknown_foreign_and_oversized_facts_have_their_own_reasons() {
 #[test]
 fn a_slice_of_full_size_passes() {
     let mut slice = frozen::endpoint_slice();
-    slice.endpoints = vec![slice.endpoints[0].clone(); 1_000].into();
+    slice.endpoints = vec![slice.endpoints.to_vec().remove(0); 1_000].into();
     assert!(decode_member_fact(encode_fact(&Fact::EndpointSliceUpserted(Arc::new(slice))).bytes).is_ok());
 }
 

@@ -126,7 +126,7 @@ fn slice(source: &str, name: &str, address: &str) -> ImportedSlice {
         },
         address_type: IpFamily::V4,
         ports: vec![endpoint_port("http", 8080)],
-        endpoints: Arc::new([endpoint(address)]),
+        endpoints: [endpoint(address)].into(),
         import_revision: Revision(0),
     }
 }

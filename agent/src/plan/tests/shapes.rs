@@ -57,7 +57,7 @@ fn hints_name_every_endpoints_zone_or_none() {
         let mut import = import(&[port("http", 80)], &["east"]);
         import.policies.traffic_distribution = distribution.map(Into::into);
         let mut slice = slice("east", "a", "10.1.0.1");
-        slice.endpoints = Arc::new([zoned("10.1.0.1", Some("a")), zoned("10.1.0.2", second)]);
+        slice.endpoints = [zoned("10.1.0.1", Some("a")), zoned("10.1.0.2", second)].into();
         let model = Model::settled(&told(&listed(), both(import, &[slice])));
         let (_, slice) = model.view.our_slices().next().unwrap();
         let all = slice.content.endpoints.iter().all(|one| one.for_zones.len() == 1);

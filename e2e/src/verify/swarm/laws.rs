@@ -176,7 +176,7 @@ pub(super) fn applied(site: &Site, which: usize, guarded: &mut Guarded) -> Resul
         .iter()
         .filter(|import| !site.disturbed.contains(&import.service))
     {
-        let ServiceKey { namespace, name } = &import.service;
+        let (namespace, name) = (&import.service.namespace, &import.service.name);
         let home = site.cluster.get("Namespace", "", namespace);
         if home.is_none_or(|home| !home["metadata"]["deletionTimestamp"].is_null()) {
             continue;

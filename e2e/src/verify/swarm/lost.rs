@@ -2,7 +2,7 @@
 //! Never: knows time, or how the hub comes to it.
 
 use hub::fold::{Connectivity, DerivedContent, DerivedKey, Member};
-use shared::model::{ClusterId, Endpoint, ServiceKey, policy::LossAction};
+use shared::model::{ClusterId, EndpointView, ServiceKey, policy::LossAction};
 
 use super::hub::Hub;
 use crate::laws::{Guarded, Law};
@@ -48,7 +48,7 @@ fn looked_at(hub: &Hub, cluster: &ClusterId, member: &Member, service: &ServiceK
     let reported = || {
         member
             .slices_of(service)
-            .any(|(_, slice)| slice.endpoints.iter().any(Endpoint::is_ready))
+            .any(|(_, slice)| slice.endpoints.iter().any(EndpointView::is_ready))
     };
     let plain = cluster.as_str() != super::hostile::NAME && !super::refusals::is_refused(hub, cluster);
     if !served && is_imported && plain && reported() && !stands {
@@ -77,7 +77,7 @@ fn slices<'a>(
             DerivedContent::Slice(slice)
                 if slice.key.service == *service && slice.key.source_cluster == *cluster =>
             {
-                Some(slice.endpoints.iter().any(Endpoint::is_ready))
+                Some(slice.endpoints.iter().any(EndpointView::is_ready))
             }
             _ => None,
         })

@@ -94,7 +94,7 @@ pub(super) fn nothing_leads_elsewhere(
 ) -> Result<(), String> {
     let special = |address: &str| SPECIAL.contains(&address);
     let states = |slice: &EndpointSlice| {
-        let mut addresses = slice.endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
+        let mut addresses = slice.endpoints.iter().flat_map(|endpoint| endpoint.addresses());
         addresses.any(|address| special(&address.to_string()))
     };
     let member = hub.state().current_member(&hostile::name());
@@ -109,7 +109,7 @@ pub(super) fn nothing_leads_elsewhere(
             && slice
                 .endpoints
                 .iter()
-                .flat_map(|endpoint| &endpoint.addresses)
+                .flat_map(|endpoint| endpoint.addresses())
                 .any(|one| special(&one.to_string()))
         {
             let service = &slice.key.service;

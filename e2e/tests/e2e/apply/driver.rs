@@ -71,14 +71,15 @@ pub(super) fn slice(source: &str, address: &str) -> ImportedSlice {
             port: Some(8080),
             app_protocol: None,
         }],
-        endpoints: Arc::new([Endpoint {
+        endpoints: [Endpoint {
             addresses: vec![address.parse().expect("an address")],
             ready: Some(true),
             serving: Some(true),
             terminating: Some(false),
             hostname: Some("cart-0".into()),
             zone: Some("a".into()),
-        }]),
+        }]
+        .into(),
         import_revision: Revision(0),
     }
 }

@@ -34,7 +34,7 @@ fn members(state: &State) -> Result<(), TestCaseError> {
         );
         prop_assert_eq!(is_current, state.current_member(cluster).is_some());
         for (key, recorded) in member.facts().iter() {
-            prop_assert_eq!(recorded.fact.fact.key(), Some(key.clone()));
+            prop_assert_eq!(recorded.encoded().fact.key(), Some(key.clone()));
             prop_assert!(recorded.revision <= state.revision());
         }
         for (_, export) in member.exports() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared::model::{Endpoint, EndpointSlice, Fact, Revision};
+use shared::model::{Endpoint, EndpointSlice, EndpointView, Fact, Revision};
 
 use super::{
     given::{Folded, cluster, endpoint, export, exported, given_members, service, slice},
@@ -51,7 +51,7 @@ fn not_ready(name: &str) -> Fact {
         ..endpoint(1)
     };
     Fact::EndpointSliceUpserted(Arc::new(EndpointSlice {
-        endpoints: Arc::new([endpoint]),
+        endpoints: [endpoint].into(),
         ..(*ready).clone()
     }))
 }
@@ -103,7 +103,7 @@ fn the_policy_says_what_withdrawing_means_and_may_change_its_mind() {
     let mut folded = without_east();
     let ready = |folded: &Folded| {
         let slice = folded.imported_slice("east", "one").expect("held");
-        slice.endpoints.iter().all(Endpoint::is_ready)
+        slice.endpoints.iter().all(EndpointView::is_ready)
     };
     folded.carry_out(&put("loss: {action: notReady}")).unwrap();
     assert!(!ready(&folded));

@@ -140,7 +140,7 @@ fn slices(
             let ready = slice
                 .endpoints
                 .iter()
-                .any(|endpoint| endpoint.ready != Some(false));
+                .any(|endpoint| endpoint.ready() != Some(false));
             served |= ready && !books.withdrawn.contains(cluster);
             slices.insert((cluster.clone(), key.clone()), kept);
         }

@@ -108,7 +108,7 @@ fn a_member_has_a_bounded_number_of_facts_and_may_still_change_them() {
     for number in member.facts.len()..MEMBER_FACTS_MAX {
         let mut key = template.key.clone();
         key.name = format!("slice-{number}").into();
-        let recorded = RecordedFact::new(&fact, Revision(1));
+        let recorded = RecordedFact::new(&fact, Revision(1)).unwrap();
         member
             .facts
             .insert(shared::model::FactKey::EndpointSlice(key), recorded);

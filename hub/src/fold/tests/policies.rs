@@ -75,7 +75,7 @@ fn slice_of(addresses: &[&str]) -> Fact {
 
 fn addresses(folded: &Folded, cluster: &str, slice: &str) -> Vec<String> {
     let slice = folded.imported_slice(cluster, slice);
-    let endpoints = slice.into_iter().flat_map(|slice| slice.endpoints.iter());
+    let endpoints = slice.into_iter().flat_map(|slice| slice.endpoints.to_vec());
     endpoints
         .map(|endpoint| endpoint.addresses[0].to_string())
         .collect()

@@ -195,7 +195,7 @@ impl Hand {
 
     fn current(&self, key: &shared::model::FactKey) -> Option<Bytes> {
         let facts = self.core.state().member(&east())?.facts();
-        facts.get(key).map(|recorded| recorded.fact.bytes.clone())
+        facts.get(key).map(|recorded| recorded.bytes.clone())
     }
 
     /// A new segment begins.

@@ -1,4 +1,4 @@
-//! When an object is encoded, and from what there is a difference.
+//! What is kept of an object that was sent, and from what there is a difference.
 
 use std::sync::Arc;
 
@@ -67,17 +67,12 @@ fn bases(item: &Item) -> Vec<u64> {
 }
 
 #[test]
-fn it_is_encoded_when_it_is_first_sent_and_all_share_the_bytes() {
-    let (item, content) = (removal(7), removal(7).content);
-    assert!(matches!(*item.form(), Form::Content(None)));
-    let (one, other) = (item.bytes(), item.bytes());
-    assert_eq!(one, wire::encode_desired(&content));
-    assert_eq!(one.as_ptr(), other.as_ptr());
-    let clone = item.clone();
-    assert_eq!(
-        (clone.bytes().as_ptr(), item.bytes().as_ptr()),
-        (one.as_ptr(), one.as_ptr())
-    );
+fn it_is_encoded_when_it_is_sent_and_nothing_of_it_is_kept() {
+    let (item, content) = (removal(7), removal(7).0.content);
+    assert!(matches!(*item.form(), Form::Unsent(None)));
+    assert_eq!(item.bytes(), wire::encode_desired(&content));
+    assert!(matches!(*item.form(), Form::Sent(None)));
+    assert_eq!(item.clone().bytes(), item.bytes());
 }
 
 #[test]
@@ -95,8 +90,8 @@ fn a_difference_leads_from_the_version_that_was_sent_and_all_share_it() {
         panic!("a difference")
     };
     assert_eq!(
-        wire::restore(Some(&version(3).content), &difference),
-        Ok(wire::Restored::Object(version(6).content))
+        wire::restore(Some(&version(3).0.content), &difference),
+        Ok(wire::Restored::Object(version(6).0.content))
     );
 }
 
@@ -125,12 +120,12 @@ fn a_removal_neither_has_a_difference_nor_is_a_base() {
 }
 
 #[test]
-fn the_bytes_of_one_version_are_kept_and_no_others() {
+fn of_the_version_before_a_difference_is_kept_and_nothing_else() {
     let last = last_of([(version(3), true), (version(6), false)]);
-    assert!(matches!(&*last.form(), Form::Content(Some(base)) if base.bytes == version(3).bytes()));
-    last.bytes();
+    assert!(matches!(&*last.form(), Form::Unsent(Some(base)) if base.content == version(3).0.content));
+    let whole = last.bytes();
     let form = last.form().clone();
-    let Form::Encoded(whole, Some(difference)) = form else {
+    let Form::Sent(Some(difference)) = form else {
         panic!("it was sent")
     };
     assert!(difference.bytes.len() < whole.len() / 2);

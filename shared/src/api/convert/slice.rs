@@ -189,7 +189,7 @@ mod tests {
             hostname: Some("cart-0".into()),
             zone: Some("zone-1".into()),
         };
-        assert_eq!(*slice.endpoints, [want]);
+        assert_eq!(slice.endpoints.to_vec(), [want]);
     }
 
     #[test]
@@ -200,10 +200,8 @@ mod tests {
         })
         .unwrap();
         assert_eq!((&*slice.ports[0].name, slice.ports[0].port), ("", None));
-        assert_eq!(
-            (slice.endpoints[0].ready, &slice.endpoints[0].hostname),
-            (None, &None)
-        );
+        let endpoint = slice.endpoints.to_vec().remove(0);
+        assert_eq!((endpoint.ready, endpoint.hostname), (None, None));
         assert!(
             convert(|slice| slice["ports"] = Value::Null)
                 .unwrap()

@@ -11,7 +11,7 @@ use super::{
     text::{app_protocol, dns_label, dns_subdomain, port_number},
 };
 use crate::model::{
-    Endpoint, EndpointPort, EndpointSlice, IpFamily, SliceKey,
+    EndpointPort, EndpointSlice, EndpointView, IpFamily, SliceKey,
     endpoint::{ENDPOINT_ADDRESSES_MAX, SLICE_ENDPOINTS_MAX, SLICE_PORTS_MAX, ZONE_BYTES_MAX},
 };
 
@@ -66,23 +66,22 @@ fn one_port(port: &EndpointPort) -> Result<(), InvalidValue> {
     app_protocol(port.app_protocol.as_deref())
 }
 
-fn endpoint(endpoint: &Endpoint, family: IpFamily) -> Result<(), InvalidValue> {
-    let count = endpoint.addresses.len();
+fn endpoint(endpoint: EndpointView<'_>, family: IpFamily) -> Result<(), InvalidValue> {
+    let count = endpoint.addresses().count();
     if count == 0 || count > ENDPOINT_ADDRESSES_MAX {
         let problem = format!("are {count}; 1 to {ENDPOINT_ADDRESSES_MAX} are taken");
         return Err(InvalidValue::new("addresses", problem));
     }
-    for (index, one) in endpoint.addresses.iter().enumerate() {
-        if let Err(problem) = address(one, family) {
+    for (index, one) in endpoint.addresses().enumerate() {
+        if let Err(problem) = address(&one, family) {
             return Err(InvalidValue::new(format!("addresses[{index}]"), problem));
         }
     }
-    if let Some(hostname) = &endpoint.hostname {
+    if let Some(hostname) = endpoint.hostname() {
         dns_label("hostname", hostname)?;
     }
     endpoint
-        .zone
-        .as_ref()
+        .zone()
         .map_or(Ok(()), |zone| bounded_text("zone", zone, ZONE_BYTES_MAX))
 }
 

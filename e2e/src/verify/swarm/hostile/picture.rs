@@ -78,7 +78,7 @@ fn slice(slice: &EndpointSlice, pass: impl Fn(&str) -> bool) -> Option<Value> {
     let passes = |address: &std::net::IpAddr| pass(&address.to_string());
     let passing = slice
         .endpoints
-        .iter()
+        .values()
         .filter(|endpoint| endpoint.addresses.iter().all(passes));
     let endpoints: Vec<Value> = passing
         .map(

@@ -2,7 +2,7 @@
 //! addresses that are not its own, and floods.
 //! Never: knows what becomes of it.
 
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
 
 use shared::{
     model::{
@@ -162,6 +162,6 @@ fn slice(service: &ServiceKey, number: u8, addresses: &[&str]) -> EndpointSlice 
             port: Some(80),
             app_protocol: None,
         }],
-        endpoints: addresses.iter().map(endpoint).collect::<Arc<[Endpoint]>>(),
+        endpoints: addresses.iter().map(endpoint).collect(),
     }
 }

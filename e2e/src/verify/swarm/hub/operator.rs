@@ -123,8 +123,11 @@ impl Hub {
                 format!("[{{namespaces: [{named}]}}]")
             }
             Taken::Service(named) => {
-                let ServiceKey { namespace, name } = key(named);
-                format!("[{{namespaces: [{namespace}], services: [{name}]}}]")
+                let service = key(named);
+                format!(
+                    "[{{namespaces: [{}], services: [{}]}}]",
+                    service.namespace, service.name
+                )
             }
             Taken::Everything => "[{namespaces: [\"*\"]}]".to_owned(),
         };

@@ -57,7 +57,7 @@ impl World {
                 let Some(known) = member.and_then(|member| member.facts().get(&fact)) else {
                     return;
                 };
-                hostile.copy(fact, known.fact.clone());
+                hostile.copy(fact, known.encoded());
                 (Some(key(named)), "fact of another stated")
             }
             Hostility::Reserved => {
