@@ -1,5 +1,6 @@
 //! Performs the actions of a plan, one after the other, and shows their answers to the stores at once.
-//! Every write is a forced server-side apply; one that creates is refused where anything stands.
+//! Every write is a forced server-side apply; one that creates is refused where anything stands. None begins without a
+//! permit.
 //! It never decides what to write.
 
 use jiff::Timestamp;
@@ -22,6 +23,7 @@ use super::{
 };
 use crate::{
     convert::{derived, export, import, slice},
+    lease::WritePermit,
     plan::{Action, Kind, content::ImportStatus},
     watch::{Kept, KeptService, Watched, Watches},
 };
@@ -36,15 +38,30 @@ pub const ONLY_IF_ABSENT: &str = "1";
 pub(crate) struct Performer {
     client: Client,
     watches: Watches,
+    permit: WritePermit,
 }
 
 impl Performer {
-    pub(crate) fn new(client: Client, watches: Watches) -> Self {
-        Self { client, watches }
+    pub(crate) fn new(client: Client, watches: Watches, permit: WritePermit) -> Self {
+        Self {
+            client,
+            watches,
+            permit,
+        }
+    }
+
+    /// Asked before every request that writes: another agent may lead by now.
+    fn permitted(&self) -> Result<(), Failure> {
+        if self.permit.holds() {
+            Ok(())
+        } else {
+            Err(Failure::Suspended)
+        }
     }
 
     /// Performs one action on the objects of `service`.
     pub(crate) async fn perform(&self, service: &ServiceKey, action: &Action) -> Result<(), Failure> {
+        self.permitted()?;
         let namespace = &service.namespace;
         match action {
             Action::ApplyImport {
@@ -151,6 +168,7 @@ impl Performer {
                 let Some(aside) = found.and_then(|found| derived::with_others_set_aside(&body, found)) else {
                     return Err(refused);
                 };
+                self.permitted()?;
                 let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
                 let both = api.patch(name, &force(), &Patch::Apply(&aside)).await?;
                 self.remove_others(name, namespace, &body, &both).await
@@ -167,6 +185,7 @@ impl Performer {
         body: &Value,
         both: &Service,
     ) -> Result<(), Failure> {
+        self.permitted()?;
         let services = &self.watches.services;
         let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let removal = derived::removal_of_others(body, both);
@@ -326,6 +345,9 @@ impl Performer {
     }
 
     async fn event(&self, service: &ServiceKey, kind: &str, name: &str, reason: &str, text: &str) -> bool {
+        if self.permitted().is_err() {
+            return false;
+        }
         let note = Note {
             namespace: &service.namespace,
             api_version: match kind {

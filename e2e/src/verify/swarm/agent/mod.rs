@@ -4,11 +4,17 @@
 mod differences;
 mod link;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use agent::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
-    lease::{AgentLease, Attempt, machine::Candidate},
+    lease::{AgentLease, Attempt, Election, LeaseMetrics, Monotonic, WritePermit},
     link::machine::{Introduction, Session},
     observe::{Observer, removal},
     outbox::Outbox,
@@ -32,6 +38,8 @@ use crate::sim::{GIT_VERSION, SimCluster};
 /// Namespace of the agent's Lease.
 pub(super) const AGENT_NAMESPACE: &str = "tributary-agent";
 
+/// So often a Lease of another is looked at that does not move: once, after its duration, and after having looked away.
+const LOOKS_MAX: usize = 3;
 /// One agent of so many is of the release before differences.
 const OLD_ONE_OF: u64 = 4;
 
@@ -87,6 +95,7 @@ impl Agent {
         let config = DriverConfig {
             cluster: name.clone(),
             deny: NamespaceDenyList::default(),
+            permit: WritePermit::unlimited(),
         };
         let (driver, handle) = Driver::new(client, watches.clone(), config, ApplyMetrics::default());
         let (changed, namespaces_changed) = (Dirty::default(), Dirty::default());
@@ -221,11 +230,20 @@ impl Agent {
 
 /// Looks, and looks again when what it saw must be over.
 async fn take_lease(client: kube::Client, holder: &str) -> Option<AgentLease> {
-    let (mut candidate, mut now) = (Candidate::new(holder), Duration::ZERO);
-    for _ in 0..2 {
-        match AgentLease::attempt(client.clone(), AGENT_NAMESPACE, &mut candidate, now).await {
+    let millis = Arc::new(AtomicU64::new(0));
+    let clock: Monotonic = {
+        let millis = millis.clone();
+        Arc::new(move || Duration::from_millis(millis.load(Ordering::Relaxed)))
+    };
+    let clock = (clock, WritePermit::default());
+    let mut election = Election::new(client, AGENT_NAMESPACE, holder, clock, LeaseMetrics::default());
+    for _ in 0..LOOKS_MAX {
+        match election.attempt().await {
             Ok(Attempt::Taken(lease)) => return Some(*lease),
-            Ok(Attempt::Waiting { longest, .. }) => now += longest,
+            Ok(Attempt::Waiting { longest, .. }) => {
+                let longest = u64::try_from(longest.as_millis()).ok()?;
+                millis.fetch_add(longest, Ordering::Relaxed);
+            }
             Err(_) => return None,
         }
     }
