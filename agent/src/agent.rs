@@ -272,7 +272,7 @@ fn lead(
         outbox,
         outbox_changed: outbox_changed.subscribe(),
         apply,
-        namespaces: watches.namespaces.clone(),
+        namespaces: watches.namespaces,
         namespaces_changed,
         all_namespaces: options.all_namespaces,
         complaints: Complaints::default(),

@@ -60,11 +60,13 @@ pub enum Law {
     Taken,
     /// One id, one holder: strangers that came under the id of a member.
     Holders,
+    /// Nothing of a replaced leader takes effect over a newer one's: writes that came from replaced ones.
+    Replaced,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -91,6 +93,7 @@ impl Law {
         Self::Elsewhere,
         Self::Taken,
         Self::Holders,
+        Self::Replaced,
     ];
 
     /// Its name, with which every failure begins.
@@ -122,6 +125,7 @@ impl Law {
             Self::Elsewhere => "no address leads elsewhere",
             Self::Taken => "nobody holds what it may not take",
             Self::Holders => "one id, one holder",
+            Self::Replaced => "nothing of a replaced leader takes effect over a newer one's",
         }
     }
 
@@ -138,6 +142,7 @@ impl Law {
             Self::Ages | Self::Refused | Self::Contests => "exports",
             Self::Elsewhere => "slices",
             Self::Holders => "strangers",
+            Self::Replaced => "late writes",
             Self::Keys => "admissions",
             Self::Renewals => "keys",
             Self::Epochs => "welcomes",

@@ -54,6 +54,11 @@ pub const EXPECTED: &[&str] = &[
     "item refused",
     "item held back",
     "key revoked",
+    "leader came back late",
+    "leader cut off",
+    "leader ended",
+    "leader killed",
+    "leadership changed hands",
     "listing cut off",
     "member certified anew",
     "member evicted",
@@ -99,7 +104,7 @@ const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batc
 const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 25] = [
+const LAWS: [Law; 26] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -125,6 +130,7 @@ const LAWS: [Law; 25] = [
     Law::Elsewhere,
     Law::Taken,
     Law::Holders,
+    Law::Replaced,
 ];
 
 /// Counts by kind.
