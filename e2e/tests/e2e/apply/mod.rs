@@ -95,6 +95,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             requests::a_name_taken_at_the_last_moment_stays_the_strangers,
         ),
         sim_test(
+            "apply::nothing_is_begun_without_a_permit",
+            replaced::nothing_is_begun_without_a_permit,
+        ),
+        sim_test(
             "apply::a_late_write_of_a_replaced_agent_has_no_effect",
             replaced::a_late_write_of_a_replaced_agent_has_no_effect,
         ),

@@ -71,6 +71,28 @@ impl Way {
     }
 }
 
+/// A plan of several writes ends where the permit does: what is on its way arrives, and nothing follows it.
+pub(super) async fn nothing_is_begun_without_a_permit() -> anyhow::Result<()> {
+    let cluster = cluster()?;
+    let (way, permit) = (Way::to(&cluster), WritePermit::unlimited());
+    let agent = Agent::start_permitted(way.client(), "shop", NamespaceDenyList::default(), permit.clone());
+    until("the held sources", || agent.handle.sources_known()).await?;
+    way.holds_up.send_replace(true);
+    agent.told(1, &all_listed(), wishes());
+    until("a write on its way", || way.held_up.load(Ordering::SeqCst) > 0).await?;
+    permit.set(None);
+    way.holds_up.send_replace(false);
+    until("its answer", || !way.answers.lock().expect("no panic").is_empty()).await?;
+    agent.stop().await?;
+    let writes = cluster.requests().writes();
+    assert_eq!(
+        writes.len(),
+        1,
+        "the import has a Service, two slices and a status: {writes:?}"
+    );
+    Ok(())
+}
+
 fn status(cluster: &SimCluster, exporters: u32, left_out: &str) -> DesiredChange {
     let export = cluster.get("ServiceExport", "shop", "cart").unwrap_or_default();
     DesiredChange::ExportStatus(Arc::new(ExportStatus {
