@@ -2,7 +2,7 @@
 //! flags around it; tests put simulated clusters and networks around it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -18,12 +18,13 @@ use shared::{
     tls::HubConnector,
 };
 use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::{
-    apply::{ApplyMetrics, Driver, DriverConfig},
+    apply::{ApplyMetrics, Driver, DriverConfig, Handle},
     cluster_id,
-    lease::{AgentLease, LeaseMetrics},
+    lease::{self, AgentLease, Election, LeaseMetrics, WritePermit},
     link::{Complaints, Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
@@ -37,6 +38,8 @@ const START_RETRY_FIRST: Duration = Duration::from_millis(200);
 const START_RETRY_LONGEST: Duration = Duration::from_secs(5);
 /// After this long a start that is not answered has failed.
 const START_PATIENCE: Duration = Duration::from_secs(60);
+/// After this long one that stands by is ready though a kind cannot be listed.
+const STANDBY_READY_WAIT: Duration = Duration::from_secs(10);
 
 /// What an agent is told.
 pub struct AgentOptions {
@@ -87,8 +90,9 @@ impl AgentMetrics {
     }
 }
 
-/// Runs an agent beside what the supervisor runs already, until it is drained. Only one agent works in a cluster:
-/// this one waits, ready to, while another holds the Lease, and gives the Lease back when it ends in good order.
+/// Runs an agent beside what the supervisor runs already, until it is drained. Only one agent leads in a cluster: this
+/// one stands by while another holds the Lease, with everything read and joined, no session and no permit to write; and
+/// it gives the Lease back when it ends in good order.
 pub async fn run(
     mut options: AgentOptions,
     metrics: AgentMetrics,
@@ -96,10 +100,36 @@ pub async fn run(
     mut supervisor: Supervisor,
 ) -> anyhow::Result<()> {
     options.client = in_served_version(options.client, metrics.versions.clone());
-    let begun = supervisor.meanwhile(begin(&options, &metrics, readiness)).await?;
-    let lease = begun.as_ref().map(|begun| begun.lease.clone());
-    if let Some(begun) = begun {
-        start(options, metrics, begun, readiness, &mut supervisor);
+    let Some(fingerprint) = supervisor.meanwhile(identify(&options)).await? else {
+        return supervisor.run().await;
+    };
+    let (permit, stands_by) = (WritePermit::default(), CancellationToken::new());
+    let warm = warm_up(&options, &metrics, &permit, &mut supervisor);
+    let ready = ready(
+        warm.watches.clone(),
+        readiness.handle("cluster listed"),
+        stands_by.clone(),
+    );
+    let drain = supervisor.shutdown().drain().clone();
+    supervisor.spawn("readiness", async move {
+        drain.run_until_cancelled(ready).await;
+        drain.cancelled().await;
+        Ok(())
+    });
+    let follow = cluster_id::follow(
+        warm.properties.clone(),
+        options.cluster.clone(),
+        readiness.clone(),
+        supervisor.shutdown().drain().clone(),
+    );
+    supervisor.spawn("the id of the cluster", async move {
+        follow.await;
+        Ok(())
+    });
+    let elected = elect(&options, &metrics, &permit, &stands_by);
+    let lease = supervisor.meanwhile(elected).await?;
+    if let Some(lease) = lease.clone() {
+        lead(options, metrics, warm, (fingerprint, lease), &mut supervisor);
     }
     supervisor.run().await?;
     if let Some(lease) = lease {
@@ -108,103 +138,128 @@ pub async fn run(
     Ok(())
 }
 
-/// What is known of the cluster before anything is done.
-struct Begun {
-    fingerprint: String,
-    lease: AgentLease,
-    listed: ReadyHandle,
+/// Asks the cluster who it is.
+async fn identify(options: &AgentOptions) -> anyhow::Result<String> {
+    let fingerprint = patiently(|| fingerprint(&options.client)).await?;
+    patiently(|| cluster_id::check(&options.client, &options.cluster)).await?;
+    Ok(fingerprint)
 }
 
-/// Asks the cluster who it is, and waits for its Lease.
-async fn begin(
+/// Waits for the Lease.
+async fn elect(
     options: &AgentOptions,
     metrics: &AgentMetrics,
-    readiness: &Readiness,
-) -> anyhow::Result<Begun> {
-    let client = &options.client;
-    let listed = || readiness.handle("cluster listed");
-    let awaited = Mutex::new(Some(listed()));
-    let fingerprint = patiently(|| fingerprint(client)).await?;
-    patiently(|| cluster_id::check(client, &options.cluster)).await?;
-    let lease = patiently(|| {
-        let waits = || drop(taken(&awaited)); // one that waits for another's end is as ready as it can be
-        let (namespace, holder) = (&options.namespace, &options.holder);
-        AgentLease::take(client.clone(), namespace, holder, &metrics.lease, waits)
+    permit: &WritePermit,
+    stands_by: &CancellationToken,
+) -> anyhow::Result<AgentLease> {
+    patiently(|| async {
+        let AgentOptions {
+            client,
+            namespace,
+            holder,
+            ..
+        } = options;
+        let (clock, metrics) = ((lease::monotonic(), permit.clone()), metrics.lease.clone());
+        let mut election = Election::new(client.clone(), namespace, holder, clock, metrics);
+        election.won(|| stands_by.cancel()).await
     })
-    .await?;
-    Ok(Begun {
-        fingerprint,
-        lease,
-        listed: taken(&awaited).unwrap_or_else(listed),
-    })
+    .await
 }
 
-fn taken<T>(slot: &Mutex<Option<T>>) -> Option<T> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+/// Ready when the cluster is listed. One that stands by is as ready as it can be a while later at the latest: no
+/// rollout hangs on what it cannot list.
+async fn ready(watches: Watches, listed: ReadyHandle, stands_by: CancellationToken) {
+    let waited = async {
+        stands_by.cancelled().await;
+        tokio::time::sleep(STANDBY_READY_WAIT).await;
+    };
+    tokio::select! {
+        biased;
+        () = known(&watches) => {}
+        () = waited => {}
+    }
+    drop(listed);
 }
 
-/// Starts an agent's tasks under supervision.
-fn start(
-    options: AgentOptions,
-    metrics: AgentMetrics,
-    begun: Begun,
-    readiness: &Readiness,
+/// What an agent has read and joined, whether it leads or not.
+struct Warm {
+    watches: Watches,
+    properties: Watched<Whole<ClusterProperty>>,
+    driver: Driver,
+    apply: Handle,
+    outbox: Arc<Mutex<Outbox>>,
+    outbox_changed: watch::Sender<u64>,
+}
+
+/// Starts what reads the cluster and states facts to the outbox, where they stay.
+fn warm_up(
+    options: &AgentOptions,
+    metrics: &AgentMetrics,
+    permit: &WritePermit,
     supervisor: &mut Supervisor,
-) {
-    let AgentOptions {
-        cluster,
-        client,
-        connector,
-        deny,
-        all_namespaces,
-        imports,
-        ..
-    } = options;
-    let Begun {
-        fingerprint,
-        lease,
-        listed,
-    } = begun;
+) -> Warm {
+    let client = &options.client;
     let watches = Watches::default();
     let properties = Watched::<Whole<ClusterProperty>>::new(|_| None);
     let config = DriverConfig {
-        cluster: cluster.clone(),
-        deny: deny.clone(),
+        cluster: options.cluster.clone(),
+        deny: options.deny.clone(),
+        permit: permit.clone(),
     };
-    let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, metrics.apply);
-    apply.feed(|desired| (desired.keep_to(imports), ()));
+    let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, metrics.apply.clone());
     let outbox = Arc::new(Mutex::new(Outbox::new(removal)));
     let outbox_changed = watch::Sender::new(0);
 
     let drain = supervisor.shutdown().drain().clone();
     supervisor.spawn("the watches", watches.clone().run(client.clone(), drain.clone()));
-    let readiness = readiness.clone();
-    let id = cluster_id::follow(properties.clone(), cluster, readiness, drain.clone());
-    supervisor.spawn("the id of the cluster", async move {
-        id.await;
-        Ok(())
-    });
-    let (following, api) = (properties.clone(), Api::all(client.clone()));
-    let until = drain.clone();
+    let (following, api, until) = (properties.clone(), Api::all(client.clone()), drain.clone());
     supervisor.spawn("the watch of ClusterProperties", async move {
         follow(api, &following, &until).await;
         Ok(())
     });
     let observing = Observing {
-        client,
+        client: client.clone(),
         watches: watches.clone(),
-        properties,
-        observer: Observer::new(deny),
+        properties: properties.clone(),
+        observer: Observer::new(options.deny.clone()),
         outbox: outbox.clone(),
         outbox_changed: outbox_changed.clone(),
     };
-    supervisor.spawn("applying", driver.run(drain.clone()));
-    supervisor.spawn("observing", observing.run(drain.clone()));
+    supervisor.spawn("observing", observing.run(drain));
+    Warm {
+        watches,
+        properties,
+        driver,
+        apply,
+        outbox,
+        outbox_changed,
+    }
+}
+
+/// Starts what only the leader does: it renews the Lease, speaks with the hub, and writes.
+fn lead(
+    options: AgentOptions,
+    metrics: AgentMetrics,
+    warm: Warm,
+    (fingerprint, lease): (String, AgentLease),
+    supervisor: &mut Supervisor,
+) {
+    let Warm {
+        watches,
+        driver,
+        apply,
+        outbox,
+        outbox_changed,
+        ..
+    } = warm;
+    let drain = supervisor.shutdown().drain().clone();
     supervisor.spawn("the Lease", lease.clone().keep(drain.clone()));
+    apply.feed(|desired| (desired.keep_to(options.imports), ()));
+    supervisor.spawn("applying", driver.run(drain.clone()));
     let namespaces_changed = Dirty::default();
     watches.namespaces.mark_changes(&namespaces_changed, |_| Some(()));
     let link = Link {
-        connector,
+        connector: options.connector,
         introduction: Introduction {
             agent_version: env!("CARGO_PKG_VERSION").into(),
             cluster_fingerprint: fingerprint.into(),
@@ -217,23 +272,13 @@ fn start(
         outbox,
         outbox_changed: outbox_changed.subscribe(),
         apply,
-        namespaces: watches.namespaces.clone(),
+        namespaces: watches.namespaces,
         namespaces_changed,
-        all_namespaces,
+        all_namespaces: options.all_namespaces,
         complaints: Complaints::default(),
         metrics: metrics.link,
     };
-    supervisor.spawn("the link to the hub", link.run(drain.clone()));
-    supervisor.spawn("readiness", async move {
-        tokio::select! {
-            biased;
-            () = drain.cancelled() => return Ok(()),
-            () = known(&watches) => {}
-        }
-        drop(listed);
-        drain.cancelled().await;
-        Ok(())
-    });
+    supervisor.spawn("the link to the hub", link.run(drain));
 }
 
 /// Asks again while the API server says that it has too much to do, or does not answer at all; anything else is for

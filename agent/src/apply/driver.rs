@@ -88,9 +88,13 @@ impl Driver {
     async fn work(self, drain: &CancellationToken) {
         let (mut work, mut running) = (Work::default(), JoinSet::new());
         let planned = |service: &ServiceKey| what_to_do(&self.shared, service);
+        let permit = &self.shared.config.permit;
         loop {
-            start(&self.shared, &mut work, &mut running);
-            let next = work.next_due();
+            let permitted = permit.holds();
+            if permitted {
+                start(&self.shared, &mut work, &mut running);
+            }
+            let next = work.next_due().filter(|_| permitted);
             tokio::select! {
                 biased;
                 () = drain.cancelled() => break,
@@ -101,6 +105,7 @@ impl Driver {
                 }
                 namespaces = self.namespaces.taken() => self.shared.mark_namespaces(&namespaces.into_iter().collect()),
                 services = self.shared.queue.taken() => work.marked(services, planned),
+                () = permit.given(), if !permitted => {}
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
             work.measure(&self.shared.metrics);
@@ -249,6 +254,7 @@ mod tests {
     use super::*;
     use crate::{
         apply::failure::Failure,
+        lease::WritePermit,
         plan::{
             Action,
             content::{DerivedContent, Policies},
@@ -275,6 +281,7 @@ mod tests {
         let config = DriverConfig {
             cluster: ClusterId::new("north").expect("an id"),
             deny: NamespaceDenyList::default(),
+            permit: WritePermit::unlimited(),
         };
         let watches = Watches::default();
         let client = Client::new(server, "default");

@@ -11,6 +11,9 @@ pub(crate) enum Failure {
     /// The cluster is not as the plan saw it: look and plan again.
     #[error("the object is not as it was seen: {0}")]
     Stale(String),
+    /// This agent may not write for now, or not any more.
+    #[error("the Lease of this cluster is not renewed")]
+    Suspended,
     /// The API server asks to wait.
     #[error("the API server asks to wait {0:?}")]
     Throttled(Duration),
@@ -43,6 +46,7 @@ impl Failure {
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Stale(_) => "stale",
+            Self::Suspended => "suspended",
             Self::Throttled(_) => "throttled",
             Self::Refused { .. } => "refused",
             Self::Forbidden(_) => "forbidden",

@@ -26,6 +26,7 @@ use super::{
     view::{self, RefusedFacts},
 };
 use crate::{
+    lease::WritePermit,
     outbox::Refusal,
     plan::{Desired, Progress, Reach, Report, ServedFields, Settling, Touched},
     watch::{Dirty, Head, ObjectKey, Watches},
@@ -41,6 +42,8 @@ pub struct DriverConfig {
     pub cluster: ClusterId,
     /// Namespaces from which nothing is exported.
     pub deny: NamespaceDenyList,
+    /// Nothing is written without it.
+    pub permit: WritePermit,
 }
 
 /// A service's objects are as desired, after at least one write.
@@ -111,7 +114,7 @@ pub(super) struct Shared {
 
 impl Handle {
     pub(super) fn new(client: Client, watches: Watches, config: DriverConfig, metrics: ApplyMetrics) -> Self {
-        let performer = Performer::new(client.clone(), watches.clone());
+        let performer = Performer::new(client.clone(), watches.clone(), config.permit.clone());
         Self(Arc::new(Shared {
             config,
             client,
@@ -288,6 +291,7 @@ mod tests {
         let config = DriverConfig {
             cluster: ClusterId::new("north").expect("an id"),
             deny: NamespaceDenyList::default(),
+            permit: WritePermit::unlimited(),
         };
         let client = Client::new(nobody, "default");
         Handle::new(client, Watches::default(), config, ApplyMetrics::default())

@@ -5,6 +5,7 @@
 //!   asks it;
 //! * `perform`: the requests; `failure`: what an error means;
 //! * `refusals`: what the API server did not take in derived Services, and for how long;
+//! * `seen`: which version of an object a write is made for;
 //! * `adopt`: what came back from a backup becomes ours again;
 //! * `contention`: what somebody else changes back again and again;
 //! * `patience`: what is not written yet, because the hub is about to answer;
@@ -24,6 +25,7 @@ mod metrics;
 mod patience;
 mod perform;
 mod refusals;
+mod seen;
 mod served_fields;
 mod step;
 mod view;

@@ -1,5 +1,6 @@
 //! Performs the actions of a plan, one after the other, and shows their answers to the stores at once.
-//! Every write is a forced server-side apply; one that creates is refused where anything stands.
+//! Every write is a forced server-side apply; one that creates is refused where anything stands, any other where the
+//! object is not the one, in the version, that the plan was made from. None begins without a permit.
 //! It never decides what to write.
 
 use jiff::Timestamp;
@@ -19,9 +20,11 @@ use super::{
     contention::Part,
     event::{self, Note},
     failure::Failure,
+    seen::{self, Seen},
 };
 use crate::{
     convert::{derived, export, import, slice},
+    lease::WritePermit,
     plan::{Action, Kind, content::ImportStatus},
     watch::{Kept, KeptService, Watched, Watches},
 };
@@ -36,15 +39,44 @@ pub const ONLY_IF_ABSENT: &str = "1";
 pub(crate) struct Performer {
     client: Client,
     watches: Watches,
+    permit: WritePermit,
+}
+
+/// One object that is written: where it stands, which one it is if it is known, and in which version.
+struct Target<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    /// Absent: it is to be created.
+    uid: Option<&'a str>,
+    version: &'a mut u64,
 }
 
 impl Performer {
-    pub(crate) fn new(client: Client, watches: Watches) -> Self {
-        Self { client, watches }
+    pub(crate) fn new(client: Client, watches: Watches, permit: WritePermit) -> Self {
+        Self {
+            client,
+            watches,
+            permit,
+        }
     }
 
-    /// Performs one action on the objects of `service`.
-    pub(crate) async fn perform(&self, service: &ServiceKey, action: &Action) -> Result<(), Failure> {
+    /// Asked before every request that writes: another agent may lead by now.
+    fn permitted(&self) -> Result<(), Failure> {
+        if self.permit.holds() {
+            Ok(())
+        } else {
+            Err(Failure::Suspended)
+        }
+    }
+
+    /// Performs one action on the objects of `service`, as they were `seen`, and takes note of what became of them.
+    pub(super) async fn perform(
+        &self,
+        service: &ServiceKey,
+        action: &Action,
+        seen: &mut Seen,
+    ) -> Result<(), Failure> {
+        self.permitted()?;
         let namespace = &service.namespace;
         match action {
             Action::ApplyImport {
@@ -53,18 +85,17 @@ impl Performer {
                 revision,
             } => {
                 let body = import::import_json(service, uid.as_deref(), content, *revision);
-                self.apply(
-                    &self.watches.imports,
-                    &service.name,
+                let target = Target {
                     namespace,
-                    uid.as_deref(),
-                    body,
-                    |_| (),
-                )
-                .await
+                    name: &service.name,
+                    uid: uid.as_deref(),
+                    version: &mut seen.import,
+                };
+                self.apply(&self.watches.imports, target, body, |_| ()).await
             }
             Action::ApplyImportStatus { uid, status } => {
-                self.apply_import_status(service, uid.as_deref(), status).await
+                self.apply_import_status(service, uid.as_deref(), status, &mut seen.import)
+                    .await
             }
             Action::ApplyDerived {
                 name,
@@ -80,7 +111,13 @@ impl Performer {
                 let uid = uid.as_deref();
                 let found = found.as_deref().and_then(KeptService::derived);
                 let body = derived::derived_json(service, name, uid, content, cluster_ips, found);
-                self.apply_derived(name, namespace, uid, body, found).await
+                let target = Target {
+                    namespace,
+                    name,
+                    uid,
+                    version: &mut seen.derived,
+                };
+                self.apply_derived(target, body, found).await
             }
             Action::ApplySlice {
                 name,
@@ -89,17 +126,35 @@ impl Performer {
                 revision,
             } => {
                 let body = slice::slice_json(namespace, name, uid.as_deref(), content, *revision);
-                let uid = uid.as_deref();
-                self.apply(&self.watches.slices, name, namespace, uid, body, |_| ())
-                    .await
+                let target = Target {
+                    namespace,
+                    name,
+                    uid: uid.as_deref(),
+                    version: seen.of(Kind::Slice, name),
+                };
+                self.apply(&self.watches.slices, target, body, |_| ()).await
             }
-            Action::Delete { kind, name, uid } => self.delete(*kind, namespace, name, uid).await,
+            Action::Delete { kind, name, uid } => {
+                let target = Target {
+                    namespace,
+                    name,
+                    uid: Some(uid),
+                    version: seen.of(*kind, name),
+                };
+                self.delete(*kind, target).await
+            }
             Action::ApplyExportStatus { uid, conditions } => {
                 let found = self.watches.exports.get(namespace, &service.name);
                 let (before, now) = (found.as_ref().map(|found| found.transitions()), Timestamp::now());
                 let body = export::export_status_json(service, uid, conditions, before, now);
-                self.apply_status(&self.watches.exports, &service.name, namespace, body)
-                    .await
+                let target = Target {
+                    namespace,
+                    name: &service.name,
+                    uid: Some(uid),
+                    version: &mut seen.export,
+                };
+                // One that is another by now the watch shows: exports are not read one by one.
+                self.apply_status(&self.watches.exports, target, body).await
             }
             Action::ExportEvent {
                 export_uid,
@@ -118,14 +173,26 @@ impl Performer {
         service: &ServiceKey,
         uid: Option<&str>,
         status: &ImportStatus,
+        version: &mut u64,
     ) -> Result<(), Failure> {
         let imports = &self.watches.imports;
         let found = imports.get(&service.namespace, &service.name);
         let created = found.as_ref().map(|found| &*found.head().uid);
         let (before, now) = (found.as_ref().map(|found| found.transitions()), Timestamp::now());
-        let body = import::import_status_json(service, uid.or(created), status, before, now);
-        self.apply_status(imports, &service.name, &service.namespace, body)
-            .await
+        let (namespace, name, uid) = (&service.namespace, &service.name, uid.or(created));
+        let body = import::import_status_json(service, uid, status, before, now);
+        let target = Target {
+            namespace,
+            name,
+            uid,
+            version,
+        };
+        let written = self.apply_status(imports, target, body).await;
+        if let Err(Failure::Stale(_)) = written {
+            let api = Api::namespaced(self.client.clone(), namespace);
+            self.look_again(imports, &api, name).await?;
+        }
+        written
     }
 
     /// Ports that somebody else put into a derived Service, and names that they gave to ours, stay in it when ours
@@ -133,27 +200,38 @@ impl Performer {
     /// then theirs are set aside first.
     async fn apply_derived(
         &self,
-        name: &str,
-        namespace: &str,
-        uid: Option<&str>,
-        body: Value,
+        target: Target<'_>,
+        mut body: Value,
         found: Option<&derived::Derived>,
     ) -> Result<(), Failure> {
         let services = &self.watches.services;
+        let Target {
+            namespace,
+            name,
+            uid,
+            version,
+        } = target;
+        if uid.is_some() {
+            seen::state(&mut body, *version);
+        }
         let mixed = |written: &Service| derived::has_parts_of_others(&body, written).then(|| written.clone());
-        match self
-            .apply(services, name, namespace, uid, body.clone(), mixed)
-            .await
-        {
-            Ok(Some(mixed)) => self.remove_others(name, namespace, &body, &mixed).await,
+        let same = Target {
+            namespace,
+            name,
+            uid,
+            version: &mut *version,
+        };
+        match self.apply(services, same, body.clone(), mixed).await {
+            Ok(Some(mixed)) => self.remove_others(name, namespace, &body, &mixed, version).await,
             Ok(None) => Ok(()),
             Err(refused @ Failure::Refused { .. }) => {
                 let Some(aside) = found.and_then(|found| derived::with_others_set_aside(&body, found)) else {
                     return Err(refused);
                 };
+                self.permitted()?;
                 let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
                 let both = api.patch(name, &force(), &Patch::Apply(&aside)).await?;
-                self.remove_others(name, namespace, &body, &both).await
+                self.remove_others(name, namespace, &body, &both, version).await
             }
             Err(failure) => Err(failure),
         }
@@ -166,7 +244,9 @@ impl Performer {
         namespace: &str,
         body: &Value,
         both: &Service,
+        version: &mut u64,
     ) -> Result<(), Failure> {
+        self.permitted()?;
         let services = &self.watches.services;
         let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let removal = derived::removal_of_others(body, both);
@@ -181,6 +261,7 @@ impl Performer {
             name,
             "removed what somebody else had put into the ports of a derived Service"
         );
+        *version = seen::version_of(&left);
         services.written(ticket, left);
         Ok(())
     }
@@ -189,90 +270,97 @@ impl Performer {
     async fn apply<K, T>(
         &self,
         store: &Watched<K>,
-        name: &str,
-        namespace: &str,
-        uid: Option<&str>,
-        body: Value,
+        target: Target<'_>,
+        mut body: Value,
         read: impl FnOnce(&K::Object) -> T,
     ) -> Result<T, Failure>
     where
         K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
-        let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<K::Object> = Api::namespaced(self.client.clone(), target.namespace);
+        match target.uid {
+            Some(_) => seen::state(&mut body, *target.version),
+            // Where something stands after all, nothing of it is touched: it is ours, after an answer that was lost,
+            // or a stranger's, and the next plan sees which.
+            None => body["metadata"]["resourceVersion"] = ONLY_IF_ABSENT.into(),
+        }
         let ticket = store.begin_write();
-        let written = match uid {
-            Some(_) => api.patch(name, &force(), &Patch::Apply(&body)).await?,
-            None => self.create(store, &api, name, body).await?,
-        };
-        let answer = read(&written);
-        store.written(ticket, written);
-        Ok(answer)
+        match api.patch(target.name, &force(), &Patch::Apply(&body)).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                self.look_again(store, &api, target.name).await?;
+                Err(Failure::Stale(status.message))
+            }
+            answer => {
+                let written = answer?;
+                *target.version = seen::version_of(&written);
+                let answer = read(&written);
+                store.written(ticket, written);
+                Ok(answer)
+            }
+        }
     }
 
-    /// An apply to an absent object. Where something stands after all, nothing of it is touched: it is ours, after
-    /// an answer that was lost, or a stranger's, and the next plan sees which.
-    async fn create<K: Kept>(
+    /// What stands there is not what the plan was made from: the next one is made from what stands there now. Nothing
+    /// is written again unless that plan says so.
+    async fn look_again<K: Kept>(
         &self,
         store: &Watched<K>,
         api: &Api<K::Object>,
         name: &str,
-        mut body: Value,
-    ) -> Result<K::Object, Failure> {
-        body["metadata"]["resourceVersion"] = ONLY_IF_ABSENT.into();
-        match api.patch(name, &force(), &Patch::Apply(&body)).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                let ticket = store.begin_write();
-                if let Some(found) = api.get_opt(name).await? {
-                    store.written(ticket, found);
-                }
-                Err(Failure::Stale(status.message))
-            }
-            answer => Ok(answer?),
+    ) -> Result<(), Failure> {
+        let ticket = store.begin_write();
+        if let Some(found) = api.get_opt(name).await? {
+            store.written(ticket, found);
         }
+        Ok(())
     }
 
     async fn apply_status<K>(
         &self,
         store: &Watched<K>,
-        name: &str,
-        namespace: &str,
-        body: Value,
+        target: Target<'_>,
+        mut body: Value,
     ) -> Result<(), Failure>
     where
         K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
-        let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<K::Object> = Api::namespaced(self.client.clone(), target.namespace);
+        seen::state(&mut body, *target.version);
         let ticket = store.begin_write();
-        let written = api.patch_status(name, &force(), &Patch::Apply(&body)).await?;
+        let written = api
+            .patch_status(target.name, &force(), &Patch::Apply(&body))
+            .await?;
+        *target.version = seen::version_of(&written);
         store.written(ticket, written);
         Ok(())
     }
 
-    async fn delete(&self, kind: Kind, namespace: &str, name: &str, uid: &str) -> Result<(), Failure> {
+    async fn delete(&self, kind: Kind, target: Target<'_>) -> Result<(), Failure> {
         let watches = &self.watches;
         match kind {
-            Kind::Import => self.delete_from(&watches.imports, namespace, name, uid).await,
-            Kind::Derived => self.delete_from(&watches.services, namespace, name, uid).await,
-            Kind::Slice => self.delete_from(&watches.slices, namespace, name, uid).await,
+            Kind::Import => self.delete_from(&watches.imports, target).await,
+            Kind::Derived => self.delete_from(&watches.services, target).await,
+            Kind::Slice => self.delete_from(&watches.slices, target).await,
         }
     }
 
-    async fn delete_from<K>(
-        &self,
-        store: &Watched<K>,
-        namespace: &str,
-        name: &str,
-        uid: &str,
-    ) -> Result<(), Failure>
+    async fn delete_from<K>(&self, store: &Watched<K>, target: Target<'_>) -> Result<(), Failure>
     where
         K: Kept<Object: Resource<Scope = NamespaceResourceScope>>,
     {
+        let Target {
+            namespace,
+            name,
+            uid,
+            version,
+        } = target;
+        let uid = uid.unwrap_or_default();
         let api: Api<K::Object> = Api::namespaced(self.client.clone(), namespace);
         let ticket = store.begin_write();
         let params = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
-                resource_version: None,
+                resource_version: (*version > 0).then(|| version.to_string()),
             }),
             ..DeleteParams::default()
         };
@@ -280,11 +368,16 @@ impl Performer {
             // with a finalizer of somebody else the object lives on for a while
             Ok(either) => match either.left() {
                 Some(object) if object.meta().finalizers.iter().flatten().next().is_some() => {
+                    *version = seen::version_of(&object);
                     store.written(ticket, object);
                 }
                 _ => store.deleted(namespace, name, uid),
             },
             Err(kube::Error::Api(status)) if status.code == 404 => store.deleted(namespace, name, uid),
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                self.look_again(store, &api, name).await?;
+                return Err(Failure::Stale(status.message));
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -326,6 +419,9 @@ impl Performer {
     }
 
     async fn event(&self, service: &ServiceKey, kind: &str, name: &str, reason: &str, text: &str) -> bool {
+        if self.permitted().is_err() {
+            return false;
+        }
         let note = Note {
             namespace: &service.namespace,
             api_version: match kind {

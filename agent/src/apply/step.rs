@@ -14,6 +14,7 @@ use super::{
     failure::Failure,
     handle::{Applied, Shared},
     lock::lock,
+    seen::Seen,
     view,
 };
 use crate::plan::{self, Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, ServiceView, plan};
@@ -57,7 +58,7 @@ async fn work_on(shared: &Shared, service: &ServiceKey) -> (Outcome, End) {
     let mut wrote = false;
     let mut tried = Plan::default();
     for _ in 0..PLANS_MAX {
-        let Some((view, plan)) = planned(shared, service) else {
+        let Some((view, seen, plan)) = planned(shared, service) else {
             // the served schema is not known: everything is planned once it is
             return (Outcome::Settled, End::Open);
         };
@@ -71,7 +72,7 @@ async fn work_on(shared: &Shared, service: &ServiceKey) -> (Outcome, End) {
             let end = plan::end(&lock(&shared.desired), &view, service, &plan);
             return (Outcome::Settled, end);
         }
-        match perform_all(shared, service, &view, &plan).await {
+        match perform_all(shared, service, (&view, seen), &plan).await {
             Ok(()) => wrote = true,
             Err(Stuck::Learned) => {}
             Err(Stuck::Failed(failure, left)) => {
@@ -101,10 +102,10 @@ fn later(left: Plan, held_until: Option<Instant>) -> Outcome {
 
 /// What there is to do for `service` now; nothing can be said while the served schema is not known.
 pub(super) fn what_to_do(shared: &Shared, service: &ServiceKey) -> Option<Plan> {
-    planned(shared, service).map(|(_, plan)| plan)
+    planned(shared, service).map(|(_, _, plan)| plan)
 }
 
-fn planned(shared: &Shared, service: &ServiceKey) -> Option<(ServiceView, Plan)> {
+fn planned(shared: &Shared, service: &ServiceKey) -> Option<(ServiceView, Seen, Plan)> {
     let served = (*lock(&shared.served))?;
     let config = LocalConfig {
         cluster: shared.config.cluster.clone(),
@@ -116,7 +117,7 @@ fn planned(shared: &Shared, service: &ServiceKey) -> Option<(ServiceView, Plan)>
         .unwrap_or_default();
     let refusals = lock(&shared.refusals).of(service);
     let desired = lock(&shared.desired);
-    let mut view = view::view(
+    let (mut view, seen) = view::view(
         &shared.watches,
         &desired,
         &config.cluster,
@@ -128,7 +129,7 @@ fn planned(shared: &Shared, service: &ServiceKey) -> Option<(ServiceView, Plan)>
     let export = view.export.as_ref();
     view.hub_may_answer = export.is_some_and(|export| shared.patience.lasts(service, &export.uid));
     let plan = plan(&desired, &view, &config, service);
-    Some((view, plan))
+    Some((view, seen, plan))
 }
 
 /// An export whose conditions the hub is about to state gets it some time for that.
@@ -177,7 +178,7 @@ enum Stuck {
 async fn perform_all(
     shared: &Shared,
     service: &ServiceKey,
-    view: &ServiceView,
+    (view, mut seen): (&ServiceView, Seen),
     plan: &Plan,
 ) -> Result<(), Stuck> {
     let mut postponed = None;
@@ -201,7 +202,7 @@ async fn perform_all(
             undone.push(action.clone());
             continue;
         }
-        let result = shared.performer.perform(service, action).await;
+        let result = shared.performer.perform(service, action, &mut seen).await;
         shared
             .metrics
             .count(action, result.as_ref().map_or_else(Failure::word, |()| "done"));

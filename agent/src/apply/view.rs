@@ -1,13 +1,17 @@
 //! Builds the view of one service from the stores: what a plan is made from.
 //! Reads only; a store that is not listed makes its kind unknown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use shared::{
     api::convert::NamespaceDenyList,
     model::{ClusterId, FactKey, ServiceKey, derived_name::derived_service_name},
 };
 
+use super::seen::Seen;
 use crate::{
     convert::{derived::derived_from, export::judged_export},
     observe::join::{Joined, Objects, join},
@@ -16,13 +20,13 @@ use crate::{
         Desired, InvalidReason, NamespaceState, ServiceView, Settling, Validity, slice_names,
         view::{Known, Refusals},
     },
-    watch::{Kept, Watches},
+    watch::{Head, Kept, Watches},
 };
 
 /// Facts of one service that the hub does not take. A fact that is another one since is not refused any more.
 pub(super) type RefusedFacts = BTreeMap<FactKey, Refusal>;
 
-/// The service as the stores show it.
+/// The service as the stores show it, and in which versions.
 pub(super) fn view(
     watches: &Watches,
     desired: &Desired,
@@ -31,7 +35,8 @@ pub(super) fn view(
     refused: &RefusedFacts,
     refusals: Refusals,
     service: &ServiceKey,
-) -> ServiceView {
+) -> (ServiceView, Seen) {
+    let mut seen = Seen::default();
     let mut view = ServiceView {
         namespace: namespace(watches, &service.namespace),
         known: Known {
@@ -45,15 +50,18 @@ pub(super) fn view(
     };
     let (namespace, name) = (&*service.namespace, &*service.name);
     let import = watches.imports.get(namespace, name);
+    seen.import = version(&import);
     view.import = import.map(|import| import.found().clone()).unwrap_or_default();
     let derived = watches
         .services
         .get(namespace, &derived_service_name(namespace, name));
+    seen.derived = version(&derived);
     view.derived = derived_from(derived.as_deref(), service);
     let of_service = watches.slices.of_service(service);
     if view.known.exports
         && let Some(object) = watches.exports.get(namespace, name)
     {
+        seen.export = object.head().version;
         let local = watches.services.get(namespace, name);
         let (export, ports) = judged_export(&object, local.as_deref(), deny);
         view.export = Some(export);
@@ -79,16 +87,25 @@ pub(super) fn view(
     }
     let mut slices = BTreeMap::new();
     for slice in of_service.iter().filter(|slice| slice.is_ours()) {
-        slices.insert(slice.head().name.clone(), slice.found());
+        let Head { name, version, .. } = slice.head();
+        seen.slices.insert(name.clone(), *version);
+        slices.insert(name.clone(), slice.found());
     }
     let own_names = view.own_slices.iter().map(|slice| &*slice.name);
     for name in slice_names(desired, own, own_names, service) {
         if let Some(slice) = watches.slices.get(namespace, &name) {
-            slices.entry(name).or_insert_with(|| slice.found());
+            slices.entry(name).or_insert_with_key(|name| {
+                seen.slices.insert(name.clone(), slice.head().version);
+                slice.found()
+            });
         }
     }
     view.slices = slices;
-    view
+    (view, seen)
+}
+
+fn version<K: Kept>(object: &Option<Arc<K>>) -> u64 {
+    object.as_ref().map_or(0, |object| object.head().version)
 }
 
 /// What the hub said of facts that are still stated.

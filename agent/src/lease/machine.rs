@@ -1,6 +1,7 @@
-//! Who may work in a cluster: what the agent's Lease, as it is seen at some moment, means to an agent that wants it
-//! and to one that holds it. It knows no clock of the cluster's: a Lease is over when it was *seen* unmoved for its
-//! duration, by the one time that is passed in.
+//! Owns: who may take the agent's Lease: what it means, as it is seen at some moment, to an agent that wants it; and the
+//! times that leadership is made of. A Lease is over when it was *seen* unmoved for its duration, by the one monotonic
+//! time that is passed in; what the cluster's clocks say is only compared with itself.
+//! Never: says what its holder may do (`hold`).
 
 use std::time::Duration;
 
@@ -8,6 +9,21 @@ use shared::model::Epoch;
 
 /// How long a renewal holds if the Lease does not say.
 pub const DURATION_DEFAULT: Duration = Duration::from_secs(40);
+/// How long a renewal holds, as a holder of this release says: so long its Lease is seen unmoved before another takes it.
+pub const DURATION: Duration = Duration::from_secs(6);
+/// How long its holder writes after the last renewal that it began with success. Clocks whose paces are wrong by
+/// [`PACE_ERROR_PERCENT_MAX`] agree that it is over at least a second before another may write.
+pub const RENEW_DEADLINE: Duration = Duration::from_secs(4);
+/// How often the holder renews it, and one who waits looks at it: so late a release is noticed.
+pub const RETRY_PERIOD: Duration = Duration::from_secs(1);
+/// By how much the pace of a monotonic clock may be wrong, in a hundred: 4 s by a slow one are over before 6 s by a
+/// fast one, for 4 / 0.9 < 6 / 1.1. Clocks are a thousand times better; a paused virtual machine is not.
+pub const PACE_ERROR_PERCENT_MAX: u32 = 10;
+/// Who has not looked for longer than this does not know whether the holder could renew: the API server may have been
+/// away for both.
+pub const BLIND_MAX: Duration = Duration::from_secs(3);
+/// So long the holder has then, at least, to renew before it is replaced.
+pub const RETURN_WAIT: Duration = Duration::from_secs(2);
 
 /// A Lease as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +74,8 @@ pub struct Candidate {
     holder: Box<str>,
     /// What was seen, and when it was first seen like that.
     seen: Option<(Record, Duration)>,
+    /// When it last looked.
+    looked: Option<Duration>,
     transitions: i32,
     epoch: Option<Epoch>,
 }
@@ -68,6 +86,7 @@ impl Candidate {
         Self {
             holder: holder.into(),
             seen: None,
+            looked: None,
             transitions: 0,
             epoch: None,
         }
@@ -80,6 +99,10 @@ impl Candidate {
 
     /// Looks at the Lease as it is `now`, by any clock that only goes forward.
     pub fn look(&mut self, found: Option<Record>, now: Duration) -> Verdict {
+        let blind = self
+            .looked
+            .replace(now)
+            .is_some_and(|before| now.saturating_sub(before) > BLIND_MAX);
         if let Some(found) = &found {
             self.transitions = self.transitions.max(found.transitions);
             self.epoch = self.epoch.max(found.epoch);
@@ -94,6 +117,11 @@ impl Candidate {
             _ => now,
         };
         let (holder, duration) = (standing.holder.clone(), standing.duration);
+        let since = if blind {
+            since.max((now + RETURN_WAIT).saturating_sub(duration))
+        } else {
+            since
+        };
         self.seen = Some((standing, since));
         let waited = now.saturating_sub(since);
         match duration.checked_sub(waited) {
@@ -112,27 +140,6 @@ impl Candidate {
             transitions: self.transitions.saturating_add(1),
             epoch: self.epoch,
         }
-    }
-}
-
-/// What the Lease says to the one who took it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// It is held as it was taken.
-    Held,
-    /// It was deleted or emptied by somebody: it is to be put back.
-    Gone,
-    /// Somebody else took it, under this name; it may be a newer start at the same place.
-    Lost(Box<str>),
-}
-
-/// How the hold number `transitions` of `holder` stands.
-pub fn standing(holder: &str, transitions: i32, found: Option<&Record>) -> Standing {
-    match found {
-        None => Standing::Gone,
-        Some(found) if found.holder.is_empty() && found.transitions <= transitions => Standing::Gone,
-        Some(found) if *found.holder == *holder && found.transitions == transitions => Standing::Held,
-        Some(found) => Standing::Lost(found.holder.clone()),
     }
 }
 

@@ -1,9 +1,11 @@
-//! The agent's own Lease `tributary-agent`: which agent works in this cluster, and the highest epoch that the cluster
+//! The agent's own Lease `tributary-agent`: which agent leads in this cluster, and the highest epoch that the cluster
 //! has known. It is renewed while the agent runs, released when it ends in good order, and put back when somebody
-//! deletes it; another holder in it ends this agent. `machine` decides, this does.
+//! deletes it; another holder in it ends this agent. `machine` and `hold` decide, this does.
 
+pub mod hold;
 pub mod machine;
 mod object;
+mod permit;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,21 +21,31 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use machine::{Candidate, Standing, Verdict, standing};
+use hold::{Hold, May, Standing, standing};
+use machine::{Candidate, RETRY_PERIOD, Verdict};
+pub use permit::WritePermit;
 
-/// How often the Lease is renewed.
-pub const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-/// How often one who waits looks at it: so late a release is noticed.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// Conflicts in a row before writing is given up for this time.
 const CONFLICTS_MAX: usize = 5;
+/// How long a renewal may take before it counts as one that failed: shorter than writing is allowed without one.
+const RENEW_WAIT: Duration = Duration::from_secs(3);
 /// How long the release may take: a clean end is not held up by an API server that does not answer.
 pub const RELEASE_WAIT: Duration = Duration::from_secs(3);
+
+/// The time since some moment, by a clock that only goes forward: the process's own, or a simulation's.
+pub type Monotonic = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// The process's clock, from now on.
+pub fn monotonic() -> Monotonic {
+    let begun = Instant::now();
+    Arc::new(move || begun.elapsed())
+}
 
 /// What is counted of the Lease.
 #[derive(Debug, Clone, Default)]
 pub struct LeaseMetrics {
     held: Gauge,
+    suspended: Gauge,
 }
 
 impl LeaseMetrics {
@@ -42,6 +54,9 @@ impl LeaseMetrics {
         let metrics = Self::default();
         let held = "1 while this agent holds the cluster's Lease; 0 while it waits for another to end";
         registry.register("lease_held", held, metrics.held.clone());
+        let suspended =
+            "1 while this agent writes nothing because it could not renew the Lease that it holds";
+        registry.register("writes_suspended", suspended, metrics.suspended.clone());
         metrics
     }
 }
@@ -53,6 +68,13 @@ pub struct AgentLease {
     holder: Arc<str>,
     transitions: i32,
     epoch: Arc<Mutex<Option<Epoch>>>,
+    /// The Lease as it was written last: while nobody else writes it a renewal is one request. One write at a time.
+    written: Arc<tokio::sync::Mutex<Option<Lease>>>,
+    hold: Arc<Mutex<Hold>>,
+    /// The clock of `hold`.
+    clock: Monotonic,
+    permit: WritePermit,
+    metrics: LeaseMetrics,
 }
 
 /// What became of one try to take the Lease.
@@ -68,16 +90,38 @@ pub enum Attempt {
     },
 }
 
-impl AgentLease {
-    /// Looks at the Lease in `namespace`, and takes it if `candidate` may have it `now`.
-    pub async fn attempt(
+/// One who wants the Lease, and what it will do with it.
+pub struct Election {
+    api: Api<Lease>,
+    candidate: Candidate,
+    clock: Monotonic,
+    permit: WritePermit,
+    metrics: LeaseMetrics,
+}
+
+impl Election {
+    /// `holder` wants the Lease in `namespace`. By this clock it waits and holds; `permit` allows to write from when it
+    /// has it, as long as it may.
+    pub fn new(
         client: Client,
         namespace: &str,
-        candidate: &mut Candidate,
-        now: Duration,
-    ) -> anyhow::Result<Attempt> {
-        let api = Api::namespaced(client, namespace);
-        take(api, candidate, now).await.with_context(|| {
+        holder: &str,
+        (clock, permit): (Monotonic, WritePermit),
+        metrics: LeaseMetrics,
+    ) -> Self {
+        Self {
+            api: Api::namespaced(client, namespace),
+            candidate: Candidate::new(holder),
+            clock,
+            permit,
+            metrics,
+        }
+    }
+
+    /// Looks at the Lease, and takes it if it may be had by now.
+    pub async fn attempt(&mut self) -> anyhow::Result<Attempt> {
+        let namespace = self.api.namespace().unwrap_or_default().to_owned();
+        self.look().await.with_context(|| {
             format!(
                 "cannot take the Lease {namespace}/{}: the agent needs that namespace, and there the rights of \
                  deploy/manifests/agent (get, create, update on leases)",
@@ -86,33 +130,64 @@ impl AgentLease {
         })
     }
 
+    async fn look(&mut self) -> anyhow::Result<Attempt> {
+        for _ in 0..CONFLICTS_MAX {
+            let began = (self.clock)();
+            let found = self.api.get_opt(names::AGENT_LEASE).await?;
+            let record = found.as_ref().map(object::record);
+            let (transitions, epoch) = match self.candidate.look(record, (self.clock)()) {
+                Verdict::Take { transitions, epoch } => (transitions, epoch),
+                Verdict::Wait { holder, longest } => return Ok(Attempt::Waiting { holder, longest }),
+            };
+            let holder = self.candidate.holder();
+            if let Some(lease) = put(&self.api, found, holder, transitions, epoch).await? {
+                return Ok(Attempt::Taken(Box::new(self.taken(
+                    lease,
+                    began,
+                    transitions,
+                    epoch,
+                ))));
+            }
+        }
+        bail!("it was changed by somebody else {CONFLICTS_MAX} times in a row")
+    }
+
+    fn taken(&self, lease: Lease, began: Duration, transitions: i32, epoch: Option<Epoch>) -> AgentLease {
+        let lease = AgentLease {
+            api: self.api.clone(),
+            holder: self.candidate.holder().into(),
+            transitions,
+            epoch: Arc::new(Mutex::new(epoch)),
+            written: Arc::new(tokio::sync::Mutex::new(Some(lease))),
+            hold: Arc::new(Mutex::new(Hold::taken(began))),
+            clock: self.clock.clone(),
+            permit: self.permit.clone(),
+            metrics: self.metrics.clone(),
+        };
+        lease.permit(|_| {});
+        lease
+    }
+
     /// Tries until the Lease is taken; `waits` hears of everybody who is waited for. What fails at the first try is
     /// an error, later it is tried again.
-    pub async fn take(
-        client: Client,
-        namespace: &str,
-        holder: &str,
-        metrics: &LeaseMetrics,
-        waits: impl Fn(),
-    ) -> anyhow::Result<Self> {
-        let (mut candidate, clock) = (Candidate::new(holder), Instant::now());
+    pub async fn won(&mut self, waits: impl Fn()) -> anyhow::Result<AgentLease> {
         let (mut waits_for, mut failing) = (None, false);
         loop {
-            let attempt = Self::attempt(client.clone(), namespace, &mut candidate, clock.elapsed()).await;
-            let wait = match attempt {
+            let wait = match self.attempt().await {
                 Ok(Attempt::Taken(lease)) => {
-                    metrics.held.set(1);
+                    self.metrics.held.set(1);
+                    let holder = self.candidate.holder();
                     info!(holder, transitions = lease.transitions, epoch = ?lease.epoch(), "took the Lease");
                     return Ok(*lease);
                 }
                 Ok(Attempt::Waiting { holder, longest }) => {
                     failing = false;
                     if waits_for.as_ref() != Some(&holder) {
-                        info!(%holder, ?longest, "another agent holds the Lease of this cluster: waiting until it ends");
+                        info!(%holder, ?longest, "another agent holds the Lease of this cluster: standing by until it ends");
                         waits();
                         waits_for = Some(holder);
                     }
-                    longest.min(LOOK_INTERVAL)
+                    longest.min(RETRY_PERIOD)
                 }
                 Err(error) if waits_for.is_none() => return Err(error),
                 Err(error) => {
@@ -122,13 +197,15 @@ impl AgentLease {
                             "cannot look at the Lease; trying again"
                         );
                     }
-                    LOOK_INTERVAL
+                    RETRY_PERIOD
                 }
             };
             tokio::time::sleep(wait).await;
         }
     }
+}
 
+impl AgentLease {
     /// The number of this hold: one higher than the one before.
     pub fn transitions(&self) -> i64 {
         self.transitions.into()
@@ -145,46 +222,83 @@ impl AgentLease {
             let mut known = self.known();
             *known = (*known).max(Some(epoch));
         }
-        self.write(&self.holder).await
+        self.renew().await
     }
 
-    /// Renews the Lease once.
+    /// Renews the Lease once, and with it what may be written.
     pub async fn renew(&self) -> anyhow::Result<()> {
-        self.write(&self.holder).await
+        let began = (self.clock)();
+        match self.write(&self.holder).await {
+            Ok(()) => self.permit(|hold| hold.renewed(began)),
+            Err(error) if error.is::<AnotherHolder>() => {
+                self.permit(Hold::end);
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// What its holder may do now.
+    pub fn may(&self) -> May {
+        self.held().may((self.clock)())
+    }
+
+    /// What changes of the hold changes what may be written, at once.
+    fn permit(&self, change: impl FnOnce(&mut Hold)) {
+        let mut hold = self.held();
+        change(&mut hold);
+        let left = hold
+            .writes_until()
+            .map(|until| until.saturating_sub((self.clock)()));
+        self.permit.set(left.map(|left| Instant::now() + left));
+    }
+
+    fn held(&self) -> MutexGuard<'_, Hold> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Renews the Lease until `drain`. It ends with an error when another agent holds it.
     pub async fn keep(self, drain: CancellationToken) -> anyhow::Result<()> {
-        let mut interval = tokio::time::interval(RENEW_INTERVAL);
+        let mut interval = tokio::time::interval(RETRY_PERIOD);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut failing = false;
+        let mut suspended = false;
         loop {
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return Ok(()),
                 _ = interval.tick() => {}
             }
-            match self.renew().await {
-                Ok(()) => {
-                    if std::mem::replace(&mut failing, false) {
-                        info!("the Lease is renewed again");
-                    }
-                }
-                Err(error) if error.is::<AnotherHolder>() => return Err(error),
-                Err(error) => {
-                    if !std::mem::replace(&mut failing, true) {
-                        warn!(
-                            error = format!("{error:#}"),
-                            "the Lease cannot be renewed; trying again"
-                        );
-                    }
-                }
-            }
+            let renewed = tokio::time::timeout(RENEW_WAIT, self.renew()).await;
+            let failed = match renewed {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) if error.is::<AnotherHolder>() => return Err(error),
+                Ok(Err(error)) => Some(format!("{error:#}")),
+                Err(_) => Some(format!("no answer within {RENEW_WAIT:?}")),
+            };
+            suspended = self.tell(failed, suspended);
         }
+    }
+
+    /// People hear of it when writing stops and when it goes on; whether it is stopped comes back.
+    fn tell(&self, failed: Option<String>, before: bool) -> bool {
+        let suspended = self.may() != May::Write;
+        match failed {
+            Some(error) if suspended && !before => warn!(
+                error,
+                "the Lease cannot be renewed: another agent may lead soon, so nothing is written until it can; the \
+                 session with the hub and what stands stay"
+            ),
+            None if before => info!("the Lease is renewed again: writing goes on"),
+            _ => {}
+        }
+        self.metrics.suspended.set(suspended.into());
+        suspended
     }
 
     /// Gives the Lease back, so that the next agent need not wait. Only for an agent that does nothing any more.
     pub async fn release(self) {
+        self.permit(Hold::end);
         match tokio::time::timeout(RELEASE_WAIT, self.write("")).await {
             Ok(Ok(())) => info!("released the Lease"),
             Ok(Err(error)) => warn!(error = format!("{error:#}"), "the Lease is not released"),
@@ -198,8 +312,12 @@ impl AgentLease {
 
     /// Writes what we know into the Lease as it stands, under `holder`: our name or nobody's.
     async fn write(&self, holder: &str) -> anyhow::Result<()> {
+        let mut written = self.written.lock().await;
         for _ in 0..CONFLICTS_MAX {
-            let found = self.api.get_opt(names::AGENT_LEASE).await?;
+            let found = match written.take() {
+                Some(lease) => Some(lease),
+                None => self.api.get_opt(names::AGENT_LEASE).await?,
+            };
             let record = found.as_ref().map(object::record);
             match standing(&self.holder, self.transitions, record.as_ref()) {
                 Standing::Held => {}
@@ -207,7 +325,8 @@ impl AgentLease {
                 Standing::Lost(holder) => return Err(AnotherHolder { holder }.into()),
             }
             let known = record.and_then(|record| record.epoch).max(self.epoch());
-            if put(&self.api, found, holder, self.transitions, known).await? {
+            if let Some(lease) = put(&self.api, found, holder, self.transitions, known).await? {
+                *written = Some(lease);
                 return Ok(());
             }
         }
@@ -215,33 +334,14 @@ impl AgentLease {
     }
 }
 
-async fn take(api: Api<Lease>, candidate: &mut Candidate, now: Duration) -> anyhow::Result<Attempt> {
-    for _ in 0..CONFLICTS_MAX {
-        let found = api.get_opt(names::AGENT_LEASE).await?;
-        let (transitions, epoch) = match candidate.look(found.as_ref().map(object::record), now) {
-            Verdict::Take { transitions, epoch } => (transitions, epoch),
-            Verdict::Wait { holder, longest } => return Ok(Attempt::Waiting { holder, longest }),
-        };
-        if put(&api, found, candidate.holder(), transitions, epoch).await? {
-            return Ok(Attempt::Taken(Box::new(AgentLease {
-                api,
-                holder: candidate.holder().into(),
-                transitions,
-                epoch: Arc::new(Mutex::new(epoch)),
-            })));
-        }
-    }
-    bail!("it was changed by somebody else {CONFLICTS_MAX} times in a row")
-}
-
-/// Writes the Lease over what was found. False: it is another one by now.
+/// Writes the Lease over what was found, and shows it as it is then. `None`: it is another one by now.
 async fn put(
     api: &Api<Lease>,
     found: Option<Lease>,
     holder: &str,
     transitions: i32,
     epoch: Option<Epoch>,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Option<Lease>> {
     let is_new = found.is_none();
     let mut lease = found.unwrap_or_else(object::blank);
     object::hold(&mut lease, holder, transitions, epoch);
@@ -252,9 +352,9 @@ async fn put(
         api.replace(names::AGENT_LEASE, &parameters, &lease).await
     };
     match written {
-        Ok(_) => Ok(true),
+        Ok(lease) => Ok(Some(lease)),
         // 404: it was deleted meanwhile
-        Err(kube::Error::Api(status)) if status.code == 409 || (status.code == 404 && !is_new) => Ok(false),
+        Err(kube::Error::Api(status)) if status.code == 409 || (status.code == 404 && !is_new) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

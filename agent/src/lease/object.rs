@@ -10,7 +10,7 @@ use k8s_openapi::{
 use kube::{ResourceExt, api::ObjectMeta};
 use shared::{api::names, model::Epoch};
 
-use super::machine::{DURATION_DEFAULT, Record};
+use super::machine::{DURATION, DURATION_DEFAULT, Record};
 
 /// What a Lease says whose holder gives it back.
 const GIVEN_BACK: &str = "true";
@@ -58,7 +58,7 @@ pub(super) fn hold(lease: &mut Lease, holder: &str, transitions: i32, epoch: Opt
             .or_else(|| Some(now.clone())),
         renew_time: Some(now),
         holder_identity: Some(holder.to_owned()),
-        lease_duration_seconds: i32::try_from(DURATION_DEFAULT.as_secs()).ok(),
+        lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
         lease_transitions: Some(transitions),
         ..LeaseSpec::default()
     });

@@ -5,11 +5,16 @@ use kube::{ResourceExt, client::Body};
 use serde_json::json;
 use shared::model::UnixMillis;
 
-use super::*;
+use super::{machine::DURATION, *};
 
 /// The Lease as the API server has it.
 #[derive(Clone, Default)]
-struct Server(Arc<Mutex<(Option<Lease>, u64)>>);
+struct Server {
+    stored: Arc<Mutex<(Option<Lease>, u64)>>,
+    /// It answers nothing at all.
+    silent: Arc<std::sync::atomic::AtomicBool>,
+    asked: Arc<std::sync::atomic::AtomicUsize>,
+}
 
 impl Server {
     fn client(&self) -> Client {
@@ -17,6 +22,10 @@ impl Server {
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
             async move {
+                server.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                if server.silent.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.expect("a body");
                 let (code, answer) = server.answer(&parts.method, &body);
@@ -28,7 +37,7 @@ impl Server {
     }
 
     fn answer(&self, method: &Method, body: &[u8]) -> (StatusCode, serde_json::Value) {
-        let mut stored = self.0.lock().expect("not poisoned");
+        let mut stored = self.stored.lock().expect("not poisoned");
         let (lease, version) = &mut *stored;
         let refused = |code: StatusCode| {
             let (number, message) = (code.as_u16(), code.canonical_reason());
@@ -59,21 +68,39 @@ impl Server {
     }
 
     fn lease(&self) -> Option<Lease> {
-        self.0.lock().expect("not poisoned").0.clone()
+        self.stored.lock().expect("not poisoned").0.clone()
     }
 
     fn delete(&self) {
-        self.0.lock().expect("not poisoned").0 = None;
+        self.stored.lock().expect("not poisoned").0 = None;
     }
 
     fn record(&self) -> machine::Record {
         object::record(&self.lease().expect("it stands"))
     }
 
+    fn silence(&self, silent: bool) {
+        self.silent.store(silent, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn election(&self, holder: &str, permit: &WritePermit) -> Election {
+        let clock_and_permit = (monotonic(), permit.clone());
+        Election::new(
+            self.client(),
+            "x",
+            holder,
+            clock_and_permit,
+            LeaseMetrics::default(),
+        )
+    }
+
     async fn take(&self, holder: &str) -> AgentLease {
-        let metrics = LeaseMetrics::default();
-        let taken = AgentLease::take(self.client(), "x", holder, &metrics, || {});
-        taken.await.expect("taken")
+        let mut election = self.election(holder, &WritePermit::default());
+        election.won(|| {}).await.expect("taken")
     }
 }
 
@@ -103,28 +130,94 @@ async fn another_pod_waits_for_one_that_renews_and_takes_over_from_one_that_does
     let (server, drain) = (Server::default(), CancellationToken::new());
     let keeping = tokio::spawn(server.take("pod-a").await.keep(drain.clone()));
     let waits = std::sync::atomic::AtomicUsize::new(0);
-    let client = server.client();
-    let metrics = LeaseMetrics::default();
-    let mut taking = Box::pin(AgentLease::take(client, "x", "pod-b", &metrics, || {
+    let permit = WritePermit::default();
+    let mut election = server.election("pod-b", &permit);
+    let metrics = election.metrics.clone();
+    let mut taking = Box::pin(election.won(|| {
         waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }));
     let hour = tokio::time::timeout(Duration::from_secs(3_600), &mut taking);
     assert!(hour.await.is_err(), "it is renewed");
-    assert_eq!(metrics.held.get(), 0);
+    assert_eq!((metrics.held.get(), permit.holds()), (0, false));
     drain.cancel();
     keeping.await.expect("no panic").expect("drained");
-    let (clock, duration) = (Instant::now(), machine::DURATION_DEFAULT);
+    let clock = Instant::now();
     let lease = taking.await.expect("taken");
     let waited = clock.elapsed();
     assert!(
-        waited > duration - RENEW_INTERVAL - LOOK_INTERVAL && waited <= duration + LOOK_INTERVAL,
+        waited > DURATION - 2 * RETRY_PERIOD && waited <= DURATION + RETRY_PERIOD,
         "{waited:?}"
     );
     assert_eq!(
-        (lease.transitions(), metrics.held.get(), waits.into_inner()),
-        (2, 1, 1)
+        (
+            lease.transitions(),
+            metrics.held.get(),
+            waits.into_inner(),
+            permit.holds()
+        ),
+        (2, 1, 1, true)
     );
     assert_eq!(&*server.record().holder, "pod-b");
+    assert_eq!(server.record().duration, DURATION);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_is_one_request() {
+    let (server, drain) = (Server::default(), CancellationToken::new());
+    let keeping = tokio::spawn(server.take("pod-a").await.keep(drain.clone()));
+    tokio::time::sleep(RETRY_PERIOD / 2).await;
+    let before = server.asked();
+    tokio::time::sleep(60 * RETRY_PERIOD).await;
+    assert_eq!(server.asked() - before, 60);
+    drain.cancel();
+    keeping.await.expect("no panic").expect("drained");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_cut_off_stops_writing_and_goes_on_when_it_is_not() {
+    let (server, drain, permit) = (
+        Server::default(),
+        CancellationToken::new(),
+        WritePermit::default(),
+    );
+    let lease = server.election("pod-a", &permit).won(|| {}).await.expect("taken");
+    let metrics = lease.metrics.clone();
+    let keeping = tokio::spawn(lease.keep(drain.clone()));
+    tokio::time::sleep(10 * RETRY_PERIOD + RETRY_PERIOD / 2).await;
+    assert!(permit.holds());
+    server.silence(true);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(permit.holds(), "renewed half a second before");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!permit.holds(), "not renewed for more than four seconds");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(!permit.holds() && !keeping.is_finished(), "it keeps what it has");
+    assert_eq!(metrics.suspended.get(), 1);
+    server.silence(false);
+    let since = Instant::now();
+    permit.given().await;
+    assert!(
+        since.elapsed() <= RENEW_WAIT + RETRY_PERIOD,
+        "{:?}",
+        since.elapsed()
+    );
+    tokio::time::sleep(RETRY_PERIOD).await;
+    assert_eq!(metrics.suspended.get(), 0);
+    drain.cancel();
+    keeping.await.expect("no panic").expect("drained");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_replaced_may_write_nothing_any_more() {
+    let (server, permit) = (Server::default(), WritePermit::default());
+    let lease = server.election("pod-a", &permit).won(|| {}).await.expect("taken");
+    // A newer start in the same pod takes it at once.
+    server.take("pod-a").await;
+    assert!(permit.holds(), "it does not know yet");
+    let error = lease.renew().await.expect_err("lost");
+    assert!(error.is::<AnotherHolder>() && !permit.holds(), "{error}");
+    assert!(lease.remember(epoch(1)).await.is_err());
+    assert!(!permit.holds());
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,12 +228,12 @@ async fn a_clean_end_lets_the_next_one_in() {
         let server = server.clone();
         async move { server.take("pod-b").await }
     });
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(DURATION / 2).await;
     assert!(!taking.is_finished());
     let clock = Instant::now();
     first.release().await;
     assert_eq!(taking.await.expect("no panic").transitions(), 2);
-    assert!(clock.elapsed() <= LOOK_INTERVAL);
+    assert!(clock.elapsed() <= RETRY_PERIOD);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,9 +243,9 @@ async fn a_lease_that_is_deleted_while_the_agent_runs_comes_back_with_the_epoch(
     lease.remember(epoch(9)).await.expect("remembered");
     let before = server.record();
     let keeping = tokio::spawn(lease.keep(drain.clone()));
-    tokio::time::sleep(RENEW_INTERVAL / 2).await;
+    tokio::time::sleep(RETRY_PERIOD / 2).await;
     server.delete();
-    tokio::time::sleep(RENEW_INTERVAL).await;
+    tokio::time::sleep(RETRY_PERIOD).await;
     let after = server.record();
     assert_eq!(
         (after.holder, after.transitions, after.epoch),

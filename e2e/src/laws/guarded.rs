@@ -62,11 +62,13 @@ pub enum Law {
     Withdrawn,
     /// One id, one holder: strangers that came under the id of a member.
     Holders,
+    /// Nothing of a replaced leader takes effect over a newer one's: writes that came from replaced ones.
+    Replaced,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -94,6 +96,7 @@ impl Law {
         Self::Taken,
         Self::Withdrawn,
         Self::Holders,
+        Self::Replaced,
     ];
 
     /// Its name, with which every failure begins.
@@ -126,6 +129,7 @@ impl Law {
             Self::Taken => "nobody holds what it may not take",
             Self::Withdrawn => "the last endpoints stay",
             Self::Holders => "one id, one holder",
+            Self::Replaced => "nothing of a replaced leader takes effect over a newer one's",
         }
     }
 
@@ -142,6 +146,7 @@ impl Law {
             Self::Ages | Self::Refused | Self::Contests | Self::Withdrawn => "exports",
             Self::Elsewhere => "slices",
             Self::Holders => "strangers",
+            Self::Replaced => "late writes",
             Self::Keys => "admissions",
             Self::Renewals => "keys",
             Self::Epochs => "welcomes",

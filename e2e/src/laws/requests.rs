@@ -19,6 +19,9 @@ pub const WATCHES_MAX: u64 = 40;
 /// in the first minute; each change of what is wanted is a write at once.
 pub const WRITES_MAX: u64 = 60;
 
+/// Most writes of the Lease in a minute: the agent that leads renews it every second, and notes each new epoch in it.
+pub const LEASE_WRITES_MAX: u64 = 90;
+
 /// Requests of one agent process: verb, resource, namespace and name of what is written, and minute of the cluster's
 /// clock.
 type Slot = (&'static str, String, String, i64);
@@ -37,7 +40,8 @@ impl Requests {
                 _ if entry.is_write() => {
                     let part = if entry.status { "/status" } else { "" };
                     let object = format!(" {}/{}{part}", entry.namespace, entry.name);
-                    (object, WRITES_MAX)
+                    let is_lease = entry.resource == "leases";
+                    (object, if is_lease { LEASE_WRITES_MAX } else { WRITES_MAX })
                 }
                 _ => continue,
             };

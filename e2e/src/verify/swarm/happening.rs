@@ -95,6 +95,17 @@ pub enum Taken {
     Everything,
 }
 
+/// How a leader goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Going {
+    /// It ends in good order.
+    Ends,
+    /// It is killed, and its pod with it.
+    Killed,
+    /// It is cut off from its API server, and comes back after it was replaced.
+    CutOff,
+}
+
 /// Something that happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
@@ -165,8 +176,10 @@ pub enum What {
     Revoke(usize),
     /// The agent's process is killed and started.
     CrashAgent(usize),
-    /// A second agent starts beside the first; it holds the Lease.
+    /// A second agent starts beside the first, which is cut off from its API server.
     DoubleAgent(usize),
+    /// The agent that leads in a cluster goes, and another one takes over.
+    HandOver(usize, Going),
     /// The hub is killed and started: how many unsynced batches the disk kept, and whether the next is torn.
     CrashHub(u8, bool),
     /// The hub's session with the cluster says what it has to say, and hears nothing from the writer for a while.
@@ -212,6 +225,20 @@ pub(super) fn taken(draw: &mut Draw) -> Taken {
         4 | 5 => Taken::Service(named(draw)),
         _ => Taken::Everything,
     }
+}
+
+/// How a leader goes; most often as it is hardest to notice.
+pub(super) fn going(draw: &mut Draw) -> Going {
+    match draw.below(4) {
+        0 => Going::Ends,
+        1 => Going::Killed,
+        _ => Going::CutOff,
+    }
+}
+
+/// Every service of the script.
+pub(super) fn all_named() -> impl Iterator<Item = Named> + Clone {
+    (0..2).flat_map(|namespace| (0..2).map(move |service| Named { namespace, service }))
 }
 
 /// A service, whichever.

@@ -54,6 +54,11 @@ pub const EXPECTED: &[&str] = &[
     "item refused",
     "item held back",
     "key revoked",
+    "leader came back late",
+    "leader cut off",
+    "leader ended",
+    "leader killed",
+    "leadership changed hands",
     "listing cut off",
     "member certified anew",
     "member evicted",
@@ -101,7 +106,7 @@ const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batc
 const WHOLE_SWARM: u64 = 1_000;
 
 /// The laws of the swarm.
-const LAWS: [Law; 26] = [
+const LAWS: [Law; 27] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -128,6 +133,7 @@ const LAWS: [Law; 26] = [
     Law::Taken,
     Law::Withdrawn,
     Law::Holders,
+    Law::Replaced,
 ];
 
 /// Counts by kind.

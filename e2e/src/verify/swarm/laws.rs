@@ -24,6 +24,8 @@ const OUTBOX_ENTRIES_MAX: usize = 2;
 const OUTBOX_SPARE: usize = 32;
 /// Objects and tombstones that the view of a world this small can have.
 const VIEW_MAX: usize = 1_000;
+/// The status of an answer to what made an object.
+const CREATED: u16 = 201;
 /// The kinds that agents make.
 const MADE: [(&str, &str); 3] = [
     ("ServiceImport", "serviceimports"),
@@ -109,7 +111,7 @@ impl Stood {
     fn deletions(&self, site: &Site, entries: &[Entry]) -> Result<u64, String> {
         let mut rightful = 0;
         for entry in entries {
-            if entry.verb != "delete" || entry.code >= 300 || entry.user_agent != MANAGER {
+            if entry.verb != "delete" || entry.code >= 300 || !is_agents(entry) {
                 continue;
             }
             let place = (
@@ -129,13 +131,65 @@ impl Stood {
     }
 }
 
+/// An agent asked for it; each says under which number it holds the Lease.
+fn is_agents(entry: &Entry) -> bool {
+    term(entry).is_some()
+}
+
+fn term(entry: &Entry) -> Option<i64> {
+    let number = entry.user_agent.strip_prefix(MANAGER)?.strip_prefix('/')?;
+    number.parse().ok()
+}
+
+/// Under which number of the Lease each object was written last, in one cluster.
+#[derive(Debug, Default)]
+pub(super) struct Writers {
+    newest: i64,
+    objects: BTreeMap<MadeObject, i64>,
+}
+
+impl Writers {
+    /// **Nothing of a replaced leader takes effect over a newer one's**: what a newer one has written or deleted is not
+    /// changed by an older one any more. What it makes where nothing stands is no such thing.
+    pub(super) fn look(
+        &mut self,
+        site: &Site,
+        entries: &[Entry],
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let writes = entries
+            .iter()
+            .filter(|entry| entry.is_write() && entry.resource != "leases");
+        for (entry, term) in writes.filter_map(|entry| Some((entry, term(entry)?))) {
+            self.newest = self.newest.max(term);
+            guarded.count(Law::Replaced, u64::from(term < self.newest));
+            if entry.code >= 300 || entry.resource == "events" {
+                continue;
+            }
+            let place = (
+                entry.resource.clone(),
+                entry.namespace.clone(),
+                entry.name.clone(),
+            );
+            let before = self.objects.insert(place, term);
+            if entry.code != CREATED && before.is_some_and(|before| term < before) {
+                return Err(Law::Replaced.broken(format!(
+                    "{} {}/{}/{} in {} by an agent of hold {term} after one of a newer hold",
+                    entry.verb, entry.resource, entry.namespace, entry.name, site.name
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// **No write when nothing changed**: the first write of an agent, the Lease excepted, in words. A refused one, such
 /// as an Event that is there already, wrote nothing.
 pub(super) fn writes(site: &Site) -> Option<String> {
     let writes = site.cluster.requests().writes();
     let write = writes
         .iter()
-        .find(|entry| entry.user_agent == MANAGER && entry.resource != "leases" && entry.code < 300)?;
+        .find(|entry| is_agents(entry) && entry.resource != "leases" && entry.code < 300)?;
     Some(format!(
         "{} {} {}/{} in {}",
         write.verb, write.resource, write.namespace, write.name, site.name
@@ -169,7 +223,7 @@ pub(super) fn bounds(sites: &[Site], hub: Option<&Hub>, guarded: &mut Guarded) -
 /// agents work, one does not speak for the other.
 pub(super) fn applied(site: &Site, which: usize, guarded: &mut Guarded) -> Result<(), String> {
     let said = site.agents[which].says_to_stand();
-    if site.agents.len() > 1 {
+    if site.leaders() > 1 {
         return Ok(());
     }
     for import in said

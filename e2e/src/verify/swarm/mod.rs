@@ -34,6 +34,7 @@ pub mod shrink;
 mod site;
 mod story;
 mod taken;
+mod time;
 mod world;
 
 pub use world::{Failure, WorldResult, play};

@@ -45,7 +45,7 @@ pub(super) fn look(
             _ => {}
         }
     }
-    if site.agents.len() > 1 {
+    if site.leaders() > 1 {
         // What one of them has just deleted the other does not know yet; a Lease ends that in time.
         return Ok(());
     }

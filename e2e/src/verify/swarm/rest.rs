@@ -13,7 +13,7 @@ use super::{
     laws::{self, Stood},
     network::Blocked,
     refusals,
-    site::{Site, all_keys},
+    site::Site,
     world::World,
 };
 use crate::laws::Law;
@@ -121,17 +121,8 @@ impl World {
                 site.repent(&mut self.seen);
                 self.crash_agent(index);
             }
-            let site = &mut self.sites[index];
-            // Those that lost the Lease have ended by now.
-            for mut agent in site
-                .agents
-                .extract_if(.., |agent| agent.is_replaced(&site.cluster))
-            {
-                agent.disconnect(&mut self.network);
-                // What it wrote last, by an old view, the one that stays sees with its next watch events.
-                site.disturbed.extend(all_keys());
-            }
         }
+        self.reach_everybody();
     }
 
     /// Faults stop and everything comes to rest under the policy in force.
@@ -190,7 +181,9 @@ impl World {
     }
 
     fn is_at_rest(&self) -> bool {
-        let still = |site: &Site| site.agents.iter().all(|agent| agent.is_quiet(&site.cluster));
+        let still = |site: &Site| {
+            site.leaders() == 1 && site.agents.iter().all(|agent| agent.is_quiet(&site.cluster))
+        };
         // A cluster of which something waits has not listed.
         let members = |hub: &Hub| {
             self.sites.len() + usize::from(hub.state().current_member(&hostile::name()).is_some())
@@ -218,13 +211,13 @@ impl World {
         let mut any = false;
         for index in 0..self.sites.len() {
             if self.sites[index].agents.is_empty() {
-                let started = self.start_agent(index);
-                self.sites[index].agents.extend(started);
+                self.start_agent(index, None);
             }
         }
         if self.hub.is_none() {
             self.start_hub()?;
         }
+        self.keep_leases();
         for _ in 0..turns_max {
             let something = self.sites_round()? | self.hostile_turn()? | self.hub_round();
             any |= something;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     draw::Draw,
-    happening::{AgentPart, Named, SHAPES, WATCHES, What, named, taken},
+    happening::{AgentPart, Named, SHAPES, WATCHES, What, going, named, taken},
     hostilities, story,
 };
 
@@ -19,6 +19,10 @@ const STORIES_PERCENT: u64 = 6;
 const HOSTILITIES_PERCENT: u64 = 5;
 /// How often in a hundred worlds no history is kept that may go.
 const NO_HISTORY_PERCENT: u64 = 15;
+/// How often in a hundred worlds a leader goes once more than by the faults of the world: drawn apart from them.
+const HAND_OVER_PERCENT: u64 = 20;
+/// What tells those draws from all others of a seed.
+const HAND_OVER_DRAW: u64 = 0x1ead;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
@@ -127,11 +131,26 @@ pub fn draw(seed: u64, size: Size) -> Script {
         let restart = round == rounds && draw.percent(33);
         push(&mut steps, &mut draw, What::Rest(restart), turns);
     }
+    hand_over(&mut steps, Draw::new(seed ^ HAND_OVER_DRAW), clusters);
     Script {
         seed,
         clusters,
         steps,
     }
+}
+
+/// In some worlds a leader goes between the first rest and the last.
+fn hand_over(steps: &mut Vec<Step>, mut draw: Draw, clusters: usize) {
+    let rests = |step: &Step| matches!(step.what, What::Rest(_));
+    let first = steps.iter().position(rests).map_or(0, |rest| rest + 1);
+    if !draw.percent(HAND_OVER_PERCENT) || first >= steps.len() {
+        return;
+    }
+    let at = first + draw.index(steps.len() - first);
+    let (site, going) = (draw.index(clusters), going(&mut draw));
+    let mut goes = Vec::new();
+    push(&mut goes, &mut draw, What::HandOver(site, going), TURNS_MAX);
+    steps.splice(at..at, goes);
 }
 
 /// Not every world has every fault, and some have few of them often: rare ones must not always end in the shadow of
@@ -241,7 +260,13 @@ fn fault(draw: &mut Draw, clusters: usize, classes: u64) -> What {
                 What::CrashAgent(site)
             }
         }
-        6 => What::DoubleAgent(site),
+        6 => {
+            if draw.percent(20) {
+                What::DoubleAgent(site)
+            } else {
+                What::HandOver(site, going(draw))
+            }
+        }
         7 | 8 => What::CrashHub(draw.small(3), draw.percent(30)),
         9 => What::StopHub,
         10 => What::FailSync,

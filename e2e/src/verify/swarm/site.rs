@@ -32,9 +32,10 @@ pub(super) const MANAGER: &str = "tributary-agent";
 pub(super) struct Site {
     pub(super) name: ClusterId,
     pub(super) cluster: SimCluster,
-    pub(super) client: kube::Client,
     pub(super) clock: Arc<ManualClock>,
     pub(super) agents: Vec<Agent>,
+    /// The pod of the agent that took the Lease last.
+    pub(super) led_by: Option<String>,
     /// Listings that are still to be cut off.
     pub(super) cuts: u8,
     /// The part of its agents that makes no progress at present.
@@ -104,10 +105,10 @@ impl Site {
             .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": AGENT_NAMESPACE}}))?;
         Ok(Self {
             name: ClusterId::new(name)?,
-            client: cluster.client_named(MANAGER),
             cluster,
             clock,
             agents: Vec::new(),
+            led_by: None,
             cuts: 0,
             stalled: None,
             place: index as u8,
@@ -118,6 +119,11 @@ impl Site {
             disturbed: BTreeSet::new(),
             strangers: BTreeMap::new(),
         })
+    }
+
+    /// How many of its agents took the Lease and do not know of another holder.
+    pub(super) fn leaders(&self) -> usize {
+        self.agents.iter().filter(|agent| agent.leads()).count()
     }
 
     /// One turn of one watch of one agent; whether anything came of it.
@@ -230,6 +236,14 @@ impl Site {
         let object = json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
             "metadata": {"namespace": &*service.namespace, "name": &*service.name}});
         self.apply(&service, object);
+    }
+
+    pub(super) fn has_export(&self, named: Named) -> bool {
+        let service = key(named);
+        let export = self
+            .cluster
+            .get("ServiceExport", &service.namespace, &service.name);
+        export.is_some()
     }
 
     pub(super) fn unexport(&mut self, named: Named, seen: &mut Histogram) {

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use agent::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
+    lease::WritePermit,
     watch::Watches,
 };
 use shared::{
@@ -148,10 +149,21 @@ impl Agent {
 
     /// One that exports nothing from some namespaces.
     pub(crate) fn start_denying(client: kube::Client, namespace: &str, deny: NamespaceDenyList) -> Self {
+        Self::start_permitted(client, namespace, deny, WritePermit::unlimited())
+    }
+
+    /// One that writes as long as it is permitted.
+    pub(super) fn start_permitted(
+        client: kube::Client,
+        namespace: &str,
+        deny: NamespaceDenyList,
+        permit: WritePermit,
+    ) -> Self {
         let (watches, drain) = (Watches::default(), CancellationToken::new());
         let config = DriverConfig {
             cluster: id("north"),
             deny,
+            permit,
         };
         let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
         let tasks = vec![

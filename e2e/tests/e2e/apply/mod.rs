@@ -8,6 +8,7 @@ mod definitions;
 mod driver;
 mod exports;
 mod ownership;
+mod replaced;
 mod requests;
 
 use libtest_mimic::Trial;
@@ -92,6 +93,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "apply::a_name_taken_at_the_last_moment_stays_the_strangers",
             requests::a_name_taken_at_the_last_moment_stays_the_strangers,
+        ),
+        sim_test(
+            "apply::nothing_is_begun_without_a_permit",
+            replaced::nothing_is_begun_without_a_permit,
+        ),
+        sim_test(
+            "apply::a_late_write_of_a_replaced_agent_has_no_effect",
+            replaced::a_late_write_of_a_replaced_agent_has_no_effect,
         ),
     ]
 }

@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::DynamicObject;
 use libtest_mimic::Trial;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tributary_e2e::{
     charts::{self, CHARTS, Charts},
     deploy,
@@ -43,6 +43,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         }),
         sim_test("charts::older_clusters_get_nothing_they_do_not_have", || async {
             older_clusters()
+        }),
+        sim_test("charts::two_agents_go_one_after_the_other", || async {
+            two_agents()
         }),
         sim_test("charts::notes_name_a_command_that_can_be_typed", || async {
             notes()
@@ -333,6 +336,36 @@ fn older_clusters() -> anyhow::Result<()> {
         new.iter().filter(|object| newer(object)).count() == 5 && new.len() == old.len() + 5,
         "two policies with their bindings and a FlowSchema are what a newer cluster has more"
     );
+    Ok(())
+}
+
+/// Of two agents one stays while the other is replaced or evicted, and they are kept apart; one alone needs no second
+/// place on the nodes.
+fn two_agents() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    for replicas in [1, 2] {
+        let set = format!("--set=replicas={replicas},hubs={{https://hub:8443}}");
+        let rendered = objects(&charts.render("agent", &[&set])?)?;
+        let of_kind = |kind: &str| rendered.iter().find(|object| deploy::kind(object) == kind);
+        let deployment = &of_kind("Deployment").context("a Deployment")?.data;
+        ensure!(deployment["spec"]["replicas"] == replicas);
+        let strategy = deployment["spec"]["strategy"].clone();
+        let apart = &deployment["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"];
+        let budget = of_kind("PodDisruptionBudget");
+        if replicas == 1 {
+            ensure!(strategy == json!({"type": "Recreate"}), "{strategy}");
+            ensure!(apart.is_null() && budget.is_none());
+            continue;
+        }
+        let one_by_one =
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}});
+        ensure!(strategy == one_by_one, "{strategy}");
+        ensure!(!apart.is_null());
+        let budget = &budget.context("a PodDisruptionBudget")?.data["spec"];
+        ensure!(budget["maxUnavailable"] == 1);
+        let chosen = &deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"];
+        ensure!(budget["selector"]["matchLabels"]["app.kubernetes.io/name"] == *chosen);
+    }
     Ok(())
 }
 

@@ -158,6 +158,7 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &[],
         &["hubs is empty", "--set 'hubs={https://HOST:8443}'"],
     ),
+    ("agent", &[HUB, "replicas=0"], &["/replicas", "minimum: got"]),
     (
         "agent",
         &["hubs={https://hub.example.org}"],

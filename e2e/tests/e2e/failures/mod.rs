@@ -10,6 +10,7 @@ mod fencing;
 mod identity;
 mod input;
 mod kills;
+mod leadership;
 mod roles;
 
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials,
         fencing::an_agent_in_another_pod_waits_for_the_end_of_the_first
     );
+    sim_story!(trials, leadership::a_second_agent_takes_over);
+    sim_story!(trials, leadership::a_leader_that_was_paused_is_replaced_and_ends);
     sim_story!(trials, identity::strangers_are_refused);
     sim_story!(trials, identity::each_role_has_its_own_calls);
     sim_story!(trials, identity::an_agent_that_is_told_another_id_does_not_start);

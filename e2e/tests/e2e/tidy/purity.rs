@@ -151,6 +151,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["thiserror"],
     },
     PureRoom {
+        path: "agent/src/lease/hold.rs",
+        may_name: &[],
+    },
+    PureRoom {
         path: "agent/src/lease/machine.rs",
         may_name: &[],
     },

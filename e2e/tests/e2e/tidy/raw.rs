@@ -28,7 +28,7 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         path: "",
-        shown: &["RELEASE_WAIT", "START_WAIT", "STOP_WAIT", "needed"],
+        shown: &["RELEASE_WAIT", "RENEW_WAIT", "START_WAIT", "STOP_WAIT", "needed"],
         why: "a duration: Rust writes it as people do, 1.5s",
     },
     Allowed {

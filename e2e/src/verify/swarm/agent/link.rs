@@ -52,7 +52,7 @@ impl Agent {
         network: &mut Network,
         now: u64,
     ) -> Option<StreamId> {
-        if self.session.is_some() || !self.watches.namespaces.is_listed() {
+        if self.session.is_some() || !self.leads() || !self.watches.namespaces.is_listed() {
             return None;
         }
         let stream = network.open(site)?;
@@ -195,10 +195,11 @@ impl Agent {
                 );
             }
             if self.known_epoch.is_none_or(|known| known < welcome.epoch) {
-                match runtime.block_on(self.lease.remember(welcome.epoch)) {
-                    Ok(()) => self.known_epoch = Some(welcome.epoch),
+                let lease = self.lease.as_ref();
+                match lease.map(|lease| runtime.block_on(lease.remember(welcome.epoch))) {
+                    Some(Ok(())) => self.known_epoch = Some(welcome.epoch),
                     // Before it is remembered nothing of it may be applied.
-                    Err(_) => self.disconnect(network),
+                    _ => self.disconnect(network),
                 }
             }
         }

@@ -2,30 +2,34 @@
 //! turn by turn. What the tasks around them decide in the program, the world's draw decides here.
 
 mod differences;
+mod leadership;
 mod link;
+mod way;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use agent::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
-    lease::{AgentLease, Attempt, machine::Candidate},
+    lease::{AgentLease, Election, WritePermit},
     link::machine::{Introduction, Session},
     observe::{Observer, removal},
     outbox::Outbox,
     watch::{Dirty, Watched, Watches, Whole},
 };
 use shared::{
-    api::{ClusterProperty, convert::NamespaceDenyList, names},
+    api::{ClusterProperty, convert::NamespaceDenyList},
     model::{ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, ListingGroup, ServiceImport, ServiceKey},
     wire,
 };
 use tokio::runtime::Runtime;
 
-use self::differences::Differences;
+pub(super) use self::leadership::Led;
+use self::{differences::Differences, way::Way};
 use super::{
     draw::Draw,
     follower::{Follow, Followed, Follower},
     network::{Network, StreamId},
+    time::Time,
 };
 use crate::sim::{GIT_VERSION, SimCluster};
 
@@ -34,6 +38,12 @@ pub(super) const AGENT_NAMESPACE: &str = "tributary-agent";
 
 /// One agent of so many is of the release before differences.
 const OLD_ONE_OF: u64 = 4;
+
+/// Which process of an agent it is, and the pod it runs in: one of its own if none is named.
+pub(super) struct Place {
+    pub(super) instance: u64,
+    pub(super) pod: Option<String>,
+}
 
 /// A process of an agent.
 pub(super) struct Agent {
@@ -49,8 +59,14 @@ pub(super) struct Agent {
     driver: ManualDriver,
     schema_read: bool,
     introduction: Introduction,
-    lease: AgentLease,
-    holder: String,
+    election: Election,
+    /// Present while it leads, as far as it knows.
+    lease: Option<AgentLease>,
+    /// When it last looked at the Lease, in milliseconds of the world's time.
+    looked: Option<u64>,
+    permit: WritePermit,
+    pod: String,
+    way: Way,
     known_epoch: Option<Epoch>,
     /// It is of the release before differences.
     is_old: bool,
@@ -66,28 +82,26 @@ struct Open {
 }
 
 impl Agent {
-    /// Starts an agent, in a pod of its own; it takes the Lease. One that another agent holds it saw unmoved for its
-    /// duration: the other one's renewals did not get through. `None` when the API server did not let it.
-    pub(super) fn start(
-        runtime: &Runtime,
-        cluster: &SimCluster,
-        client: kube::Client,
-        name: &ClusterId,
-        instance: u64,
-    ) -> Option<Self> {
+    /// Starts an agent in a pod; it stands by until it has the Lease. `None` when the cluster does not say who it is.
+    pub(super) fn start(cluster: &SimCluster, name: &ClusterId, time: &Time, place: Place) -> Option<Self> {
+        let Place { instance, pod } = place;
         let is_old = instance.is_multiple_of(OLD_ONE_OF);
+        let clock = leadership::clock(time, instance);
         let instance = format!("{instance:032x}");
-        let holder = format!("pod-{instance}");
-        let lease = runtime.block_on(take_lease(client.clone(), &holder))?;
+        let pod = pod.unwrap_or_else(|| format!("pod-{instance}"));
         let fingerprint = cluster.get("Namespace", "", "kube-system")?["metadata"]["uid"]
             .as_str()?
             .to_owned();
+        let (way, permit) = (Way::default(), WritePermit::default());
+        let client = way.client(cluster);
         let watches = Watches::default();
         let properties = Watched::new(|_| None);
         let config = DriverConfig {
             cluster: name.clone(),
             deny: NamespaceDenyList::default(),
+            permit: permit.clone(),
         };
+        let election = leadership::election(client.clone(), &pod, clock);
         let (driver, handle) = Driver::new(client, watches.clone(), config, ApplyMetrics::default());
         let (changed, namespaces_changed) = (Dirty::default(), Dirty::default());
         watches.exports.mark_services(&changed);
@@ -118,25 +132,26 @@ impl Agent {
                 agent_version: "swarm".into(),
                 cluster_fingerprint: fingerprint.into(),
                 instance: instance.as_str().into(),
-                lease_transitions: lease.transitions(),
+                lease_transitions: 0,
             },
-            known_epoch: lease.epoch(),
-            lease,
-            holder,
+            known_epoch: None,
+            election,
+            lease: None,
+            looked: None,
+            permit,
+            pod,
+            way,
             is_old,
             generation: 0,
             session: None,
         })
     }
 
-    /// Another agent holds the Lease: this one ends as soon as it tries to renew it.
-    pub(super) fn is_replaced(&self, cluster: &SimCluster) -> bool {
-        let lease = cluster.get("Lease", AGENT_NAMESPACE, names::AGENT_LEASE);
-        lease.is_none_or(|lease| lease["spec"]["holderIdentity"] != self.holder.as_str())
-    }
-
     /// One turn of one watch.
     pub(super) fn follow(&mut self, watch: u8, cluster: &SimCluster, cut: bool) -> Followed {
+        if self.is_cut_off() {
+            return Followed::Nothing;
+        }
         self.followers[usize::from(watch)].turn(cluster, cut)
     }
 
@@ -171,6 +186,11 @@ impl Agent {
 
     /// Works on one of the services that wait.
     pub(super) fn apply(&mut self, runtime: &Runtime, draw: &mut Draw, now: u64) -> bool {
+        let may_write = self.may_write();
+        self.permit.switch(may_write);
+        if !may_write {
+            return false;
+        }
         if !self.schema_read {
             self.schema_read = runtime.block_on(self.driver.read_schema());
             return true;
@@ -190,8 +210,11 @@ impl Agent {
 
     /// Nothing is left to say, to read or to do.
     pub(super) fn is_quiet(&self, cluster: &SimCluster) -> bool {
-        let open = self.session.as_ref().is_some_and(|open| open.machine.is_open());
         let current = self.followers.iter().all(|follower| follower.is_current(cluster));
+        if !self.leads() {
+            return current;
+        }
+        let open = self.session.as_ref().is_some_and(|open| open.machine.is_open());
         open && current && self.outbox.depth() == (0, 0) && self.driver.is_settled()
     }
 
@@ -217,17 +240,4 @@ impl Agent {
         let (waiting, sent) = self.outbox.depth();
         (keys, waiting + sent)
     }
-}
-
-/// Looks, and looks again when what it saw must be over.
-async fn take_lease(client: kube::Client, holder: &str) -> Option<AgentLease> {
-    let (mut candidate, mut now) = (Candidate::new(holder), Duration::ZERO);
-    for _ in 0..2 {
-        match AgentLease::attempt(client.clone(), AGENT_NAMESPACE, &mut candidate, now).await {
-            Ok(Attempt::Taken(lease)) => return Some(*lease),
-            Ok(Attempt::Waiting { longest, .. }) => now += longest,
-            Err(_) => return None,
-        }
-    }
-    None
 }

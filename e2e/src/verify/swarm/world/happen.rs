@@ -3,7 +3,7 @@
 use hub::log::{Faults, MemoryDisk, Space};
 use shared::model::UnixMillis;
 
-use super::{AGENTS_MAX, Agent, Blocked, CRDS, Draw, Hub, Left, START_MILLIS, What, World};
+use super::{Agent, Blocked, CRDS, Draw, Hub, Left, START_MILLIS, What, World};
 use crate::verify::swarm::{
     happening::{AgentPart, Taken, WATCHES},
     site::{Site, all_keys, is_among},
@@ -88,6 +88,7 @@ impl World {
             }
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
+            What::HandOver(site, going) => self.hand_over(index(site), *going)?,
             What::CrashHub(kept, torn) => self.crash_hub(*kept, *torn)?,
             What::SlowSession(site) => {
                 let slow = self.sites[index(site)].name.clone();
@@ -165,37 +166,6 @@ impl World {
                 site.touch_all();
                 site.agents.iter_mut().for_each(Agent::schema_changed);
             }
-        }
-    }
-
-    pub(in crate::verify::swarm) fn start_agent(&mut self, index: usize) -> Option<Agent> {
-        let site = &self.sites[index];
-        let _entered = self.runtime.enter();
-        Agent::start(
-            &self.runtime,
-            &site.cluster,
-            site.client.clone(),
-            &site.name,
-            self.ids.number(),
-        )
-    }
-
-    pub(in crate::verify::swarm) fn crash_agent(&mut self, index: usize) {
-        for mut agent in std::mem::take(&mut self.sites[index].agents) {
-            agent.disconnect(&mut self.network);
-            self.seen.count("agent crashed");
-        }
-        let started = self.start_agent(index);
-        self.sites[index].agents.extend(started);
-    }
-
-    fn double_agent(&mut self, index: usize) {
-        if self.sites[index].agents.len() >= AGENTS_MAX {
-            return;
-        }
-        if let Some(second) = self.start_agent(index) {
-            self.sites[index].agents.push(second);
-            self.seen.count("agent doubled");
         }
     }
 

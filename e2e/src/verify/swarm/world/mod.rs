@@ -3,6 +3,7 @@
 
 mod happen;
 mod hostile;
+mod leading;
 mod turn;
 
 use std::{collections::BTreeSet, sync::LazyLock};
@@ -20,12 +21,13 @@ use super::{
     hostile::Hostile,
     hub::{Hub, Left, Recorded},
     imports::Withheld,
-    laws::{self, Stood},
+    laws::{self, Stood, Writers},
     lost,
     network::{Blocked, Network, StreamId},
     refusals,
     script::{Script, Step},
     site::Site,
+    time::Time,
 };
 use crate::sim::{Crd, current_crds};
 
@@ -33,8 +35,8 @@ use crate::sim::{Crd, current_crds};
 const START_MILLIS: u64 = 1_700_000_000_000;
 /// Longest time between two turns, in milliseconds.
 const TURN_MILLIS: u64 = 120;
-/// How often in a hundred turns an agent looks at its Lease.
-const RENEWS_PERCENT: u64 = 5;
+/// How often in a hundred of its turns an agent that was cut off is reached again.
+const RETURNS_PERCENT: u64 = 5;
 /// How many of a hundred turns are the hostile member's, in worlds that have it.
 const HOSTILE_PERCENT: u64 = 15;
 /// Agents that may run in one cluster.
@@ -99,7 +101,10 @@ pub fn play(script: &Script) -> Result<WorldResult, Failure> {
 pub(super) struct World {
     pub(super) runtime: Runtime,
     pub(super) now: u64,
+    /// The same, for the clocks of agents.
+    pub(super) time: Time,
     pub(super) sites: Vec<Site>,
+    pub(super) writers: Vec<Writers>,
     pub(super) stood: Vec<Stood>,
     pub(super) network: Network,
     pub(super) set: Clusterset,
@@ -144,6 +149,8 @@ impl World {
         Ok(Self {
             runtime,
             now: 1_000,
+            time: Time::default(),
+            writers: sites.iter().map(|_| Writers::default()).collect(),
             stood: sites.iter().map(|_| Stood::default()).collect(),
             network: Network::new(sites.len()),
             sites,
@@ -176,6 +183,7 @@ impl World {
 
     pub(super) fn pass(&mut self, millis: u64) {
         self.now += millis;
+        self.time.set(self.now);
         let by = i64::try_from(millis).unwrap_or_default();
         self.sites.iter().for_each(|site| site.clock.advance(by));
     }
@@ -213,8 +221,9 @@ impl World {
         }
         let sites = &self.sites;
         let touched = |service: &_| sites.iter().any(|site| site.touched.contains(service));
-        for (site, stood) in sites.iter().zip(&mut self.stood) {
+        for ((site, stood), writers) in sites.iter().zip(&mut self.stood).zip(&mut self.writers) {
             let entries = site.cluster.requests().take();
+            writers.look(site, &entries, &mut self.seen.guarded)?;
             stood.release(touched);
             for _ in 0..stood.look(site, &entries, &mut self.seen.guarded)? {
                 self.seen.count("removal applied");

@@ -1,16 +1,16 @@
 //! Whose turn it is, and what they do with it: both are drawn.
 
-use super::{Draw, HOSTILE_PERCENT, RENEWS_PERCENT, TURN_MILLIS, World};
+use super::{Draw, HOSTILE_PERCENT, RETURNS_PERCENT, TURN_MILLIS, World};
 use crate::verify::swarm::{
     happening::{AgentPart, WATCHES},
     laws, order,
-    site::all_keys,
 };
 
 impl World {
     /// One turn of somebody.
     pub(super) fn turn(&mut self, draw: &mut Draw) -> Result<(), String> {
         self.pass(draw.below(TURN_MILLIS));
+        self.keep_leases();
         if self.hostile.is_some() && draw.percent(HOSTILE_PERCENT) {
             return self.hostile_turn().map(drop);
         }
@@ -42,18 +42,13 @@ impl World {
 
     fn site_turn(&mut self, index: usize, draw: &mut Draw) -> Result<(), String> {
         if self.sites[index].agents.is_empty() {
-            let started = self.start_agent(index);
-            self.sites[index].agents.extend(started);
+            self.start_agent(index, None);
             return Ok(());
         }
-        let site = &mut self.sites[index];
+        let site = &self.sites[index];
         let which = draw.index(site.agents.len());
-        if draw.percent(RENEWS_PERCENT) && site.agents[which].is_replaced(&site.cluster) {
-            // It tried to renew its Lease, and found another holder.
-            let mut agent = site.agents.remove(which);
-            agent.disconnect(&mut self.network);
-            // What it wrote last, by an old view, the one that stays sees with its next watch events.
-            site.disturbed.extend(all_keys());
+        if site.agents[which].is_cut_off() && draw.percent(RETURNS_PERCENT) {
+            self.come_back(index, which, draw);
             return Ok(());
         }
         let part = match draw.below(10) {

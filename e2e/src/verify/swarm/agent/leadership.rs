@@ -1,0 +1,119 @@
+//! How an agent of a world comes to lead and ceases to: by the agent's own machines, on the world's time, which every
+//! agent reads off a clock of its own pace.
+
+use std::{sync::Arc, time::Duration};
+
+use agent::lease::{
+    AnotherHolder, Attempt, Election, LeaseMetrics, Monotonic, WritePermit, hold::May,
+    machine::PACE_ERROR_PERCENT_MAX,
+};
+use tokio::runtime::Runtime;
+
+use super::{AGENT_NAMESPACE, Agent};
+use crate::verify::swarm::{draw::Draw, time::Time};
+
+/// How often an agent looks at its Lease or renews it, in milliseconds of the world's time.
+const RETRY_MILLIS: u64 = 1_000;
+
+/// What became of a look at the Lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::verify::swarm) enum Led {
+    /// It was not its turn, or nothing changed.
+    As,
+    /// It leads from now on.
+    Took,
+    /// Another one leads: it ends.
+    Lost,
+}
+
+/// The clock of an agent: it goes by as much too slow or too fast as one may.
+pub(super) fn clock(time: &Time, instance: u64) -> Monotonic {
+    let error = u64::from(PACE_ERROR_PERCENT_MAX) * 10;
+    let (time, pace) = (time.clone(), 1_000 - error + instance % (2 * error + 1));
+    Arc::new(move || Duration::from_micros(time.now() * pace))
+}
+
+/// One who wants to lead.
+pub(super) fn election(client: kube::Client, pod: &str, clock: Monotonic) -> Election {
+    let clock = (clock, WritePermit::default());
+    Election::new(client, AGENT_NAMESPACE, pod, clock, LeaseMetrics::default())
+}
+
+impl Agent {
+    /// Whether it took the Lease and does not know of another holder.
+    pub(in crate::verify::swarm) fn leads(&self) -> bool {
+        self.lease.is_some()
+    }
+
+    /// The pod it runs in: who starts there again is the same holder.
+    pub(in crate::verify::swarm) fn pod(&self) -> &str {
+        &self.pod
+    }
+
+    /// Whether it is cut off from its API server.
+    pub(in crate::verify::swarm) fn is_cut_off(&self) -> bool {
+        self.way.is_cut()
+    }
+
+    /// Nothing of its API server reaches it from now on, nor the other way.
+    pub(in crate::verify::swarm) fn cut_off(&mut self) {
+        self.way.cut(true);
+    }
+
+    /// Looks at the Lease or renews it, if it is time to.
+    pub(in crate::verify::swarm) fn keep_lease(&mut self, runtime: &Runtime, now: u64) -> Led {
+        if self.looked.is_some_and(|at| now < at + RETRY_MILLIS) {
+            return Led::As;
+        }
+        self.looked = Some(now);
+        if let Some(lease) = &self.lease {
+            return match runtime.block_on(lease.renew()) {
+                Err(error) if error.is::<AnotherHolder>() => Led::Lost,
+                _ => Led::As,
+            };
+        }
+        let Ok(Attempt::Taken(lease)) = runtime.block_on(self.election.attempt()) else {
+            return Led::As;
+        };
+        self.introduction.lease_transitions = lease.transitions();
+        self.known_epoch = self.known_epoch.max(lease.epoch());
+        self.way.leads(lease.transitions());
+        self.lease = Some(*lease);
+        Led::Took
+    }
+
+    /// Whether it may write now.
+    pub(super) fn may_write(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.may() == May::Write)
+    }
+
+    /// It is reached again. What it had on its way when it was cut off arrives now: one write at most, planned from what
+    /// it saw then. True: it sent one.
+    pub(in crate::verify::swarm) fn comes_back(
+        &mut self,
+        runtime: &Runtime,
+        draw: &mut Draw,
+        now: u64,
+    ) -> bool {
+        let waiting: Vec<_> = self.driver.waiting().iter().cloned().collect();
+        let late = waiting
+            .get(draw.index(waiting.len()))
+            .filter(|_| self.leads() && self.schema_read);
+        if let Some(service) = late {
+            self.way.let_one_through();
+            self.permit.switch(true);
+            runtime.block_on(self.driver.work(service, now));
+            self.permit.switch(false);
+        }
+        self.way.cut(false);
+        self.looked = None;
+        late.is_some()
+    }
+
+    /// It ends in good order: the Lease goes back as its last act.
+    pub(in crate::verify::swarm) fn ends(self, runtime: &Runtime) {
+        if let Some(lease) = self.lease {
+            runtime.block_on(lease.release());
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Owns: the way of one agent to its API server: open, cut, or cut but for a request that was on its way when it broke.
+//! Never: answers a request itself.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use http::{HeaderValue, Method, Request, header};
+use kube::client::Body;
+
+use shared::api::names::AGENT_MANAGER;
+
+use crate::sim::SimCluster;
+
+/// Clones are the same way.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Way(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    cut: bool,
+    /// Writes that still arrive though it is cut.
+    late: u32,
+    /// The number of the hold under which the agent writes; 0 before it led.
+    term: i64,
+}
+
+impl Way {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.lock().cut
+    }
+
+    pub(super) fn cut(&self, cut: bool) {
+        self.lock().cut = cut;
+    }
+
+    /// One write arrives that was on its way when the way was cut.
+    pub(super) fn let_one_through(&self) {
+        self.lock().late = 1;
+    }
+
+    /// From now on it writes under this number.
+    pub(super) fn leads(&self, term: i64) {
+        self.lock().term = term;
+    }
+
+    /// The name of the agent in its requests, if this one arrives.
+    fn name(&self, writes: bool) -> io::Result<String> {
+        let mut state = self.lock();
+        if state.cut {
+            if !writes || state.late == 0 {
+                return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the way is cut"));
+            }
+            state.late -= 1;
+        }
+        Ok(format!("{AGENT_MANAGER}/{}", state.term))
+    }
+
+    /// A client that goes this way.
+    pub(super) fn client(&self, cluster: &SimCluster) -> kube::Client {
+        let (cluster, way) = (cluster.clone(), self.clone());
+        let service = tower::service_fn(move |mut request: Request<Body>| {
+            let (cluster, way) = (cluster.clone(), way.clone());
+            async move {
+                let name = way.name(*request.method() != Method::GET)?;
+                let name = HeaderValue::from_str(&name).map_err(io::Error::other)?;
+                request.headers_mut().insert(header::USER_AGENT, name);
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await.map_err(io::Error::other)?;
+                cluster.respond(Request::from_parts(parts, body)).await
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+}

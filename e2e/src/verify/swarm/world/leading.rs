@@ -1,0 +1,195 @@
+//! The agents of a cluster: which of them leads, how it goes, and who takes over.
+
+use super::{AGENTS_MAX, Agent, Draw, World};
+use crate::verify::swarm::{
+    agent::{Led, Place},
+    happening::{AgentPart, Going, all_named},
+    site::all_keys,
+};
+
+/// Rounds of everybody until somebody else leads: longer than a Lease lasts by the slowest clock.
+const HAND_OVER_ROUNDS_MAX: usize = 30;
+
+/// Rounds in which the next one writes, before the one that it replaced is reached again.
+const ROUNDS_BEFORE_RETURN: usize = 2;
+/// Slices that are changed have one to so many endpoints beside the standing ones.
+const ENDPOINTS: u64 = 3;
+
+impl World {
+    /// Starts an agent in a pod, its own if none is named.
+    pub(in crate::verify::swarm) fn start_agent(&mut self, index: usize, pod: Option<String>) {
+        let site = &mut self.sites[index];
+        let instance = self.ids.number();
+        let _entered = self.runtime.enter();
+        let started = Agent::start(&site.cluster, &site.name, &self.time, Place { instance, pod });
+        site.agents.extend(started);
+    }
+
+    /// Everybody looks at the Lease of its cluster, or renews it, whose time it is.
+    pub(in crate::verify::swarm) fn keep_leases(&mut self) {
+        for index in 0..self.sites.len() {
+            for which in (0..self.sites[index].agents.len()).rev() {
+                let (site, now) = (&mut self.sites[index], self.now);
+                match site.agents[which].keep_lease(&self.runtime, now) {
+                    Led::As => {}
+                    Led::Took => {
+                        let pod = site.agents[which].pod().to_owned();
+                        let before = site.led_by.replace(pod.clone());
+                        if before.is_some_and(|before| before != pod) {
+                            self.seen.count("leadership changed hands");
+                            // What the one before wrote last this one may see only with its next watch events.
+                            site.disturbed.extend(all_keys());
+                        }
+                    }
+                    Led::Lost => {
+                        let agent = self.end_agent(index, which);
+                        self.start_agent(index, Some(agent.pod().to_owned()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn end_agent(&mut self, index: usize, which: usize) -> Agent {
+        let mut agent = self.sites[index].agents.remove(which);
+        agent.disconnect(&mut self.network);
+        agent
+    }
+
+    /// All agents of a cluster are killed, and started again in their pods.
+    pub(in crate::verify::swarm) fn crash_agent(&mut self, index: usize) {
+        let count = self.sites[index].agents.len();
+        for _ in 0..count {
+            let agent = self.end_agent(index, 0);
+            self.seen.count("agent crashed");
+            self.start_agent(index, Some(agent.pod().to_owned()));
+        }
+        if count == 0 {
+            self.start_agent(index, None);
+        }
+    }
+
+    /// Another agent stands by in the cluster, if there is none.
+    fn stand_by(&mut self, index: usize) {
+        if self.sites[index].agents.len() < AGENTS_MAX {
+            self.start_agent(index, None);
+        }
+    }
+
+    /// The agent that leads, and is reached by its API server.
+    fn leader(&self, index: usize) -> Option<usize> {
+        let agents = &self.sites[index].agents;
+        agents
+            .iter()
+            .position(|agent| agent.leads() && !agent.is_cut_off())
+    }
+
+    pub(super) fn double_agent(&mut self, index: usize) {
+        let Some(leader) = self.leader(index) else { return };
+        self.stand_by(index);
+        self.sites[index].agents[leader].cut_off();
+        self.seen.count("agent doubled");
+    }
+
+    /// The leader goes, and everybody goes on until another one leads.
+    pub(super) fn hand_over(&mut self, index: usize, going: Going) -> Result<(), String> {
+        let Some(leader) = self.leader(index) else {
+            return Ok(());
+        };
+        if self.sites[index].agents.len() < 2 {
+            self.stand_by(index);
+        }
+        match going {
+            Going::Ends => {
+                self.end_agent(index, leader).ends(&self.runtime);
+                self.seen.count("leader ended");
+                self.stand_by(index);
+            }
+            Going::Killed => {
+                self.end_agent(index, leader);
+                self.seen.count("leader killed");
+                self.stand_by(index);
+            }
+            Going::CutOff => {
+                self.hears_and_is_cut_off(index, leader)?;
+                self.seen.count("leader cut off");
+            }
+        }
+        for _ in 0..HAND_OVER_ROUNDS_MAX {
+            if self.leader(index).is_some() {
+                break;
+            }
+            self.troubled_round()?;
+        }
+        if going == Going::CutOff {
+            self.returns_late(index)?;
+        }
+        Ok(())
+    }
+
+    /// It has heard what it would write next, and is cut off before it does; the next one hears what is newer.
+    fn hears_and_is_cut_off(&mut self, index: usize, leader: usize) -> Result<(), String> {
+        let before = self.sites[index].stalled.replace(AgentPart::Apply);
+        let goes = self.now.is_multiple_of(2);
+        self.change_elsewhere(index, 0, goes);
+        self.troubled_round()?;
+        self.sites[index].stalled = before;
+        // It may have been replaced meanwhile, by an agent in its place.
+        if let Some(agent) = self.sites[index].agents.get_mut(leader) {
+            agent.cut_off();
+        }
+        self.change_elsewhere(index, 1, false);
+        Ok(())
+    }
+
+    /// The endpoints of something that another cluster exports are others, or their slice goes, if there is such a thing.
+    fn change_elsewhere(&mut self, index: usize, which: u64, goes: bool) {
+        let endpoints = u8::try_from(1 + (self.now + which) % ENDPOINTS).unwrap_or(1);
+        let exporters = (0..self.sites.len()).filter(|other| *other != index);
+        let exports = exporters.flat_map(|other| all_named().map(move |named| (other, named)));
+        let mut exported = exports.filter(|(other, named)| self.sites[*other].has_export(*named));
+        let Some((other, named)) = exported.next() else {
+            return;
+        };
+        if goes {
+            self.sites[other].remove_slice(named, 0, &mut self.seen);
+        } else {
+            self.sites[other].make_slice(other, named, 0, endpoints);
+        }
+    }
+
+    /// When the next one has written what is newer, what the one before had on its way arrives.
+    fn returns_late(&mut self, index: usize) -> Result<(), String> {
+        for _ in 0..ROUNDS_BEFORE_RETURN {
+            self.troubled_round()?;
+        }
+        let mut draw = Draw::new(self.now);
+        let agents = &self.sites[index].agents;
+        if let Some(which) = agents.iter().position(Agent::is_cut_off) {
+            self.come_back(index, which, &mut draw);
+        }
+        Ok(())
+    }
+
+    /// An agent that was cut off is reached again, and what it had on its way arrives.
+    pub(in crate::verify::swarm) fn come_back(&mut self, index: usize, which: usize, draw: &mut Draw) {
+        let (site, now) = (&mut self.sites[index], self.now);
+        if site.agents[which].comes_back(&self.runtime, draw, now) {
+            self.seen.count("leader came back late");
+            site.disturbed.extend(all_keys());
+        }
+    }
+
+    /// Everybody is reached again, and who lost the Lease ends.
+    pub(in crate::verify::swarm) fn reach_everybody(&mut self) {
+        let mut draw = Draw::new(self.now);
+        for index in 0..self.sites.len() {
+            for which in 0..self.sites[index].agents.len() {
+                if self.sites[index].agents[which].is_cut_off() {
+                    self.come_back(index, which, &mut draw);
+                }
+            }
+        }
+        self.keep_leases();
+    }
+}

@@ -1,0 +1,141 @@
+//! Two agents of one cluster: one leads, the other stands by and takes over (ADR 0042). What it took is printed, not
+//! judged: a busy machine is slow.
+
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use tributary_e2e::{
+    clusterset::{
+        AgentVariant, Backend, LocalClusterset, POD_UID_FLAG, Program, USER_AGENT, admin,
+        eventually::eventually, signal,
+    },
+    sim::SimCluster,
+};
+
+use super::{
+    hub::{listed, said},
+    shop::Shop,
+};
+
+/// One more agent of east, in a pod of its own, that stands by and has read everything.
+async fn standby(clusterset: &LocalClusterset, pod: &str) -> anyhow::Result<Program> {
+    let mut program = clusterset.spawn_agent(&AgentVariant {
+        certificate: "east",
+        cluster: "east",
+        log: pod,
+        flags: &[POD_UID_FLAG, pod],
+    })?;
+    said(&clusterset.log(pod), "standing by until it ends").await?;
+    let address = program.admin().await?;
+    eventually("it is ready", async || {
+        Ok((admin::get(address, "/readyz").await?.0 == 200).then_some(()))
+    })
+    .await?;
+    for name in ["tributary_agent_lease_held", "tributary_agent_hub_sessions_total"] {
+        let value = admin::metric(&mut program, name, "").await?;
+        ensure!(value == 0.0, "{name} is {value} while it stands by");
+    }
+    Ok(program)
+}
+
+/// Resident memory of a process, in KiB.
+fn memory(program: &Program) -> anyhow::Result<u64> {
+    let id = program.id().context("it runs")?;
+    let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.context("no VmRSS")?.parse()?)
+}
+
+/// What agents have written since the record was cleared, Leases excepted.
+fn written(cluster: &SimCluster) -> Vec<String> {
+    let writes = cluster.requests().writes();
+    let of_agents = writes
+        .iter()
+        .filter(|entry| entry.resource != "leases" && entry.user_agent != USER_AGENT && entry.code < 300);
+    of_agents
+        .map(|entry| format!("{} {}/{}", entry.verb, entry.resource, entry.name))
+        .collect()
+}
+
+fn east(clusterset: &LocalClusterset) -> anyhow::Result<SimCluster> {
+    Ok(clusterset
+        .cluster("east")?
+        .sim()
+        .context("it is simulated")?
+        .clone())
+}
+
+/// Changes what west exports, waits until east has it, and says how long that took. One slice is written in east, and
+/// nothing else.
+async fn change_arrives(
+    clusterset: &LocalClusterset,
+    shop: &mut Shop,
+    (what, address): (&str, &str),
+) -> anyhow::Result<()> {
+    let began = Instant::now();
+    shop.export(clusterset, "west", "cart", &[address]).await?;
+    shop.arrived_in(clusterset, "east").await?;
+    println!("a change arrives {what} after {:?}", began.elapsed());
+    let written = written(&east(clusterset)?);
+    ensure!(
+        written.len() == 1 && written[0].starts_with("patch endpointslices/"),
+        "{what}: {written:?}"
+    );
+    Ok(())
+}
+
+/// The leader is killed; then its successor ends in good order. Changes arrive, and nothing is written but them.
+pub(super) async fn a_second_agent_takes_over() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    listed(&clusterset, &["east", "west"]).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "west", "cart", &["10.2.0.1"]).await?;
+    shop.export(&clusterset, "east", "lamp", &["10.1.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let first = clusterset.take_running_agent("east")?;
+    let second = standby(&clusterset, "second").await?;
+    let (leads, stands_by) = (memory(&first)?, memory(&second)?);
+    println!("the leader takes {leads} KiB, the one that stands by {stands_by} KiB");
+
+    east(&clusterset)?.requests().clear();
+    first.kill().await?;
+    change_arrives(&clusterset, &mut shop, ("after a kill", "10.2.0.2")).await?;
+
+    let mut third = standby(&clusterset, "third").await?;
+    east(&clusterset)?.requests().clear();
+    second.stop().await?;
+    change_arrives(&clusterset, &mut shop, ("after a clean end", "10.2.0.3")).await?;
+    ensure!(admin::metric(&mut third, "tributary_agent_lease_held", "").await? == 1.0);
+    third.stop().await?;
+    clusterset.end().await
+}
+
+/// The leader stands still for longer than its Lease lasts. When it goes on another one leads, and it ends without
+/// having written anything.
+pub(super) async fn a_leader_that_was_paused_is_replaced_and_ends() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    listed(&clusterset, &["east", "west"]).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "west", "cart", &["10.2.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let paused = clusterset.take_running_agent("east")?;
+    let mut other = standby(&clusterset, "other").await?;
+    east(&clusterset)?.requests().clear();
+    let id = paused.id().context("it runs")?;
+    signal(id, "STOP").await?;
+    change_arrives(&clusterset, &mut shop, ("beside a paused leader", "10.2.0.2")).await?;
+    signal(id, "CONT").await?;
+    let (status, tail) = paused.ended().await?;
+    ensure!(
+        !status.success() && tail.contains("is held by another agent"),
+        "{status}: {tail}"
+    );
+    let written = written(&east(&clusterset)?);
+    ensure!(written.len() == 1, "it wrote when it went on: {written:?}");
+    ensure!(other.is_running(), "{}", other.tail());
+    other.stop().await?;
+    clusterset.end().await
+}
