@@ -4,7 +4,7 @@ use std::{env, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 11] = [
     "tributary/v1/answer.proto",
     "tributary/v1/fact.proto",
     "tributary/v1/event.proto",
@@ -14,6 +14,8 @@ const FILES: [&str; 9] = [
     "tributary/v1/membership.proto",
     "tributary/v1/policy.proto",
     "tributary/v1/snapshot.proto",
+    "tributary/v1/join.proto",
+    "tributary/v1/token.proto",
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

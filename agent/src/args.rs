@@ -10,7 +10,7 @@ use shared::{
     tls::{HubAddress, TlsFiles},
 };
 
-use crate::{corefile::args::CorefileCommand, plan::IMPORTS_MAX};
+use crate::{corefile::args::CorefileCommand, join::JoinArgs, plan::IMPORTS_MAX};
 
 /// The agent of one member cluster of a Tributary clusterset
 #[derive(Debug, Parser)]
@@ -41,6 +41,8 @@ pub enum Command {
         last line.\n\n\
         Example:\n  \
         tributary-agent run --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key\n  \
+        tributary-agent run --join-file east.join --cluster-id east --kubeconfig ~/.kube/config \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key")]
     Run(Box<RunArgs>),
     /// Take over the agent's objects after a restore from a backup
@@ -100,15 +102,18 @@ pub struct AdoptArgs {
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// Address of the hub, as https://HOST:PORT; several, with commas or by repeating the flag, are tried in turn.
-    /// Names are resolved at every attempt
+    /// Names are resolved at every attempt. A join string names them too
     #[arg(
         long = "hub",
         env = "TRIBUTARY_HUB",
         value_name = "URL",
         value_delimiter = ',',
-        required = true
+        required_unless_present_any = ["join", "join_file"]
     )]
     pub hubs: Vec<HubAddress>,
+    /// How the cluster joins, if it is no member yet.
+    #[command(flatten)]
+    pub join: JoinArgs,
     /// Certificate, key and trust roots.
     #[command(flatten)]
     pub tls: TlsFiles,

@@ -15,6 +15,7 @@ pub mod args;
 pub mod cluster_id;
 pub mod convert;
 pub mod corefile;
+pub mod join;
 pub mod lease;
 pub mod link;
 pub mod observe;

@@ -21,7 +21,7 @@ use tracing::info;
 use crate::{
     agent::{self, AgentMetrics, AgentOptions},
     args::{Interest, RunArgs},
-    lease,
+    join, lease,
     plan::ImportRules,
 };
 
@@ -43,6 +43,30 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let mut metrics = Metrics::new("tributary_agent", env!("CARGO_PKG_VERSION"));
     let readiness = Readiness::default();
 
+    let join = args.join.read()?;
+    let agent_metrics = AgentMetrics::register(metrics.registry());
+    let client = api_client(
+        kubernetes(args.kubeconfig.as_deref()).await?,
+        agent_metrics.api.clone(),
+    )?;
+    let namespace = own_namespace();
+    let hubs = match &join {
+        Some(join) => {
+            let at = (&client, &*namespace);
+            let joining = join::ensure(join, &args.join, &args.tls, at, args.cluster_id.as_ref());
+            match shutdown.drain().run_until_cancelled(joining).await {
+                Some(joined) => joined?,
+                None => return Ok(()),
+            }
+            if args.hubs.is_empty() {
+                join::addresses(&join.hubs)?
+            } else {
+                args.hubs
+            }
+        }
+        None => args.hubs,
+    };
+
     let tls_metrics = TlsMetrics::default();
     let (reloader, credentials) = Reloader::load(args.tls.clone(), tls_metrics.clone())?;
     tls_metrics.register(metrics.registry());
@@ -52,15 +76,11 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let admin = AdminServer::bind(args.admin).await?;
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
-    let agent_metrics = AgentMetrics::register(metrics.registry());
     let options = AgentOptions {
         cluster: cluster.clone(),
-        client: api_client(
-            kubernetes(args.kubeconfig.as_deref()).await?,
-            agent_metrics.api.clone(),
-        )?,
-        connector: HubConnector::new(args.hubs, credentials, Arc::new(TcpDial), tls_metrics),
-        namespace: own_namespace(),
+        client,
+        connector: HubConnector::new(hubs, credentials, Arc::new(TcpDial), tls_metrics),
+        namespace,
         holder: lease::holder(args.pod_uid.as_deref()),
         deny: NamespaceDenyList::new(args.deny_namespaces),
         all_namespaces: args.interest == Interest::All,

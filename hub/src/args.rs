@@ -13,7 +13,7 @@ use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs},
+    operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs},
 };
 
 /// The hub of a Tributary clusterset
@@ -93,6 +93,16 @@ pub enum Command {
         --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Reader(ReaderArgs),
+    /// Make, see and take back tokens with which clusters join
+    #[command(
+        long_about = "Make, see and take back tokens with which clusters join, with an operator's certificate.\n\n\
+        A cluster that joins with a token makes its key itself and is given a certificate for it: nobody carries keys \
+        around. The hub has to be started with --join-listen.\n\n\
+        Example:\n  \
+        tributary-hub token create --cluster-id east --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
+        --tls-cert certs/alice.crt --tls-key certs/alice.key"
+    )]
+    Token(TokenArgs),
     /// See the policy of the clusterset and decide about it
     #[command(
         long_about = "See the policy of the clusterset and decide about it: what each member may export, in which ranges \
@@ -139,6 +149,9 @@ pub struct ServeArgs {
     /// Certificate, key and trust roots.
     #[command(flatten)]
     pub tls: TlsFiles,
+    /// Where clusters join that are no members yet.
+    #[command(flatten)]
+    pub join: JoinArgs,
     /// What else is known of clients' certificates.
     #[command(flatten)]
     pub clients: ClientFiles,
@@ -160,6 +173,26 @@ pub struct ServeArgs {
     /// if it is missing and the hub may
     #[arg(long, env = "TRIBUTARY_INVENTORY_NAMESPACE", value_name = "NAME")]
     pub inventory_namespace: Option<String>,
+}
+
+/// How clusters join with a token. Without these flags none does.
+#[derive(Debug, Clone, Args)]
+pub struct JoinArgs {
+    /// Address of the port at which clusters join with a token. No client certificate is asked for there, and nothing else
+    /// is answered
+    #[arg(
+        long,
+        env = "TRIBUTARY_JOIN_LISTEN",
+        value_name = "ADDR",
+        requires_all = ["join_cert", "join_key"]
+    )]
+    pub join_listen: Option<SocketAddr>,
+    /// Certificate of the authority that signs for clusters that join (PEM). `tributary-hub certs joining` makes it
+    #[arg(long, env = "TRIBUTARY_JOIN_CERT", value_name = "FILE")]
+    pub join_cert: Option<PathBuf>,
+    /// Private key of that authority (PEM, PKCS#8)
+    #[arg(long, env = "TRIBUTARY_JOIN_KEY", value_name = "FILE")]
+    pub join_key: Option<PathBuf>,
 }
 
 #[cfg(test)]

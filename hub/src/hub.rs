@@ -1,6 +1,8 @@
 //! One running hub, as a library: the log, the writer's thread, the gRPC services. The program puts sockets
 //! and supervision around it; tests put memory and simulated networks around it.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use proto::v1::sync_server::SyncServer;
 use shared::{
@@ -13,12 +15,13 @@ use tonic::service::{Routes, RoutesBuilder};
 
 use crate::{
     bounds::Bounds,
+    certs::MemberIssuer,
     clock::Clock,
     doors::DoorMetrics,
     fold::FOLD_VERSION,
     inspect::{Answerer, Inspection, InspectionMetrics, Parts, Pinned},
     log::{Log, LogReader},
-    membership::{MembershipService, PolicyService},
+    membership::{Joinable, JoiningService, MembershipService, PolicyService, TokenService},
     metrics::WriterMetrics,
     replay,
     session::{Reports, SyncMetrics, SyncService},
@@ -75,6 +78,8 @@ pub struct Hub {
     pub reports: Reports,
     /// What is refused before any service sees it.
     pub doors: DoorMetrics,
+    /// How clusters join, if it lets them.
+    pub joinable: Option<Joinable>,
     answerer: Answerer,
     bounds: Bounds,
     sync_metrics: SyncMetrics,
@@ -147,6 +152,7 @@ impl Hub {
             sessions,
             reports: Reports::new(clock),
             doors: metrics.doors,
+            joinable: None,
             answerer,
             bounds,
             sync_metrics: metrics.sync,
@@ -181,8 +187,20 @@ impl Hub {
         routes.add_service(inspection.state());
         let membership = MembershipService::new(inspection, self.writer.clone());
         routes.add_service(PolicyService::new(membership.clone()).server());
+        routes.add_service(TokenService::new(membership.clone(), self.clock, self.joinable).server());
         routes.add_service(membership.server());
         routes.routes()
+    }
+
+    /// The service with which clusters join, for a port of its own.
+    pub fn joining(&self, issuer: Arc<MemberIssuer>, authorities: Arc<str>) -> JoiningService {
+        JoiningService {
+            present: self.present.clone(),
+            writer: self.writer.clone(),
+            clock: self.clock,
+            issuer,
+            authorities,
+        }
     }
 
     /// The services that people and tools read with; watches end when `drain` begins.

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Command::Member(args) => hub::operate::run_member(args).map(|said| print!("{said}")),
         Command::Operator(args) => hub::operate::run_operator(args).map(|said| print!("{said}")),
         Command::Reader(args) => hub::operate::run_reader(args).map(|said| print!("{said}")),
+        Command::Token(args) => hub::operate::run_token(args).map(|said| print!("{said}")),
         Command::Policy(args) => hub::operate::run_policy(args).map(|said| print!("{said}")),
         Command::Events(args) => hub::operate::run_events(*args).map(|said| print!("{said}")),
     })

@@ -1,7 +1,12 @@
 //! The wiring of `serve`: builds the parts, runs them under supervision, drains them.
 //! It decides nothing about facts; it only connects.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use proto::v1::sync_server::SyncServer;
@@ -10,24 +15,29 @@ use shared::{
     model::{Clusterset, Epoch, advice},
     process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, random},
     tls::{
-        CONNECTIONS_MAX, DoorBounds, Incoming, Reloader, TlsMetrics, accept_within, install_crypto_provider,
-        listen, tcp_connections,
+        CONNECTIONS_MAX, DoorBounds, Incoming, LiveCredentials, Reloader, Strangers, TlsMetrics,
+        accept_strangers, accept_within, install_crypto_provider, listen, pem_of, tcp_connections,
     },
 };
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tracing::{info, warn};
 
 use crate::{
-    args::ServeArgs,
+    args::{JoinArgs, ServeArgs},
     bounds::Bounds,
+    certs::MemberIssuer,
     clock::Clock,
     descriptors,
     doors::{self, DoorMetrics, Doors},
     hub::{Hub, HubMetrics},
     lead::Leading,
     log,
+    membership::{Joinable, JoiningService},
     profile::{self, ProfileMetrics, ProfileWriter},
     session::SyncService,
     writer::Options,
@@ -35,6 +45,10 @@ use crate::{
 
 /// How long connections may take to close while draining; a peer that is gone without a word never closes its own.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Calls at the same time over one connection of a cluster that joins; it makes one.
+const JOIN_STREAMS_MAX: u32 = 2;
+/// How long such a call may take.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the hub until it is told to stop or a part of it fails.
 pub fn serve(log: &LogArgs, args: ServeArgs) -> anyhow::Result<()> {
@@ -71,7 +85,8 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
 
     let identity = credentials.identity();
     let options = options(&args, &identity)?;
-    let hub = open(
+    let door = joining_door(&args.join, &credentials)?;
+    let mut hub = open(
         args.data.clone(),
         identity.clusterset.clone(),
         options,
@@ -97,6 +112,14 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         let profiles = ProfileWriter::new(client, namespace, &hub, profile_metrics, leading.clone());
         supervisor.spawn("the ClusterProfile writer", lead.clone().keep(profiles.run()));
     }
+    if let Some(door) = door {
+        hub.joinable = Some(door.joinable);
+        info!(address = %door.address, "letting clusters join");
+        let service = hub.joining(door.issuer, door.authorities);
+        let strangers = accept_strangers(tcp_connections(door.listener), credentials.clone());
+        let serving = serve_joining(service, strangers, leading.clone());
+        supervisor.spawn("the port at which clusters join", lead.clone().keep(serving));
+    }
     let (routes, doors) = (hub.routes(&leading), hub.doors.clone());
     let serving = serve_grpc(routes, doors, incoming, leading);
     supervisor.spawn("the gRPC port", lead.clone().keep(serving));
@@ -104,6 +127,84 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     info!(%address, identity = %credentials.identity(), "serving");
     drop(starting);
     supervisor.run().await
+}
+
+/// Where clusters join, and what signs for them.
+struct JoiningDoor {
+    listener: TcpListener,
+    address: SocketAddr,
+    issuer: Arc<MemberIssuer>,
+    authorities: Arc<str>,
+    joinable: Joinable,
+}
+
+/// Reads and opens what the flags say of joining.
+fn joining_door(args: &JoinArgs, credentials: &LiveCredentials) -> anyhow::Result<Option<JoiningDoor>> {
+    let JoinArgs {
+        join_listen: Some(listen_at),
+        join_cert: Some(cert),
+        join_key: Some(key),
+    } = args
+    else {
+        return Ok(None);
+    };
+    let read = |flag: &str, path: &Path| {
+        let text = std::fs::read_to_string(path);
+        text.with_context(|| format!("cannot read {flag} {}", path.display()))
+    };
+    let (cert, key) = (read("--join-cert", cert)?, read("--join-key", key)?);
+    let issuer = MemberIssuer::from_pem(&cert, &key, &credentials.identity().clusterset)?;
+    let current = credentials.current();
+    let pin = current.pin().context(
+        "the certificate in --tls-cert leads to no authority in --tls-ca: clusters could not know this hub",
+    )?;
+    let listener =
+        listen(*listen_at).with_context(|| format!("cannot listen on --join-listen {listen_at}"))?;
+    let address = listener.local_addr()?;
+    let authorities = current
+        .authorities()
+        .iter()
+        .map(|der| pem_of(der))
+        .collect::<String>();
+    info!(
+        until = issuer.validity().last_day(),
+        "certificates for clusters that join end with --join-cert"
+    );
+    Ok(Some(JoiningDoor {
+        listener,
+        address,
+        issuer: Arc::new(issuer),
+        authorities: authorities.into(),
+        joinable: Joinable {
+            pin,
+            port: address.port(),
+        },
+    }))
+}
+
+/// Serves the one call of clusters that are no members yet, until `drain`.
+pub async fn serve_joining<IO>(
+    service: JoiningService,
+    strangers: Strangers<IO>,
+    drain: CancellationToken,
+) -> anyhow::Result<()>
+where
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let served = doors::server()
+        .max_concurrent_streams(JOIN_STREAMS_MAX)
+        .timeout(JOIN_TIMEOUT)
+        .add_service(service.server())
+        .serve_with_incoming_shutdown(strangers, drain.clone().cancelled_owned());
+    let overdue = async {
+        drain.cancelled().await;
+        tokio::time::sleep(CLOSE_TIMEOUT).await;
+    };
+    tokio::select! {
+        biased;
+        served = served => served.context("the port at which clusters join failed"),
+        () = overdue => Ok(()),
+    }
 }
 
 /// What the process may have open, and what that leaves for connections.

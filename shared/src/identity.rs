@@ -20,6 +20,9 @@ pub const IDENTITY_URI_BYTES_MAX: usize = 512;
 /// What every identity begins with, and the name of an authority that is bound to a trust domain.
 pub(crate) const SCHEME: &str = "spiffe://";
 
+/// How the URI of an intermediate authority ends that signs members' certificates only.
+const MEMBERS_ONLY: &str = "/authority/members";
+
 /// What somebody is within a clusterset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
@@ -81,6 +84,46 @@ pub enum IdentityError {
         /// What is wrong with it.
         problem: String,
     },
+}
+
+/// Which members' certificates an intermediate authority may sign, and no other: those of one clusterset. Its own
+/// certificate says so, as its URI name, signed by the authority above it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MembersOnly(pub Clusterset);
+
+impl MembersOnly {
+    /// What a certificate (DER) says of itself, if it says that.
+    pub fn read(der: &[u8]) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let names = certificate.subject_alternative_name().ok().flatten()?;
+        names.value.general_names.iter().find_map(|name| match name {
+            GeneralName::URI(uri) => Self::parse(uri),
+            _ => None,
+        })
+    }
+
+    /// Reads its URI.
+    pub fn parse(uri: &str) -> Option<Self> {
+        let rest = uri.strip_prefix(SCHEME)?.strip_suffix(MEMBERS_ONLY)?;
+        let (domain, set) = rest.split_once("/clusterset/")?;
+        Clusterset::new(domain, set).ok().map(Self)
+    }
+
+    /// Whether it may have signed such a certificate.
+    pub fn covers(&self, identity: &Identity) -> bool {
+        identity.clusterset == self.0 && matches!(identity.role, Role::Cluster(_))
+    }
+}
+
+impl fmt::Display for MembersOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{SCHEME}{}/clusterset/{}{MEMBERS_ONLY}",
+            self.0.trust_domain(),
+            self.0.name()
+        )
+    }
 }
 
 impl Identity {
@@ -179,7 +222,7 @@ impl CertificateFacts {
         let millis = |seconds: i64| UnixMillis(u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000));
         Ok(Self {
             identity: Identity::parse(uri)?,
-            key_fingerprint: KeyFingerprint(Sha256::digest(certificate.public_key().raw).into()),
+            key_fingerprint: KeyFingerprint::of(certificate.public_key().raw),
             issuer: issuer(&certificate),
             not_before: millis(certificate.validity().not_before.timestamp()),
             not_after: millis(certificate.validity().not_after.timestamp()),

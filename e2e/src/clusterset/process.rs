@@ -48,6 +48,7 @@ pub struct Program {
 struct Seen {
     serving: Option<SocketAddr>,
     admin: Option<SocketAddr>,
+    joining: Option<SocketAddr>,
     ended: bool,
 }
 
@@ -111,6 +112,11 @@ impl Program {
     /// Waits until the admin port is open.
     pub async fn admin(&mut self) -> anyhow::Result<SocketAddr> {
         self.until(|seen| seen.admin).await
+    }
+
+    /// Waits until the hub lets clusters join.
+    pub async fn joining(&mut self) -> anyhow::Result<SocketAddr> {
+        self.until(|seen| seen.joining).await
     }
 
     async fn until<T>(&mut self, wanted: impl Fn(&Seen) -> Option<T>) -> anyhow::Result<T> {
@@ -213,6 +219,7 @@ async fn follow(lines: BufReader<tokio::process::ChildStderr>, mut file: File, s
         let text = |name: &str| entry["fields"][name].as_str().or_else(|| entry[name].as_str());
         let address = text("address").and_then(|address| address.parse().ok());
         match text("message") {
+            Some("letting clusters join") => seen.send_modify(|seen| seen.joining = address),
             Some("serving") => seen.send_modify(|seen| seen.serving = address),
             Some(message) if message.starts_with("admin port serves") => {
                 seen.send_modify(|seen| seen.admin = address);

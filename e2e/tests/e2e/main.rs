@@ -10,6 +10,7 @@ mod documents;
 mod durability;
 mod failures;
 mod grpcurl;
+mod join;
 mod kubectl;
 mod manifests;
 mod many;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     trials.extend(profiles::trials());
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
+    trials.extend(join::trials());
     trials.extend(kubectl::trials());
     trials.extend(documents::trials());
     trials.extend(netsim::trials());

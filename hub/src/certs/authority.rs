@@ -9,7 +9,7 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use shared::{
-    identity::{Identity, IdentityError, Role},
+    identity::{Identity, IdentityError, MembersOnly, Role},
     model::{ClusterId, Clusterset, InvalidName, UnixMillis, advice, name},
     tls::Pem,
 };
@@ -24,6 +24,8 @@ use super::validity::Validity;
 const SCHEME: &str = "spiffe://";
 /// Longest organization in an X.509 subject.
 const ORGANIZATION_CHARS_MAX: usize = 64;
+/// Intermediates below an authority: the one that lets clusters join.
+const INTERMEDIATES_MAX: u8 = 1;
 /// Names and addresses of one hub.
 const HUB_NAMES_MAX: usize = 64;
 
@@ -61,6 +63,17 @@ pub struct Issued {
     /// Whom it is for.
     pub identity: Identity,
     /// The certificate.
+    pub certificate_pem: String,
+    /// Its private key (PKCS#8).
+    pub key_pem: String,
+    /// When it is valid.
+    pub validity: Validity,
+}
+
+/// An intermediate authority for members, as PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MembersOnlyPem {
+    /// Its certificate.
     pub certificate_pem: String,
     /// Its private key (PKCS#8).
     pub key_pem: String,
@@ -113,7 +126,7 @@ impl CertificateAuthority {
     pub fn generate(clusterset: &Clusterset, validity: Validity) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
         let mut params = parameters("Tributary CA", clusterset, validity);
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(INTERMEDIATES_MAX));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let uri = format!("{SCHEME}{}", clusterset.trust_domain());
         params.subject_alt_names.push(SanType::URI(uri.try_into()?));
@@ -205,6 +218,25 @@ impl CertificateAuthority {
         })
     }
 
+    /// Makes an intermediate authority that signs members' certificates of its clusterset and no others: its own
+    /// certificate says so, and hubs and agents take it for nothing else.
+    pub fn members_only(&self, validity: Validity) -> Result<MembersOnlyPem, AuthorityError> {
+        let validity = validity.ending_with(self.validity);
+        let mut params = parameters("Tributary joining", &self.clusterset, validity);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.use_authority_key_identifier_extension = true;
+        let uri = MembersOnly(self.clusterset.clone()).to_string();
+        params.subject_alt_names.push(SanType::URI(uri.try_into()?));
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+        Ok(MembersOnlyPem {
+            certificate_pem: params.signed_by(&key, &self.issuer)?.pem(),
+            key_pem: key.serialize_pem(),
+            validity,
+        })
+    }
+
     /// The clusterset it issues for.
     pub fn clusterset(&self) -> &Clusterset {
         &self.clusterset
@@ -276,7 +308,11 @@ impl Subject {
     }
 }
 
-fn parameters(common_name: &str, clusterset: &Clusterset, validity: Validity) -> CertificateParams {
+pub(super) fn parameters(
+    common_name: &str,
+    clusterset: &Clusterset,
+    validity: Validity,
+) -> CertificateParams {
     let mut params = CertificateParams::default();
     let organization: String = clusterset
         .trust_domain()

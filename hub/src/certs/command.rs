@@ -46,6 +46,14 @@ enum CertsCommand {
         Example:\n  tributary-hub certs member --ca certs --cluster-id east"
     )]
     Member(MemberArgs),
+    /// Make the authority with which the hub lets clusters join by a token
+    #[command(
+        long_about = "Make the authority with which the hub lets clusters join by a token (`tributary-hub token create`). It \
+        is an intermediate of the CA, and its own certificate says that it signs members' certificates only: nobody takes \
+        it for anything else, so the hub can have its key, and whoever steals it makes no hub and no operator.\n\n\
+        Example:\n  tributary-hub certs joining --ca certs"
+    )]
+    Joining(JoiningArgs),
     /// Issue a certificate for a person or a tool, to inspect the clusterset and manage its members
     #[command(
         long_about = "Issue a certificate for a person or a tool, to inspect the clusterset and manage \
@@ -156,6 +164,12 @@ struct MemberArgs {
 }
 
 #[derive(Debug, Args)]
+struct JoiningArgs {
+    #[command(flatten)]
+    issue: IssueArgs,
+}
+
+#[derive(Debug, Args)]
 struct OperatorArgs {
     /// Name of the person or tool (a DNS label); decisions are recorded under it
     #[arg(long, env = "TRIBUTARY_OPERATOR_NAME", value_name = "NAME")]
@@ -188,6 +202,7 @@ pub fn run(args: CertsArgs) -> anyhow::Result<String> {
             };
             issue_subject(&issue, &Subject::Member(cluster_id), next)
         }
+        CertsCommand::Joining(args) => make_joining(&args.issue),
         CertsCommand::Operator(args) => {
             let OperatorArgs { name, issue } = args;
             issue_subject(&issue, &Subject::Operator(name), ask_with)
@@ -260,6 +275,22 @@ fn issue_hub(args: HubArgs) -> anyhow::Result<String> {
     issue_subject(&issue, &subject, |files| {
         format!("Next:\n  {}\n", advice::hub_serve(&files.flags()))
     })
+}
+
+fn make_joining(args: &IssueArgs) -> anyhow::Result<String> {
+    let authority = read_authority(&args.ca, args.trust_domain.as_deref(), args.clusterset.as_deref())?;
+    let joining = authority.members_only(Validity::days_from_now(args.days))?;
+    let directory = Directory::open(args.out.as_deref().unwrap_or(&args.ca), args.force)?;
+    directory.ensure_ca(&authority)?;
+    let [cert, key] = directory.write_joining(&joining)?;
+    let (cert, key) = (cert.display(), key.display());
+    Ok(format!(
+        "Made an authority for members of clusterset {} only, valid until {}.\n  {cert}\n  {key}  keep it secret: it \
+         admits members\nNext: give both to the hub, and have it let clusters join:\n  tributary-hub serve … \
+         --join-listen 0.0.0.0:8444 --join-cert {cert} --join-key {key}\n",
+        authority.clusterset().name(),
+        joining.validity.last_day(),
+    ))
 }
 
 fn issue_subject(

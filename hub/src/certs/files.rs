@@ -11,12 +11,15 @@ use anyhow::{Context, bail};
 use shared::model::advice;
 
 use super::{
-    authority::{CertificateAuthority, Issued},
+    authority::{CertificateAuthority, Issued, MembersOnlyPem},
     validity::Validity,
 };
 
 pub(super) const CA_CERT: &str = "ca.crt";
 pub(super) const CA_KEY: &str = "ca.key";
+/// No label has a dot, so no cluster, operator or hub has files of these names.
+const JOINING_CERT: &str = "joining.ca.crt";
+const JOINING_KEY: &str = "joining.ca.key";
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +59,16 @@ impl Directory {
         };
         let (cert, key) = (format!("{stem}.crt"), format!("{stem}.key"));
         self.write_pair(&cert, &issued.certificate_pem, &key, &issued.key_pem)
+    }
+
+    /// Writes the authority with which a hub lets clusters join.
+    pub(super) fn write_joining(&self, joining: &MembersOnlyPem) -> anyhow::Result<[PathBuf; 2]> {
+        self.write_pair(
+            JOINING_CERT,
+            &joining.certificate_pem,
+            JOINING_KEY,
+            &joining.key_pem,
+        )
     }
 
     /// Puts the authority's certificate beside what it issued, so that the directory is complete.

@@ -1,6 +1,7 @@
 //! Certificates for hubs, members, operators and readers, so that nothing ever runs without mutual TLS.
 //!
 //! * [`CertificateAuthority`]: makes authorities and issues certificates, all in memory.
+//! * [`MemberIssuer`]: the intermediate with which a hub lets clusters join.
 //! * [`command`]: `tributary-hub certs`, the same with files.
 //!
 //! It issues; it never decides who is a member. Any other issuer serves as well, if its certificates carry the
@@ -9,7 +10,9 @@
 mod authority;
 pub mod command;
 mod files;
+mod joining;
 mod validity;
 
-pub use authority::{AuthorityError, CertificateAuthority, Issued, Subject};
+pub use authority::{AuthorityError, CertificateAuthority, Issued, MembersOnlyPem, Subject};
+pub use joining::{IssuerError, MemberIssuer, SIGNING_REQUEST_BYTES_MAX, SigningRequest};
 pub use validity::Validity;

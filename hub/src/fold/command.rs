@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use shared::model::{
-    ClusterId, EncodedFact, Event, Fact, FactKey, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup,
-    Policy, Revision, ServiceKey, SessionId, UnixMillis, advice, sync::RefusalReason,
+    ClusterId, EncodedFact, Event, Fact, FactKey, JoinToken, KeyAcceptance, KeyFingerprint, KeyTerms,
+    ListingGroup, Policy, Revision, ServiceKey, SessionId, TokenHash, UnixMillis, advice,
+    sync::RefusalReason,
 };
 
 use super::{Connectivity, KeyHolder, State};
@@ -122,6 +123,35 @@ pub enum Command {
         /// Name in the operator's certificate.
         operator: Box<str>,
     },
+    /// An operator makes a token with which clusters join.
+    CreateToken {
+        /// What is recorded of it.
+        token: JoinToken,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// The hub's time.
+        at: UnixMillis,
+    },
+    /// An operator takes a token back.
+    RevokeToken {
+        /// Which one.
+        token: TokenHash,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// A cluster comes with a token: it is to be handed a certificate.
+    Join {
+        /// The token's hash.
+        token: TokenHash,
+        /// The id that it asks for.
+        cluster: ClusterId,
+        /// Its key.
+        key: KeyFingerprint,
+        /// What was made for it.
+        certificate: Arc<str>,
+        /// The hub's time.
+        at: UnixMillis,
+    },
     /// Another version of the fold's rules takes over a log.
     AdoptFoldVersion {
         /// The version that folded everything up to here.
@@ -143,7 +173,9 @@ impl Command {
             | Self::Forget { operator, .. }
             | Self::RevokeKey { operator, .. }
             | Self::ApplyPolicy { operator, .. }
-            | Self::ReleasePrecedence { operator, .. } => Some(operator),
+            | Self::ReleasePrecedence { operator, .. }
+            | Self::CreateToken { operator, .. }
+            | Self::RevokeToken { operator, .. } => Some(operator),
             _ => None,
         }
     }

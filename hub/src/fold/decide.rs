@@ -4,7 +4,7 @@ use shared::model::Fact;
 
 use super::{
     Command, Draft, FOLD_VERSION, Rejection, State, connectivity, contest, keys, listing, lost, membership,
-    observe, policy,
+    observe, policy, tokens,
 };
 
 /// The events that carry a command out, in order; none when nothing would change.
@@ -48,6 +48,15 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
         } => keys::revoke(state, holder, *key, operator),
         Command::ApplyPolicy { policy, operator } => Ok(policy::apply(state, policy, operator)),
         Command::ReleasePrecedence { service, operator } => contest::release(state, service, operator),
+        Command::CreateToken { token, operator, at } => tokens::create(state, token, operator, *at),
+        Command::RevokeToken { token, operator } => tokens::revoke(state, *token, operator),
+        Command::Join {
+            token,
+            cluster,
+            key,
+            certificate,
+            at,
+        } => tokens::join(state, *token, (cluster, *key), certificate, *at),
         Command::AdoptFoldVersion { from } => Ok(adopt_fold_version(*from)),
         Command::BoundTombstones { max } => Ok(bound_tombstones(state, *max)),
     }

@@ -5,7 +5,7 @@
 //! * [`State`]: a function of events 1 to n, and of nothing else.
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
-//! `properties`, `policy`, `contest`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
+//! `properties`, `policy`, `contest`, `tokens`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
 //! `explain` and `withheld` say why things are as they are. `map` is what the large parts of a state are made of, so that a copy costs nothing.
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
 
@@ -42,6 +42,7 @@ mod state;
 mod status;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod withheld;
 
 pub use apply::apply;
@@ -60,7 +61,8 @@ pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondit
 pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
 pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
 pub use state::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, KeyHolder, Member, MemberStatus, RecordedFact,
-    RevokedKey, State,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, JoinTokenState, JoinTokenUse, KeyHolder, Member,
+    MemberStatus, RecordedFact, RevokedKey, State,
 };
+pub use tokens::{Grant, TOKEN_REMEMBERED_MILLIS, TOKEN_USES_OF_ALL_MAX, TOKENS_MAX, may_join};
 pub use withheld::Withheld;

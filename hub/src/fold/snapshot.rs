@@ -8,12 +8,13 @@ use std::{
 };
 
 use shared::model::{
-    ClusterId, ContentDigest, EncodedFact, KeyFingerprint, ListingGroup, Revision, ServiceKey, UnixMillis,
+    ClusterId, ContentDigest, EncodedFact, KeyFingerprint, ListingGroup, Revision, ServiceKey, TokenHash,
+    UnixMillis,
 };
 
 use super::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, Derived, DerivedContent, DerivedKey, Map, Member,
-    MemberStatus, RULES, RecordedFact, RevokedKey, State, canonical,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, Derived, DerivedContent, DerivedKey, JoinTokenState,
+    JoinTokenUse, Map, Member, MemberStatus, RULES, RecordedFact, RevokedKey, State, canonical,
     derived::{DerivedStore, Step},
     exports, profile,
     state::Exporters,
@@ -43,6 +44,10 @@ pub enum SnapshotRow {
     Policy(AppliedPolicy),
     /// The last dispute over the first place among a service's exports.
     Precedence(ServiceKey, Contest),
+    /// A token with which clusters join, without its uses.
+    JoinToken(JoinTokenState),
+    /// A use of a token.
+    JoinTokenUse(TokenHash, JoinTokenUse),
     /// The recorded removal of a derived object.
     Tombstone {
         /// Which one.
@@ -81,6 +86,10 @@ pub struct SnapshotHeader {
     pub precedences: u64,
     /// Since when nothing is withdrawn because too many members are lost.
     pub self_preservation: Option<UnixMillis>,
+    /// Rows of tokens with which clusters join.
+    pub join_tokens: u64,
+    /// Rows of uses of them.
+    pub join_token_uses: u64,
 }
 
 /// A member without its facts.
@@ -183,7 +192,23 @@ impl State {
             policies: u64::from(self.policy.is_some()),
             precedences: self.contests.len() as u64,
             self_preservation: self.self_preservation,
+            join_tokens: self.join_tokens.len() as u64,
+            join_token_uses: self
+                .join_tokens
+                .values()
+                .map(|token| token.used.len() as u64)
+                .sum(),
         };
+        let tokens = self.join_tokens.clone().into_iter().map(|(_, known)| {
+            SnapshotRow::JoinToken(JoinTokenState {
+                used: Vec::new(),
+                ..known.as_ref().clone()
+            })
+        });
+        let uses = self.join_tokens.into_iter().flat_map(|(hash, known)| {
+            let used = known.used.clone().into_iter();
+            used.map(move |used| SnapshotRow::JoinTokenUse(hash, used))
+        });
         let revoked_keys = self.revoked_keys.into_iter();
         let policy = self.policy.into_iter().map(SnapshotRow::Policy);
         let contests = self.contests.into_iter();
@@ -215,6 +240,8 @@ impl State {
             .chain(revoked_keys.map(|(key, revoked)| SnapshotRow::RevokedKey(key, revoked)))
             .chain(policy)
             .chain(contests)
+            .chain(tokens)
+            .chain(uses)
     }
 
     /// The state that gave `rows`. Under a version of the rules that this program folds it is equal to the last byte;
@@ -277,6 +304,8 @@ struct Restoring {
     revoked_keys: Map<KeyFingerprint, RevokedKey>,
     policies: Vec<AppliedPolicy>,
     contests: Map<ServiceKey, Contest>,
+    join_tokens: Map<TokenHash, Arc<JoinTokenState>>,
+    join_token_uses: u64,
 }
 
 impl Restoring {
@@ -310,6 +339,15 @@ impl Restoring {
             SnapshotRow::Precedence(service, contest) => {
                 self.contests.insert(service, contest);
             }
+            SnapshotRow::JoinToken(known) => {
+                self.join_tokens.insert(known.token.hash, Arc::new(known));
+            }
+            SnapshotRow::JoinTokenUse(hash, used) => {
+                let misplaced = || RestoreError::Misplaced("a use before its token".to_owned());
+                let known = self.join_tokens.get_mut(&hash).ok_or_else(misplaced)?;
+                Arc::make_mut(known).used.push(used);
+                self.join_token_uses += 1;
+            }
             SnapshotRow::Tombstone { key, revision } => {
                 self.tombstones.insert(key, revision);
             }
@@ -326,6 +364,8 @@ impl Restoring {
             self.revoked_keys.len() as u64,
             self.policies.len() as u64,
             self.contests.len() as u64,
+            self.join_tokens.len() as u64,
+            self.join_token_uses,
         );
         let announced = (
             header.members,
@@ -335,6 +375,8 @@ impl Restoring {
             header.revoked_keys,
             header.policies,
             header.precedences,
+            header.join_tokens,
+            header.join_token_uses,
         );
         if counts != announced {
             return Err(RestoreError::Incomplete(*header));
@@ -356,6 +398,7 @@ impl Restoring {
             revoked_keys: self.revoked_keys,
             policy: self.policies.into_iter().next_back(),
             contests: self.contests,
+            join_tokens: self.join_tokens,
         };
         rederive_everything(&mut state);
         state.derived = if RULES.fold(header.fold_version).is_ok() {

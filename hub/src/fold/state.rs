@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use shared::model::{
     ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactHash, FactKey, FactsDigest,
-    FewMap, Health, KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey,
-    SliceKey, UnixMillis, facts_digest, policy::Usage, sync::SourceState,
+    FewMap, Health, JoinToken, KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision,
+    ServiceKey, SliceKey, TokenHash, UnixMillis, facts_digest, policy::Usage, sync::SourceState,
 };
 
 use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, Map, derived::DerivedStore};
@@ -34,6 +34,36 @@ pub struct State {
     pub(super) withdrawn: Map<ClusterId, ()>,
     /// Since when nothing is withdrawn, because too many members are lost at once.
     pub(super) self_preservation: Option<UnixMillis>,
+    /// Tokens with which clusters join, by their hashes.
+    pub(super) join_tokens: Map<TokenHash, Arc<JoinTokenState>>,
+}
+
+/// A token with which clusters join, and what it was used for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinTokenState {
+    /// What it is good for.
+    pub token: JoinToken,
+    /// Who made it.
+    pub operator: Box<str>,
+    /// When that was recorded.
+    pub created_at: UnixMillis,
+    /// When it was taken back.
+    pub revoked_at: Option<UnixMillis>,
+    /// Who joined with it, in order.
+    pub used: Vec<JoinTokenUse>,
+}
+
+/// What a cluster was given for a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinTokenUse {
+    /// Its id.
+    pub cluster: ClusterId,
+    /// Its key.
+    pub key: KeyFingerprint,
+    /// When that was recorded.
+    pub at: UnixMillis,
+    /// The certificate and what it leads over, PEM.
+    pub certificate: Arc<str>,
 }
 
 /// The clusters that export one service.
@@ -373,6 +403,7 @@ impl State {
             contests: Map::new(),
             withdrawn: Map::new(),
             self_preservation: None,
+            join_tokens: Map::new(),
         }
     }
 
@@ -389,6 +420,11 @@ impl State {
     /// The keys that are refused for ever.
     pub fn revoked_keys(&self) -> &Map<KeyFingerprint, RevokedKey> {
         &self.revoked_keys
+    }
+
+    /// Tokens with which clusters join, by their hashes.
+    pub fn join_tokens(&self) -> &Map<TokenHash, Arc<JoinTokenState>> {
+        &self.join_tokens
     }
 
     /// Revision of the last event.

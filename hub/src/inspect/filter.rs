@@ -8,7 +8,7 @@ use tonic::Status;
 use super::{Shown, Sight, access};
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 27] = [
+pub(super) const KINDS: [&str; 30] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",
@@ -36,6 +36,9 @@ pub(super) const KINDS: [&str; 27] = [
     "member_withdrawn",
     "self_preservation_entered",
     "self_preservation_left",
+    "join_token_created",
+    "join_token_used",
+    "join_token_revoked",
 ];
 
 /// Narrows what is shown: every given part must match, and it must concern whom it is for.

@@ -325,6 +325,11 @@ impl MemoryLog {
         self.inner().limits = limits;
     }
 
+    /// Appends that are staged and not done.
+    pub fn held(&self) -> usize {
+        self.inner().held.len()
+    }
+
     /// From now on appends are staged only and done in [`MemoryLog::sync`], so that a crash can come between.
     pub fn hold_syncs(&self, hold: bool) {
         self.inner().hold_syncs = hold;

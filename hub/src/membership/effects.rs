@@ -1,7 +1,7 @@
 //! What an operator's decision does, in sentences for people, seen in the state on which it is decided.
 //! Pure; whether the decision is allowed at all is the fold's to say.
 
-use shared::model::{ClusterId, KeyFingerprint, ServiceKey};
+use shared::model::{ClusterId, KeyFingerprint, ServiceKey, TokenHash};
 
 use super::policy_effects;
 use crate::fold::{Command, Draft, KeyHolder, Member, MemberStatus, State};
@@ -44,10 +44,25 @@ fn effects(state: &State, command: &Command) -> Effects {
             nothing: Some("nothing to do: this very policy is in force already".to_owned()),
         },
         Command::ReleasePrecedence { service, .. } => release(state, service),
+        Command::RevokeToken { token, .. } => revoke_token(state, *token),
         _ => Effects {
             expected: Vec::new(),
             nothing: None,
         },
+    }
+}
+
+fn revoke_token(state: &State, token: TokenHash) -> Effects {
+    let id = token.id();
+    let used = state
+        .join_tokens()
+        .get(&token)
+        .map_or(0, |known| known.used.len());
+    Effects {
+        expected: vec![format!(
+            "nobody joins with token {id} any more; clusters that joined with it stay ({used})"
+        )],
+        nothing: Some(format!("nothing to do: token {id} is revoked already")),
     }
 }
 

@@ -3,6 +3,7 @@
 //! * `member.rs`: `tributary-hub member list|rekey|evict|revoke-key|forget`, dry run first. `operator.rs`:
 //!   `tributary-hub operator revoke`, `tributary-hub reader revoke`. `events.rs`: `tributary-hub events`.
 //! * `policy.rs`: `tributary-hub policy get|test|apply|release`, dry run first. `backup.rs`: `tributary-hub log backup`.
+//! * `token.rs`: `tributary-hub token create|list|revoke`.
 //! * `client.rs`: the way to the hub. `print.rs`: plain columns and JSON.
 //!
 //! It asks and shows; every decision is the hub's.
@@ -14,12 +15,14 @@ mod member;
 mod operator;
 mod policy;
 mod print;
+mod token;
 
 pub use backup::BackupArgs;
 pub use events::EventsArgs;
 pub use member::MemberArgs;
 pub use operator::{OperatorArgs, ReaderArgs};
 pub use policy::PolicyArgs;
+pub use token::TokenArgs;
 
 /// Runs `tributary-hub member …` and returns what to print.
 pub fn run_member(args: MemberArgs) -> anyhow::Result<String> {
@@ -34,6 +37,11 @@ pub fn run_operator(args: OperatorArgs) -> anyhow::Result<String> {
 /// Runs `tributary-hub reader …` and returns what to print.
 pub fn run_reader(args: ReaderArgs) -> anyhow::Result<String> {
     run(operator::run_reader(args))
+}
+
+/// Runs `tributary-hub token …` and returns what to print.
+pub fn run_token(args: TokenArgs) -> anyhow::Result<String> {
+    run(token::run(args))
 }
 
 /// Runs `tributary-hub policy …` and returns what to print.

@@ -371,6 +371,17 @@ fn about(event: &v1::Event) -> String {
                 revoked.name
             )
         }
+        Some(Fact::JoinTokenCreated(created)) => {
+            format!("{} for {}", token_named(&created.token_hash), created.cluster_ids)
+        }
+        Some(Fact::JoinTokenUsed(used)) => {
+            format!(
+                "{} with {}",
+                key_named(&used.key_fingerprint),
+                token_named(&used.token_hash)
+            )
+        }
+        Some(Fact::JoinTokenRevoked(revoked)) => token_named(&revoked.token_hash),
         Some(Fact::ClusterPropertyUpserted(property)) => property.name.clone(),
         Some(Fact::ClusterPropertyRemoved(property)) => property.name.clone(),
         _ => String::new(),
@@ -384,6 +395,12 @@ fn key_named(fingerprint: &str) -> String {
     }
     let short: String = fingerprint.chars().take(KEY_DIGITS).collect();
     format!("key {short}")
+}
+
+/// A token by its name.
+fn token_named(hash: &[u8]) -> String {
+    let hash = hash.try_into().map(shared::model::TokenHash);
+    hash.map_or_else(|_| String::new(), |hash| format!("token {}", hash.id()))
 }
 
 /// Both sides of a dispute over the first place.
@@ -471,7 +488,7 @@ fn keys_end(member: &v1::MemberState) -> String {
     time(ends.max_by_key(|at| at.seconds))
 }
 
-fn time(at: Option<&Timestamp>) -> String {
+pub(super) fn time(at: Option<&Timestamp>) -> String {
     let at = at.and_then(|at| jiff::Timestamp::new(at.seconds, at.nanos).ok());
     at.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}"))
 }

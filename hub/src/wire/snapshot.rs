@@ -10,15 +10,15 @@ use prost::Message as _;
 use proto::v1::{self, derived_key::Key as ProtoKey, snapshot_row::Row as ProtoRow};
 use shared::{
     model::{
-        ClusterId, ContentDigest, ImportedSliceKey, KeyFingerprint, KeyTerms, ListingGroup, Revision,
-        ServiceKey, UnixMillis,
+        ClusterId, ContentDigest, ImportedSliceKey, JoinToken, KeyFingerprint, KeyTerms, ListingGroup,
+        Revision, ServiceKey, TokenHash, UnixMillis, token::InvalidScope,
     },
     wire,
 };
 
 use crate::fold::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder, MemberRow,
-    MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, JoinTokenState, JoinTokenUse,
+    KeyHolder, MemberRow, MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
 };
 
 /// Bytes that are no row of a snapshot of this version.
@@ -59,6 +59,8 @@ pub fn encode_row(row: &SnapshotRow) -> Vec<u8> {
         SnapshotRow::Precedence(service, contest) => {
             ProtoRow::Precedence(precedence_to_proto(service, contest))
         }
+        SnapshotRow::JoinToken(known) => ProtoRow::JoinToken(token_to_proto(known)),
+        SnapshotRow::JoinTokenUse(hash, used) => ProtoRow::JoinTokenUse(token_use_to_proto(*hash, used)),
         SnapshotRow::Tombstone { key, revision } => ProtoRow::Tombstone(v1::SnapshotTombstone {
             key: Some(key_to_proto(key)),
             revision: revision.0,
@@ -92,6 +94,8 @@ pub fn decode_row(bytes: &[u8]) -> Decoded<SnapshotRow> {
         ProtoRow::RevokedKey(revoked) => revoked_from_proto(revoked)?,
         ProtoRow::Policy(applied) => policy_from_proto(applied)?,
         ProtoRow::Precedence(precedence) => precedence_from_proto(precedence)?,
+        ProtoRow::JoinToken(known) => token_from_proto(known)?,
+        ProtoRow::JoinTokenUse(used) => token_use_from_proto(used)?,
         ProtoRow::Tombstone(tombstone) => SnapshotRow::Tombstone {
             key: key_from_proto(tombstone.key)?,
             revision: Revision(tombstone.revision),
@@ -143,6 +147,8 @@ fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
         policies: header.policies,
         precedences: header.precedences,
         self_preservation_since_unix_millis: header.self_preservation.map(|since| since.0),
+        join_tokens: header.join_tokens,
+        join_token_uses: header.join_token_uses,
     }
 }
 
@@ -161,6 +167,8 @@ fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
         policies: header.policies,
         precedences: header.precedences,
         self_preservation: header.self_preservation_since_unix_millis.map(UnixMillis),
+        join_tokens: header.join_tokens,
+        join_token_uses: header.join_token_uses,
     }
 }
 
@@ -287,6 +295,59 @@ fn revoked_from_proto(revoked: v1::SnapshotRevokedKey) -> Decoded<SnapshotRow> {
     Ok(SnapshotRow::RevokedKey(key, RevokedKey { holder, at }))
 }
 
+fn token_to_proto(known: &JoinTokenState) -> v1::SnapshotJoinToken {
+    v1::SnapshotJoinToken {
+        token_hash: known.token.hash.0.to_vec(),
+        cluster_ids: known.token.scope.to_string(),
+        uses: known.token.uses,
+        expires_at_unix_millis: known.token.expires_at.0,
+        operator: known.operator.to_string(),
+        created_at_unix_millis: known.created_at.0,
+        revoked_at_unix_millis: known.revoked_at.map(|at| at.0),
+    }
+}
+
+fn token_from_proto(known: v1::SnapshotJoinToken) -> Decoded<SnapshotRow> {
+    Ok(SnapshotRow::JoinToken(JoinTokenState {
+        token: JoinToken {
+            hash: TokenHash(fixed(&known.token_hash)?),
+            scope: known
+                .cluster_ids
+                .parse()
+                .map_err(|error: InvalidScope| wrong(error))?,
+            uses: known.uses,
+            expires_at: UnixMillis(known.expires_at_unix_millis),
+        },
+        operator: known.operator.into(),
+        created_at: UnixMillis(known.created_at_unix_millis),
+        revoked_at: known.revoked_at_unix_millis.map(UnixMillis),
+        used: Vec::new(),
+    }))
+}
+
+fn token_use_to_proto(hash: TokenHash, used: &JoinTokenUse) -> v1::SnapshotJoinTokenUse {
+    v1::SnapshotJoinTokenUse {
+        token_hash: hash.0.to_vec(),
+        cluster: used.cluster.to_string(),
+        key_fingerprint: used.key.0.to_vec(),
+        used_at_unix_millis: used.at.0,
+        certificate: used.certificate.to_string(),
+    }
+}
+
+fn token_use_from_proto(used: v1::SnapshotJoinTokenUse) -> Decoded<SnapshotRow> {
+    let hash = TokenHash(fixed(&used.token_hash)?);
+    Ok(SnapshotRow::JoinTokenUse(
+        hash,
+        JoinTokenUse {
+            cluster: cluster(&used.cluster)?,
+            key: KeyFingerprint(fixed(&used.key_fingerprint)?),
+            at: UnixMillis(used.used_at_unix_millis),
+            certificate: used.certificate.into(),
+        },
+    ))
+}
+
 fn policy_to_proto(applied: &AppliedPolicy) -> v1::SnapshotPolicy {
     v1::SnapshotPolicy {
         revision: applied.revision.0,
@@ -386,7 +447,7 @@ mod tests {
     use super::*;
 
     /// In the order of [`rows`].
-    const FROZEN_ROWS: [&str; 10] = [
+    const FROZEN_ROWS: [&str; 12] = [
         "0a12080110ac0218e80720072801300238034004",
         "0a14080110ac0218e807200728013002380340044803",
         "123f0a04656173741005180120002a0375696432046e65787442200909090909090909090909090909090909090909090909090909090909090909480558006002",
@@ -397,9 +458,11 @@ mod tests {
         "aa014e08091203616461180a224361706956657273696f6e3a207472696275746172792e6465762f7631616c706861310a6b696e643a20436c7573746572736574506f6c6963790a737065633a207b7d0a",
         "aa015008091203616461180a224361706956657273696f6e3a207472696275746172792e6465762f7631616c706861310a6b696e643a20436c7573746572736574506f6c6963790a737065633a207b7d0a2806",
         "b201340a0c0a0473686f70120463617274100b1a0f0a046561737412037569641a020802220f0a047765737412037569641a0208012801",
+        "TOKEN",
+        "USE",
     ];
 
-    fn rows() -> [SnapshotRow; 10] {
+    fn rows() -> [SnapshotRow; 12] {
         let east = || ClusterId::new("east").unwrap();
         let service = ServiceKey::new("shop", "cart").unwrap();
         let header = SnapshotHeader {
@@ -416,6 +479,8 @@ mod tests {
             policies: 0,
             precedences: 0,
             self_preservation: None,
+            join_tokens: 0,
+            join_token_uses: 0,
         };
         let bounded = SnapshotHeader {
             tombstones_max: 3,
@@ -480,6 +545,24 @@ mod tests {
             challenger: claim("west", 1),
             held: true,
         };
+        let token = JoinTokenState {
+            token: JoinToken {
+                hash: TokenHash([6; 32]),
+                scope: "prod-*".parse().unwrap(),
+                uses: 50,
+                expires_at: UnixMillis(12),
+            },
+            operator: "ada".into(),
+            created_at: UnixMillis(11),
+            revoked_at: Some(UnixMillis(12)),
+            used: Vec::new(),
+        };
+        let used = JoinTokenUse {
+            cluster: east(),
+            key: KeyFingerprint([7; 32]),
+            at: UnixMillis(12),
+            certificate: "PEM".into(),
+        };
         let derived = DerivedRow {
             key: DerivedKey::Profile(east()),
             revision: Revision(2),
@@ -502,6 +585,8 @@ mod tests {
             SnapshotRow::Policy(applied),
             SnapshotRow::Policy(with_imports),
             SnapshotRow::Precedence(ServiceKey::new("shop", "cart").unwrap(), contest),
+            SnapshotRow::JoinToken(token),
+            SnapshotRow::JoinTokenUse(TokenHash([6; 32]), used),
         ]
     }
 

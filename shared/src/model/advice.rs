@@ -100,6 +100,31 @@ fn rekey_options(key: Option<&str>, cluster_fingerprint: Option<&str>) -> String
     options
 }
 
+/// Makes a token for these ids: an id, or a pattern of ids.
+pub fn token_create(ids: &str) -> String {
+    let flag = if ids.contains('*') {
+        "--id-pattern"
+    } else {
+        "--cluster-id"
+    };
+    format!("tributary-hub token create {flag} {} {ACCESS}", quoted(ids))
+}
+
+/// Shows the tokens.
+pub fn token_list() -> String {
+    format!("tributary-hub token list {ACCESS}")
+}
+
+/// Takes a token back.
+pub fn confirm_token_revoke(id: &str, access: &str) -> String {
+    format!("tributary-hub token revoke {} {access} --confirm", quoted(id))
+}
+
+/// Makes the authority with which a hub lets clusters join; `directory` holds the authority.
+pub fn certs_joining(directory: &str) -> String {
+    format!("tributary-hub certs joining --ca {}", quoted(directory))
+}
+
 /// Gives the clusterset a policy; `file` is to be filled in or was typed.
 pub fn policy_apply(file: &str) -> String {
     confirm_policy_apply(file, ACCESS)

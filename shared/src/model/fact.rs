@@ -4,9 +4,11 @@
 use std::{fmt, str::FromStr, sync::Arc};
 
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 
 use super::{
-    ChangedBy, ClusterId, EndpointSlice, Export, Policy, Revision, ServiceKey, SliceKey, UnixMillis,
+    ChangedBy, ClusterId, EndpointSlice, Export, JoinToken, Policy, Revision, ServiceKey, SliceKey,
+    TokenHash, UnixMillis,
 };
 
 /// Largest encoded fact, in bytes.
@@ -42,6 +44,13 @@ impl fmt::Debug for FactHash {
 /// sha256 of a certificate's SubjectPublicKeyInfo.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyFingerprint(pub [u8; 32]);
+
+impl KeyFingerprint {
+    /// Of a SubjectPublicKeyInfo (DER).
+    pub fn of(public_key_info: &[u8]) -> Self {
+        Self(Sha256::digest(public_key_info).into())
+    }
+}
 
 impl fmt::Display for KeyFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -315,6 +324,31 @@ pub enum Fact {
         /// The service.
         service: ServiceKey,
     },
+    /// An operator made a token with which clusters join.
+    JoinTokenCreated {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// What is recorded of it.
+        token: JoinToken,
+    },
+    /// A cluster was given a certificate for a token.
+    JoinTokenUsed {
+        /// Which one.
+        token: TokenHash,
+        /// The id in the certificate.
+        cluster: ClusterId,
+        /// The key in the certificate.
+        key: KeyFingerprint,
+        /// The certificate and what it leads over, PEM.
+        certificate: Arc<str>,
+    },
+    /// An operator took a token back.
+    JoinTokenRevoked {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// Which one.
+        token: TokenHash,
+    },
 }
 
 /// An export's claim to stand first.
@@ -358,7 +392,10 @@ impl Fact {
             | Self::TombstonesBounded { .. }
             | Self::PolicyApplied { .. }
             | Self::PrecedenceContested { .. }
-            | Self::PrecedenceReleased { .. } => None,
+            | Self::PrecedenceReleased { .. }
+            | Self::JoinTokenCreated { .. }
+            | Self::JoinTokenUsed { .. }
+            | Self::JoinTokenRevoked { .. } => None,
         }
     }
 
@@ -379,7 +416,9 @@ impl Fact {
             | Self::MemberKeyRevoked { operator, .. }
             | Self::OperatorKeyRevoked { operator, .. }
             | Self::PolicyApplied { operator, .. }
-            | Self::PrecedenceReleased { operator, .. } => operator,
+            | Self::PrecedenceReleased { operator, .. }
+            | Self::JoinTokenCreated { operator, .. }
+            | Self::JoinTokenRevoked { operator, .. } => operator,
             Self::ExportUpserted(_)
             | Self::ExportRemoved(_)
             | Self::EndpointSliceUpserted(_)
@@ -399,7 +438,8 @@ impl Fact {
             | Self::SelfPreservationLeft
             | Self::FoldVersionChanged { .. }
             | Self::TombstonesBounded { .. }
-            | Self::PrecedenceContested { .. } => return None,
+            | Self::PrecedenceContested { .. }
+            | Self::JoinTokenUsed { .. } => return None,
         };
         // A renewal is recorded as a rekey by nobody.
         (!operator.is_empty()).then_some(&**operator)
@@ -435,6 +475,9 @@ impl Fact {
             Self::PolicyApplied { .. } => "policy_applied",
             Self::PrecedenceContested { .. } => "precedence_contested",
             Self::PrecedenceReleased { .. } => "precedence_released",
+            Self::JoinTokenCreated { .. } => "join_token_created",
+            Self::JoinTokenUsed { .. } => "join_token_used",
+            Self::JoinTokenRevoked { .. } => "join_token_revoked",
         }
     }
 }

@@ -10,12 +10,14 @@ pub mod endpoint;
 pub mod endpoints;
 pub mod fact;
 pub mod few_map;
+pub mod join;
 pub mod name;
 pub mod policy;
 pub mod position;
 pub mod protocol;
 pub mod service;
 pub mod sync;
+pub mod token;
 pub mod validate;
 
 pub use changed_by::ChangedBy;
@@ -28,6 +30,7 @@ pub use fact::{
     PropertyValue, SessionId,
 };
 pub use few_map::FewMap;
+pub use join::{InvalidJoinString, JoinString};
 pub use name::{ClusterId, Clusterset, InvalidName, ServiceKey};
 pub use policy::{Policy, Precedence};
 pub use position::{ChainHash, Cursor, Epoch, Revision, UnixMillis};
@@ -36,3 +39,4 @@ pub use service::{
     Conflict, ConflictReason, Denial, DenialReason, Export, ExportStatus, Metadata, ServiceImport,
     ServicePolicies, ServicePort, ServiceType, SessionAffinity,
 };
+pub use token::{JoinToken, TokenHash, TokenScope, TokenSecret};

@@ -11,9 +11,10 @@ use super::{
 };
 use crate::{
     model::{
-        ChangedBy, ClusterProperty, ControlPlane, Event, Fact, Health, KeyAcceptance, KeyFingerprint,
-        KeyTerms, ListingGroup, Policy, PrecedenceClaim, PropertyValue, Revision, SessionId, UnixMillis,
-        changed_by::MANAGER_BYTES_MAX, fact::PROPERTY_VALUE_CHARACTERS_MAX, position::CREATED_AT_SECONDS_MAX,
+        ChangedBy, ClusterProperty, ControlPlane, Event, Fact, Health, JoinToken, KeyAcceptance,
+        KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, PropertyValue, Revision, SessionId,
+        TokenHash, TokenScope, UnixMillis, changed_by::MANAGER_BYTES_MAX,
+        fact::PROPERTY_VALUE_CHARACTERS_MAX, position::CREATED_AT_SECONDS_MAX,
     },
     wire::{POLICY_API_VERSION, POLICY_KIND, encode_fact, read_policy},
 };
@@ -146,7 +147,43 @@ pub fn hub_fact() -> impl Strategy<Value = Fact> {
             ),
         (dns_label(), service_key())
             .prop_map(|(operator, service)| Fact::PrecedenceReleased { operator, service }),
+        (dns_label(), join_token()).prop_map(|(operator, token)| Fact::JoinTokenCreated { operator, token }),
+        (any::<[u8; 32]>(), cluster_id(), key(), identity()).prop_map(
+            |(token, cluster, key, certificate)| {
+                Fact::JoinTokenUsed {
+                    token: TokenHash(token),
+                    cluster,
+                    key,
+                    certificate: String::from(certificate).into(),
+                }
+            }
+        ),
+        (dns_label(), any::<[u8; 32]>()).prop_map(|(operator, token)| Fact::JoinTokenRevoked {
+            operator,
+            token: TokenHash(token)
+        }),
     ]
+}
+
+/// A token for one id, or for those that begin with a label.
+pub fn join_token() -> impl Strategy<Value = JoinToken> {
+    let parts = (
+        any::<[u8; 32]>(),
+        cluster_id(),
+        any::<bool>(),
+        any::<u32>(),
+        any::<u64>(),
+    );
+    parts.prop_map(|(hash, id, alone, uses, at)| JoinToken {
+        hash: TokenHash(hash),
+        scope: if alone || id.as_str().len() >= 60 {
+            TokenScope::Id(id)
+        } else {
+            format!("{id}-*").parse().expect("a pattern of ids")
+        },
+        uses,
+        expires_at: UnixMillis(at),
+    })
 }
 
 /// A policy of one rule, or of none.

@@ -21,7 +21,7 @@ pub const READER_CONNECTIONS_MAX: usize = 16;
 /// How long a socket may be silent before its handshake is finished.
 pub const HANDSHAKE_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Longest time for a handshake.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection of which nothing was heard for so long is dead or nearly: a probe went unanswered.
 const CONNECTION_SILENCE_MAX: Duration = Duration::from_secs(30);
 /// File descriptors that a hub uses for other things than its port: the log, the admin port, its own cluster's API.

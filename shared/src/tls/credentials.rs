@@ -16,14 +16,15 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject};
 use super::{
     clients::{ClientPem, ClientRules, revocation_lists},
     pem::{CredentialsError, Pem, certificates},
+    pinned,
     provider::provider,
     roots::{self, Bound},
     verify::{AnyIdentity, TheHub},
 };
-use crate::identity::CertificateFacts;
+use crate::{identity::CertificateFacts, model::KeyFingerprint};
 
 /// The protocol both sides agree on during the handshake: HTTP/2.
-const ALPN_HTTP2: &[u8] = b"h2";
+pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
 /// Checked credentials and the configurations made from them. They never change; a reload makes new ones.
 #[derive(Clone)]
@@ -32,6 +33,15 @@ pub struct Credentials {
     verifier: Arc<AnyIdentity>,
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
+    joining: Arc<Joining>,
+}
+
+/// What a hub shows to clusters that are no members yet.
+pub(super) struct Joining {
+    server: Arc<ServerConfig>,
+    /// The key of the authority that its own certificate leads to.
+    pin: Option<KeyFingerprint>,
+    authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Credentials {
@@ -51,6 +61,8 @@ impl Credentials {
         let facts = CertificateFacts::read(&chain[0])?;
         let roots = roots::read(&pem.ca, facts.identity.clusterset.trust_domain())?;
         let provider = provider();
+        let authorities = certificates("--tls-ca", &pem.ca)?;
+        let joining = Arc::new(joining(&provider, &chain, &key, authorities)?);
         let pair = CertifiedKey::from_der(chain, key, &provider).map_err(CredentialsError::Pair)?;
         let pair = Arc::new(SingleCertAndKey::from(pair));
         let verifier = Arc::new(client_verifier(&provider, &roots, clients)?);
@@ -58,6 +70,7 @@ impl Credentials {
             server: Arc::new(server_config(&provider, pair.clone(), verifier.clone())?),
             verifier,
             client: Arc::new(client_config(&provider, pair, roots, &facts)?),
+            joining,
             facts,
         })
     }
@@ -102,6 +115,22 @@ impl Credentials {
         &self.server
     }
 
+    /// The configuration for accepting clusters that are no members yet: nobody is asked for a certificate, and the
+    /// authorities are shown with our own, so that a pin is enough to know us by.
+    pub(super) fn joining(&self) -> &Arc<ServerConfig> {
+        &self.joining.server
+    }
+
+    /// The key of the authority that our own certificate leads to, if we are a hub.
+    pub fn pin(&self) -> Option<KeyFingerprint> {
+        self.joining.pin
+    }
+
+    /// The authorities that are trusted (DER).
+    pub fn authorities(&self) -> &[CertificateDer<'static>] {
+        &self.joining.authorities
+    }
+
     /// The configuration for connecting to the hub of our own clusterset.
     pub fn client(&self) -> &Arc<ClientConfig> {
         &self.client
@@ -124,6 +153,38 @@ fn server_config(
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
+}
+
+fn joining(
+    provider: &Arc<CryptoProvider>,
+    chain: &[CertificateDer<'static>],
+    key: &PrivateKeyDer<'static>,
+    authorities: Vec<CertificateDer<'static>>,
+) -> Result<Joining, CredentialsError> {
+    let shown = [chain, &authorities[..]].concat();
+    let leads_to = |pin: &KeyFingerprint| {
+        let algorithms = &provider.signature_verification_algorithms;
+        pinned::prove(*pin, &shown[0], &shown[1..], UnixTime::now(), algorithms).is_ok()
+    };
+    let pin = authorities
+        .iter()
+        .filter_map(|one| pinned::key_of(one))
+        .find(leads_to);
+    let pair =
+        CertifiedKey::from_der(shown.clone(), key.clone_key(), provider).map_err(CredentialsError::Pair)?;
+    let mut config = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(CredentialsError::Pair)?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(pair)));
+    config.alpn_protocols = vec![ALPN_HTTP2.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(Joining {
+        server: Arc::new(config),
+        pin,
+        authorities,
+    })
 }
 
 /// What a hub asks of its clients' certificates. Of an issuer without a revocation list nothing is known to be revoked,

@@ -7,6 +7,8 @@
 //! * [`Reloader`]: takes new files while connections stay up; those that the new files refuse end, and why says their
 //!   [`Lifetime`].
 //!
+//! * [`accept_strangers`], [`JoinConnector`]: the port at which clusters join that have no certificate yet, and the way to it.
+//!
 //! There is no plaintext mode and no way to skip a check. What an identity may do is decided elsewhere.
 
 mod accept;
@@ -22,14 +24,18 @@ mod dial;
 mod files;
 mod goodbye;
 mod heard;
+mod join_connector;
 mod lifetime;
 mod live;
 mod metrics;
 mod pem;
+mod pinned;
 mod places;
 mod provider;
 mod reload;
 mod roots;
+mod signing_request;
+mod stranger;
 mod unfinished;
 mod verify;
 
@@ -51,10 +57,17 @@ pub use connector::{
 pub use credentials::Credentials;
 pub use dial::{BoxedIo, Dial, Io, TcpDial};
 pub use files::TlsFiles;
+pub use join_connector::JoinConnector;
 pub use lifetime::{CONNECTION_AGE_MAX, ConnectionEnd, Lifetime};
 pub use live::LiveCredentials;
 pub use metrics::{Handshake, TlsMetrics};
 pub use pem::{CredentialsError, Pem};
+pub use pinned::NotPinned;
 pub use provider::{ProviderError, install_crypto_provider};
 pub use reload::{RELOAD_CHECK_INTERVAL, Reload, Reloader};
+pub use signing_request::{UnusableKey, new_key, pem_of, signing_request};
+pub use stranger::{
+    JOIN_CONNECTION_AGE_MAX, JOIN_CONNECTIONS_MAX, JOIN_HANDSHAKES_MAX, StrangerConnection, Strangers,
+    accept_strangers,
+};
 pub use verify::NotTheHub;

@@ -44,10 +44,18 @@ pub(super) struct NoAuthority(String);
 
 /// The authorities of a PEM file, of somebody of trust domain `own`.
 pub(super) fn read(pem: &[u8], own: &str) -> Result<Bound<Arc<RootCertStore>>, CredentialsError> {
+    read_of(certificates("--tls-ca", pem)?, own)
+}
+
+/// The same of certificates that are at hand.
+pub(super) fn read_of(
+    roots: Vec<CertificateDer<'static>>,
+    own: &str,
+) -> Result<Bound<Arc<RootCertStore>>, CredentialsError> {
     let unusable = |problem: String| CredentialsError::Roots(problem);
     let mut named: BTreeMap<String, RootCertStore> = BTreeMap::new();
     let mut unnamed = RootCertStore::empty();
-    for root in certificates("--tls-ca", pem)? {
+    for root in roots {
         let store = match domain_of(&root).map_err(unusable)? {
             Some(domain) => named.entry(domain).or_insert_with(RootCertStore::empty),
             None => &mut unnamed,

@@ -24,7 +24,7 @@ use super::{
     roots::{Bound, Use},
 };
 use crate::{
-    identity::{CertificateFacts, Identity, Role},
+    identity::{CertificateFacts, Identity, MembersOnly, Role},
     model::Clusterset,
 };
 
@@ -64,6 +64,8 @@ macro_rules! signatures_of_tls13 {
         }
     };
 }
+
+pub(super) use signatures_of_tls13;
 
 /// A hub's check: the chain leads to our roots and the certificate states one identity, of any clusterset.
 /// Which clusterset and role may do what is answered per request, so that the answer can say why.
@@ -109,8 +111,9 @@ impl ClientCertVerifier for AnyIdentity {
         // What it states says who may have certified it, and is believed when one of them has.
         let facts = CertificateFacts::read(end_entity).map_err(refused)?;
         let domain = facts.identity.clusterset.trust_domain();
+        let intermediates = may_have_signed(&facts.identity, intermediates);
         let verified = self.chains.verify(end_entity, domain, Use::Client, |chain| {
-            chain.verify_client_cert(end_entity, intermediates, now)
+            chain.verify_client_cert(end_entity, &intermediates, now)
         })?;
         self.rules.check(facts.key_fingerprint).map_err(refused)?;
         Ok(verified)
@@ -158,9 +161,10 @@ impl ServerCertVerifier for TheHub {
         let parsed = ParsedCertificate::try_from(end_entity)?;
         let identity = Identity::from_certificate(end_entity).map_err(refused)?;
         let domain = self.clusterset.trust_domain();
+        let intermediates = may_have_signed(&identity, intermediates);
         self.roots.verify(end_entity, domain, Use::Server, |roots| {
             let algorithms = self.algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)
+            verify_server_cert_signed_by_trust_anchor(&parsed, roots, &intermediates, now, algorithms)
         })?;
         if identity.clusterset == self.clusterset && matches!(identity.role, Role::Hub(_)) {
             return Ok(ServerCertVerified::assertion());
@@ -174,6 +178,16 @@ impl ServerCertVerifier for TheHub {
     signatures_of_tls13!();
 }
 
-fn refused(reason: impl std::error::Error + Send + Sync + 'static) -> Error {
+/// The intermediates over which a chain to such an identity may lead. One that signs members' certificates only is no
+/// part of any other chain, whatever its key has signed.
+pub(super) fn may_have_signed<'a>(
+    identity: &Identity,
+    intermediates: &[CertificateDer<'a>],
+) -> Vec<CertificateDer<'a>> {
+    let may = |one: &&CertificateDer<'a>| MembersOnly::read(one).is_none_or(|only| only.covers(identity));
+    intermediates.iter().filter(may).cloned().collect()
+}
+
+pub(super) fn refused(reason: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(reason))))
 }

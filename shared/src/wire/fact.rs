@@ -9,7 +9,7 @@ use proto::v1::{self, fact::Fact as ProtoFact};
 
 use super::{
     common::{Taken, group_from_proto, group_to_proto, service_key_from_proto, service_key_to_proto},
-    endpoint, export, member, policy, property, slice,
+    endpoint, export, member, policy, property, slice, token,
 };
 use crate::model::{
     EncodedFact, Fact, FactHash, fact::FACT_BYTES_MAX, sync::RefusalReason, validate, validate::InvalidValue,
@@ -217,6 +217,9 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
         ProtoFact::PolicyApplied(applied) => policy::applied_from_proto(applied)?,
         ProtoFact::PrecedenceContested(contested) => policy::contested_from_proto(contested)?,
         ProtoFact::PrecedenceReleased(released) => policy::released_from_proto(released)?,
+        ProtoFact::JoinTokenCreated(created) => token::created_from_proto(created)?,
+        ProtoFact::JoinTokenUsed(used) => token::used_from_proto(used)?,
+        ProtoFact::JoinTokenRevoked(revoked) => token::revoked_from_proto(revoked)?,
     })
 }
 
@@ -250,5 +253,8 @@ fn kind(fact: &ProtoFact) -> &'static str {
         ProtoFact::PolicyApplied(_) => "policy_applied",
         ProtoFact::PrecedenceContested(_) => "precedence_contested",
         ProtoFact::PrecedenceReleased(_) => "precedence_released",
+        ProtoFact::JoinTokenCreated(_) => "join_token_created",
+        ProtoFact::JoinTokenUsed(_) => "join_token_used",
+        ProtoFact::JoinTokenRevoked(_) => "join_token_revoked",
     }
 }

@@ -11,9 +11,9 @@ use super::*;
 use crate::model::{
     ChangedBy, ClusterId, ClusterProperty, Conflict, ConflictReason, ControlPlane, Denial, DenialReason,
     Endpoint, EndpointPort, EndpointSlice, Event, Export, ExportStatus, Fact, Health, ImportedSlice,
-    ImportedSliceKey, IpFamily, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, Metadata,
+    ImportedSliceKey, IpFamily, JoinToken, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, Metadata,
     PrecedenceClaim, PropertyValue, Protocol, Revision, ServiceImport, ServiceKey, ServicePolicies,
-    ServicePort, ServiceType, SessionAffinity, SessionId, SliceKey, UnixMillis,
+    ServicePort, ServiceType, SessionAffinity, SessionId, SliceKey, TokenHash, UnixMillis,
     sync::{DesiredChange, DesiredItem, DesiredKey},
 };
 
@@ -165,6 +165,25 @@ fn facts() -> Vec<Fact> {
         Fact::PrecedenceReleased {
             operator: "ada".into(),
             service: service_key(),
+        },
+        Fact::JoinTokenCreated {
+            operator: "ada".into(),
+            token: JoinToken {
+                hash: TokenHash([6; 32]),
+                scope: "prod-*".parse().unwrap(),
+                uses: 50,
+                expires_at: UnixMillis(1_767_323_045_000),
+            },
+        },
+        Fact::JoinTokenUsed {
+            token: TokenHash([6; 32]),
+            cluster: ClusterId::new("prod-1").unwrap(),
+            key,
+            certificate: "PEM".into(),
+        },
+        Fact::JoinTokenRevoked {
+            operator: "ada".into(),
+            token: TokenHash([6; 32]),
         },
     ]
 }

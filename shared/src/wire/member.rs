@@ -80,6 +80,9 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
         Fact::PolicyApplied { .. } | Fact::PrecedenceContested { .. } | Fact::PrecedenceReleased { .. } => {
             return super::policy::to_proto(fact);
         }
+        Fact::JoinTokenCreated { .. } | Fact::JoinTokenUsed { .. } | Fact::JoinTokenRevoked { .. } => {
+            return super::token::to_proto(fact);
+        }
         Fact::ExportUpserted(_)
         | Fact::ExportRemoved(_)
         | Fact::EndpointSliceUpserted(_)

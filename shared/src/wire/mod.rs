@@ -26,6 +26,7 @@ mod property;
 mod slice;
 mod sync_agent;
 mod sync_hub;
+mod token;
 
 pub use desired::{InvalidDesired, decode_desired, decode_told, encode_desired};
 pub use event::{

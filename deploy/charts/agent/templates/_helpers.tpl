@@ -40,7 +40,7 @@ system:serviceaccount:{{ .Release.Namespace }}:tributary-agent
 {{/* What a schema cannot say: values that contradict each other, and what the cluster must have before. */}}
 {{- define "tributary-agent.check" -}}
 {{- with .Values -}}
-{{- if and (not .hubs) (not .hubConfigMap) -}}
+{{- if and (not .hubs) (not .hubConfigMap) (not .join.secretName) -}}
 {{- fail "hubs is empty: say where the hub is, --set 'hubs={https://HOST:8443}'" -}}
 {{- end -}}
 {{- if and .hubs .hubConfigMap -}}
@@ -50,6 +50,9 @@ system:serviceaccount:{{ .Release.Namespace }}:tributary-agent
 {{- if gt (regexFind "[0-9]+$" . | int) 65535 -}}
 {{- fail (printf "hubs has %s: a port is at most 65535" .) -}}
 {{- end -}}
+{{- end -}}
+{{- if eq .join.secretName .tls.secretName -}}
+{{- fail "join.secretName and tls.secretName are the same: the join string and what the agent keeps are two Secrets" -}}
 {{- end -}}
 {{- if and .priorityClass.create (not .priorityClass.name) -}}
 {{- fail "priorityClass.create is true and priorityClass.name is empty: give it a name, or --set priorityClass.create=false" -}}
@@ -65,7 +68,7 @@ system:serviceaccount:{{ .Release.Namespace }}:tributary-agent
 {{- if not (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "serviceimports.multicluster.x-k8s.io") -}}
 {{- fail "this cluster has no ServiceImports: install the definitions first, helm install tributary-crds deploy/charts/crds" -}}
 {{- end -}}
-{{- if .Values.tls.check -}}
+{{- if and .Values.tls.check (not .Values.join.secretName) -}}
 {{- $name := .Values.tls.secretName -}}
 {{- $secret := lookup "v1" "Secret" .Release.Namespace $name -}}
 {{- range list "tls.crt" "tls.key" "ca.crt" -}}

@@ -19,3 +19,4 @@ mod profiles;
 mod properties_of_laws;
 mod slices;
 mod snapshots;
+mod tokens;

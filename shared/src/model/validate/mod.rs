@@ -88,7 +88,10 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         | Fact::TombstonesBounded { .. }
         | Fact::PolicyApplied { .. }
         | Fact::PrecedenceContested { .. }
-        | Fact::PrecedenceReleased { .. } => Ok(()),
+        | Fact::PrecedenceReleased { .. }
+        | Fact::JoinTokenCreated { .. }
+        | Fact::JoinTokenUsed { .. }
+        | Fact::JoinTokenRevoked { .. } => Ok(()),
     }
 }
 

@@ -1,0 +1,126 @@
+//! The intermediate authority with which a hub lets clusters join: it signs for a member's key, and for nothing else.
+//! It knows no token and decides nothing.
+
+use rcgen::{
+    CertificateSigningRequestParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose,
+    PublicKeyData, SanType,
+};
+use rustls::pki_types::{CertificateDer, CertificateSigningRequestDer, pem::PemObject};
+use shared::{
+    identity::{Identity, MembersOnly, Role},
+    model::{ClusterId, Clusterset, KeyFingerprint, UnixMillis, advice},
+};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::{
+    authority::{AuthorityError, parameters},
+    validity::Validity,
+};
+
+/// Largest certificate signing request that is read, in bytes. One for a P-256 key has 300.
+pub const SIGNING_REQUEST_BYTES_MAX: usize = 4 * 1024;
+
+/// An authority that signs members' certificates.
+pub struct MemberIssuer {
+    issuer: Issuer<'static, KeyPair>,
+    certificate_pem: String,
+    validity: Validity,
+    clusterset: Clusterset,
+}
+
+/// Why `--join-cert` and `--join-key` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IssuerError {
+    /// They are no authority, or not of one pair.
+    #[error("--join-cert and --join-key: {0}")]
+    Authority(#[from] AuthorityError),
+    /// It could sign for hubs and operators.
+    #[error(
+        "--join-cert is no authority for members only: `{}` makes one, and its key cannot make hubs or operators, whoever \
+         steals it",
+        advice::certs_joining("DIR")
+    )]
+    NotForMembersOnly,
+    /// It signs for another clusterset.
+    #[error("--join-cert signs for clusterset {0}, and this hub serves {1}")]
+    OtherClusterset(Clusterset, Clusterset),
+}
+
+/// A key that wants a certificate, and proved that it has its private half.
+pub struct SigningRequest {
+    request: CertificateSigningRequestParams,
+    /// The fingerprint of the key.
+    pub key: KeyFingerprint,
+}
+
+impl SigningRequest {
+    /// Reads a request (DER) and checks its signature. Whatever else it asks for is not looked at.
+    pub fn read(der: &[u8]) -> Result<Self, String> {
+        if der.len() > SIGNING_REQUEST_BYTES_MAX {
+            return Err(format!("it has more than {SIGNING_REQUEST_BYTES_MAX} bytes"));
+        }
+        let request = CertificateSigningRequestParams::from_der(&CertificateSigningRequestDer::from(der));
+        let request = request.map_err(|error| error.to_string())?;
+        let key = KeyFingerprint::of(&request.public_key.subject_public_key_info());
+        Ok(Self { request, key })
+    }
+}
+
+impl MemberIssuer {
+    /// Reads the authority; it must be for members of this clusterset only.
+    pub fn from_pem(certificate_pem: &str, key_pem: &str, served: &Clusterset) -> Result<Self, IssuerError> {
+        let unreadable = |error: &dyn std::fmt::Display| AuthorityError::Unreadable(error.to_string());
+        let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|e| unreadable(&e))?;
+        let (_, certificate) = X509Certificate::from_der(&der).map_err(|e| unreadable(&e))?;
+        if !certificate.is_ca() {
+            return Err(AuthorityError::NotAnAuthority.into());
+        }
+        let MembersOnly(clusterset) = MembersOnly::read(&der).ok_or(IssuerError::NotForMembersOnly)?;
+        if clusterset != *served {
+            return Err(IssuerError::OtherClusterset(clusterset, served.clone()));
+        }
+        let key = KeyPair::from_pem(key_pem).map_err(AuthorityError::from)?;
+        if key.subject_public_key_info() != certificate.public_key().raw {
+            return Err(AuthorityError::OtherKey.into());
+        }
+        let millis = |seconds: i64| UnixMillis(u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000));
+        Ok(Self {
+            validity: Validity {
+                not_before: millis(certificate.validity().not_before.timestamp()),
+                not_after: millis(certificate.validity().not_after.timestamp()),
+            },
+            issuer: Issuer::from_ca_cert_der(&der, key).map_err(AuthorityError::from)?,
+            certificate_pem: certificate_pem.to_owned(),
+            clusterset,
+        })
+    }
+
+    /// Until when it can sign.
+    pub fn validity(&self) -> Validity {
+        self.validity
+    }
+
+    /// A member's certificate for that key, with the authority's own behind it, PEM.
+    pub fn sign(
+        &self,
+        request: &SigningRequest,
+        cluster: &ClusterId,
+        validity: Validity,
+    ) -> Result<String, AuthorityError> {
+        let identity = Identity {
+            clusterset: self.clusterset.clone(),
+            role: Role::Cluster(cluster.clone()),
+        };
+        let mut params = parameters(
+            cluster.as_str(),
+            &self.clusterset,
+            validity.ending_with(self.validity),
+        );
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.subject_alt_names = vec![SanType::URI(identity.to_string().try_into()?)];
+        let certificate = params.signed_by(&request.request.public_key, &self.issuer)?;
+        Ok(format!("{}{}", certificate.pem(), self.certificate_pem))
+    }
+}
