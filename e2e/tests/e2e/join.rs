@@ -148,7 +148,7 @@ async fn kinds(clusterset: &LocalClusterset) -> anyhow::Result<Vec<String>> {
 /// From the command to Ready, and again after a restart without another use; nothing of the token is in any log.
 async fn a_string_makes_a_cluster_ready() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut clusterset = joinable(dir.path(), &["east"]).await?;
+    let clusterset = joinable(dir.path(), &["east"]).await?;
     let (text, join) = made(&clusterset, &["--cluster-id", "east"]).await?;
     let flags = ["--join", &text, "--cluster-id", "east"];
     let variant = AgentVariant {

@@ -48,7 +48,7 @@ enum CertsCommand {
     Member(MemberArgs),
     /// Make the authority with which the hub lets clusters join by a token
     #[command(
-        long_about = "Make the authority with which the hub lets clusters join by a token (`tributary-hub token create`). It \
+        long_about = "Make the authority with which the hub lets clusters join by a token. It \
         is an intermediate of the CA, and its own certificate says that it signs members' certificates only: nobody takes \
         it for anything else, so the hub can have its key, and whoever steals it makes no hub and no operator.\n\n\
         Example:\n  tributary-hub certs joining --ca certs"

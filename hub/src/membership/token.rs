@@ -155,7 +155,7 @@ impl TokenService {
         found.ok_or_else(|| {
             let id: String = id.chars().take(80).collect();
             Status::not_found(format!(
-                "there is no token {id:?}: `{}` shows all",
+                "there is no token {id}: `{}` shows all",
                 advice::token_list()
             ))
         })

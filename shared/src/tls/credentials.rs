@@ -17,14 +17,11 @@ use super::{
     clients::{ClientPem, ClientRules, revocation_lists},
     pem::{CredentialsError, Pem, certificates},
     pinned,
-    provider::provider,
+    provider::{ALPN_HTTP2, provider},
     roots::{self, Bound},
     verify::{AnyIdentity, TheHub},
 };
 use crate::{identity::CertificateFacts, model::KeyFingerprint};
-
-/// The protocol both sides agree on during the handshake: HTTP/2.
-pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
 /// Checked credentials and the configurations made from them. They never change; a reload makes new ones.
 #[derive(Clone)]

@@ -20,7 +20,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{
     pem::CredentialsError,
-    provider::provider,
+    provider::{ALPN_HTTP2, provider},
     roots::{self, Use},
     verify::{may_have_signed, refused, signatures_of_tls13},
 };
@@ -106,7 +106,7 @@ pub(super) fn pinned_config(pin: KeyFingerprint) -> Result<ClientConfig, Credent
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(PinnedHub { pin, algorithms }))
         .with_no_client_auth();
-    config.alpn_protocols = vec![super::credentials::ALPN_HTTP2.to_vec()];
+    config.alpn_protocols = vec![ALPN_HTTP2.to_vec()];
     config.resumption = Resumption::disabled();
     Ok(config)
 }

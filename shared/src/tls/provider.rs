@@ -13,6 +13,9 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 )]
 pub struct ProviderError;
 
+/// The protocol both sides agree on during the handshake: HTTP/2.
+pub(super) const ALPN_HTTP2: &[u8] = b"h2";
+
 static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(aws_lc_rs::default_provider()));
 static INSTALLED_BY_US: Mutex<bool> = Mutex::new(false);
 

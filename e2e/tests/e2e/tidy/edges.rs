@@ -43,6 +43,7 @@ const EDGES: &[Edge] = &[
             "hub/src/operate/",
             "hub/src/hub.rs",
             "hub/src/run.rs",
+            "agent/src/join/ask.rs",
             "agent/src/link/dial.rs",
             "agent/src/link/mod.rs",
         ],
@@ -64,6 +65,8 @@ const EDGES: &[Edge] = &[
             "agent/src/apply/",
             "agent/src/convert/",
             "agent/src/lease/",
+            // Where a cluster that joins keeps its key.
+            "agent/src/join/",
             "agent/src/agent.rs",
             "agent/src/cluster_id.rs",
             "agent/src/run.rs",
