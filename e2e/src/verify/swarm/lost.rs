@@ -37,7 +37,11 @@ fn looked_at(hub: &Hub, cluster: &ClusterId, member: &Member, service: &ServiceK
     if served && action == LossAction::NotReady && has_ready(hub, cluster, service) {
         return broken("its endpoints are ready beside those of others");
     }
-    let reported = || member.slices_of(service).any(|(_, slice)| may_stand(hub, cluster, slice));
+    let reported = || {
+        member
+            .slices_of(service)
+            .any(|(_, slice)| may_stand(hub, cluster, slice))
+    };
     let plain = cluster.as_str() != super::hostile::NAME && !super::refusals::is_refused(hub, cluster);
     if !served && plain && reported() && !stands {
         return broken("nobody else answers, and its endpoints went");
