@@ -16,7 +16,7 @@ use crate::{
     clock::Clock,
     doors::DoorMetrics,
     fold::FOLD_VERSION,
-    inspect::{Answerer, Inspection, InspectionMetrics, Parts, Pinned},
+    inspect::{Answerer, Beside, Inspection, InspectionMetrics, Parts, Pinned},
     log::{Log, LogReader},
     membership::{MembershipService, PolicyService},
     metrics::WriterMetrics,
@@ -76,6 +76,7 @@ pub struct Hub {
     /// What is refused before any service sees it.
     pub doors: DoorMetrics,
     answerer: Answerer,
+    beside: Beside,
     bounds: Bounds,
     sync_metrics: SyncMetrics,
     inspection_metrics: InspectionMetrics,
@@ -94,7 +95,8 @@ impl Hub {
             let spawned = writer.spawn(completed, clock);
             spawned.context("cannot start the writer's thread")
         };
-        Self::start_writer(log, options, clock, metrics, on_thread)
+        let beside = Beside::begin().context("cannot start the thread that puts answers together")?;
+        Self::start_writer(log, options, clock, metrics, (on_thread, beside))
     }
 
     /// [`Hub::start`] with the writer as a task, for simulations over a log in memory. Needs a runtime.
@@ -106,7 +108,7 @@ impl Hub {
         metrics: HubMetrics,
     ) -> anyhow::Result<Self> {
         let as_task = |writer: Writer, completed| Ok(writer.spawn_task(completed, clock));
-        Self::start_writer(log, options, clock, metrics, as_task)
+        Self::start_writer(log, options, clock, metrics, (as_task, Beside::default()))
     }
 
     fn start_writer(
@@ -114,7 +116,10 @@ impl Hub {
         options: Options,
         clock: Clock,
         metrics: HubMetrics,
-        spawn: impl FnOnce(Writer, UnboundedReceiver<Completed>) -> anyhow::Result<SpawnedWriter>,
+        (spawn, beside): (
+            impl FnOnce(Writer, UnboundedReceiver<Completed>) -> anyhow::Result<SpawnedWriter>,
+            Beside,
+        ),
     ) -> anyhow::Result<Self> {
         let reader = log.reader();
         let (state, head) = replay::replay(&reader).context("the event log cannot be replayed")?;
@@ -142,6 +147,7 @@ impl Hub {
             view,
             present,
             pinned: Pinned::default(),
+            beside,
             reader,
             clock,
             sessions,
@@ -192,6 +198,7 @@ impl Hub {
             answerer: self.answerer.clone(),
             present: self.present.clone(),
             pinned: self.pinned.clone(),
+            beside: self.beside.clone(),
             view: self.view.clone(),
             reader: self.reader.clone(),
             reports: self.reports.clone(),
