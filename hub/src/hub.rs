@@ -19,7 +19,7 @@ use crate::{
     clock::Clock,
     doors::DoorMetrics,
     fold::FOLD_VERSION,
-    inspect::{Answerer, Inspection, InspectionMetrics, Parts, Pinned},
+    inspect::{Answerer, Beside, Inspection, InspectionMetrics, Parts, Pinned},
     log::{Log, LogReader},
     membership::{Joinable, JoiningService, MembershipService, PolicyService, TokenService},
     metrics::WriterMetrics,
@@ -81,6 +81,7 @@ pub struct Hub {
     /// How clusters join, if it lets them.
     pub joinable: Option<Joinable>,
     answerer: Answerer,
+    beside: Beside,
     bounds: Bounds,
     sync_metrics: SyncMetrics,
     inspection_metrics: InspectionMetrics,
@@ -99,7 +100,8 @@ impl Hub {
             let spawned = writer.spawn(completed, clock);
             spawned.context("cannot start the writer's thread")
         };
-        Self::start_writer(log, options, clock, metrics, on_thread)
+        let beside = Beside::begin().context("cannot start the thread that puts answers together")?;
+        Self::start_writer(log, options, clock, metrics, (on_thread, beside))
     }
 
     /// [`Hub::start`] with the writer as a task, for simulations over a log in memory. Needs a runtime.
@@ -111,7 +113,7 @@ impl Hub {
         metrics: HubMetrics,
     ) -> anyhow::Result<Self> {
         let as_task = |writer: Writer, completed| Ok(writer.spawn_task(completed, clock));
-        Self::start_writer(log, options, clock, metrics, as_task)
+        Self::start_writer(log, options, clock, metrics, (as_task, Beside::default()))
     }
 
     fn start_writer(
@@ -119,7 +121,10 @@ impl Hub {
         options: Options,
         clock: Clock,
         metrics: HubMetrics,
-        spawn: impl FnOnce(Writer, UnboundedReceiver<Completed>) -> anyhow::Result<SpawnedWriter>,
+        (spawn, beside): (
+            impl FnOnce(Writer, UnboundedReceiver<Completed>) -> anyhow::Result<SpawnedWriter>,
+            Beside,
+        ),
     ) -> anyhow::Result<Self> {
         let reader = log.reader();
         let (state, head) = replay::replay(&reader).context("the event log cannot be replayed")?;
@@ -147,6 +152,7 @@ impl Hub {
             view,
             present,
             pinned: Pinned::default(),
+            beside,
             reader,
             clock,
             sessions,
@@ -210,6 +216,7 @@ impl Hub {
             answerer: self.answerer.clone(),
             present: self.present.clone(),
             pinned: self.pinned.clone(),
+            beside: self.beside.clone(),
             view: self.view.clone(),
             reader: self.reader.clone(),
             reports: self.reports.clone(),

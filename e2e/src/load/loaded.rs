@@ -21,10 +21,10 @@ use super::{
 const LATENCY_P99_AIM_MILLIS: f64 = 50.0;
 /// What mesh-250 may cost.
 const MESH_CORES_AIM: f64 = 1.0;
-const MESH_BYTES_PER_ENDPOINT_AIM: f64 = 600.0;
+const MESH_BYTES_PER_ENDPOINT_AIM: f64 = 400.0;
 /// What fleet-1000 may cost while it is idle.
 const IDLE_CORES_AIM: f64 = 0.05;
-const IDLE_MEGABYTES_AIM: f64 = 150.0;
+const IDLE_MEGABYTES_AIM: f64 = 200.0;
 /// Bytes on the wire per update and member: so many per endpoint, and so many besides.
 const WIRE_BYTES_PER_ENDPOINT: usize = 60;
 const WIRE_BYTES_BESIDES: usize = 100;

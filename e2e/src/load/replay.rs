@@ -29,7 +29,7 @@ const FACT_BYTES: usize = 400;
 /// Events of one append.
 const APPEND_EVENTS: usize = 4_096;
 /// What a start is to reach.
-const EVENTS_PER_SECOND_AIM: f64 = 500_000.0;
+const EVENTS_PER_SECOND_AIM: f64 = 300_000.0;
 /// When the log was written, and the time between two events.
 const FIRST_RECORDED: u64 = 1_700_000_000_000;
 

@@ -126,11 +126,17 @@ pub fn is_valid(picture: &Picture, service: &ServiceKey) -> bool {
     declared::exporter(picture, service).is_some_and(|export| export.is_ok())
 }
 
-/// Whether a cluster has a namespace for a service, may take it, and has no import of ours in it that names this exporter.
-/// A stranger's import keeps its place.
+/// Whether a cluster has a namespace for a service, may take it, and nothing of ours in it names this exporter: the import,
+/// or, where that went with its kind and may not come back as another type yet, the Service behind it. A stranger's import
+/// keeps its place.
 pub fn lacks(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
-    let ours = picture.import(service).is_none_or(is_ours) && !picture.withheld.contains(service);
+    let import = picture.import(service);
+    let ours = import.is_none_or(is_ours) && !picture.withheld.contains(service);
+    let behind = picture.derived_service(service).filter(|_| import.is_none());
+    let behind =
+        behind.is_some_and(|behind| is_ours(behind) && pieces::sources(behind).any(|one| one == exporter));
     ours && picture.namespace(service).is_some()
+        && !behind
         && !import_shown(picture, service).contains(&pieces::cluster(exporter))
 }
 

@@ -15,6 +15,9 @@ use super::{
     picture::{Picture, is_ours, owner, text},
 };
 
+/// The annotation in which a derived Service names them.
+const SOURCE_CLUSTERS: &str = "tributary.dev/source-clusters";
+
 pub(super) fn import() -> Part {
     Part::new(Of::Import, "the import")
 }
@@ -175,6 +178,12 @@ fn slice_shown(slice: &Value) -> Parts {
 /// The cluster that an imported slice came from.
 pub(super) fn source(slice: &Value) -> String {
     text(&slice["metadata"]["labels"][LABEL_SOURCE_CLUSTER])
+}
+
+/// The clusters that a derived Service names as those whose exports it was made from.
+pub(super) fn sources(derived: &Value) -> impl Iterator<Item = &str> {
+    let text = derived["metadata"]["annotations"][SOURCE_CLUSTERS].as_str();
+    text.into_iter().flat_map(|text| text.split(','))
 }
 
 /// The pieces of an imported slice behind a derived Service; behind none if its name is empty.

@@ -9,7 +9,7 @@ use shared::model::{ClusterId, EncodedFact, EndpointSlice, FactKey, SliceKey};
 use super::{
     DerivedKey, RecordedFact, State,
     derived::Step,
-    exports,
+    exports, fate,
     gate::{AddressGate, Gate},
     lost, slice,
 };
@@ -29,7 +29,7 @@ pub(super) fn upserted(
     };
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
     let before = member.facts.replace(key, recorded);
-    let passes = (&gate, lost::fate(state, &endpoint_slice.key.service, cluster));
+    let passes = (&gate, fate::fate(state, &endpoint_slice.key.service, cluster));
     slice::rederive_one(&mut state.derived, cluster, endpoint_slice, passes, step);
     lost::settle(state, &endpoint_slice.key.service, step);
     let before = before.as_ref().and_then(RecordedFact::endpoint_slice);

@@ -2,48 +2,17 @@
 //! ready, or kept. Its exports keep their place all the same. Facts, policy and the recorded decision decide, nothing else.
 //! When a member is withdrawn is decided elsewhere, for that takes a clock.
 
-use shared::model::{
-    ClusterId, Endpoint, EndpointView, Endpoints, Fact, ServiceKey,
-    policy::{Loss, LossAction},
-};
+use shared::model::{ClusterId, Fact, ServiceKey, policy::Loss};
 
-use super::{
-    Connectivity, DerivedContent, DerivedKey, Draft, Rejection, State, derived::Step, membership, slice,
-};
-
-/// What becomes of the endpoints of one member behind one service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// They are what was reported.
-    Reported,
-    /// None of them is ready.
-    NotReady,
-    /// Nobody is sent them.
-    Withdrawn,
-}
-
-impl Fate {
-    /// The endpoints as importing clusters hold them; `None`: they do not.
-    pub(super) fn of(self, endpoints: Endpoints) -> Option<Endpoints> {
-        match self {
-            Self::Reported => Some(endpoints),
-            Self::NotReady => Some(endpoints.values().map(not_ready).collect()),
-            Self::Withdrawn => None,
-        }
-    }
-}
-
-fn not_ready(endpoint: Endpoint) -> Endpoint {
-    Endpoint {
-        ready: Some(false),
-        serving: Some(false),
-        ..endpoint
-    }
-}
+use super::{Connectivity, Draft, Rejection, State, derived::Step, slice};
 
 /// A lost member is withdrawn, if it is not yet.
 pub(super) fn withdraw(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
-    let member = membership::current(state, cluster)?;
+    let member = state
+        .current_member(cluster)
+        .ok_or_else(|| Rejection::NotAMember {
+            cluster: cluster.clone(),
+        })?;
     let withdraws = member.connectivity == Connectivity::Lost && !member.withdrawn;
     Ok(Vec::from_iter(
         withdraws.then(|| Draft::decided(cluster, Fact::MemberWithdrawn)),
@@ -110,34 +79,6 @@ pub(super) fn settle(state: &mut State, service: &ServiceKey, step: &mut Step) {
     for cluster in &withdrawn {
         slice::rederive_all(state, service, cluster, step);
     }
-}
-
-/// What becomes of a member's endpoints behind a service. What the members that count have of it was derived before.
-pub(super) fn fate(state: &State, service: &ServiceKey, cluster: &ClusterId) -> Fate {
-    if !state.withdrawn.contains_key(cluster) {
-        return Fate::Reported;
-    }
-    match state.loss().action {
-        LossAction::Retain => Fate::Reported,
-        _ if !is_served(state, service) => Fate::Reported,
-        LossAction::NotReady => Fate::NotReady,
-        LossAction::Withdraw => Fate::Withdrawn,
-    }
-}
-
-/// Whether a member that counts has a ready endpoint behind a service. Where none has, those of lost ones stay: what may
-/// answer is better than nothing.
-fn is_served(state: &State, service: &ServiceKey) -> bool {
-    let of_service = state.derived.from(DerivedKey::Import(service.clone()));
-    of_service
-        .take_while(|(key, _)| key.service() == Some(service))
-        .any(|(_, derived)| match &derived.content {
-            DerivedContent::Slice(slice) => {
-                !state.withdrawn.contains_key(&slice.key.source_cluster)
-                    && slice.endpoints.iter().any(EndpointView::is_ready)
-            }
-            _ => false,
-        })
 }
 
 impl State {

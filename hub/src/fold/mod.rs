@@ -20,6 +20,7 @@ mod derived;
 mod endpoint_slices;
 mod explain;
 mod exports;
+mod fate;
 mod gate;
 mod import;
 mod key;

@@ -10,8 +10,8 @@ use shared::model::{
 use super::{
     DerivedContent, DerivedKey, State,
     derived::{DerivedStore, Step},
+    fate::{self, Fate},
     gate::{AddressGate, Gate},
-    lost::{self, Fate},
 };
 
 /// The slice as importing clusters hold it. Nothing when its cluster does not export the service, or when
@@ -80,7 +80,7 @@ pub(super) fn rederive_one(
 /// Derives all slices that `cluster` has of `service`.
 pub(super) fn rederive_all(state: &mut State, service: &ServiceKey, cluster: &ClusterId, step: &mut Step) {
     let gate = Gate::of(state);
-    let passes = (&gate.addresses(cluster), lost::fate(state, service, cluster));
+    let passes = (&gate.addresses(cluster), fate::fate(state, service, cluster));
     let Some(member) = state.members.get(cluster) else {
         return;
     };

@@ -13,6 +13,7 @@
 mod access;
 mod answer;
 mod backup;
+mod beside;
 mod concern;
 mod convert;
 mod event_log;
@@ -56,6 +57,7 @@ use query::Selection;
 
 pub(crate) use access::{Caller, Need};
 pub use answer::Answerer;
+pub use beside::Beside;
 use concern::{Shown, Sight};
 pub use metrics::InspectionMetrics;
 pub use page::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PAGE_OBJECTS_MAX, PAGE_TOKEN_BYTES_MAX};
@@ -83,6 +85,7 @@ pub struct Inspection {
     answerer: Answerer,
     present: Present,
     pinned: Pinned,
+    beside: Beside,
     view: SharedView,
     reader: LogReader,
     reports: Reports,
@@ -106,6 +109,8 @@ pub struct Parts {
     pub present: Present,
     /// What was, and is still asked for.
     pub pinned: Pinned,
+    /// Where answers are put together.
+    pub beside: Beside,
     /// What members are sent.
     pub view: SharedView,
     /// The history.
@@ -128,6 +133,7 @@ impl Inspection {
             answerer,
             present,
             pinned,
+            beside,
             view,
             reader,
             reports,
@@ -140,6 +146,7 @@ impl Inspection {
             answerer,
             present,
             pinned,
+            beside,
             view,
             reader,
             reports,

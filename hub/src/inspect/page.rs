@@ -11,7 +11,7 @@ pub const PAGE_OBJECTS_DEFAULT: u32 = 1_000;
 /// Most objects in a page; who asks for more gets as many.
 pub const PAGE_OBJECTS_MAX: u32 = 5_000;
 /// A page is full at this many bytes of objects. An object that is larger is a page of its own.
-pub const PAGE_BYTES_MAX: usize = 512 * 1024;
+pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Longest token. The longest names make one of two thirds of it.
 pub const PAGE_TOKEN_BYTES_MAX: usize = 384;
 

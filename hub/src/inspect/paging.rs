@@ -21,9 +21,6 @@ use crate::{clock::Clock, writer::Published};
 
 /// How often revisions are let go of that nobody asks for any more.
 const LET_GO_INTERVAL: Duration = Duration::from_secs(5);
-/// Objects that are converted in one go; then everybody else has a turn. A page takes milliseconds, and with one core the
-/// sessions of all members wait for whoever makes it.
-const OBJECTS_A_TURN: usize = 32;
 /// What an answer takes beside its objects.
 const ANSWER_FRAME_BYTES: usize = 4 * 1024;
 
@@ -64,8 +61,6 @@ enum Kept {
 
 /// How far a page came, with the last object that it shows.
 enum Filled {
-    /// There may be room for more: others have their turn.
-    Turn(Last),
     /// There is no more room in it.
     Page(Last),
     /// Nothing is left to show.
@@ -107,18 +102,14 @@ impl Inspection {
             Kept::Present(published) => (published, 0),
             Kept::Pinned(published, since) => (published, self.clock.now().saturating_sub(*since)),
         };
-        let mut shown = Shown {
-            head: published.head,
-            age_millis,
-            loss: convert::loss(&published.state),
-            ..Shown::default()
+        let sight = asked.selection.sight.clone();
+        let fill = {
+            let (inspection, published) = (self.clone(), published.clone());
+            let (selection, size) = (asked.selection, asked.size);
+            move || inspection.fill(&published, &selection, size, last)
         };
-        let mut page = Page::of(asked.size);
-        let mut filled = self.fill(&mut shown, &mut page, published, &asked, last)?;
-        while let Filled::Turn(last) = filled {
-            tokio::task::yield_now().await;
-            filled = self.fill(&mut shown, &mut page, published, &asked, Some(last))?;
-        }
+        let (mut shown, filled) = self.beside.done(fill).await??;
+        shown.age_millis = age_millis;
         let Filled::Page(last) = filled else {
             return Ok(shown);
         };
@@ -131,7 +122,7 @@ impl Inspection {
         };
         shown.next = token.to_string();
         if let Kept::Present(published) = kept {
-            let for_whom = match asked.selection.sight {
+            let for_whom = match sight {
                 Sight::Of(_) => ForWhom::Members,
                 Sight::Everything => ForWhom::People,
             };
@@ -161,20 +152,22 @@ impl Inspection {
         )))
     }
 
-    /// Shows what comes next and has room in a page, as much as is good at a time.
+    /// Shows what comes next and has room in a page.
     fn fill(
         &self,
-        shown: &mut Shown,
-        page: &mut Page,
         published: &Published,
-        asked: &Asked<'_>,
+        selection: &Selection,
+        size: u32,
         after: Option<Last>,
-    ) -> Result<Filled, Status> {
+    ) -> Result<(Shown, Filled), Status> {
+        let mut shown = Shown {
+            head: published.head,
+            loss: convert::loss(&published.state),
+            ..Shown::default()
+        };
+        let mut page = Page::of(size);
         let mut last = None;
-        for (index, seen) in query::objects(published, &asked.selection, after.as_ref()).enumerate() {
-            if let Some(last) = last.take_if(|_| index == OBJECTS_A_TURN) {
-                return Ok(Filled::Turn(last));
-            }
+        for seen in query::objects(published, selection, after.as_ref()) {
             let of_seen = seen.last();
             let object = self.object(seen);
             let bytes = object.bytes();
@@ -182,12 +175,13 @@ impl Inspection {
                 return Err(too_large(&of_seen, bytes));
             }
             if !page.takes(bytes) {
-                return Ok(last.or_else(|| after.clone()).map_or(Filled::Whole, Filled::Page));
+                let filled = last.or_else(|| after.clone()).map_or(Filled::Whole, Filled::Page);
+                return Ok((shown, filled));
             }
-            object.show(shown);
+            object.show(&mut shown);
             last = Some(of_seen);
         }
-        Ok(Filled::Whole)
+        Ok((shown, Filled::Whole))
     }
 
     fn object(&self, seen: Seen) -> Object {

@@ -26,9 +26,9 @@ use super::{
     publication::publication,
     published::Published,
     request::{Dealt, Reply, Request},
+    self_preservation::SelfPreservation,
     stored::Stored,
     waiting::Waiting,
-    withdrawals::SelfPreservation,
 };
 use crate::{
     bounds::Bounds,

@@ -29,6 +29,7 @@ mod publication;
 mod published;
 pub mod request;
 mod segments;
+mod self_preservation;
 mod stored;
 mod thread;
 mod waiting;

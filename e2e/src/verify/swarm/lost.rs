@@ -2,7 +2,7 @@
 //! Never: knows time, or how the hub comes to it.
 
 use hub::fold::{Connectivity, DerivedContent, DerivedKey, Member};
-use shared::model::{ClusterId, EndpointView, ServiceKey, policy::LossAction};
+use shared::model::{ClusterId, EndpointSlice, EndpointView, ServiceKey, policy::LossAction};
 
 use super::hub::Hub;
 use crate::laws::{Guarded, Law};
@@ -37,24 +37,29 @@ fn looked_at(hub: &Hub, cluster: &ClusterId, member: &Member, service: &ServiceK
     if served && action == LossAction::NotReady && has_ready(hub, cluster, service) {
         return broken("its endpoints are ready beside those of others");
     }
-    // Every slice of the swarm has a port that every export of its service has.
-    let is_imported = match state
-        .derived(&DerivedKey::Import(service.clone()))
-        .map(|derived| &derived.content)
-    {
-        Some(DerivedContent::Import(import)) => import.eligible_ports(cluster).next().is_some(),
-        _ => false,
-    };
     let reported = || {
         member
             .slices_of(service)
-            .any(|(_, slice)| slice.endpoints.iter().any(EndpointView::is_ready))
+            .any(|(_, slice)| may_stand(hub, cluster, slice))
     };
     let plain = cluster.as_str() != super::hostile::NAME && !super::refusals::is_refused(hub, cluster);
-    if !served && is_imported && plain && reported() && !stands {
+    if !served && plain && reported() && !stands {
         return broken("nobody else answers, and its endpoints went");
     }
     Ok(())
+}
+
+/// Whether a reported slice answers, on a port that its cluster may serve. Without such a port nobody was ever sent it.
+fn may_stand(hub: &Hub, cluster: &ClusterId, slice: &EndpointSlice) -> bool {
+    let import = DerivedKey::Import(slice.key.service.clone());
+    let import = hub.state().derived(&import).map(|derived| &derived.content);
+    let Some(DerivedContent::Import(import)) = import else {
+        return false;
+    };
+    let has_port = import
+        .eligible_ports(cluster)
+        .any(|eligible| slice.ports.iter().any(|port| port.name == eligible.name));
+    has_port && slice.endpoints.iter().any(EndpointView::is_ready)
 }
 
 fn has_ready(hub: &Hub, cluster: &ClusterId, service: &ServiceKey) -> bool {

@@ -1,0 +1,367 @@
+//! The members of a clusterset as a table or as JSON, with what the hub does about those that are lost.
+
+use proto::v1;
+use serde_json::{Value, json};
+
+use super::{KEY_DIGITS, Output, columns, said_by, span, time, version, yes};
+
+/// The members of a clusterset.
+pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Output) -> String {
+    if output == Output::Json {
+        let members: Vec<Value> = response.members.iter().map(member_json).collect();
+        let revoked: Vec<Value> = response.revoked_keys.iter().map(revoked_json).collect();
+        let document = json!({
+            "epoch": response.epoch,
+            "revision": response.revision,
+            "loss": response.loss.as_ref().map(loss_json),
+            "members": members,
+            "revokedKeys": revoked,
+        });
+        return format!("{document:#}\n");
+    }
+    let header = [
+        "CLUSTER",
+        "STATE",
+        "SINCE",
+        "LISTED",
+        "CONNECTED",
+        "AGENT",
+        "APPLIED",
+        "TOOK",
+        "WAITS",
+        "PARKED",
+        "EXPORTS",
+        "SLICES",
+        "JOINED-AT",
+        "KEYS",
+        "KEYS-END",
+    ];
+    let rows = response.members.iter().map(|member| {
+        vec![
+            member.cluster.clone(),
+            state(member),
+            time(member.state_since.as_ref()),
+            yes(member.listed),
+            yes(member.connected),
+            version(&member.agent_version),
+            applied(member, |applied| {
+                applied.revision.map(|revision| revision.to_string())
+            }),
+            applied(member, |applied| applied.took_millis.map(span)),
+            applied(member, |applied| applied.waits_millis.map(span)),
+            applied(member, |applied| Some(parked(applied))),
+            member.exports.to_string(),
+            member.endpoint_slices.to_string(),
+            member.incarnation.to_string(),
+            keys(member),
+            keys_end(member),
+        ]
+    });
+    let table = columns(
+        std::iter::once(header.map(str::to_owned).to_vec())
+            .chain(rows)
+            .collect(),
+    );
+    let members = match response.members.len() {
+        1 => "1 member".to_owned(),
+        more => format!("{more} members"),
+    };
+    let (revision, epoch) = (response.revision, &response.epoch);
+    let said_by = said_by(response.answered_by.as_ref());
+    let revoked = match response.revoked_keys.len() {
+        0 => String::new(),
+        1 => "1 revoked key: --output json shows it\n".to_owned(),
+        keys => format!("{keys} revoked keys: --output json shows them\n"),
+    };
+    let contested = response.members.iter().filter(|member| is_contested(member));
+    let contested: String = contested
+        .map(|member| {
+            format!(
+                "{} is a duplicate identity: another key came beside its own, --output json shows it\n",
+                member.cluster
+            )
+        })
+        .collect();
+    let (lost, held) = (lost(response), held(response));
+    format!(
+        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}{held}"
+    )
+}
+
+/// What becomes of the members that are lost, if any is.
+fn lost(response: &v1::ListMembersResponse) -> String {
+    let lost = |member: &&v1::MemberState| member.state() == v1::SourceState::SourceLost;
+    let count = response.members.iter().filter(lost).count();
+    let Some(loss) = response.loss.as_ref().filter(|_| count > 0) else {
+        return String::new();
+    };
+    let members = match count {
+        1 => "1 member is lost".to_owned(),
+        more => format!("{more} members are lost"),
+    };
+    let after = loss.after_millis / 1_000;
+    let unless = "while another member has ready ones";
+    let follows = match (&*loss.action, &loss.self_preservation_since) {
+        ("retain", _) => "its endpoints stay, as the policy says".to_owned(),
+        (_, Some(since)) => format!(
+            "nothing is withdrawn since {}, for {} or more lost at one time look like a fault of this hub's: look at \
+             its network, or evict who is gone",
+            time(Some(since)),
+            loss.self_preservation_lost
+        ),
+        ("notReady", None) => {
+            format!("endpoints are not ready any more {after} s after the last sign of life, {unless}")
+        }
+        (_, None) => format!("endpoints are withdrawn {after} s after the last sign of life, {unless}"),
+    };
+    format!("{members}: {follows}\n")
+}
+
+/// Of whom what they took back is held, if it is of anybody.
+fn held(response: &v1::ListMembersResponse) -> String {
+    let held = response
+        .members
+        .iter()
+        .filter(|member| member.removals_held_since.is_some());
+    let until = response.loss.as_ref().and_then(|loss| loss.removal_brake);
+    let longest = until.map_or(String::new(), |brake| {
+        format!(", at most {}", span(brake.hold_for_millis))
+    });
+    let said = held.map(|member| {
+        format!(
+            "{cluster} took back most of its exports at once: {held} of them stand in every cluster since {since}{longest}. \
+             If that was meant: tributary-hub member release {cluster}\n",
+            cluster = member.cluster,
+            held = member.exports_held,
+            since = time(member.removals_held_since.as_ref()),
+        )
+    });
+    said.collect()
+}
+
+fn loss_json(loss: &v1::LossSettings) -> Value {
+    json!({
+        "action": loss.action,
+        "afterMillis": loss.after_millis,
+        "selfPreservation": {
+            "lost": loss.self_preservation_lost,
+            "longestMillis": loss.self_preservation_millis,
+            "since": loss.self_preservation_since.as_ref().map(|since| time(Some(since))),
+        },
+        "removalBrake": loss.removal_brake.map(|brake| json!({
+            "percent": brake.percent,
+            "atLeast": brake.at_least,
+            "withinMillis": brake.within_millis,
+            "holdForMillis": brake.hold_for_millis,
+        })),
+    })
+}
+
+fn member_json(member: &v1::MemberState) -> Value {
+    json!({
+        "cluster": member.cluster,
+        "state": state(member),
+        "withdrawn": member.withdrawn,
+        "removalsHeldSince": member.removals_held_since.as_ref().map(|since| time(Some(since))),
+        "exportsHeld": member.exports_held,
+        "stateSince": time(member.state_since.as_ref()),
+        "listed": member.listed,
+        "connected": member.connected,
+        "agentVersion": member.agent_version,
+        "applied": member.applied.as_ref().map(applied_json),
+        "exports": member.exports,
+        "endpointSlices": member.endpoint_slices,
+        "incarnation": member.incarnation,
+        "clusterFingerprint": member.cluster_fingerprint,
+        "keyFingerprints": member.key_fingerprints,
+        "keys": member.keys.iter().map(key_json).collect::<Vec<_>>(),
+    })
+}
+
+fn key_json(key: &v1::MemberKey) -> Value {
+    json!({
+        "fingerprint": key.fingerprint,
+        "issuer": key.issuer,
+        "notAfter": time(key.not_after.as_ref()),
+        "accepted": acceptance(key),
+        "acceptedAt": time(key.accepted_at.as_ref()),
+        "contested": key.contested,
+    })
+}
+
+fn revoked_json(key: &v1::RevokedKey) -> Value {
+    json!({
+        "fingerprint": key.fingerprint,
+        "cluster": key.cluster,
+        "operator": key.operator,
+        "reader": key.reader,
+        "revokedAt": time(key.revoked_at.as_ref()),
+    })
+}
+
+fn acceptance(key: &v1::MemberKey) -> &'static str {
+    match key.accepted() {
+        v1::KeyAcceptance::Unspecified => "-",
+        v1::KeyAcceptance::Pinned => "pinned",
+        v1::KeyAcceptance::ByOperator => "operator",
+        v1::KeyAcceptance::Renewed => "renewed",
+    }
+}
+
+fn applied_json(applied: &v1::MemberApplied) -> Value {
+    json!({
+        "revision": applied.revision,
+        "tookMillis": applied.took_millis,
+        "waitsMillis": applied.waits_millis,
+        "parked": applied.parked,
+        "oldestParkedMillis": applied.oldest_parked_millis,
+    })
+}
+
+fn applied(member: &v1::MemberState, shown: impl Fn(&v1::MemberApplied) -> Option<String>) -> String {
+    member
+        .applied
+        .as_ref()
+        .and_then(shown)
+        .unwrap_or_else(|| "-".to_owned())
+}
+
+fn parked(applied: &v1::MemberApplied) -> String {
+    match applied.oldest_parked_millis {
+        Some(millis) => format!("{} ({})", applied.parked, span(millis)),
+        None => applied.parked.to_string(),
+    }
+}
+
+fn state(member: &v1::MemberState) -> String {
+    if member.withdrawn {
+        return "withdrawn".to_owned();
+    }
+    if member.removals_held_since.is_some() {
+        return "braked".to_owned();
+    }
+    let name = member.state().as_str_name();
+    name.strip_prefix("SOURCE_").unwrap_or(name).to_ascii_lowercase()
+}
+
+fn keys(member: &v1::MemberState) -> String {
+    let short = member
+        .key_fingerprints
+        .iter()
+        .map(|key| key.chars().take(KEY_DIGITS).collect::<String>());
+    let short: Vec<String> = short.collect();
+    if short.is_empty() {
+        "-".to_owned()
+    } else {
+        short.join(",")
+    }
+}
+
+fn is_contested(member: &v1::MemberState) -> bool {
+    member.keys.iter().any(|key| key.contested)
+}
+
+/// When the last certificate ends that was seen of a member.
+fn keys_end(member: &v1::MemberState) -> String {
+    let ends = member.keys.iter().filter_map(|key| key.not_after.as_ref());
+    time(ends.max_by_key(|at| at.seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_types::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn whose_removals_are_held_is_said_with_what_lets_them_go() {
+        let member = v1::MemberState {
+            cluster: "east".to_owned(),
+            state: v1::SourceState::SourceLive.into(),
+            removals_held_since: Some(Timestamp {
+                seconds: 1_700_000_000,
+                nanos: 0,
+            }),
+            exports_held: 6,
+            ..Default::default()
+        };
+        let mut response = v1::ListMembersResponse {
+            members: vec![member],
+            loss: Some(v1::LossSettings {
+                removal_brake: Some(v1::RemovalBrakeSettings {
+                    hold_for_millis: 1_800_000,
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let text = members(&response, Output::Text);
+        let said = "east took back most of its exports at once: 6 of them stand in every cluster since \
+                    2023-11-14T22:13:20Z, at most 30m. If that was meant: tributary-hub member release east\n";
+        assert!(text.ends_with(said) && text.contains(" braked "), "{text}");
+        let document: Value = serde_json::from_str(&members(&response, Output::Json)).unwrap();
+        assert_eq!(document["members"][0]["exportsHeld"], 6);
+        assert_eq!(document["loss"]["removalBrake"]["holdForMillis"], 1_800_000);
+        response.members[0].removals_held_since = None;
+        assert!(!members(&response, Output::Text).contains("release"));
+    }
+
+    #[test]
+    fn members_stand_in_columns_that_align() {
+        let member = |cluster: &str, exports| v1::MemberState {
+            cluster: cluster.to_owned(),
+            incarnation: 1,
+            state: v1::SourceState::SourceLive.into(),
+            listed: true,
+            connected: exports > 0,
+            key_fingerprints: vec!["ab".repeat(32)],
+            keys: vec![v1::MemberKey {
+                fingerprint: "ab".repeat(32),
+                not_after: (exports > 0).then_some(Timestamp {
+                    seconds: 1_767_323_045,
+                    nanos: 0,
+                }),
+                contested: exports > 0,
+                ..Default::default()
+            }],
+            exports,
+            state_since: Some(Timestamp {
+                seconds: 1_700_000_000,
+                nanos: 5,
+            }),
+            agent_version: "0.1.0".to_owned(),
+            applied: (exports > 0).then_some(v1::MemberApplied {
+                revision: Some(11),
+                took_millis: Some(120),
+                waits_millis: None,
+                parked: 2,
+                oldest_parked_millis: Some(300_000),
+            }),
+            ..v1::MemberState::default()
+        };
+        let response = v1::ListMembersResponse {
+            next_page_token: String::new(),
+            loss: None,
+            epoch: "1000-07".to_owned(),
+            revision: 12,
+            members: vec![member("east", 3), member("a-long-name", 0)],
+            revoked_keys: vec![v1::RevokedKey::default()],
+            answered_by: Some(v1::AnsweredBy {
+                hub: "h1".to_owned(),
+                hub_version: "0.1.0".to_owned(),
+                ..Default::default()
+            }),
+        };
+        let text = members(&response, Output::Text);
+        let expected = "\
+CLUSTER      STATE  SINCE                 LISTED  CONNECTED  AGENT  APPLIED  TOOK  WAITS  PARKED  EXPORTS  SLICES  JOINED-AT  KEYS              KEYS-END
+east         live   2023-11-14T22:13:20Z  yes     yes        0.1.0  11       0.1s  -      2 (5m)  3        0       1          abababababababab  2026-01-02T03:04:05Z
+a-long-name  live   2023-11-14T22:13:20Z  yes     no         0.1.0  -        -     -      -       0        0       1          abababababababab  -
+2 members at revision 12 of epoch 1000-07, says hub h1 (0.1.0)
+1 revoked key: --output json shows it
+east is a duplicate identity: another key came beside its own, --output json shows it
+";
+        assert_eq!(text, expected);
+    }
+}
