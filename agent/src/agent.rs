@@ -24,6 +24,7 @@ use tracing::debug;
 use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
     cluster_id,
+    expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
     lease::{self, AgentLease, Election, LeaseMetrics, WritePermit},
     link::{Complaints, Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
@@ -59,6 +60,8 @@ pub struct AgentOptions {
     pub all_namespaces: bool,
     /// What is taken of what the hub sends.
     pub imports: ImportRules,
+    /// How the Leases of source clusters are kept.
+    pub source_leases: Settings,
 }
 
 /// What an agent counts.
@@ -69,6 +72,7 @@ pub struct AgentMetrics {
     versions: ServedVersions,
     apply: ApplyMetrics,
     lease: LeaseMetrics,
+    expiry: ExpiryMetrics,
     link: LinkMetrics,
 }
 
@@ -85,6 +89,7 @@ impl AgentMetrics {
             versions,
             apply,
             lease: LeaseMetrics::register(registry),
+            expiry: ExpiryMetrics::register(registry),
             link: LinkMetrics::register(registry),
         }
     }
@@ -126,6 +131,7 @@ pub async fn run(
         follow.await;
         Ok(())
     });
+    look_after_sources(&options, &metrics, &permit, &warm.apply, &mut supervisor);
     let elected = elect(&options, &metrics, &permit, &stands_by);
     let lease = supervisor.meanwhile(elected).await?;
     if let Some(lease) = lease.clone() {
@@ -136,6 +142,27 @@ pub async fn run(
         lease.release().await;
     }
     Ok(())
+}
+
+/// Whether it leads or stands by, an agent looks at the Leases of source clusters: with no hub, and with a leader that
+/// does nothing any more, somebody has to.
+fn look_after_sources(
+    options: &AgentOptions,
+    metrics: &AgentMetrics,
+    permit: &WritePermit,
+    apply: &Handle,
+    supervisor: &mut Supervisor,
+) {
+    let leases = SourceLeases::new(
+        options.client.clone(),
+        (&options.namespace, &options.holder),
+        options.source_leases,
+        (apply.clone(), permit.clone()),
+        lease::monotonic(),
+        metrics.expiry.clone(),
+    );
+    let drain = supervisor.shutdown().drain().clone();
+    supervisor.spawn("the Leases of source clusters", leases.run(drain));
 }
 
 /// Asks the cluster who it is.

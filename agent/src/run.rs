@@ -53,6 +53,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
     let agent_metrics = AgentMetrics::register(metrics.registry());
+    let source_leases = args.source_leases()?;
     let options = AgentOptions {
         cluster: cluster.clone(),
         client: api_client(
@@ -68,6 +69,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
             namespaces: (!args.import_namespaces.is_empty()).then_some(args.import_namespaces),
             imports_max: args.imports_max,
         },
+        source_leases,
     };
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(

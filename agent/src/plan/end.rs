@@ -15,11 +15,22 @@ pub fn end(desired: &Desired, view: &ServiceView, service: &ServiceKey, plan: &P
         End::Open
     } else if !plan.reports.is_empty() {
         End::Parked
+    } else if has_expired(desired, service) {
+        End::Open
     } else if is_withheld(desired, view, service) {
         End::Open
     } else {
         End::Stands
     }
+}
+
+/// Something of a source whose Lease expired is kept away, or not ready, whatever the hub sent last.
+fn has_expired(desired: &Desired, service: &ServiceKey) -> bool {
+    let expired = desired.expired();
+    !expired.is_empty()
+        && desired
+            .slices(service)
+            .any(|slice| expired.contains_key(&slice.value.key.source_cluster))
 }
 
 /// An import of another type stands and may not go yet, for one of its sources has not listed: of what was sent only
