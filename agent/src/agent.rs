@@ -25,7 +25,7 @@ use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
     cluster_id,
     expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
-    lease::{self, AgentLease, Election, LeaseMetrics, WritePermit},
+    lease::{self, AgentLease, Election, LeaseMetrics, WritePermit, identity::IdentityLease},
     link::{Complaints, Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
@@ -132,6 +132,7 @@ pub async fn run(
         Ok(())
     });
     look_after_sources(&options, &metrics, &permit, &warm.apply, &mut supervisor);
+    say_who_runs(&options, &permit, &mut supervisor);
     let elected = elect(&options, &metrics, &permit, &stands_by);
     let lease = supervisor.meanwhile(elected).await?;
     if let Some(lease) = lease.clone() {
@@ -163,6 +164,19 @@ fn look_after_sources(
     );
     let drain = supervisor.shutdown().drain().clone();
     supervisor.spawn("the Leases of source clusters", leases.run(drain));
+}
+
+/// People and tools see by these Leases which agents run in a cluster, whoever of them leads.
+fn say_who_runs(options: &AgentOptions, permit: &WritePermit, supervisor: &mut Supervisor) {
+    let identity = IdentityLease::new(
+        options.client.clone(),
+        &options.namespace,
+        (&options.holder, &lease::host_name()),
+        permit.clone(),
+        lease::monotonic(),
+    );
+    let drain = supervisor.shutdown().drain().clone();
+    supervisor.spawn("the Lease of this process", identity.run(drain));
 }
 
 /// Asks the cluster who it is.

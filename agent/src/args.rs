@@ -296,7 +296,11 @@ mod tests {
 
     #[test]
     fn times_without_sense_are_refused() {
-        let said = |line: &str| parse(&format!("--hub https://a:1 {line}")).expect("parsed").source_leases();
+        let said = |line: &str| {
+            parse(&format!("--hub https://a:1 {line}"))
+                .expect("parsed")
+                .source_leases()
+        };
         assert_eq!(said("").expect("sense"), Settings::default());
         let error = said("--source-lease-duration 60").expect_err("300 s").to_string();
         assert!(error.contains("--source-lease-renew is 300 s"), "{error}");

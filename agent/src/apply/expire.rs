@@ -41,8 +41,12 @@ impl Handle {
         if !watches.slices.is_listed() {
             return None;
         }
-        let mut here: BTreeSet<ClusterId> =
-            watches.slices.all().iter().filter_map(|slice| slice.source().cloned()).collect();
+        let mut here: BTreeSet<ClusterId> = watches
+            .slices
+            .all()
+            .iter()
+            .filter_map(|slice| slice.source().cloned())
+            .collect();
         here.remove(&config.cluster);
         let desired = lock(desired);
         let mut wanted: BTreeSet<ClusterId> = desired.clusters_of_slices().into_iter().cloned().collect();
@@ -52,7 +56,9 @@ impl Handle {
             here,
             desired: wanted,
             confirmed: desired.is_confirmed(),
-            policies: told.filter_map(|source| Some((source.cluster.clone(), source.on_loss?))).collect(),
+            policies: told
+                .filter_map(|source| Some((source.cluster.clone(), source.on_loss?)))
+                .collect(),
         })
     }
 
@@ -129,8 +135,12 @@ impl Expiring {
         let Some((action, _)) = self.actions.pop_front() else {
             return Ok(());
         };
-        let done = self.performer.perform(&self.service, &action, &mut self.seen).await;
-        self.metrics.count(&action, done.as_ref().map_or_else(Failure::word, |()| "done"));
+        let done = self
+            .performer
+            .perform(&self.service, &action, &mut self.seen)
+            .await;
+        self.metrics
+            .count(&action, done.as_ref().map_or_else(Failure::word, |()| "done"));
         if let Err(failure) = done {
             self.actions.clear();
             return Err(failure.into());

@@ -35,7 +35,10 @@ use crate::{
     plan::Expired,
 };
 use judge::{Judge, Over, SourceLease};
-use upkeep::{LOOK_MIN, Settings, Task, Upkeep};
+use upkeep::{Settings, Task, Upkeep};
+
+/// Shortest wait between two looks because a hub may confirm others than before.
+const NEWS_WAIT: Duration = Duration::from_secs(2);
 
 /// What is counted of the Leases of sources.
 #[derive(Debug, Clone, Default)]
@@ -125,7 +128,7 @@ impl SourceLeases {
                 }
             }
             let news = async {
-                tokio::time::sleep(LOOK_MIN).await; // a fleet that comes back says so in many words
+                tokio::time::sleep(NEWS_WAIT).await; // a fleet that comes back says so in many words
                 self.apply.confirmed_anew().await;
             };
             tokio::select! {
@@ -144,7 +147,9 @@ impl SourceLeases {
         if self.permit.holds() {
             trouble = self.keep(&mut leases).await.err();
         }
-        let found = leases.iter().map(|(cluster, lease)| (cluster.clone(), object::read(lease)));
+        let found = leases
+            .iter()
+            .map(|(cluster, lease)| (cluster.clone(), object::read(lease)));
         let over = self.judge.look(&found.collect(), (self.clock)());
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.metrics.leases.set(count(leases.len()));
@@ -156,12 +161,18 @@ impl SourceLeases {
 
     /// All that an agent made, as they are: not from a cache, which may be of long ago.
     async fn list(&self) -> anyhow::Result<BTreeMap<ClusterId, Lease>> {
-        let listed = self.api.list(&ListParams::default().labels(&object::selector())).await;
+        let listed = self
+            .api
+            .list(&ListParams::default().labels(&object::selector()))
+            .await;
         let listed = listed.context(
             "cannot list the Leases of source clusters: the agent needs the rights of deploy/manifests/agent (create, \
              delete, get, list, update on leases)",
         )?;
-        let ours = listed.items.into_iter().filter_map(|lease| Some((object::source(&lease)?, lease)));
+        let ours = listed
+            .items
+            .into_iter()
+            .filter_map(|lease| Some((object::source(&lease)?, lease)));
         Ok(ours.collect())
     }
 
@@ -266,7 +277,10 @@ impl SourceLeases {
 
     /// People hear of what expires and of what is back; the plan heeds it from now on.
     fn tell(&mut self, over: &BTreeMap<ClusterId, Over>) {
-        let expired: Expired = over.iter().map(|(cluster, over)| (cluster.clone(), over.action)).collect();
+        let expired: Expired = over
+            .iter()
+            .map(|(cluster, over)| (cluster.clone(), over.action))
+            .collect();
         for (cluster, action) in &expired {
             if self.expired.get(cluster) != Some(action) {
                 warn!(
@@ -275,7 +289,11 @@ impl SourceLeases {
                 );
             }
         }
-        for cluster in self.expired.keys().filter(|cluster| !expired.contains_key(*cluster)) {
+        for cluster in self
+            .expired
+            .keys()
+            .filter(|cluster| !expired.contains_key(*cluster))
+        {
             info!(%cluster, "the Lease of this source is renewed again");
         }
         if expired != self.expired {

@@ -48,7 +48,11 @@ pub(super) fn read(lease: &Lease) -> SourceLease {
     let action = lease.annotations().get(ANNOTATION_ON_EXPIRY);
     SourceLease {
         stamp: stamp(lease),
-        duration: Duration::from_secs(seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0)),
+        duration: Duration::from_secs(
+            seconds
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .unwrap_or(0),
+        ),
         on_expiry: action.and_then(|action| action.parse().ok()),
     }
 }
@@ -86,7 +90,10 @@ pub(super) fn renew(lease: &mut Lease, holder: &str, duration: Duration, action:
         .is_some_and(|before| before.holder_identity.as_deref() == Some(holder));
     let transitions = match &before {
         None => 0,
-        Some(before) => before.lease_transitions.unwrap_or(0).saturating_add(i32::from(!goes_on)),
+        Some(before) => before
+            .lease_transitions
+            .unwrap_or(0)
+            .saturating_add(i32::from(!goes_on)),
     };
     let acquired = before.and_then(|before| before.acquire_time);
     lease.spec = Some(LeaseSpec {

@@ -27,7 +27,7 @@ pub const RENEW_MIN: Duration = Duration::from_secs(1);
 /// Looks within the time of a Lease.
 const LOOKS: u32 = 15;
 /// Shortest wait between two looks.
-pub const LOOK_MIN: Duration = Duration::from_millis(500);
+const LOOK_MIN: Duration = Duration::from_millis(500);
 /// Longest wait between two looks.
 const LOOK_MAX: Duration = Duration::from_secs(60);
 

@@ -19,8 +19,8 @@ use shared::{
 };
 
 use super::{
-    expire::Expired,
     differences::{Differences, News},
+    expire::Expired,
     interest::{Covered, InterestState},
     rules::{ImportRules, TurnedAway},
     sources::{Settling, Sources},

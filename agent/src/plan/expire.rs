@@ -46,7 +46,11 @@ pub fn expire(expired: &Expired, view: &ServiceView, own: &ClusterId, service: &
     }
     let mut steps = SliceSteps::default();
     for (name, slice) in view.our_slices().filter(|(_, slice)| !slice.deleting) {
-        let source = slice.content.source_cluster.as_ref().filter(|source| *source != own);
+        let source = slice
+            .content
+            .source_cluster
+            .as_ref()
+            .filter(|source| *source != own);
         match source.and_then(|source| expired.get(source)) {
             Some(LossAction::Withdraw) => steps.delete(name, &slice.uid),
             Some(LossAction::NotReady) if !is_not_ready(&slice.content) => {
@@ -81,15 +85,13 @@ pub(super) fn is_all_gone(
 }
 
 fn are_gone(expired: &Expired, sources: &BTreeSet<ClusterId>, own: &ClusterId) -> bool {
-    let is_gone =
-        |source: &ClusterId| source != own && expired.get(source) == Some(&LossAction::Withdraw);
+    let is_gone = |source: &ClusterId| source != own && expired.get(source) == Some(&LossAction::Withdraw);
     !sources.is_empty() && sources.iter().all(is_gone)
 }
 
 fn is_not_ready(content: &SliceContent) -> bool {
-    let not_ready = |one: &SliceEndpoint| {
-        one.endpoint.ready == Some(false) && one.endpoint.serving == Some(false)
-    };
+    let not_ready =
+        |one: &SliceEndpoint| one.endpoint.ready == Some(false) && one.endpoint.serving == Some(false);
     content.endpoints.iter().all(not_ready)
 }
 

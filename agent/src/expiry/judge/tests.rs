@@ -52,7 +52,12 @@ fn a_lease_is_over_when_it_was_seen_unmoved_for_its_whole_time_and_not_before() 
 fn whatever_touches_it_begins_its_time_anew() {
     let mut judge = judge();
     assert!(!looks(&mut judge, &lease(1, Some(LossAction::Withdraw)), 0, 840));
-    assert!(!looks(&mut judge, &lease(2, Some(LossAction::Withdraw)), 900, 1_740));
+    assert!(!looks(
+        &mut judge,
+        &lease(2, Some(LossAction::Withdraw)),
+        900,
+        1_740
+    ));
     let another = SourceLease {
         stamp: Stamp {
             uid: "another".into(),
@@ -78,7 +83,12 @@ fn what_was_over_stays_so_until_it_moves_whoever_looks_away() {
     let (mut judge, found) = (judge(), lease(1, Some(LossAction::NotReady)));
     assert!(looks(&mut judge, &found, 0, 900));
     assert!(looks(&mut judge, &found, 5_000, 5_000));
-    assert!(!looks(&mut judge, &lease(2, Some(LossAction::NotReady)), 5_060, 5_060));
+    assert!(!looks(
+        &mut judge,
+        &lease(2, Some(LossAction::NotReady)),
+        5_060,
+        5_060
+    ));
 }
 
 #[test]

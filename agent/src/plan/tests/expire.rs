@@ -77,7 +77,12 @@ fn endpoints_turn_not_ready_once_and_stay() {
     assert_eq!(words(&expiry(&model, &not_ready)), ["slice"]);
     let_go(&mut model, &not_ready);
     let ready = model.view.our_slices().map(|(_, slice)| {
-        let source = slice.content.source_cluster.as_ref().expect("a source").to_string();
+        let source = slice
+            .content
+            .source_cluster
+            .as_ref()
+            .expect("a source")
+            .to_string();
         (source, slice.content.endpoints[0].endpoint.is_ready())
     });
     let ready: BTreeMap<String, bool> = ready.collect();

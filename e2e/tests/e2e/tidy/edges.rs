@@ -58,12 +58,13 @@ const EDGES: &[Edge] = &[
             "shared/src/api_client/",
             "shared/src/bin/",
             "shared/src/testing/",
-            // The agent's shells: watches, reports, writes, its Lease, whose cluster it is; and what wires them.
+            // The agent's shells: watches, reports, writes, its Leases, whose cluster it is; and what wires them.
             "agent/src/watch/",
             "agent/src/observe/",
             "agent/src/apply/",
             "agent/src/convert/",
             "agent/src/lease/",
+            "agent/src/expiry/",
             "agent/src/agent.rs",
             "agent/src/cluster_id.rs",
             "agent/src/run.rs",

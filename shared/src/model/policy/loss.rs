@@ -61,7 +61,9 @@ impl FromStr for LossAction {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let all = [Self::Withdraw, Self::NotReady, Self::Retain];
-        all.into_iter().find(|action| action.to_string() == text).ok_or(())
+        all.into_iter()
+            .find(|action| action.to_string() == text)
+            .ok_or(())
     }
 }
 
