@@ -109,7 +109,19 @@ impl Eyes {
                 ))
             })?;
         }
+        self.wrote(site, entries, now);
         Ok(())
+    }
+
+    /// What it wrote itself it has seen.
+    fn wrote(&mut self, site: &Site, entries: &[Entry], now: u64) {
+        let after = Before::of(site);
+        let written = entries
+            .iter()
+            .filter(|entry| entry.is_write() && entry.resource == "leases" && entry.code < 300);
+        for (name, version) in written.filter_map(|entry| after.version(&entry.name)) {
+            self.since.insert(name, (version, now));
+        }
     }
 
     /// A slice goes by the Lease of its source; what is left empty by any that is over.
