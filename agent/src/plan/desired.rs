@@ -20,7 +20,7 @@ use shared::{
 
 use super::{
     differences::{Differences, News},
-    expire::Expired,
+    expired::Expired,
     interest::{Covered, InterestState},
     rules::{ImportRules, TurnedAway},
     sources::{Settling, Sources},

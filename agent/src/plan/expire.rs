@@ -2,7 +2,7 @@
 //! deletion lets something of another cluster go. It needs neither a hub nor a leader, so that any agent may do it.
 //! Never: says which Leases have expired (`crate::expiry`), or makes anything anew: that is `plan`'s, once they move.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use shared::model::{ClusterId, ServiceKey, derived_name::derived_service_name, policy::LossAction};
 
@@ -10,26 +10,10 @@ use super::{
     action::{Action, Plan},
     content::{SliceContent, SliceEndpoint},
     desired::Desired,
+    expired::Expired,
     slices::SliceSteps,
     view::{NamespaceState, ServiceView},
 };
-
-/// The sources whose Leases were seen to have expired, with what becomes of their slices. One of which nothing is taken
-/// away ([`LossAction::Retain`]) never expires.
-pub type Expired = BTreeMap<ClusterId, LossAction>;
-
-/// What the leader knows of sources when it decides about their Leases.
-#[derive(Debug, Clone, Default)]
-pub struct Situation {
-    /// Sources of which slices stand here; never this cluster itself.
-    pub here: BTreeSet<ClusterId>,
-    /// Sources of which the hub sent slices, as far as it is remembered.
-    pub desired: BTreeSet<ClusterId>,
-    /// A hub has told everything and speaks: what is desired is what it confirms.
-    pub confirmed: bool,
-    /// The clusterset's policy for each source that a hub spoke of in this session.
-    pub policies: BTreeMap<ClusterId, LossAction>,
-}
 
 /// What is to go of `service`: slices first; and where nothing of it comes from anybody else, import and derived Service
 /// after them. `own` follows its own watches, whatever a Lease says.

@@ -1,3 +1,5 @@
+//! When a Lease of a source is over, and when it is not, whatever clocks and people do.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Which Leases of sources the leader makes, renews and deletes.
+
 use super::*;
 
 fn cluster(name: &str) -> ClusterId {

@@ -1,3 +1,5 @@
+//! The Lease of a replica against an API server that holds one Lease.
+
 use std::sync::{Arc, Mutex};
 
 use http::{Method, Request, Response};

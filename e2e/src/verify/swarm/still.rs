@@ -3,24 +3,48 @@
 //! and never under `retain`.
 //! Never: uses the agent's own judge.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use agent::lease::machine::PACE_ERROR_PERCENT_MAX;
-use serde_json::Value;
-use shared::api::names::{ANNOTATION_ON_EXPIRY, LABEL_SOURCE_CLUSTER, SOURCE_LEASE_PREFIX};
-
-use super::{
-    agent::{DURATION, look_every},
-    site::Site,
+use agent::{
+    expiry::upkeep::{OnHubLoss, Settings},
+    lease::machine::PACE_ERROR_PERCENT_MAX,
 };
+use serde_json::Value;
+use shared::{
+    api::names::{ANNOTATION_ON_EXPIRY, LABEL_SOURCE_CLUSTER, SOURCE_LEASE_PREFIX},
+    model::ClusterId,
+};
+
 use crate::{
     laws::{Guarded, Law},
     oracle::is_ours,
-    sim::Entry,
+    sim::{Entry, SimCluster},
 };
 
+/// How long a renewal holds in a world.
+const DURATION: Duration = Duration::from_secs(12);
+/// How often it is renewed there.
+const RENEW: Duration = Duration::from_secs(4);
 /// Looks that may be missed before what was not seen counts: one more than the agent allows itself, for clocks differ.
 const MISSED_LOOKS: u64 = 4;
+
+/// How the Leases of a world are kept.
+pub(super) fn settings(expires: bool) -> Settings {
+    Settings {
+        duration: DURATION,
+        renew: RENEW,
+        on_hub_loss: if expires {
+            OnHubLoss::Expire
+        } else {
+            OnHubLoss::Retain
+        },
+    }
+}
+
+/// How often an agent looks at them, in milliseconds.
+pub(super) fn look_every() -> u64 {
+    u64::try_from(settings(false).look_every().as_millis()).unwrap_or(u64::MAX)
+}
 
 /// A Lease in one version.
 type Version = (String, String);
@@ -42,17 +66,16 @@ pub(super) struct Before {
 }
 
 impl Before {
-    pub(super) fn of(site: &Site) -> Self {
+    pub(super) fn of(cluster: &SimCluster) -> Self {
         let place = |object: &Value| {
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
             (text("namespace"), text("name"))
         };
-        let leases = site
-            .cluster
+        let leases = cluster
             .objects("Lease")
             .into_iter()
             .map(|lease| (place(&lease).1, lease));
-        let slices = site.cluster.objects("EndpointSlice").into_iter();
+        let slices = cluster.objects("EndpointSlice").into_iter();
         Self {
             leases: leases
                 .filter(|(name, _)| name.starts_with(SOURCE_LEASE_PREFIX))
@@ -74,7 +97,7 @@ impl Eyes {
     /// The agent has looked `now`, if its listing was answered; what it then removed is judged.
     pub(super) fn look(
         &mut self,
-        site: &Site,
+        (name, cluster): (&ClusterId, &SimCluster),
         (before, entries): (&Before, &[Entry]),
         now: u64,
         guarded: &mut Guarded,
@@ -91,10 +114,10 @@ impl Eyes {
             self.since.clear();
         }
         self.since.retain(|name, _| before.leases.contains_key(name));
-        for (name, version) in before.leases.keys().filter_map(|name| before.version(name)) {
-            match self.since.get(&name) {
+        for (lease, version) in before.leases.keys().filter_map(|lease| before.version(lease)) {
+            match self.since.get(&lease) {
                 Some((seen, _)) if *seen == version => {}
-                _ => drop(self.since.insert(name, (version, now))),
+                _ => drop(self.since.insert(lease, (version, now))),
             }
         }
         let removed = entries.iter().filter(|entry| {
@@ -105,17 +128,17 @@ impl Eyes {
             self.judge(before, entry, now).map_err(|why| {
                 Law::Still.broken(format!(
                     "{} {} {}/{} in {}: {why}",
-                    entry.verb, entry.resource, entry.namespace, entry.name, site.name
+                    entry.verb, entry.resource, entry.namespace, entry.name, name
                 ))
             })?;
         }
-        self.wrote(site, entries, now);
+        self.wrote(cluster, entries, now);
         Ok(())
     }
 
     /// What it wrote itself it has seen.
-    fn wrote(&mut self, site: &Site, entries: &[Entry], now: u64) {
-        let after = Before::of(site);
+    fn wrote(&mut self, cluster: &SimCluster, entries: &[Entry], now: u64) {
+        let after = Before::of(cluster);
         let written = entries
             .iter()
             .filter(|entry| entry.is_write() && entry.resource == "leases" && entry.code < 300);
@@ -149,7 +172,7 @@ impl Eyes {
             .ok_or_else(|| format!("there is no {name}"))?;
         let says = before.leases[name]["metadata"]["annotations"][ANNOTATION_ON_EXPIRY].as_str();
         if !matches!(says, Some("withdraw" | "notReady")) {
-            return Err(format!("{name} says {says:?}"));
+            return Err(format!("{name} says {}", says.unwrap_or("nothing")));
         }
         if self.over.get(name) == Some(&version) {
             return Ok(());

@@ -25,11 +25,8 @@ use shared::{
 };
 use tokio::runtime::Runtime;
 
+pub(super) use self::leadership::Led;
 use self::{differences::Differences, way::Way};
-pub(super) use self::{
-    leadership::Led,
-    sources::{DURATION, look_every},
-};
 use super::{
     draw::Draw,
     follower::{Follow, Followed, Follower},
@@ -86,6 +83,15 @@ pub(super) struct Agent {
     session: Option<Open>,
 }
 
+/// The services of which anything that is exported changes.
+fn services_changed(watches: &Watches) -> Dirty<ServiceKey> {
+    let changed = Dirty::default();
+    watches.exports.mark_services(&changed);
+    watches.services.mark_services(&changed);
+    watches.slices.mark_services(&changed);
+    changed
+}
+
 struct Open {
     stream: StreamId,
     machine: Session,
@@ -120,10 +126,7 @@ impl Agent {
         let election = leadership::election(client.clone(), &pod, clock.clone());
         let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
         let sources = sources::leases(client, &pod, expires, (&handle, &permit), clock);
-        let (changed, namespaces_changed) = (Dirty::default(), Dirty::default());
-        watches.exports.mark_services(&changed);
-        watches.services.mark_services(&changed);
-        watches.slices.mark_services(&changed);
+        let (changed, namespaces_changed) = (services_changed(&watches), Dirty::default());
         watches.namespaces.mark_changes(&namespaces_changed, |_| Some(()));
         let followers: Vec<Box<dyn Follow>> = vec![
             Box::new(Follower::new(watches.namespaces.clone())),

@@ -1,41 +1,15 @@
 //! The Leases of source clusters, as an agent of a world looks at them: by the agent's own machines, on its own clock.
 
-use std::time::Duration;
-
 use agent::{
-    expiry::{
-        ExpiryMetrics, SourceLeases,
-        upkeep::{OnHubLoss, Settings},
-    },
+    expiry::{ExpiryMetrics, SourceLeases},
     lease::Monotonic,
 };
 use tokio::runtime::Runtime;
 
 use super::{AGENT_NAMESPACE, Agent, Handle, WritePermit};
+use crate::verify::swarm::still::{look_every, settings};
 
-/// How long a renewal holds in a world.
-pub(in crate::verify::swarm) const DURATION: Duration = Duration::from_secs(12);
-/// How often it is renewed there.
-const RENEW: Duration = Duration::from_secs(4);
-
-/// How the Leases of a world are kept.
-fn settings(expires: bool) -> Settings {
-    Settings {
-        duration: DURATION,
-        renew: RENEW,
-        on_hub_loss: if expires {
-            OnHubLoss::Expire
-        } else {
-            OnHubLoss::Retain
-        },
-    }
-}
-
-/// How often an agent looks, in milliseconds.
-pub(in crate::verify::swarm) fn look_every() -> u64 {
-    u64::try_from(settings(false).look_every().as_millis()).unwrap_or(u64::MAX)
-}
-
+/// The Leases of sources as an agent in this pod looks at them.
 pub(super) fn leases(
     client: kube::Client,
     pod: &str,

@@ -75,11 +75,16 @@ impl World {
         if !site.agents[which].is_to_look_at_sources(now) {
             return Ok(());
         }
-        let (before, asked) = (Before::of(site), site.cluster.requests().count());
+        let (before, asked) = (Before::of(&site.cluster), site.cluster.requests().count());
         site.agents[which].look_at_sources(&self.runtime, now);
         let entries = site.cluster.requests().since(asked);
         let mut eyes = std::mem::take(&mut site.agents[which].eyes);
-        let looked = eyes.look(site, (&before, &entries), now, &mut self.seen.guarded);
+        let looked = eyes.look(
+            (&site.name, &site.cluster),
+            (&before, &entries),
+            now,
+            &mut self.seen.guarded,
+        );
         site.agents[which].eyes = eyes;
         looked?;
         if site.agents[which].has_expired_sources() {
