@@ -15,8 +15,6 @@ pub fn end(desired: &Desired, view: &ServiceView, service: &ServiceKey, plan: &P
         End::Open
     } else if !plan.reports.is_empty() {
         End::Parked
-    } else if has_expired(desired, service) {
-        End::Open
     } else if is_withheld(desired, view, service) {
         End::Open
     } else {
@@ -34,9 +32,10 @@ fn has_expired(desired: &Desired, service: &ServiceKey) -> bool {
 }
 
 /// An import of another type stands and may not go yet, for one of its sources has not listed: of what was sent only
-/// what fits beside it is there.
+/// what fits beside it is there. Or a Lease expired, and what came from its source is kept away.
 fn is_withheld(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let wanted = desired.import(service).map(|wanted| wanted.value.service_type);
     let found = view.import.ours().map(|ours| ours.content.content.service_type);
-    wanted.is_some() && found.is_some_and(|found| found.is_some() && found != wanted)
+    let another_type = wanted.is_some() && found.is_some_and(|found| found.is_some() && found != wanted);
+    another_type || has_expired(desired, service)
 }
