@@ -24,7 +24,8 @@ use tracing::debug;
 use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
     cluster_id,
-    lease::{self, AgentLease, Election, LeaseMetrics, WritePermit},
+    expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
+    lease::{self, AgentLease, Election, LeaseMetrics, WritePermit, identity::IdentityLease},
     link::{Complaints, Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
@@ -59,6 +60,8 @@ pub struct AgentOptions {
     pub all_namespaces: bool,
     /// What is taken of what the hub sends.
     pub imports: ImportRules,
+    /// How the Leases of source clusters are kept.
+    pub source_leases: Settings,
 }
 
 /// What an agent counts.
@@ -69,6 +72,7 @@ pub struct AgentMetrics {
     versions: ServedVersions,
     apply: ApplyMetrics,
     lease: LeaseMetrics,
+    expiry: ExpiryMetrics,
     link: LinkMetrics,
 }
 
@@ -85,6 +89,7 @@ impl AgentMetrics {
             versions,
             apply,
             lease: LeaseMetrics::register(registry),
+            expiry: ExpiryMetrics::register(registry),
             link: LinkMetrics::register(registry),
         }
     }
@@ -126,6 +131,8 @@ pub async fn run(
         follow.await;
         Ok(())
     });
+    look_after_sources(&options, &metrics, &permit, &warm.apply, &mut supervisor);
+    say_who_runs(&options, &permit, &mut supervisor);
     let elected = elect(&options, &metrics, &permit, &stands_by);
     let lease = supervisor.meanwhile(elected).await?;
     if let Some(lease) = lease.clone() {
@@ -136,6 +143,40 @@ pub async fn run(
         lease.release().await;
     }
     Ok(())
+}
+
+/// Whether it leads or stands by, an agent looks at the Leases of source clusters: with no hub, and with a leader that
+/// does nothing any more, somebody has to.
+fn look_after_sources(
+    options: &AgentOptions,
+    metrics: &AgentMetrics,
+    permit: &WritePermit,
+    apply: &Handle,
+    supervisor: &mut Supervisor,
+) {
+    let leases = SourceLeases::new(
+        options.client.clone(),
+        (&options.namespace, &options.holder),
+        options.source_leases,
+        (apply.clone(), permit.clone()),
+        lease::monotonic(),
+        metrics.expiry.clone(),
+    );
+    let drain = supervisor.shutdown().drain().clone();
+    supervisor.spawn("the Leases of source clusters", leases.run(drain));
+}
+
+/// People and tools see by these Leases which agents run in a cluster, whoever of them leads.
+fn say_who_runs(options: &AgentOptions, permit: &WritePermit, supervisor: &mut Supervisor) {
+    let identity = IdentityLease::new(
+        options.client.clone(),
+        &options.namespace,
+        (&options.holder, &lease::host_name()),
+        permit.clone(),
+        lease::monotonic(),
+    );
+    let drain = supervisor.shutdown().drain().clone();
+    supervisor.spawn("the Lease of this process", identity.run(drain));
 }
 
 /// Asks the cluster who it is.

@@ -1,7 +1,7 @@
 //! The agent's command line. Flags and environment variables are the whole configuration.
 //! It says what was typed; what it means is for the code that is called with it.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use shared::{
@@ -10,7 +10,12 @@ use shared::{
     tls::{HubAddress, TlsFiles},
 };
 
-use crate::{corefile::args::CorefileCommand, join::JoinArgs, plan::IMPORTS_MAX};
+use crate::{
+    corefile::args::CorefileCommand,
+    expiry::upkeep::{self, DURATION_DEFAULT, RENEW_DEFAULT, Settings},
+    join::JoinArgs,
+    plan::IMPORTS_MAX,
+};
 
 /// The agent of one member cluster of a Tributary clusterset
 #[derive(Debug, Parser)]
@@ -169,6 +174,60 @@ pub struct RunArgs {
     /// Most imports that this cluster takes, whatever the hub sends. Nothing that stands is removed because of it
     #[arg(long, env = "TRIBUTARY_IMPORTS_MAX", value_name = "COUNT", default_value_t = IMPORTS_MAX)]
     pub imports_max: usize,
+    /// What becomes of the Leases of source clusters while no hub confirms them: `retain` goes on renewing them, so that
+    /// everything stays; with `expire` what came from other clusters goes when they expire, as the clusterset's policy on
+    /// lost members says
+    #[arg(
+        long,
+        env = "TRIBUTARY_ON_HUB_LOSS",
+        value_name = "WHAT",
+        value_enum,
+        default_value_t = OnHubLoss::Retain
+    )]
+    pub on_hub_loss: OnHubLoss,
+    /// How long the Lease of a source cluster holds without being renewed, in seconds: 5 to 86400
+    #[arg(
+        long,
+        env = "TRIBUTARY_SOURCE_LEASE_DURATION",
+        value_name = "SECONDS",
+        default_value_t = DURATION_DEFAULT.as_secs()
+    )]
+    pub source_lease_duration: u64,
+    /// How often the Leases of source clusters are renewed, in seconds: at most half of their duration
+    #[arg(
+        long,
+        env = "TRIBUTARY_SOURCE_LEASE_RENEW",
+        value_name = "SECONDS",
+        default_value_t = RENEW_DEFAULT.as_secs()
+    )]
+    pub source_lease_renew: u64,
+}
+
+impl RunArgs {
+    /// What is said of the Leases of source clusters; without sense it is refused before anything starts.
+    pub fn source_leases(&self) -> anyhow::Result<Settings> {
+        let settings = Settings {
+            duration: Duration::from_secs(self.source_lease_duration),
+            renew: Duration::from_secs(self.source_lease_renew),
+            on_hub_loss: match self.on_hub_loss {
+                OnHubLoss::Retain => upkeep::OnHubLoss::Retain,
+                OnHubLoss::Expire => upkeep::OnHubLoss::Expire,
+            },
+        };
+        match settings.problem() {
+            Some(problem) => anyhow::bail!(problem),
+            None => Ok(settings),
+        }
+    }
+}
+
+/// What becomes of the Leases of source clusters while no hub confirms them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnHubLoss {
+    /// They are renewed.
+    Retain,
+    /// They are not.
+    Expire,
 }
 
 /// Which namespaces' imports an agent holds.
@@ -234,10 +293,25 @@ mod tests {
                 "is no name or pattern",
             ),
             ("--hub https://a:1 --imports-max many", "invalid"),
+            ("--hub https://a:1 --on-hub-loss panic", "possible values"),
         ] {
             let error = parse(line).expect_err(line).to_string();
             assert!(error.contains(told), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn times_without_sense_are_refused() {
+        let said = |line: &str| {
+            parse(&format!("--hub https://a:1 {line}"))
+                .expect("parsed")
+                .source_leases()
+        };
+        assert_eq!(said("").expect("sense"), Settings::default());
+        let error = said("--source-lease-duration 60").expect_err("300 s").to_string();
+        assert!(error.contains("--source-lease-renew is 300 s"), "{error}");
+        let expire = said("--on-hub-loss expire").expect("sense").on_hub_loss;
+        assert_eq!(expire, upkeep::OnHubLoss::Expire);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! * [`cluster_id`]: whose cluster it is; [`convert`]: Kubernetes objects ↔ plain values;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`lease`]: which agent works;
 //! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do;
-//! * [`apply`]: does it, and touches only what is ours.
+//! * [`apply`]: does it, and touches only what is ours; [`expiry`]: the Leases of source clusters, and what goes by them.
 
 pub mod adopt;
 pub mod agent;
@@ -15,6 +15,7 @@ pub mod args;
 pub mod cluster_id;
 pub mod convert;
 pub mod corefile;
+pub mod expiry;
 pub mod join;
 pub mod lease;
 pub mod link;

@@ -43,6 +43,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let mut metrics = Metrics::new("tributary_agent", env!("CARGO_PKG_VERSION"));
     let readiness = Readiness::default();
 
+    let source_leases = args.source_leases()?;
     let join = args.join.read()?;
     let agent_metrics = AgentMetrics::register(metrics.registry());
     let client = api_client(
@@ -88,6 +89,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
             namespaces: (!args.import_namespaces.is_empty()).then_some(args.import_namespaces),
             imports_max: args.imports_max,
         },
+        source_leases,
     };
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(

@@ -93,6 +93,8 @@ pub(super) struct Shared {
     pub(super) progress: Mutex<Progress>,
     /// What stands changed.
     pub(super) progressed: Notify,
+    /// Which sources a hub confirms may be others than before.
+    pub(super) confirmed: Notify,
     started: Instant,
     pub(super) queue: Dirty<ServiceKey>,
     /// Absent until the served schema has been read.
@@ -123,6 +125,7 @@ impl Handle {
             desired: Mutex::default(),
             progress: Mutex::default(),
             progressed: Notify::new(),
+            confirmed: Notify::new(),
             started: Instant::now(),
             queue: Dirty::default(),
             served: Mutex::default(),
@@ -150,6 +153,9 @@ impl Handle {
         drop(desired);
         if touched == Touched::All {
             lock(&self.0.progress).begin_anew();
+        }
+        if matches!(touched, Touched::All | Touched::Sources(_)) {
+            self.0.confirmed.notify_one();
         }
         let services = match touched {
             Touched::Services(services) => services,

@@ -9,6 +9,7 @@
 //! * `adopt`: what came back from a backup becomes ours again;
 //! * `contention`: what somebody else changes back again and again;
 //! * `patience`: what is not written yet, because the hub is about to answer;
+//! * `expire`: what goes because the Lease of its source expired;
 //! * `served_fields`: which fields the cluster's ServiceImport has; `definition`: when to look again.
 
 mod adopt;
@@ -16,6 +17,7 @@ mod contention;
 mod definition;
 mod driver;
 mod event;
+mod expire;
 mod failure;
 mod handle;
 mod lock;
@@ -33,6 +35,7 @@ mod work;
 
 pub use adopt::{Orphan, adopt};
 pub use driver::{CONCURRENT_SERVICES_MAX, Driver};
+pub use expire::Expiring;
 pub use handle::{Applied, DriverConfig, Handle};
 #[cfg(any(test, feature = "simulated"))]
 pub use manual_driver::ManualDriver;

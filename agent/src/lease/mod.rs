@@ -1,8 +1,10 @@
 //! The agent's own Lease `tributary-agent`: which agent leads in this cluster, and the highest epoch that the cluster
 //! has known. It is renewed while the agent runs, released when it ends in good order, and put back when somebody
-//! deletes it; another holder in it ends this agent. `machine` and `hold` decide, this does.
+//! deletes it; another holder in it ends this agent. `machine` and `hold` decide, this does. `identity`: who runs at all.
 
+pub mod collect;
 pub mod hold;
+pub mod identity;
 pub mod machine;
 mod object;
 mod permit;
@@ -378,7 +380,8 @@ pub fn holder(pod_uid: Option<&str>) -> String {
     }
 }
 
-fn host_name() -> String {
+/// The name of the host that this process runs on; in a pod the pod's name.
+pub fn host_name() -> String {
     let name = std::fs::read_to_string(HOST_NAME_FILE).map(|text| text.trim().to_owned());
     name.ok()
         .filter(|name| !name.is_empty())

@@ -20,6 +20,7 @@ use shared::{
 
 use super::{
     differences::{Differences, News},
+    expired::Expired,
     interest::{Covered, InterestState},
     rules::{ImportRules, TurnedAway},
     sources::{Settling, Sources},
@@ -93,6 +94,9 @@ pub struct Desired {
     turned_away: TurnedAway,
     /// There were more imports than are held: what was not named is not known to be gone.
     overflowed: bool,
+    /// A session is open.
+    in_session: bool,
+    expired: Expired,
 }
 
 /// What the link reports.
@@ -135,6 +139,7 @@ impl Desired {
     /// A session began.
     pub fn welcome(&mut self, welcome: &Welcome) {
         self.staged = None;
+        self.in_session = true;
         self.differences.begin();
         let same_epoch = self.cursor.is_some_and(|cursor| cursor.epoch == welcome.epoch);
         let resumes = welcome.resume && same_epoch;
@@ -369,6 +374,24 @@ impl Desired {
     /// The session ended: a snapshot that was under way is discarded, everything else stays.
     pub fn session_ended(&mut self) {
         self.staged = None;
+        self.in_session = false;
+    }
+
+    /// The Leases of these sources, and of no others, were seen to have expired.
+    pub fn expire(&mut self, expired: Expired) -> Touched {
+        let before = std::mem::replace(&mut self.expired, expired);
+        let differ = |cluster: &&ClusterId| before.get(*cluster) != self.expired.get(*cluster);
+        let clusters: BTreeSet<ClusterId> = before
+            .keys()
+            .chain(self.expired.keys())
+            .filter(differ)
+            .cloned()
+            .collect();
+        if clusters.is_empty() {
+            Touched::none()
+        } else {
+            Touched::Sources(Settling { clusters, all: false })
+        }
     }
 }
 
@@ -398,6 +421,21 @@ impl Desired {
     /// Whether the hub has told everything of `namespace`, so that what it did not name is not there.
     pub fn is_complete(&self, namespace: &str) -> bool {
         self.complete_epoch.is_some() && self.covered.contains(namespace) && !self.overflowed
+    }
+
+    /// The sources whose Leases were seen to have expired.
+    pub fn expired(&self) -> &Expired {
+        &self.expired
+    }
+
+    /// Whether a hub has told everything and speaks: then what is held is what it confirms.
+    pub fn is_confirmed(&self) -> bool {
+        self.in_session && self.staged.is_none() && self.complete_epoch.is_some()
+    }
+
+    /// The clusters that slices are held of, whether a hub confirms them or was heard last long ago.
+    pub fn clusters_of_slices(&self) -> BTreeSet<&ClusterId> {
+        self.held.slices.keys().map(|key| &key.source_cluster).collect()
     }
 
     /// The sources.

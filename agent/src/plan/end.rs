@@ -22,10 +22,20 @@ pub fn end(desired: &Desired, view: &ServiceView, service: &ServiceKey, plan: &P
     }
 }
 
+/// Something of a source whose Lease expired is kept away, or not ready, whatever the hub sent last.
+fn has_expired(desired: &Desired, service: &ServiceKey) -> bool {
+    let expired = desired.expired();
+    !expired.is_empty()
+        && desired
+            .slices(service)
+            .any(|slice| expired.contains_key(&slice.value.key.source_cluster))
+}
+
 /// An import of another type stands and may not go yet, for one of its sources has not listed: of what was sent only
-/// what fits beside it is there.
+/// what fits beside it is there. Or a Lease expired, and what came from its source is kept away.
 fn is_withheld(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let wanted = desired.import(service).map(|wanted| wanted.value.service_type);
     let found = view.import.ours().map(|ours| ours.content.content.service_type);
-    wanted.is_some() && found.is_some_and(|found| found.is_some() && found != wanted)
+    let another_type = wanted.is_some() && found.is_some_and(|found| found.is_some() && found != wanted);
+    another_type || has_expired(desired, service)
 }

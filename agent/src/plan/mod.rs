@@ -3,7 +3,8 @@
 //!
 //! A plan is made anew whenever something about its service changed, and is empty when all is as it should be.
 //! Steps that need an answer of the cluster (the IPs of a derived Service) come with a later plan.
-//! `progress`: up to where what the hub sent stands.
+//! `progress`: up to where what the hub sent stands. `expire`: what goes because the Lease of its source expired, be there
+//! a hub or a leader or none.
 
 pub mod action;
 pub mod content;
@@ -11,6 +12,8 @@ mod derived;
 pub mod desired;
 mod differences;
 mod end;
+mod expire;
+mod expired;
 mod export;
 mod import;
 mod interest;
@@ -31,6 +34,8 @@ pub use action::{Action, Kind, Plan, Report};
 pub use desired::{Desired, Touched};
 pub use differences::News;
 pub use end::end;
+pub use expire::expire;
+pub use expired::{Expired, Situation};
 pub use progress::{End, Progress, Reach};
 pub use rules::{IMPORTS_MAX, ImportRules};
 pub use slices::slice_names;
@@ -74,6 +79,9 @@ fn plan_imported(
     plan: &mut Plan,
 ) {
     let derived_name = derived_service_name(&service.namespace, &service.name);
+    if expire::is_all_gone(desired, view, &config.cluster, service) {
+        return; // it goes by `expire`, and does not come again before one of its sources does
+    }
     let target = target::target(desired, view, &config.cluster, service);
     match target {
         Target::Stand(standing) if view.import == Found::Stranger => {

@@ -102,7 +102,7 @@ impl SliceSteps {
         })
     }
 
-    fn delete(&mut self, name: &str, uid: &str) {
+    pub(super) fn delete(&mut self, name: &str, uid: &str) {
         self.deletes.push(Action::Delete {
             kind: Kind::Slice,
             name: name.into(),
@@ -164,6 +164,10 @@ pub(super) fn plan_foreign(
             continue;
         }
         let name = foreign_name(slice.value.as_ref());
+        if desired.expired().contains_key(&key.source_cluster) {
+            wanted.insert(name); // as its Lease left it, until that moves again
+            continue;
+        }
         if let Some(front) =
             front.filter(|front| front.standing.revision >= Some(slice.value.import_revision))
         {

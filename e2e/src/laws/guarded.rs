@@ -64,11 +64,14 @@ pub enum Law {
     Holders,
     /// Nothing of a replaced leader takes effect over a newer one's: writes that came from replaced ones.
     Replaced,
+    /// Nothing is removed by the Lease of a source that did not stand still for a whole time in the eyes of the one who
+    /// removes it, nor under retain: requests that removed something so.
+    Still,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -97,6 +100,7 @@ impl Law {
         Self::Withdrawn,
         Self::Holders,
         Self::Replaced,
+        Self::Still,
     ];
 
     /// Its name, with which every failure begins.
@@ -130,6 +134,7 @@ impl Law {
             Self::Withdrawn => "the last endpoints stay",
             Self::Holders => "one id, one holder",
             Self::Replaced => "nothing of a replaced leader takes effect over a newer one's",
+            Self::Still => "only a Lease that stood still lets go",
         }
     }
 
@@ -147,6 +152,7 @@ impl Law {
             Self::Elsewhere => "slices",
             Self::Holders => "strangers",
             Self::Replaced => "late writes",
+            Self::Still => "removals",
             Self::Keys => "admissions",
             Self::Renewals => "keys",
             Self::Epochs => "welcomes",

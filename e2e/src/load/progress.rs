@@ -119,6 +119,7 @@ mod tests {
             state: SourceState::Live,
             listed,
             ended: false,
+            on_loss: None,
         }])
     }
 

@@ -25,6 +25,7 @@ fn source(name: &str, listed: bool) -> Source {
         state: SourceState::Live,
         listed,
         ended: false,
+        on_loss: None,
     }
 }
 

@@ -312,11 +312,13 @@ impl Core {
     /// The batch as it stands; the next one begins.
     pub fn take_batch(&mut self) -> Batch {
         if std::mem::take(&mut self.sources_changed) {
+            let on_loss = Some(self.state.loss().action);
             let sources = self.state.members().iter().map(|(cluster, member)| Source {
                 cluster: cluster.clone(),
                 state: member.source_state(),
                 listed: self.listed.contains(cluster),
                 ended: self.ended.contains(cluster),
+                on_loss,
             });
             self.batch.sources = Some(sources.collect());
         }
@@ -560,6 +562,8 @@ fn concerns_sources(fact: &Fact) -> bool {
             | Fact::MemberSuspect
             | Fact::MemberLost
             | Fact::MemberWithdrawn
+            // what becomes of a lost source
+            | Fact::PolicyApplied { .. }
     )
 }
 

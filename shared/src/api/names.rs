@@ -78,6 +78,15 @@ pub const ANNOTATION_EPOCH: &str = "tributary.dev/epoch";
 pub const ANNOTATION_GIVEN_BACK: &str = "tributary.dev/given-back";
 /// The agent's Lease in its own namespace; `leaseTransitions` grows by one at each start.
 pub const AGENT_LEASE: &str = "tributary-agent";
+/// How the Lease of a source cluster begins, in the agent's namespace of a cluster that holds its slices; the id of the
+/// source follows. It bears the labels [`LABEL_MANAGED_BY`] and [`LABEL_SOURCE_CLUSTER`].
+pub const SOURCE_LEASE_PREFIX: &str = "tributary-source-";
+/// On the Lease of a source cluster: what becomes of its slices when it expires; `withdraw`, `notReady` or `retain`.
+pub const ANNOTATION_ON_EXPIRY: &str = "tributary.dev/on-expiry";
+/// Label of the Lease that each process keeps of itself; its value is the program.
+pub const LABEL_IDENTITY: &str = "tributary.dev/identity";
+/// Label with the host name of the process that keeps the Lease.
+pub const LABEL_HOSTNAME: &str = "kubernetes.io/hostname";
 /// The cluster manager named by Tributary's ClusterProfiles.
 pub const CLUSTER_MANAGER: &str = "tributary";
 /// How the default inventory namespace begins; the clusterset's name follows.

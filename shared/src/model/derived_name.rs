@@ -1,7 +1,7 @@
 //! Names that follow from other names: the derived Service of an import and an imported EndpointSlice.
 //! Pure functions, equal in every cluster and version; it never looks at what exists.
 
-use data_encoding::BASE32HEX_NOPAD;
+use data_encoding::{BASE32_NOPAD, BASE32HEX_NOPAD};
 use sha2::{Digest, Sha256};
 
 /// How the name of a derived Service begins.
@@ -12,6 +12,9 @@ pub const DERIVED_SERVICE_HASH_CHARS: usize = 10;
 pub const IMPORTED_SLICE_PREFIX: &str = "imported-";
 /// How many characters of the hash an imported EndpointSlice carries: 100 bits.
 pub const IMPORTED_SLICE_HASH_CHARS: usize = 20;
+
+/// How many bytes of the hash the name of an identity Lease carries.
+const IDENTITY_HASH_BYTES: usize = 16;
 
 /// The name of the Service whose ClusterIP is the clusterset IP of the import `namespace`/`name`.
 ///
@@ -28,6 +31,20 @@ pub fn derived_service_name(namespace: &str, name: &str) -> String {
 pub fn imported_slice_name(namespace: &str, service: &str, cluster: &str, source_slice: &str) -> String {
     let hash = lowercase_base32hex_sha256(&format!("{namespace}/{service}/{cluster}/{source_slice}"));
     format!("{IMPORTED_SLICE_PREFIX}{}", &hash[..IMPORTED_SLICE_HASH_CHARS])
+}
+
+/// The last part of the name of the Lease that a process keeps of itself, after its program and a dash: 26 characters of
+/// `a-z2-7` from the id of its place and the program, as kube-apiserver 1.27 and later make them (KEP-1965).
+pub fn identity_lease_suffix(id: &str, program: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [id, program] {
+        let length = u16::try_from(part.len()).unwrap_or(u16::MAX);
+        hash.update(length.to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut encoded = BASE32_NOPAD.encode(&hash.finalize()[..IDENTITY_HASH_BYTES]);
+    encoded.make_ascii_lowercase();
+    encoded
 }
 
 /// RFC 4648 extended-hex base 32 of the SHA-256, lower case, without padding: 52 characters of `0-9a-v`.
@@ -52,6 +69,18 @@ mod tests {
             ("a", "b", "derived-o56drg1jup"),
         ] {
             assert_eq!(derived_service_name(namespace, name), want, "{namespace}/{name}");
+        }
+    }
+
+    #[test]
+    fn identity_leases_are_named_as_kube_apiserver_names_its_own() {
+        for (host, want) in [
+            ("master-1", "wj467rbl25eeviqacfhvg2yvnm"),
+            ("the-kube-apiserver", "4sbc6kunpoemdize26wwvyy5xe"),
+            ("kind-control-plane", "c7uylvfxlbqccnk6myfkwetzze"),
+            ("vm", "wlv32tlttr4jl3gtroqexyxapa"),
+        ] {
+            assert_eq!(identity_lease_suffix(host, "kube-apiserver"), want);
         }
     }
 

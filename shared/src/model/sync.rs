@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{
     ChangedBy, ClusterId, Cursor, EncodedFact, Epoch, ExportStatus, FactsDigest, ImportedSlice,
-    ImportedSliceKey, ListingGroup, Revision, ServiceImport, ServiceKey, SessionId,
+    ImportedSliceKey, ListingGroup, Revision, ServiceImport, ServiceKey, SessionId, policy::LossAction,
 };
 
 /// The protocol version that this build speaks.
@@ -365,6 +365,8 @@ pub struct Source {
     pub listed: bool,
     /// Whether its membership ended, or it was forgotten, before the eyes of this hub process.
     pub ended: bool,
+    /// What becomes of its endpoints in a cluster where nothing confirms it any more; absent: the hub does not say.
+    pub on_loss: Option<LossAction>,
 }
 
 /// Everything up to a cursor has been sent.

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     model::{
         FactsDigest, Revision, SessionId,
+        policy::LossAction,
         sync::{
             AgentMessage, Applied, Hello, HubAddress, HubMessage, Interest, Namespaces, Observation,
             ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused, Source, SourceState, UpTo, Welcome,
@@ -110,12 +111,18 @@ pub fn source() -> impl Strategy<Value = Source> {
         SourceState::Evicted,
         SourceState::Forgotten,
     ]);
-    let told = (cluster_id(), state, any::<bool>(), any::<bool>());
-    told.prop_map(|(cluster, state, listed, ended)| Source {
+    let on_loss = option::of(select(vec![
+        LossAction::Withdraw,
+        LossAction::NotReady,
+        LossAction::Retain,
+    ]));
+    let told = (cluster_id(), state, any::<bool>(), any::<bool>(), on_loss);
+    told.prop_map(|(cluster, state, listed, ended, on_loss)| Source {
         cluster,
         state,
         listed,
         ended,
+        on_loss,
     })
 }
 

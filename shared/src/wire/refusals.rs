@@ -524,6 +524,7 @@ fn a_hubs_message_that_breaks_the_protocol_ends_the_session_with_its_place() {
         state: 99,
         listed: true,
         ended: false,
+        on_loss: 0,
     }];
     broken(
         from(Some(Message::SourcesChanged(v1::SourcesChanged { sources }))),

@@ -8,6 +8,7 @@ use super::common::{
 };
 use crate::model::{
     Revision, SessionId,
+    policy::LossAction,
     sync::{
         HUB_ADDRESS_BYTES_MAX, HUBS_MAX, HubAddress, HubMessage, INTEREST_NAMESPACES_MAX, MESSAGE_BYTES_MAX,
         RefusalReason, Refused, SOURCES_HELD_MAX, Source, SourceState, UpTo, Welcome,
@@ -195,6 +196,7 @@ fn source_to_proto(source: &Source) -> v1::Source {
         state: source_state_to_proto(source.state).into(),
         listed: source.listed,
         ended: source.ended,
+        on_loss: loss_policy_to_proto(source.on_loss).into(),
     }
 }
 
@@ -206,8 +208,28 @@ fn sources_from_proto(sources: Vec<v1::Source>) -> Taken<Vec<Source>> {
             state: source_state_from_proto(source.state)?,
             listed: source.listed,
             ended: source.ended,
+            on_loss: loss_policy_from_proto(source.on_loss),
         })
     })
+}
+
+fn loss_policy_to_proto(action: Option<LossAction>) -> v1::LossPolicy {
+    match action {
+        None => v1::LossPolicy::Unspecified,
+        Some(LossAction::Withdraw) => v1::LossPolicy::LossWithdraw,
+        Some(LossAction::NotReady) => v1::LossPolicy::LossNotReady,
+        Some(LossAction::Retain) => v1::LossPolicy::LossRetain,
+    }
+}
+
+/// One that is not known is none that is told: then nothing is taken away.
+fn loss_policy_from_proto(number: i32) -> Option<LossAction> {
+    match v1::LossPolicy::try_from(number) {
+        Ok(v1::LossPolicy::LossWithdraw) => Some(LossAction::Withdraw),
+        Ok(v1::LossPolicy::LossNotReady) => Some(LossAction::NotReady),
+        Ok(v1::LossPolicy::LossRetain) => Some(LossAction::Retain),
+        Ok(v1::LossPolicy::Unspecified) | Err(_) => None,
+    }
 }
 
 pub(super) fn source_state_to_proto(state: SourceState) -> v1::SourceState {

@@ -5,6 +5,7 @@ mod converge;
 mod deletion;
 mod desired;
 mod differences;
+mod expire;
 mod export;
 mod fixpoint;
 mod names;
@@ -137,6 +138,7 @@ fn source(name: &str, listed: bool) -> Source {
         state: SourceState::Live,
         listed,
         ended: false,
+        on_loss: None,
     }
 }
 

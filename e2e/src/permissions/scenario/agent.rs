@@ -5,7 +5,7 @@ use anyhow::{Context, ensure};
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use shared::{
-    api::names::{AGENT_LEASE, MULTICLUSTER_API_VERSION, TRIBUTARY_NAMESPACE},
+    api::names::{AGENT_LEASE, AGENT_MANAGER, LABEL_IDENTITY, MULTICLUSTER_API_VERSION, TRIBUTARY_NAMESPACE},
     model::derived_name::{derived_service_name, imported_slice_name},
 };
 
@@ -220,5 +220,26 @@ pub(super) async fn a_lease_is_given_back(stage: &mut Stage) -> anyhow::Result<(
         let left = holder().await?;
         ensure!(left.is_empty(), "the agent ended, and {left} holds the Lease");
     }
+    Ok(())
+}
+
+/// Each agent keeps a Lease of itself while it runs, and deletes it at a clean end. Those of source clusters it looks at
+/// from its start.
+pub(super) async fn an_identity_is_kept(stage: &mut Stage) -> anyhow::Result<()> {
+    let leases = api(
+        &stage.client,
+        "coordination.k8s.io/v1",
+        "Lease",
+        TRIBUTARY_NAMESPACE,
+    );
+    let selector = ListParams::default().labels(&format!("{LABEL_IDENTITY}={AGENT_MANAGER}"));
+    let kept = async || anyhow::Ok(leases.list(&selector).await?.items.len());
+    let before = kept().await?;
+    stage.start_agent().await?;
+    let more = async || Ok((kept().await? > before).then_some(()));
+    stage.until("the agent keeps a Lease of itself", more).await?;
+    stage.clusterset.stop_agent(MEMBER).await?;
+    let left = kept().await?;
+    ensure!(left == before, "the agent ended, and its Lease stays");
     Ok(())
 }

@@ -35,7 +35,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const ALL: [Scenario; 8] = [
+pub const ALL: [Scenario; 9] = [
     Scenario {
         name: "an_export_arrives",
         play: |stage| Box::pin(agent::an_export_arrives(stage)),
@@ -63,6 +63,10 @@ pub const ALL: [Scenario; 8] = [
     Scenario {
         name: "a_lease_is_given_back",
         play: |stage| Box::pin(agent::a_lease_is_given_back(stage)),
+    },
+    Scenario {
+        name: "an_identity_is_kept",
+        play: |stage| Box::pin(agent::an_identity_is_kept(stage)),
     },
     Scenario {
         name: "profiles_are_kept",

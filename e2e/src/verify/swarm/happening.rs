@@ -178,6 +178,10 @@ pub enum What {
     CrashAgent(usize),
     /// A second agent starts beside the first, which is cut off from its API server.
     DoubleAgent(usize),
+    /// The agents of a cluster are started so that what came from others goes while their hub is away, until the next rest.
+    ExpireOnHubLoss(usize),
+    /// Somebody meddles with the Lease of a source in a cluster.
+    MeddleWithLease(usize, u8),
     /// The agent that leads in a cluster goes, and another one takes over.
     HandOver(usize, Going),
     /// The hub is killed and started: how many unsynced batches the disk kept, and whether the next is torn.

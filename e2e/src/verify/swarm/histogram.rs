@@ -59,6 +59,7 @@ pub const EXPECTED: &[&str] = &[
     "leader ended",
     "leader killed",
     "leadership changed hands",
+    "lease of a source touched",
     "listing cut off",
     "member certified anew",
     "member evicted",
@@ -86,6 +87,8 @@ pub const EXPECTED: &[&str] = &[
     "silence ended a session",
     "slice removed",
     "snapshot",
+    "source expired",
+    "source expired for one that stands by",
     "special addresses stated",
     "stranger",
     "stranger with a former key",
@@ -105,8 +108,14 @@ const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batc
 /// How many seeds are enough for every kind to happen.
 const WHOLE_SWARM: u64 = 1_000;
 
+/// How many seeds the standing run of the gate has, and how often leadership must have changed hands in that many.
+const STANDING_SWARM: u64 = 10_000;
+const HAND_OVERS_MIN: u64 = 1_000;
+/// What is counted when it does.
+const HAND_OVER: &str = "leadership changed hands";
+
 /// The laws of the swarm.
-const LAWS: [Law; 27] = [
+const LAWS: [Law; 28] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -134,6 +143,7 @@ const LAWS: [Law; 27] = [
     Law::Withdrawn,
     Law::Holders,
     Law::Replaced,
+    Law::Still,
 ];
 
 /// Counts by kind.
@@ -165,14 +175,23 @@ impl Histogram {
 
     /// The verdict over a swarm of `count` seeds in which this happened, and so many worlds were broken.
     pub fn verdict(&self, count: u64, broken: usize) -> Verdict {
+        let mut missing = self.missing();
+        if count >= STANDING_SWARM && self.hand_overs() < HAND_OVERS_MIN {
+            missing.push("a thousand hand-overs");
+        }
         ManySeeds {
             count,
             enough: WHOLE_SWARM,
             broken,
-            missing: &self.missing(),
+            missing: &missing,
             idle: &self.idle(),
         }
         .verdict()
+    }
+
+    /// How often another agent took over from the one that led in a cluster.
+    pub fn hand_overs(&self) -> u64 {
+        self.happened.get(HAND_OVER).copied().unwrap_or(0)
     }
 
     /// What was expected and never happened.
@@ -237,6 +256,16 @@ mod tests {
             let few = seen.verdict(WHOLE_SWARM - 1, 0);
             assert!(few.passed() && few.doubt().is_some(), "{few:?}");
         }
+    }
+
+    #[test]
+    fn the_standing_run_has_a_thousand_hand_overs() {
+        let mut seen = everything();
+        assert_eq!(seen.verdict(STANDING_SWARM - 1, 0), Verdict::Passed);
+        let verdict = seen.verdict(STANDING_SWARM, 0);
+        assert!(!verdict.passed(), "{verdict:?}");
+        (1..HAND_OVERS_MIN).for_each(|_| seen.count(HAND_OVER));
+        assert_eq!(seen.verdict(STANDING_SWARM, 0), Verdict::Passed);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! * `world`: whose turn it is; `rest`: how it ends; `site` with `agent` and `follower`: one cluster and its agents; `hub`: the hub;
 //!   `network`: what lies between them.
 //! * `hostile`: a member that means no good, and strangers in the names of others.
+//! * `still`: what may go by the Lease of a source.
 //! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws` with `refusals` and
 //!   `imports`, `taken`: what must never happen.
 //! * [`run`]: many worlds; [`histogram`]: what happened in them.
@@ -32,6 +33,7 @@ pub mod run;
 pub mod script;
 pub mod shrink;
 mod site;
+mod still;
 mod story;
 mod taken;
 mod time;

@@ -117,6 +117,10 @@ impl World {
             let site = &mut self.sites[index];
             site.cluster.faults().clear();
             (site.cuts, site.stalled) = (0, None);
+            if std::mem::take(&mut site.expires) {
+                self.crash_agent(index);
+            }
+            let site = &mut self.sites[index];
             if site.lies {
                 site.repent(&mut self.seen);
                 self.crash_agent(index);
@@ -218,6 +222,7 @@ impl World {
             self.start_hub()?;
         }
         self.keep_leases();
+        self.look_at_sources()?;
         for _ in 0..turns_max {
             let something = self.sites_round()? | self.hostile_turn()? | self.hub_round();
             any |= something;

@@ -23,6 +23,10 @@ const NO_HISTORY_PERCENT: u64 = 15;
 const HAND_OVER_PERCENT: u64 = 20;
 /// What tells those draws from all others of a seed.
 const HAND_OVER_DRAW: u64 = 0x1ead;
+/// How often in a hundred worlds a hub is away for so long that the Leases of sources expire: drawn apart, too.
+const AWAY_PERCENT: u64 = 10;
+/// What tells those draws from all others of a seed.
+const AWAY_DRAW: u64 = 0xa4a7;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
@@ -132,6 +136,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
         push(&mut steps, &mut draw, What::Rest(restart), turns);
     }
     hand_over(&mut steps, Draw::new(seed ^ HAND_OVER_DRAW), clusters);
+    away(&mut steps, Draw::new(seed ^ AWAY_DRAW), clusters);
     Script {
         seed,
         clusters,
@@ -151,6 +156,22 @@ fn hand_over(steps: &mut Vec<Step>, mut draw: Draw, clusters: usize) {
     let mut goes = Vec::new();
     push(&mut goes, &mut draw, What::HandOver(site, going), TURNS_MAX);
     steps.splice(at..at, goes);
+}
+
+/// In some worlds the hub is away for long from a cluster whose agents let go then what came from others.
+fn away(steps: &mut Vec<Step>, mut draw: Draw, clusters: usize) {
+    let rests = |step: &Step| matches!(step.what, What::Rest(_));
+    let first = steps.iter().position(rests).map_or(0, |rest| rest + 1);
+    if !draw.percent(AWAY_PERCENT) || first >= steps.len() {
+        return;
+    }
+    let at = first + draw.index(steps.len() - first);
+    let mut away = Vec::new();
+    let site = draw.index(clusters);
+    for what in story::hub_away_for_long(&mut draw, site) {
+        push(&mut away, &mut draw, what, TURNS_MAX);
+    }
+    steps.splice(at..at, away);
 }
 
 /// Not every world has every fault, and some have few of them often: rare ones must not always end in the shadow of

@@ -6,7 +6,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use shared::model::{ClusterId, KeyFingerprint, ServiceKey, derived_name::derived_service_name};
+use shared::{
+    api::names::{ANNOTATION_ON_EXPIRY, SOURCE_LEASE_PREFIX},
+    model::{ClusterId, KeyFingerprint, ServiceKey, derived_name::derived_service_name},
+};
 
 use super::{
     agent::{AGENT_NAMESPACE, Agent},
@@ -48,6 +51,8 @@ pub(super) struct Site {
     pub(super) renewable: bool,
     /// Its agents say that its exports are older than they are.
     pub(super) lies: bool,
+    /// Its agents let go what came from others while their hub is away.
+    pub(super) expires: bool,
     /// Services of which people changed something since the last rest.
     pub(super) touched: BTreeSet<ServiceKey>,
     /// Those of which somebody else changed what agents make, or where they make it.
@@ -115,6 +120,7 @@ impl Site {
             certificate: 0,
             renewable: false,
             lies: false,
+            expires: false,
             touched: BTreeSet::new(),
             disturbed: BTreeSet::new(),
             strangers: BTreeMap::new(),
@@ -395,6 +401,35 @@ impl Site {
                 "addressType": object["addressType"], "ports": object["ports"],
                 "endpoints": [{"addresses": ["172.31.0.1"]}]}),
         };
+        // The API server may refuse it, as it refuses people.
+        let _ = self.cluster.apply(changed);
+    }
+
+    /// Somebody touches the Lease of a source, deletes it, or has another one in its place.
+    pub(super) fn meddle_with_lease(&mut self, which: u8, seen: &mut Histogram) {
+        let leases: Vec<String> = self
+            .cluster
+            .objects("Lease")
+            .iter()
+            .filter_map(|lease| Some(lease["metadata"]["name"].as_str()?.to_owned()))
+            .filter(|name| name.starts_with(SOURCE_LEASE_PREFIX))
+            .collect();
+        let Some(name) = leases.get(usize::from(which / 3) % leases.len().max(1)) else {
+            return;
+        };
+        seen.count("lease of a source touched");
+        let plain = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": AGENT_NAMESPACE, "name": name}});
+        let mut changed = plain.clone();
+        if which % 3 == 0 {
+            changed["spec"] = json!({"leaseDurationSeconds": 1});
+            changed["metadata"]["annotations"] = json!({ANNOTATION_ON_EXPIRY: "withdraw"});
+        } else {
+            let _ = self.cluster.delete("Lease", AGENT_NAMESPACE, name);
+            if which % 3 == 1 {
+                return;
+            }
+        }
         // The API server may refuse it, as it refuses people.
         let _ = self.cluster.apply(changed);
     }

@@ -3,7 +3,7 @@
 
 use super::{
     draw::Draw,
-    happening::{AgentPart, Named, Taken, WATCHES, What, named, taken},
+    happening::{AgentPart, Named, Taken, WATCHES, What, going, named, taken},
 };
 
 /// Silence after which both ends have given a session up, in milliseconds.
@@ -14,6 +14,12 @@ const HEARTBEAT_MILLIS: u32 = 1_500;
 const SEGMENT_MILLIS: u32 = 2_100;
 /// Rounds in which a member that is not heard is lost and, where that is done soon, withdrawn: 300 ms each.
 const LOST_ROUNDS: u8 = 40;
+/// Rounds in which the Lease of a source is made or renewed: 300 ms each.
+const LEASE_ROUNDS: u8 = 8;
+/// Rounds in which the Lease of a source expires that nobody renews, in every agent's eyes.
+const EXPIRY_ROUNDS: u8 = 60;
+/// By how much a cluster's clock is wrong meanwhile, in milliseconds: far more than a Lease lasts.
+const LEASE_SKEW_MILLIS: i32 = 3_600_000;
 /// Changes after which what was removed before them is forgotten; see the bounds of the swarm's hubs.
 const MANY_CHANGES: usize = 6;
 
@@ -38,6 +44,35 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
         16 => stays_lost(draw, site, clusters, exported),
         _ => lie(draw, site, exported),
     }
+}
+
+/// The hub is away from a cluster for so long that the Leases of all sources expire there; perhaps the agent that leads is
+/// gone as well, its API server's clock is wrong, or somebody meddles with the Leases.
+pub(super) fn hub_away_for_long(draw: &mut Draw, site: usize) -> Vec<What> {
+    let mut steps = vec![What::ExpireOnHubLoss(site)];
+    steps.extend(draw.percent(30).then_some(What::Impatient(draw.percent(50))));
+    steps.push(What::Rounds(LEASE_ROUNDS));
+    let meddles = draw.percent(40);
+    steps.extend(meddles.then_some(What::MeddleWithLease(site, draw.small(u8::MAX))));
+    steps.extend([What::Block(site, true, true), What::Reset(site)]);
+    let skew = if draw.percent(50) {
+        LEASE_SKEW_MILLIS
+    } else {
+        -LEASE_SKEW_MILLIS
+    };
+    steps.extend(draw.percent(50).then_some(What::Skew(site, skew)));
+    match draw.below(3) {
+        0 => steps.push(What::HandOver(site, going(draw))),
+        1 => steps.push(What::DoubleAgent(site)),
+        _ => {}
+    }
+    steps.push(What::Rounds(EXPIRY_ROUNDS));
+    steps.extend(
+        draw.percent(20)
+            .then_some(What::MeddleWithLease(site, draw.small(u8::MAX))),
+    );
+    steps.extend([What::Unblock(site), What::Rounds(2)]);
+    steps
 }
 
 /// An agent comes back, and one of its watches shows nothing for a long time.

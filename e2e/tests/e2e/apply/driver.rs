@@ -91,6 +91,7 @@ pub(super) fn source(name: &str, listed: bool) -> Source {
         state: SourceState::Live,
         listed,
         ended: false,
+        on_loss: None,
     }
 }
 

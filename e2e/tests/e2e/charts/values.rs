@@ -203,6 +203,11 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ("agent", &[HUB, "importsMax=-1"], &["/importsMax", "minimum"]),
     (
         "agent",
+        &[HUB, "sourceLeases.onHubLoss=panic"],
+        &["/sourceLeases/onHubLoss", "'retain', 'expire'"],
+    ),
+    (
+        "agent",
         &[HUB, "policies.action=Refuse"],
         &["/policies/action", "'Deny', 'Warn', 'Audit'"],
     ),

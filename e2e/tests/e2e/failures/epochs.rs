@@ -119,6 +119,7 @@ impl Sync for OldHub {
             state: v1::SourceState::SourceLive.into(),
             listed: true,
             ended: false,
+            on_loss: 0,
         });
         let said = vec![
             Message::Welcome(v1::Welcome {

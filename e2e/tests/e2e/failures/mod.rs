@@ -12,6 +12,7 @@ mod input;
 mod kills;
 mod leadership;
 mod roles;
+mod source_leases;
 
 use std::sync::Arc;
 
@@ -53,6 +54,14 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, kills::any_process_at_any_point);
     sim_story!(trials, kills::an_agent_in_the_middle_of_applying);
     story!(trials, fail_static::a_hub_that_is_away_changes_nothing);
+    sim_story!(
+        trials,
+        source_leases::what_came_from_others_goes_while_the_hub_is_away
+    );
+    sim_story!(trials, source_leases::what_came_from_others_stays_under_retain);
+    sim_story!(trials, source_leases::one_that_stands_by_takes_away_what_expired);
+    sim_story!(trials, source_leases::a_strangers_lease_is_left_alone);
+    sim_story!(trials, source_leases::leases_come_and_go_with_what_they_stand_for);
     sim_story!(
         trials,
         fencing::another_cluster_with_the_same_certificate_is_refused

@@ -59,7 +59,7 @@ const EDGES: &[Edge] = &[
             "shared/src/api_client/",
             "shared/src/bin/",
             "shared/src/testing/",
-            // The agent's shells: watches, reports, writes, its Lease, whose cluster it is; and what wires them.
+            // The agent's shells: watches, reports, writes, its Leases, whose cluster it is; and what wires them.
             "agent/src/watch/",
             "agent/src/observe/",
             "agent/src/apply/",
@@ -67,6 +67,7 @@ const EDGES: &[Edge] = &[
             "agent/src/lease/",
             // Where a cluster that joins keeps its key.
             "agent/src/join/",
+            "agent/src/expiry/",
             "agent/src/agent.rs",
             "agent/src/cluster_id.rs",
             "agent/src/run.rs",

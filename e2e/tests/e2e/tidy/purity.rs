@@ -159,6 +159,18 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["thiserror"],
     },
     PureRoom {
+        path: "agent/src/expiry/judge.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/expiry/upkeep.rs",
+        may_name: &["crate::plan"],
+    },
+    PureRoom {
+        path: "agent/src/lease/collect.rs",
+        may_name: &[],
+    },
+    PureRoom {
         path: "agent/src/lease/hold.rs",
         may_name: &[],
     },

@@ -382,6 +382,7 @@ fn sources_are_told_only_after_what_was_recorded_with_them() {
         state: SourceState::Live,
         listed,
         ended: false,
+        on_loss: None,
     };
     view.set_sources([source(false)]);
     let mut session = Session::new(member(), 0);
@@ -424,6 +425,7 @@ fn many_sources_come_in_bounded_messages() {
         state: SourceState::Live,
         listed: true,
         ended: false,
+        on_loss: None,
     };
     view.set_sources((0..SOURCES_OF_A_MESSAGE + 1).map(source));
     let mut session = open(false);

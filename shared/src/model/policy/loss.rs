@@ -1,6 +1,6 @@
 //! What becomes of members that are lost: values only. The fold says what follows, the writer when.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// Silence within which a member is lost, in milliseconds (docs/design.md, section 4): no withdrawal comes before it.
 pub const LOSS_DETECTED_MILLIS: u64 = 10_000;
@@ -56,6 +56,17 @@ impl fmt::Display for LossAction {
     }
 }
 
+impl FromStr for LossAction {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let all = [Self::Withdraw, Self::NotReady, Self::Retain];
+        all.into_iter()
+            .find(|action| action.to_string() == text)
+            .ok_or(())
+    }
+}
+
 impl Loss {
     /// How many members lost at one time, out of so many, are taken for the hub's own fault.
     pub fn too_many(&self, members: u64) -> u64 {
@@ -67,6 +78,14 @@ impl Loss {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_action_is_read_as_it_is_said() {
+        for action in [LossAction::Withdraw, LossAction::NotReady, LossAction::Retain] {
+            assert_eq!(action.to_string().parse(), Ok(action));
+        }
+        assert_eq!("Retain".parse::<LossAction>(), Err(()));
+    }
 
     #[test]
     fn a_third_of_a_fleet_is_too_many_and_one_member_never_is() {

@@ -4,12 +4,14 @@
 mod differences;
 mod leadership;
 mod link;
+mod sources;
 mod way;
 
 use std::sync::Arc;
 
 use agent::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
+    expiry::SourceLeases,
     lease::{AgentLease, Election, WritePermit},
     link::machine::{Introduction, Session},
     observe::{Observer, removal},
@@ -29,6 +31,7 @@ use super::{
     draw::Draw,
     follower::{Follow, Followed, Follower},
     network::{Network, StreamId},
+    still::Eyes,
     time::Time,
 };
 use crate::sim::{GIT_VERSION, SimCluster};
@@ -43,6 +46,8 @@ const OLD_ONE_OF: u64 = 4;
 pub(super) struct Place {
     pub(super) instance: u64,
     pub(super) pod: Option<String>,
+    /// What came from other clusters goes while its hub is away.
+    pub(super) expires: bool,
 }
 
 /// A process of an agent.
@@ -65,6 +70,10 @@ pub(super) struct Agent {
     /// When it last looked at the Lease, in milliseconds of the world's time.
     looked: Option<u64>,
     permit: WritePermit,
+    sources: SourceLeases,
+    /// When it last looked at the Leases of sources, in milliseconds of the world's time.
+    looked_at_sources: Option<u64>,
+    pub(super) eyes: Eyes,
     pod: String,
     way: Way,
     known_epoch: Option<Epoch>,
@@ -72,6 +81,15 @@ pub(super) struct Agent {
     is_old: bool,
     generation: u64,
     session: Option<Open>,
+}
+
+/// The services of which anything that is exported changes.
+fn services_changed(watches: &Watches) -> Dirty<ServiceKey> {
+    let changed = Dirty::default();
+    watches.exports.mark_services(&changed);
+    watches.services.mark_services(&changed);
+    watches.slices.mark_services(&changed);
+    changed
 }
 
 struct Open {
@@ -84,7 +102,11 @@ struct Open {
 impl Agent {
     /// Starts an agent in a pod; it stands by until it has the Lease. `None` when the cluster does not say who it is.
     pub(super) fn start(cluster: &SimCluster, name: &ClusterId, time: &Time, place: Place) -> Option<Self> {
-        let Place { instance, pod } = place;
+        let Place {
+            instance,
+            pod,
+            expires,
+        } = place;
         let is_old = instance.is_multiple_of(OLD_ONE_OF);
         let clock = leadership::clock(time, instance);
         let instance = format!("{instance:032x}");
@@ -101,12 +123,10 @@ impl Agent {
             deny: NamespaceDenyList::default(),
             permit: permit.clone(),
         };
-        let election = leadership::election(client.clone(), &pod, clock);
-        let (driver, handle) = Driver::new(client, watches.clone(), config, ApplyMetrics::default());
-        let (changed, namespaces_changed) = (Dirty::default(), Dirty::default());
-        watches.exports.mark_services(&changed);
-        watches.services.mark_services(&changed);
-        watches.slices.mark_services(&changed);
+        let election = leadership::election(client.clone(), &pod, clock.clone());
+        let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
+        let sources = sources::leases(client, &pod, expires, (&handle, &permit), clock);
+        let (changed, namespaces_changed) = (services_changed(&watches), Dirty::default());
         watches.namespaces.mark_changes(&namespaces_changed, |_| Some(()));
         let followers: Vec<Box<dyn Follow>> = vec![
             Box::new(Follower::new(watches.namespaces.clone())),
@@ -138,6 +158,9 @@ impl Agent {
             election,
             lease: None,
             looked: None,
+            sources,
+            looked_at_sources: None,
+            eyes: Eyes::default(),
             permit,
             pod,
             way,
@@ -211,6 +234,9 @@ impl Agent {
     /// Nothing is left to say, to read or to do.
     pub(super) fn is_quiet(&self, cluster: &SimCluster) -> bool {
         let current = self.followers.iter().all(|follower| follower.is_current(cluster));
+        if self.has_expired_sources() {
+            return false; // what is back is renewed, and made anew
+        }
         if !self.leads() {
             return current;
         }

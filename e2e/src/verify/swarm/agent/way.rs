@@ -24,6 +24,8 @@ struct State {
     late: u32,
     /// The number of the hold under which the agent writes; 0 before it led.
     term: i64,
+    /// What it asks now it asks because of Leases of sources, leading or not.
+    by_lease: bool,
 }
 
 impl Way {
@@ -49,6 +51,11 @@ impl Way {
         self.lock().term = term;
     }
 
+    /// What is asked from now on is asked because of Leases of sources, or not any more.
+    pub(super) fn by_lease(&self, by_lease: bool) {
+        self.lock().by_lease = by_lease;
+    }
+
     /// The name of the agent in its requests, if this one arrives.
     fn name(&self, writes: bool) -> io::Result<String> {
         let mut state = self.lock();
@@ -57,6 +64,9 @@ impl Way {
                 return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the way is cut"));
             }
             state.late -= 1;
+        }
+        if state.by_lease {
+            return Ok(format!("{AGENT_MANAGER}/leases"));
         }
         Ok(format!("{AGENT_MANAGER}/{}", state.term))
     }

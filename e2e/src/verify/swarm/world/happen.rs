@@ -88,6 +88,8 @@ impl World {
             }
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
+            What::ExpireOnHubLoss(site) => self.expire_on_hub_loss(index(site)),
+            What::MeddleWithLease(site, which) => self.meddle_with_lease(index(site), *which),
             What::HandOver(site, going) => self.hand_over(index(site), *going)?,
             What::CrashHub(kept, torn) => self.crash_hub(*kept, *torn)?,
             What::SlowSession(site) => {

@@ -5,6 +5,7 @@ use crate::verify::swarm::{
     agent::{Led, Place},
     happening::{AgentPart, Going, all_named},
     site::all_keys,
+    still::Before,
 };
 
 /// Rounds of everybody until somebody else leads: longer than a Lease lasts by the slowest clock.
@@ -21,7 +22,16 @@ impl World {
         let site = &mut self.sites[index];
         let instance = self.ids.number();
         let _entered = self.runtime.enter();
-        let started = Agent::start(&site.cluster, &site.name, &self.time, Place { instance, pod });
+        let started = Agent::start(
+            &site.cluster,
+            &site.name,
+            &self.time,
+            Place {
+                instance,
+                pod,
+                expires: site.expires,
+            },
+        );
         site.agents.extend(started);
     }
 
@@ -48,6 +58,57 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Everybody looks at the Leases of sources whose time it is, whether it leads or not.
+    pub(in crate::verify::swarm) fn look_at_sources(&mut self) -> Result<(), String> {
+        for index in 0..self.sites.len() {
+            for which in 0..self.sites[index].agents.len() {
+                self.look_at_sources_as(index, which)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_sources_as(&mut self, index: usize, which: usize) -> Result<(), String> {
+        let (site, now) = (&mut self.sites[index], self.now);
+        if !site.agents[which].is_to_look_at_sources(now) {
+            return Ok(());
+        }
+        let (before, asked) = (Before::of(&site.cluster), site.cluster.requests().count());
+        site.agents[which].look_at_sources(&self.runtime, now);
+        let entries = site.cluster.requests().since(asked);
+        let mut eyes = std::mem::take(&mut site.agents[which].eyes);
+        let looked = eyes.look(
+            (&site.name, &site.cluster),
+            (&before, &entries),
+            now,
+            &mut self.seen.guarded,
+        );
+        site.agents[which].eyes = eyes;
+        looked?;
+        if site.agents[which].has_expired_sources() {
+            // What came from there goes, and comes again with its source.
+            site.touch_all();
+            site.disturbed.extend(all_keys());
+            self.seen.count("source expired");
+            if !site.agents[which].leads() {
+                self.seen.count("source expired for one that stands by");
+            }
+        }
+        Ok(())
+    }
+
+    /// From now until the next rest what came from others goes in a cluster whose hub is away for long.
+    pub(super) fn expire_on_hub_loss(&mut self, index: usize) {
+        self.sites[index].expires = true;
+        self.crash_agent(index);
+        self.stand_by(index);
+    }
+
+    /// Somebody changes the Lease of a source, deletes it, or puts another one in its place.
+    pub(super) fn meddle_with_lease(&mut self, index: usize, which: u8) {
+        self.sites[index].meddle_with_lease(which, &mut self.seen);
     }
 
     fn end_agent(&mut self, index: usize, which: usize) -> Agent {

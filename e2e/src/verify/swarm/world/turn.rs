@@ -11,6 +11,7 @@ impl World {
     pub(super) fn turn(&mut self, draw: &mut Draw) -> Result<(), String> {
         self.pass(draw.below(TURN_MILLIS));
         self.keep_leases();
+        self.look_at_sources()?;
         if self.hostile.is_some() && draw.percent(HOSTILE_PERCENT) {
             return self.hostile_turn().map(drop);
         }

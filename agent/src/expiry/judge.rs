@@ -1,0 +1,106 @@
+//! Owns: which Leases of source clusters have expired in the eyes of this agent: those that it saw unmoved, look by look,
+//! for their whole time, by one monotonic clock. What a Lease says of times is only compared with itself.
+//! Never: asks an API server, renews anything, or lets go what came from a source.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use shared::model::{ClusterId, policy::LossAction};
+
+/// So many times the usual wait between two looks may pass, and what was not seen meanwhile still counts as unmoved. Who
+/// did not look for longer does not know whether anybody could have renewed it, and waits anew.
+const BLIND_LOOKS: u32 = 3;
+
+/// Which object it is, and in which version: whatever touches a Lease makes another one of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its uid.
+    pub uid: Box<str>,
+    /// Its resourceVersion.
+    pub version: Box<str>,
+}
+
+/// The Lease of a source as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLease {
+    /// Which one, in which version.
+    pub stamp: Stamp,
+    /// How long a renewal holds, as it says.
+    pub duration: Duration,
+    /// What becomes of the source's slices; absent when it does not say, or says what nobody knows.
+    pub on_expiry: Option<LossAction>,
+}
+
+/// A Lease that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Over {
+    /// What becomes of the source's slices: never [`LossAction::Retain`].
+    pub action: LossAction,
+    /// As it was seen all the time.
+    pub stamp: Stamp,
+}
+
+#[derive(Debug, Clone)]
+struct Seen {
+    stamp: Stamp,
+    /// When it was first seen like that, by one who has looked ever since.
+    since: Duration,
+    /// It stays so until it moves.
+    over: bool,
+}
+
+/// One who looks at the Leases.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    duration_least: Duration,
+    blind_after: Duration,
+    looked: Option<Duration>,
+    seen: BTreeMap<ClusterId, Seen>,
+}
+
+impl Judge {
+    /// It waits for `duration_least` at least, whatever a Lease says, and means to look every `look_every`.
+    pub fn new(duration_least: Duration, look_every: Duration) -> Self {
+        Self {
+            duration_least,
+            blind_after: look_every * BLIND_LOOKS,
+            looked: None,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Looks at all Leases as they are `now`, by any clock that only goes forward, and says which are over.
+    pub fn look(
+        &mut self,
+        found: &BTreeMap<ClusterId, SourceLease>,
+        now: Duration,
+    ) -> BTreeMap<ClusterId, Over> {
+        let blind = self
+            .looked
+            .replace(now)
+            .is_some_and(|before| now.saturating_sub(before) > self.blind_after);
+        let mut before = std::mem::take(&mut self.seen);
+        let mut over = BTreeMap::new();
+        for (cluster, lease) in found {
+            let mut seen = match before.remove(cluster).filter(|seen| seen.stamp == lease.stamp) {
+                Some(seen) if seen.over || !blind => seen,
+                _ => Seen {
+                    stamp: lease.stamp.clone(),
+                    since: now,
+                    over: false,
+                },
+            };
+            let whole_time = lease.duration.max(self.duration_least);
+            seen.over |= now.saturating_sub(seen.since) >= whole_time;
+            let action = lease.on_expiry.filter(|action| *action != LossAction::Retain);
+            if let (true, Some(action)) = (seen.over, action) {
+                let stamp = lease.stamp.clone();
+                over.insert(cluster.clone(), Over { action, stamp });
+            }
+            self.seen.insert(cluster.clone(), seen);
+        }
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests;

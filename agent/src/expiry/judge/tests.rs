@@ -1,0 +1,144 @@
+//! When a Lease of a source is over, and when it is not, whatever clocks and people do.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const DURATION: Duration = Duration::from_secs(900);
+const LOOK: Duration = Duration::from_secs(60);
+
+fn cluster(name: &str) -> ClusterId {
+    ClusterId::new(name).expect("an id")
+}
+
+fn lease(version: u32, on_expiry: Option<LossAction>) -> SourceLease {
+    SourceLease {
+        stamp: Stamp {
+            uid: "uid".into(),
+            version: version.to_string().into(),
+        },
+        duration: DURATION,
+        on_expiry,
+    }
+}
+
+fn of_east(lease: SourceLease) -> BTreeMap<ClusterId, SourceLease> {
+    [(cluster("east"), lease)].into()
+}
+
+fn judge() -> Judge {
+    Judge::new(DURATION, LOOK)
+}
+
+/// Looks every [`LOOK`] from then until then; whether the last look said that it is over.
+fn looks(judge: &mut Judge, found: &SourceLease, from: u64, until: u64) -> bool {
+    let mut over = false;
+    for second in (from..=until).step_by(60) {
+        over = !judge
+            .look(&of_east(found.clone()), Duration::from_secs(second))
+            .is_empty();
+    }
+    over
+}
+
+#[test]
+fn a_lease_is_over_when_it_was_seen_unmoved_for_its_whole_time_and_not_before() {
+    let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
+    assert!(!looks(&mut judge, &found, 600, 1_440));
+    assert!(looks(&mut judge, &found, 1_500, 1_500));
+    let over = judge.look(&of_east(found.clone()), Duration::from_secs(1_510));
+    assert_eq!(over[&cluster("east")].stamp, found.stamp);
+}
+
+#[test]
+fn whatever_touches_it_begins_its_time_anew() {
+    let mut judge = judge();
+    assert!(!looks(&mut judge, &lease(1, Some(LossAction::Withdraw)), 0, 840));
+    assert!(!looks(
+        &mut judge,
+        &lease(2, Some(LossAction::Withdraw)),
+        900,
+        1_740
+    ));
+    let another = SourceLease {
+        stamp: Stamp {
+            uid: "another".into(),
+            version: "2".into(),
+        },
+        ..lease(2, Some(LossAction::Withdraw))
+    };
+    assert!(!looks(&mut judge, &another, 1_800, 2_640));
+    assert!(looks(&mut judge, &another, 2_700, 2_700));
+}
+
+#[test]
+fn who_could_not_look_waits_anew() {
+    let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
+    assert!(!looks(&mut judge, &found, 0, 600));
+    // Nobody could have renewed it, for all that this one knows.
+    assert!(!looks(&mut judge, &found, 800, 1_640));
+    assert!(looks(&mut judge, &found, 1_700, 1_700));
+}
+
+#[test]
+fn what_was_over_stays_so_until_it_moves_whoever_looks_away() {
+    let (mut judge, found) = (judge(), lease(1, Some(LossAction::NotReady)));
+    assert!(looks(&mut judge, &found, 0, 900));
+    assert!(looks(&mut judge, &found, 5_000, 5_000));
+    assert!(!looks(
+        &mut judge,
+        &lease(2, Some(LossAction::NotReady)),
+        5_060,
+        5_060
+    ));
+}
+
+#[test]
+fn nothing_expires_under_retain_or_when_it_does_not_say() {
+    for on_expiry in [Some(LossAction::Retain), None] {
+        let mut judge = judge();
+        assert!(!looks(&mut judge, &lease(1, on_expiry), 0, 100_020));
+    }
+}
+
+#[test]
+fn a_shorter_time_that_somebody_wrote_into_it_counts_for_nothing() {
+    let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
+    let short = SourceLease {
+        duration: Duration::from_secs(1),
+        ..found.clone()
+    };
+    assert!(!looks(&mut judge, &short, 0, 840));
+    let long = SourceLease {
+        duration: DURATION * 2,
+        ..lease(2, Some(LossAction::Withdraw))
+    };
+    assert!(!looks(&mut judge, &long, 900, 2_640));
+    assert!(looks(&mut judge, &long, 2_700, 2_700));
+}
+
+proptest! {
+    /// The law: whoever says that it is over has seen it unmoved, at looks without a long gap, for its whole time.
+    #[test]
+    fn nothing_is_over_that_did_not_stand_still_for_a_whole_time(
+        steps in proptest::collection::vec((0_u64..400, any::<bool>()), 1..120)
+    ) {
+        let (mut judge, mut now, mut version) = (judge(), 0_u64, 1);
+        let mut unmoved_since = None;
+        let mut was_over = false;
+        for (wait, moves) in steps {
+            now += wait;
+            if moves && wait % 7 == 0 {
+                version += 1;
+                (unmoved_since, was_over) = (None, false);
+            }
+            if wait > 180 && !was_over {
+                unmoved_since = None;
+            }
+            let since = *unmoved_since.get_or_insert(now);
+            let over = judge.look(&of_east(lease(version, Some(LossAction::Withdraw))), Duration::from_secs(now));
+            prop_assert_eq!(!over.is_empty(), was_over || now - since >= 900);
+            was_over = !over.is_empty();
+        }
+    }
+}

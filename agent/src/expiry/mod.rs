@@ -1,0 +1,367 @@
+//! Owns: the Leases of source clusters in the agent's namespace (KEP-1645, Endpoint TTL; ADR 0047): the leader renews
+//! them, every agent looks at them, and whoever saw one stand still for its whole time takes away what came from that
+//! source. `upkeep` and `judge` decide, this does.
+//! Never: makes anything that a Lease let go anew; that is the leader's plan, once the Lease moves.
+
+pub mod judge;
+mod object;
+pub mod upkeep;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use anyhow::Context;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, PostParams, Preconditions},
+};
+use prometheus_client::{
+    metrics::{counter::Counter, gauge::Gauge},
+    registry::Registry,
+};
+use shared::{
+    api::names::AGENT_MANAGER,
+    model::{ClusterId, policy::LossAction},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{
+    apply::Handle,
+    lease::{Monotonic, WritePermit},
+    plan::Expired,
+};
+use judge::{Judge, Over, SourceLease};
+use upkeep::{Settings, Task, Upkeep};
+
+/// Shortest wait between two looks because a hub may confirm others than before.
+const NEWS_WAIT: Duration = Duration::from_secs(2);
+
+/// What is counted of the Leases of sources.
+#[derive(Debug, Clone, Default)]
+pub struct ExpiryMetrics {
+    leases: Gauge,
+    expired: Gauge,
+    removed: Counter,
+    taken: Gauge,
+}
+
+impl ExpiryMetrics {
+    /// Makes the metrics and registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let leases = "Leases of source clusters in this cluster";
+        registry.register("source_leases", leases, metrics.leases.clone());
+        let expired = "Source clusters whose Leases this agent saw expire, and that are not back";
+        registry.register("source_leases_expired", expired, metrics.expired.clone());
+        let removed = "Objects that this agent removed, or said not to be ready, because the Lease of their source expired";
+        registry.register("source_lease_actions", removed, metrics.removed.clone());
+        let taken = "Source clusters under whose Lease's name somebody else's object stands";
+        registry.register("source_leases_taken", taken, metrics.taken.clone());
+        metrics
+    }
+}
+
+/// The Leases of sources, as one agent sees them.
+pub struct SourceLeases {
+    api: Api<Lease>,
+    holder: String,
+    settings: Settings,
+    judge: Judge,
+    upkeep: Upkeep,
+    apply: Handle,
+    permit: WritePermit,
+    clock: Monotonic,
+    metrics: ExpiryMetrics,
+    /// Sources whose Lease's name is somebody else's, as people were told.
+    taken: BTreeSet<ClusterId>,
+    expired: Expired,
+}
+
+impl SourceLeases {
+    /// Those in `namespace`, which `holder` renews as long as it has the permit to write.
+    pub fn new(
+        client: Client,
+        (namespace, holder): (&str, &str),
+        settings: Settings,
+        (apply, permit): (Handle, WritePermit),
+        clock: Monotonic,
+        metrics: ExpiryMetrics,
+    ) -> Self {
+        Self {
+            api: Api::namespaced(client, namespace),
+            holder: holder.to_owned(),
+            settings,
+            judge: Judge::new(settings.duration, settings.look_every()),
+            upkeep: Upkeep::new(settings),
+            apply,
+            permit,
+            clock,
+            metrics,
+            taken: BTreeSet::new(),
+            expired: Expired::new(),
+        }
+    }
+
+    /// Looks after them until `drain`.
+    pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
+        let mut failing = false;
+        loop {
+            let turn = drain.run_until_cancelled(self.turn()).await;
+            match turn {
+                None => return Ok(()),
+                Some(Ok(())) => {
+                    if std::mem::take(&mut failing) {
+                        info!("the Leases of source clusters can be looked at again");
+                    }
+                }
+                Some(Err(error)) => {
+                    if !std::mem::replace(&mut failing, true) {
+                        warn!(
+                            error = format!("{error:#}"),
+                            "cannot look after the Leases of source clusters; trying again"
+                        );
+                    }
+                }
+            }
+            let news = async {
+                tokio::time::sleep(NEWS_WAIT).await; // a fleet that comes back says so in many words
+                self.apply.confirmed_anew().await;
+            };
+            tokio::select! {
+                biased;
+                () = drain.cancelled() => return Ok(()),
+                () = news => {}
+                () = tokio::time::sleep(self.settings.look_every()) => {}
+            }
+        }
+    }
+
+    /// One look: the leader renews, everybody judges, and what expired goes.
+    pub async fn turn(&mut self) -> anyhow::Result<()> {
+        let mut leases = self.list().await?;
+        let mut trouble = None;
+        if self.permit.holds() {
+            trouble = self.keep(&mut leases).await.err();
+        }
+        let found = leases
+            .iter()
+            .map(|(cluster, lease)| (cluster.clone(), object::read(lease)));
+        let over = self.judge.look(&found.collect(), (self.clock)());
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.metrics.leases.set(count(leases.len()));
+        self.metrics.expired.set(count(over.len()));
+        self.tell(&over);
+        self.let_go(&over).await?;
+        trouble.map_or(Ok(()), Err)
+    }
+
+    /// All that an agent made, as they are: not from a cache, which may be of long ago.
+    async fn list(&self) -> anyhow::Result<BTreeMap<ClusterId, Lease>> {
+        let listed = self
+            .api
+            .list(&ListParams::default().labels(&object::selector()))
+            .await;
+        let listed = listed.context(
+            "cannot list the Leases of source clusters: the agent needs the rights of deploy/manifests/agent (create, \
+             delete, get, list, update on leases)",
+        )?;
+        let ours = listed
+            .items
+            .into_iter()
+            .filter_map(|lease| Some((object::source(&lease)?, lease)));
+        Ok(ours.collect())
+    }
+
+    /// Makes, renews and deletes what the leader has to. One that fails does not keep the others from their turn.
+    async fn keep(&mut self, leases: &mut BTreeMap<ClusterId, Lease>) -> anyhow::Result<()> {
+        let Some(situation) = self.apply.situation_of_sources() else {
+            return Ok(()); // what stands here is not known yet
+        };
+        let found: BTreeMap<ClusterId, SourceLease> = leases
+            .iter()
+            .map(|(cluster, lease)| (cluster.clone(), object::read(lease)))
+            .collect();
+        let tasks = self.upkeep.tasks(&found, &situation, (self.clock)());
+        self.taken.retain(|cluster| situation.here.contains(cluster));
+        let mut failed = Ok(());
+        for task in tasks {
+            if !self.permit.holds() {
+                break;
+            }
+            let done = self.perform(task, leases).await;
+            failed = failed.and(done);
+        }
+        let taken = i64::try_from(self.taken.len()).unwrap_or(i64::MAX);
+        self.metrics.taken.set(taken);
+        failed
+    }
+
+    async fn perform(&mut self, task: Task, leases: &mut BTreeMap<ClusterId, Lease>) -> anyhow::Result<()> {
+        match task {
+            Task::Create(cluster, action) => self.create(cluster, action, leases).await,
+            Task::Renew(cluster, action) => self.renew(cluster, action, leases).await,
+            Task::Delete(cluster) => {
+                if let Some(lease) = leases.remove(&cluster) {
+                    let deleted = self.api.delete(&object::name(&cluster), &only(&lease)).await;
+                    if let Err(error) = deleted
+                        && !is_another(&error)
+                    {
+                        return Err(error).context(format!("cannot delete the Lease of {cluster}"));
+                    }
+                }
+                self.upkeep.deleted(&cluster);
+                Ok(())
+            }
+        }
+    }
+
+    /// Somebody else's object of that name stays as it is.
+    async fn create(
+        &mut self,
+        cluster: ClusterId,
+        action: LossAction,
+        leases: &mut BTreeMap<ClusterId, Lease>,
+    ) -> anyhow::Result<()> {
+        let mut lease = object::blank(&cluster);
+        object::renew(&mut lease, &self.holder, self.settings.duration, action);
+        match self.api.create(&ours(), &lease).await {
+            Ok(lease) => {
+                self.taken.remove(&cluster);
+                self.wrote(cluster, lease, leases);
+                Ok(())
+            }
+            Err(error) if is_another(&error) => {
+                if self.taken.insert(cluster.clone()) {
+                    warn!(
+                        %cluster,
+                        lease = object::name(&cluster),
+                        "somebody else's Lease has the name of the one that this source needs: it is left alone, and what \
+                         came from the source stays until it is deleted or renamed"
+                    );
+                }
+                Ok(())
+            }
+            Err(error) => Err(error).context(format!("cannot make the Lease of {cluster}")),
+        }
+    }
+
+    async fn renew(
+        &mut self,
+        cluster: ClusterId,
+        action: LossAction,
+        leases: &mut BTreeMap<ClusterId, Lease>,
+    ) -> anyhow::Result<()> {
+        let Some(mut lease) = leases.get(&cluster).cloned() else {
+            return Ok(());
+        };
+        object::renew(&mut lease, &self.holder, self.settings.duration, action);
+        match self.api.replace(&object::name(&cluster), &ours(), &lease).await {
+            Ok(lease) => {
+                self.wrote(cluster, lease, leases);
+                Ok(())
+            }
+            Err(error) if is_another(&error) => Ok(()), // it moved: the next look shows how
+            Err(error) => Err(error).context(format!("cannot renew the Lease of {cluster}")),
+        }
+    }
+
+    fn wrote(&mut self, cluster: ClusterId, lease: Lease, leases: &mut BTreeMap<ClusterId, Lease>) {
+        let now = (self.clock)();
+        self.upkeep.wrote(cluster.clone(), object::stamp(&lease), now);
+        leases.insert(cluster, lease);
+    }
+
+    /// People hear of what expires and of what is back; the plan heeds it from now on.
+    fn tell(&mut self, over: &BTreeMap<ClusterId, Over>) {
+        let expired: Expired = over
+            .iter()
+            .map(|(cluster, over)| (cluster.clone(), over.action))
+            .collect();
+        for (cluster, action) in &expired {
+            if self.expired.get(cluster) != Some(action) {
+                warn!(
+                    %cluster, %action,
+                    "nobody has renewed the Lease of this source for its whole time: what came from it goes, as the policy says"
+                );
+            }
+        }
+        for cluster in self
+            .expired
+            .keys()
+            .filter(|cluster| !expired.contains_key(*cluster))
+        {
+            info!(%cluster, "the Lease of this source is renewed again");
+        }
+        if expired != self.expired {
+            self.apply.feed(|desired| (desired.expire(expired.clone()), ()));
+            self.expired = expired;
+        }
+    }
+
+    /// Takes away what came from sources that expired. Before every request the Leases behind it are read again.
+    async fn let_go(&self, over: &BTreeMap<ClusterId, Over>) -> anyhow::Result<()> {
+        if over.is_empty() {
+            return Ok(());
+        }
+        for service in self.apply.services_of_expired(&self.expired) {
+            let mut expiring = self.apply.expiring(&service, &self.expired);
+            while let Some(sources) = expiring.next_is_of() {
+                if !self.stand_still(over, sources).await? {
+                    return Ok(()); // somebody renewed one: the next look judges anew
+                }
+                let done = expiring.perform_next().await;
+                done.with_context(|| format!("cannot take away what expired of {service}"))?;
+                self.metrics.removed.inc();
+            }
+        }
+        Ok(())
+    }
+
+    async fn stand_still(
+        &self,
+        over: &BTreeMap<ClusterId, Over>,
+        sources: &BTreeSet<ClusterId>,
+    ) -> anyhow::Result<bool> {
+        for cluster in sources {
+            let found = self.api.get_opt(&object::name(cluster)).await?;
+            let stamp = found.as_ref().map(object::stamp);
+            if stamp.is_none() || stamp.as_ref() != over.get(cluster).map(|over| &over.stamp) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// How long to wait between two looks.
+    pub fn look_every(&self) -> Duration {
+        self.settings.look_every()
+    }
+}
+
+/// The agent's writes bear its name, by which it knows its Leases again.
+fn ours() -> PostParams {
+    PostParams {
+        field_manager: Some(AGENT_MANAGER.to_owned()),
+        ..PostParams::default()
+    }
+}
+
+/// This very object, in this version.
+fn only(lease: &Lease) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: lease.metadata.uid.clone(),
+            resource_version: lease.metadata.resource_version.clone(),
+        }),
+        ..DeleteParams::default()
+    }
+}
+
+/// Another object, or another version of it, stands there, or none any more.
+fn is_another(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 404 | 409))
+}

@@ -1,0 +1,132 @@
+//! The Lease of a replica against an API server that holds one Lease.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Requests that an API server was asked, and one Lease that it holds.
+#[derive(Clone, Default)]
+struct Server(Arc<Mutex<(Vec<String>, Option<Value>)>>);
+
+impl Server {
+    fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await.map_err(std::io::Error::other)?;
+                Ok::<_, std::io::Error>(server.answer(&parts.method, parts.uri.path(), &body))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn answer(&self, method: &Method, path: &str, body: &[u8]) -> Response<Body> {
+        let mut state = self.0.lock().expect("one at a time");
+        let name = path.rsplit('/').next().unwrap_or_default();
+        state.0.push(format!("{method} {name}"));
+        let not_found = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "", "reason": "NotFound", "code": 404});
+        let (code, answer) = match *method {
+            Method::GET if name == "leases" => {
+                let items: Vec<Value> = state.1.iter().cloned().collect();
+                (
+                    200,
+                    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "LeaseList", "metadata": {}, "items": items}),
+                )
+            }
+            Method::GET => state.1.clone().map_or((404, not_found), |lease| (200, lease)),
+            Method::DELETE => (200, state.1.take().unwrap_or_default()),
+            _ => {
+                let mut lease: Value = serde_json::from_slice(body).expect("a Lease");
+                lease["metadata"]["uid"] = json!("uid");
+                let before = state
+                    .1
+                    .as_ref()
+                    .and_then(|lease| lease["metadata"]["resourceVersion"].as_str());
+                let version = before.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0) + 1;
+                lease["metadata"]["resourceVersion"] = json!(version.to_string());
+                state.1 = Some(lease.clone());
+                (200, lease)
+            }
+        };
+        Response::builder()
+            .status(code)
+            .body(Body::from(answer.to_string().into_bytes()))
+            .expect("an answer")
+    }
+
+    fn lease(&self) -> Value {
+        self.0.lock().expect("one at a time").1.clone().expect("a Lease")
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("one at a time").0)
+    }
+}
+
+fn replica(server: &Server, host: &str, now: u64) -> IdentityLease {
+    let clock: Monotonic = Arc::new(move || Duration::from_secs(now));
+    IdentityLease::new(
+        server.client(),
+        "tributary-system",
+        ("pod-uid", host),
+        WritePermit::unlimited(),
+        clock,
+    )
+}
+
+#[tokio::test]
+async fn each_start_takes_its_replicas_lease_over_and_says_so() {
+    let server = Server::default();
+    let mut first = replica(&server, "node-1", 0);
+    first.turn().await.expect("answered");
+    first.turn().await.expect("answered");
+    let lease = server.lease();
+    assert_eq!(lease["metadata"]["labels"][LABEL_IDENTITY], AGENT_MANAGER);
+    assert_eq!(lease["metadata"]["labels"][LABEL_HOSTNAME], "node-1");
+    assert_eq!(lease["spec"]["leaseTransitions"], 0);
+    let name = lease["metadata"]["name"].as_str().expect("a name").to_owned();
+    assert!(
+        name.starts_with("tributary-agent-") && name.len() == "tributary-agent-".len() + 26,
+        "{name}"
+    );
+    let mut second = replica(&server, "node-1", 0);
+    second.turn().await.expect("answered");
+    let after = server.lease();
+    assert_eq!(after["metadata"]["name"], name.as_str());
+    assert_eq!(after["spec"]["leaseTransitions"], 1);
+    assert_ne!(after["spec"]["holderIdentity"], lease["spec"]["holderIdentity"]);
+}
+
+#[tokio::test]
+async fn a_host_name_that_is_no_label_is_left_out() {
+    let server = Server::default();
+    replica(&server, &"x".repeat(64), 0)
+        .turn()
+        .await
+        .expect("answered");
+    assert_eq!(server.lease()["metadata"]["labels"][LABEL_HOSTNAME], Value::Null);
+}
+
+#[tokio::test]
+async fn a_clean_end_takes_it_away() {
+    let server = Server::default();
+    let drain = CancellationToken::new();
+    let replica = replica(&server, "node-1", 0);
+    let name = replica.name.clone();
+    let running = tokio::spawn(replica.run(drain.clone()));
+    while !server.asked().iter().any(|asked| asked.starts_with("POST")) {
+        tokio::task::yield_now().await;
+    }
+    drain.cancel();
+    running.await.expect("no panic").expect("a clean end");
+    assert!(
+        server.asked().contains(&format!("DELETE {name}")),
+        "it is given up"
+    );
+}

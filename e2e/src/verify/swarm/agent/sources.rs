@@ -1,0 +1,50 @@
+//! The Leases of source clusters, as an agent of a world looks at them: by the agent's own machines, on its own clock.
+
+use agent::{
+    expiry::{ExpiryMetrics, SourceLeases},
+    lease::Monotonic,
+};
+use tokio::runtime::Runtime;
+
+use super::{AGENT_NAMESPACE, Agent, Handle, WritePermit};
+use crate::verify::swarm::still::{look_every, settings};
+
+/// The Leases of sources as an agent in this pod looks at them.
+pub(super) fn leases(
+    client: kube::Client,
+    pod: &str,
+    expires: bool,
+    (handle, permit): (&Handle, &WritePermit),
+    clock: Monotonic,
+) -> SourceLeases {
+    SourceLeases::new(
+        client,
+        (AGENT_NAMESPACE, pod),
+        settings(expires),
+        (handle.clone(), permit.clone()),
+        clock,
+        ExpiryMetrics::default(),
+    )
+}
+
+impl Agent {
+    /// Whether it is time to look at the Leases of sources.
+    pub(in crate::verify::swarm) fn is_to_look_at_sources(&self, now: u64) -> bool {
+        self.looked_at_sources.is_none_or(|at| now >= at + look_every())
+    }
+
+    /// Looks at them, renews what is to be renewed, and takes away what expired.
+    pub(in crate::verify::swarm) fn look_at_sources(&mut self, runtime: &Runtime, now: u64) {
+        self.looked_at_sources = Some(now);
+        self.permit.switch(self.may_write());
+        self.way.by_lease(true);
+        // What fails is looked at again.
+        let _ = runtime.block_on(self.sources.turn());
+        self.way.by_lease(false);
+    }
+
+    /// Whether it saw any of them expire, and not move since.
+    pub(in crate::verify::swarm) fn has_expired_sources(&self) -> bool {
+        self.handle.read(|desired| !desired.expired().is_empty())
+    }
+}

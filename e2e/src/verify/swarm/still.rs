@@ -1,0 +1,192 @@
+//! Owns: the law on Leases of sources, as somebody sees it who has nothing but the clusters' own records: nothing is
+//! removed by a Lease unless the agent that removes it has seen that Lease stand still for its whole time, look by look,
+//! and never under `retain`.
+//! Never: uses the agent's own judge.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use agent::{
+    expiry::upkeep::{OnHubLoss, Settings},
+    lease::machine::PACE_ERROR_PERCENT_MAX,
+};
+use serde_json::Value;
+use shared::{
+    api::names::{ANNOTATION_ON_EXPIRY, LABEL_SOURCE_CLUSTER, SOURCE_LEASE_PREFIX},
+    model::ClusterId,
+};
+
+use crate::{
+    laws::{Guarded, Law},
+    oracle::is_ours,
+    sim::{Entry, SimCluster},
+};
+
+/// How long a renewal holds in a world.
+const DURATION: Duration = Duration::from_secs(12);
+/// How often it is renewed there.
+const RENEW: Duration = Duration::from_secs(4);
+/// Looks that may be missed before what was not seen counts: one more than the agent allows itself, for clocks differ.
+const MISSED_LOOKS: u64 = 4;
+
+/// How the Leases of a world are kept.
+pub(super) fn settings(expires: bool) -> Settings {
+    Settings {
+        duration: DURATION,
+        renew: RENEW,
+        on_hub_loss: if expires {
+            OnHubLoss::Expire
+        } else {
+            OnHubLoss::Retain
+        },
+    }
+}
+
+/// How often an agent looks at them, in milliseconds.
+pub(super) fn look_every() -> u64 {
+    u64::try_from(settings(false).look_every().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A Lease in one version.
+type Version = (String, String);
+
+/// What one agent has seen of the Leases of sources. Times are the world's, in milliseconds.
+#[derive(Debug, Default)]
+pub(super) struct Eyes {
+    looked: Option<u64>,
+    /// In which version it saw each, and since when.
+    since: BTreeMap<String, (String, u64)>,
+    /// Those that stood still for a whole time once, and have not moved since.
+    over: BTreeMap<String, String>,
+}
+
+/// What stands before a look: the Leases, with version and what they say, and the objects that may go.
+pub(super) struct Before {
+    leases: BTreeMap<String, Arc<Value>>,
+    slices: BTreeMap<(String, String), Arc<Value>>,
+}
+
+impl Before {
+    pub(super) fn of(cluster: &SimCluster) -> Self {
+        let place = |object: &Value| {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            (text("namespace"), text("name"))
+        };
+        let leases = cluster
+            .objects("Lease")
+            .into_iter()
+            .map(|lease| (place(&lease).1, lease));
+        let slices = cluster.objects("EndpointSlice").into_iter();
+        Self {
+            leases: leases
+                .filter(|(name, _)| name.starts_with(SOURCE_LEASE_PREFIX))
+                .collect(),
+            slices: slices
+                .filter(|slice| is_ours(slice))
+                .map(|slice| (place(&slice), slice))
+                .collect(),
+        }
+    }
+
+    fn version(&self, name: &str) -> Option<Version> {
+        let version = self.leases.get(name)?["metadata"]["resourceVersion"].as_str()?;
+        Some((name.to_owned(), version.to_owned()))
+    }
+}
+
+impl Eyes {
+    /// The agent has looked `now`, if its listing was answered; what it then removed is judged.
+    pub(super) fn look(
+        &mut self,
+        (name, cluster): (&ClusterId, &SimCluster),
+        (before, entries): (&Before, &[Entry]),
+        now: u64,
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let listed = |entry: &Entry| entry.verb == "list" && entry.resource == "leases" && entry.code < 300;
+        if !entries.iter().any(listed) {
+            return Ok(());
+        }
+        let blind = self
+            .looked
+            .replace(now)
+            .is_some_and(|at| now - at > MISSED_LOOKS * look_every());
+        if blind {
+            self.since.clear();
+        }
+        self.since.retain(|name, _| before.leases.contains_key(name));
+        for (lease, version) in before.leases.keys().filter_map(|lease| before.version(lease)) {
+            match self.since.get(&lease) {
+                Some((seen, _)) if *seen == version => {}
+                _ => drop(self.since.insert(lease, (version, now))),
+            }
+        }
+        let removed = entries.iter().filter(|entry| {
+            entry.is_write() && entry.resource != "leases" && entry.resource != "events" && entry.code < 300
+        });
+        for entry in removed {
+            guarded.count(Law::Still, 1);
+            self.judge(before, entry, now).map_err(|why| {
+                Law::Still.broken(format!(
+                    "{} {} {}/{} in {}: {why}",
+                    entry.verb, entry.resource, entry.namespace, entry.name, name
+                ))
+            })?;
+        }
+        self.wrote(cluster, entries, now);
+        Ok(())
+    }
+
+    /// What it wrote itself it has seen.
+    fn wrote(&mut self, cluster: &SimCluster, entries: &[Entry], now: u64) {
+        let after = Before::of(cluster);
+        let written = entries
+            .iter()
+            .filter(|entry| entry.is_write() && entry.resource == "leases" && entry.code < 300);
+        for (name, version) in written.filter_map(|entry| after.version(&entry.name)) {
+            self.since.insert(name, (version, now));
+        }
+    }
+
+    /// A slice goes by the Lease of its source; what is left empty by any that is over.
+    fn judge(&mut self, before: &Before, entry: &Entry, now: u64) -> Result<(), String> {
+        if entry.resource != "endpointslices" {
+            let names: Vec<String> = before.leases.keys().cloned().collect();
+            let mut reasons = names.iter().map(|name| self.stood_still(before, name, now));
+            return if reasons.any(|reason| reason.is_ok()) {
+                Ok(())
+            } else {
+                Err("no Lease is over".to_owned())
+            };
+        }
+        let place = (entry.namespace.clone(), entry.name.clone());
+        let slice = before.slices.get(&place).ok_or("it is no slice of an agent's")?;
+        let source = slice["metadata"]["labels"][LABEL_SOURCE_CLUSTER]
+            .as_str()
+            .unwrap_or_default();
+        self.stood_still(before, &format!("{SOURCE_LEASE_PREFIX}{source}"), now)
+    }
+
+    fn stood_still(&mut self, before: &Before, name: &str, now: u64) -> Result<(), String> {
+        let (_, version) = before
+            .version(name)
+            .ok_or_else(|| format!("there is no {name}"))?;
+        let says = before.leases[name]["metadata"]["annotations"][ANNOTATION_ON_EXPIRY].as_str();
+        if !matches!(says, Some("withdraw" | "notReady")) {
+            return Err(format!("{name} says {}", says.unwrap_or("nothing")));
+        }
+        if self.over.get(name) == Some(&version) {
+            return Ok(());
+        }
+        let since = self.since.get(name).map_or(now, |(_, since)| *since);
+        // By a clock that is too fast a whole time is over sooner.
+        let whole = DURATION.as_millis() * 100 / u128::from(100 + PACE_ERROR_PERCENT_MAX);
+        if u128::from(now - since) < whole {
+            return Err(format!(
+                "{name} was seen to stand still for {} ms only",
+                now - since
+            ));
+        }
+        self.over.insert(name.to_owned(), version);
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! The Leases of source clusters, with times of seconds (ADR 0047): what goes when the hub is away for long, who takes it
+//! away, what stays, and how it comes back.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+use shared::api::names::{
+    ANNOTATION_ON_EXPIRY, LABEL_IDENTITY, LABEL_SOURCE_CLUSTER, SOURCE_LEASE_PREFIX, TRIBUTARY_NAMESPACE,
+};
+use tributary_e2e::{
+    clusterset::{
+        AgentVariant, Backend, LocalClusterset, POD_UID_FLAG, Program,
+        eventually::{eventually, holds_for},
+        signal,
+    },
+    sim::SimCluster,
+};
+
+use super::{hub::said, shop::Shop};
+
+const EXPIRE: [&str; 3] = [
+    "--on-hub-loss=expire",
+    "--source-lease-duration=6",
+    "--source-lease-renew=2",
+];
+const RETAIN: [&str; 2] = ["--source-lease-duration=6", "--source-lease-renew=2"];
+/// Longer than a Lease lasts and anybody waits to see that it does.
+const LONG: Duration = Duration::from_secs(12);
+const LEASE: &str = "tributary-source-west";
+
+fn east(clusterset: &LocalClusterset) -> anyhow::Result<SimCluster> {
+    let cluster = clusterset.cluster("east")?.sim();
+    cluster.cloned().ok_or_else(|| anyhow::anyhow!("it is simulated"))
+}
+
+/// Agents of east run with these flags beside west's, and west exports a cart that east imports.
+async fn stage(dir: &std::path::Path, flags: &[&str]) -> anyhow::Result<(LocalClusterset, Shop, SimCluster)> {
+    let mut clusterset = LocalClusterset::without_agents(dir, &Backend::Simulated, &["east", "west"]).await?;
+    clusterset.start_agent("west").await?;
+    clusterset.start_agent_with("east", flags).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "west", "cart", &["10.2.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let east = east(&clusterset)?;
+    Ok((clusterset, shop, east))
+}
+
+fn lease(cluster: &SimCluster) -> Option<Value> {
+    cluster.get("Lease", TRIBUTARY_NAMESPACE, LEASE)
+}
+
+/// Slices that came from west.
+fn from_west(cluster: &SimCluster) -> usize {
+    let of_west = |slice: &Value| slice["metadata"]["labels"][LABEL_SOURCE_CLUSTER] == "west";
+    cluster
+        .objects("EndpointSlice")
+        .iter()
+        .filter(|slice| of_west(slice))
+        .count()
+}
+
+async fn lease_made(cluster: &SimCluster) -> anyhow::Result<Value> {
+    eventually("west has a Lease in east with the policy", async || {
+        let says = |lease: &Value| lease["metadata"]["annotations"][ANNOTATION_ON_EXPIRY] == "withdraw";
+        Ok(lease(cluster).filter(says))
+    })
+    .await
+}
+
+/// Slices, import and derived Service went, in this order.
+async fn gone(cluster: &SimCluster) -> anyhow::Result<()> {
+    eventually("what came from west is gone in east", async || {
+        let imports = cluster.objects("ServiceImport").len();
+        Ok((from_west(cluster) == 0 && imports == 0).then_some(()))
+    })
+    .await?;
+    let writes = cluster.requests().writes();
+    let deleted = writes
+        .iter()
+        .filter(|entry| entry.verb == "delete" && entry.code < 300);
+    let deleted: Vec<&str> = deleted
+        .map(|entry| entry.resource.as_str())
+        .filter(|resource| *resource != "leases")
+        .collect();
+    ensure!(
+        deleted == ["endpointslices", "serviceimports", "services"],
+        "it went as {deleted:?}"
+    );
+    Ok(())
+}
+
+/// Without a hub, and said so: what came from others goes when its Lease is over, and comes back with the hub.
+pub(super) async fn what_came_from_others_goes_while_the_hub_is_away() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (mut clusterset, shop, east) = stage(dir.path(), &EXPIRE).await?;
+    let made = lease_made(&east).await?;
+    ensure!(made["metadata"]["name"] == format!("{SOURCE_LEASE_PREFIX}west"));
+    // While the hub confirms it, it moves and nothing goes.
+    holds_for(LONG, async || {
+        ensure!(from_west(&east) == 1, "it went while the hub was there");
+        Ok(())
+    })
+    .await?;
+    ensure!(
+        lease(&east)
+            .is_some_and(|now| now["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"])
+    );
+    east.requests().clear();
+    clusterset.stop_hub().await?;
+    gone(&east).await?;
+    // It is not made again from what the hub sent last, and the Lease stays as it was.
+    holds_for(LONG, async || {
+        ensure!(from_west(&east) == 0, "it came again without its hub");
+        Ok(())
+    })
+    .await?;
+    clusterset.start_hub().await?;
+    shop.arrived_in(&clusterset, "east").await?;
+    clusterset.end().await
+}
+
+/// The default: without a hub everything stays, however long it takes.
+pub(super) async fn what_came_from_others_stays_under_retain() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (mut clusterset, _shop, east) = stage(dir.path(), &RETAIN).await?;
+    lease_made(&east).await?;
+    clusterset.stop_hub().await?;
+    holds_for(LONG, async || {
+        ensure!(from_west(&east) == 1, "it went though it is to stay");
+        Ok(())
+    })
+    .await?;
+    clusterset.start_hub().await?;
+    clusterset.end().await
+}
+
+/// Hub and leader stand still, neither of them ended: who stands by judges, and takes away.
+pub(super) async fn one_that_stands_by_takes_away_what_expired() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (mut clusterset, _shop, east) = stage(dir.path(), &EXPIRE).await?;
+    lease_made(&east).await?;
+    let leader = clusterset.take_running_agent("east")?;
+    let second = standby(&clusterset, "second").await?;
+    east.requests().clear();
+    clusterset.kill_hub().await?;
+    leader.kill().await?;
+    gone(&east).await?;
+    second.stop().await?;
+    clusterset.start_hub().await?;
+    clusterset.end().await
+}
+
+async fn standby(clusterset: &LocalClusterset, pod: &str) -> anyhow::Result<Program> {
+    let flags = [&[POD_UID_FLAG, pod], &EXPIRE[..]].concat();
+    let program = clusterset.spawn_agent(&AgentVariant {
+        certificate: "east",
+        cluster: "east",
+        log: pod,
+        flags: &flags,
+    })?;
+    said(&clusterset.log(pod), "standing by until it ends").await?;
+    Ok(program)
+}
+
+/// Somebody else's Lease has the name: it is left as it is, said, and nothing goes by it.
+pub(super) async fn a_strangers_lease_is_left_alone() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut clusterset =
+        LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let east = east(&clusterset)?;
+    let stranger = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": TRIBUTARY_NAMESPACE, "name": LEASE,
+            "annotations": {ANNOTATION_ON_EXPIRY: "withdraw"}},
+        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 1}});
+    let made = east.apply(stranger)?;
+    clusterset.start_agent("west").await?;
+    clusterset.start_agent_with("east", &EXPIRE).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "west", "cart", &["10.2.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    said(&clusterset.log("east"), "somebody else's Lease has the name").await?;
+    clusterset.stop_hub().await?;
+    holds_for(LONG, async || {
+        ensure!(from_west(&east) == 1, "it went by a stranger's Lease");
+        Ok(())
+    })
+    .await?;
+    ensure!(lease(&east) == Some(made), "it was changed");
+    clusterset.start_hub().await?;
+    clusterset.end().await
+}
+
+/// When nothing comes from a source any more its Lease goes; and each agent has one of itself, which it takes along.
+pub(super) async fn leases_come_and_go_with_what_they_stand_for() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (clusterset, mut shop, east) = stage(dir.path(), &EXPIRE).await?;
+    lease_made(&east).await?;
+    let identities = || {
+        let leases = east.objects("Lease");
+        leases
+            .iter()
+            .filter(|lease| lease["metadata"]["labels"][LABEL_IDENTITY] == "tributary-agent")
+            .count()
+    };
+    eventually("the agent has a Lease of itself", async || {
+        Ok((identities() == 1).then_some(()))
+    })
+    .await?;
+    let second = standby(&clusterset, "second").await?;
+    eventually("so has the other one", async || {
+        Ok((identities() == 2).then_some(()))
+    })
+    .await?;
+    signal(second.id().unwrap_or_default(), "TERM").await?;
+    let (status, tail) = second.ended().await?;
+    ensure!(status.success(), "{tail}");
+    ensure!(identities() == 1, "it ended, and its Lease stays");
+    shop.withdraw(&clusterset, "west", "cart").await?;
+    eventually("the Lease of west goes", async || {
+        Ok(lease(&east).is_none().then_some(()))
+    })
+    .await?;
+    clusterset.end().await
+}
