@@ -3,8 +3,8 @@
 use shared::model::{ClusterId, Event, Fact};
 
 use super::{
-    Change, Connectivity, Contest, JoinTokenUse, KeyHolder, MemberStatus, State, connectivity, contest,
-    derived::Step, endpoint_slices, exports, keys, listing, lost, membership, policy, properties, tokens,
+    Change, Connectivity, Contest, KeyHolder, MemberStatus, State, connectivity, contest, derived::Step,
+    endpoint_slices, exports, keys, listing, lost, membership, policy, properties, tokens,
 };
 
 /// Folds the next event into the state and says which derived objects changed by it.
@@ -43,23 +43,7 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
         (_, Fact::PolicyApplied { operator, policy }) => policy::applied(state, operator, policy, &mut step),
         (_, Fact::JoinTokenCreated { operator, token }) => tokens::created(state, operator, token, &step),
         (_, Fact::JoinTokenRevoked { token, .. }) => tokens::revoked(state, *token, &step),
-        (
-            _,
-            Fact::JoinTokenUsed {
-                token,
-                cluster,
-                key,
-                certificate,
-            },
-        ) => {
-            let used = JoinTokenUse {
-                cluster: cluster.clone(),
-                key: *key,
-                at: event.recorded_at,
-                certificate: certificate.clone(),
-            };
-            tokens::used(state, *token, used);
-        }
+        (_, Fact::JoinTokenUsed { .. }) => tokens::used(state, &event.fact.fact, &step),
         (_, Fact::PrecedenceReleased { service, .. }) => contest::released(state, service, &mut step),
         (
             _,

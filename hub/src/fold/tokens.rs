@@ -246,8 +246,23 @@ pub(super) fn created(state: &mut State, operator: &str, token: &JoinToken, step
 }
 
 /// A cluster has a certificate.
-pub(super) fn used(state: &mut State, token: TokenHash, used: JoinTokenUse) {
-    if let Some(known) = state.join_tokens.get_mut(&token) {
+pub(super) fn used(state: &mut State, fact: &Fact, step: &Step) {
+    let Fact::JoinTokenUsed {
+        token,
+        cluster,
+        key,
+        certificate,
+    } = fact
+    else {
+        return;
+    };
+    let used = JoinTokenUse {
+        cluster: cluster.clone(),
+        key: *key,
+        at: step.recorded_at,
+        certificate: certificate.clone(),
+    };
+    if let Some(known) = state.join_tokens.get_mut(token) {
         Arc::make_mut(known).used.push(used);
     }
 }

@@ -1,5 +1,7 @@
 //! Rows of a snapshot ↔ bytes. Facts keep the bytes that were sent; nothing is judged here but the shape.
 
+mod tokens;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -10,15 +12,15 @@ use prost::Message as _;
 use proto::v1::{self, derived_key::Key as ProtoKey, snapshot_row::Row as ProtoRow};
 use shared::{
     model::{
-        ClusterId, ContentDigest, ImportedSliceKey, JoinToken, KeyFingerprint, KeyTerms, ListingGroup,
-        Revision, ServiceKey, TokenHash, UnixMillis, token::InvalidScope,
+        ClusterId, ContentDigest, ImportedSliceKey, KeyFingerprint, KeyTerms, ListingGroup, Revision,
+        ServiceKey, UnixMillis,
     },
     wire,
 };
 
 use crate::fold::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, JoinTokenState, JoinTokenUse,
-    KeyHolder, MemberRow, MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder, MemberRow,
+    MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
 };
 
 /// Bytes that are no row of a snapshot of this version.
@@ -59,8 +61,10 @@ pub fn encode_row(row: &SnapshotRow) -> Vec<u8> {
         SnapshotRow::Precedence(service, contest) => {
             ProtoRow::Precedence(precedence_to_proto(service, contest))
         }
-        SnapshotRow::JoinToken(known) => ProtoRow::JoinToken(token_to_proto(known)),
-        SnapshotRow::JoinTokenUse(hash, used) => ProtoRow::JoinTokenUse(token_use_to_proto(*hash, used)),
+        SnapshotRow::JoinToken(known) => ProtoRow::JoinToken(tokens::token_to_proto(known)),
+        SnapshotRow::JoinTokenUse(hash, used) => {
+            ProtoRow::JoinTokenUse(tokens::token_use_to_proto(*hash, used))
+        }
         SnapshotRow::Tombstone { key, revision } => ProtoRow::Tombstone(v1::SnapshotTombstone {
             key: Some(key_to_proto(key)),
             revision: revision.0,
@@ -94,8 +98,8 @@ pub fn decode_row(bytes: &[u8]) -> Decoded<SnapshotRow> {
         ProtoRow::RevokedKey(revoked) => revoked_from_proto(revoked)?,
         ProtoRow::Policy(applied) => policy_from_proto(applied)?,
         ProtoRow::Precedence(precedence) => precedence_from_proto(precedence)?,
-        ProtoRow::JoinToken(known) => token_from_proto(known)?,
-        ProtoRow::JoinTokenUse(used) => token_use_from_proto(used)?,
+        ProtoRow::JoinToken(known) => tokens::token_from_proto(known)?,
+        ProtoRow::JoinTokenUse(used) => tokens::token_use_from_proto(used)?,
         ProtoRow::Tombstone(tombstone) => SnapshotRow::Tombstone {
             key: key_from_proto(tombstone.key)?,
             revision: Revision(tombstone.revision),
@@ -295,59 +299,6 @@ fn revoked_from_proto(revoked: v1::SnapshotRevokedKey) -> Decoded<SnapshotRow> {
     Ok(SnapshotRow::RevokedKey(key, RevokedKey { holder, at }))
 }
 
-fn token_to_proto(known: &JoinTokenState) -> v1::SnapshotJoinToken {
-    v1::SnapshotJoinToken {
-        token_hash: known.token.hash.0.to_vec(),
-        cluster_ids: known.token.scope.to_string(),
-        uses: known.token.uses,
-        expires_at_unix_millis: known.token.expires_at.0,
-        operator: known.operator.to_string(),
-        created_at_unix_millis: known.created_at.0,
-        revoked_at_unix_millis: known.revoked_at.map(|at| at.0),
-    }
-}
-
-fn token_from_proto(known: v1::SnapshotJoinToken) -> Decoded<SnapshotRow> {
-    Ok(SnapshotRow::JoinToken(JoinTokenState {
-        token: JoinToken {
-            hash: TokenHash(fixed(&known.token_hash)?),
-            scope: known
-                .cluster_ids
-                .parse()
-                .map_err(|error: InvalidScope| wrong(error))?,
-            uses: known.uses,
-            expires_at: UnixMillis(known.expires_at_unix_millis),
-        },
-        operator: known.operator.into(),
-        created_at: UnixMillis(known.created_at_unix_millis),
-        revoked_at: known.revoked_at_unix_millis.map(UnixMillis),
-        used: Vec::new(),
-    }))
-}
-
-fn token_use_to_proto(hash: TokenHash, used: &JoinTokenUse) -> v1::SnapshotJoinTokenUse {
-    v1::SnapshotJoinTokenUse {
-        token_hash: hash.0.to_vec(),
-        cluster: used.cluster.to_string(),
-        key_fingerprint: used.key.0.to_vec(),
-        used_at_unix_millis: used.at.0,
-        certificate: used.certificate.to_string(),
-    }
-}
-
-fn token_use_from_proto(used: v1::SnapshotJoinTokenUse) -> Decoded<SnapshotRow> {
-    let hash = TokenHash(fixed(&used.token_hash)?);
-    Ok(SnapshotRow::JoinTokenUse(
-        hash,
-        JoinTokenUse {
-            cluster: cluster(&used.cluster)?,
-            key: KeyFingerprint(fixed(&used.key_fingerprint)?),
-            at: UnixMillis(used.used_at_unix_millis),
-            certificate: used.certificate.into(),
-        },
-    ))
-}
-
 fn policy_to_proto(applied: &AppliedPolicy) -> v1::SnapshotPolicy {
     v1::SnapshotPolicy {
         revision: applied.revision.0,
@@ -442,9 +393,10 @@ fn key_from_proto(key: Option<v1::DerivedKey>) -> Decoded<DerivedKey> {
 #[cfg(test)]
 mod tests {
     use data_encoding::HEXLOWER;
-    use shared::model::{KeyAcceptance, PrecedenceClaim};
+    use shared::model::{JoinToken, KeyAcceptance, PrecedenceClaim, TokenHash};
 
     use super::*;
+    use crate::fold::{JoinTokenState, JoinTokenUse};
 
     /// In the order of [`rows`].
     const FROZEN_ROWS: [&str; 12] = [

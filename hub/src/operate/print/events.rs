@@ -125,10 +125,6 @@ fn about(event: &v1::Event) -> String {
             )
         }
         Some(Fact::JoinTokenRevoked(revoked)) => token_named(&revoked.token_hash),
-        Some(Fact::MemberRemovalsHeld(held)) => format!("{} of {} exports", held.exports, held.of),
-        Some(Fact::SelfPreservationEntered(entered)) => {
-            format!("{} of {} members", entered.lost, entered.members)
-        }
         Some(Fact::ClusterPropertyUpserted(property)) => property.name.clone(),
         Some(Fact::ClusterPropertyRemoved(property)) => property.name.clone(),
         _ => String::new(),

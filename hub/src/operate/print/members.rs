@@ -82,10 +82,8 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
             )
         })
         .collect();
-    let (lost, held) = (lost(response), held(response));
-    format!(
-        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}{held}"
-    )
+    let lost = lost(response);
+    format!("{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}")
 }
 
 /// What becomes of the members that are lost, if any is.
@@ -117,28 +115,6 @@ fn lost(response: &v1::ListMembersResponse) -> String {
     format!("{members}: {follows}\n")
 }
 
-/// Of whom what they took back is held, if it is of anybody.
-fn held(response: &v1::ListMembersResponse) -> String {
-    let held = response
-        .members
-        .iter()
-        .filter(|member| member.removals_held_since.is_some());
-    let until = response.loss.as_ref().and_then(|loss| loss.removal_brake);
-    let longest = until.map_or(String::new(), |brake| {
-        format!(", at most {}", span(brake.hold_for_millis))
-    });
-    let said = held.map(|member| {
-        format!(
-            "{cluster} took back most of its exports at once: {held} of them stand in every cluster since {since}{longest}. \
-             If that was meant: tributary-hub member release {cluster}\n",
-            cluster = member.cluster,
-            held = member.exports_held,
-            since = time(member.removals_held_since.as_ref()),
-        )
-    });
-    said.collect()
-}
-
 fn loss_json(loss: &v1::LossSettings) -> Value {
     json!({
         "action": loss.action,
@@ -148,12 +124,6 @@ fn loss_json(loss: &v1::LossSettings) -> Value {
             "longestMillis": loss.self_preservation_millis,
             "since": loss.self_preservation_since.as_ref().map(|since| time(Some(since))),
         },
-        "removalBrake": loss.removal_brake.map(|brake| json!({
-            "percent": brake.percent,
-            "atLeast": brake.at_least,
-            "withinMillis": brake.within_millis,
-            "holdForMillis": brake.hold_for_millis,
-        })),
     })
 }
 
@@ -162,8 +132,6 @@ fn member_json(member: &v1::MemberState) -> Value {
         "cluster": member.cluster,
         "state": state(member),
         "withdrawn": member.withdrawn,
-        "removalsHeldSince": member.removals_held_since.as_ref().map(|since| time(Some(since))),
-        "exportsHeld": member.exports_held,
         "stateSince": time(member.state_since.as_ref()),
         "listed": member.listed,
         "connected": member.connected,
@@ -237,9 +205,6 @@ fn state(member: &v1::MemberState) -> String {
     if member.withdrawn {
         return "withdrawn".to_owned();
     }
-    if member.removals_held_since.is_some() {
-        return "braked".to_owned();
-    }
     let name = member.state().as_str_name();
     name.strip_prefix("SOURCE_").unwrap_or(name).to_ascii_lowercase()
 }
@@ -272,40 +237,6 @@ mod tests {
     use prost_types::Timestamp;
 
     use super::*;
-
-    #[test]
-    fn whose_removals_are_held_is_said_with_what_lets_them_go() {
-        let member = v1::MemberState {
-            cluster: "east".to_owned(),
-            state: v1::SourceState::SourceLive.into(),
-            removals_held_since: Some(Timestamp {
-                seconds: 1_700_000_000,
-                nanos: 0,
-            }),
-            exports_held: 6,
-            ..Default::default()
-        };
-        let mut response = v1::ListMembersResponse {
-            members: vec![member],
-            loss: Some(v1::LossSettings {
-                removal_brake: Some(v1::RemovalBrakeSettings {
-                    hold_for_millis: 1_800_000,
-                    ..Default::default()
-                }),
-                ..Default::default()
-            }),
-            ..Default::default()
-        };
-        let text = members(&response, Output::Text);
-        let said = "east took back most of its exports at once: 6 of them stand in every cluster since \
-                    2023-11-14T22:13:20Z, at most 30m. If that was meant: tributary-hub member release east\n";
-        assert!(text.ends_with(said) && text.contains(" braked "), "{text}");
-        let document: Value = serde_json::from_str(&members(&response, Output::Json)).unwrap();
-        assert_eq!(document["members"][0]["exportsHeld"], 6);
-        assert_eq!(document["loss"]["removalBrake"]["holdForMillis"], 1_800_000);
-        response.members[0].removals_held_since = None;
-        assert!(!members(&response, Output::Text).contains("release"));
-    }
 
     #[test]
     fn members_stand_in_columns_that_align() {
