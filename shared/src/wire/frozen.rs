@@ -87,7 +87,7 @@ fn property(value: PropertyValue) -> Fact {
 
 fn facts() -> Vec<Fact> {
     let key = KeyFingerprint(std::array::from_fn(|index| index as u8));
-    vec![
+    let mut facts = vec![
         Fact::ExportUpserted(Arc::new(export())),
         Fact::ExportRemoved(service_key()),
         Fact::EndpointSliceUpserted(Arc::new(endpoint_slice())),
@@ -138,6 +138,14 @@ fn facts() -> Vec<Fact> {
             cluster_fingerprint: None,
             terms: terms(KeyAcceptance::Renewed),
         },
+    ];
+    facts.extend(decisions(key));
+    facts
+}
+
+/// What operators decide, and what follows from it.
+fn decisions(key: KeyFingerprint) -> Vec<Fact> {
+    vec![
         Fact::MemberKeyRevoked {
             operator: "ada".into(),
             key,
