@@ -106,7 +106,7 @@ fn a_shorter_time_that_somebody_wrote_into_it_counts_for_nothing() {
     let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
     let short = SourceLease {
         duration: Duration::from_secs(1),
-        ..found.clone()
+        ..found
     };
     assert!(!looks(&mut judge, &short, 0, 840));
     let long = SourceLease {

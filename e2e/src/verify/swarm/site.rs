@@ -420,8 +420,8 @@ impl Site {
         seen.count("lease of a source touched");
         let plain = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"namespace": AGENT_NAMESPACE, "name": name}});
-        let mut changed = plain.clone();
-        if which % 3 == 0 {
+        let mut changed = plain;
+        if which.is_multiple_of(3) {
             changed["spec"] = json!({"leaseDurationSeconds": 1});
             changed["metadata"]["annotations"] = json!({ANNOTATION_ON_EXPIRY: "withdraw"});
         } else {
