@@ -1,0 +1,49 @@
+//! Members that are silent: withdrawn when they stay lost, and left alone after a goodbye.
+
+use super::*;
+
+/// Ticks until a moment, and the kinds of events that were recorded.
+fn silence(core: &mut Core, from: u64, until: u64) -> Vec<&'static str> {
+    use crate::writer::TICK_MILLIS;
+    for now in (from..=until).step_by(TICK_MILLIS as usize) {
+        core.tick(UnixMillis(2), now, []);
+    }
+    let events = core.take_batch().events.into_iter();
+    let kind = |payload: Vec<u8>| {
+        let event = wire::decode_event(Revision(0), payload.into()).expect("the core wrote it");
+        event.fact.fact.kind()
+    };
+    events.map(|(_, payload)| kind(payload)).collect()
+}
+
+#[test]
+fn who_stays_lost_is_withdrawn_and_counts_again_when_it_is_heard() {
+    let mut core = core();
+    admit(&mut core, hello("east", "one", 1));
+    core.take_batch();
+    let events = silence(&mut core, 500, 69_500);
+    assert_eq!(events, ["member_suspect", "member_lost"]);
+    assert_eq!(silence(&mut core, 70_000, 71_000), ["member_withdrawn"]);
+    assert!(core.state().member(&id("east")).expect("known").is_withdrawn());
+    core.tick(UnixMillis(2), 71_500, [(id("east"), 71_500)]);
+    assert!(!core.state().member(&id("east")).expect("known").is_withdrawn());
+}
+
+#[test]
+fn after_a_goodbye_nothing_is_recorded_for_ten_minutes() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let closed = Request::Closed {
+        session,
+        cluster: id("east"),
+        heard_at: 1,
+        goodbye: true,
+    };
+    handle(&mut core, closed);
+    core.take_batch();
+    assert_eq!(silence(&mut core, 500, 600_000), Vec::<&str>::new());
+    assert_eq!(
+        silence(&mut core, 600_500, 610_000),
+        ["member_suspect", "member_lost"]
+    );
+}
