@@ -44,7 +44,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load doors --short                 attacks on the port: every operator's call must be answered in 3 s\n  \
         cargo load --programs DIR storm          the hub of an image: unpack an archive of `cargo image build` into DIR\n  \
         cargo load flood --seconds 20            what 249 members notice of one that floods\n  \
-        cargo load questions                     mesh-250 with and without ten readers\n  \
+        cargo load questions                     mesh-250 without and with ten readers\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
         Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
         is refused and the comparison left out, and the table says so.\n\n\

@@ -11,7 +11,7 @@
 //! * `real`: two real clusters with agents, and the bare relay beside them.
 //! * `storm`, `restart`: a hub, and an agent, that come back. `progress`: what a member of a storm holds.
 //! * `doors`: strangers with sockets and a hostile member, beside an operator who calls.
-//! * `questions`: a hub that is asked while it records.
+//! * `questions`: a hub that is asked while it records, by `readers`.
 //! * `judged`: whether the clusters are right that were measured. `declared`: what a played member declared.
 //! * `series`: what is measured over time. `figure`, `report`, `plot`: values of several runs, the table,
 //!   the JSON file, the plots.
@@ -38,6 +38,7 @@ mod plot;
 mod probe;
 mod progress;
 mod questions;
+mod readers;
 mod real;
 mod replay;
 mod report;

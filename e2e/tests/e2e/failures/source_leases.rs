@@ -70,19 +70,22 @@ async fn lease_made(cluster: &SimCluster) -> anyhow::Result<Value> {
 
 /// Slices, import and derived Service went, in this order.
 async fn gone(cluster: &SimCluster) -> anyhow::Result<()> {
+    let deleted = || {
+        let deleted = cluster.requests().writes().into_iter();
+        let deleted = deleted.filter(|entry| entry.verb == "delete" && entry.code < 300);
+        deleted
+            .map(|entry| entry.resource)
+            .filter(|resource| resource != "leases")
+            .collect::<Vec<String>>()
+    };
+    // The Service is the last to go: whoever looks when the import went looks too early.
     eventually("what came from west is gone in east", async || {
         let imports = cluster.objects("ServiceImport").len();
-        Ok((from_west(cluster) == 0 && imports == 0).then_some(()))
+        let all = from_west(cluster) == 0 && imports == 0 && deleted().iter().any(|it| it == "services");
+        Ok(all.then_some(()))
     })
     .await?;
-    let writes = cluster.requests().writes();
-    let deleted = writes
-        .iter()
-        .filter(|entry| entry.verb == "delete" && entry.code < 300);
-    let deleted: Vec<&str> = deleted
-        .map(|entry| entry.resource.as_str())
-        .filter(|resource| *resource != "leases")
-        .collect();
+    let deleted = deleted();
     ensure!(
         deleted == ["endpointslices", "serviceimports", "services"],
         "it went as {deleted:?}"
