@@ -2,9 +2,18 @@
 //! export that states to be older than the one that stands first is always an event with both sides. Whether it gets
 //! the place is the policy's to say, and where it does not, the event is the decision that holds the place.
 
-use shared::model::{ClusterId, Export, Fact, Precedence, PrecedenceClaim, ServiceKey, advice};
+use std::sync::Arc;
 
-use super::{Draft, Rejection, State, derived::Step, exports, gate::Gate, precedence, state::Contest};
+use shared::model::{ClusterId, Export, Fact, Policy, Precedence, PrecedenceClaim, ServiceKey, advice};
+
+use super::{
+    Draft, Rejection, State,
+    derived::Step,
+    exports,
+    gate::Gate,
+    precedence::{self, Candidate},
+    state::Contest,
+};
 
 /// The event that says so, if this export would come before the one of another cluster that stands first.
 pub(super) fn decide(state: &State, cluster: &ClusterId, export: &Export) -> Option<Draft> {
@@ -20,13 +29,39 @@ pub(super) fn decide(state: &State, cluster: &ClusterId, export: &Export) -> Opt
     if !is_older || known.is_some_and(|(_, known)| known.uid == export.uid) {
         return None;
     }
+    let challenger = claim(cluster, export);
+    Some(contested_by(service, first, challenger, gate.precedence()))
+}
+
+/// The events that say so of exports that the policy in force refuses and this one takes: one for each service of which
+/// the oldest of them would come before the one that stands first, and stays.
+pub(super) fn by_policy(state: &State, policy: &Arc<Policy>) -> Vec<Draft> {
+    let (now, then) = (Gate::of(state), Gate::under(state, policy));
+    let services = state.exporters.keys();
+    let contests = services.filter_map(|service| {
+        let (standing, refused) = precedence::judged(state, service, &now);
+        let taken = precedence::judged(state, service, &then).0;
+        let (standing, challenger) = precedence::restored_before(&standing, &refused, &taken)?;
+        let challenger = claim(challenger.cluster, challenger.export);
+        Some(contested_by(service, &standing, challenger, then.precedence()))
+    });
+    contests.collect()
+}
+
+fn contested_by(
+    service: &ServiceKey,
+    first: &Candidate<'_>,
+    challenger: PrecedenceClaim,
+    precedence: Precedence,
+) -> Draft {
+    let cluster = challenger.cluster.clone();
     let contested = Fact::PrecedenceContested {
         service: service.clone(),
         standing: claim(first.cluster, first.export),
-        challenger: claim(cluster, export),
-        held: gate.precedence() == Precedence::Incumbent,
+        challenger,
+        held: precedence == Precedence::Incumbent,
     };
-    Some(Draft::decided(cluster, contested))
+    Draft::decided(&cluster, contested)
 }
 
 fn claim(cluster: &ClusterId, export: &Export) -> PrecedenceClaim {

@@ -4,11 +4,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use shared::model::{
-    ClusterId, Denial, Fact, Policy, ServiceKey,
+    ClusterId, Denial, Fact, Policy, Precedence, ServiceKey,
     policy::{Imports, Limit, Usage},
 };
 
-use super::{Draft, State, derived::Step, exports, gate::Gate, precedence, state::AppliedPolicy};
+use super::{Draft, State, contest, derived::Step, exports, gate::Gate, precedence, state::AppliedPolicy};
 
 /// Most imports that are named of those that one member takes no more, or newly.
 pub(super) const SERVICES_NAMED_MAX: usize = 5;
@@ -26,6 +26,9 @@ pub struct PolicyOutcome {
     pub beginning: Vec<ServiceKey>,
     /// Imports of which another export would stand first: now, and then.
     pub first: Vec<(ServiceKey, ClusterId, ClusterId)>,
+    /// Imports of which an export that comes back is older than the one that stands first, which is held there: that
+    /// one, and the older one.
+    pub held: Vec<(ServiceKey, ClusterId, ClusterId)>,
     /// How many endpoints of exports that stay would be left out and are not now, by member.
     pub endpoints_left_out: BTreeMap<ClusterId, usize>,
     /// How many would come back.
@@ -56,7 +59,8 @@ struct Taker<'a> {
     then: Imports,
 }
 
-/// Nothing, if it is in force already.
+/// Nothing, if it is in force already. Disputes over the first place that it opens stand before it, so that what they
+/// hold is held when it comes into force.
 pub(super) fn apply(state: &State, policy: &Arc<Policy>, operator: &str) -> Vec<Draft> {
     if state
         .policy
@@ -65,10 +69,12 @@ pub(super) fn apply(state: &State, policy: &Arc<Policy>, operator: &str) -> Vec<
     {
         return Vec::new();
     }
-    vec![Draft::of_the_log(Fact::PolicyApplied {
+    let mut drafts = contest::by_policy(state, policy);
+    drafts.push(Draft::of_the_log(Fact::PolicyApplied {
         operator: operator.into(),
         policy: policy.clone(),
-    })]
+    }));
+    drafts
 }
 
 pub(super) fn applied(state: &mut State, operator: &str, policy: &Arc<Policy>, step: &mut Step) {
@@ -153,7 +159,15 @@ impl State {
         outcome: &mut PolicyOutcome,
     ) -> bool {
         let (taken_now, refused_now) = precedence::judged(self, service, now);
-        let (taken_then, refused_then) = precedence::judged(self, service, then);
+        let (mut taken_then, refused_then) = precedence::judged(self, service, then);
+        if let Some((standing, challenger)) =
+            precedence::restored_before(&taken_now, &refused_now, &taken_then)
+            && then.precedence() == Precedence::Incumbent
+        {
+            let (one, other) = (standing.cluster.clone(), challenger.cluster.clone());
+            outcome.held.push((service.clone(), one, other));
+            taken_then.sort_by_key(|one| one.cluster != standing.cluster);
+        }
         let was_taken = |cluster: &ClusterId| taken_now.iter().any(|one| one.cluster == cluster);
         for refused in refused_then.into_iter().filter(|one| was_taken(one.cluster)) {
             let (cluster, denial) = (refused.cluster.clone(), refused.denial);

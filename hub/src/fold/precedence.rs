@@ -67,6 +67,21 @@ pub(super) fn judged<'a>(
     (candidates, refused)
 }
 
+/// Who stands first now and stays, and the oldest of those before it who are refused now and taken then, if there are
+/// any.
+pub(super) fn restored_before<'a>(
+    now: &[Candidate<'a>],
+    refused_now: &[Refused<'a>],
+    taken_then: &[Candidate<'a>],
+) -> Option<(Candidate<'a>, Candidate<'a>)> {
+    let first = now.first()?;
+    let standing = taken_then.iter().find(|one| one.cluster == first.cluster)?;
+    let restored = |one: &&Candidate<'_>| refused_now.iter().any(|refused| refused.cluster == one.cluster);
+    let age = |one: &Candidate<'a>| (one.export.created_at, one.cluster);
+    let challenger = taken_then.iter().filter(restored).min_by_key(|one| age(one))?;
+    (age(challenger) < age(standing)).then_some((*standing, *challenger))
+}
+
 fn is_held(state: &State, service: &ServiceKey, candidate: &Candidate<'_>) -> bool {
     let contest = state.contests.get(service).filter(|contest| contest.held);
     contest.is_some_and(|contest| {

@@ -68,7 +68,17 @@ fn imports(outcome: &PolicyOutcome) -> Vec<String> {
     let first = named(&outcome.first, |(service, now, then)| {
         format!("import {service} is as {then} has it, no more as {now} has it")
     });
-    ending.into_iter().chain(beginning).chain(first).collect()
+    let held = named(&outcome.held, |(service, standing, challenger)| {
+        format!(
+            "import {service} stays as {standing} has it, though {challenger}'s export is older: `policy release` lets it go"
+        )
+    });
+    ending
+        .into_iter()
+        .chain(beginning)
+        .chain(first)
+        .chain(held)
+        .collect()
 }
 
 fn endpoints(what: &str, counts: &BTreeMap<ClusterId, usize>) -> Vec<String> {

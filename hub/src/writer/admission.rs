@@ -12,7 +12,7 @@ use shared::model::{
 };
 
 use super::{
-    claims,
+    claims::{self, Witness},
     core::{Core, Open},
     request::{
         Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, NotAdmitted, Reply,
@@ -75,13 +75,14 @@ impl Core {
     /// Mints above a rewound log and above members that know a later epoch; `claims` says how often and when.
     fn check_epoch(&mut self, request: &AdmitRequest, now: u64) -> Result<(), NotAdmitted> {
         let (cluster, ours) = (&request.cluster, self.head.epoch);
+        let witness = self.witness(cluster);
         if !request.cursor.holds_in(ours) {
             // An epoch began while it waited: what proved a rewound log then says nothing of this one, and a
             // position of that one is none in this.
             return Err(NotAdmitted::JudgedBefore);
         }
         if matches!(request.cursor.check, CursorCheck::Ahead | CursorCheck::Foreign) {
-            return Err(self.mint_above(cluster, ours, now));
+            return Err(self.mint_above(cluster, &witness, ours, now));
         }
         let Some(higher) = request.hello.highest_epoch.filter(|known| *known > ours) else {
             self.claims.withdrawn(cluster);
@@ -93,22 +94,35 @@ impl Core {
             return Err(NotAdmitted::Doubted(impossible(cluster, higher, known)));
         }
         if self.options.adopt_epoch || self.state.holds_no_facts() {
-            return Err(self.mint_above(cluster, higher, now));
+            return Err(self.mint_above(cluster, &witness, higher, now));
         }
         let is_other = |(other, member): (&ClusterId, &Arc<Member>)| other != cluster && member.is_current();
         let alone = !self.state.members().iter().any(is_other);
         let why = not_serving(&format!("cluster {cluster}"), ours, higher);
-        if self.claims.witnessed(cluster, alone) {
+        if self.claims.witnessed(&witness, alone) {
             // What all are told names none of them.
             self.stop_serving(not_serving("a member", ours, higher));
         }
         Err(NotAdmitted::NotServing(why))
     }
 
-    /// A new epoch is to begin because this member says so, unless it said so only just now.
-    fn mint_above(&mut self, cluster: &ClusterId, known: Epoch, now: u64) -> NotAdmitted {
-        if !self.claims.may_mint(cluster, now) {
-            return NotAdmitted::Doubted(doubted(cluster));
+    /// Whose word about epochs it is. Who has a certificate and never joined has little at stake: a thief of one, or
+    /// of many, must not stop what members are served.
+    fn witness(&self, cluster: &ClusterId) -> Witness {
+        if self.state.current_member(cluster).is_some() || self.state.holds_no_facts() {
+            Witness::Member(cluster.clone())
+        } else {
+            Witness::Newcomer
+        }
+    }
+
+    /// A new epoch is to begin because somebody says so, unless they said so only just now.
+    fn mint_above(&mut self, cluster: &ClusterId, witness: &Witness, known: Epoch, now: u64) -> NotAdmitted {
+        if !self.claims.may_mint(witness, now) {
+            return NotAdmitted::Doubted(match witness {
+                Witness::Member(_) => doubted(cluster),
+                Witness::Newcomer => newcomer_doubted(cluster),
+            });
         }
         self.must_mint = Some(known);
         NotAdmitted::NewEpoch
@@ -300,6 +314,15 @@ fn doubted(cluster: &ClusterId) -> String {
          `{}` shuts it out",
         claims::MINT_INTERVAL_MILLIS / 60_000,
         advice::member_evict(cluster)
+    )
+}
+
+fn newcomer_doubted(cluster: &ClusterId) -> String {
+    let minutes = claims::MINT_INTERVAL_MILLIS / 60_000;
+    format!(
+        "cluster {cluster} is no member here and says that this hub's log was rewound, as another that is none said \
+         within the last {minutes} minutes and was believed. Restart its agent: it then asks for a snapshot. If you \
+         do not know the cluster, its certificate was not to be issued"
     )
 }
 

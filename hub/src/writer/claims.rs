@@ -14,26 +14,40 @@ pub const LATER_EPOCH_WITNESSES: usize = 2;
 /// How far the clock of the hub that minted an epoch may have been ahead of everything this hub knows of the time.
 pub(super) const EPOCH_AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
+/// Whose word it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Witness {
+    /// A current member's, or anybody's while the log has no facts that could be served.
+    Member(ClusterId),
+    /// That of somebody with a certificate who is no member here: of those there may be any number, and all together
+    /// they have one word.
+    Newcomer,
+}
+
 /// What was claimed in this process's life; at most one entry per certificate of the clusterset.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    minted: BTreeMap<ClusterId, u64>,
+    minted: BTreeMap<Witness, u64>,
     witnesses: BTreeSet<ClusterId>,
 }
 
 impl Claims {
-    /// Whether the word of this member leads to a new epoch; if so, it is used up for a while.
-    pub(super) fn may_mint(&mut self, cluster: &ClusterId, now: u64) -> bool {
-        let before = self.minted.get(cluster);
+    /// Whether this word leads to a new epoch; if so, it is used up for a while.
+    pub(super) fn may_mint(&mut self, witness: &Witness, now: u64) -> bool {
+        let before = self.minted.get(witness);
         let may = before.is_none_or(|&at| now.saturating_sub(at) >= MINT_INTERVAL_MILLIS);
         if may {
-            self.minted.insert(cluster.clone(), now);
+            self.minted.insert(witness.clone(), now);
         }
         may
     }
 
-    /// This member knows a later epoch. True when that is enough to stop serving; `alone`: there is no other member.
-    pub(super) fn witnessed(&mut self, cluster: &ClusterId, alone: bool) -> bool {
+    /// Somebody knows a later epoch. True when that is enough to stop serving, which a newcomer's word never is;
+    /// `alone`: there is no other member.
+    pub(super) fn witnessed(&mut self, witness: &Witness, alone: bool) -> bool {
+        let Witness::Member(cluster) = witness else {
+            return false;
+        };
         self.witnesses.insert(cluster.clone());
         alone || self.witnesses.len() >= LATER_EPOCH_WITNESSES
     }
@@ -63,14 +77,23 @@ mod tests {
         ClusterId::new(name).expect("a cluster id")
     }
 
+    fn member(name: &str) -> Witness {
+        Witness::Member(id(name))
+    }
+
     #[test]
-    fn each_member_has_one_epoch_per_interval() {
+    fn each_member_has_one_epoch_per_interval_and_newcomers_one_together() {
         let mut claims = Claims::default();
-        assert!(claims.may_mint(&id("east"), 5));
-        assert!(!claims.may_mint(&id("east"), 4 + MINT_INTERVAL_MILLIS));
-        assert!(claims.may_mint(&id("west"), 6), "another member has its own");
-        assert!(claims.may_mint(&id("east"), 5 + MINT_INTERVAL_MILLIS));
-        assert!(!claims.may_mint(&id("east"), 6 + MINT_INTERVAL_MILLIS));
+        for (witness, at) in [(member("east"), 5), (Witness::Newcomer, 6)] {
+            assert!(claims.may_mint(&witness, at));
+            assert!(!claims.may_mint(&witness, at - 1 + MINT_INTERVAL_MILLIS));
+            assert!(
+                claims.may_mint(&member("west"), at * MINT_INTERVAL_MILLIS),
+                "another member has its own"
+            );
+            assert!(claims.may_mint(&witness, at + MINT_INTERVAL_MILLIS));
+            assert!(!claims.may_mint(&witness, at + 1 + MINT_INTERVAL_MILLIS));
+        }
     }
 
     #[test]
@@ -85,13 +108,25 @@ mod tests {
     #[test]
     fn two_members_are_witnesses_and_one_is_only_when_it_is_alone() {
         let mut claims = Claims::default();
-        assert!(!claims.witnessed(&id("east"), false));
-        assert!(!claims.witnessed(&id("east"), false), "the same one counts once");
+        assert!(!claims.witnessed(&member("east"), false));
+        assert!(
+            !claims.witnessed(&member("east"), false),
+            "the same one counts once"
+        );
         claims.withdrawn(&id("east"));
-        assert!(!claims.witnessed(&id("west"), false));
-        assert!(claims.witnessed(&id("east"), false));
+        assert!(!claims.witnessed(&member("west"), false));
+        assert!(claims.witnessed(&member("east"), false));
         claims.settled();
-        assert!(!claims.witnessed(&id("west"), false));
-        assert!(claims.witnessed(&id("west"), true));
+        assert!(!claims.witnessed(&member("west"), false));
+        assert!(claims.witnessed(&member("west"), true));
+    }
+
+    #[test]
+    fn no_number_of_newcomers_is_a_witness() {
+        let mut claims = Claims::default();
+        for alone in [false, true, false] {
+            assert!(!claims.witnessed(&Witness::Newcomer, alone));
+        }
+        assert!(!claims.witnessed(&member("east"), false), "the first that counts");
     }
 }

@@ -63,6 +63,8 @@ pub enum Hostility {
     Impostor(usize, bool),
     /// Somebody comes under a cluster's id with one of the keys that it had before.
     OldKey(usize, u8),
+    /// So many come who are no members and have certificates, and all know of a later epoch, which may be.
+    Newcomers(u8),
 }
 
 /// What an operator decides.

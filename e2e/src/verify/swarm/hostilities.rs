@@ -13,6 +13,9 @@ const LONG_SILENCE_MILLIS: u32 = 20_000;
 /// Changes of a flood, at least, and how many more there may be.
 const FLOOD_MIN: u8 = 20;
 const FLOOD_MORE: u8 = 60;
+/// Newcomers with one story, at least, and how many more there may be: more than a hub needs as witnesses.
+const NEWCOMERS_MIN: u8 = 2;
+const NEWCOMERS_MORE: u8 = 3;
 
 /// What the stories are drawn over.
 struct Place<'a> {
@@ -44,7 +47,7 @@ pub(super) fn hostilities(draw: &mut Draw, clusters: usize, exported: &[(usize, 
         exported,
         named,
     };
-    match draw.below(8) {
+    match draw.below(9) {
         0 => claims(draw, &place),
         1 => places_kept(draw, &place),
         2 => addresses(draw, &place),
@@ -52,6 +55,7 @@ pub(super) fn hostilities(draw: &mut Draw, clusters: usize, exported: &[(usize, 
         4 => epochs(draw, &place),
         5 => strangers(draw, &place),
         6 => former_keys(draw, &place),
+        7 => let_in(draw, &place),
         _ => banished(draw, &place),
     }
 }
@@ -133,6 +137,10 @@ fn epochs(draw: &mut Draw, place: &Place<'_>) -> Vec<What> {
     for _ in 0..1 + draw.small(3) {
         steps.extend([hostile(Hostility::Epoch(draw.small(3))), What::Rounds(1)]);
     }
+    if draw.percent(50) {
+        let newcomers = NEWCOMERS_MIN + draw.small(NEWCOMERS_MORE);
+        steps.extend([hostile(Hostility::Newcomers(newcomers)), What::Rounds(1)]);
+    }
     steps.extend(place.goes_on(draw));
     steps
 }
@@ -169,6 +177,31 @@ fn former_keys(draw: &mut Draw, place: &Place<'_>) -> Vec<What> {
         ]);
     }
     steps.extend(place.goes_on(draw));
+    steps
+}
+
+/// It states to be older than everybody while it may export nothing, and then it may.
+fn let_in(draw: &mut Draw, place: &Place<'_>) -> Vec<What> {
+    let claim = hostile(Hostility::Claim(place.named, draw.small(2)));
+    let mut steps = vec![
+        What::Decide(Decision::Ban),
+        What::Rounds(1),
+        claim,
+        What::Rounds(2),
+    ];
+    steps.extend(place.goes_on(draw));
+    steps.extend(draw.percent(30).then_some(What::StopHub));
+    // By an order in which it comes first, or one in which who stands there stays.
+    if draw.percent(60) {
+        steps.extend([What::Decide(Decision::Incumbent), What::Rounds(1)]);
+        steps.extend(draw.percent(60).then_some(What::RestRestricted));
+    } else {
+        steps.extend([
+            What::Decide(Decision::Fence),
+            What::Rounds(1),
+            What::RestRestricted,
+        ]);
+    }
     steps
 }
 

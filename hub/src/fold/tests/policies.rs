@@ -12,7 +12,7 @@ use super::given::{
     Folded, cluster, endpoint, endpoint_port, export, exported, given_members, observe, service, slice,
 };
 use crate::fold::{
-    Change, Command, DerivedKey, FIRST_FOLD_VERSION, State, apply,
+    Change, Command, DerivedKey, DraftFact, FIRST_FOLD_VERSION, State, apply,
     tests::given::{encoded, evict},
 };
 
@@ -456,6 +456,52 @@ fn a_refused_export_disputes_nothing() {
         folded.when(observe("east", exported(export(1)))).drafts().len(),
         1
     );
+}
+
+/// An older export that was recorded while it was refused comes to light with the rule: that is a dispute as any other.
+#[test]
+fn an_older_export_that_a_loosened_policy_lets_in_disputes_the_first_place() {
+    for (spec, held) in [(OPEN, false), (INCUMBENT, true)] {
+        let mut folded = adopted(&["east", "west", "north"])
+            .after(put(KITCHEN_ONLY))
+            .and("west", exported(export(5)))
+            .and("north", exported(export(7)))
+            .and("east", exported(export(1)));
+        let outcome = folded.state.outcome(&policy(spec));
+        let drafts = folded.when(put(spec)).drafts();
+        let contested = |draft: &DraftFact| match draft {
+            DraftFact::Decided(Fact::PrecedenceContested {
+                standing,
+                challenger,
+                held,
+                ..
+            }) => Some((standing.clone(), challenger.clone(), *held)),
+            _ => None,
+        };
+        let contests: Vec<_> = drafts.iter().filter_map(|draft| contested(&draft.fact)).collect();
+        assert_eq!(
+            (contests.len(), drafts.len()),
+            (1, 2),
+            "{spec}: with the policy itself"
+        );
+        let (standing, challenger, is_held) = &contests[0];
+        assert_eq!(
+            (&*standing.uid, &*challenger.uid, *is_held),
+            ("uid-5", "uid-1", held)
+        );
+        folded.carry_out(&put(spec)).unwrap();
+        let first = folded.state.explain(&service("shop/cart")).candidates[0]
+            .cluster
+            .clone();
+        assert_eq!(first, cluster(if held { "west" } else { "east" }), "{spec}");
+        let (moved, stays) = (outcome.first.len(), outcome.held.len());
+        assert_eq!((moved, stays), (usize::from(!held), usize::from(held)), "{spec}");
+        assert!(folded.state.contest(&service("shop/cart")).is_some());
+        // What is restored and not older, and what is older and was never refused, is none.
+        let again = folded.when(put(KITCHEN_ONLY)).drafts();
+        assert_eq!(again.len(), 1, "{spec}");
+        assert_lawful(&folded);
+    }
 }
 
 #[test]

@@ -130,7 +130,9 @@ fn doubted(not: &NotAdmitted) -> bool {
 #[test]
 fn a_later_epoch_that_two_know_ends_the_sessions_of_those_who_did_not_know_it() {
     let mut core = core();
-    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    for cluster in ["west", "north", "east"] {
+        admit(&mut core, hello(cluster, None, CursorCheck::Absent));
+    }
     with_a_fact(&mut core, "east");
     let session = core.sessions[&id("east")].session;
     for _ in 0..2 {
@@ -327,6 +329,41 @@ fn who_is_not_admitted_neither_stops_nor_rewinds_the_hub() {
         assert!(core.not_serving().is_none() && core.must_mint().is_none());
     }
     assert!(core.sessions.contains_key(&id("east")));
+}
+
+/// Certificates that were stolen, or issued in excess: no number of them stops what members are served.
+#[test]
+fn who_never_joined_stops_nobody_and_all_of_them_rewind_once() {
+    let mut core = core();
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    with_a_fact(&mut core, "east");
+    for number in 0..5 {
+        let stranger = hello(&format!("c{number}"), Some(OURS + 1), CursorCheck::Absent);
+        let batch = admit(&mut core, stranger);
+        assert!(refused(&batch, not_served), "{:?}", batch.replies);
+        assert!(core.not_serving().is_none() && core.sessions.contains_key(&id("east")));
+    }
+    // It may be a member of a log that was lost: one is believed.
+    let batch = admit(&mut core, hello("c0", None, CursorCheck::Ahead));
+    assert!(refused(&batch, |not| *not == NotAdmitted::NewEpoch));
+    begin_epoch(&mut core);
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    for number in 1..5 {
+        let stranger = AdmitRequest {
+            cursor: judged_now(&core, CursorCheck::Foreign),
+            ..hello(&format!("c{number}"), None, CursorCheck::Foreign)
+        };
+        let batch = admit(&mut core, stranger);
+        assert!(
+            refused(
+                &batch,
+                |not| matches!(not, NotAdmitted::Doubted(why) if why.contains("no member here"))
+            ),
+            "{:?}",
+            batch.replies
+        );
+        assert!(core.must_mint().is_none() && core.sessions.contains_key(&id("east")));
+    }
 }
 
 #[test]

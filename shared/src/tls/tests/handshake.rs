@@ -73,7 +73,7 @@ async fn the_hub_refuses_clients_without_a_certificate_it_can_trust() {
     let server_only = Wanted {
         uris: &[EAST],
         usages: &[ExtendedKeyUsagePurpose::ServerAuth],
-        expired: false,
+        ..Wanted::default()
     };
     let two = ["spiffe://example.org/clusterset/default/operator/bob", EAST];
     let cases = [
@@ -125,7 +125,7 @@ async fn the_client_refuses_whoever_is_not_its_hub() {
     let client_only = Wanted {
         uris: &[HUB],
         usages: &[ExtendedKeyUsagePurpose::ClientAuth],
-        expired: false,
+        ..Wanted::default()
     };
     let other_set = "spiffe://example.org/clusterset/other/hub/hub";
     let other_domain = "spiffe://example.net/clusterset/default/hub/hub";

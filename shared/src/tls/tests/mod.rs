@@ -4,6 +4,7 @@ mod clients;
 mod doors;
 mod ends;
 mod handshake;
+mod lifetime;
 mod members_only;
 pub(super) mod pki;
 mod reload;

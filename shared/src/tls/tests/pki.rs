@@ -21,7 +21,11 @@ pub(in crate::tls) struct Wanted<'a> {
     pub uris: &'a [&'a str],
     pub usages: &'a [ExtendedKeyUsagePurpose],
     pub expired: bool,
+    /// For how long it is valid from now on.
+    pub lasts: Duration,
 }
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Default for Wanted<'_> {
     fn default() -> Self {
@@ -32,6 +36,7 @@ impl Default for Wanted<'_> {
                 ExtendedKeyUsagePurpose::ServerAuth,
             ],
             expired: false,
+            lasts: DAY,
         }
     }
 }
@@ -78,10 +83,13 @@ impl Authority {
             let uri = SanType::URI((*uri).try_into().expect("ASCII"));
             params.subject_alt_names.push(uri);
         }
-        let day = Duration::from_secs(24 * 60 * 60);
         let now = rcgen::date_time_ymd(1970, 1, 1) + std::time::UNIX_EPOCH.elapsed().expect("after 1970");
-        params.not_before = now - 2 * day;
-        params.not_after = if wanted.expired { now - day } else { now + day };
+        params.not_before = now - 2 * DAY;
+        params.not_after = if wanted.expired {
+            now - DAY
+        } else {
+            now + wanted.lasts
+        };
         let certificate = params.signed_by(&key, &self.issuer).expect("signed");
         Pem {
             cert: certificate.pem().into(),

@@ -81,6 +81,18 @@ pub(super) fn key() -> KeyFingerprint {
     KeyFingerprint([KEY; 32])
 }
 
+fn ahead(now: UnixMillis, millis: u64, which: u8) -> Epoch {
+    Epoch {
+        created_at: UnixMillis(now.0 + millis),
+        random: u64::from(which),
+    }
+}
+
+/// A later epoch that may be.
+pub(super) fn possible(now: UnixMillis, which: u8) -> Epoch {
+    ahead(now, POSSIBLE_MILLIS, which)
+}
+
 impl Hostile {
     pub(super) fn new() -> Self {
         let mut outbox = Outbox::new(removal);
@@ -124,14 +136,10 @@ impl Hostile {
     /// It connects anew and claims an epoch; see [`super::happening::Hostility::Epoch`].
     pub(super) fn claim_epoch(&mut self, which: u8, now: UnixMillis, network: &mut Network) {
         self.disconnect(network);
-        let ahead = |millis: u64| Epoch {
-            created_at: UnixMillis(now.0 + millis),
-            random: u64::from(which),
-        };
         self.claims = Some(match which % 3 {
             0 => Epoch::default(),
-            1 => ahead(IMPOSSIBLE_MILLIS),
-            _ => ahead(POSSIBLE_MILLIS),
+            1 => ahead(now, IMPOSSIBLE_MILLIS, which),
+            _ => possible(now, which),
         });
     }
 

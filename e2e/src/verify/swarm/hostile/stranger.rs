@@ -1,4 +1,4 @@
-//! Owns: a stranger's Hello in the name of a member.
+//! Owns: a stranger's Hello, in the name of a member or under an id of its own.
 //! Never: says more than that, or answers: what is admitted so holds a place and is silent.
 
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use prost::Message;
 use shared::{
     model::{
-        KeyFingerprint,
+        Epoch, KeyFingerprint,
         sync::{AgentMessage, Hello, Interest, Namespaces, PROTOCOL_VERSION},
     },
     wire,
@@ -22,14 +22,18 @@ pub(in crate::verify::swarm) fn strange_key(number: u8) -> KeyFingerprint {
     KeyFingerprint(key)
 }
 
-/// Opens a stream and says a Hello of a cluster with this fingerprint.
-pub(in crate::verify::swarm) fn knock(network: &mut Network, fingerprint: &str) -> StreamId {
+/// Opens a stream and says a Hello of a cluster with this fingerprint, which knows this epoch.
+pub(in crate::verify::swarm) fn knock(
+    network: &mut Network,
+    fingerprint: &str,
+    known: Option<Epoch>,
+) -> StreamId {
     let stream = network.open_elsewhere();
     let hello = Hello {
         protocol_version: PROTOCOL_VERSION,
         features: 0,
         agent_version: "swarm".into(),
-        highest_epoch: None,
+        highest_epoch: known,
         cluster_fingerprint: fingerprint.into(),
         instance: format!("stranger-{stream}").into(),
         lease_transitions: 0,

@@ -1,9 +1,12 @@
 //! Owns: the law on disputes over the first place: whoever states to be older than the export that stands first is an
-//! event with both sides, once, and where the policy says so the one that stood first is held there until it goes or an
-//! operator lets it go. An own reading of the policy's words, from what is durable and nothing else.
+//! event with both sides, once, whether it is recorded then or let in by another policy, and where the policy says so the
+//! one that stood first is held there until it goes or an operator lets it go. An own reading of the policy's words, from what is durable and nothing else.
 //! Never: folds; asks what was derived.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use hub::fold::State;
 use shared::model::{ClusterId, Export, Policy, Precedence, PrecedenceClaim, ServiceKey, UnixMillis};
@@ -22,8 +25,16 @@ pub(in crate::verify::swarm) struct Contests {
     policy: Option<Arc<Policy>>,
     /// Who is held first, and the uid of that export.
     holds: BTreeMap<ServiceKey, (ClusterId, Box<str>)>,
-    /// The challenger of the last dispute, whose export is to follow.
-    announced: Option<(ServiceKey, PrecedenceClaim)>,
+    /// Disputes that are recorded, and what they are about is to follow: the challenger's export, or another policy.
+    announced: Vec<Dispute>,
+}
+
+/// Who challenges the first place of a service, and whether who stands there is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dispute {
+    service: ServiceKey,
+    challenger: PrecedenceClaim,
+    held: bool,
 }
 
 impl Contests {
@@ -38,7 +49,7 @@ impl Contests {
         Self {
             policy: state.policy().map(|applied| applied.policy.clone()),
             holds: held.collect(),
-            announced: None,
+            announced: Vec::new(),
         }
     }
 
@@ -55,9 +66,48 @@ impl Contests {
             .is_some_and(|policy| policy.precedence == Precedence::Incumbent)
     }
 
-    /// Another policy is in force.
-    pub(super) fn policy(&mut self, policy: &Arc<Policy>) {
+    /// Another policy is in force: a dispute was recorded before for each service of which it lets in who states to be
+    /// older than the one that stood first, and stays.
+    pub(super) fn policy(
+        &mut self,
+        policy: &Arc<Policy>,
+        ages: &Ages,
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let announced = std::mem::take(&mut self.announced);
+        let then = Self {
+            policy: Some(policy.clone()),
+            ..Self::default()
+        };
+        let held = then.keeps_incumbents();
+        let services: BTreeSet<&ServiceKey> = ages.keys().map(|(_, service)| service).collect();
+        let let_in = services.into_iter().filter_map(|service| {
+            let (first, _, stood) = self.first(service, ages)?;
+            let of = ages.iter().filter(|((_, exported), _)| exported == service);
+            let newly = of.filter(|((cluster, _), _)| {
+                self.is_denied(cluster, service) && !then.is_denied(cluster, service)
+            });
+            let ((cluster, _), (uid, age)) = newly.min_by_key(|((cluster, _), (_, age))| (*age, cluster))?;
+            let disputes = !then.is_denied(first, service) && (*age, cluster) < (stood, first);
+            disputes.then(|| Dispute {
+                service: service.clone(),
+                challenger: PrecedenceClaim {
+                    cluster: cluster.clone(),
+                    uid: uid.clone(),
+                    created_at: *age,
+                },
+                held,
+            })
+        });
+        let let_in: Vec<Dispute> = let_in.collect();
+        guarded.count(Law::Contests, let_in.len() as u64);
         self.policy = Some(policy.clone());
+        if announced == let_in {
+            return Ok(());
+        }
+        Err(Law::Contests.broken(format!(
+            "another policy lets in {let_in:?}, and the events before it say {announced:?}"
+        )))
     }
 
     /// An operator lets go.
@@ -97,16 +147,17 @@ impl Contests {
                 if (first, uid, age) == (&standing.cluster, &*standing.uid, standing.created_at) => {}
             _ => return broken("the one that is said to stand first does not"),
         }
-        if held != self.keeps_incumbents() {
-            return broken("it is held where the policy says otherwise, or not held where it says so");
-        }
         if held {
             let holder = (standing.cluster.clone(), standing.uid.clone());
             self.holds.insert(service.clone(), holder);
         } else {
             self.holds.remove(service);
         }
-        self.announced = Some((service.clone(), challenger.clone()));
+        self.announced.push(Dispute {
+            service: service.clone(),
+            challenger: challenger.clone(),
+            held,
+        });
         Ok(())
     }
 
@@ -119,7 +170,7 @@ impl Contests {
         guarded: &mut Guarded,
     ) -> Result<(), String> {
         let service = &export.service;
-        let announced = self.announced.take();
+        let announced = std::mem::take(&mut self.announced);
         let known = ages.get(&(cluster.clone(), service.clone()));
         let disputes = !self.is_denied(cluster, service)
             && known.is_none_or(|(uid, _)| *uid != export.uid)
@@ -133,23 +184,24 @@ impl Contests {
         {
             self.holds.remove(service);
         }
-        let claim = (
-            service.clone(),
-            PrecedenceClaim {
-                cluster: cluster.clone(),
-                uid: export.uid.clone(),
-                created_at: export.created_at,
-            },
-        );
         if !disputes {
             return Ok(());
         }
         guarded.count(Law::Contests, 1);
-        if announced.as_ref() == Some(&claim) {
+        let dispute = Dispute {
+            service: service.clone(),
+            challenger: PrecedenceClaim {
+                cluster: cluster.clone(),
+                uid: export.uid.clone(),
+                created_at: export.created_at,
+            },
+            held: self.keeps_incumbents(),
+        };
+        if announced == [dispute] {
             Ok(())
         } else {
             Err(Law::Contests.broken(format!(
-                "{cluster} states to have exported {service} before all others, and no event says so"
+                "{cluster} states to have exported {service} before all others, and the events before it say {announced:?}"
             )))
         }
     }

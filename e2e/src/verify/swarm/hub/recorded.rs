@@ -84,12 +84,14 @@ impl Recorded {
     /// An event is durable.
     fn on_event(&mut self, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
         let Some(cluster) = &event.cluster else {
-            match &event.fact.fact {
-                Fact::PolicyApplied { policy, .. } => self.contests.policy(policy),
-                Fact::PrecedenceReleased { service, .. } => self.contests.released(service),
-                _ => {}
-            }
-            return Ok(());
+            return match &event.fact.fact {
+                Fact::PolicyApplied { policy, .. } => self.contests.policy(policy, &self.ages, guarded),
+                Fact::PrecedenceReleased { service, .. } => {
+                    self.contests.released(service);
+                    Ok(())
+                }
+                _ => Ok(()),
+            };
         };
         let of = |service: &ServiceKey| (cluster.clone(), service.clone());
         match &event.fact.fact {

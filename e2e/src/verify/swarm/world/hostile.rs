@@ -1,13 +1,13 @@
 //! What the hostile member and strangers do, and what operators decide about them, put into effect.
 
-use shared::model::{FactKey, ServiceKey};
+use shared::model::{ClusterId, FactKey, ServiceKey};
 
 use super::{Hostile, World};
 use crate::{
     laws::Law,
     verify::swarm::{
         happening::{Decision, Hostility},
-        hostile::{self, OWN_RANGE, knock, strange_key},
+        hostile::{self, OWN_RANGE, knock, possible, strange_key},
         hub::Hub,
         site::{Site, key},
     },
@@ -30,8 +30,26 @@ impl World {
                     self.seen.count("stranger with a former key");
                 }
             }
+            Hostility::Newcomers(count) => self.newcomers(count),
             hostility => self.member_does(hostility),
         }
+    }
+
+    /// A hub that has something to serve is to go on. One without facts believes anybody, and would take them in.
+    fn newcomers(&mut self, count: u8) {
+        let wall = self.moment().wall;
+        let Some(hub) = &mut self.hub else { return };
+        if hub.state().holds_no_facts() {
+            return;
+        }
+        for number in 0..count {
+            let name = ClusterId::new(&format!("newcomer-{number}")).expect("a label");
+            let known = Some(possible(wall, number));
+            let stream = knock(&mut self.network, name.as_str(), known);
+            hub.accept(stream, (&name, strange_key(number), false), self.now);
+            self.strangers.push(stream);
+        }
+        self.seen.count("newcomers claimed an epoch");
     }
 
     fn member_does(&mut self, hostility: Hostility) {
@@ -78,7 +96,7 @@ impl World {
                 (None, "taken back")
             }
             Hostility::Replay => return hostile.replay(),
-            Hostility::Impostor(..) | Hostility::OldKey(..) => return,
+            Hostility::Impostor(..) | Hostility::OldKey(..) | Hostility::Newcomers(_) => return,
         };
         self.seen.count(word);
         self.touch(service.as_ref());
@@ -98,7 +116,7 @@ impl World {
         let (Some(hub), Some(fingerprint)) = (&mut self.hub, fingerprint) else {
             return;
         };
-        let stream = knock(&mut self.network, &fingerprint);
+        let stream = knock(&mut self.network, &fingerprint, None);
         hub.accept(stream, (&site.name, key, vouched), self.now);
         self.strangers.push(stream);
         self.seen.guarded.count(Law::Holders, 1);

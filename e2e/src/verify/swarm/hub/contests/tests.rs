@@ -7,6 +7,9 @@ use shared::{
 
 use super::*;
 
+const INCUMBENT: &str = "{precedence: incumbent}";
+const BANNED: &str = "{members: [{name: none, members: [mallory], exports: []}]}";
+
 fn cart() -> ServiceKey {
     ServiceKey::new("shop", "cart").expect("valid")
 }
@@ -52,6 +55,20 @@ fn ages(claims: &[&PrecedenceClaim]) -> Ages {
         )
     };
     claims.iter().map(age).collect()
+}
+
+/// A policy is applied, behind these disputes; whether that breaks the law.
+fn applied(
+    contests: &mut Contests,
+    spec: &str,
+    disputes: &[(&PrecedenceClaim, &PrecedenceClaim, bool)],
+    ages: &Ages,
+) -> bool {
+    let broken = disputes
+        .iter()
+        .any(|&dispute| contests.contested(&cart(), dispute, ages).is_err());
+    let mut guarded = Guarded::default();
+    contests.policy(&policy(spec), ages, &mut guarded).is_err() || broken
 }
 
 fn holder(contests: &Contests) -> Option<&str> {
@@ -101,7 +118,7 @@ fn a_place_is_held_until_its_holder_goes_or_an_operator_lets_go() {
     let (east, older) = (claim("east", 5), claim("mallory", 1));
     let held = || {
         let mut contests = Contests::default();
-        contests.policy(&policy("{precedence: incumbent}"));
+        assert!(!applied(&mut contests, INCUMBENT, &[], &Ages::default()));
         assert!(!broken(
             &mut contests,
             &older,
@@ -118,7 +135,7 @@ fn a_place_is_held_until_its_holder_goes_or_an_operator_lets_go() {
         None,
         &ages(&[&east, &older])
     ));
-    contests.policy(&policy("{}"));
+    assert!(!applied(&mut contests, "{}", &[], &ages(&[&east, &older])));
     assert_eq!(holder(&contests), None, "the oldest stands first");
     contests = held();
     contests.released(&cart());
@@ -143,12 +160,34 @@ fn a_place_is_held_until_its_holder_goes_or_an_operator_lets_go() {
 fn who_may_not_export_disputes_nothing() {
     let (east, older) = (claim("east", 5), claim("mallory", 1));
     let mut contests = Contests::default();
-    contests.policy(&policy(
-        "{members: [{name: none, members: [mallory], exports: []}]}",
-    ));
+    assert!(!applied(&mut contests, BANNED, &[], &Ages::default()));
     assert!(!broken(&mut contests, &older, None, &ages(&[&east])));
     assert!(
         broken(&mut contests, &claim("west", 2), None, &ages(&[&east, &older])),
         "east stands first"
     );
+}
+
+#[test]
+fn who_is_let_in_and_states_to_be_older_is_an_event_before_the_policy() {
+    let (east, west, older) = (claim("east", 5), claim("west", 6), claim("mallory", 1));
+    let of = ages(&[&east, &west, &older]);
+    let banned = || {
+        let mut contests = Contests::default();
+        assert!(!applied(&mut contests, BANNED, &[], &Ages::default()));
+        contests
+    };
+    for (spec, held) in [("{}", false), (INCUMBENT, true)] {
+        let mut contests = banned();
+        assert!(!applied(&mut contests, spec, &[(&east, &older, held)], &of));
+        assert_eq!(holder(&contests), held.then_some("east"));
+        assert!(applied(&mut banned(), spec, &[], &of), "{spec}: no event");
+        assert!(applied(&mut banned(), spec, &[(&east, &older, !held)], &of));
+        assert!(applied(&mut banned(), spec, &[(&west, &older, held)], &of));
+        assert!(applied(&mut banned(), spec, &[(&east, &west, held)], &of));
+    }
+    let younger = claim("mallory", 7);
+    let of = ages(&[&east, &west, &younger]);
+    assert!(!applied(&mut banned(), "{}", &[], &of));
+    assert!(applied(&mut banned(), "{}", &[(&east, &younger, false)], &of));
 }
