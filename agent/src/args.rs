@@ -171,6 +171,16 @@ pub struct RunArgs {
         value_delimiter = ','
     )]
     pub import_namespaces: Vec<Pattern>,
+    /// Domains of exported labels and annotations that imports carry, by name or pattern (`*` stands for any characters);
+    /// several with commas. Unless given, all but those by which other controllers act on an object, such as
+    /// argocd.argoproj.io, meta.helm.sh or networking.istio.io. Keys without a domain are always carried
+    #[arg(
+        long,
+        env = "TRIBUTARY_IMPORT_METADATA",
+        value_name = "PATTERN",
+        value_delimiter = ','
+    )]
+    pub import_metadata: Vec<Pattern>,
     /// Most imports that this cluster takes, whatever the hub sends. Nothing that stands is removed because of it
     #[arg(long, env = "TRIBUTARY_IMPORTS_MAX", value_name = "COUNT", default_value_t = IMPORTS_MAX)]
     pub imports_max: usize,

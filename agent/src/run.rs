@@ -87,6 +87,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
         all_namespaces: args.interest == Interest::All,
         imports: ImportRules {
             namespaces: (!args.import_namespaces.is_empty()).then_some(args.import_namespaces),
+            metadata: (!args.import_metadata.is_empty()).then_some(args.import_metadata),
             imports_max: args.imports_max,
         },
         source_leases,

@@ -7,13 +7,13 @@ mod figures;
 
 use std::path::Path;
 
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch, UnixMillis};
 
 use crate::{
     bounds::Bounds,
     fold::Command,
-    log::{self, Batch, Contents, OpenError, Progress, Report, Retention, Stats},
+    log::{self, Batch, Contents, CopyEnd, OpenError, Progress, Report, Retention, Stats},
     membership::effects,
     recall::DifferenceCheck,
     replay::replay,
@@ -96,11 +96,44 @@ pub fn verify(data: &Path, progress: &mut (dyn FnMut(Progress) + Send)) -> Resul
 
 /// Puts a verified backup into a data directory that holds no log, and begins an epoch above the one in it: whatever was
 /// recorded since, every member is told everything anew, and nobody takes the old history for the present. Gives its head.
-pub fn restore(backup: &Path, data: &Path, now: UnixMillis, random: u64) -> anyhow::Result<Vec<Cursor>> {
+/// With `wanted` it is the log of that clusterset or stays where it is.
+pub fn restore(
+    backup: &Path,
+    data: &Path,
+    wanted: Option<&Clusterset>,
+    now: UnixMillis,
+    random: u64,
+) -> anyhow::Result<Vec<Cursor>> {
     let report = verify(backup, &mut |_| {})?;
+    if let Some(wanted) = wanted
+        && let Some(other) = report
+            .logs
+            .iter()
+            .find(|log| log.clusterset != wanted.to_string())
+    {
+        bail!(
+            "{} is a backup of clusterset {}, not of {wanted}: nothing was restored",
+            backup.display(),
+            other.clusterset
+        );
+    }
     let damaged = report.logs.iter().find(|log| !log.corruptions.is_empty());
     if let Some(first) = damaged.and_then(|log| log.corruptions.first()) {
         bail!("{} is no whole backup: {first}", backup.display());
+    }
+    let end = CopyEnd::read(backup).with_context(|| {
+        format!(
+            "{} is no whole backup: what says up to where it reaches cannot be read",
+            backup.display()
+        )
+    })?;
+    if let Some(end) = end.filter(|end| !end.is_reached(&report)) {
+        bail!(
+            "{} is no whole backup: it is to reach revision {} of epoch {}, and ends before that. Take another one",
+            backup.display(),
+            end.revision,
+            end.epoch
+        );
     }
     let mut heads = Vec::new();
     log::restore(backup, data, |restoring| {

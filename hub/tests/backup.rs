@@ -9,10 +9,10 @@ use clap::Parser;
 use hub::{
     args::{Cli, Command},
     certs::{CertificateAuthority, Subject, Validity},
-    log::{self, BackupPlan, Batch, Log, LogCopy, OpenError},
+    log::{self, BackupPlan, Batch, CopyEnd, Log, LogCopy, OpenError},
     maintain,
 };
-use shared::model::{ClusterId, Cursor, Epoch, Revision, UnixMillis};
+use shared::model::{ClusterId, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -75,7 +75,7 @@ fn copy(
             pages += 1;
         }
     }
-    copy.finish().expect("durable");
+    copy.finish(&CopyEnd::at(&clusterset(), up_to)).expect("durable");
     assert!(
         pages > 5,
         "{pages} pages are not enough for anything to happen between them"
@@ -136,11 +136,18 @@ fn a_copy_that_lacks_a_page_is_no_backup_and_nothing_is_put_anywhere() {
     let (dir, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let mut log = open(dir.path());
     grow(&mut *log, 13);
-    // Without its last page it is a log of a moment before: that one the count of rows at the end of a copy tells.
-    for missing in 0..6 {
+    let mut pages = 0;
+    copy(
+        &mut *log,
+        TempDir::new().unwrap().path(),
+        |_| pages += 1,
+        |_| true,
+    );
+    // Without its last page it is a whole log, of a moment before.
+    for missing in 0..pages {
         let to = TempDir::new().unwrap();
         copy(&mut *log, to.path(), |_| {}, |page| page != missing);
-        let error = maintain::restore(to.path(), data.path(), UnixMillis(5), 5).expect_err("not whole");
+        let error = maintain::restore(to.path(), data.path(), None, UnixMillis(5), 5).expect_err("not whole");
         assert!(error.to_string().contains("is no whole backup"), "{error:#}");
         assert!(matches!(
             log::contents(data.path()),
@@ -234,7 +241,32 @@ fn a_backup_is_made_of_a_running_hub_and_put_back_where_no_log_is() {
     fs::create_dir_all(Path::new(&data).join("restoring")).expect("made");
     let said = log::open(Path::new(&data), &clusterset(), Epoch::default()).err();
     assert!(matches!(said, Some(OpenError::Restoring { .. })), "{said:?}");
-    log_command(&["restore", &backup, "--data", &data]).expect("restored");
+    let of_another = [
+        "restore",
+        &backup,
+        "--data",
+        &data,
+        "--clusterset",
+        "example.org/other",
+    ];
+    let said = log_command(&of_another).expect_err("of another clusterset");
+    assert!(said.contains("not of example.org/other"), "{said}");
+    assert!(matches!(
+        log::contents(Path::new(&data)),
+        Err(OpenError::Restoring { .. } | OpenError::Missing { .. })
+    ));
+    let ours = [
+        "restore",
+        &backup,
+        "--data",
+        &data,
+        "--clusterset",
+        "example.org/default",
+    ];
+    log_command(&ours).expect("restored");
+    let other = Clusterset::new("example.org", "other").expect("valid");
+    let said = log::open(Path::new(&data), &other, Epoch::default()).err();
+    assert!(matches!(said, Some(OpenError::NotOurs { .. })), "{said:?}");
     let restored = open(Path::new(&data));
     let original = open(Path::new(&backup)).head();
     assert!(restored.head().epoch > original.epoch && restored.head().revision == Revision(0));

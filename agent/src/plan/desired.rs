@@ -271,6 +271,11 @@ impl Desired {
         Touched::All
     }
 
+    /// What this cluster takes.
+    pub(super) fn rules(&self) -> &ImportRules {
+        &self.rules
+    }
+
     /// Whether anything is imported into a namespace.
     pub fn admits(&self, namespace: &str) -> bool {
         self.rules.admits(namespace)

@@ -8,8 +8,21 @@ use shared::model::{
     policy::{Pattern, special},
 };
 
-/// Most imports that are held, unless it is said otherwise: far beyond what a cluster's Service range has room for.
-pub const IMPORTS_MAX: usize = 100_000;
+/// Most imports that are held, unless it is said otherwise. Each with a clusterset IP takes an address of the cluster's
+/// Service range, of which a `/18` has 16,384; a smaller range wants a smaller bound.
+pub const IMPORTS_MAX: usize = 12_000;
+/// Domains of labels and annotations by which other controllers act on the object that carries them: they delete it,
+/// adopt it, or route by it. Without a list of one's own, imports carry none of them, nor of their subdomains.
+const OTHER_CONTROLLERS: [&str; 8] = [
+    "argoproj.io",
+    "cilium.io",
+    "fluxcd.io",
+    "helm.sh",
+    "istio.io",
+    "knative.dev",
+    "linkerd.io",
+    "openshift.io",
+];
 /// Most namespaces and clusters of which it is remembered that something was turned away. With more, all are forgotten,
 /// and may be told of once more.
 const TOLD_MAX: usize = 1_000;
@@ -19,6 +32,9 @@ const TOLD_MAX: usize = 1_000;
 pub struct ImportRules {
     /// Namespaces into which it imports; `None`: every one that Kubernetes does not keep for itself.
     pub namespaces: Option<Vec<Pattern>>,
+    /// Domains of exported labels and annotations that imports carry; `None`: all but those by which other controllers
+    /// act. Keys without a domain they always do.
+    pub metadata: Option<Vec<Pattern>>,
     /// Most imports that it holds.
     pub imports_max: usize,
 }
@@ -27,6 +43,7 @@ impl Default for ImportRules {
     fn default() -> Self {
         Self {
             namespaces: None,
+            metadata: None,
             imports_max: IMPORTS_MAX,
         }
     }
@@ -38,6 +55,23 @@ impl ImportRules {
         let listed = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches(namespace));
         !special::is_reserved_namespace(namespace) && self.namespaces.as_ref().is_none_or(listed)
     }
+
+    /// Whether imports carry an exported label or annotation.
+    pub(super) fn carry(&self, key: &str) -> bool {
+        let Some((domain, _)) = key.split_once('/') else {
+            return true;
+        };
+        let domain = domain.to_ascii_lowercase();
+        match &self.metadata {
+            Some(patterns) => patterns.iter().any(|pattern| pattern.matches(&domain)),
+            None => !OTHER_CONTROLLERS.iter().any(|other| is_within(&domain, other)),
+        }
+    }
+}
+
+fn is_within(domain: &str, other: &str) -> bool {
+    let rest = domain.strip_suffix(other);
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 /// Whether an endpoint of another cluster may stand here: none of its addresses leads elsewhere in every network.

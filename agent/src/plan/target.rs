@@ -12,6 +12,7 @@ use super::{
     content::{ImportContent, OWN_KEY_PREFIX, Policies},
     desired::{Desired, Revised},
     port_names::imported_port,
+    rules::ImportRules,
     view::{FoundDerived, FoundImport, ServiceView},
 };
 
@@ -94,11 +95,12 @@ pub(super) fn may_narrow(desired: &Desired, view: &ServiceView, service: &Servic
 /// What is to become of the objects of `service`.
 pub(super) fn target(desired: &Desired, view: &ServiceView, own: &ClusterId, service: &ServiceKey) -> Target {
     let may_narrow = may_narrow(desired, view, service);
+    let rules = desired.rules();
     let found = view.import.ours().map(|ours| &ours.content);
     match (desired.import(service), found) {
         (Some(wanted), None) => match view.derived.ours().filter(|_| !may_narrow) {
-            Some(derived) => beside(wanted, &derived.content, view, own).map_or(Target::Leave, stand),
-            None => stand(from_hub(wanted, None, view, own, may_narrow)),
+            Some(derived) => beside(wanted, &derived.content, view, own, rules).map_or(Target::Leave, stand),
+            None => stand(from_hub(wanted, None, view, own, (rules, may_narrow))),
         },
         (Some(wanted), Some(found)) => {
             let flips = found
@@ -107,7 +109,7 @@ pub(super) fn target(desired: &Desired, view: &ServiceView, own: &ClusterId, ser
                 .is_some_and(|service_type| service_type != wanted.value.service_type);
             match (may_narrow, flips) {
                 (true, true) => Target::Flip,
-                (true, false) => stand(from_hub(wanted, Some(found), view, own, true)),
+                (true, false) => stand(from_hub(wanted, Some(found), view, own, (rules, true))),
                 (false, true) => from_found(found, view, own).map_or(Target::Leave, |standing| {
                     stand(gaining(standing, wanted, view, own))
                 }),
@@ -130,7 +132,7 @@ fn from_hub(
     found: Option<&FoundImport>,
     view: &ServiceView,
     own: &ClusterId,
-    may_narrow: bool,
+    (rules, may_narrow): (&ImportRules, bool),
 ) -> Standing {
     let import = &*wanted.value;
     Standing {
@@ -138,8 +140,8 @@ fn from_hub(
         ports: import.ports.clone(),
         policies: Policies::from(&import.policies),
         families: Families::Wanted(import.ip_families.clone()),
-        labels: exported(&import.labels),
-        annotations: exported(&import.annotations),
+        labels: exported(&import.labels, rules),
+        annotations: exported(&import.annotations, rules),
         clusters: import.clusters.keys().cloned().collect(),
         own_ports: own_ports(import, found, view, own),
         revision: Some(wanted.revision),
@@ -184,6 +186,7 @@ fn beside(
     derived: &FoundDerived,
     view: &ServiceView,
     own: &ClusterId,
+    rules: &ImportRules,
 ) -> Option<Standing> {
     let import = &*wanted.value;
     if import.service_type != ServiceType::ClusterSetIp {
@@ -198,8 +201,8 @@ fn beside(
         service_type: import.service_type,
         policies: found.policies.clone().or(Policies::from(&import.policies)),
         families: Families::Kept(found.ip_families.clone()),
-        labels: exported(&import.labels),
-        annotations: exported(&import.annotations),
+        labels: exported(&import.labels, rules),
+        annotations: exported(&import.annotations, rules),
         own_ports: clusters
             .contains(own)
             .then(|| common_ports(&ports, view))
@@ -318,11 +321,11 @@ pub(super) fn union(first: &[ServicePort], second: &[ServicePort]) -> Vec<Servic
     all
 }
 
-/// Exported labels or annotations, but for keys that are Tributary's own.
-fn exported(metadata: &Metadata) -> Metadata {
+/// Exported labels or annotations, but for keys that are Tributary's own, and those that this cluster does not carry.
+fn exported(metadata: &Metadata, rules: &ImportRules) -> Metadata {
     metadata
         .iter()
-        .filter(|(key, _)| !key.starts_with(OWN_KEY_PREFIX))
+        .filter(|(key, _)| !key.starts_with(OWN_KEY_PREFIX) && rules.carry(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }

@@ -10,6 +10,7 @@ use std::{
 use shared::model::Clusterset;
 
 use super::{
+    copy_end::CopyEnd,
     directory::{self, Directory, RESTORING},
     error::OpenError,
     rows::{Op, Rows as _, RowsError, Volume as _},
@@ -69,9 +70,11 @@ impl LogCopy {
         }
     }
 
-    /// Everything is durable after it.
-    pub fn finish(mut self) -> Result<(), OpenError> {
-        self.seal()
+    /// Everything is durable after it, and the copy says that it reaches this far.
+    pub fn finish(mut self, end: &CopyEnd) -> Result<(), OpenError> {
+        self.seal()?;
+        end.write(&self.data_dir)
+            .map_err(|error| self.failed(error.into()))
     }
 
     fn seal(&mut self) -> Result<(), OpenError> {

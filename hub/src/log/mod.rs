@@ -16,6 +16,7 @@
 mod backup;
 mod contents;
 mod copy;
+mod copy_end;
 #[cfg(test)]
 mod damage;
 mod directory;
@@ -51,6 +52,7 @@ use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 pub use backup::{BackupPage, BackupPlan, SegmentPlan};
 pub use contents::{Contents, NEWEST_EVENTS_MAX, SegmentContents, contents};
 pub use copy::{LogCopy, restore};
+pub use copy_end::CopyEnd;
 pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenError};
 #[cfg(any(test, feature = "simulated"))]
 pub use memory::{Faults, MemoryDisk, MemoryLog};

@@ -5,7 +5,7 @@ use std::{fmt::Write, path::PathBuf};
 use clap::{Args, Subcommand};
 use shared::{
     identity::Role,
-    model::{ClusterId, UnixMillis, advice},
+    model::{ClusterId, Clusterset, UnixMillis, advice},
 };
 
 use crate::{
@@ -54,7 +54,8 @@ enum EventLogCommand {
         The backup is verified first; a directory that holds a log stays as it is. A new epoch begins, so that every \
         member is told everything anew: nothing is deleted anywhere before its cluster has listed again. What was \
         recorded after the backup is lost: decisions about members have to be taken again. Interrupted, it is run \
-        again.\n\n\
+        again. A backup that was cut short is refused; a hub whose certificate names another clusterset than the \
+        backup does not start over it, and --clusterset says so before anything is put anywhere.\n\n\
         Example:\n  tributary-hub log restore backup-2026-01-31 --data data"
     )]
     Restore(RestoreArgs),
@@ -91,6 +92,9 @@ struct RestoreArgs {
     /// The backup
     #[arg(value_name = "DIR")]
     backup: PathBuf,
+    /// Restore nothing unless the backup is of this clusterset
+    #[arg(long, value_name = "TRUST-DOMAIN/NAME", value_parser = named)]
+    clusterset: Option<Clusterset>,
     #[command(flatten)]
     data: DataArgs,
 }
@@ -158,10 +162,16 @@ fn run_compact(args: CompactArgs, now: UnixMillis) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn named(clusterset: &str) -> Result<Clusterset, String> {
+    let parts = clusterset.split_once('/');
+    let named = parts.and_then(|(domain, name)| Clusterset::new(domain, name).ok());
+    named.ok_or_else(|| "write it as trust domain and name, such as example.org/default".to_owned())
+}
+
 fn run_restore(args: &RestoreArgs, now: UnixMillis) -> anyhow::Result<()> {
     let data = &args.data.data;
     eprintln!("verifying {}", args.backup.display());
-    for head in maintain::restore(&args.backup, data, now, rand::random())? {
+    for head in maintain::restore(&args.backup, data, args.clusterset.as_ref(), now, rand::random())? {
         println!(
             "{}: the log of {} stands here, and epoch {} has begun: start the hub",
             data.display(),

@@ -14,7 +14,7 @@ use tonic::Streaming;
 
 use super::client::{HubArgs, connect, failed};
 use crate::{
-    log::{LogCopy, Report, clusterset},
+    log::{CopyEnd, LogCopy, Report, clusterset},
     maintain::verify,
 };
 
@@ -110,11 +110,15 @@ async fn copy(mut parts: Streaming<v1::BackupPart>, dir: &Path) -> anyhow::Resul
             Part::Begin(_) => bail!("the hub began twice: its version and this one do not fit"),
         }
     }
-    copy.finish()?;
     ensure!(
         whole == Some(rows) && segments == begin.segments,
         "the copy was cut short after {rows} rows: it is no backup, begin again"
     );
+    copy.finish(&CopyEnd {
+        clusterset: begin.clusterset.clone(),
+        epoch: begin.epoch.clone(),
+        revision: begin.revision,
+    })?;
     Ok(Copied { begin, rows })
 }
 

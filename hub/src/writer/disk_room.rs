@@ -4,7 +4,7 @@
 //! Every event takes room, and old history goes only as whole segments; so while the reserve is touched, facts that are
 //! new or changed are refused for now, and what is left serves removals, memberships, decisions, snapshots and epochs.
 
-use shared::model::{EncodedFact, Fact, FactKey};
+use shared::model::{EncodedFact, Fact};
 
 use crate::{
     bounds::Bounds,
@@ -49,9 +49,10 @@ impl DiskRoom {
         }
     }
 
-    /// Whether a reported fact that would be recorded is refused for now. Health goes on: it is small, and replaced.
+    /// Whether a reported fact that would be recorded is refused for now, health included: a member may report it as
+    /// often as anything, and the reserve must outlast every one of them.
     pub(super) fn refuses(self, fact: &EncodedFact) -> bool {
-        self == Self::Reserve && !fact.fact.is_removal() && fact.fact.key() != Some(FactKey::Health)
+        self == Self::Reserve && !fact.fact.is_removal()
     }
 
     /// Whether what an admission would record is refused for now: a new member, and with it all its facts.

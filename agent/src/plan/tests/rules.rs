@@ -19,6 +19,7 @@ fn takes_only(patterns: &[&str], imports_max: usize) -> Desired {
     desired.keep_to(ImportRules {
         namespaces: Some(patterns.iter().map(|pattern| pattern.parse().unwrap()).collect()),
         imports_max,
+        ..ImportRules::default()
     });
     desired.interest(&interest(1, &["shop", "shop-eu", "kube-system"]));
     desired
@@ -66,6 +67,44 @@ fn what_stands_in_a_namespace_that_is_not_taken_goes() {
     snapshot(&mut desired, 1, &[east], items());
     model.settle(&desired);
     assert!(model.view.import.ours().is_none() && model.view.derived.ours().is_none());
+}
+
+/// An import that carries another controller's key is that controller's to delete.
+#[test]
+fn imports_carry_no_keys_by_which_other_controllers_act_and_those_that_are_listed() {
+    let keys = [
+        "team",
+        "example.com/team",
+        "argocd.argoproj.io/tracking-id",
+        "Meta.Helm.sh/release-name",
+        "istio.io/rev",
+        "notistio.io/rev",
+    ];
+    let metadata: Metadata = keys.iter().map(|key| ((*key).into(), "x".into())).collect();
+    let carried = |patterns: Option<&[&str]>| {
+        let sent = ServiceImport {
+            labels: metadata.clone(),
+            annotations: metadata.clone(),
+            ..import(&[http()], &["east"])
+        };
+        let items = vec![DesiredChange::Import(Arc::new(sent))];
+        let mut desired = told(&[source("east", true)], items);
+        let parsed = |patterns: &[&str]| patterns.iter().map(|pattern| pattern.parse().unwrap()).collect();
+        desired.keep_to(ImportRules {
+            metadata: patterns.map(parsed),
+            ..ImportRules::default()
+        });
+        let model = Model::settled(&desired);
+        let content = &model.view.import.ours().unwrap().content.content;
+        assert_eq!(content.labels, content.annotations);
+        let carried: Vec<String> = content.labels.keys().map(ToString::to_string).collect();
+        carried
+    };
+    assert_eq!(carried(None), ["example.com/team", "notistio.io/rev", "team"]);
+    assert_eq!(
+        carried(Some(&["argocd.argoproj.io", "*.com"])),
+        ["argocd.argoproj.io/tracking-id", "example.com/team", "team"]
+    );
 }
 
 #[test]

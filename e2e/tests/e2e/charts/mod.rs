@@ -148,7 +148,7 @@ const EVERYTHING: [(&str, &[&str]); 2] = [
             "--set=hubs={https://one.example.org:8443,https://[fd00::1]:7443}",
             "--set=log.format=json,log.filter=info\\,agent=debug,listen=::",
             "--set=clusterId=east,interest=all,denyNamespaces={private,secret}",
-            "--set=importNamespaces={shop,team-*},importsMax=500",
+            "--set=importNamespaces={shop,team-*},importMetadata={example.com,*.example.com},importsMax=500",
             "--set=image.registry=registry.example.org/team,image.pullSecrets={pull}",
             "--set=policies.exemptUsers={velero},policies.exemptGroups={backup},policies.action=Audit",
             "--set=networkPolicy.metricsNamespaces={monitoring}",

@@ -200,6 +200,11 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &[HUB, "importNamespaces={Shop}"],
         &["/importNamespaces/0", "name_or_pattern"],
     ),
+    (
+        "agent",
+        &[HUB, "importMetadata={example.com/team}"],
+        &["/importMetadata/0", "domain_or_pattern"],
+    ),
     ("agent", &[HUB, "importsMax=-1"], &["/importsMax", "minimum"]),
     (
         "agent",

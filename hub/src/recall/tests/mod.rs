@@ -191,7 +191,7 @@ fn a_restored_backup_and_an_old_copy_go_on_with_whole_facts() {
     changes(&mut hand, 10, 10);
     drop(hand);
     let data = to.path().join("data");
-    maintain::restore(from.path(), &data, UnixMillis(3_000), 7).expect("it is whole");
+    maintain::restore(from.path(), &data, None, UnixMillis(3_000), 7).expect("it is whole");
     let report = maintain::verify(&data, &mut |_| {}).expect("readable");
     let differences: u64 = report.logs[0].epochs.iter().map(|epoch| epoch.differences).sum();
     assert!(report.is_good() && differences == 18, "{report:?}");

@@ -18,11 +18,19 @@ use crate::tls::{
     TlsConnection, TlsMetrics, accept::accept_within,
 };
 
-type Socket = io::Result<(DuplexStream, Option<SocketAddr>)>;
+pub(super) type Socket = io::Result<(DuplexStream, Option<SocketAddr>)>;
 
 /// A network of one hub in memory: dialling it makes a pipe.
 #[derive(Clone)]
 pub(super) struct Pipes(mpsc::Sender<Socket>);
+
+impl Pipes {
+    /// A network, and the sockets that arrive at its hub.
+    pub(super) fn new() -> (Self, ReceiverStream<Socket>) {
+        let (sender, receiver) = mpsc::channel(16);
+        (Self(sender), ReceiverStream::new(receiver))
+    }
+}
 
 impl Dial for Pipes {
     fn dial(&self, address: HubAddress) -> BoxFuture<'static, io::Result<BoxedIo>> {
@@ -67,16 +75,11 @@ impl Hub {
     }
 
     pub(super) fn within(bounds: DoorBounds, credentials: Arc<LiveCredentials>) -> Self {
-        let (sender, receiver) = mpsc::channel(16);
+        let (pipes, sockets) = Pipes::new();
         let metrics = TlsMetrics::default();
         Self {
-            pipes: Pipes(sender),
-            incoming: accept_within(
-                bounds,
-                ReceiverStream::new(receiver),
-                credentials,
-                metrics.clone(),
-            ),
+            pipes,
+            incoming: accept_within(bounds, sockets, credentials, metrics.clone()),
             metrics,
         }
     }

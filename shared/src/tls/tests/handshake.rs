@@ -221,7 +221,7 @@ async fn a_client_that_goes_away_is_counted_apart() {
 }
 
 /// A client that checks nothing about the hub but its chain, with any certificate or none.
-fn bare_client(ca: &Authority, pem: Option<&crate::tls::Pem>) -> ClientConfig {
+pub(super) fn bare_client(ca: &Authority, pem: Option<&crate::tls::Pem>) -> ClientConfig {
     let verifier = crate::tls::Credentials::from_pem(&ca.issue_for(EAST)).expect("usable");
     let mut config = ClientConfig::clone(verifier.client());
     let resolver: Arc<dyn rustls::client::ResolvesClientCert> = match pem {

@@ -9,3 +9,4 @@ mod members_only;
 pub(super) mod pki;
 mod reload;
 mod roots;
+mod strangers;

@@ -1,0 +1,102 @@
+//! The port at which clusters join, against strangers who fill it: whoever has something to say gets in.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use rustls_pki_types::ServerName;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    time::{Instant, advance},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use super::{
+    ends::{Pipes, in_time},
+    handshake::bare_client,
+    pki::{Authority, HUB},
+};
+use crate::tls::{
+    BoxedIo, Dial, JOIN_CONNECTION_AGE_MAX, JOIN_CONNECTIONS_MAX, StrangerConnection, Strangers,
+    accept_strangers,
+};
+
+/// A hub's port for joining, and those who come to it.
+struct Door {
+    authority: Authority,
+    pipes: Pipes,
+    strangers: Strangers<DuplexStream>,
+}
+
+impl Door {
+    fn new() -> Self {
+        let authority = Authority::new("ca");
+        let (pipes, sockets) = Pipes::new();
+        Self {
+            strangers: accept_strangers(sockets, authority.live(HUB)),
+            authority,
+            pipes,
+        }
+    }
+
+    async fn socket(&self) -> BoxedIo {
+        let address = "https://hub:7443".parse().expect("address");
+        let dialled = in_time("the hub takes a socket", self.pipes.dial(address));
+        dialled.await.expect("pipe")
+    }
+
+    async fn encrypted(&self) -> TlsStream<BoxedIo> {
+        let connector = TlsConnector::from(Arc::new(bare_client(&self.authority, None)));
+        let name = ServerName::try_from("hub").expect("name");
+        let connecting = connector.connect(name, self.socket().await);
+        let connected = in_time("the hub greets a stranger", connecting).await;
+        connected.expect("without a certificate")
+    }
+
+    /// Both ends of a connection over which something is said.
+    async fn joins(&mut self) -> (TlsStream<BoxedIo>, StrangerConnection<DuplexStream>) {
+        let mut client = self.encrypted().await;
+        let next = in_time("a place for who joins", self.strangers.next()).await;
+        let mut server = next.expect("open").expect("encrypted");
+        client.write_all(b"a").await.expect("sent");
+        assert_eq!(server.read_u8().await.expect("received"), b'a');
+        (client, server)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_silent_sockets_keep_nobody_from_joining() {
+    let mut door = Door::new();
+    let mut silent = Vec::new();
+    for _ in 0..1_000 {
+        silent.push(door.socket().await);
+    }
+    let began = Instant::now();
+    door.joins().await;
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}: silence ends after two seconds",
+        began.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_all_places_at_the_joining_port_loses_them_by_time() {
+    let mut door = Door::new();
+    let mut kept = Vec::new();
+    for _ in 0..JOIN_CONNECTIONS_MAX {
+        kept.push(door.joins().await);
+    }
+    let mut refused = door.encrypted().await;
+    let mut said = [0; 1];
+    let read = in_time("one more is closed", refused.read(&mut said)).await;
+    assert!(!matches!(read, Ok(1..)), "{read:?}");
+    advance(JOIN_CONNECTION_AGE_MAX).await;
+    for (_, server) in &mut kept {
+        let read = in_time("an old one is cut", server.read(&mut said)).await;
+        assert_eq!(read.expect("an end"), 0);
+        assert!(server.write_all(b"b").await.is_err(), "nothing is said over it");
+    }
+    // Whoever serves them lets them go then.
+    drop(kept);
+    door.joins().await;
+}
