@@ -477,8 +477,8 @@ impl Writer {
         carried.begin_epoch();
         self.durable = self
             .log
-            .begin_epoch(epoch, Box::new(wire::snapshot::rows(carried)))?;
-        for (session, why) in self.core.epoch_begun(self.durable) {
+            .begin_epoch(epoch, Box::new(wire::snapshot::rows(carried.clone())))?;
+        for (session, why) in self.core.epoch_begun(self.durable, carried) {
             self.tell(session, SessionEvent::Close(why));
             self.sessions.remove(&session);
         }

@@ -20,7 +20,7 @@ use super::{
     },
     waiting::Waiting,
 };
-use crate::fold::{self, AdmissionRefusal, Command, Member, Presented, Rejection};
+use crate::fold::{self, AdmissionRefusal, Command, Member, Presented, Rejection, State};
 
 impl Core {
     pub(super) fn admit(&mut self, token: Token, request: AdmitRequest, now: u64) {
@@ -255,13 +255,13 @@ impl Core {
         }
     }
 
-    /// The new epoch has begun: positions start anew. The sessions of the old one are over; they are to be told
-    /// before anything of the new one is shown.
-    pub fn epoch_begun(&mut self, head: Cursor) -> Vec<(SessionId, String)> {
+    /// The new epoch has begun with this state: positions start anew. The sessions of the old one are over; they are to
+    /// be told before anything of the new one is shown.
+    pub fn epoch_begun(&mut self, head: Cursor, state: State) -> Vec<(SessionId, String)> {
         self.must_mint = None;
         self.claims.settled();
         self.head = head;
-        self.state.begin_epoch();
+        self.state = state;
         self.stored.begin();
         self.listed = Default::default();
         self.sources_changed = true;

@@ -226,9 +226,9 @@ impl Hand {
         let epoch = self.core.head().epoch.next(UnixMillis(2_000), 7);
         let mut carried = self.core.state().clone();
         carried.begin_epoch();
-        let rows = Box::new(snapshot::rows(carried));
+        let rows = Box::new(snapshot::rows(carried.clone()));
         let head = self.log().begin_epoch(epoch, rows).expect("it begins");
-        self.core.epoch_begun(head);
+        self.core.epoch_begun(head, carried);
         self.recorded.clear();
         self.admit();
     }

@@ -169,7 +169,9 @@ fn begin_epoch(core: &mut Core) -> Vec<(SessionId, String)> {
         epoch: known.next(UnixMillis(0), 0),
         ..Cursor::default()
     };
-    let closed = core.epoch_begun(head);
+    let mut state = core.state().clone();
+    state.begin_epoch();
+    let closed = core.epoch_begun(head, state);
     core.take_batch();
     closed
 }
