@@ -161,6 +161,8 @@ impl Crowd {
                 cluster: member.cluster.clone(),
                 credentials: setup.member(&member.cluster)?,
                 interest: member.interest.clone(),
+                // With every namespace in every member the generator has no room for all of it.
+                takes_differences: !world.measures.all,
             };
             let (order, inbox) = mpsc::channel(ORDERS_MAX);
             let (tell_connected, told_connected) = oneshot::channel();

@@ -180,6 +180,7 @@ impl Reporter {
             credentials: setup.member(&cluster)?,
             cluster,
             interest: Namespaces::default(),
+            takes_differences: false,
         };
         let mut session = player.connect(&hub.address).await?;
         let namespace = format!("team-{index:04}");

@@ -28,6 +28,10 @@ const IDLE_MEGABYTES_AIM: f64 = 200.0;
 /// Bytes on the wire per update and member: so many per endpoint, and so many besides.
 const WIRE_BYTES_PER_ENDPOINT: usize = 60;
 const WIRE_BYTES_BESIDES: usize = 100;
+/// The same where one endpoint of a hundred changes and members are told differences.
+const WIRE_DIFFERENCE_BYTES_AIM: f64 = 400.0;
+/// So many endpoints it is about.
+const WIRE_DIFFERENCE_ENDPOINTS: usize = 100;
 
 /// A hub with all members of a shape connected.
 pub(super) struct LoadedHub {
@@ -174,17 +178,22 @@ impl LoadedHub {
             megabytes: after.resident as f64 / 1e6,
             cores,
         });
-        wire_figures(&mut section, &tally, wire_bytes, measures.endpoints);
+        wire_figures(&mut section, &tally, wire_bytes, measures);
         log_figures(&mut section, &counters, &end, seconds);
         Ok(section)
     }
 }
 
 /// What an update cost on the wire, to a member.
-fn wire_figures(section: &mut Section, tally: &Tally, wire_bytes: u64, endpoints: usize) {
+fn wire_figures(section: &mut Section, tally: &Tally, wire_bytes: u64, measures: &Measures) {
+    let endpoints = measures.endpoints;
     let received = tally.received.max(1) as f64;
     let wire = wire_bytes as f64 / received;
-    let bound = (WIRE_BYTES_PER_ENDPOINT * endpoints + WIRE_BYTES_BESIDES) as f64;
+    let bound = if endpoints == WIRE_DIFFERENCE_ENDPOINTS && !measures.all {
+        WIRE_DIFFERENCE_BYTES_AIM
+    } else {
+        (WIRE_BYTES_PER_ENDPOINT * endpoints + WIRE_BYTES_BESIDES) as f64
+    };
     section.aimed(
         "wire, an update to a member, all included",
         wire,

@@ -4,7 +4,7 @@
 //!
 //! * `args`: the command line. `run`: one invocation, shape by shape.
 //! * `load_shape`: who exports what to whom in a shape. `facts`: encoded facts that carry a number.
-//! * `player`: one member's session. `traffic`: its bytes on the wire. `crowd`: all members of a shape, paced updates, latencies.
+//! * `player`: one member's session; `held`: what it holds. `traffic`: its bytes on the wire. `crowd`: all members of a shape, paced updates, latencies.
 //! * `hub`, `cores`, `disk`, `probe`: the process under test and the machine below it.
 //! * `ingest`, `churn`, `replay`: the shapes. `loaded`: a hub with all members of one. `flood`: one member that floods beside
 //!   249 others. `unbounded`: a hub whose budgets nobody meets. `etcd`: the peer that ingest and churn are compared with.
@@ -28,6 +28,7 @@ mod etcd;
 mod facts;
 mod figure;
 mod flood;
+mod held;
 mod hub;
 mod ingest;
 mod judged;

@@ -13,13 +13,16 @@ use proto::v1::{self, observation::Observation};
 use shared::{
     model::{
         ClusterId, ControlPlane, Cursor, EncodedFact, Fact, FactsDigest, Health, facts_digest,
-        sync::{CHUNK_BYTES, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION, Source, Welcome},
+        sync::{
+            CHUNK_BYTES, FEATURE_DIFFERENCES, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION,
+            Source, Welcome,
+        },
     },
     tls::{HubAddress, HubConnector, LiveCredentials, TlsMetrics, explain},
     wire,
 };
 
-use super::traffic::Traffic;
+use super::{held::Held, traffic::Traffic};
 use crate::member::Member;
 
 /// Facts of one message when many are sent.
@@ -34,6 +37,8 @@ pub(super) struct Player {
     pub(super) credentials: Arc<LiveCredentials>,
     /// What it wants to hear about.
     pub(super) interest: Namespaces,
+    /// It holds what it hears, as agents do, so that it may be told differences.
+    pub(super) takes_differences: bool,
 }
 
 /// What a member keeps from one session to the next.
@@ -83,6 +88,7 @@ pub(super) struct Session {
     pub(super) member: Member,
     welcome: Box<Welcome>,
     cursor: Option<Cursor>,
+    held: Option<Held>,
     /// Its bytes on the wire.
     pub(super) traffic: Traffic,
 }
@@ -115,6 +121,7 @@ impl Player {
             member,
             welcome,
             cursor: memory.cursor,
+            held: self.takes_differences.then(Held::default),
             traffic,
         })
     }
@@ -122,7 +129,11 @@ impl Player {
     fn hello(&self, memory: &Memory) -> Hello {
         Hello {
             protocol_version: PROTOCOL_VERSION,
-            features: 0,
+            features: if self.takes_differences {
+                FEATURE_DIFFERENCES
+            } else {
+                0
+            },
             agent_version: concat!("load-", env!("CARGO_PKG_VERSION")).into(),
             highest_epoch: memory.cursor.map(|cursor| cursor.epoch),
             cluster_fingerprint: format!("fingerprint-of-{}", self.cluster).into(),
@@ -184,7 +195,14 @@ impl Session {
         let heard = self.member.hear().await;
         let heard = heard.with_context(|| format!("member {}", self.cluster))?;
         Ok(match heard {
-            HubMessage::Desired { items, .. } => Heard::Desired(items),
+            HubMessage::Desired { items, .. } => Heard::Desired(match &mut self.held {
+                Some(held) => {
+                    let whole = items.into_iter().map(|item| held.whole(item));
+                    let whole: anyhow::Result<Vec<Bytes>> = whole.collect();
+                    whole.with_context(|| format!("member {}", self.cluster))?
+                }
+                None => items,
+            }),
             HubMessage::SnapshotComplete(up_to) => {
                 self.cursor = Some(up_to.cursor);
                 Heard::SnapshotComplete

@@ -273,6 +273,7 @@ impl Source {
             cluster: cluster.clone(),
             credentials: LiveCredentials::new(Credentials::from_pem(&world.authority.tls(&issued))?),
             interest: Namespaces::default(),
+            takes_differences: false,
         };
         let hub: HubAddress = format!("https://{}", world.hub_address).parse()?;
         let mut facts = Vec::new();

@@ -219,6 +219,7 @@ fn visitors(setup: &Setup, world: &LoadShape) -> anyhow::Result<Vec<Visitor>> {
                 cluster: member.cluster.clone(),
                 credentials: setup.member(&member.cluster)?,
                 interest: member.interest.clone(),
+                takes_differences: false,
             },
             memory: Memory::of(&facts)?,
             facts,

@@ -100,6 +100,7 @@ impl Witness {
                 credentials: setup.member(&cluster)?,
                 cluster,
                 interest: Namespaces::All,
+                takes_differences: false,
             };
             let mut session = player.connect(&hub.address).await?;
             session.list(Vec::new(), |_| {}).await?;

@@ -127,6 +127,7 @@ impl Hostile {
             cluster: self.cluster.clone(),
             credentials: self.credentials.clone(),
             interest: Default::default(),
+            takes_differences: false,
         };
         let source = Source::new(self.kind)?;
         let mut session = player.connect(&self.hub).await?;
