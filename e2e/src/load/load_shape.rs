@@ -180,7 +180,13 @@ fn namespace_name(index: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use shared::model::policy::Limit;
+
     use super::*;
+    use crate::load::churn::{FLEET, MESH, MESH_RATE};
+
+    /// More than an endpoint takes in a fact.
+    const WHOLE_ENDPOINT_BYTES: u64 = 200;
 
     fn mesh(members: usize, slices: usize) -> LoadShape {
         let measures = Measures {
@@ -210,6 +216,32 @@ mod tests {
         assert!(world.members.iter().all(|member| !member.slices.is_empty()));
         for member in world.members.iter() {
             assert!(matches!(&member.interest, Namespaces::Only(names) if names.len() == 10));
+        }
+    }
+
+    /// Nobody who has what these fleets have meets a budget that no policy states.
+    #[test]
+    fn members_of_the_measured_fleets_are_far_below_their_budgets() {
+        for (fleet, rate) in [(MESH, u64::from(MESH_RATE)), (FLEET, 100)] {
+            let endpoints = fleet.endpoints as u64;
+            let small = Measures {
+                endpoints: 1,
+                ..fleet
+            };
+            let world = LoadShape::new(small).expect("valid");
+            for member in world.members.iter() {
+                let slices = member.slices.len() as u64;
+                let has = [
+                    (Limit::Exports, member.exports.len() as u64),
+                    (Limit::EndpointSlices, slices),
+                    (Limit::Endpoints, slices * endpoints),
+                    (Limit::FactBytes, slices * endpoints * WHOLE_ENDPOINT_BYTES),
+                    (Limit::EventsPerMinute, rate * 60),
+                ];
+                for (limit, has) in has {
+                    assert!(2 * has <= limit.default_most(), "{limit:?}: {has}");
+                }
+            }
         }
     }
 

@@ -106,7 +106,9 @@ impl Contests {
             return Ok(());
         }
         Err(Law::Contests.broken(format!(
-            "another policy lets in {let_in:?}, and the events before it say {announced:?}"
+            "another policy lets in {}, and the events before it say {}",
+            told(&let_in),
+            told(&announced)
         )))
     }
 
@@ -201,7 +203,8 @@ impl Contests {
             Ok(())
         } else {
             Err(Law::Contests.broken(format!(
-                "{cluster} states to have exported {service} before all others, and the events before it say {announced:?}"
+                "{cluster} states to have exported {service} before all others, and the events before it say {}",
+                told(&announced)
             )))
         }
     }
@@ -228,6 +231,20 @@ impl Contests {
             candidates().find(|(cluster, uid, _)| *cluster == holder && **uid == **held)
         });
         held.or(oldest)
+    }
+}
+
+fn told(disputes: &[Dispute]) -> String {
+    let words = disputes.iter().map(|dispute| {
+        let (challenger, service) = (&dispute.challenger.cluster, &dispute.service);
+        let held = if dispute.held { "held against" } else { "lost to" };
+        format!("{service} {held} {challenger}")
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() {
+        "nothing".to_owned()
+    } else {
+        words.join(", ")
     }
 }
 
