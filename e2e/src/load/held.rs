@@ -5,47 +5,53 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use shared::{
-    model::sync::{DesiredChange, DesiredItem, DesiredKey, Told},
-    wire::{Restored, decode_told, encode_desired, restore},
+    difference,
+    model::sync::{DesiredChange, DesiredKey, ItemHash, Told},
+    wire::decode_told,
 };
 
-/// Objects by their key.
+/// Objects by their key, encoded as they came: one process plays hundreds of members, and none of them plans.
 #[derive(Debug, Default)]
-pub(super) struct Held(BTreeMap<DesiredKey, DesiredItem>);
+pub(super) struct Held(BTreeMap<DesiredKey, Bytes>);
 
 impl Held {
     /// The whole object that is told, encoded.
     pub(super) fn whole(&mut self, told: Bytes) -> anyhow::Result<Bytes> {
         match decode_told(told.clone()).context("the hub pushed what is no object")? {
             Told::Whole(item) => {
-                self.take(item);
+                let key = item.change.key();
+                if matches!(item.change, DesiredChange::Removed(_)) {
+                    self.0.remove(&key);
+                } else {
+                    self.0.insert(key, told.clone());
+                }
                 Ok(told)
             }
-            Told::Difference(difference) => {
-                let held = self.0.get(&difference.key);
-                match restore(held, &difference).context("the hub pushed a difference")? {
-                    Restored::Object(item) => {
-                        let whole = encode_desired(&item);
-                        self.take(item);
-                        Ok(whole.into())
-                    }
-                    Restored::Held => Ok(held.map(encode_desired).unwrap_or_default().into()),
-                    Restored::Unreadable => Err(anyhow!("the hub pushed a difference to what is no object")),
+            Told::Difference(told) => {
+                let base = self
+                    .0
+                    .get(&told.key)
+                    .context("nothing is held that a difference leads from")?;
+                let held = ItemHash::of(base);
+                if held == told.hash {
+                    return Ok(base.clone());
                 }
+                ensure!(
+                    held == told.base,
+                    "a difference leads from another version than the one that is held"
+                );
+                let whole: Bytes = difference::restore(base, &told.difference)?.into();
+                ensure!(
+                    ItemHash::of(&whole) == told.hash,
+                    "a difference leads to another object than it says"
+                );
+                self.0.insert(told.key, whole.clone());
+                Ok(whole)
             }
-            Told::Unreadable { .. } => Err(anyhow!("the hub pushed an object of another version of it")),
-        }
-    }
-
-    fn take(&mut self, item: DesiredItem) {
-        let key = item.change.key();
-        if matches!(item.change, DesiredChange::Removed(_)) {
-            self.0.remove(&key);
-        } else {
-            self.0.insert(key, item);
+            Told::Unreadable { .. } => bail!("the hub pushed an object of another version of it"),
         }
     }
 }
@@ -53,8 +59,11 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use shared::{
-        model::{ClusterId, Endpoint, ImportedSlice, ImportedSliceKey, IpFamily, Revision, ServiceKey},
-        wire::encode_difference,
+        model::{
+            ClusterId, Endpoint, ImportedSlice, ImportedSliceKey, IpFamily, Revision, ServiceKey,
+            sync::DesiredItem,
+        },
+        wire::{encode_desired, encode_difference},
     };
 
     use super::*;
