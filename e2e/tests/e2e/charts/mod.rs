@@ -1,8 +1,9 @@
 //! Owns: what the Helm charts become: plain manifests that are up to date, command lines that the programs take,
-//! values that are refused with a reason, and installations on real API servers (`installed`, `policies`).
+//! values that are refused with a reason, and installations on real API servers (`installed`, `policies`, `membership`).
 //! Never: runs a program in a pod; no node is here.
 
 mod installed;
+mod membership;
 mod policies;
 mod values;
 
@@ -58,6 +59,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend(values::trials());
     trials.extend(installed::trials());
     trials.extend(policies::trials());
+    trials.extend(membership::trials());
     trials
 }
 
@@ -333,8 +335,8 @@ fn older_clusters() -> anyhow::Result<()> {
     ensure!(!old.iter().any(newer), "an older cluster refuses this");
     let new = objects(&charts.render("agent", &[hubs])?)?;
     ensure!(
-        new.iter().filter(|object| newer(object)).count() == 5 && new.len() == old.len() + 5,
-        "two policies with their bindings and a FlowSchema are what a newer cluster has more"
+        new.iter().filter(|object| newer(object)).count() == 7 && new.len() == old.len() + 7,
+        "three policies with their bindings and a FlowSchema are what a newer cluster has more"
     );
     Ok(())
 }
