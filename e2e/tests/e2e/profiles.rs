@@ -214,7 +214,8 @@ impl ProfiledHub {
         let drain = CancellationToken::new();
         let metrics = ProfileMetrics::register(&mut Registry::default());
         let namespace = self.namespace.clone();
-        let writer = ProfileWriter::new(self.account.clone(), namespace, &self.hub, metrics, drain.clone());
+        let kept = (namespace, self.access.clone());
+        let writer = ProfileWriter::new(self.account.clone(), kept, &self.hub, metrics, drain.clone());
         Writing {
             drain,
             task: tokio::spawn(writer.run()),
