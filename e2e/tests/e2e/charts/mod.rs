@@ -22,6 +22,7 @@ use tributary_e2e::{
 
 use crate::workloads::{self, command_line};
 
+pub(crate) use installed::fresh;
 pub(crate) use policies::with_policies;
 
 pub(crate) fn trials() -> Vec<Trial> {
