@@ -6,7 +6,10 @@
 use anyhow::{Context, bail};
 use kube::{Api, Client};
 use shared::{
-    api::ClusterProperty,
+    api::{
+        ClusterProperty,
+        names::{PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET},
+    },
     process::{Readiness, ReadyHandle},
 };
 use tokio_util::sync::CancellationToken;
@@ -72,7 +75,6 @@ pub async fn follow(
 
 /// Marked whenever one of the two properties comes, changes or goes.
 pub(super) fn changes(properties: &Watched<Whole<ClusterProperty>>) -> Dirty<()> {
-    use shared::api::names::{PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET};
     let changed = Dirty::default();
     properties.mark_changes(&changed, |property| {
         [PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET]

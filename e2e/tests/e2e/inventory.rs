@@ -79,9 +79,15 @@ async fn used() -> anyhow::Result<()> {
     ensure!(reached == wanted, "the consumer reaches {reached:?}");
     written_in_the_newer_version(&profiled).await?;
 
-    // Members that are silent are not known to be healthy any more.
-    let silent = async || Ok(consumer.reach().await?.is_empty().then_some(()));
-    eventually("silent members are taken by nobody", silent).await?;
+    let [east, ..] = &mut members[..] else {
+        anyhow::bail!("there are members")
+    };
+    east.report(vec![health(ControlPlane::Unreachable)]).await?;
+    let left = async || {
+        let reached = consumer.reach().await?;
+        Ok((reached.len() == 1 && reached.contains_key("north")).then_some(()))
+    };
+    eventually("one whose control plane is unknown is taken by nobody", left).await?;
     profiled.evict("east").await?;
     let gone = async || Ok(profiled.profiles.get_opt("east").await?.is_none().then_some(()));
     eventually("the profile goes with the member", gone).await?;

@@ -45,7 +45,7 @@ pub(super) fn group(group: ClusterGroup) -> anyhow::Result<Group> {
     );
     let mut clusters = Vec::new();
     for id in group.ids {
-        let pattern: Pattern = id.parse().with_context(|| format!("ids: {id:?}"))?;
+        let pattern: Pattern = id.parse().with_context(|| format!("ids: {id}"))?;
         clusters.push(pattern);
     }
     let count = group.access_providers.len();
@@ -58,7 +58,7 @@ pub(super) fn group(group: ClusterGroup) -> anyhow::Result<Group> {
         let at = || format!("accessProviders[{place}]");
         name(&provider.name).with_context(at)?;
         if !names.insert(provider.name.clone()) {
-            bail!("{}: the name {:?} is there before", at(), provider.name);
+            bail!("{}: the name {} is there before", at(), provider.name);
         }
         let Provider {
             name,
@@ -156,11 +156,11 @@ fn extensions(written: Vec<Extension>) -> anyhow::Result<Vec<NamedExtension>> {
         let at = || format!("extensions[{place}]");
         name(&one.name).with_context(at)?;
         if !names.insert(one.name.clone()) {
-            bail!("{}: the name {:?} is there before", at(), one.name);
+            bail!("{}: the name {} is there before", at(), one.name);
         }
         if let Some(secret) = secret_in(&one.extension) {
             bail!(
-                "{}: {secret:?} holds a secret: everybody who may read a ClusterProfile would read it",
+                "{}: the field {secret} holds a secret: everybody who may read a ClusterProfile would read it",
                 at()
             );
         }

@@ -108,7 +108,7 @@ fn what_has_no_place_in_a_profile_is_refused_with_what_to_do() {
         (exec(json!({"deep": {"Access-Token": "x"}})), "holds a secret"),
         (
             exec(json!({"text": "-----BEGIN PRIVATE KEY-----"})),
-            "\"text\" holds a secret",
+            "the field text holds a secret",
         ),
     ] {
         let said = refused(&with(cluster.clone()));
@@ -136,7 +136,7 @@ fn names_and_counts_are_bounded() {
         json!(["east"]),
         json!([provider("a", ok.clone()), provider("a", ok.clone())]),
     );
-    assert!(refused(&twice).contains("\"a\" is there before"));
+    assert!(refused(&twice).contains("the name a is there before"));
     for name in [String::new(), "x".repeat(NAME_TOO_LONG)] {
         let bad = document(json!(["east"]), json!([provider(&name, ok.clone())]));
         assert!(refused(&bad).contains("1 to 253"));
