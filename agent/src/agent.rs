@@ -13,7 +13,6 @@ use prometheus_client::registry::Registry;
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
     api_client::{ApiMetrics, NoAnswer, ServedVersions, in_served_version},
-    model::ClusterId,
     process::{Backoff, Readiness, ReadyHandle, Supervisor, random},
     tls::HubConnector,
 };
@@ -23,10 +22,10 @@ use tracing::debug;
 
 use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
-    cluster_id,
     expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
     lease::{self, AgentLease, Election, LeaseMetrics, WritePermit, identity::IdentityLease},
     link::{Complaints, Link, LinkMetrics, machine::Introduction},
+    membership::{Membership, agree, keep::Keeper},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
     plan::ImportRules,
@@ -44,8 +43,8 @@ const STANDBY_READY_WAIT: Duration = Duration::from_secs(10);
 
 /// What an agent is told.
 pub struct AgentOptions {
-    /// The id in its certificate.
-    pub cluster: ClusterId,
+    /// The id and the clusterset in its certificate.
+    pub membership: Membership,
     /// The cluster's API.
     pub client: Client,
     /// The way to the hub.
@@ -121,13 +120,13 @@ pub async fn run(
         drain.cancelled().await;
         Ok(())
     });
-    let follow = cluster_id::follow(
+    let follow = agree::follow(
         warm.properties.clone(),
-        options.cluster.clone(),
+        options.membership.clone(),
         readiness.clone(),
         supervisor.shutdown().drain().clone(),
     );
-    supervisor.spawn("the id of the cluster", async move {
+    supervisor.spawn("what the cluster says of itself", async move {
         follow.await;
         Ok(())
     });
@@ -136,6 +135,14 @@ pub async fn run(
     let elected = elect(&options, &metrics, &permit, &stands_by);
     let lease = supervisor.meanwhile(elected).await?;
     if let Some(lease) = lease.clone() {
+        let keeper = Keeper::new(
+            options.client.clone(),
+            warm.properties.clone(),
+            options.membership.clone(),
+            permit.clone(),
+        );
+        let drain = supervisor.shutdown().drain().clone();
+        supervisor.spawn("the properties of a member", keeper.run(lease.clone(), drain));
         lead(options, metrics, warm, (fingerprint, lease), &mut supervisor);
     }
     supervisor.run().await?;
@@ -182,7 +189,7 @@ fn say_who_runs(options: &AgentOptions, permit: &WritePermit, supervisor: &mut S
 /// Asks the cluster who it is.
 async fn identify(options: &AgentOptions) -> anyhow::Result<String> {
     let fingerprint = patiently(|| fingerprint(&options.client)).await?;
-    patiently(|| cluster_id::check(&options.client, &options.cluster)).await?;
+    patiently(|| agree::check(&options.client, &options.membership)).await?;
     Ok(fingerprint)
 }
 
@@ -243,7 +250,7 @@ fn warm_up(
     let watches = Watches::default();
     let properties = Watched::<Whole<ClusterProperty>>::new(|_| None);
     let config = DriverConfig {
-        cluster: options.cluster.clone(),
+        cluster: options.membership.cluster.clone(),
         deny: options.deny.clone(),
         permit: permit.clone(),
     };

@@ -3,7 +3,7 @@
 //! * [`args`]: the command line; [`run`]: sockets and flags around [`agent`], which wires the rooms; [`adopt`] and
 //!   [`corefile`]: commands of their own;
 //! * [`watch`]: one watch per kind, shared by all that read;
-//! * [`cluster_id`]: whose cluster it is; [`convert`]: Kubernetes objects ↔ plain values;
+//! * [`membership`]: what a member's cluster says of itself; [`convert`]: Kubernetes objects ↔ plain values;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`lease`]: which agent works;
 //! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do;
 //! * [`apply`]: does it, and touches only what is ours; [`expiry`]: the Leases of source clusters, and what goes by them.
@@ -12,13 +12,13 @@ pub mod adopt;
 pub mod agent;
 pub mod apply;
 pub mod args;
-pub mod cluster_id;
 pub mod convert;
 pub mod corefile;
 pub mod expiry;
 pub mod join;
 pub mod lease;
 pub mod link;
+pub mod membership;
 pub mod observe;
 pub mod outbox;
 pub mod plan;

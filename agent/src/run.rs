@@ -22,6 +22,7 @@ use crate::{
     agent::{self, AgentMetrics, AgentOptions},
     args::{Interest, RunArgs},
     join, lease,
+    membership::Membership,
     plan::ImportRules,
 };
 
@@ -72,13 +73,17 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let (reloader, credentials) = Reloader::load(args.tls.clone(), tls_metrics.clone())?;
     tls_metrics.register(metrics.registry());
     TlsMetrics::register_expiry(metrics.registry(), credentials.clone());
-    let cluster = cluster_of(&credentials.identity(), args.cluster_id.as_ref())?;
+    let identity = credentials.identity();
+    let cluster = cluster_of(&identity, args.cluster_id.as_ref())?;
 
     let admin = AdminServer::bind(args.admin).await?;
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
     let options = AgentOptions {
-        cluster: cluster.clone(),
+        membership: Membership {
+            cluster: cluster.clone(),
+            clusterset: identity.clusterset.name().into(),
+        },
         client,
         connector: HubConnector::new(hubs, credentials, Arc::new(TcpDial), tls_metrics),
         namespace,

@@ -15,6 +15,8 @@ use crate::{charts, definitions};
 pub const DIRECTORIES: [&str; 4] = ["crds", "hub", "agent", "coredns"];
 /// The admission policy that keeps everybody but the agent away from what carries its label.
 pub const ONLY_THE_AGENT_WRITES: &str = "tributary-only-the-agent-writes";
+/// The admission policy that keeps everybody but the agent away from what a member's cluster says of itself.
+pub const MEMBERSHIP_IS_IMMUTABLE: &str = "tributary-membership-is-immutable";
 /// What puts an admission policy into force.
 pub const POLICY_BINDING: &str = "ValidatingAdmissionPolicyBinding";
 /// The field manager of whoever installs: not one of the programs under test.
@@ -70,11 +72,12 @@ pub fn read_file(path: &Path) -> anyhow::Result<Vec<DynamicObject>> {
 
 /// What tests install of a directory of this name.
 ///
-/// Left out is what would keep a test from playing everybody: the rule that only the agent writes what carries its
-/// label. The rule about what the agent writes is there, so that every scenario on a real cluster keeps it.
+/// Left out is what would keep a test from playing everybody: the rules that only the agent writes what carries its
+/// label, and what a member's cluster says of itself. The rule about what the agent writes is there, so that every scenario on a real cluster keeps it.
 pub fn installed(directory_name: &str) -> anyhow::Result<Vec<DynamicObject>> {
     let mut objects = read_directory(&directory(directory_name))?;
-    objects.retain(|object| kind(object) != POLICY_BINDING || name(object) != ONLY_THE_AGENT_WRITES);
+    let left_out = [ONLY_THE_AGENT_WRITES, MEMBERSHIP_IS_IMMUTABLE];
+    objects.retain(|object| kind(object) != POLICY_BINDING || !left_out.contains(&name(object)));
     Ok(objects)
 }
 

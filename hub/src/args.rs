@@ -173,6 +173,10 @@ pub struct ServeArgs {
     /// if it is missing and the hub may
     #[arg(long, env = "TRIBUTARY_INVENTORY_NAMESPACE", value_name = "NAME")]
     pub inventory_namespace: Option<String>,
+    /// File with the ways to reach the members' API servers (YAML or JSON), which their ClusterProfiles show as
+    /// accessProviders: servers and their authorities, without credentials. It is read at the start
+    #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
+    pub access_providers: Option<PathBuf>,
 }
 
 /// How clusters join with a token. Without these flags none does.

@@ -38,7 +38,7 @@ use crate::{
     lead::Leading,
     log,
     membership::{Joinable, JoiningService},
-    profile::{self, ProfileMetrics, ProfileWriter},
+    profile::{self, AccessProviders, ProfileMetrics, ProfileWriter},
     session::SyncService,
     writer::Options,
 };
@@ -65,6 +65,10 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     let mut metrics = Metrics::new("tributary_hub", env!("CARGO_PKG_VERSION"));
     let hub_metrics = HubMetrics::register(metrics.registry());
     let profile_metrics = ProfileMetrics::register(metrics.registry());
+    let access = match &args.access_providers {
+        Some(file) => AccessProviders::read(file)?,
+        None => AccessProviders::default(),
+    };
     let kubernetes = profile::client(args.kubeconfig.as_deref(), &profile_metrics).await?;
     let readiness = Readiness::default();
     let opening = readiness.handle("event log replayed");
@@ -109,7 +113,8 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
         let default = || profile::default_namespace(&hub.clusterset);
         let namespace = args.inventory_namespace.clone().unwrap_or_else(default);
         info!(%namespace, "keeping ClusterProfiles in the hub's own Kubernetes cluster");
-        let profiles = ProfileWriter::new(client, namespace, &hub, profile_metrics, leading.clone());
+        let kept = (namespace, access);
+        let profiles = ProfileWriter::new(client, kept, &hub, profile_metrics, leading.clone());
         supervisor.spawn("the ClusterProfile writer", lead.clone().keep(profiles.run()));
     }
     if let Some(door) = door {

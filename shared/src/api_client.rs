@@ -92,7 +92,7 @@ pub fn over(client: Client, metrics: ApiMetrics) -> Client {
     Client::new(Deadline::new(service, metrics), namespace)
 }
 
-/// The client, with requests about kinds of mcs-api in the version that the cluster serves.
+/// The client, with requests about kinds of mcs-api, and ClusterProfiles, in the version that the cluster serves.
 pub fn in_served_version(client: Client, versions: ServedVersions) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {

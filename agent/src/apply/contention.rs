@@ -28,7 +28,7 @@ const OBJECTS_MAX: usize = 4_096;
 
 /// An object, or its status, that is written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Part {
+pub(crate) struct Part {
     service: ServiceKey,
     /// The kind of the object, as Kubernetes calls it.
     pub(super) kind: &'static str,
@@ -38,10 +38,10 @@ pub(super) struct Part {
     pub(super) name: Box<str>,
 }
 
-/// What was written lately, and how often in vain.
+/// What was written lately, and how often in vain, by what it was written to.
 #[derive(Debug)]
-pub(super) struct Contention {
-    parts: BTreeMap<Part, Written>,
+pub(crate) struct Contention<P = Part> {
+    parts: BTreeMap<P, Written>,
     waits: bool,
 }
 
@@ -57,7 +57,7 @@ struct Written {
     reported: Option<Instant>,
 }
 
-impl Default for Contention {
+impl<P> Default for Contention<P> {
     fn default() -> Self {
         Self {
             parts: BTreeMap::new(),
@@ -73,11 +73,10 @@ impl Contention {
         self.waits = false;
     }
 
-    /// Until when the same waits, which was written too often just now. Another content never waits.
+    /// [`Contention::part_held_until`] of what an action writes.
     pub(super) fn held_until(&self, service: &ServiceKey, action: &Action, now: Instant) -> Option<Instant> {
-        let (part, hash) = written(service, action).filter(|_| self.waits)?;
-        let before = self.parts.get(&part).filter(|before| before.hash == hash);
-        before?.until.filter(|until| *until > now)
+        let (part, hash) = written(service, action)?;
+        self.part_held_until(&part, hash, now)
     }
 
     /// The action was performed. What was written comes back, and how often, when that is to be reported. `random`
@@ -90,7 +89,22 @@ impl Contention {
         random: u64,
     ) -> Option<(Part, u32)> {
         let (part, hash) = written(service, action)?;
-        if self.parts.len() >= OBJECTS_MAX && !self.parts.contains_key(&part) {
+        let times = self.part_written(&part, hash, now, random)?;
+        Some((part, times))
+    }
+}
+
+impl<P: Ord + Clone> Contention<P> {
+    /// Until when the same, by its hash, waits, which was written too often just now. Another content never waits.
+    pub(crate) fn part_held_until(&self, part: &P, hash: u64, now: Instant) -> Option<Instant> {
+        let before = self.parts.get(part).filter(|before| before.hash == hash);
+        before?.until.filter(|until| self.waits && *until > now)
+    }
+
+    /// What has this hash was written to `part`. How often comes back when that is to be reported. `random` is any
+    /// uniformly distributed number.
+    pub(crate) fn part_written(&mut self, part: &P, hash: u64, now: Instant, random: u64) -> Option<u32> {
+        if self.parts.len() >= OBJECTS_MAX && !self.parts.contains_key(part) {
             self.forget(now);
             if self.parts.len() >= OBJECTS_MAX {
                 return None;
@@ -101,7 +115,7 @@ impl Contention {
         if before.hash != hash || before.is_over(now) {
             *before = new();
         }
-        before.once_more(now, random).then_some((part, before.again))
+        before.once_more(now, random).then_some(before.again)
     }
 
     /// How many are written at growing intervals now. What nobody changed for a while is forgotten.

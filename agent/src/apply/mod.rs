@@ -34,6 +34,7 @@ mod view;
 mod work;
 
 pub use adopt::{Orphan, adopt};
+pub(crate) use contention::Contention;
 pub use driver::{CONCURRENT_SERVICES_MAX, Driver};
 pub use expire::Expiring;
 pub use handle::{Applied, DriverConfig, Handle};

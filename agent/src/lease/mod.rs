@@ -19,7 +19,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, api::PostParams};
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 use shared::{api::names, model::Epoch};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -69,7 +69,7 @@ pub struct AgentLease {
     api: Api<Lease>,
     holder: Arc<str>,
     transitions: i32,
-    epoch: Arc<Mutex<Option<Epoch>>>,
+    epoch: Arc<watch::Sender<Option<Epoch>>>,
     /// The Lease as it was written last: while nobody else writes it a renewal is one request. One write at a time.
     written: Arc<tokio::sync::Mutex<Option<Lease>>>,
     hold: Arc<Mutex<Hold>>,
@@ -159,7 +159,7 @@ impl Election {
             api: self.api.clone(),
             holder: self.candidate.holder().into(),
             transitions,
-            epoch: Arc::new(Mutex::new(epoch)),
+            epoch: Arc::new(watch::Sender::new(epoch)),
             written: Arc::new(tokio::sync::Mutex::new(Some(lease))),
             hold: Arc::new(Mutex::new(Hold::taken(began))),
             clock: self.clock.clone(),
@@ -215,15 +215,18 @@ impl AgentLease {
 
     /// The highest epoch that this cluster has known.
     pub fn epoch(&self) -> Option<Epoch> {
-        *self.known()
+        *self.epoch.borrow()
+    }
+
+    /// Waits until the cluster has known an epoch: until then no hub has ever admitted it.
+    pub async fn epoch_known(&self) {
+        // `self` owns the sender, so the channel cannot close.
+        let _ = self.epoch.subscribe().wait_for(Option::is_some).await;
     }
 
     /// Remembers an epoch, durably, before anything of it is applied. A lower one changes nothing.
     pub async fn remember(&self, epoch: Epoch) -> anyhow::Result<()> {
-        {
-            let mut known = self.known();
-            *known = (*known).max(Some(epoch));
-        }
+        self.epoch.send_modify(|known| *known = (*known).max(Some(epoch)));
         self.renew().await
     }
 
@@ -306,10 +309,6 @@ impl AgentLease {
             Ok(Err(error)) => warn!(error = format!("{error:#}"), "the Lease is not released"),
             Err(_) => warn!("the Lease is not released within {RELEASE_WAIT:?}"),
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, Option<Epoch>> {
-        self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes what we know into the Lease as it stands, under `holder`: our name or nobody's.

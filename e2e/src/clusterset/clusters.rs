@@ -7,8 +7,14 @@ use std::{
 };
 
 use anyhow::Context;
-use kube::Client;
-use shared::api::names::TRIBUTARY_NAMESPACE;
+use kube::{
+    Client,
+    api::{Api, DeleteParams},
+};
+use shared::api::{
+    ClusterProperty,
+    names::{PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET, TRIBUTARY_NAMESPACE},
+};
 
 use crate::{
     deploy,
@@ -98,6 +104,7 @@ impl MemberCluster {
             .with_context(|| format!("the fleet has no cluster {index}"))?;
         let client = cluster.client().await?;
         deploy::install(&client, &["crds", "agent"]).await?;
+        forget_membership(&client).await?;
         // The first request of an agent that came before the authorizer has read its roles would be denied.
         ask::until_all(cluster, Account::Agent, None).await?;
         let account = Account::Agent.in_cluster(cluster)?;
@@ -117,6 +124,18 @@ impl MemberCluster {
             Kind::Real(..) => None,
         }
     }
+}
+
+/// Tests share clusters, and each lets one be another member: it has left as what it was.
+async fn forget_membership(client: &Client) -> anyhow::Result<()> {
+    let properties: Api<ClusterProperty> = Api::all(client.clone());
+    for name in [PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET] {
+        match properties.delete(name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            deleted => drop(deleted?),
+        }
+    }
+    Ok(())
 }
 
 /// A kubeconfig for an API that asks for no credentials.

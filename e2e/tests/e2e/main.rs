@@ -10,6 +10,7 @@ mod documents;
 mod durability;
 mod failures;
 mod grpcurl;
+mod inventory;
 mod join;
 mod kubectl;
 mod manifests;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
     trials.extend(failures::trials());
     trials.extend(many::trials());
     trials.extend(profiles::trials());
+    trials.extend(inventory::trials());
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());

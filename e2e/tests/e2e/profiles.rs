@@ -12,7 +12,7 @@ use hub::{
     hub::{Hub, HubMetrics},
     log::{MemoryDisk, MemoryLog},
     membership::MembershipService,
-    profile::{ProfileMetrics, ProfileWriter, default_namespace},
+    profile::{AccessProviders, ProfileMetrics, ProfileWriter, default_namespace},
     writer::{AdmitRequest, CursorCheck, CursorVerdict, Options, Request, SessionEvent, SessionSink},
 };
 use k8s_openapi::api::core::v1::Namespace;
@@ -51,7 +51,7 @@ use tributary_e2e::{
 };
 
 /// How long anything may take to be seen.
-const SEEN_WAIT: Duration = Duration::from_secs(30);
+pub(crate) const SEEN_WAIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -164,30 +164,33 @@ async fn follow_their_members(client: Client, account: Client, clusterset: Clust
 }
 
 /// A hub over a log in memory whose profiles are written into a cluster.
-struct ProfiledHub {
+pub(crate) struct ProfiledHub {
     client: Client,
     account: Client,
     hub: Hub,
     clusterset: Clusterset,
     namespace: String,
-    profiles: Api<ClusterProfile>,
+    /// As a user sees them.
+    pub(crate) profiles: Api<ClusterProfile>,
+    /// By which ways members are reached.
+    pub(crate) access: AccessProviders,
 }
 
 /// A profile writer that runs.
-struct Writing {
+pub(crate) struct Writing {
     drain: CancellationToken,
     task: JoinHandle<anyhow::Result<()>>,
 }
 
 impl Writing {
-    async fn end(self) -> anyhow::Result<()> {
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
         self.drain.cancel();
         self.task.await?
     }
 }
 
 impl ProfiledHub {
-    fn start(client: Client, account: Client, clusterset: Clusterset) -> anyhow::Result<Self> {
+    pub(crate) fn start(client: Client, account: Client, clusterset: Clusterset) -> anyhow::Result<Self> {
         let epoch = Epoch::default().next(UnixMillis(1_000), 7);
         let log = MemoryLog::open(&MemoryDisk::default(), &clusterset, epoch)?;
         let options = Options {
@@ -207,21 +210,23 @@ impl ProfiledHub {
             clusterset,
             namespace,
             profiles,
+            access: AccessProviders::default(),
         })
     }
 
-    fn write(&self) -> Writing {
+    pub(crate) fn write(&self) -> Writing {
         let drain = CancellationToken::new();
         let metrics = ProfileMetrics::register(&mut Registry::default());
         let namespace = self.namespace.clone();
-        let writer = ProfileWriter::new(self.account.clone(), namespace, &self.hub, metrics, drain.clone());
+        let kept = (namespace, self.access.clone());
+        let writer = ProfileWriter::new(self.account.clone(), kept, &self.hub, metrics, drain.clone());
         Writing {
             drain,
             task: tokio::spawn(writer.run()),
         }
     }
 
-    async fn wait(
+    pub(crate) async fn wait(
         &self,
         name: &str,
         wanted: impl Fn(&ClusterProfile) -> bool + Send,
@@ -254,7 +259,7 @@ impl ProfiledHub {
             .await?)
     }
 
-    async fn join(&self, id: &str) -> anyhow::Result<Member> {
+    pub(crate) async fn join(&self, id: &str) -> anyhow::Result<Member> {
         let cluster = ClusterId::new(id)?;
         let (sender, events) = mpsc::unbounded_channel();
         let heard_at = Arc::new(AtomicU64::new(0));
@@ -289,7 +294,7 @@ impl ProfiledHub {
         })
     }
 
-    async fn evict(&self, cluster: &str) -> anyhow::Result<()> {
+    pub(crate) async fn evict(&self, cluster: &str) -> anyhow::Result<()> {
         let inspection = self.hub.inspection(CancellationToken::new());
         let set = self.clusterset.name();
         let peer = PeerIdentity {
@@ -316,7 +321,7 @@ impl ProfiledHub {
     }
 }
 
-struct Member {
+pub(crate) struct Member {
     cluster: ClusterId,
     session: SessionId,
     writer: hub::writer::WriterHandle,
@@ -326,7 +331,7 @@ struct Member {
 
 impl Member {
     /// Reports facts and waits until they are durable.
-    async fn report(&mut self, facts: Vec<Fact>) -> anyhow::Result<()> {
+    pub(crate) async fn report(&mut self, facts: Vec<Fact>) -> anyhow::Result<()> {
         let mut observations = Vec::new();
         for fact in &facts {
             self.sequence += 1;
@@ -349,7 +354,7 @@ impl Member {
     }
 }
 
-fn health(control_plane: ControlPlane) -> Fact {
+pub(crate) fn health(control_plane: ControlPlane) -> Fact {
     let kubernetes_version = "v1.33.1".into();
     Fact::HealthReported(Arc::new(Health {
         kubernetes_version,

@@ -10,7 +10,10 @@ use kube::{
 };
 use serde_json::Value;
 use shared::{
-    api::{cluster_profile::ClusterProfile, names::HUB_MANAGER},
+    api::{
+        cluster_profile::{AccessProvider, ClusterProfile},
+        names::HUB_MANAGER,
+    },
     model::{ClusterId, Clusterset},
 };
 
@@ -83,10 +86,14 @@ impl Performer {
                 Action::Delete { cluster, uid } => self.delete(cluster, uid).await,
                 Action::Apply {
                     profile,
+                    access,
                     uid,
                     metadata,
                     status,
-                } => self.apply(profile, uid.as_deref(), *metadata, *status).await,
+                } => {
+                    let status = status.then_some(&**access);
+                    self.apply(profile, uid.as_deref(), *metadata, status).await
+                }
             }
         };
         let reason = match tokio::time::timeout(ACTION_TIMEOUT, performed).await {
@@ -124,7 +131,7 @@ impl Performer {
         profile: &Profile,
         uid: Option<&str>,
         metadata: bool,
-        status: bool,
+        status: Option<&[AccessProvider]>,
     ) -> Result<Outcome, Reason> {
         let name = profile.cluster.as_str();
         let mut uid = uid.map(str::to_owned);
@@ -147,8 +154,8 @@ impl Performer {
             uid = object.uid();
             written = Some(object);
         }
-        if status {
-            let body = status_body(profile, uid.as_deref());
+        if let Some(access) = status {
+            let body = status_body(profile, access, uid.as_deref());
             let object = self
                 .profiles
                 .patch_status(name, &by_us(), &Patch::Apply(&body))

@@ -8,9 +8,14 @@ use std::{
 };
 
 use kube::{ResourceExt, runtime::watcher::Event};
-use shared::{api::cluster_profile::ClusterProfile, model::ClusterId, process::Backoff};
+use shared::{
+    api::cluster_profile::{AccessProvider, ClusterProfile},
+    model::ClusterId,
+    process::Backoff,
+};
 
 use super::{
+    access::AccessProviders,
     budget::{Budget, Urgency},
     object::{Difference, difference, is_ours},
     wanted::Wanted,
@@ -31,6 +36,8 @@ pub(super) enum Action {
     /// Write an object.
     Apply {
         profile: Arc<Profile>,
+        /// The ways to reach the member.
+        access: Arc<[AccessProvider]>,
         /// Of the object that is there; absent: it is made.
         uid: Option<String>,
         metadata: bool,
@@ -56,6 +63,7 @@ pub(super) enum Outcome {
 /// What is wanted, what is there, and what each object may cost.
 pub(super) struct Inventory {
     wanted: Wanted,
+    access: AccessProviders,
     there: BTreeMap<String, ClusterProfile>,
     /// What the listing that goes on has shown so far.
     listing: Option<BTreeMap<String, ClusterProfile>>,
@@ -96,9 +104,10 @@ pub(super) struct Due {
 }
 
 impl Inventory {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(access: AccessProviders) -> Self {
         Self {
             wanted: Wanted::new(),
+            access,
             there: BTreeMap::new(),
             listing: None,
             listed: false,
@@ -185,7 +194,8 @@ impl Inventory {
         let pending = std::mem::take(&mut self.pending);
         for cluster in pending {
             let wanted = self.wanted.get(&cluster).and_then(Option::as_ref);
-            let need = need(&cluster, wanted, self.there.get(cluster.as_str()));
+            let there = self.there.get(cluster.as_str());
+            let need = need(&cluster, wanted, || self.access.of(&cluster), there);
             match need {
                 Need::NotOurs => self.not_ours.insert(cluster.clone()),
                 Need::Nothing | Need::Act(..) => self.not_ours.remove(&cluster),
@@ -261,7 +271,12 @@ enum Need {
     Act(Action, Urgency),
 }
 
-fn need(cluster: &ClusterId, wanted: Option<&Arc<Profile>>, there: Option<&ClusterProfile>) -> Need {
+fn need(
+    cluster: &ClusterId,
+    wanted: Option<&Arc<Profile>>,
+    access: impl FnOnce() -> Arc<[AccessProvider]>,
+    there: Option<&ClusterProfile>,
+) -> Need {
     match (wanted, there) {
         (None, Some(object)) => match object.uid().filter(|_| is_ours(object)) {
             Some(uid) => Need::Act(
@@ -277,25 +292,30 @@ fn need(cluster: &ClusterId, wanted: Option<&Arc<Profile>>, there: Option<&Clust
         (Some(profile), None) => {
             let action = Action::Apply {
                 profile: profile.clone(),
+                access: access(),
                 uid: None,
                 metadata: true,
                 status: true,
             };
             Need::Act(action, Urgency::Flip)
         }
-        (Some(profile), Some(object)) => match difference(object, profile) {
-            Difference::None => Need::Nothing,
-            Difference::NotOurs => Need::NotOurs,
-            Difference::Write { metadata, status } => {
-                let action = Action::Apply {
-                    profile: profile.clone(),
-                    uid: object.uid(),
-                    metadata,
-                    status: status.is_some(),
-                };
-                Need::Act(action, status.unwrap_or(Urgency::Ordinary))
+        (Some(profile), Some(object)) => {
+            let access = access();
+            match difference(object, profile, &access) {
+                Difference::None => Need::Nothing,
+                Difference::NotOurs => Need::NotOurs,
+                Difference::Write { metadata, status } => {
+                    let action = Action::Apply {
+                        profile: profile.clone(),
+                        access,
+                        uid: object.uid(),
+                        metadata,
+                        status: status.is_some(),
+                    };
+                    Need::Act(action, status.unwrap_or(Urgency::Ordinary))
+                }
             }
-        },
+        }
     }
 }
 

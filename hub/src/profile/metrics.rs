@@ -5,7 +5,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
-use shared::api_client::ApiMetrics;
+use shared::api_client::{ApiMetrics, ServedVersions};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WriteLabels {
@@ -18,6 +18,8 @@ struct WriteLabels {
 pub struct ProfileMetrics {
     /// Requests to the hub's own Kubernetes cluster.
     pub(super) api: ApiMetrics,
+    /// In which version ClusterProfiles are served there.
+    pub(super) versions: ServedVersions,
     writes: Family<WriteLabels, Counter>,
     waiting: Gauge,
     not_ours: Gauge,
@@ -31,6 +33,8 @@ impl ProfileMetrics {
             api: ApiMetrics::register(registry),
             ..Self::default()
         };
+        let help = "1 for the version in which the hub's own cluster serves the kind, by kind and version";
+        registry.register("served_version", help, metrics.versions.shown());
         registry.register(
             "profile_writes",
             "Writes of ClusterProfiles: action `apply` or `delete`, outcome `written`, `not_ours` or `failed`",

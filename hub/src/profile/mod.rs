@@ -2,11 +2,13 @@
 //!
 //! * `wanted.rs`: what the state says. `object.rs`: a profile as a Kubernetes object, and how two differ.
 //! * `budget.rs`, `inventory.rs`: when which object is written or deleted; pure.
+//! * `access/`: the access providers that an operator names.
 //! * `namespace.rs`, `api.rs`: the requests. `run.rs`: the loop around them.
 //!
 //! The hub serves without Kubernetes as well as with it: nothing here ever stops it, and nothing reads back from
 //! Kubernetes into the state.
 
+mod access;
 mod api;
 mod budget;
 mod inventory;
@@ -26,6 +28,7 @@ use kube::{Client, Config, config::KubeConfigOptions};
 use shared::{api::names::INVENTORY_NAMESPACE_PREFIX, api_client::api_client, model::Clusterset};
 use tracing::info;
 
+pub use access::AccessProviders;
 pub use budget::{BURST_MAX, Budget, FLIP_DEBT_MAX, MILLIS_PER_WRITE, Urgency};
 pub use metrics::ProfileMetrics;
 pub use run::ProfileWriter;

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared::{
     api::{
-        cluster_profile::{ClusterProfile, ClusterProfileStatus, ClusterVersion, Property},
+        cluster_profile::{AccessProvider, ClusterProfile, ClusterProfileStatus, ClusterVersion, Property},
         conditions::{Condition, MESSAGE_CHARS_MAX},
         names::{
             CLUSTER_MANAGER, HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_INVENTORY_MEMBER_ID, LABEL_MANAGED_BY,
@@ -59,9 +59,9 @@ pub(super) fn metadata_body(profile: &Profile, uid: Option<&str>) -> Value {
 }
 
 /// The body that applies the status.
-pub(super) fn status_body(profile: &Profile, uid: Option<&str>) -> Value {
+pub(super) fn status_body(profile: &Profile, access: &[AccessProvider], uid: Option<&str>) -> Value {
     let mut body = empty_body(profile.cluster.as_str(), uid);
-    body["status"] = json!(status(profile));
+    body["status"] = json!(status(profile, access));
     body
 }
 
@@ -74,8 +74,8 @@ pub(super) fn empty_body(name: &str, uid: Option<&str>) -> Value {
     json!({ "apiVersion": format!("{MULTICLUSTER_GROUP}/v1alpha1"), "kind": "ClusterProfile", "metadata": metadata })
 }
 
-/// The status that says what the profile says.
-pub(super) fn status(profile: &Profile) -> ClusterProfileStatus {
+/// The status that says what the profile says, and by which ways the cluster is reached.
+pub(super) fn status(profile: &Profile, access: &[AccessProvider]) -> ClusterProfileStatus {
     let version = &profile.kubernetes_version;
     ClusterProfileStatus {
         conditions: profile.conditions.iter().map(condition).collect(),
@@ -87,6 +87,7 @@ pub(super) fn status(profile: &Profile) -> ClusterProfileStatus {
             .iter()
             .filter_map(|listed| property(listed))
             .collect(),
+        access_providers: access.to_vec(),
         ..ClusterProfileStatus::default()
     }
 }
@@ -140,7 +141,7 @@ fn is_our_entry(entry: &ManagedFieldsEntry) -> bool {
 }
 
 /// Compares an object with what is wanted. The time of a condition is no content.
-pub(super) fn difference(object: &ClusterProfile, wanted: &Profile) -> Difference {
+pub(super) fn difference(object: &ClusterProfile, wanted: &Profile, access: &[AccessProvider]) -> Difference {
     if !is_ours(object) {
         return Difference::NotOurs;
     }
@@ -148,7 +149,7 @@ pub(super) fn difference(object: &ClusterProfile, wanted: &Profile) -> Differenc
         .iter()
         .any(|(label, value)| object.labels().get(*label) != Some(value));
     let metadata = labels_differ || object.spec.display_name.as_deref() != Some(wanted.cluster.as_str());
-    let status = status_difference(object, &status(wanted));
+    let status = status_difference(object, &status(wanted, access));
     if metadata || status.is_some() {
         Difference::Write { metadata, status }
     } else {
@@ -174,6 +175,13 @@ fn status_difference(object: &ClusterProfile, wanted: &ClusterProfileStatus) -> 
     differs |= owned(object, "f:properties", "name")
         .iter()
         .any(|name| !named.contains_key(&**name));
+    differs |= !wanted
+        .access_providers
+        .iter()
+        .all(|wanted| is_there(wanted, &there.access_providers));
+    differs |= owned(object, "f:accessProviders", "name")
+        .iter()
+        .any(|name| wanted.access_providers.iter().all(|wanted| wanted.name != *name));
     differs |= owned(object, "f:conditions", "type")
         .iter()
         .any(|name| wanted.conditions.iter().all(|condition| condition.type_ != *name));
@@ -184,7 +192,6 @@ fn status_difference(object: &ClusterProfile, wanted: &ClusterProfileStatus) -> 
     }
 }
 
-/// The items of a list in the status that we own, by the value of their key.
 /// Values by the names of their properties.
 fn by_name(properties: &[Property]) -> BTreeMap<&str, &str> {
     let named = properties.iter();
@@ -193,6 +200,22 @@ fn by_name(properties: &[Property]) -> BTreeMap<&str, &str> {
         .collect()
 }
 
+/// A provider of this name says all that it should; what somebody else added to it is theirs.
+fn is_there(wanted: &AccessProvider, there: &[AccessProvider]) -> bool {
+    let mut named = there.iter().filter(|known| known.name == wanted.name);
+    named.any(|known| covers(&json!(known), &json!(wanted)))
+}
+
+fn covers(known: &Value, wanted: &Value) -> bool {
+    match (known, wanted) {
+        (Value::Object(known), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(name, value)| known.get(name).is_some_and(|known| covers(known, value))),
+        (known, wanted) => known == wanted,
+    }
+}
+
+/// The items of a list in the status that we own, by the value of their key.
 fn owned(object: &ClusterProfile, list: &str, key: &str) -> BTreeSet<String> {
     let ours = object.managed_fields().iter().filter(|entry| is_our_entry(entry));
     let items = ours.filter_map(|entry| {

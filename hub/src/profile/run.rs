@@ -8,12 +8,12 @@ use kube::{
     Client,
     runtime::{WatchStreamExt, watcher},
 };
-use shared::{api::cluster_profile::ClusterProfile, model::ClusterId};
+use shared::{api::cluster_profile::ClusterProfile, api_client::in_served_version, model::ClusterId};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::{
-    ProfileMetrics,
+    AccessProviders, ProfileMetrics,
     api::{Performer, Reason},
     inventory::{Action, Due, Inventory, Outcome},
     wanted,
@@ -42,22 +42,26 @@ pub struct ProfileWriter {
 }
 
 impl ProfileWriter {
-    /// A writer for the inventory namespace of the clusterset that a hub serves.
+    /// A writer for the inventory namespace of the clusterset that a hub serves, whose members are reached in these ways.
     pub fn new(
         client: Client,
-        namespace: String,
+        (namespace, access): (String, AccessProviders),
         hub: &Hub,
         metrics: ProfileMetrics,
         drain: CancellationToken,
     ) -> Self {
         Self {
-            performer: Performer::new(client, namespace, hub.clusterset.clone()),
+            performer: Performer::new(
+                in_served_version(client, metrics.versions.clone()),
+                namespace,
+                hub.clusterset.clone(),
+            ),
             present: hub.present.clone(),
             view: hub.view.clone(),
             clock: hub.clock,
             metrics,
             drain,
-            inventory: Inventory::new(),
+            inventory: Inventory::new(access),
             failing: None,
             namespace_ensured: false,
             told_of: BTreeSet::new(),

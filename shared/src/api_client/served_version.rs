@@ -1,5 +1,6 @@
-//! The version in which a cluster serves ServiceExport and ServiceImport: the newest that it has. Everybody else names
-//! the preferred one only; here a request goes where the kind is served, under the name of the version there.
+//! The version in which a cluster serves ServiceExport, ServiceImport and ClusterProfile: the newest that it has and that
+//! is known. Everybody else names one version of a kind only; here a request goes where the kind is served, under the
+//! name of the version there.
 //! It never says what an older schema lacks, and changes no definition (ADR 0036).
 
 use std::sync::{
@@ -18,19 +19,49 @@ use tracing::{info, warn};
 
 use crate::api::names::MULTICLUSTER_GROUP;
 
-/// The versions that can be spoken, the preferred one first. Their schemas are one, but for fields that older ones
-/// lack, and the API server keeps one object for all of them.
-const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
-/// The kinds that follow here: plural, and as people say it.
-const KINDS: [(&str, &str); 2] = [
-    ("serviceexports", "ServiceExport"),
-    ("serviceimports", "ServiceImport"),
+/// A kind that follows here.
+struct FollowedKind {
+    plural: &'static str,
+    /// As people say it.
+    name: &'static str,
+    /// The version that everybody else names.
+    named: &'static str,
+    /// The versions that can be spoken, the newest first. Their schemas are one, but for fields that older ones lack or
+    /// that newer ones refuse, and nobody writes; the API server keeps one object for all of them.
+    versions: [&'static str; 2],
+    /// Where the older one is what a cluster lacks fields by.
+    older_lacks_fields: bool,
+}
+
+const KINDS: [FollowedKind; 3] = [
+    FollowedKind {
+        plural: "serviceexports",
+        name: "ServiceExport",
+        named: "v1beta1",
+        versions: ["v1beta1", "v1alpha1"],
+        older_lacks_fields: true,
+    },
+    FollowedKind {
+        plural: "serviceimports",
+        name: "ServiceImport",
+        named: "v1beta1",
+        versions: ["v1beta1", "v1alpha1"],
+        older_lacks_fields: true,
+    },
+    // What is written satisfies both (ADR 0049).
+    FollowedKind {
+        plural: "clusterprofiles",
+        name: "ClusterProfile",
+        named: "v1alpha1",
+        versions: ["v1alpha2", "v1alpha1"],
+        older_lacks_fields: false,
+    },
 ];
 
 /// In which version each kind was served last. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct ServedVersions {
-    /// For each of [`KINDS`] its place in [`VERSIONS`].
+    /// For each of [`KINDS`] its place in its versions.
     served: Arc<[AtomicUsize; KINDS.len()]>,
     shown: Family<KindVersion, Gauge>,
 }
@@ -80,7 +111,8 @@ impl ServedVersions {
         let body = body.collect_bytes().await?;
         let mut unserved = None;
         for version in self.in_order(asked) {
-            let renamed = renamed(&parts, &body, VERSIONS[version]);
+            let kind = &KINDS[asked.kind];
+            let renamed = renamed(&parts, &body, kind.named, kind.versions[version]);
             let answer = client.send(renamed).await?;
             if is_no_path(&answer) {
                 unserved.get_or_insert(answer);
@@ -98,14 +130,15 @@ impl ServedVersions {
     fn in_order(&self, asked: &Asked) -> impl Iterator<Item = usize> {
         let known = self.served[asked.kind].load(Ordering::Relaxed);
         let first = if asked.begins { 0 } else { known };
-        let others = (0..VERSIONS.len()).filter(move |version| *version != first);
+        let others = (0..KINDS[asked.kind].versions.len()).filter(move |version| *version != first);
         std::iter::once(first).chain(others)
     }
 
     fn learn(&self, kind: usize, version: usize) {
         let before = self.served[kind].swap(version, Ordering::Relaxed);
-        let (name, newest, served) = (KINDS[kind].1, VERSIONS[0], VERSIONS[version]);
-        for (place, version_name) in VERSIONS.iter().enumerate() {
+        let FollowedKind { name, versions, .. } = KINDS[kind];
+        let (newest, served) = (versions[0], versions[version]);
+        for (place, version_name) in versions.iter().enumerate() {
             let labels = KindVersion {
                 kind: name,
                 version: version_name,
@@ -115,7 +148,7 @@ impl ServedVersions {
         if version == before {
             return;
         }
-        if version == 0 {
+        if version == 0 || !KINDS[kind].older_lacks_fields {
             info!(
                 kind = name,
                 "the kind is served in {served} now: it is read and written in it"
@@ -136,7 +169,7 @@ impl Asked {
     fn of(method: &Method, path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty());
         let [root, group, version] = [parts.next()?, parts.next()?, parts.next()?];
-        if root != "apis" || group != MULTICLUSTER_GROUP || version != VERSIONS[0] {
+        if root != "apis" || group != MULTICLUSTER_GROUP {
             return None;
         }
         let first = parts.next()?;
@@ -146,7 +179,9 @@ impl Asked {
             first
         };
         Some(Self {
-            kind: KINDS.iter().position(|(kind, _)| *kind == plural)?,
+            kind: KINDS
+                .iter()
+                .position(|kind| kind.plural == plural && kind.named == version)?,
             begins: method == Method::GET && parts.next().is_none(),
         })
     }
@@ -159,8 +194,8 @@ fn is_no_path(answer: &Response<Body>) -> bool {
 }
 
 /// The request in another version: its path, and every `apiVersion` in its body.
-fn renamed(parts: &Parts, body: &[u8], version: &str) -> Request<Body> {
-    let (preferred, wanted) = (api_version(VERSIONS[0]), api_version(version));
+fn renamed(parts: &Parts, body: &[u8], named: &str, version: &str) -> Request<Body> {
+    let (preferred, wanted) = (api_version(named), api_version(version));
     let mut parts = parts.clone();
     let mut body = body.to_vec();
     if preferred != wanted {

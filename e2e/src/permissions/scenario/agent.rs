@@ -5,7 +5,10 @@ use anyhow::{Context, ensure};
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use shared::{
-    api::names::{AGENT_LEASE, AGENT_MANAGER, LABEL_IDENTITY, MULTICLUSTER_API_VERSION, TRIBUTARY_NAMESPACE},
+    api::names::{
+        AGENT_LEASE, AGENT_MANAGER, LABEL_IDENTITY, MULTICLUSTER_API_VERSION, PROPERTY_CLUSTER_ID,
+        PROPERTY_CLUSTERSET, TRIBUTARY_NAMESPACE,
+    },
     model::derived_name::{derived_service_name, imported_slice_name},
 };
 
@@ -141,6 +144,33 @@ pub(super) async fn a_property_is_told(stage: &mut Stage) -> anyhow::Result<()> 
         let _ = properties.delete(name, &DeleteParams::default()).await;
     }
     told
+}
+
+/// A member's cluster says its id and its clusterset, and says them again when somebody changed them.
+pub(super) async fn a_membership_is_said(stage: &mut Stage) -> anyhow::Result<()> {
+    let clusterset = stage.clusterset.authority.clusterset().name().to_owned();
+    let said = [(PROPERTY_CLUSTER_ID, MEMBER), (PROPERTY_CLUSTERSET, &clusterset)];
+    let properties = api(&stage.client, ABOUT, "ClusterProperty", "");
+    let is_said = async |stage: &Stage| {
+        for (name, value) in said {
+            let right = async || {
+                let found = properties.get_opt(name).await?;
+                Ok(found
+                    .is_some_and(|found| found.data["spec"]["value"] == value)
+                    .then_some(()))
+            };
+            stage.until(format!("{name} says {value}"), right).await?;
+        }
+        anyhow::Ok(())
+    };
+    stage.start_agent().await?;
+    is_said(stage).await?;
+    for (name, _) in said {
+        let another = json!({"apiVersion": ABOUT, "kind": "ClusterProperty", "metadata": {"name": name},
+            "spec": {"value": "another"}});
+        stage.apply("", another).await?;
+    }
+    is_said(stage).await
 }
 
 /// Version and health of the control plane reach the hub.

@@ -35,7 +35,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const ALL: [Scenario; 9] = [
+pub const ALL: [Scenario; 10] = [
     Scenario {
         name: "an_export_arrives",
         play: |stage| Box::pin(agent::an_export_arrives(stage)),
@@ -51,6 +51,10 @@ pub const ALL: [Scenario; 9] = [
     Scenario {
         name: "a_property_is_told",
         play: |stage| Box::pin(agent::a_property_is_told(stage)),
+    },
+    Scenario {
+        name: "a_membership_is_said",
+        play: |stage| Box::pin(agent::a_membership_is_said(stage)),
     },
     Scenario {
         name: "a_health_is_told",

@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use agent::agent::{AgentMetrics, AgentOptions};
+use agent::{
+    agent::{AgentMetrics, AgentOptions},
+    membership::Membership,
+};
 use hub::{
     clock::Clock,
     hub::{Hub, HubMetrics},
@@ -135,7 +138,10 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
     };
     let credentials = machine.credentials.clone();
     let options = AgentOptions {
-        cluster: machine.id.clone(),
+        membership: Membership {
+            cluster: machine.id.clone(),
+            clusterset: machine.credentials.identity().clusterset.name().into(),
+        },
         client: api_client::over(
             machine.cluster.client_named("tributary-agent"),
             ApiMetrics::default(),

@@ -41,7 +41,7 @@ pub(super) fn trials() -> Vec<Trial> {
 }
 
 /// Clusters on which nothing was ever installed.
-pub(super) async fn fresh(names: &[&str]) -> anyhow::Result<Fleet> {
+pub(crate) async fn fresh(names: &[&str]) -> anyhow::Result<Fleet> {
     match Fleet::start(names, Options::default()).await {
         Err(Error::Unavailable(unavailable)) => Err(unavailable.into()),
         started => Ok(started?),

@@ -1,8 +1,9 @@
 //! Owns: what the Helm charts become: plain manifests that are up to date, command lines that the programs take,
-//! values that are refused with a reason, and installations on real API servers (`installed`, `policies`).
+//! values that are refused with a reason, and installations on real API servers (`installed`, `policies`, `membership`).
 //! Never: runs a program in a pod; no node is here.
 
 mod installed;
+mod membership;
 mod policies;
 mod values;
 
@@ -21,6 +22,7 @@ use tributary_e2e::{
 
 use crate::workloads::{self, command_line};
 
+pub(crate) use installed::fresh;
 pub(crate) use policies::with_policies;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -58,6 +60,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend(values::trials());
     trials.extend(installed::trials());
     trials.extend(policies::trials());
+    trials.extend(membership::trials());
     trials
 }
 
@@ -139,6 +142,7 @@ const EVERYTHING: [(&str, &[&str]); 2] = [
             "--set=networkPolicy.memberCIDRs={192.0.2.0/24,2001:db8::/32},networkPolicy.metricsNamespaces={monitoring}",
             "--set=clientKeys.members=renew,clientKeys.configMapName=keys,clientKeys.renewalIssuers=issuers.crt",
             "--set=clientKeys.revocationLists=clients.crl,clientKeys.deniedKeys=denied,storage.alarm=20%,storage.reserve=0%",
+            "--set=inventory.accessProvidersConfigMapName=access",
             "--set=nodeSelector.disk=fast,podAnnotations.note=a,tolerations[0].key=a,tolerations[0].operator=Exists",
         ],
     ),
@@ -333,8 +337,8 @@ fn older_clusters() -> anyhow::Result<()> {
     ensure!(!old.iter().any(newer), "an older cluster refuses this");
     let new = objects(&charts.render("agent", &[hubs])?)?;
     ensure!(
-        new.iter().filter(|object| newer(object)).count() == 5 && new.len() == old.len() + 5,
-        "two policies with their bindings and a FlowSchema are what a newer cluster has more"
+        new.iter().filter(|object| newer(object)).count() == 7 && new.len() == old.len() + 7,
+        "three policies with their bindings and a FlowSchema are what a newer cluster has more"
     );
     Ok(())
 }

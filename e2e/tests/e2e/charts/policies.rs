@@ -1,4 +1,4 @@
-//! Owns: the two admission policies on a real API server: who is allowed what, and what the others are told.
+//! Owns: the two admission policies about the agent's objects on a real API server: who is allowed what, and what the others are told.
 //! Never: uses the shared clusters, whose tests play the agent without being it.
 
 use std::future::Future;
@@ -38,10 +38,10 @@ const NOT_THE_AGENT: &str = "'tributary-only-the-agent-writes' denied request: w
     app.kubernetes.io/managed-by: tributary-agent is written by Tributary's agent alone: change the ServiceExport that it \
     follows from, or give your own object another label";
 /// What the agent is told about what is not its own.
-const NOT_ITS_OWN: &str = "'tributary-agent-writes-only-its-own' denied request: this object does not carry the label \
+pub(super) const NOT_ITS_OWN: &str = "'tributary-agent-writes-only-its-own' denied request: this object does not carry the label \
     app.kubernetes.io/managed-by: tributary-agent, and Tributary's agent touches only what does";
 /// What the agent is told about a write without its label.
-const UNMARKED: &str = "'tributary-agent-writes-only-its-own' denied request: what Tributary's agent writes carries the \
+pub(super) const UNMARKED: &str = "'tributary-agent-writes-only-its-own' denied request: what Tributary's agent writes carries the \
     label app.kubernetes.io/managed-by: tributary-agent, and this would not";
 
 pub(super) fn trials() -> Vec<Trial> {
@@ -106,12 +106,12 @@ fn unmarked(kind: &str, name: &str) -> Value {
 
 const KINDS: [&str; 3] = ["Service", "EndpointSlice", "ServiceImport"];
 
-async fn apply(client: &Client, value: Value) -> anyhow::Result<()> {
+pub(super) async fn apply(client: &Client, value: Value) -> anyhow::Result<()> {
     deploy::apply(client, &serde_json::from_value(value)?).await?;
     Ok(())
 }
 
-async fn on_trial(client: &Client, value: Value) -> anyhow::Result<()> {
+pub(super) async fn on_trial(client: &Client, value: Value) -> anyhow::Result<()> {
     let object: DynamicObject = serde_json::from_value(value)?;
     let parameters = PatchParams::apply("a-test").force().dry_run();
     let api = deploy::api(client, &object)?;
@@ -141,7 +141,7 @@ async fn delete(client: &Client, kind: &str, name: &str) -> anyhow::Result<()> {
 }
 
 /// It is refused, and the person is told why.
-fn refused(result: anyhow::Result<()>, told: &str, what: &str) -> anyhow::Result<()> {
+pub(super) fn refused(result: anyhow::Result<()>, told: &str, what: &str) -> anyhow::Result<()> {
     let Err(error) = result else {
         bail!("{what} is not refused");
     };
@@ -154,7 +154,7 @@ fn refused(result: anyhow::Result<()>, told: &str, what: &str) -> anyhow::Result
 }
 
 /// Waits until something is refused for this reason.
-async fn enforced<Run>(told: &str, attempt: impl Fn() -> Run) -> anyhow::Result<()>
+pub(super) async fn enforced<Run>(told: &str, attempt: impl Fn() -> Run) -> anyhow::Result<()>
 where
     Run: Future<Output = anyhow::Result<()>>,
 {
@@ -337,6 +337,6 @@ async fn create_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn account(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Client> {
+pub(super) async fn account(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Client> {
     Ok(cluster.service_account(namespace, name)?.client().await?)
 }

@@ -131,48 +131,58 @@ pub(super) async fn an_agent_that_is_told_another_id_does_not_start() -> anyhow:
     let told = tail.contains("--tls-cert is for cluster east") && tail.contains("--cluster-id says west");
     ensure!(told, "{tail}");
 
-    let property = json!({
-        "apiVersion": names::ABOUT_API_VERSION, "kind": "ClusterProperty",
-        "metadata": {"name": names::PROPERTY_CLUSTER_ID}, "spec": {"value": "south"}
-    });
     let cluster = clusterset.cluster("east")?;
-    cluster.sim().context("a simulated cluster")?.apply(property)?;
-    let named = clusterset.spawn_agent(&AgentVariant {
-        certificate: "east",
-        cluster: "east",
-        log: "named",
-        flags: &[],
-    })?;
-    let (status, tail) = named.ended().await?;
-    ensure!(!status.success(), "{status}");
-    let told = tail.contains("is for cluster east") && tail.contains("cluster.clusterset.k8s.io says south");
-    ensure!(told, "{tail}");
+    let cluster = cluster.sim().context("a simulated cluster")?;
+    for (name, value, told) in [
+        (names::PROPERTY_CLUSTER_ID, "south", "is for cluster east"),
+        (names::PROPERTY_CLUSTERSET, "other", "is for clusterset default"),
+    ] {
+        cluster.apply(property(name, value))?;
+        let named = clusterset.spawn_agent(&AgentVariant {
+            certificate: "east",
+            cluster: "east",
+            log: name,
+            flags: &[],
+        })?;
+        let (status, tail) = named.ended().await?;
+        ensure!(!status.success(), "{status}");
+        let told = tail.contains(told) && tail.contains(&format!("{name} says {value}"));
+        ensure!(told, "{tail}");
+        let found = cluster.get("ClusterProperty", "", name).context("it stays")?;
+        ensure!(found["spec"]["value"] == value, "{found:#}");
+        cluster.delete("ClusterProperty", "", name)?;
+    }
     ensure!(
         state(&clusterset).await?.members.is_empty(),
-        "neither reached the hub"
+        "none reached the hub"
     );
     clusterset.end().await
 }
 
-/// A property that is changed under a running agent is as wrong as one at its start: it shows, and takes nothing away.
+fn property(name: &str, value: &str) -> serde_json::Value {
+    json!({"apiVersion": names::ABOUT_API_VERSION, "kind": "ClusterProperty", "metadata": {"name": name},
+           "spec": {"value": value}})
+}
+
+/// A user's property that is changed under a running agent is as wrong as one at its start: it shows, and takes nothing
+/// away.
 pub(super) async fn an_agent_whose_property_changes_is_unready_and_goes_on() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east"]).await?;
-    listed(&clusterset, &["east"]).await?;
-    let property = |value: &str| {
-        json!({"apiVersion": names::ABOUT_API_VERSION, "kind": "ClusterProperty",
-               "metadata": {"name": names::PROPERTY_CLUSTER_ID}, "spec": {"value": value}})
-    };
+    let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     let cluster = clusterset
         .cluster("east")?
         .sim()
         .context("a simulated cluster")?
         .clone();
-    cluster.apply(property("south"))?;
+    let id = |value| property(names::PROPERTY_CLUSTER_ID, value);
+    cluster.apply(id("east"))?;
+    clusterset.start_agent("east").await?;
+    listed(&clusterset, &["east"]).await?;
+    cluster.apply(id("south"))?;
     said(&clusterset.log("east"), "says south").await?;
     ensure!(state(&clusterset).await?.members[0].connected, "it goes on");
-    cluster.apply(property("east"))?;
-    said(&clusterset.log("east"), "agrees with the certificate again").await?;
+    cluster.apply(id("east"))?;
+    said(&clusterset.log("east"), "agree with the certificate again").await?;
     clusterset.end().await
 }
 

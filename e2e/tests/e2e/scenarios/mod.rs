@@ -8,6 +8,7 @@ mod export;
 mod families;
 mod headless;
 mod lost;
+mod membership;
 mod namespaces;
 mod older_versions;
 mod other_products;
@@ -65,6 +66,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, refused::derived_services_are_not_exported);
     story!(trials, refused::namespaces_of_kubernetes_export_nothing);
     story!(trials, lost::endpoints_of_who_stays_lost_go_and_come);
+    story!(trials, membership::a_member_says_what_it_is);
+    story!(trials, membership::the_definition_may_come_later);
     story!(trials, policy::what_a_member_takes_goes_and_comes_with_the_rule);
     story!(trials, ports::merge_by_name_then_by_number);
     story!(trials, ports::an_application_protocol_keeps_traffic);

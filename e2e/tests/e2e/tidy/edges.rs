@@ -69,7 +69,9 @@ const EDGES: &[Edge] = &[
             "agent/src/join/",
             "agent/src/expiry/",
             "agent/src/agent.rs",
-            "agent/src/cluster_id.rs",
+            "agent/src/membership/agree.rs",
+            "agent/src/membership/keep.rs",
+            "agent/src/membership/object.rs",
             "agent/src/run.rs",
             // The ConfigMap of CoreDNS, with a person's rights.
             "agent/src/corefile/cluster.rs",

@@ -183,6 +183,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::outbox", "crate::plan", "thiserror"],
     },
     PureRoom {
+        path: "agent/src/membership/decide.rs",
+        may_name: &["shared::api::names"],
+    },
+    PureRoom {
         path: "agent/src/plan",
         // It restores objects from differences: encoding and hashing are functions of their input.
         may_name: &["crate::plan", "shared::wire"],

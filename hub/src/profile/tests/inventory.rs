@@ -13,7 +13,7 @@ use super::{cluster, lost, profile, property, written};
 use crate::{
     fold::{Profile, Properties},
     profile::{
-        MILLIS_PER_WRITE, Urgency,
+        AccessProviders, MILLIS_PER_WRITE, Urgency,
         inventory::{ACTIONS_MAX, Action, Due, Inventory, Outcome},
         object::{Difference, difference, status},
         wanted::Wanted,
@@ -29,7 +29,7 @@ fn wanted(profiles: impl IntoIterator<Item = Profile>) -> Wanted {
 
 /// An inventory in which these objects are there.
 fn listed(objects: impl IntoIterator<Item = ClusterProfile>) -> Inventory {
-    let mut inventory = Inventory::new();
+    let mut inventory = Inventory::new(Default::default());
     inventory.observe(Event::Init);
     objects
         .into_iter()
@@ -39,7 +39,7 @@ fn listed(objects: impl IntoIterator<Item = ClusterProfile>) -> Inventory {
 }
 
 fn differs(object: &ClusterProfile, wanted: &Profile) -> Option<(bool, Option<Urgency>)> {
-    match difference(object, wanted) {
+    match difference(object, wanted, &[]) {
         Difference::Write { metadata, status } => Some((metadata, status)),
         Difference::None => None,
         Difference::NotOurs => panic!("ours"),
@@ -64,7 +64,7 @@ fn nothing_is_written_when_nothing_changed() {
 
 #[test]
 fn nothing_is_written_before_it_is_known_what_is_there() {
-    let mut inventory = Inventory::new();
+    let mut inventory = Inventory::new(Default::default());
     inventory.want(wanted([profile("east")]));
     inventory.observe(Event::Init);
     inventory.observe(Event::InitApply(edited(json!({}))));
@@ -91,6 +91,7 @@ fn a_new_member_gets_its_profile_with_every_label_once() {
     let due = inventory.due(0);
     let create = Action::Apply {
         profile: Arc::new(profile("east")),
+        access: Arc::default(),
         uid: None,
         metadata: true,
         status: true,
@@ -172,11 +173,52 @@ fn an_oversize_property_is_left_out_and_no_time_is_invented() {
         value,
     });
     oversize.properties.change("long", Some(&long));
-    let status = status(&oversize);
+    let status = status(&oversize, &[]);
     assert_eq!(status.properties.len(), 1);
     assert_eq!(status.properties[0].last_observed_time, None);
     let time = serde_json::to_value(&status.conditions[0].last_transition_time).expect("a time");
     assert_eq!(time, json!("2023-11-14T22:13:20Z"));
+}
+
+#[test]
+fn ways_to_reach_a_member_are_written_once_and_what_others_add_is_theirs() {
+    let file = |server: &str| {
+        let cluster = json!({"server": server});
+        let provider = json!({"name": "plain", "cluster": cluster});
+        let groups = json!({"clusters": [{"ids": ["east"], "accessProviders": [provider]}]});
+        AccessProviders::parse(&groups.to_string()).expect("a document")
+    };
+    let access = file("https://east.example.org").of(&cluster("east"));
+    let with = |status: &Profile| difference(&edited(json!({})), status, &access);
+    assert_eq!(
+        with(&profile("east")),
+        Difference::Write {
+            metadata: false,
+            status: Some(Urgency::Ordinary)
+        }
+    );
+    let shown = |providers: Value| edited(json!({"status": {"accessProviders": providers}}));
+    let there = json!([
+        {"name": "plain", "cluster": {"server": "https://east.example.org", "tls-server-name": "theirs"}},
+        {"name": "theirs", "cluster": {"server": "https://other.example.org"}},
+    ]);
+    let object = shown(there);
+    assert_eq!(difference(&object, &profile("east"), &access), Difference::None);
+    let moved = file("https://moved.example.org").of(&cluster("east"));
+    assert_ne!(difference(&object, &profile("east"), &moved), Difference::None);
+    // One that the file named before, and does not any more.
+    let mut ours = object.clone();
+    let fields = json!({"f:status": {"f:accessProviders": {"k:{\"name\":\"plain\"}": {}}}});
+    ours.metadata
+        .managed_fields
+        .iter_mut()
+        .flatten()
+        .for_each(|entry| {
+            if entry.subresource.is_some() {
+                entry.fields_v1 = serde_json::from_value(fields.clone()).ok();
+            }
+        });
+    assert_ne!(difference(&ours, &profile("east"), &[]), Difference::None);
 }
 
 #[test]

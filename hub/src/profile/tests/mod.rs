@@ -70,7 +70,7 @@ fn property(name: &str, value: &str) -> Arc<ClusterProperty> {
 /// The object as an API server shows it after we applied a profile, with `more` merged into it.
 fn written(profile: &Profile, more: Value) -> ClusterProfile {
     let mut object = object::metadata_body(profile, None);
-    object["status"] = object::status_body(profile, None)["status"].clone();
+    object["status"] = object::status_body(profile, &[], None)["status"].clone();
     let properties: serde_json::Map<String, Value> = profile
         .properties
         .iter()

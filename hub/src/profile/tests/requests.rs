@@ -77,6 +77,7 @@ fn object(more: Value) -> (u16, Value) {
 fn create() -> Action {
     Action::Apply {
         profile: Arc::new(profile("east")),
+        access: Arc::default(),
         uid: None,
         metadata: true,
         status: true,

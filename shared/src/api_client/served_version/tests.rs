@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    api::{ServiceExport, ServiceImport, names::MULTICLUSTER_API_VERSION},
+    api::{ServiceExport, ServiceImport, cluster_profile::ClusterProfile, names::MULTICLUSTER_API_VERSION},
     api_client::in_served_version,
 };
 
@@ -161,13 +161,45 @@ async fn a_kind_that_is_served_in_no_version_is_not_there() {
         matches!(&error, kube::Error::Api(status) if status.code == 404),
         "{error:?}"
     );
-    assert_eq!(server.taken().len(), VERSIONS.len());
+    assert_eq!(server.taken().len(), KINDS[1].versions.len());
+}
+
+/// They are named in their older version, which upstream stores; the newer one is spoken where it is served.
+#[tokio::test]
+async fn profiles_are_written_in_the_newest_version() {
+    let (server, versions, client) = place();
+    let profiles: Api<ClusterProfile> = Api::namespaced(client, "inventory");
+    let body = json!({"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
+        "metadata": {"name": "cart"}, "spec": {"clusterManager": {"name": "tributary"}}});
+    let params = PatchParams::apply("test").force();
+    for (served, asked) in [
+        ("v1alpha1", &["v1alpha2", "v1alpha1"][..]),
+        ("v1alpha2", &["v1alpha1", "v1alpha2"]),
+        ("v1alpha2", &["v1alpha2"]),
+    ] {
+        *server.version.lock().expect("whole") = served;
+        let patch = Patch::Apply(&body);
+        // The answer is a profile as little as any other kind's; that one came is enough.
+        let _ = profiles.patch("cart", &params, &patch).await;
+        let wanted = asked.iter().map(|version| {
+            format!(
+                "PATCH {version}/namespaces/inventory/clusterprofiles/cart multicluster.x-k8s.io/{version}"
+            )
+        });
+        assert_eq!(server.taken(), wanted.collect::<Vec<_>>());
+    }
+    let labels = KindVersion {
+        kind: "ClusterProfile",
+        version: "v1alpha2",
+    };
+    assert_eq!(versions.shown.get_or_create(&labels).get(), 1);
 }
 
 #[test]
 fn other_kinds_pass() {
     let of = |path| Asked::of(&Method::GET, path);
-    assert_eq!(of("/apis/multicluster.x-k8s.io/v1alpha1/clusterprofiles"), None);
+    assert_eq!(of("/apis/multicluster.x-k8s.io/v1alpha2/clusterprofiles"), None);
+    assert_eq!(of("/apis/multicluster.x-k8s.io/v1alpha1/serviceexports"), None);
     assert_eq!(of("/api/v1/namespaces/shop/services"), None);
     assert_eq!(of("/apis/discovery.k8s.io/v1/endpointslices"), None);
     let all = of("/apis/multicluster.x-k8s.io/v1beta1/serviceimports");

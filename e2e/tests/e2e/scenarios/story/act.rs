@@ -31,6 +31,7 @@ pub(crate) enum Kind {
     ServiceImport,
     Event,
     CustomResourceDefinition,
+    ClusterProperty,
 }
 
 impl Kind {
@@ -41,17 +42,24 @@ impl Kind {
             Self::EndpointSlice => ("discovery.k8s.io", "v1"),
             Self::ServiceExport | Self::ServiceImport => ("multicluster.x-k8s.io", "v1beta1"),
             Self::CustomResourceDefinition => ("apiextensions.k8s.io", "v1"),
+            Self::ClusterProperty => ("about.k8s.io", "v1beta1"),
         };
         ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &format!("{self:?}")))
     }
 
+    fn has_namespaces(self) -> bool {
+        !matches!(
+            self,
+            Self::Namespace | Self::CustomResourceDefinition | Self::ClusterProperty
+        )
+    }
+
     /// Its objects in `namespace`, or all of them when the kind has no namespaces.
     pub(crate) fn api(self, client: &Client, namespace: &str) -> Api<DynamicObject> {
-        match self {
-            Self::Namespace | Self::CustomResourceDefinition => {
-                Api::all_with(client.clone(), &self.resource())
-            }
-            _ => Api::namespaced_with(client.clone(), namespace, &self.resource()),
+        if self.has_namespaces() {
+            Api::namespaced_with(client.clone(), namespace, &self.resource())
+        } else {
+            Api::all_with(client.clone(), &self.resource())
         }
     }
 
@@ -76,6 +84,7 @@ impl Kind {
             "ServiceExport" => Self::ServiceExport,
             "ServiceImport" => Self::ServiceImport,
             "CustomResourceDefinition" => Self::CustomResourceDefinition,
+            "ClusterProperty" => Self::ClusterProperty,
             other => bail!("stories have no {other}"),
         })
     }
@@ -94,7 +103,7 @@ impl Story {
             Some(named) => named.to_owned(),
             None => self.namespace.clone(),
         };
-        if !matches!(kind, Kind::Namespace | Kind::CustomResourceDefinition) {
+        if kind.has_namespaces() {
             object["metadata"]["namespace"] = json!(namespace);
         }
         let name = object["metadata"]["name"].as_str().context("no name")?.to_owned();

@@ -1,0 +1,227 @@
+//! Owns: what the two ClusterProperties of a member have to say, and what follows from what stands there. Pure.
+//! Never: reads an object, or writes one.
+
+use std::fmt;
+
+use shared::{
+    api::names::{PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET},
+    model::ClusterId,
+};
+
+/// Whose cluster it is and which clusterset it is in, as the certificate says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    /// Its id.
+    pub cluster: ClusterId,
+    /// The clusterset's name, without its trust domain.
+    pub clusterset: Box<str>,
+}
+
+/// A property as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub value: &'a str,
+}
+
+/// Who made a property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// An agent, and what it says is what the agent wrote.
+    Agent,
+    /// An agent, and somebody else wrote the value since.
+    AgentAndOther,
+    /// Somebody else.
+    Other,
+}
+
+/// A property that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// What it says.
+    pub value: Box<str>,
+    /// Who made it.
+    pub maker: Maker,
+    /// It is being deleted.
+    pub deleting: bool,
+}
+
+/// What follows from what stands there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It is right as it is, or will be gone: nothing is written.
+    Leave,
+    /// There is none: it is made.
+    Make,
+    /// It is the agent's and somebody changed what it says: it is written again.
+    Restore,
+    /// It says another thing and is not ours to change.
+    Contradicts,
+}
+
+/// One property that says another thing than the certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contradiction {
+    name: &'static str,
+    stated: Box<str>,
+    certified: Box<str>,
+    by_agent: bool,
+}
+
+impl Membership {
+    /// Both properties.
+    pub fn properties(&self) -> [Wanted<'_>; 2] {
+        [
+            Wanted {
+                name: PROPERTY_CLUSTER_ID,
+                value: self.cluster.as_str(),
+            },
+            Wanted {
+                name: PROPERTY_CLUSTERSET,
+                value: &self.clusterset,
+            },
+        ]
+    }
+}
+
+impl Wanted<'_> {
+    /// What is done about it.
+    pub fn decide(&self, standing: Option<&Standing>) -> Decision {
+        let Some(standing) = standing else {
+            return Decision::Make;
+        };
+        if *standing.value == *self.value {
+            return Decision::Leave;
+        }
+        match standing.maker {
+            Maker::AgentAndOther if standing.deleting => Decision::Leave,
+            Maker::AgentAndOther => Decision::Restore,
+            Maker::Agent | Maker::Other => Decision::Contradicts,
+        }
+    }
+
+    /// What people are told of one that contradicts.
+    pub fn contradiction(&self, standing: Option<&Standing>) -> Option<Contradiction> {
+        let standing = standing.filter(|_| self.decide(standing) == Decision::Contradicts)?;
+        Some(Contradiction {
+            name: self.name,
+            stated: standing.value.clone(),
+            certified: self.value.into(),
+            by_agent: standing.maker == Maker::Agent,
+        })
+    }
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            stated,
+            certified,
+            by_agent,
+        } = self;
+        let what = if *name == PROPERTY_CLUSTER_ID {
+            "cluster"
+        } else {
+            "clusterset"
+        };
+        write!(
+            out,
+            "the certificate in --tls-cert is for {what} {certified}, the ClusterProperty {name} says {stated}: issue a \
+             certificate for {stated}, or "
+        )?;
+        if *by_agent {
+            out.write_str(
+                "delete the property if the cluster has left as what it says: an agent made it then",
+            )
+        } else {
+            out.write_str("correct the property")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn membership() -> Membership {
+        Membership {
+            cluster: ClusterId::new("east").expect("an id"),
+            clusterset: "default".into(),
+        }
+    }
+
+    fn standing(value: &str, maker: Maker) -> Standing {
+        Standing {
+            value: value.into(),
+            maker,
+            deleting: false,
+        }
+    }
+
+    #[test]
+    fn a_member_says_its_id_and_its_clusterset() {
+        let membership = membership();
+        let said = membership.properties().map(|wanted| (wanted.name, wanted.value));
+        assert_eq!(
+            said,
+            [
+                ("cluster.clusterset.k8s.io", "east"),
+                ("clusterset.k8s.io", "default")
+            ]
+        );
+    }
+
+    /// The table: nothing of somebody else's is ever written over.
+    #[test]
+    fn what_stands_there_decides() {
+        use Decision::{Contradicts, Leave, Make, Restore};
+        for wanted in membership().properties() {
+            assert_eq!(wanted.decide(None), Make);
+            for (maker, right, wrong) in [
+                (Maker::Agent, Leave, Contradicts),
+                (Maker::AgentAndOther, Leave, Restore),
+                (Maker::Other, Leave, Contradicts),
+            ] {
+                assert_eq!(wanted.decide(Some(&standing(wanted.value, maker))), right);
+                assert_eq!(wanted.decide(Some(&standing("other", maker))), wrong);
+            }
+            let going = Standing {
+                deleting: true,
+                ..standing("other", Maker::AgentAndOther)
+            };
+            assert_eq!(wanted.decide(Some(&going)), Leave, "the next one is made");
+        }
+    }
+
+    #[test]
+    fn a_contradiction_says_which_is_which_and_what_to_do() {
+        let membership = membership();
+        let [cluster, clusterset] = membership.properties();
+        let said = |wanted: Wanted<'_>, maker| {
+            let contradiction = wanted.contradiction(Some(&standing("south", maker)));
+            contradiction.map(|contradiction| contradiction.to_string())
+        };
+        let theirs = said(cluster, Maker::Other).expect("a contradiction");
+        assert!(theirs.contains("for cluster east"), "{theirs}");
+        assert!(
+            theirs.contains("cluster.clusterset.k8s.io says south"),
+            "{theirs}"
+        );
+        assert!(theirs.ends_with("or correct the property"), "{theirs}");
+        let earlier = said(clusterset, Maker::Agent).expect("a contradiction");
+        assert!(earlier.contains("for clusterset default"), "{earlier}");
+        assert!(
+            earlier.contains("delete the property if the cluster has left"),
+            "{earlier}"
+        );
+        assert_eq!(
+            said(cluster, Maker::AgentAndOther),
+            None,
+            "that one is written again"
+        );
+        assert_eq!(cluster.contradiction(None), None);
+    }
+}
