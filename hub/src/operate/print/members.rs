@@ -173,6 +173,7 @@ fn acceptance(key: &v1::MemberKey) -> &'static str {
         v1::KeyAcceptance::Pinned => "pinned",
         v1::KeyAcceptance::ByOperator => "operator",
         v1::KeyAcceptance::Renewed => "renewed",
+        v1::KeyAcceptance::Certified => "certified",
     }
 }
 
