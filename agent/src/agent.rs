@@ -17,7 +17,10 @@ use shared::{
     process::{Backoff, Readiness, ReadyHandle, Supervisor, random},
     tls::HubConnector,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -26,10 +29,11 @@ use crate::{
     cluster_id,
     expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
     lease::{self, AgentLease, Election, LeaseMetrics, WritePermit, identity::IdentityLease},
-    link::{Complaints, Link, LinkMetrics, machine::Introduction},
+    link::{CertificateWish, Complaints, Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
     plan::ImportRules,
+    renewal::{RenewalMetrics, Renewing},
     watch::{Dirty, Watched, Watches, Whole, follow},
 };
 
@@ -62,6 +66,8 @@ pub struct AgentOptions {
     pub imports: ImportRules,
     /// How the Leases of source clusters are kept.
     pub source_leases: Settings,
+    /// The certificate that the agent renews, if it does.
+    pub renewing: Option<Renewing>,
 }
 
 /// What an agent counts.
@@ -74,6 +80,7 @@ pub struct AgentMetrics {
     lease: LeaseMetrics,
     expiry: ExpiryMetrics,
     link: LinkMetrics,
+    renewal: RenewalMetrics,
 }
 
 impl AgentMetrics {
@@ -91,6 +98,7 @@ impl AgentMetrics {
             lease: LeaseMetrics::register(registry),
             expiry: ExpiryMetrics::register(registry),
             link: LinkMetrics::register(registry),
+            renewal: RenewalMetrics::register(registry),
         }
     }
 }
@@ -133,10 +141,17 @@ pub async fn run(
     });
     look_after_sources(&options, &metrics, &permit, &warm.apply, &mut supervisor);
     say_who_runs(&options, &permit, &mut supervisor);
+    let wishes = renew(&mut options, &metrics, &mut supervisor);
     let elected = elect(&options, &metrics, &permit, &stands_by);
     let lease = supervisor.meanwhile(elected).await?;
     if let Some(lease) = lease.clone() {
-        lead(options, metrics, warm, (fingerprint, lease), &mut supervisor);
+        lead(
+            options,
+            metrics,
+            warm,
+            (fingerprint, lease, wishes),
+            &mut supervisor,
+        );
     }
     supervisor.run().await?;
     if let Some(lease) = lease {
@@ -177,6 +192,25 @@ fn say_who_runs(options: &AgentOptions, permit: &WritePermit, supervisor: &mut S
     );
     let drain = supervisor.shutdown().drain().clone();
     supervisor.spawn("the Lease of this process", identity.run(drain));
+}
+
+/// Renews the agent's certificate, whether it leads or stands by: only a leader has a session, and the others take up what
+/// it was given. Returns the leader's end of what is asked for.
+fn renew(
+    options: &mut AgentOptions,
+    metrics: &AgentMetrics,
+    supervisor: &mut Supervisor,
+) -> mpsc::Receiver<CertificateWish> {
+    let (wishes, certificates) = mpsc::channel(1);
+    if let Some(renewing) = options.renewing.take() {
+        let at = (options.client.clone(), options.namespace.clone());
+        let drain = supervisor.shutdown().drain().clone();
+        supervisor.spawn(
+            "the certificate",
+            renewing.run(at, wishes, metrics.renewal.clone(), drain),
+        );
+    }
+    certificates
 }
 
 /// Asks the cluster who it is.
@@ -282,7 +316,7 @@ fn lead(
     options: AgentOptions,
     metrics: AgentMetrics,
     warm: Warm,
-    (fingerprint, lease): (String, AgentLease),
+    (fingerprint, lease, certificates): (String, AgentLease, mpsc::Receiver<CertificateWish>),
     supervisor: &mut Supervisor,
 ) {
     let Warm {
@@ -316,6 +350,7 @@ fn lead(
         namespaces: watches.namespaces,
         namespaces_changed,
         all_namespaces: options.all_namespaces,
+        certificates,
         complaints: Complaints::default(),
         metrics: metrics.link,
     };

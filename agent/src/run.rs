@@ -23,6 +23,7 @@ use crate::{
     args::{Interest, RunArgs},
     join, lease,
     plan::ImportRules,
+    renewal::Renewing,
 };
 
 /// Where a pod finds the namespace it runs in.
@@ -74,6 +75,11 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     TlsMetrics::register_expiry(metrics.registry(), credentials.clone());
     let cluster = cluster_of(&credentials.identity(), args.cluster_id.as_ref())?;
 
+    let renewing = join.map(|_| Renewing {
+        files: args.tls,
+        secret: args.join.join_secret,
+        credentials: credentials.clone(),
+    });
     let admin = AdminServer::bind(args.admin).await?;
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
@@ -91,6 +97,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
             imports_max: args.imports_max,
         },
         source_leases,
+        renewing,
     };
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(

@@ -21,7 +21,10 @@ use super::{
     roots::{self, Bound},
     verify::{AnyIdentity, TheHub},
 };
-use crate::{identity::CertificateFacts, model::KeyFingerprint};
+use crate::{
+    identity::{CertificateFacts, MembersOnly},
+    model::KeyFingerprint,
+};
 
 /// Checked credentials and the configurations made from them. They never change; a reload makes new ones.
 #[derive(Clone)]
@@ -31,6 +34,7 @@ pub struct Credentials {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
     joining: Arc<Joining>,
+    signed_for_members: bool,
 }
 
 /// What a hub shows to clusters that are no members yet.
@@ -54,6 +58,7 @@ impl Credentials {
         let roots = roots::read(&pem.ca, facts.identity.clusterset.trust_domain())?;
         let provider = provider();
         let authorities = certificates("--tls-ca", &pem.ca)?;
+        let signed_for_members = chain[1..].iter().any(|one| MembersOnly::read(one).is_some());
         let (key, pair) = fitting_key(&provider, &chain, &pem.key)?;
         let joining = Arc::new(joining(&provider, &chain, &key, authorities)?);
         let pair = Arc::new(SingleCertAndKey::from(pair));
@@ -63,6 +68,7 @@ impl Credentials {
             verifier,
             client: Arc::new(client_config(&provider, pair, roots, &facts)?),
             joining,
+            signed_for_members,
             facts,
         })
     }
@@ -70,6 +76,11 @@ impl Credentials {
     /// Whose certificate it is, its key and its validity.
     pub fn facts(&self) -> &CertificateFacts {
         &self.facts
+    }
+
+    /// Whether the certificate comes with an authority that signs for members only: a hub's, with which clusters join.
+    pub fn is_signed_for_members(&self) -> bool {
+        self.signed_for_members
     }
 
     /// Whether the certificates of a connection that is open would open it now, and why not.
