@@ -97,8 +97,12 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     drop(opening);
     hub.reports.register(metrics.registry());
     if let Some(issuer) = issuer {
+        let ends = issuer.validity().not_after;
         let renewals = RenewalIssuer::new(issuer, credentials.clone());
-        renewals.check(hub.clock.wall()).map_err(anyhow::Error::msg)?;
+        // One that has ended is no reason to serve nobody: it signs nothing, and says so to who asks.
+        if ends > hub.clock.wall() {
+            renewals.check(hub.clock.wall()).map_err(anyhow::Error::msg)?;
+        }
         hub.renewals = Some(renewals);
     }
 

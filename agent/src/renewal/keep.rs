@@ -12,7 +12,8 @@ use prometheus_client::{
     registry::Registry,
 };
 use shared::{
-    model::{KeyFingerprint, UnixMillis, sync::Renewed},
+    identity::Role,
+    model::{KeyFingerprint, UnixMillis, advice, sync::Renewed},
     process::random,
     tls::{
         Credentials, LiveCredentials, Pem, TlsFiles, fingerprint_of, keys_in, new_key, pem_of,
@@ -277,11 +278,15 @@ fn credentials(kept: &Kept) -> Option<Credentials> {
 
 fn ended(credentials: &LiveCredentials) {
     let identity = credentials.identity();
+    let Role::Cluster(cluster) = &identity.role else {
+        return;
+    };
     error!(
         %identity,
-        "the certificate has ended, and nothing renews it any more: have a join string made for this id \
-         (`tributary-hub token create`), remove the certificate and keep the key (the file of --tls-cert, or tls.crt in \
-         the Secret), and start the agent with the new string"
+        "the certificate has ended, and nothing renews it any more: have a join string made for this id (`{}`), remove the \
+         certificate and keep the key (the file of --tls-cert, or tls.crt in the Secret), and start the agent with the new \
+         string",
+        advice::token_create(cluster.as_str())
     );
 }
 
