@@ -16,7 +16,10 @@ use shared::{
     process::{Backoff, Readiness, ReadyHandle, Supervisor, random},
     tls::HubConnector,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -24,11 +27,12 @@ use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
     expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
     lease::{self, AgentLease, Election, LeaseMetrics, WritePermit, identity::IdentityLease},
-    link::{Complaints, Link, LinkMetrics, machine::Introduction},
+    link::{CertificateWish, Complaints, Link, LinkMetrics, machine::Introduction},
     membership::{Membership, agree, keep::Keeper},
     observe::{Observer, Observing, known, removal},
     outbox::Outbox,
     plan::ImportRules,
+    renewal::{RenewalMetrics, Renewing},
     watch::{Dirty, Watched, Watches, Whole, follow},
 };
 
@@ -61,6 +65,8 @@ pub struct AgentOptions {
     pub imports: ImportRules,
     /// How the Leases of source clusters are kept.
     pub source_leases: Settings,
+    /// The certificate that the agent renews, if it does.
+    pub renewing: Option<Renewing>,
 }
 
 /// What an agent counts.
@@ -73,6 +79,7 @@ pub struct AgentMetrics {
     lease: LeaseMetrics,
     expiry: ExpiryMetrics,
     link: LinkMetrics,
+    renewal: RenewalMetrics,
 }
 
 impl AgentMetrics {
@@ -90,6 +97,7 @@ impl AgentMetrics {
             lease: LeaseMetrics::register(registry),
             expiry: ExpiryMetrics::register(registry),
             link: LinkMetrics::register(registry),
+            renewal: RenewalMetrics::register(registry),
         }
     }
 }
@@ -132,6 +140,7 @@ pub async fn run(
     });
     look_after_sources(&options, &metrics, &permit, &warm.apply, &mut supervisor);
     say_who_runs(&options, &permit, &mut supervisor);
+    let wishes = renew(&mut options, &metrics, &mut supervisor);
     let elected = elect(&options, &metrics, &permit, &stands_by);
     let lease = supervisor.meanwhile(elected).await?;
     if let Some(lease) = lease.clone() {
@@ -143,7 +152,13 @@ pub async fn run(
         );
         let drain = supervisor.shutdown().drain().clone();
         supervisor.spawn("the properties of a member", keeper.run(lease.clone(), drain));
-        lead(options, metrics, warm, (fingerprint, lease), &mut supervisor);
+        lead(
+            options,
+            metrics,
+            warm,
+            (fingerprint, lease, wishes),
+            &mut supervisor,
+        );
     }
     supervisor.run().await?;
     if let Some(lease) = lease {
@@ -184,6 +199,25 @@ fn say_who_runs(options: &AgentOptions, permit: &WritePermit, supervisor: &mut S
     );
     let drain = supervisor.shutdown().drain().clone();
     supervisor.spawn("the Lease of this process", identity.run(drain));
+}
+
+/// Renews the agent's certificate, whether it leads or stands by: only a leader has a session, and the others take up what
+/// it was given. Returns the leader's end of what is asked for.
+fn renew(
+    options: &mut AgentOptions,
+    metrics: &AgentMetrics,
+    supervisor: &mut Supervisor,
+) -> mpsc::Receiver<CertificateWish> {
+    let (wishes, certificates) = mpsc::channel(1);
+    if let Some(renewing) = options.renewing.take() {
+        let at = (options.client.clone(), options.namespace.clone());
+        let drain = supervisor.shutdown().drain().clone();
+        supervisor.spawn(
+            "the certificate",
+            renewing.run(at, wishes, metrics.renewal.clone(), drain),
+        );
+    }
+    certificates
 }
 
 /// Asks the cluster who it is.
@@ -289,7 +323,7 @@ fn lead(
     options: AgentOptions,
     metrics: AgentMetrics,
     warm: Warm,
-    (fingerprint, lease): (String, AgentLease),
+    (fingerprint, lease, certificates): (String, AgentLease, mpsc::Receiver<CertificateWish>),
     supervisor: &mut Supervisor,
 ) {
     let Warm {
@@ -323,6 +357,7 @@ fn lead(
         namespaces: watches.namespaces,
         namespaces_changed,
         all_namespaces: options.all_namespaces,
+        certificates,
         complaints: Complaints::default(),
         metrics: metrics.link,
     };

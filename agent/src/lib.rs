@@ -5,6 +5,7 @@
 //! * [`watch`]: one watch per kind, shared by all that read;
 //! * [`membership`]: what a member's cluster says of itself; [`convert`]: Kubernetes objects ↔ plain values;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`lease`]: which agent works;
+//! * [`join`]: how a cluster becomes a member; [`renewal`]: how it gets its next certificate;
 //! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do;
 //! * [`apply`]: does it, and touches only what is ours; [`expiry`]: the Leases of source clusters, and what goes by them.
 
@@ -22,5 +23,6 @@ pub mod membership;
 pub mod observe;
 pub mod outbox;
 pub mod plan;
+pub mod renewal;
 pub mod run;
 pub mod watch;

@@ -24,6 +24,7 @@ use crate::{
     join, lease,
     membership::Membership,
     plan::ImportRules,
+    renewal::Renewing,
 };
 
 /// Where a pod finds the namespace it runs in.
@@ -76,6 +77,11 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let identity = credentials.identity();
     let cluster = cluster_of(&identity, args.cluster_id.as_ref())?;
 
+    let renewing = join.map(|_| Renewing {
+        files: args.tls,
+        secret: args.join.join_secret,
+        credentials: credentials.clone(),
+    });
     let admin = AdminServer::bind(args.admin).await?;
     let drain = shutdown.drain().clone();
     let mut supervisor = Supervisor::new(shutdown.clone());
@@ -96,6 +102,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
             imports_max: args.imports_max,
         },
         source_leases,
+        renewing,
     };
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(

@@ -1,7 +1,7 @@
 //! The hub's command line. Flags and environment variables are the whole configuration.
 //! It says what was typed; what it means is for the code that is called with it.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use shared::{
@@ -13,7 +13,7 @@ use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs},
+    operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs, duration},
 };
 
 /// The hub of a Tributary clusterset
@@ -179,6 +179,11 @@ pub struct ServeArgs {
     pub access_providers: Option<PathBuf>,
 }
 
+/// Shortest life of a member's certificate: renewing takes a few tries when the hub is restarted meanwhile.
+const MEMBER_CERT_LIFETIME_MIN: Duration = Duration::from_secs(30);
+/// Longest one.
+const MEMBER_CERT_LIFETIME_MAX: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
+
 /// How clusters join with a token. Without these flags none does.
 #[derive(Debug, Clone, Args)]
 pub struct JoinArgs {
@@ -191,12 +196,31 @@ pub struct JoinArgs {
         requires_all = ["join_cert", "join_key"]
     )]
     pub join_listen: Option<SocketAddr>,
-    /// Certificate of the authority that signs for clusters that join (PEM). `tributary-hub certs joining` makes it
-    #[arg(long, env = "TRIBUTARY_JOIN_CERT", value_name = "FILE")]
+    /// Certificate of the authority that signs for clusters that join, and for members that renew their certificates (PEM).
+    /// `tributary-hub certs joining` makes it
+    #[arg(long, env = "TRIBUTARY_JOIN_CERT", value_name = "FILE", requires = "join_key")]
     pub join_cert: Option<PathBuf>,
     /// Private key of that authority (PEM, PKCS#8)
-    #[arg(long, env = "TRIBUTARY_JOIN_KEY", value_name = "FILE")]
+    #[arg(long, env = "TRIBUTARY_JOIN_KEY", value_name = "FILE", requires = "join_cert")]
     pub join_key: Option<PathBuf>,
+    /// For how long certificates are good that this authority signs, as 12h or 90d: 30s to 3650d, and never longer than the
+    /// authority's own. Agents renew them when two thirds of that have passed
+    #[arg(
+        long,
+        env = "TRIBUTARY_MEMBER_CERT_LIFETIME",
+        value_name = "TIME",
+        default_value = "365d",
+        value_parser = lifetime
+    )]
+    pub member_cert_lifetime: Duration,
+}
+
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if (MEMBER_CERT_LIFETIME_MIN..=MEMBER_CERT_LIFETIME_MAX).contains(&time) {
+        return Ok(time);
+    }
+    Err("certificates of members are good for 30s to 3650d".to_owned())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use tonic::service::{Routes, RoutesBuilder};
 
 use crate::{
     bounds::Bounds,
-    certs::MemberIssuer,
+    certs::{MemberIssuer, RenewalIssuer},
     clock::Clock,
     doors::DoorMetrics,
     fold::FOLD_VERSION,
@@ -80,6 +80,8 @@ pub struct Hub {
     pub doors: DoorMetrics,
     /// How clusters join, if it lets them.
     pub joinable: Option<Joinable>,
+    /// Signs for members that renew, if it does.
+    pub renewals: Option<RenewalIssuer>,
     answerer: Answerer,
     beside: Beside,
     bounds: Bounds,
@@ -159,6 +161,7 @@ impl Hub {
             reports: Reports::new(clock),
             doors: metrics.doors,
             joinable: None,
+            renewals: None,
             answerer,
             bounds,
             sync_metrics: metrics.sync,
@@ -176,6 +179,7 @@ impl Hub {
             reader: self.reader.clone(),
             clock: self.clock,
             bounds: self.bounds,
+            renewals: self.renewals.clone(),
             metrics: self.sync_metrics.clone(),
             reports: self.reports.clone(),
             comings: Default::default(),

@@ -30,7 +30,7 @@ use tracing::{info, warn};
 use crate::{
     args::{JoinArgs, ServeArgs},
     bounds::Bounds,
-    certs::MemberIssuer,
+    certs::{MemberIssuer, RenewalIssuer},
     clock::Clock,
     descriptors,
     doors::{self, DoorMetrics, Doors},
@@ -89,7 +89,8 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
 
     let identity = credentials.identity();
     let options = options(&args, &identity)?;
-    let door = joining_door(&args.join, &credentials)?;
+    let issuer = member_issuer(&args.join, &credentials)?;
+    let door = joining_door(args.join.join_listen, issuer.clone(), &credentials)?;
     let mut hub = open(
         args.data.clone(),
         identity.clusterset.clone(),
@@ -99,6 +100,15 @@ async fn serve_async(args: ServeArgs) -> anyhow::Result<()> {
     .await?;
     drop(opening);
     hub.reports.register(metrics.registry());
+    if let Some(issuer) = issuer {
+        let ends = issuer.validity().not_after;
+        let renewals = RenewalIssuer::new(issuer, credentials.clone());
+        // One that has ended is no reason to serve nobody: it signs nothing, and says so to who asks.
+        if ends > hub.clock.wall() {
+            renewals.check(hub.clock.wall()).map_err(anyhow::Error::msg)?;
+        }
+        hub.renewals = Some(renewals);
+    }
 
     let drain = shutdown.drain().clone();
     let lead = Leading::until(&drain, &readiness);
@@ -143,14 +153,12 @@ struct JoiningDoor {
     joinable: Joinable,
 }
 
-/// Reads and opens what the flags say of joining.
-fn joining_door(args: &JoinArgs, credentials: &LiveCredentials) -> anyhow::Result<Option<JoiningDoor>> {
-    let JoinArgs {
-        join_listen: Some(listen_at),
-        join_cert: Some(cert),
-        join_key: Some(key),
-    } = args
-    else {
+/// The authority that signs for members, if the flags name one.
+fn member_issuer(
+    args: &JoinArgs,
+    credentials: &LiveCredentials,
+) -> anyhow::Result<Option<Arc<MemberIssuer>>> {
+    let (Some(cert), Some(key)) = (&args.join_cert, &args.join_key) else {
         return Ok(None);
     };
     let read = |flag: &str, path: &Path| {
@@ -159,26 +167,37 @@ fn joining_door(args: &JoinArgs, credentials: &LiveCredentials) -> anyhow::Resul
     };
     let (cert, key) = (read("--join-cert", cert)?, read("--join-key", key)?);
     let issuer = MemberIssuer::from_pem(&cert, &key, &credentials.identity().clusterset)?;
+    info!(
+        until = issuer.validity().last_day(),
+        "certificates of members end with --join-cert at the latest"
+    );
+    Ok(Some(Arc::new(issuer.lasting(args.member_cert_lifetime))))
+}
+
+/// Opens the port at which clusters join, if the flags name one.
+fn joining_door(
+    at: Option<SocketAddr>,
+    issuer: Option<Arc<MemberIssuer>>,
+    credentials: &LiveCredentials,
+) -> anyhow::Result<Option<JoiningDoor>> {
+    let (Some(at), Some(issuer)) = (at, issuer) else {
+        return Ok(None);
+    };
     let current = credentials.current();
     let pin = current.pin().context(
         "the certificate in --tls-cert leads to no authority in --tls-ca: clusters could not know this hub",
     )?;
-    let listener =
-        listen(*listen_at).with_context(|| format!("cannot listen on --join-listen {listen_at}"))?;
+    let listener = listen(at).with_context(|| format!("cannot listen on --join-listen {at}"))?;
     let address = listener.local_addr()?;
     let authorities = current
         .authorities()
         .iter()
         .map(|der| pem_of(der))
         .collect::<String>();
-    info!(
-        until = issuer.validity().last_day(),
-        "certificates for clusters that join end with --join-cert"
-    );
     Ok(Some(JoiningDoor {
         listener,
         address,
-        issuer: Arc::new(issuer),
+        issuer,
         authorities: authorities.into(),
         joinable: Joinable {
             pin,

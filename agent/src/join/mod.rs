@@ -20,7 +20,7 @@ use shared::{
 };
 use tracing::info;
 
-use self::store::{Kept, Store};
+pub(crate) use self::store::{Kept, Store};
 
 /// How an agent joins.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -11,7 +11,10 @@ use std::{
 use anyhow::{Context, bail};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams};
-use shared::tls::TlsFiles;
+use shared::{
+    model::KeyFingerprint,
+    tls::{TlsFiles, fingerprint_of, keys_in},
+};
 
 /// Keys of the Secret: those of the type kubernetes.io/tls, with the roots as cert-manager names them.
 const KEY: &str = "tls.key";
@@ -22,7 +25,7 @@ const ATTEMPTS_MAX: u32 = 5;
 
 /// What is kept, as PEM.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     /// The private key.
     pub key: Option<String>,
     /// The certificate with what it leads over.
@@ -32,21 +35,21 @@ pub(super) struct Kept {
 }
 
 /// Where it is kept.
-pub(super) struct Store<'a> {
+pub(crate) struct Store<'a> {
     files: &'a TlsFiles,
     secret: Option<(Api<Secret>, &'a str)>,
 }
 
 impl Kept {
     /// Whether an agent can run with it.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.key.is_some() && self.certificate.is_some() && self.authorities.is_some()
     }
 }
 
 impl<'a> Store<'a> {
     /// These files, and this Secret.
-    pub(super) fn new(files: &'a TlsFiles, secret: Option<(Client, &str, &'a str)>) -> Self {
+    pub(crate) fn new(files: &'a TlsFiles, secret: Option<(Client, &str, &'a str)>) -> Self {
         Self {
             files,
             secret: secret.map(|(client, namespace, name)| (Api::namespaced(client, namespace), name)),
@@ -54,7 +57,7 @@ impl<'a> Store<'a> {
     }
 
     /// What is there.
-    pub(super) async fn read(&self) -> anyhow::Result<Kept> {
+    pub(crate) async fn read(&self) -> anyhow::Result<Kept> {
         if let Some((secrets, name)) = &self.secret {
             return Ok(from_secret(&read_secret(secrets, name).await?));
         }
@@ -66,7 +69,7 @@ impl<'a> Store<'a> {
     }
 
     /// Keeps a key before anybody hears of it, and says which one is kept: another pod may have been faster.
-    pub(super) async fn keep_key(&self, key: String) -> anyhow::Result<String> {
+    pub(crate) async fn keep_key(&self, key: String) -> anyhow::Result<String> {
         let Some((secrets, name)) = &self.secret else {
             write(&self.files.key, &key, Readers::Owner)?;
             return Ok(key);
@@ -84,7 +87,7 @@ impl<'a> Store<'a> {
     }
 
     /// Keeps everything, the Secret first: files may be gone with the pod.
-    pub(super) async fn keep(&self, kept: &Kept) -> anyhow::Result<()> {
+    pub(crate) async fn keep(&self, kept: &Kept) -> anyhow::Result<()> {
         let Kept {
             key: Some(key),
             certificate: Some(certificate),
@@ -124,19 +127,126 @@ impl<'a> Store<'a> {
         bail!("Secret {name} is changed by others all the time: find out who does")
     }
 
-    /// Puts what is kept into the files, the certificate last: with it they are complete.
-    pub(super) fn write_files(&self, kept: &Kept) -> anyhow::Result<()> {
-        for (path, text, readers) in [
-            (&self.files.key, &kept.key, Readers::Owner),
-            (&self.files.ca, &kept.authorities, Readers::Everybody),
-            (&self.files.cert, &kept.certificate, Readers::Everybody),
-        ] {
-            let Some(text) = text else { continue };
-            if read_file(path)?.as_ref() != Some(text) {
-                write(path, text, readers)?;
+    /// Keeps another key beside the one that is in force, before anybody hears of it, and says which one is kept: another
+    /// pod may have been faster. `kept`: what was read before.
+    pub(crate) async fn keep_next_key(
+        &self,
+        kept: &Kept,
+        current: KeyFingerprint,
+        made: String,
+    ) -> anyhow::Result<String> {
+        let keys = |kept: &Kept| keys_in(kept.key.as_deref().unwrap_or_default());
+        let is_current = |key: &String| fingerprint_of(key).is_ok_and(|key| key == current);
+        let in_force = keys(kept).into_iter().find(is_current);
+        let in_force = in_force.context("the key in force is not the one that is kept")?;
+        let both = format!("{in_force}{made}");
+        let Some((secrets, name)) = &self.secret else {
+            write(&self.files.key, &both, Readers::Owner)?;
+            return Ok(made);
+        };
+        for _ in 0..ATTEMPTS_MAX {
+            let secret = read_secret(secrets, name).await?;
+            let now = from_secret(&secret);
+            if now.key != kept.key
+                && let Some(other) = keys(&now).into_iter().find(|key| !is_current(key))
+            {
+                return Ok(other);
+            }
+            if replace(secrets, secret, &[(KEY, &both)]).await? {
+                return Ok(made);
+            }
+        }
+        bail!("Secret {name} is changed by others all the time: find out who does")
+    }
+
+    /// Sees to it that the file of the key has this one, beside what it has.
+    pub(crate) fn write_key_beside(&self, key: &str) -> anyhow::Result<()> {
+        let text = read_file(&self.files.key)?.unwrap_or_default();
+        if keys_in(&text).iter().any(|known| known == key) {
+            return Ok(());
+        }
+        write(&self.files.key, &format!("{text}{key}"), Readers::Owner)
+    }
+
+    /// Puts a new certificate and its key in the place of those in force: in the Secret in one write, in the files by
+    /// that of the certificate, for the key is there already.
+    pub(crate) async fn switch(&self, kept: &Kept, current: KeyFingerprint) -> anyhow::Result<()> {
+        let Kept {
+            key: Some(key),
+            certificate: Some(certificate),
+            authorities: Some(authorities),
+        } = kept
+        else {
+            bail!("there is nothing to keep");
+        };
+        if let Some((secrets, name)) = &self.secret {
+            let values = [
+                (KEY, &**key),
+                (CERTIFICATE, certificate),
+                (AUTHORITIES, authorities),
+            ];
+            self.switch_secret(secrets, name, &values, current).await?;
+        }
+        self.write_files(kept)
+    }
+
+    async fn switch_secret(
+        &self,
+        secrets: &Api<Secret>,
+        name: &str,
+        values: &[(&str, &str)],
+        current: KeyFingerprint,
+    ) -> anyhow::Result<()> {
+        for _ in 0..ATTEMPTS_MAX {
+            let secret = read_secret(secrets, name).await?;
+            let known = keys_in(from_secret(&secret).key.as_deref().unwrap_or_default());
+            if !known
+                .iter()
+                .any(|key| fingerprint_of(key).is_ok_and(|key| key == current))
+            {
+                bail!("somebody replaced the key in Secret {name} meanwhile");
+            }
+            if replace(secrets, secret, values).await? {
+                return Ok(());
+            }
+        }
+        bail!("Secret {name} is changed by others all the time: find out who does")
+    }
+
+    /// Puts what is kept into the files. The certificate comes when everything that it needs is there; whichever write
+    /// was the last before a crash, the files fit together.
+    pub(crate) fn write_files(&self, kept: &Kept) -> anyhow::Result<()> {
+        for (path, text, readers) in self.writes(kept, read_file(&self.files.key)?) {
+            if read_file(path)?.as_ref() != Some(&text) {
+                write(path, &text, readers)?;
             }
         }
         Ok(())
+    }
+
+    /// What is written to the files, in this order, when the file of the key has `before`.
+    fn writes(&self, kept: &Kept, before: Option<String>) -> Vec<(&'a Path, String, Readers)> {
+        let mut writes = Vec::new();
+        if let (Some(before), Some(key)) = (&before, &kept.key) {
+            let known = keys_in(before);
+            let missing: String = keys_in(key)
+                .into_iter()
+                .filter(|key| !known.contains(key))
+                .collect();
+            writes.push((&*self.files.key, format!("{before}{missing}"), Readers::Owner));
+        } else if let Some(key) = &kept.key {
+            writes.push((&*self.files.key, key.clone(), Readers::Owner));
+        }
+        for (path, text) in [
+            (&self.files.ca, &kept.authorities),
+            (&self.files.cert, &kept.certificate),
+        ] {
+            writes.extend(text.clone().map(|text| (&**path, text, Readers::Everybody)));
+        }
+        if let Some(key) = &kept.key {
+            writes.push((&*self.files.key, key.clone(), Readers::Owner));
+        }
+        writes
     }
 }
 
@@ -240,6 +350,9 @@ fn write(path: &Path, text: &str, readers: Readers) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
+    use shared::tls::Credentials;
+
     use super::*;
 
     #[tokio::test]
@@ -270,5 +383,117 @@ mod tests {
             let mode = fs::metadata(&files.key).expect("a key").permissions().mode();
             assert_eq!(mode & 0o077, 0, "{mode:o}");
         }
+    }
+
+    type Authority = CertifiedIssuer<'static, KeyPair>;
+
+    fn authority() -> Authority {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "ca");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        CertifiedIssuer::self_signed(params, key).expect("signed")
+    }
+
+    /// A key with its certificate.
+    fn pair(authority: &Authority) -> Kept {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        let uri = "spiffe://example.org/clusterset/default/cluster/east";
+        params.subject_alt_names = vec![SanType::URI(uri.try_into().expect("ASCII"))];
+        let certificate = params.signed_by(&key, authority).expect("signed");
+        Kept {
+            key: Some(key.serialize_pem()),
+            certificate: Some(certificate.pem()),
+            authorities: Some(authority.pem()),
+        }
+    }
+
+    fn key_in_force(files: &TlsFiles) -> KeyFingerprint {
+        let credentials = Credentials::from_pem(&files.read().expect("readable"));
+        credentials
+            .expect("the files fit together")
+            .facts()
+            .key_fingerprint
+    }
+
+    /// The agent may end between any two writes: it starts with the old pair or with the new one, and with no half of one.
+    #[tokio::test]
+    async fn a_crash_between_any_two_steps_of_a_renewal_leaves_a_pair_that_fits() {
+        let authority = authority();
+        let (old, new) = (pair(&authority), pair(&authority));
+        let fingerprint = |kept: &Kept| fingerprint_of(kept.key.as_deref().expect("a key")).expect("a key");
+        let new_key = new.key.clone().expect("a key");
+        let mut cut = 0;
+        loop {
+            let directory = tempfile::tempdir().expect("a directory");
+            let file = |name: &str| directory.path().join(name);
+            let files = TlsFiles {
+                cert: file("agent.crt"),
+                key: file("agent.key"),
+                ca: file("ca.crt"),
+            };
+            let store = Store::new(&files, None);
+            store.write_files(&old).expect("written");
+            store
+                .keep_next_key(&old, fingerprint(&old), new_key.clone())
+                .await
+                .expect("kept");
+            assert_eq!(key_in_force(&files), fingerprint(&old), "before the hub is asked");
+            let writes = store.writes(&new, read_file(&files.key).expect("readable"));
+            let whole = writes.len();
+            for (path, text, readers) in writes.into_iter().take(cut) {
+                write(path, &text, readers).expect("written");
+            }
+            let in_force = key_in_force(&files);
+            let certificate = fs::read_to_string(&files.cert).expect("a certificate");
+            let switched = Some(certificate) == new.certificate;
+            let expected = if switched { &new } else { &old };
+            assert_eq!(in_force, fingerprint(expected), "cut after {cut}");
+            // Whoever starts again goes on, and ends with one key.
+            store.switch(&new, fingerprint(&old)).await.expect("switched");
+            assert_eq!(key_in_force(&files), fingerprint(&new));
+            assert_eq!(fs::read_to_string(&files.key).expect("a key"), new_key);
+            if cut == whole {
+                break;
+            }
+            cut += 1;
+        }
+        assert!(cut >= 4, "{cut}");
+    }
+
+    #[tokio::test]
+    async fn a_key_that_waits_for_its_certificate_stays_beside_the_one_in_force() {
+        let (directory, old) = (tempfile::tempdir().expect("a directory"), pair(&authority()));
+        let file = |name: &str| directory.path().join(name);
+        let files = TlsFiles {
+            cert: file("agent.crt"),
+            key: file("agent.key"),
+            ca: file("ca.crt"),
+        };
+        let store = Store::new(&files, None);
+        store.write_files(&old).expect("written");
+        let current = key_in_force(&files);
+        let made = shared::tls::new_key().expect("made");
+        store
+            .keep_next_key(&old, current, made.clone())
+            .await
+            .expect("kept");
+        let kept = store.read().await.expect("readable");
+        assert_eq!(
+            keys_in(kept.key.as_deref().expect("keys")),
+            [old.key.expect("a key"), made.clone()]
+        );
+        store.write_key_beside(&made).expect("it is there");
+        assert_eq!(store.read().await.expect("readable").key, kept.key);
+        // Another one in its place, such as after a refusal.
+        let other = shared::tls::new_key().expect("made");
+        store
+            .keep_next_key(&kept, current, other.clone())
+            .await
+            .expect("kept");
+        let keys = store.read().await.expect("readable").key.expect("keys");
+        assert!(keys.contains(&other) && !keys.contains(&made));
+        assert_eq!(key_in_force(&files), current);
     }
 }

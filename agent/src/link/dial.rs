@@ -34,6 +34,7 @@ use tonic::{Code, Status, Streaming};
 use tracing::{debug, info, warn};
 
 use super::{
+    certificates::CertificateWish,
     complaints::Complaints,
     machine::{Beginning, Introduction, Reaction, Session, Violation, touched_by},
     waits::Waits,
@@ -130,6 +131,8 @@ pub struct Link {
     pub namespaces_changed: Dirty<()>,
     /// Whether everything is held, whatever namespaces exist.
     pub all_namespaces: bool,
+    /// Certificates that are wanted.
+    pub certificates: mpsc::Receiver<CertificateWish>,
     /// What was warned of already.
     pub complaints: Complaints,
     /// Counts.
@@ -255,6 +258,7 @@ impl Link {
             session,
             outgoing,
             incoming,
+            wish: None,
             clock,
             generation,
         };
@@ -292,6 +296,8 @@ struct Stream<'a> {
     session: Session,
     outgoing: mpsc::Sender<v1::AgentMessage>,
     incoming: Streaming<v1::HubMessage>,
+    /// Who waits for the certificate that the hub was asked for.
+    wish: Option<CertificateWish>,
     clock: Instant,
     generation: &'a mut u64,
 }
@@ -333,6 +339,9 @@ impl Stream<'_> {
                 }
                 Ok(()) = outbox_changed.changed() => {}
                 _ = namespaces_changed.taken() => self.follow_namespaces(),
+                Some(wish) = self.link.certificates.recv(), if self.session.is_open() && self.wish.is_none() => {
+                    self.ask_for_certificate(wish);
+                }
                 () = apply.progressed() => {}
                 () = tokio::time::sleep_until(deadline) => {
                     if let Err(violation) = self.session.check_silence(self.now()) {
@@ -341,6 +350,13 @@ impl Stream<'_> {
                 }
             }
             more_to_say = true;
+        }
+    }
+
+    /// Whoever asked and waits no more is passed over.
+    fn ask_for_certificate(&mut self, wish: CertificateWish) {
+        if !wish.answer.is_closed() && self.session.ask_for_certificate(wish.request.clone()) {
+            self.wish = Some(wish);
         }
     }
 
@@ -384,6 +400,10 @@ impl Stream<'_> {
             self.link.hubs.clone_from(&welcome.hubs);
             self.link.metrics.connected.set(1);
             self.link.metrics.sessions.inc();
+        }
+        if let (Some(answer), Some(wish)) = (reaction.renewed, self.wish.take()) {
+            // Who gave up waiting asks again.
+            let _ = wish.answer.send(answer);
         }
         if reaction.room_again {
             self.link.apply.room_again();

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use bytes::Bytes;
 use shared::model::{
     ClusterId, Epoch, FactKey, ListingGroup,
     sync::{
-        AgentMessage, CHUNK_BYTES, DesiredKey, FEATURE_APPLIED, FEATURE_DIFFERENCES, FEATURE_REPORT_AGAIN,
-        Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION, Told, Welcome,
+        AgentMessage, CHUNK_BYTES, DesiredKey, FEATURE_APPLIED, FEATURE_DIFFERENCES, FEATURE_RENEWAL,
+        FEATURE_REPORT_AGAIN, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION, Renewed, Told,
+        Welcome,
     },
 };
 
@@ -100,6 +102,8 @@ pub struct Reaction {
     pub turned_away: u64,
     /// What is to be said of them.
     pub complaints: Vec<String>,
+    /// What came of the request for a certificate.
+    pub renewed: Option<Result<Box<Renewed>, Box<str>>>,
     /// The session is open; its epoch must be remembered before anything of it is applied.
     pub welcomed: Option<Box<Welcome>>,
 }
@@ -127,6 +131,7 @@ pub struct Session {
     untold: InterestChange,
     /// Objects to ask for.
     unasked: BTreeSet<DesiredKey>,
+    renewal: Renewal,
     known_epoch: Option<Epoch>,
     applied: ToldApplied,
 }
@@ -149,6 +154,20 @@ struct Limits {
     unacknowledged_max: usize,
     /// The hub wants to know what stands.
     wants_applied: bool,
+    /// The hub certifies keys.
+    certifies: bool,
+}
+
+/// A request for a certificate.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Renewal {
+    /// None is open.
+    #[default]
+    Not,
+    /// It is to be said.
+    Wanted(Bytes),
+    /// It was said.
+    Asked,
 }
 
 /// Namespaces that came or went and were not told yet.
@@ -199,7 +218,7 @@ impl Session {
         };
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,
-            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN | differences,
+            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN | FEATURE_RENEWAL | differences,
             agent_version: introduction.agent_version.clone(),
             highest_epoch: known_epoch,
             cluster_fingerprint: introduction.cluster_fingerprint.clone(),
@@ -219,6 +238,7 @@ impl Session {
             interest,
             untold: InterestChange::default(),
             unasked: BTreeSet::new(),
+            renewal: Renewal::default(),
             known_epoch,
             applied: ToldApplied {
                 at: now,
@@ -286,6 +306,13 @@ impl Session {
             HubMessage::ReportAgain => {
                 outbox.report_again();
                 reaction.room_again = true;
+            }
+            HubMessage::RenewalAnswered(answer) => {
+                if std::mem::take(&mut self.renewal) != Renewal::Asked {
+                    let what = "an answer to no request";
+                    return Err(Violation::OutOfPlace { what });
+                }
+                reaction.renewed = Some(answer);
             }
             HubMessage::Desired {
                 interest_generation,
@@ -368,6 +395,7 @@ impl Session {
             silence_max: u64::from(welcome.silence_max_millis).max(1_000),
             unacknowledged_max: welcome.unacknowledged_max.max(1) as usize,
             wants_applied: welcome.features & FEATURE_APPLIED != 0,
+            certifies: welcome.features & FEATURE_RENEWAL != 0,
         });
         Ok(())
     }
@@ -394,6 +422,11 @@ impl Session {
         }
         if !self.unasked.is_empty() {
             return Some(AgentMessage::ItemsWanted(std::mem::take(&mut self.unasked)));
+        }
+        if let Renewal::Wanted(request) = &mut self.renewal {
+            let request = std::mem::take(request);
+            self.renewal = Renewal::Asked;
+            return Some(AgentMessage::RenewalRequested(request));
         }
         let observations = outbox.next_batch(OBSERVATIONS_BYTES, limits.unacknowledged_max);
         if !observations.is_empty() {
@@ -443,6 +476,17 @@ impl Session {
         }
     }
 
+    /// A certificate is wanted: the signing request. False: this session asks for none, for it is not open, its hub signs
+    /// for nobody, or another request is.
+    pub fn ask_for_certificate(&mut self, request: Bytes) -> bool {
+        let certifies = self.open.is_some_and(|limits| limits.certifies);
+        let asks = certifies && self.renewal == Renewal::Not;
+        if asks {
+            self.renewal = Renewal::Wanted(request);
+        }
+        asks
+    }
+
     /// Whether the hub has admitted this session.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
@@ -463,6 +507,7 @@ fn name(message: &HubMessage) -> &'static str {
         HubMessage::UpTo(_) => "UpTo",
         HubMessage::Heartbeat(_) => "Heartbeat",
         HubMessage::Ping(_) => "Ping",
+        HubMessage::RenewalAnswered(_) => "RenewalAnswered",
     }
 }
 

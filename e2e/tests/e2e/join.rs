@@ -49,12 +49,16 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// A clusterset whose hub lets clusters join.
-async fn joinable(dir: &std::path::Path, clusters: &[&str]) -> anyhow::Result<LocalClusterset> {
+pub(crate) async fn joinable(
+    dir: &std::path::Path,
+    clusters: &[&str],
+    flags: &[&str],
+) -> anyhow::Result<LocalClusterset> {
     let mut clusterset = LocalClusterset::without_agents(dir, &Backend::Simulated, clusters).await?;
     let joining = clusterset.authority.members_only(Validity::days_from_now(30))?;
     write_joining(&clusterset, &joining)?;
     clusterset.stop_hub().await?;
-    start_hub(&mut clusterset, "127.0.0.1:0".parse()?).await?;
+    start_hub(&mut clusterset, "127.0.0.1:0".parse()?, flags).await?;
     Ok(clusterset)
 }
 
@@ -64,11 +68,16 @@ fn write_joining(clusterset: &LocalClusterset, joining: &MembersOnlyPem) -> anyh
     Ok(())
 }
 
-async fn start_hub(clusterset: &mut LocalClusterset, door: SocketAddr) -> anyhow::Result<()> {
+/// The hub with its door at this address and further flags.
+pub(crate) async fn start_hub(
+    clusterset: &mut LocalClusterset,
+    door: SocketAddr,
+    further: &[&str],
+) -> anyhow::Result<()> {
     let path = |file: &str| clusterset.certificate(file).display().to_string();
     let (cert, key, door) = (path("joining.ca.crt"), path("joining.ca.key"), door.to_string());
     let flags = ["--join-listen", &door, "--join-cert", &cert, "--join-key", &key];
-    clusterset.start_hub_with(&flags).await
+    clusterset.start_hub_with(&[&flags[..], further].concat()).await
 }
 
 /// Runs `tributary-hub token WORDS` with the operator's certificate; what it printed.
@@ -95,7 +104,10 @@ async fn token(clusterset: &LocalClusterset, words: &[&str]) -> anyhow::Result<S
 }
 
 /// The join string that a new token gives.
-async fn made(clusterset: &LocalClusterset, words: &[&str]) -> anyhow::Result<(String, JoinString)> {
+pub(crate) async fn made(
+    clusterset: &LocalClusterset,
+    words: &[&str],
+) -> anyhow::Result<(String, JoinString)> {
     let said = token(clusterset, &[&["create"], words].concat()).await?;
     let text = said.lines().next().context("nothing was printed")?.to_owned();
     let join = JoinString::parse(&text)?;
@@ -148,7 +160,7 @@ async fn kinds(clusterset: &LocalClusterset) -> anyhow::Result<Vec<String>> {
 /// From the command to Ready, and again after a restart without another use; nothing of the token is in any log.
 async fn a_string_makes_a_cluster_ready() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let clusterset = joinable(dir.path(), &["east"]).await?;
+    let clusterset = joinable(dir.path(), &["east"], &[]).await?;
     let (text, join) = made(&clusterset, &["--cluster-id", "east"]).await?;
     let flags = ["--join", &text, "--cluster-id", "east"];
     let variant = AgentVariant {
@@ -202,7 +214,7 @@ async fn a_string_makes_a_cluster_ready() -> anyhow::Result<()> {
 /// is recorded; the holder of an id is left alone.
 async fn every_refusal_says_what_to_do() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut clusterset = joinable(dir.path(), &["east"]).await?;
+    let mut clusterset = joinable(dir.path(), &["east"], &[]).await?;
     clusterset.start_agent("east").await?;
     questions::listed(&clusterset, &["east"]).await?;
     let (_, once) = made(&clusterset, &["--id-pattern", "p-*"]).await?;
@@ -289,7 +301,7 @@ async fn agents_end_with_one_line(clusterset: &LocalClusterset, spent: &JoinStri
 /// The same token with the same key is given the same certificate, by a hub that was killed meanwhile too.
 async fn a_lost_answer_is_given_again() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut clusterset = joinable(dir.path(), &["east"]).await?;
+    let mut clusterset = joinable(dir.path(), &["east"], &[]).await?;
     let (_, join) = made(&clusterset, &["--cluster-id", "west"]).await?;
     let key = new_key()?;
     let first = ask(&join, "west", &key).await?;
@@ -297,7 +309,7 @@ async fn a_lost_answer_is_given_again() -> anyhow::Result<()> {
     ensure!(first == again, "another certificate");
     let door = clusterset.hub()?.joining().await?;
     clusterset.kill_hub().await?;
-    start_hub(&mut clusterset, door).await?;
+    start_hub(&mut clusterset, door, &[]).await?;
     let after = ask(&join, "west", &key).await?;
     ensure!(first == after, "another certificate after a restart");
     refused(&join, "west", Code::PermissionDenied, "is taken").await?;
@@ -307,7 +319,7 @@ async fn a_lost_answer_is_given_again() -> anyhow::Result<()> {
 /// One token, one pattern, fifty clusters at once; the fifty-first is one too many.
 async fn a_fleet_joins_from_one_template() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let clusterset = joinable(dir.path(), &["east"]).await?;
+    let clusterset = joinable(dir.path(), &["east"], &[]).await?;
     let uses = FLEET.to_string();
     let (_, join) = made(&clusterset, &["--id-pattern", "prod-*", "--uses", &uses]).await?;
     let began = Instant::now();

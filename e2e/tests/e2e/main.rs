@@ -3,6 +3,7 @@
 
 mod apply;
 mod apply_real;
+mod authority;
 mod charts;
 mod conformance;
 mod crds;
@@ -20,6 +21,7 @@ mod permissions;
 mod profiles;
 mod real_clusters;
 mod registered;
+mod renewal;
 mod scenarios;
 mod sim_cluster;
 mod swarm;
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());
+    trials.extend(renewal::trials());
+    trials.extend(authority::trials());
     trials.extend(kubectl::trials());
     trials.extend(documents::trials());
     trials.extend(netsim::trials());

@@ -10,7 +10,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use shared::{
     identity::{Identity, IdentityError, MembersOnly, Role},
-    model::{ClusterId, Clusterset, InvalidName, UnixMillis, advice, name},
+    model::{ClusterId, Clusterset, InvalidName, KeyFingerprint, UnixMillis, advice, name},
     tls::Pem,
 };
 use x509_parser::{
@@ -26,6 +26,8 @@ const SCHEME: &str = "spiffe://";
 const ORGANIZATION_CHARS_MAX: usize = 64;
 /// Intermediates below an authority: the one that lets clusters join.
 const INTERMEDIATES_MAX: u8 = 1;
+/// Digits of its key in the name of an authority that signs for members.
+const AUTHORITY_DIGITS: usize = 8;
 /// Names and addresses of one hub.
 const HUB_NAMES_MAX: usize = 64;
 
@@ -222,14 +224,21 @@ impl CertificateAuthority {
     /// certificate says so, and hubs and agents take it for nothing else.
     pub fn members_only(&self, validity: Validity) -> Result<MembersOnlyPem, AuthorityError> {
         let validity = validity.ending_with(self.validity);
-        let mut params = parameters("Tributary joining", &self.clusterset, validity);
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+        // Its name tells it from the one before: people see by it which members have certificates of which.
+        let own: String = KeyFingerprint::of(&key.subject_public_key_info())
+            .to_string()
+            .chars()
+            .take(AUTHORITY_DIGITS)
+            .collect();
+        let name = format!("Tributary joining {own}");
+        let mut params = parameters(&name, &self.clusterset, validity);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         params.use_authority_key_identifier_extension = true;
         let uri = MembersOnly(self.clusterset.clone()).to_string();
         params.subject_alt_names.push(SanType::URI(uri.try_into()?));
-        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
         Ok(MembersOnlyPem {
             certificate_pem: params.signed_by(&key, &self.issuer)?.pem(),
             key_pem: key.serialize_pem(),

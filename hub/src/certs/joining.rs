@@ -1,6 +1,8 @@
 //! The intermediate authority with which a hub lets clusters join: it signs for a member's key, and for nothing else.
 //! It knows no token and decides nothing.
 
+use std::time::Duration;
+
 use rcgen::{
     CertificateSigningRequestParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose,
     PublicKeyData, SanType,
@@ -17,14 +19,14 @@ use super::{
     validity::Validity,
 };
 
-/// Largest certificate signing request that is read, in bytes. One for a P-256 key has 300.
-pub const SIGNING_REQUEST_BYTES_MAX: usize = 4 * 1024;
+pub use shared::model::sync::SIGNING_REQUEST_BYTES_MAX;
 
 /// An authority that signs members' certificates.
 pub struct MemberIssuer {
     issuer: Issuer<'static, KeyPair>,
     certificate_pem: String,
     validity: Validity,
+    lasts: Duration,
     clusterset: Clusterset,
 }
 
@@ -91,8 +93,19 @@ impl MemberIssuer {
             },
             issuer: Issuer::from_ca_cert_der(&der, key).map_err(AuthorityError::from)?,
             certificate_pem: certificate_pem.to_owned(),
+            lasts: Validity::LEAF,
             clusterset,
         })
+    }
+
+    /// The same, for certificates that last so long unless the authority ends before.
+    pub fn lasting(self, lasts: Duration) -> Self {
+        Self { lasts, ..self }
+    }
+
+    /// From when until when a member's certificate is valid that is made at this time.
+    pub fn member_validity(&self, at: UnixMillis) -> Validity {
+        Validity::of_a_member(at, self.lasts)
     }
 
     /// Until when it can sign.

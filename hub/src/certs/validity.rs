@@ -6,6 +6,8 @@ use shared::model::UnixMillis;
 
 /// How far back a new certificate is dated, because the clocks of two clusters differ.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
+/// The part of a short life by which a certificate is dated back.
+const BACKDATED_SHARE: u32 = 12;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A span of time.
@@ -22,6 +24,8 @@ impl Validity {
     pub const AUTHORITY_DAYS: u32 = 3650;
     /// Days that any other certificate is valid unless asked otherwise: a year.
     pub const LEAF_DAYS: u32 = 365;
+    /// The same as a duration.
+    pub const LEAF: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
     /// From an hour ago until so many days from now.
     pub fn days_from_now(days: u32) -> Self {
@@ -30,6 +34,17 @@ impl Validity {
         Self {
             not_before: millis(now.saturating_sub(BACKDATED)),
             not_after: millis(now + DAY * days),
+        }
+    }
+
+    /// Of a member's certificate that lasts so long from `at` on. A short one is dated back by less: agents renew theirs by
+    /// the share of its life that has passed.
+    pub fn of_a_member(at: UnixMillis, lasts: Duration) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let backdated = BACKDATED.min(lasts / BACKDATED_SHARE);
+        Self {
+            not_before: UnixMillis(at.0.saturating_sub(millis(backdated))),
+            not_after: UnixMillis(at.0.saturating_add(millis(lasts))),
         }
     }
 
@@ -49,5 +64,23 @@ impl Validity {
             |_| "unknown".to_owned(),
             |time| time.strftime("%Y-%m-%d").to_string(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At two thirds of a certificate's life no more than a part of what it lasts has passed, however short that is.
+    #[test]
+    fn a_short_certificate_is_dated_back_by_a_short_time() {
+        let at = UnixMillis(1_800_000_000_000);
+        let short = Validity::of_a_member(at, Duration::from_secs(60));
+        assert_eq!(
+            (at.0 - short.not_before.0, short.not_after.0 - at.0),
+            (5_000, 60_000)
+        );
+        let long = Validity::of_a_member(at, Validity::LEAF);
+        assert_eq!(at.0 - long.not_before.0, 3_600_000);
     }
 }

@@ -100,6 +100,21 @@ pub enum Command {
         /// The key that is kept.
         kept: KeyFingerprint,
     },
+    /// The hub made a certificate for another key of a member, which asked over a session: it is to be handed out.
+    CertifyKey {
+        /// The member.
+        cluster: ClusterId,
+        /// The key of the certificate.
+        key: KeyFingerprint,
+        /// The key of the session.
+        by: KeyFingerprint,
+        /// The certificate's issuer, as it names it.
+        issuer: Box<str>,
+        /// When the certificate ends.
+        not_after: UnixMillis,
+        /// The time that an event recorded now would have.
+        at: UnixMillis,
+    },
     /// An operator refuses a key for ever.
     RevokeKey {
         /// Whose key it is.

@@ -41,6 +41,14 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
         } => membership::rekey(state, cluster, operator, *key, cluster_fingerprint.as_deref()),
         Command::Forget { cluster, operator } => membership::forget(state, cluster, operator),
         Command::ContestKey { cluster, key, kept } => Ok(keys::contest(state, cluster, *key, *kept)),
+        Command::CertifyKey {
+            cluster,
+            key,
+            by,
+            issuer,
+            not_after,
+            at,
+        } => keys::certify(state, cluster, (*key, *by), (issuer, *not_after), *at),
         Command::RevokeKey {
             holder,
             key,

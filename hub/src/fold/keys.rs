@@ -11,6 +11,9 @@ use super::{
 
 /// Most keys that one member may have at a time.
 pub const MEMBER_KEYS_MAX: usize = 16;
+/// Most keys of one member that are certified over its sessions within [`CERTIFIED_WITHIN_MILLIS`]: each is an event.
+pub(super) const CERTIFIED_MAX: usize = 6;
+const CERTIFIED_WITHIN_MILLIS: u64 = 60_000;
 /// Most keys that a clusterset remembers as refused for ever.
 pub const REVOKED_KEYS_MAX: usize = 4_096;
 
@@ -112,6 +115,74 @@ fn rekeyed(cluster: &ClusterId, key: KeyFingerprint, terms: KeyTerms) -> Draft {
             terms,
         },
     )
+}
+
+/// A certificate was made for another key of a member that asked over a session of the key `by`. Nothing if the key is
+/// admitted: an answer got lost.
+pub(super) fn certify(
+    state: &State,
+    cluster: &ClusterId,
+    (key, by): (KeyFingerprint, KeyFingerprint),
+    (issuer, not_after): (&str, UnixMillis),
+    at: UnixMillis,
+) -> Result<Vec<Draft>, Rejection> {
+    let member = state
+        .current_member(cluster)
+        .ok_or_else(|| Rejection::NotAMember {
+            cluster: cluster.clone(),
+        })?;
+    if !member.keys.contains_key(&by) {
+        return Err(Rejection::operator(format!(
+            "key {by} is not admitted for cluster {cluster} any more, and renews nothing"
+        )));
+    }
+    let never_again = member.contested_keys.contains(&key)
+        || member.refused_keys.contains(&key)
+        || state.revoked_keys.contains_key(&key);
+    if never_again {
+        return Err(Rejection::operator(format!(
+            "key {key} is refused for cluster {cluster}: it was revoked, came beside the member's own, or is of a \
+             membership that ended. Ask with a new key"
+        )));
+    }
+    if member.keys.contains_key(&key) {
+        return Ok(Vec::new());
+    }
+    let lately = |known: &&AdmittedKey| {
+        known.terms.accepted == Some(KeyAcceptance::Certified)
+            && at.0 < known.accepted_at.0.saturating_add(CERTIFIED_WITHIN_MILLIS)
+    };
+    if member.keys.values().filter(lately).count() >= CERTIFIED_MAX {
+        return Err(Rejection::operator(format!(
+            "{CERTIFIED_MAX} keys of cluster {cluster} were certified within {} s: ask again later",
+            CERTIFIED_WITHIN_MILLIS / 1_000
+        )));
+    }
+    Ok(vec![Draft::decided(
+        cluster,
+        Fact::MemberKeyCertified {
+            key,
+            by,
+            issuer: issuer.into(),
+            not_after,
+        },
+    )])
+}
+
+/// A key is admitted because the hub certified it over a session.
+pub(super) fn certified(
+    state: &mut State,
+    cluster: &ClusterId,
+    key: KeyFingerprint,
+    (issuer, not_after): (&str, UnixMillis),
+    step: &Step,
+) {
+    let terms = KeyTerms {
+        issuer: Some(issuer.into()),
+        not_after: Some(not_after),
+        accepted: Some(KeyAcceptance::Certified),
+    };
+    admitted(state, cluster, key, &terms, step);
 }
 
 /// A new key came while the holder of another one answered.

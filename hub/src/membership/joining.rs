@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use tracing::{debug, info};
 
 use crate::{
-    certs::{MemberIssuer, SIGNING_REQUEST_BYTES_MAX, SigningRequest, Validity},
+    certs::{MemberIssuer, SIGNING_REQUEST_BYTES_MAX, SigningRequest},
     clock::Clock,
     fold::{Command, Grant, Rejection, may_join},
     inspect::gone,
@@ -23,8 +23,6 @@ use crate::{
 
 /// Largest request: a token, an id, a signing request.
 const REQUEST_BYTES_MAX: usize = SIGNING_REQUEST_BYTES_MAX + 1024;
-/// Days that a certificate is good for, unless the authority ends before.
-const JOINED_DAYS: u32 = Validity::LEAF_DAYS;
 
 /// The service over one hub's parts. Clones are the same service.
 #[derive(Clone)]
@@ -104,7 +102,7 @@ impl JoiningService {
     ) -> Result<Arc<str>, Status> {
         let signed = self
             .issuer
-            .sign(wanted, &cluster, Validity::days_from_now(JOINED_DAYS));
+            .sign(wanted, &cluster, self.issuer.member_validity(at));
         let signed = signed.map_err(|error| Status::internal(format!("the hub cannot sign: {error}")))?;
         let command = Command::Join {
             token,

@@ -23,6 +23,7 @@ pub use member::MemberArgs;
 pub use operator::{OperatorArgs, ReaderArgs};
 pub use policy::PolicyArgs;
 pub use token::TokenArgs;
+pub(crate) use token::duration;
 
 /// Runs `tributary-hub member …` and returns what to print.
 pub fn run_member(args: MemberArgs) -> anyhow::Result<String> {

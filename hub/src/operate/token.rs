@@ -122,7 +122,8 @@ fn token_id(text: &str) -> Result<String, String> {
     Err("a token's name is 16 hexadecimal digits; it is not the join string".to_owned())
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A time with its unit.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "write it as 90s, 30m, 24h or 7d".to_owned();
     let split = text
         .len()

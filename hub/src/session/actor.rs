@@ -10,15 +10,17 @@ use std::{
     },
 };
 
+use bytes::Bytes;
 use shared::model::{
     ChainHash, ClusterId, Cursor, KeyFingerprint, SessionId, advice,
-    sync::{AgentMessage, Hello, HubMessage, Namespaces},
+    sync::{AgentMessage, FEATURE_RENEWAL, Hello, HubMessage, Namespaces, Renewed},
 };
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 use tracing::{debug, info, warn};
 
 use super::{
+    certifying::{CertifiedAnswer, Certifying},
     machine::{Effect, Session},
     metrics::SyncMetrics,
     pace::Pace,
@@ -27,11 +29,12 @@ use super::{
 };
 use crate::{
     bounds::Bounds,
-    fold::Presented,
+    certs::Signed,
+    fold::{Presented, Rejection},
     view::View,
     writer::{
-        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, Dealt, NotAdmitted, Permit, Request,
-        SessionEvent, SessionSink,
+        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, Dealt, NotAdmitted, Operated, Permit,
+        Request, SessionEvent, SessionSink,
     },
 };
 
@@ -47,6 +50,10 @@ pub enum Awaited {
     Hash(Cursor),
     /// The writer's answer to the Hello.
     Admission(AdmissionAnswer),
+    /// Somebody who signs this request.
+    Signature(Bytes),
+    /// The writer's word on what was signed.
+    Certified(CertifiedAnswer),
     /// The holder of the member. It is given up at that time, in monotonic milliseconds.
     Holder(oneshot::Receiver<()>, u64),
 }
@@ -60,6 +67,10 @@ pub enum Answer {
     Admission(Option<Result<Box<Admission>, NotAdmitted>>),
     /// Whether the holder answered.
     Holder(bool),
+    /// A certificate, or why there is none.
+    Signature(Result<Box<Signed>, Box<str>>),
+    /// Whether it is recorded; `None`: the writer is gone.
+    Certified(Option<Result<Operated, Rejection>>),
 }
 
 /// How far the admission has come.
@@ -98,6 +109,9 @@ pub struct SessionActor {
     machine: Session,
     admitting: Admitting,
     admitted: Option<SessionId>,
+    /// Members may ask for certificates.
+    certifies: bool,
+    certifying: Certifying,
     heard_at: Arc<AtomicU64>,
     /// The agent said that it shuts down.
     goodbye: bool,
@@ -138,6 +152,8 @@ impl SessionActor {
             presented: Presented::default(),
             admitting: Admitting::Not,
             admitted: None,
+            certifies: false,
+            certifying: Certifying::default(),
             heard_at,
             goodbye: false,
             sink,
@@ -168,6 +184,11 @@ impl SessionActor {
         Self { presented, ..self }
     }
 
+    /// The same, with somebody who signs for members that ask for certificates.
+    pub fn certifying(self, certifies: bool) -> Self {
+        Self { certifies, ..self }
+    }
+
     /// Whether the writer is behind this member, or still admits it; as long as it is, nothing more is read from it.
     fn writer_is_behind(&self) -> bool {
         let admitting = !matches!(self.admitting, Admitting::Not);
@@ -182,7 +203,7 @@ impl SessionActor {
 
     /// Whether nothing waits to be judged, queued or answered.
     pub fn is_idle(&self) -> bool {
-        matches!(self.admitting, Admitting::Not) && self.effects.is_empty()
+        matches!(self.admitting, Admitting::Not) && self.effects.is_empty() && self.certifying.is_idle()
     }
 
     /// What the member wants to hear about, once it is admitted.
@@ -256,10 +277,35 @@ impl SessionActor {
                     }
                     self.effects.push_back(Effect::Observe(observations));
                 }
+                Effect::Certify(request) => self.on_certificate_wanted(request),
                 Effect::CompleteListing { .. } => self.effects.push_back(effect),
             }
         }
         Ok(())
+    }
+
+    fn on_certificate_wanted(&mut self, request: Bytes) {
+        if self.certifies {
+            self.certifying = Certifying::Sign(request);
+        } else {
+            self.on_certified(Err(
+                "this hub signs for no members: start it with --join-cert and --join-key".into(),
+            ));
+        }
+    }
+
+    fn on_certified(&mut self, answer: Result<Box<Renewed>, Box<str>>) {
+        match &answer {
+            Ok(_) => info!("gave the member a certificate for another key"),
+            Err(why) => warn!(why, "gave the member no certificate"),
+        }
+        self.metrics.renewed(answer.is_ok());
+        self.machine.on_certified(answer);
+    }
+
+    /// What is to be signed, if the member asked for a certificate.
+    pub fn sign(&mut self) -> Option<Awaited> {
+        self.certifying.to_sign().map(Awaited::Signature)
     }
 
     /// What is known of how far the member has come.
@@ -343,6 +389,7 @@ impl SessionActor {
     pub fn wants_permit(&self) -> bool {
         match self.admitting {
             Admitting::Ask(..) | Admitting::Ping(..) => true,
+            _ if self.certifying.wants_permit() => true,
             _ => self.admitted.is_some() && !self.effects.is_empty() && !self.with_writer.is_a_share(),
         }
     }
@@ -367,6 +414,12 @@ impl SessionActor {
                 self.admitting = Admitting::Pinged(claim, held, holder);
                 let until = now + HOLDER_ANSWER_MILLIS;
                 Some(Awaited::Holder(permit.ping_holder(holder), until))
+            }
+            other if self.certifying.wants_permit() => {
+                self.admitting = other;
+                let session = (self.admitted?, &self.cluster);
+                let answer = self.certifying.record(permit, session, self.key)?;
+                Some(Awaited::Certified(answer))
             }
             other => {
                 self.admitting = other;
@@ -400,14 +453,25 @@ impl SessionActor {
                 group,
                 seen,
             }),
-            Effect::Admit(_) | Effect::Goodbye | Effect::Pong(_) | Effect::Applied(_) | Effect::Wanted(_) => {
-                None
-            }
+            // None of these waits for the writer here.
+            _ => None,
         }
     }
 
     /// Takes what came of what was waited for.
     pub fn on_answer(&mut self, answer: Answer) -> Result<(), Status> {
+        let certified = match answer {
+            Answer::Signature(signed) => self.certifying.signed(signed),
+            Answer::Certified(outcome) => self.certifying.recorded(outcome),
+            admission => return self.on_admission_answer(admission),
+        };
+        if let Some(answer) = certified {
+            self.on_certified(answer);
+        }
+        Ok(())
+    }
+
+    fn on_admission_answer(&mut self, answer: Answer) -> Result<(), Status> {
         match (std::mem::replace(&mut self.admitting, Admitting::Not), answer) {
             (Admitting::Hash(claim, head), Answer::Hash(on_record)) => {
                 if let Some(cursor) = claim.hello.cursor {
@@ -486,7 +550,10 @@ impl SessionActor {
         }
     }
 
-    fn on_admitted(&mut self, admission: Admission, agent_version: Box<str>) {
+    fn on_admitted(&mut self, mut admission: Admission, agent_version: Box<str>) {
+        if self.certifies {
+            admission.welcome.features |= FEATURE_RENEWAL;
+        }
         let welcome = &admission.welcome;
         info!(
             session = welcome.session.0,

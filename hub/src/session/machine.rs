@@ -7,16 +7,20 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use shared::model::{
     ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup,
     fact::MEMBER_FACTS_MAX,
     sync::{
         AgentMessage, Applied, FEATURE_APPLIED, FEATURE_DIFFERENCES, Hello, HubMessage, Namespaces,
-        Observation, ObservedItem, PROTOCOL_VERSION, Refused, UpTo, Welcome,
+        Observation, ObservedItem, PROTOCOL_VERSION, Refused, Renewed, UpTo, Welcome,
     },
 };
 
-use super::applied::{Following, Standing};
+use super::{
+    applied::{Following, Standing},
+    renewals::{Asked, Renewals},
+};
 use crate::{
     push::Push,
     view::View,
@@ -62,6 +66,8 @@ pub enum Effect {
     Applied(Vec<u64>),
     /// The member asks for so many objects whole.
     Wanted(usize),
+    /// The member asks for a certificate: the signing request.
+    Certify(Bytes),
 }
 
 /// Why a session ends, by our doing.
@@ -115,6 +121,9 @@ pub enum Violation {
         "objects were asked for whole by an agent that does not take differences: its Hello lacks the feature bit {FEATURE_DIFFERENCES}"
     )]
     WantedWithoutDifferences,
+    /// It asks for a certificate while it waits for one.
+    #[error("a certificate was asked for before the request before was answered")]
+    RenewalTwice,
     /// A listing ended that nobody asked for: taking it as complete would remove what it never had.
     #[error("a listing was completed that was not asked for")]
     ListingNotWanted,
@@ -144,6 +153,7 @@ pub struct Session {
     asked: bool,
     sources: ToldSources,
     listings: Listings,
+    renewals: Renewals,
 }
 
 #[derive(Debug)]
@@ -211,6 +221,7 @@ impl Session {
             asked: false,
             sources: ToldSources::default(),
             listings: Listings::default(),
+            renewals: Renewals::default(),
         }
     }
 
@@ -253,6 +264,11 @@ impl Session {
                 push.want(keys);
                 Ok(vec![Effect::Wanted(wanted)])
             }
+            (Phase::Open { .. }, AgentMessage::RenewalRequested(request)) => match self.renewals.asked(now) {
+                Asked::Open => Ok(vec![Effect::Certify(request)]),
+                Asked::TooOften => Ok(vec![]),
+                Asked::Twice => Err(Violation::RenewalTwice),
+            },
             (Phase::Open { .. }, AgentMessage::Observations(observations)) => {
                 self.on_observations(observations)
             }
@@ -393,6 +409,11 @@ impl Session {
         self.report_again = true;
     }
 
+    /// What came of the request for a certificate.
+    pub fn on_certified(&mut self, answer: Result<Box<Renewed>, Box<str>>) {
+        self.renewals.answered(answer);
+    }
+
     /// Whether the member takes what it is told more slowly than it causes it: nothing more is to be read from it
     /// until it has.
     pub fn is_congested(&self) -> bool {
@@ -434,6 +455,9 @@ impl Session {
         if let Some(refused) = self.refused.pop_front() {
             self.refused_bytes -= bytes_of(&refused);
             return Some(HubMessage::Refused(refused));
+        }
+        if let Some(answer) = self.renewals.take() {
+            return Some(HubMessage::RenewalAnswered(answer));
         }
         // Behind every refusal that it is about.
         if std::mem::take(&mut self.report_again) {

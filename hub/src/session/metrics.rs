@@ -23,6 +23,11 @@ struct Rejected {
     reason: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Renewal {
+    result: &'static str,
+}
+
 /// Counters of the sync service.
 #[derive(Debug, Clone)]
 pub struct SyncMetrics {
@@ -33,6 +38,7 @@ pub struct SyncMetrics {
     bytes_pushed: Counter,
     differences_pushed: Counter,
     items_wanted: Counter,
+    renewals: Family<Renewal, Counter>,
     applied: Histogram,
     in_flight: InFlight,
 }
@@ -47,6 +53,7 @@ impl Default for SyncMetrics {
             bytes_pushed: Counter::default(),
             differences_pushed: Counter::default(),
             items_wanted: Counter::default(),
+            renewals: Family::default(),
             // From 5 ms to 11 minutes.
             applied: Histogram::new(exponential_buckets(0.005, 2.0, 18)),
             in_flight: InFlight::default(),
@@ -106,6 +113,11 @@ impl SyncMetrics {
             "Derived objects that members asked for whole, because a difference did not lead from what they hold",
             metrics.items_wanted.clone(),
         );
+        registry.register(
+            "renewals",
+            "Certificates that members asked for over their sessions, by result: certified, refused",
+            metrics.renewals.clone(),
+        );
         registry.register_with_unit(
             "applied",
             "Time from when a change was recorded until a member that it concerns said that it stands in its cluster; \
@@ -132,6 +144,12 @@ impl SyncMetrics {
     /// A session was refused, or ended by the hub.
     pub fn rejected(&self, reason: &'static str) {
         self.rejected.get_or_create(&Rejected { reason }).inc();
+    }
+
+    /// A member asked for a certificate, and was given one or not.
+    pub fn renewed(&self, certified: bool) {
+        let result = if certified { "certified" } else { "refused" };
+        self.renewals.get_or_create(&Renewal { result }).inc();
     }
 
     /// A member asks for so many objects whole.

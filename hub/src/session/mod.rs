@@ -1,16 +1,20 @@
 //! Sessions of members: the protocol as a pure machine, the steps between it, the writer and the view, and the task
-//! around them. `pace`: how fast a member is heard. `applied`, `reports`: how far members' clusters have come, for people to see.
+//! around them. `pace`: how fast a member is heard. `renewals`, `certifying`: what a member
+//! is given that asks for a certificate. `applied`, `reports`: how far members' clusters have come, for people to see.
 
 mod actor;
 pub mod applied;
+mod certifying;
 pub mod machine;
 mod metrics;
 mod pace;
+mod renewals;
 mod reports;
 mod serve;
 mod unacknowledged;
 
 pub use actor::{Answer, Awaited, SessionActor};
+pub use certifying::CertifiedAnswer;
 pub use metrics::SyncMetrics;
 pub use reports::{Report, Reports};
 pub use serve::SyncService;

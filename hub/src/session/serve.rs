@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     bounds::Bounds,
+    certs::RenewalIssuer,
     clock::Clock,
     doors::Introduction,
     fold::Presented,
@@ -61,6 +62,8 @@ pub struct SyncService {
     pub clock: Clock,
     /// The bounds that are settings.
     pub bounds: Bounds,
+    /// Signs for members that ask for certificates, if anybody does.
+    pub renewals: Option<RenewalIssuer>,
     /// Counts.
     pub metrics: SyncMetrics,
     /// What members say of themselves.
@@ -132,13 +135,18 @@ impl SyncService {
     }
 
     /// Waits for what a session waits for.
-    async fn answer(self, awaited: Awaited) -> Result<Answer, Status> {
+    async fn answer(self, cluster: ClusterId, awaited: Awaited) -> Result<Answer, Status> {
         Ok(match awaited {
             Awaited::Hash(cursor) => {
                 let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
                 Answer::Hash(self.reader.ask(question).await.map_err(log_status)?)
             }
             Awaited::Admission(answer) => Answer::Admission(answer.await.ok()),
+            Awaited::Signature(request) => Answer::Signature(match &self.renewals {
+                Some(renewals) => renewals.sign(&request, &cluster, self.clock.wall()),
+                None => Err("this hub signs for no members".into()),
+            }),
+            Awaited::Certified(answer) => Answer::Certified(answer.await.ok()),
             Awaited::Holder(answer, until) => {
                 let answered = tokio::time::timeout_at(self.clock.instant(until), answer).await;
                 Answer::Holder(matches!(answered, Ok(Ok(()))))
@@ -200,7 +208,10 @@ impl SessionStream {
             renewable: peer.renewable,
             ..Presented::default()
         };
-        let actor = actor.reporting_to(service.reports.clone()).presenting(presented);
+        let actor = actor
+            .reporting_to(service.reports.clone())
+            .presenting(presented)
+            .certifying(service.renewals.is_some());
         Self {
             service,
             peer,
@@ -301,11 +312,15 @@ impl SessionStream {
             let awaited = self.actor.judge(&self.service.view.read());
             self.wait_for(awaited);
         }
+        let awaited = self.actor.sign();
+        self.wait_for(awaited);
     }
 
     fn wait_for(&mut self, awaited: Option<Awaited>) {
         if let Some(awaited) = awaited {
-            self.waiting = Some(Box::pin(self.service.clone().answer(awaited)));
+            self.waiting = Some(Box::pin(
+                self.service.clone().answer(self.cluster.clone(), awaited),
+            ));
         }
     }
 

@@ -196,6 +196,11 @@ impl Writer {
                 self.admissions.insert(token, Admitting { sink, reply });
                 self.handle(Request::Admit(token, request), at);
             }
+            Work::Certify { certification, reply } => {
+                let token = self.token();
+                self.operations.insert(token, reply);
+                self.handle(Request::Certify(token, certification), at);
+            }
             Work::Operate {
                 command,
                 confirm,

@@ -300,6 +300,7 @@ impl Core {
                 }
                 self.closed(session, &cluster, heard_at);
             }
+            Request::Certify(token, certification) => self.certify(token, certification, now),
             Request::Operate {
                 token,
                 command,
@@ -428,7 +429,7 @@ impl Core {
         }
     }
 
-    fn admits(&self, session: SessionId, cluster: &ClusterId) -> bool {
+    pub(super) fn admits(&self, session: SessionId, cluster: &ClusterId) -> bool {
         self.sessions
             .get(cluster)
             .is_some_and(|open| open.session == session)

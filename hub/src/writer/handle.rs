@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     heard::TICK_MILLIS,
-    request::{Admission, AdmitRequest, Dealt, Describe, NotAdmitted, Operated, Request},
+    request::{Admission, AdmitRequest, Certification, Dealt, Describe, NotAdmitted, Operated, Request},
 };
 use crate::fold::{Command, Rejection};
 
@@ -77,6 +77,13 @@ pub enum Work {
         session: SessionId,
         /// Where its answer goes; dropped if it is gone.
         reply: oneshot::Sender<()>,
+    },
+    /// A member asks over its session that another key of it is admitted.
+    Certify {
+        /// What is to be recorded.
+        certification: Certification,
+        /// Where the outcome goes, when it is durable.
+        reply: oneshot::Sender<Result<Operated, Rejection>>,
     },
     /// An operator's decision.
     Operate {
@@ -199,6 +206,13 @@ impl Permit<'_> {
         let (reply, answer) = oneshot::channel();
         let request = Box::new(request);
         self.work(Work::Admit { request, sink, reply });
+        answer
+    }
+
+    /// Has another key of a session's member recorded; the answer comes when that is durable.
+    pub fn certify(self, certification: Certification) -> oneshot::Receiver<Result<Operated, Rejection>> {
+        let (reply, answer) = oneshot::channel();
+        self.work(Work::Certify { certification, reply });
         answer
     }
 

@@ -47,7 +47,7 @@ pub use self::{
     publication::publication,
     published::Published,
     request::{
-        Admission, AdmitRequest, CursorCheck, CursorVerdict, Dealt, Describe, Holder, NotAdmitted, Operated,
-        Reply, Request, Token,
+        Admission, AdmitRequest, Certification, CursorCheck, CursorVerdict, Dealt, Describe, Holder,
+        NotAdmitted, Operated, Reply, Request, Token,
     },
 };

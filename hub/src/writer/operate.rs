@@ -1,4 +1,5 @@
-//! Owns: what becomes of an operator's decision: it is recorded, and who it ends is told and forgotten.
+//! Owns: what becomes of an operator's decision, and of a member's wish for another key: it is recorded, and who it ends is
+//! told and forgotten.
 //! Never: says whether it is allowed; the fold does.
 
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use shared::model::ClusterId;
 use super::{
     core::Core,
     published::considered,
-    request::{Describe, Operated, Reply, Token},
+    request::{Certification, Describe, Operated, Reply, Token},
 };
-use crate::fold::Command;
+use crate::fold::{Command, Rejection};
 
 impl Core {
     pub(super) fn operate(
@@ -37,6 +38,31 @@ impl Core {
             }
         });
         self.batch.replies.push(Reply::Operated(token, outcome));
+    }
+
+    /// Only the admitted session speaks for a member: one that was replaced renews nothing.
+    pub(super) fn certify(&mut self, token: Token, certification: Certification, now: u64) {
+        let Certification {
+            session,
+            cluster,
+            key,
+            by,
+            issuer,
+            not_after,
+        } = certification;
+        if !self.admits(session, &cluster) {
+            let gone = Rejection::NotAMember { cluster };
+            return self.batch.replies.push(Reply::Operated(token, Err(gone)));
+        }
+        let command = Command::CertifyKey {
+            cluster,
+            key,
+            by,
+            issuer,
+            not_after,
+            at: self.recorded_at,
+        };
+        self.operate(token, &command, true, |_, _, _| Vec::new(), now);
     }
 
     /// What is remembered of a member beside the state ends with its membership, whether it is connected or not.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use shared::model::{
-    ChainHash, ClusterId, Cursor, FactKey, KeyFingerprint, ListingGroup, Revision, SessionId,
+    ChainHash, ClusterId, Cursor, FactKey, KeyFingerprint, ListingGroup, Revision, SessionId, UnixMillis,
     sync::{Hello, Observation, Refused, Welcome},
 };
 
@@ -67,6 +67,8 @@ pub enum Request {
         /// Its agent said that it shuts down: silence says nothing for a while.
         goodbye: bool,
     },
+    /// A member asks over its session that another key of it is admitted.
+    Certify(Token, Certification),
     /// An operator's decision; without `confirm` it is only tried.
     Operate {
         /// Where the answer goes.
@@ -95,8 +97,25 @@ pub enum Reply {
     ReportAgain(SessionId),
     /// The session is over: another took its place, or its member is none any more.
     Close(SessionId, String),
-    /// An operator's decision was carried out or tried.
+    /// An operator's decision, or what a member asked for, was carried out or tried.
     Operated(Token, Result<Operated, Rejection>),
+}
+
+/// A certificate that was made for another key of a session's member, and is handed out when that is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certification {
+    /// The session.
+    pub session: SessionId,
+    /// Its cluster.
+    pub cluster: ClusterId,
+    /// The key that is certified.
+    pub key: KeyFingerprint,
+    /// The key of the session.
+    pub by: KeyFingerprint,
+    /// The certificate's issuer, as it names it.
+    pub issuer: Box<str>,
+    /// When the certificate ends.
+    pub not_after: UnixMillis,
 }
 
 /// How far what a session said has been dealt with.

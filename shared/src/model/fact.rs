@@ -100,6 +100,8 @@ pub enum KeyAcceptance {
     ByOperator,
     /// Its certificate is of an issuer that is trusted for renewal, and nobody answered under another key.
     Renewed,
+    /// The hub certified it over a session of a key that was admitted.
+    Certified,
 }
 
 /// The kinds whose listings complete together.
@@ -265,6 +267,17 @@ pub enum Fact {
         /// The one that stays admitted.
         kept: KeyFingerprint,
     },
+    /// The hub certified another key over a session of an admitted one.
+    MemberKeyCertified {
+        /// The key that is admitted.
+        key: KeyFingerprint,
+        /// The key of the session.
+        by: KeyFingerprint,
+        /// Who issued the certificate, as it names its issuer.
+        issuer: Box<str>,
+        /// When the certificate ends.
+        not_after: UnixMillis,
+    },
     /// An operator stated that nothing of this cluster is to be waited for.
     MemberForgotten {
         /// Name in the operator's certificate.
@@ -382,6 +395,7 @@ impl Fact {
             | Self::MemberKeyRevoked { .. }
             | Self::OperatorKeyRevoked { .. }
             | Self::MemberKeyContested { .. }
+            | Self::MemberKeyCertified { .. }
             | Self::MemberLive
             | Self::MemberSuspect
             | Self::MemberLost
@@ -430,6 +444,7 @@ impl Fact {
             | Self::MemberJoined { .. }
             | Self::MemberLeft
             | Self::MemberKeyContested { .. }
+            | Self::MemberKeyCertified { .. }
             | Self::MemberLive
             | Self::MemberSuspect
             | Self::MemberLost
@@ -464,6 +479,7 @@ impl Fact {
             Self::MemberKeyRevoked { .. } => "member_key_revoked",
             Self::OperatorKeyRevoked { .. } => "operator_key_revoked",
             Self::MemberKeyContested { .. } => "member_key_contested",
+            Self::MemberKeyCertified { .. } => "member_key_certified",
             Self::MemberLive => "member_live",
             Self::MemberSuspect => "member_suspect",
             Self::MemberLost => "member_lost",

@@ -19,6 +19,12 @@ pub const FEATURE_REPORT_AGAIN: u64 = 2;
 /// The feature bit of both sides: of an object that the agent holds only the difference is sent ([`ItemDifference`]), and
 /// what it cannot restore it asks for ([`AgentMessage::ItemsWanted`]).
 pub const FEATURE_DIFFERENCES: u64 = 4;
+/// The feature bit of both sides: the hub certifies keys of the session's member ([`AgentMessage::RenewalRequested`]).
+pub const FEATURE_RENEWAL: u64 = 8;
+/// Largest certificate signing request, in bytes. One for a P-256 key has 300.
+pub const SIGNING_REQUEST_BYTES_MAX: usize = 4 * 1024;
+/// Most certificates of one answer to a request, and most authorities.
+pub const RENEWAL_CERTIFICATES_MAX: usize = 128;
 /// Most objects that an agent asks for whole in one message, and that may wait to be sent whole at a time.
 pub const ITEMS_WANTED_MAX: usize = 256;
 /// Most hubs that a Welcome names.
@@ -61,6 +67,8 @@ pub enum AgentMessage {
     Pong(u64),
     /// Objects to send whole; 1 to [`ITEMS_WANTED_MAX`].
     ItemsWanted(BTreeSet<DesiredKey>),
+    /// A certificate is wanted: the signing request, DER, at most [`SIGNING_REQUEST_BYTES_MAX`] bytes.
+    RenewalRequested(Bytes),
 }
 
 /// What the hub says.
@@ -105,6 +113,17 @@ pub enum HubMessage {
     Ping(u64),
     /// Report again what was refused for now ([`RefusalReason::is_for_now`]).
     ReportAgain,
+    /// What came of the request for a certificate.
+    RenewalAnswered(Result<Box<Renewed>, Box<str>>),
+}
+
+/// What a hub gives who asks for a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewed {
+    /// The certificate and what it leads over, DER; at least one.
+    pub certificates: Vec<Bytes>,
+    /// The authorities to trust from here on, DER; none: those that are trusted stay.
+    pub authorities: Vec<Bytes>,
 }
 
 /// How an agent introduces itself. Its identity is not in it: the certificate names the cluster.

@@ -72,6 +72,7 @@ pub fn key_terms() -> impl Strategy<Value = KeyTerms> {
         Just(KeyAcceptance::Pinned),
         Just(KeyAcceptance::ByOperator),
         Just(KeyAcceptance::Renewed),
+        Just(KeyAcceptance::Certified),
     ];
     (
         option::of(identity()),
@@ -121,6 +122,14 @@ pub fn hub_fact() -> impl Strategy<Value = Fact> {
             }
         }),
         (key(), key()).prop_map(|(key, kept)| Fact::MemberKeyContested { key, kept }),
+        (key(), key(), identity(), 0..YEAR_9999_MILLIS).prop_map(|(key, by, issuer, not_after)| {
+            Fact::MemberKeyCertified {
+                key,
+                by,
+                issuer,
+                not_after: UnixMillis(not_after),
+            }
+        }),
         dns_label().prop_map(|operator| Fact::MemberForgotten { operator }),
         Just(Fact::MemberLive),
         Just(Fact::MemberSuspect),

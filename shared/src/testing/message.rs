@@ -1,5 +1,6 @@
 //! Generators of the messages of a session, in both directions.
 
+use bytes::Bytes;
 use proptest::{
     collection::{btree_set, vec},
     option,
@@ -20,7 +21,8 @@ use crate::{
         policy::LossAction,
         sync::{
             AgentMessage, Applied, Hello, HubAddress, HubMessage, Interest, Namespaces, Observation,
-            ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused, Source, SourceState, UpTo, Welcome,
+            ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused, Renewed, Source, SourceState, UpTo,
+            Welcome,
         },
     },
     wire::{encode_desired, encode_fact},
@@ -82,6 +84,11 @@ pub fn applied() -> impl Strategy<Value = Applied> {
     })
 }
 
+/// Bytes in the place of a certificate.
+fn certificate() -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), 1..9).prop_map(Bytes::from)
+}
+
 /// What an agent says.
 pub fn agent_message() -> impl Strategy<Value = AgentMessage> {
     prop_oneof![
@@ -98,6 +105,7 @@ pub fn agent_message() -> impl Strategy<Value = AgentMessage> {
         Just(AgentMessage::Goodbye),
         any::<u64>().prop_map(AgentMessage::Pong),
         btree_set(desired_key(), 1..4).prop_map(AgentMessage::ItemsWanted),
+        certificate().prop_map(AgentMessage::RenewalRequested),
     ]
 }
 
@@ -193,6 +201,13 @@ pub fn hub_message() -> impl Strategy<Value = HubMessage> {
         welcome().prop_map(|welcome| HubMessage::Welcome(Box::new(welcome))),
         any::<u64>().prop_map(HubMessage::Acknowledged),
         Just(HubMessage::ReportAgain),
+        (vec(certificate(), 1..3), vec(certificate(), 0..3)).prop_map(|(certificates, authorities)| {
+            HubMessage::RenewalAnswered(Ok(Box::new(Renewed {
+                certificates,
+                authorities,
+            })))
+        }),
+        Just(HubMessage::RenewalAnswered(Err("no".into()))),
         refused().prop_map(HubMessage::Refused),
         (any::<u64>(), items).prop_map(|(interest_generation, items)| HubMessage::Desired {
             interest_generation,

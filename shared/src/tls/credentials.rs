@@ -21,7 +21,10 @@ use super::{
     roots::{self, Bound},
     verify::{AnyIdentity, TheHub},
 };
-use crate::{identity::CertificateFacts, model::KeyFingerprint};
+use crate::{
+    identity::{CertificateFacts, MembersOnly},
+    model::KeyFingerprint,
+};
 
 /// Checked credentials and the configurations made from them. They never change; a reload makes new ones.
 #[derive(Clone)]
@@ -31,6 +34,7 @@ pub struct Credentials {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
     joining: Arc<Joining>,
+    signed_for_members: bool,
 }
 
 /// What a hub shows to clusters that are no members yet.
@@ -50,17 +54,13 @@ impl Credentials {
     /// The same for a hub that is told more of its clients' certificates.
     pub fn with_clients(pem: &Pem, clients: &ClientPem) -> Result<Self, CredentialsError> {
         let chain = certificates("--tls-cert", &pem.cert)?;
-        let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|error| CredentialsError::Malformed {
-            file: "--tls-key",
-            what: "private key",
-            problem: error.to_string(),
-        })?;
         let facts = CertificateFacts::read(&chain[0])?;
         let roots = roots::read(&pem.ca, facts.identity.clusterset.trust_domain())?;
         let provider = provider();
         let authorities = certificates("--tls-ca", &pem.ca)?;
+        let signed_for_members = chain[1..].iter().any(|one| MembersOnly::read(one).is_some());
+        let (key, pair) = fitting_key(&provider, &chain, &pem.key)?;
         let joining = Arc::new(joining(&provider, &chain, &key, authorities)?);
-        let pair = CertifiedKey::from_der(chain, key, &provider).map_err(CredentialsError::Pair)?;
         let pair = Arc::new(SingleCertAndKey::from(pair));
         let verifier = Arc::new(client_verifier(&provider, &roots, clients)?);
         Ok(Self {
@@ -68,6 +68,7 @@ impl Credentials {
             verifier,
             client: Arc::new(client_config(&provider, pair, roots, &facts)?),
             joining,
+            signed_for_members,
             facts,
         })
     }
@@ -77,8 +78,13 @@ impl Credentials {
         &self.facts
     }
 
+    /// Whether the certificate comes with an authority that signs for members only: a hub's, with which clusters join.
+    pub fn is_signed_for_members(&self) -> bool {
+        self.signed_for_members
+    }
+
     /// Whether the certificates of a connection that is open would open it now, and why not.
-    pub(super) fn judge(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
+    pub fn judge(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
         let Some((certificate, intermediates)) = chain.split_first() else {
             return Ok(());
         };
@@ -132,6 +138,35 @@ impl Credentials {
     pub fn client(&self) -> &Arc<ClientConfig> {
         &self.client
     }
+}
+
+/// The private key that belongs to the certificate. There are two while a certificate is renewed, so that putting the new
+/// certificate in the place of the old one is the whole change.
+fn fitting_key(
+    provider: &Arc<CryptoProvider>,
+    chain: &[CertificateDer<'static>],
+    pem: &[u8],
+) -> Result<(PrivateKeyDer<'static>, CertifiedKey), CredentialsError> {
+    let malformed = |error: rustls_pki_types::pem::Error| CredentialsError::Malformed {
+        file: "--tls-key",
+        what: "private key",
+        problem: error.to_string(),
+    };
+    let first = PrivateKeyDer::from_pem_slice(pem).map_err(malformed)?;
+    let mut refused = None;
+    for key in PrivateKeyDer::pem_slice_iter(pem) {
+        let key = key.map_err(malformed)?;
+        match CertifiedKey::from_der(chain.to_vec(), key.clone_key(), provider) {
+            Ok(pair) => return Ok((key, pair)),
+            // What is said is about the first.
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    let pair = match refused {
+        Some(error) => Err(error),
+        None => CertifiedKey::from_der(chain.to_vec(), first.clone_key(), provider),
+    };
+    Ok((first, pair.map_err(CredentialsError::Pair)?))
 }
 
 /// No session is ever resumed: a resumed one skips the certificate checks, so a root that was taken away would

@@ -65,7 +65,7 @@ pub use pem::{CredentialsError, Pem};
 pub use pinned::NotPinned;
 pub use provider::{ProviderError, install_crypto_provider};
 pub use reload::{RELOAD_CHECK_INTERVAL, Reload, Reloader};
-pub use signing_request::{UnusableKey, new_key, pem_of, signing_request};
+pub use signing_request::{UnusableKey, fingerprint_of, keys_in, new_key, pem_of, signing_request};
 pub use stranger::{
     JOIN_CONNECTION_AGE_MAX, JOIN_CONNECTIONS_MAX, JOIN_HANDSHAKES_MAX, StrangerConnection, Strangers,
     accept_strangers,

@@ -16,7 +16,7 @@ use super::{
     pem::{CredentialsError, Pem},
 };
 use crate::{
-    identity::CertificateFacts,
+    identity::{CertificateFacts, Role},
     model::{KeyFingerprint, UnixMillis},
 };
 
@@ -105,7 +105,10 @@ impl Reloader {
                 Err(error)
             }
         };
-        let outcome = outcome.and_then(|new| self.live.replace(new));
+        let outcome = outcome.and_then(|new| {
+            keeps_its_own_root(&self.live.current(), &new)?;
+            self.live.replace(new)
+        });
         self.metrics.reloaded(outcome.is_ok());
         match outcome {
             Ok(()) => {
@@ -167,6 +170,20 @@ impl Reloader {
     }
 }
 
+/// A hub that takes its own authority off its roots would cut off every member whose certificate is of it. While an
+/// authority is replaced both are there.
+fn keeps_its_own_root(old: &Credentials, new: &Credentials) -> Result<(), CredentialsError> {
+    let is_hub = matches!(new.facts().identity.role, Role::Hub(_));
+    if is_hub && old.pin().is_some() && new.pin().is_none() {
+        return Err(CredentialsError::Roots(
+            "it lacks the authority of this hub's own certificate: while an authority is replaced the old and the new \
+             one are both in it"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 fn digest(pem: &Pem, clients: &ClientPem) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for part in [&pem.cert, &pem.key, &pem.ca] {
@@ -223,5 +240,40 @@ mod tests {
             "too early"
         );
         assert!(reloader.warn_of_expiry(UnixMillis(end - EXPIRY_WARNING_MILLIS + 1)));
+    }
+
+    #[test]
+    fn a_hub_keeps_the_root_of_its_own_certificate_while_an_authority_is_replaced() {
+        let dir = tempfile::tempdir().expect("directory");
+        let (old, new) = (Authority::new("old"), Authority::new("new"));
+        let pem = old.issue_for(HUB);
+        let file = |name: &str, bytes: &[u8]| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, bytes).expect("written");
+            path
+        };
+        let files = TlsFiles {
+            cert: file("tls.crt", &pem.cert),
+            key: file("tls.key", &pem.key),
+            ca: file("ca.crt", &pem.ca),
+        };
+        let (mut reloader, live) = Reloader::load(files, TlsMetrics::default()).expect("loaded");
+        let roots = || live.current().authorities().len();
+        file("ca.crt", new.ca().as_bytes());
+        let Reload::Refused(why) = reloader.check() else {
+            panic!("the old root went without a word");
+        };
+        let why = why.to_string();
+        assert!(why.contains("both in it") && !why.contains('\n'), "{why}");
+        assert_eq!(roots(), 1, "the old one stays in force");
+        file("ca.crt", format!("{}{}", old.ca(), new.ca()).as_bytes());
+        assert!(matches!(reloader.check(), Reload::Loaded));
+        assert_eq!(roots(), 2);
+        let renewed = new.issue_for(HUB);
+        file("tls.crt", &renewed.cert);
+        file("tls.key", &renewed.key);
+        assert!(matches!(reloader.check(), Reload::Loaded));
+        file("ca.crt", new.ca().as_bytes());
+        assert!(matches!(reloader.check(), Reload::Loaded));
     }
 }

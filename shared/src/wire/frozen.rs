@@ -160,6 +160,12 @@ fn decisions(key: KeyFingerprint) -> Vec<Fact> {
             key,
             kept: KeyFingerprint([7; 32]),
         },
+        Fact::MemberKeyCertified {
+            key,
+            by: KeyFingerprint([7; 32]),
+            issuer: "CN=issuer".into(),
+            not_after: UnixMillis(1_767_323_045_000),
+        },
         Fact::PolicyApplied {
             operator: "ada".into(),
             policy: Arc::new(read_policy(DEFAULT_POLICY).unwrap()),

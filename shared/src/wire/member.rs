@@ -58,6 +58,17 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             key_fingerprint: key.to_string(),
             kept_key_fingerprint: kept.to_string(),
         }),
+        Fact::MemberKeyCertified {
+            key,
+            by,
+            issuer,
+            not_after,
+        } => ProtoFact::MemberKeyCertified(v1::MemberKeyCertified {
+            key_fingerprint: key.to_string(),
+            certified_by: by.to_string(),
+            issuer: issuer.to_string(),
+            not_after: Some(timestamp(*not_after)),
+        }),
         Fact::MemberForgotten { operator } => ProtoFact::MemberForgotten(v1::MemberForgotten {
             operator: operator.to_string(),
         }),
@@ -130,6 +141,18 @@ pub(super) fn contested_from_proto(contested: &v1::MemberKeyContested) -> Taken<
     })
 }
 
+pub(super) fn certified_from_proto(certified: v1::MemberKeyCertified) -> Taken<Fact> {
+    let not_after = certified
+        .not_after
+        .ok_or_else(|| InvalidValue::new("notAfter", "is missing".to_owned()))?;
+    Ok(Fact::MemberKeyCertified {
+        key: key_fingerprint(&certified.key_fingerprint)?,
+        by: key_fingerprint(&certified.certified_by)?,
+        issuer: certified.issuer.into(),
+        not_after: not_after_from_proto(not_after)?,
+    })
+}
+
 /// How a key was accepted, as those show it who show keys.
 pub fn acceptance_to_proto(accepted: Option<KeyAcceptance>) -> v1::KeyAcceptance {
     match accepted {
@@ -137,6 +160,7 @@ pub fn acceptance_to_proto(accepted: Option<KeyAcceptance>) -> v1::KeyAcceptance
         Some(KeyAcceptance::Pinned) => v1::KeyAcceptance::Pinned,
         Some(KeyAcceptance::ByOperator) => v1::KeyAcceptance::ByOperator,
         Some(KeyAcceptance::Renewed) => v1::KeyAcceptance::Renewed,
+        Some(KeyAcceptance::Certified) => v1::KeyAcceptance::Certified,
     }
 }
 
@@ -147,6 +171,7 @@ pub fn acceptance_from_proto(accepted: v1::KeyAcceptance) -> Option<KeyAcceptanc
         v1::KeyAcceptance::Pinned => Some(KeyAcceptance::Pinned),
         v1::KeyAcceptance::ByOperator => Some(KeyAcceptance::ByOperator),
         v1::KeyAcceptance::Renewed => Some(KeyAcceptance::Renewed),
+        v1::KeyAcceptance::Certified => Some(KeyAcceptance::Certified),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::model::{
     ChangedBy, EncodedFact, UnixMillis,
     sync::{
         AgentMessage, HUBS_MAX, HubMessage, ITEMS_WANTED_MAX, Observation, ObservedItem,
-        PARKED_AGE_MAX_MILLIS,
+        PARKED_AGE_MAX_MILLIS, SIGNING_REQUEST_BYTES_MAX,
     },
 };
 
@@ -144,6 +144,21 @@ fn a_welcome_names_a_bounded_number_of_hubs() {
         welcome(vec![hub("h1", &"x".repeat(513))]),
         "welcome.hubs[0].address",
     );
+}
+
+#[test]
+fn requests_for_certificates_are_bounded() {
+    let asked = |bytes: usize| {
+        let certificate_signing_request = vec![1; bytes];
+        agent_message_from_proto(v1::AgentMessage {
+            message: Some(Message::RenewalRequested(v1::RenewalRequested {
+                certificate_signing_request,
+            })),
+        })
+    };
+    assert!(asked(SIGNING_REQUEST_BYTES_MAX).is_ok());
+    broken(asked(SIGNING_REQUEST_BYTES_MAX + 1), "has 4097 bytes");
+    broken(asked(0), "has 0 bytes");
 }
 
 #[test]

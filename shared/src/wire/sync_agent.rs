@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use proto::v1::{self, agent_message::Message, observation};
 
 use super::{
@@ -20,7 +21,7 @@ use crate::model::{
     sync::{
         AgentMessage, Applied, DesiredKey, Hello, INTEREST_NAMESPACES_MAX, ITEMS_WANTED_MAX, Interest,
         Namespaces, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused,
-        SOURCES_HELD_MAX,
+        SIGNING_REQUEST_BYTES_MAX, SOURCES_HELD_MAX,
     },
     validate::{self, InvalidValue},
 };
@@ -50,6 +51,9 @@ pub(super) fn to_proto(message: AgentMessage) -> v1::AgentMessage {
         AgentMessage::Pong(nonce) => Message::Pong(v1::Pong { nonce }),
         AgentMessage::ItemsWanted(keys) => Message::ItemsWanted(v1::ItemsWanted {
             keys: keys.iter().map(item_key::key_to_proto).collect(),
+        }),
+        AgentMessage::RenewalRequested(request) => Message::RenewalRequested(v1::RenewalRequested {
+            certificate_signing_request: request.into(),
         }),
     };
     v1::AgentMessage {
@@ -89,6 +93,9 @@ pub(super) fn from_proto(message: v1::AgentMessage) -> Taken<AgentMessage> {
         Message::Goodbye(_) => AgentMessage::Goodbye,
         Message::Pong(pong) => AgentMessage::Pong(pong.nonce),
         Message::ItemsWanted(wanted) => AgentMessage::ItemsWanted(wanted_from_proto(wanted)?),
+        Message::RenewalRequested(requested) => {
+            AgentMessage::RenewalRequested(requested_from_proto(requested)?)
+        }
     })
 }
 
@@ -103,6 +110,21 @@ fn wanted_from_proto(wanted: v1::ItemsWanted) -> Taken<BTreeSet<DesiredKey>> {
     }
     let keys = each(field, wanted.keys, item_key::key_from_proto)?;
     Ok(keys.into_iter().collect())
+}
+
+fn requested_from_proto(requested: v1::RenewalRequested) -> Taken<Bytes> {
+    let request = Bytes::from(requested.certificate_signing_request);
+    if request.is_empty() || request.len() > SIGNING_REQUEST_BYTES_MAX {
+        let problem = format!(
+            "has {} bytes; 1 to {SIGNING_REQUEST_BYTES_MAX} are taken",
+            request.len()
+        );
+        return Err(InvalidValue::new(
+            "renewalRequested.certificateSigningRequest",
+            problem,
+        ));
+    }
+    Ok(request)
 }
 
 fn hello_to_proto(hello: Hello) -> v1::Hello {

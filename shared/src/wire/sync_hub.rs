@@ -1,5 +1,6 @@
 //! What the hub says ↔ protobuf.
 
+use bytes::Bytes;
 use proto::v1::{self, hub_message::Message};
 
 use super::common::{
@@ -11,7 +12,8 @@ use crate::model::{
     policy::LossAction,
     sync::{
         HUB_ADDRESS_BYTES_MAX, HUBS_MAX, HubAddress, HubMessage, INTEREST_NAMESPACES_MAX, MESSAGE_BYTES_MAX,
-        RefusalReason, Refused, SOURCES_HELD_MAX, Source, SourceState, UpTo, Welcome,
+        RENEWAL_CERTIFICATES_MAX, RefusalReason, Refused, Renewed, SOURCES_HELD_MAX, Source, SourceState,
+        UpTo, Welcome,
     },
     validate,
 };
@@ -62,6 +64,7 @@ pub(super) fn to_proto(message: HubMessage) -> v1::HubMessage {
         }),
         HubMessage::Ping(nonce) => Message::Ping(v1::Ping { nonce }),
         HubMessage::ReportAgain => Message::ReportAgain(v1::ReportAgain {}),
+        HubMessage::RenewalAnswered(answer) => Message::RenewalAnswered(answer_to_proto(answer)),
     };
     v1::HubMessage {
         message: Some(message),
@@ -109,7 +112,37 @@ pub(super) fn from_proto(message: v1::HubMessage) -> Taken<HubMessage> {
         }
         Message::Ping(ping) => HubMessage::Ping(ping.nonce),
         Message::ReportAgain(v1::ReportAgain {}) => HubMessage::ReportAgain,
+        Message::RenewalAnswered(answer) => HubMessage::RenewalAnswered(answer_from_proto(answer)?),
     })
+}
+
+fn answer_to_proto(answer: Result<Box<Renewed>, Box<str>>) -> v1::RenewalAnswered {
+    match answer {
+        Ok(renewed) => v1::RenewalAnswered {
+            certificates: renewed.certificates.into_iter().map(Into::into).collect(),
+            refusal: String::new(),
+            authorities: renewed.authorities.into_iter().map(Into::into).collect(),
+        },
+        Err(refusal) => v1::RenewalAnswered {
+            refusal: refusal.into(),
+            ..v1::RenewalAnswered::default()
+        },
+    }
+}
+
+fn answer_from_proto(answer: v1::RenewalAnswered) -> Taken<Result<Box<Renewed>, Box<str>>> {
+    let of = |field: &'static str, all: Vec<Vec<u8>>| {
+        at_most(field, &all, RENEWAL_CERTIFICATES_MAX)?;
+        Ok(all.into_iter().map(Bytes::from).collect::<Vec<_>>())
+    };
+    let certificates = of("renewalAnswered.certificates", answer.certificates)?;
+    if certificates.is_empty() {
+        return Ok(Err(answer.refusal.into()));
+    }
+    Ok(Ok(Box::new(Renewed {
+        certificates,
+        authorities: of("renewalAnswered.authorities", answer.authorities)?,
+    })))
 }
 
 fn welcome_to_proto(welcome: Welcome) -> v1::Welcome {

@@ -319,7 +319,7 @@ fn applied(revision: u64) -> Applied {
 fn what_stands_is_told_to_a_hub_that_asks_for_it_and_to_no_other() {
     let (mut old, mut new) = (SessionByHand::open(), asked());
     for hand in [&mut old, &mut new] {
-        let features = FEATURE_APPLIED | FEATURE_REPORT_AGAIN | FEATURE_DIFFERENCES;
+        let features = FEATURE_APPLIED | FEATURE_REPORT_AGAIN | FEATURE_RENEWAL | FEATURE_DIFFERENCES;
         assert_eq!(hand.hello.features, features);
         hand.reach = Reach {
             applied: applied(3),
@@ -409,4 +409,37 @@ fn a_position_of_an_epoch_in_which_the_session_was_not_opened_ends_it() {
         assert_eq!(heard.err(), Some(Violation::ForeignEpoch { told, opened }));
         assert_eq!(hand.desired.cursor(), before);
     }
+}
+
+#[test]
+fn a_certificate_is_asked_for_once_and_of_a_hub_that_certifies() {
+    let request = || Bytes::from_static(b"request");
+    let mut hand = SessionByHand::begin(None);
+    assert!(
+        !hand.session.ask_for_certificate(request()),
+        "nobody has answered yet"
+    );
+    let mut hand = SessionByHand::open();
+    assert!(
+        !hand.session.ask_for_certificate(request()),
+        "this hub signs for nobody"
+    );
+
+    let mut hand = SessionByHand::begin(None);
+    let certifies = Welcome {
+        features: FEATURE_RENEWAL,
+        ..welcome()
+    };
+    hand.hear(HubMessage::Welcome(Box::new(certifies)))
+        .expect("in order");
+    hand.say(START);
+    let early = hand.hear(HubMessage::RenewalAnswered(Err("no".into())));
+    assert!(matches!(early, Err(Violation::OutOfPlace { .. })));
+    assert!(hand.session.ask_for_certificate(request()));
+    assert!(!hand.session.ask_for_certificate(request()), "one is open");
+    assert_eq!(hand.say(START), [AgentMessage::RenewalRequested(request())]);
+    assert!(!hand.session.ask_for_certificate(request()), "one is open");
+    let answered = hand.hear(HubMessage::RenewalAnswered(Err("no".into())));
+    assert_eq!(answered.expect("in order").renewed, Some(Err("no".into())));
+    assert!(hand.session.ask_for_certificate(request()));
 }

@@ -152,6 +152,7 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
         deny: NamespaceDenyList::default(),
         all_namespaces: false,
         imports: Default::default(),
+        renewing: None,
         source_leases: Default::default(),
     };
     let supervisor = Supervisor::new(shutdown);

@@ -155,6 +155,8 @@ pub enum What {
     Evict(usize),
     /// The cluster gets a new certificate.
     Certify(usize),
+    /// Its agents ask for a certificate for another key over their sessions.
+    RenewOverSession(usize),
     /// Its certificate is renewed with another key, by an issuer that the hub trusts for it.
     Renew(usize),
     /// An operator's policy refuses everything that the cluster exports, until the next rest that compares.

@@ -163,7 +163,11 @@ fn evicted(draw: &mut Draw, site: usize) -> Vec<What> {
 /// A certificate is renewed, and its agent connects anew: after a reset, after a start, or beside a session that still
 /// stands because the hub has not noticed.
 fn renewed(draw: &mut Draw, site: usize) -> Vec<What> {
-    let mut steps = vec![What::Renew(site)];
+    let mut steps = if draw.percent(50) {
+        vec![What::RenewOverSession(site), What::Rounds(2)]
+    } else {
+        vec![What::Renew(site)]
+    };
     steps.push(match draw.below(4) {
         0 => What::CrashAgent(site),
         1 => What::DoubleAgent(site),

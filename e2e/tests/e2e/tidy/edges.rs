@@ -67,6 +67,7 @@ const EDGES: &[Edge] = &[
             "agent/src/lease/",
             // Where a cluster that joins keeps its key.
             "agent/src/join/",
+            "agent/src/renewal/keep.rs",
             "agent/src/expiry/",
             "agent/src/agent.rs",
             "agent/src/membership/agree.rs",

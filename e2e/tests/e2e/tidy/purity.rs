@@ -54,7 +54,15 @@ const ROOMS: &[PureRoom] = &[
     },
     PureRoom {
         path: "hub/src/session/machine.rs",
-        may_name: &["crate::push", "crate::view", "crate::writer::request"],
+        may_name: &["bytes", "crate::push", "crate::view", "crate::writer::request"],
+    },
+    PureRoom {
+        path: "hub/src/session/renewals.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/renewal/due.rs",
+        may_name: &[],
     },
     PureRoom {
         path: "hub/src/session/applied.rs",
@@ -180,7 +188,7 @@ const ROOMS: &[PureRoom] = &[
     },
     PureRoom {
         path: "agent/src/link/machine.rs",
-        may_name: &["crate::outbox", "crate::plan", "thiserror"],
+        may_name: &["bytes", "crate::outbox", "crate::plan", "thiserror"],
     },
     PureRoom {
         path: "agent/src/membership/decide.rs",

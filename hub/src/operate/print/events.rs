@@ -105,6 +105,11 @@ fn about(event: &v1::Event) -> String {
         }
         Some(Fact::PrecedenceReleased(released)) => service(released.service.as_ref()),
         Some(Fact::MemberKeyRevoked(revoked)) => key_named(&revoked.key_fingerprint),
+        Some(Fact::MemberKeyCertified(certified)) => format!(
+            "{} over a session of {}",
+            key_named(&certified.key_fingerprint),
+            key_named(&certified.certified_by)
+        ),
         Some(Fact::MemberRekeyed(rekeyed)) => key_named(&rekeyed.key_fingerprint),
         Some(Fact::OperatorKeyRevoked(revoked)) => {
             let role = if revoked.reader { "reader" } else { "operator" };

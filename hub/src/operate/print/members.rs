@@ -1,5 +1,8 @@
 //! The members of a clusterset as a table or as JSON, with what the hub does about those that are lost.
 
+use std::collections::BTreeMap;
+
+use prost_types::Timestamp;
 use proto::v1;
 use serde_json::{Value, json};
 
@@ -82,8 +85,43 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
             )
         })
         .collect();
-    let lost = lost(response);
-    format!("{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}")
+    let (lost, issuers) = (lost(response), issuers(response));
+    format!(
+        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}{issuers}"
+    )
+}
+
+/// Whose certificates members have, each member's by the one that ends last, when it is not one issuer's: an authority may
+/// go when none is of it any more.
+fn issuers(response: &v1::ListMembersResponse) -> String {
+    let last = |member: &v1::MemberState| {
+        let keys = member.keys.iter().filter(|key| !key.contested);
+        let last = keys.max_by_key(|key| key.not_after.as_ref().map(|at| at.seconds));
+        last.filter(|key| !key.issuer.is_empty()).cloned()
+    };
+    let mut issuers: BTreeMap<String, (usize, Option<i64>)> = BTreeMap::new();
+    for key in response.members.iter().filter_map(last) {
+        let (members, end) = issuers.entry(key.issuer).or_default();
+        *members += 1;
+        *end = (*end).max(key.not_after.map(|at| at.seconds));
+    }
+    if issuers.len() < 2 {
+        return String::new();
+    }
+    issuers
+        .into_iter()
+        .map(|(issuer, (members, end))| {
+            let members = if members == 1 {
+                "1 member".to_owned()
+            } else {
+                format!("{members} members")
+            };
+            format!(
+                "{members} with certificates of {issuer}, the last ends {}\n",
+                time(end.map(|seconds| Timestamp { seconds, nanos: 0 }).as_ref())
+            )
+        })
+        .collect()
 }
 
 /// What becomes of the members that are lost, if any is.
@@ -173,6 +211,7 @@ fn acceptance(key: &v1::MemberKey) -> &'static str {
         v1::KeyAcceptance::Pinned => "pinned",
         v1::KeyAcceptance::ByOperator => "operator",
         v1::KeyAcceptance::Renewed => "renewed",
+        v1::KeyAcceptance::Certified => "certified",
     }
 }
 
@@ -234,8 +273,6 @@ fn keys_end(member: &v1::MemberState) -> String {
 
 #[cfg(test)]
 mod tests {
-    use prost_types::Timestamp;
-
     use super::*;
 
     #[test]
@@ -294,5 +331,33 @@ a-long-name  live   2023-11-14T22:13:20Z  yes     no         0.1.0  -        -  
 east is a duplicate identity: another key came beside its own, --output json shows it
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn while_an_authority_is_replaced_the_list_says_how_many_are_left() {
+        let key = |issuer: &str, seconds| v1::MemberKey {
+            issuer: issuer.to_owned(),
+            not_after: Some(Timestamp { seconds, nanos: 0 }),
+            ..Default::default()
+        };
+        let member = |keys| v1::MemberState {
+            keys,
+            ..Default::default()
+        };
+        let (old, new) = ("CN=Tributary joining 1", "CN=Tributary joining 2");
+        let mut response = v1::ListMembersResponse {
+            members: vec![
+                member(vec![key(old, 1_700_000_000), key(new, 1_767_323_045)]),
+                member(vec![key(old, 1_700_000_060)]),
+                member(vec![key(old, 1_700_000_000)]),
+            ],
+            ..Default::default()
+        };
+        let text = members(&response, Output::Text);
+        let expected = "2 members with certificates of CN=Tributary joining 1, the last ends 2023-11-14T22:14:20Z\n\
+                        1 member with certificates of CN=Tributary joining 2, the last ends 2026-01-02T03:04:05Z\n";
+        assert!(text.ends_with(expected), "{text}");
+        response.members.truncate(1);
+        assert!(!members(&response, Output::Text).contains("with certificates"));
     }
 }

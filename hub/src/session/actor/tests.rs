@@ -254,3 +254,99 @@ fn who_gives_everybody_much_to_hear_is_read_later() {
     assert!(!actor.may_read(0) && !actor.may_read(10_000));
     assert!(actor.may_read(20_000));
 }
+
+fn signed() -> Box<Signed> {
+    Box::new(Signed {
+        key: KeyFingerprint([2; 32]),
+        issuer: "CN=joining".into(),
+        not_after: UnixMillis(9_000),
+        certificates: vec![Bytes::from_static(b"certificate")],
+        authorities: Vec::new(),
+    })
+}
+
+fn renewals(actor: &mut SessionActor) -> Vec<Result<Box<Renewed>, Box<str>>> {
+    let said = std::iter::from_fn(|| actor.poll(&View::default(), 0));
+    said.filter_map(|message| match message {
+        HubMessage::RenewalAnswered(answer) => Some(answer),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn a_certificate_goes_out_when_the_writer_has_recorded_its_key() {
+    let mut actor = admitted().certifying(true);
+    let request = AgentMessage::RenewalRequested(Bytes::from_static(b"request"));
+    actor.on_message(request.clone(), 0).expect("in order");
+    assert!(matches!(actor.sign(), Some(Awaited::Signature(request)) if request == b"request"[..]));
+    assert!(
+        actor.sign().is_none() && !actor.wants_permit(),
+        "it is being signed"
+    );
+    actor.on_answer(Answer::Signature(Ok(signed()))).expect("signed");
+    assert!(renewals(&mut actor).is_empty(), "nothing is recorded yet");
+    assert!(actor.wants_permit() && actor.may_read(0), "the stream goes on");
+    let (awaited, mut inbox) = hand_over(&mut actor);
+    let Some(Awaited::Certified(_)) = awaited else {
+        panic!("{awaited:?}")
+    };
+    let Some(Work::Certify { certification, .. }) = inbox.try_next() else {
+        panic!("the writer was not asked")
+    };
+    assert_eq!(
+        (certification.key, certification.by),
+        (KeyFingerprint([2; 32]), KEY)
+    );
+    assert!(renewals(&mut actor).is_empty(), "nothing is recorded yet");
+    let twice = actor.on_message(request, 0).expect_err("one at a time");
+    assert_eq!(twice.code(), Code::InvalidArgument);
+    let operated = Operated {
+        revision: None,
+        kinds: Vec::new(),
+        effects: Vec::new(),
+        as_of: Revision(1),
+    };
+    actor
+        .on_answer(Answer::Certified(Some(Ok(operated))))
+        .expect("recorded");
+    let answers = renewals(&mut actor);
+    assert!(matches!(&answers[..], [Ok(renewed)] if renewed.certificates == signed().certificates));
+}
+
+#[test]
+fn what_is_refused_or_cannot_be_signed_is_said_and_the_session_goes_on() {
+    let ask = |actor: &mut SessionActor| {
+        let request = AgentMessage::RenewalRequested(Bytes::from_static(b"request"));
+        actor.on_message(request, 0).expect("in order");
+    };
+    let mut actor = admitted();
+    ask(&mut actor);
+    assert!(actor.sign().is_none());
+    let answers = renewals(&mut actor);
+    assert!(
+        matches!(&answers[..], [Err(why)] if why.contains("--join-cert")),
+        "{answers:?}"
+    );
+
+    let mut actor = admitted().certifying(true);
+    ask(&mut actor);
+    actor.sign();
+    actor
+        .on_answer(Answer::Signature(Err("unreadable".into())))
+        .expect("said");
+    assert_eq!(renewals(&mut actor), [Err("unreadable".into())]);
+
+    ask(&mut actor);
+    actor.sign();
+    actor.on_answer(Answer::Signature(Ok(signed()))).expect("signed");
+    hand_over(&mut actor);
+    let gone = Rejection::NotAMember { cluster: member() };
+    actor.on_answer(Answer::Certified(Some(Err(gone)))).expect("said");
+    let answers = renewals(&mut actor);
+    assert!(
+        matches!(&answers[..], [Err(why)] if why.contains("not a member")),
+        "{answers:?}"
+    );
+    assert!(actor.is_idle());
+}

@@ -10,7 +10,7 @@ use crate::{
     writer::{
         Options,
         core::Batch,
-        request::{CursorVerdict, Request},
+        request::{Certification, CursorVerdict, Request},
     },
 };
 
@@ -500,4 +500,64 @@ fn what_a_replaced_session_still_says_is_neither_taken_nor_acknowledged() {
     };
     handle(&mut core, closed);
     assert_eq!(core.sessions[&id("east")].session, present);
+}
+
+fn certification(session: SessionId, key: KeyFingerprint) -> Request {
+    let certification = Certification {
+        session,
+        cluster: id("east"),
+        key,
+        by: KEY,
+        issuer: "CN=joining".into(),
+        not_after: UnixMillis(9_000),
+    };
+    Request::Certify(7, certification)
+}
+
+/// What the writer answers a request for another key, and how many events go with it.
+fn answered(batch: &Batch) -> (Result<(), String>, usize) {
+    let outcome = batch.replies.iter().find_map(|reply| match reply {
+        Reply::Operated(7, outcome) => Some(outcome.as_ref().map(drop).map_err(ToString::to_string)),
+        _ => None,
+    });
+    (outcome.expect("it is answered"), batch.events.len())
+}
+
+#[test]
+fn a_certified_key_takes_over_from_its_own_agent_at_once_and_from_no_other() {
+    const NEXT: KeyFingerprint = KeyFingerprint([2; 32]);
+    let mut core = core();
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    let session = core.sessions[&id("east")].session;
+    let batch = handle(&mut core, certification(session, NEXT));
+    assert_eq!(
+        answered(&batch),
+        (Ok(()), 1),
+        "answered with the event, in its batch"
+    );
+    let renewed = || AdmitRequest {
+        key: NEXT,
+        ..hello("east", None, CursorCheck::Absent)
+    };
+    let mut stranger = renewed();
+    stranger.hello.instance = "another".into();
+    let batch = admit(&mut core, stranger);
+    let held = |not: &NotAdmitted| matches!(not, NotAdmitted::Held(holder) if !holder.key_is_new);
+    assert!(refused(&batch, held), "{:?}", batch.replies);
+    let batch = admit(&mut core, renewed());
+    admission(&batch);
+    let closed = |reply: &Reply| matches!(reply, Reply::Close(closed, _) if *closed == session);
+    assert!(batch.replies.iter().any(closed), "{:?}", batch.replies);
+    assert_eq!(core.sessions[&id("east")].key, NEXT);
+}
+
+#[test]
+fn a_session_that_was_replaced_renews_nothing() {
+    let mut core = core();
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    let replaced = core.sessions[&id("east")].session;
+    admit(&mut core, hello("east", None, CursorCheck::Absent));
+    let batch = handle(&mut core, certification(replaced, KeyFingerprint([2; 32])));
+    let (outcome, events) = answered(&batch);
+    assert!(outcome.is_err() && events == 0, "{outcome:?}");
 }

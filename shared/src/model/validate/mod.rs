@@ -78,6 +78,7 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         | Fact::MemberKeyRevoked { .. }
         | Fact::OperatorKeyRevoked { .. }
         | Fact::MemberKeyContested { .. }
+        | Fact::MemberKeyCertified { .. }
         | Fact::MemberLive
         | Fact::MemberSuspect
         | Fact::MemberLost

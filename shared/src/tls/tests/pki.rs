@@ -71,7 +71,7 @@ impl Authority {
         &self.issuer
     }
 
-    pub(super) fn ca(&self) -> String {
+    pub(in crate::tls) fn ca(&self) -> String {
         self.issuer.pem()
     }
 

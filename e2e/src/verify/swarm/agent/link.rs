@@ -11,7 +11,7 @@ use prost::Message;
 use proto::v1;
 use shared::{
     model::{
-        Export, Fact, UnixMillis,
+        Export, Fact, KeyFingerprint, UnixMillis,
         sync::{AgentMessage, FEATURE_DIFFERENCES, HubMessage, Interest, Namespaces, ObservedItem, Told},
     },
     wire,
@@ -208,6 +208,13 @@ impl Agent {
             let why = "was sent a difference, and is of a release without them";
             return Err(Law::Differences.broken(format!("{} {why}", self.cluster)));
         }
+        if let Some(Ok(renewed)) = &reaction.renewed {
+            self.renewed = renewed.certificates[0]
+                .as_ref()
+                .try_into()
+                .ok()
+                .map(KeyFingerprint);
+        }
         if reaction.room_again {
             self.handle.room_again();
         }
@@ -217,6 +224,18 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// Asks for a certificate for another key: its bytes are the request.
+    pub(in crate::verify::swarm) fn ask_for_certificate(&mut self, key: KeyFingerprint) -> bool {
+        let request = bytes::Bytes::copy_from_slice(&key.0);
+        let open = self.session.as_mut();
+        open.is_some_and(|open| open.machine.ask_for_certificate(request))
+    }
+
+    /// The key that it was given a certificate for since it was asked last.
+    pub(in crate::verify::swarm) fn take_renewed(&mut self) -> Option<KeyFingerprint> {
+        self.renewed.take()
     }
 
     fn follow_namespaces(&mut self) {

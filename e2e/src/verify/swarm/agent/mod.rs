@@ -20,7 +20,10 @@ use agent::{
 };
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList},
-    model::{ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, ListingGroup, ServiceImport, ServiceKey},
+    model::{
+        ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, KeyFingerprint, ListingGroup, ServiceImport,
+        ServiceKey,
+    },
     wire,
 };
 use tokio::runtime::Runtime;
@@ -81,6 +84,8 @@ pub(super) struct Agent {
     is_old: bool,
     generation: u64,
     session: Option<Open>,
+    /// The key of a certificate that it was given and did not show yet.
+    renewed: Option<KeyFingerprint>,
 }
 
 /// The services of which anything that is exported changes.
@@ -167,6 +172,7 @@ impl Agent {
             is_old,
             generation: 0,
             session: None,
+            renewed: None,
         })
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hub::{
     clock::Moment,
+    fold::State,
     log::{Budget, History, Log, LogError, MemoryLog, StoredEvent},
     recall::{self, RecallError},
     writer::{MINT_INTERVAL_MILLIS, Published},
@@ -227,6 +228,23 @@ impl Promises {
 
     /// The hub says something: positions must be of the epoch that the session was opened in, and it resumes only
     /// what is on the history of that epoch.
+    /// A certificate goes out: that its key is admitted is on the disk, unless it was taken back since.
+    pub(super) fn certified(
+        &mut self,
+        cluster: &ClusterId,
+        key: KeyFingerprint,
+        state: Option<&State>,
+        guarded: &mut Guarded,
+    ) {
+        guarded.count(Law::Renewals, 1);
+        let member = state.and_then(|state| state.current_member(cluster));
+        let revoked = state.is_some_and(|state| state.revoked_keys().contains_key(&key));
+        let holds = revoked || member.is_none_or(|member| member.keys().contains_key(&key));
+        self.require(Law::Renewals, holds, || {
+            format!("{cluster} has a certificate for {key}, which is not admitted: it would need an operator")
+        });
+    }
+
     pub(super) fn said(
         &mut self,
         stream: StreamId,

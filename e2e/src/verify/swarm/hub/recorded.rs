@@ -136,6 +136,14 @@ impl Recorded {
                 guarded.count(Law::Renewals, u64::from(renewed));
                 self.admitted(cluster, *key, guarded)
             }
+            Fact::MemberKeyCertified { key, by, .. } => {
+                guarded.count(Law::Renewals, 1);
+                if !self.keys.contains(&(cluster.clone(), *by)) {
+                    let why = format!("{by} of {cluster} certified {key}, and was not admitted");
+                    return Err(Law::Renewals.broken(why));
+                }
+                self.admitted(cluster, *key, guarded)
+            }
             Fact::MemberKeyRevoked { key, .. } => {
                 guarded.count(Law::Renewals, 1);
                 self.revoked.insert(*key);

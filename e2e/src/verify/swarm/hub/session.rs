@@ -1,6 +1,7 @@
 //! One session of a hub and its stream: each step of the product's session is a turn of its own.
 
 use hub::{
+    certs::Signed,
     clock::Moment,
     fold::{DerivedKey, Presented},
     log::{History, Log, MemoryLog},
@@ -12,7 +13,7 @@ use prost::Message;
 use proto::v1;
 use shared::{
     model::{
-        ClusterId, KeyFingerprint,
+        ClusterId, KeyFingerprint, UnixMillis,
         sync::{self, AgentMessage, DesiredKey, HubMessage, ItemHash},
     },
     wire,
@@ -57,7 +58,7 @@ impl Hub {
         };
         let session = HubSession {
             cluster: cluster.clone(),
-            actor: actor.presenting(presented),
+            actor: actor.presenting(presented).certifying(true),
             events,
             awaited: None,
         };
@@ -144,7 +145,13 @@ impl Hub {
         if wanted {
             session.awaited = session.actor.judge(&self.view.read());
         }
-        wanted
+        match session.actor.sign() {
+            Some(awaited) => {
+                session.awaited = Some(awaited);
+                true
+            }
+            None => wanted,
+        }
     }
 
     /// Queues one thing at the writer, if there is room.
@@ -224,6 +231,17 @@ impl Hub {
             return false;
         };
         self.promises.said(id, &message, &self.log, seen);
+        if let HubMessage::RenewalAnswered(Ok(renewed)) = &message {
+            let published = self.writer.present().read().ok();
+            let state = published.as_ref().map(|published| &published.state);
+            let key = renewed.certificates[0].as_ref().try_into().map(KeyFingerprint);
+            self.promises.certified(
+                &session.cluster,
+                key.expect("a key of ours"),
+                state,
+                &mut seen.guarded,
+            );
+        }
         let at = self.view.read().head();
         self.promises
             .sent(&session.cluster, &message, at, &mut seen.guarded);
@@ -262,6 +280,19 @@ impl Hub {
     }
 }
 
+/// In a world a key is its own signing request, and its own certificate.
+fn signed(request: &[u8]) -> Result<Box<Signed>, Box<str>> {
+    let key = request.try_into().map(KeyFingerprint);
+    let key = key.map_err(|_| "this is no key")?;
+    Ok(Box::new(Signed {
+        key,
+        issuer: "CN=joining".into(),
+        not_after: UnixMillis(u64::MAX >> 16),
+        certificates: vec![request.to_vec().into()],
+        authorities: Vec::new(),
+    }))
+}
+
 /// What came of it, if anything did by now.
 fn answer(awaited: Awaited, log: &MemoryLog, at: Moment) -> Result<Answer, Awaited> {
     match awaited {
@@ -269,6 +300,12 @@ fn answer(awaited: Awaited, log: &MemoryLog, at: Moment) -> Result<Answer, Await
             let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
             Ok(Answer::Hash(log.reader().wait(question).unwrap_or_default()))
         }
+        Awaited::Signature(request) => Ok(Answer::Signature(signed(&request))),
+        Awaited::Certified(mut answer) => match answer.try_recv() {
+            Ok(outcome) => Ok(Answer::Certified(Some(outcome))),
+            Err(TryRecvError::Closed) => Ok(Answer::Certified(None)),
+            Err(TryRecvError::Empty) => Err(Awaited::Certified(answer)),
+        },
         Awaited::Admission(mut answer) => match answer.try_recv() {
             Ok(admission) => Ok(Answer::Admission(Some(admission))),
             Err(TryRecvError::Closed) => Ok(Answer::Admission(None)),

@@ -74,6 +74,15 @@ impl World {
                 (site.certificate, site.renewable) = (site.certificate + 1, true);
                 seen.count("certificate renewed");
             }
+            What::RenewOverSession(site) => {
+                let site = &mut self.sites[index(site)];
+                let next = site.key_of(site.certificate + 1);
+                for agent in &mut site.agents {
+                    if agent.ask_for_certificate(next) {
+                        self.seen.count("certificate asked for");
+                    }
+                }
+            }
             What::Restrict(site) => self.restrict(index(site)),
             What::Squeeze(site) => self.squeeze(index(site)),
             What::Impatient(withdraw) => self.be_impatient(*withdraw),

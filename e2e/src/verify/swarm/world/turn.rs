@@ -89,6 +89,14 @@ impl World {
             AgentPart::Speak => agent.speak(&mut self.network, (now, site.lies), &mut self.trace),
             AgentPart::Listen => {
                 let heard = agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?;
+                if let Some(key) = agent.take_renewed()
+                    && key == site.key_of(site.certificate + 1)
+                {
+                    let site = &mut self.sites[index];
+                    (site.certificate, site.renewable) = (site.certificate + 1, false);
+                    self.seen.count("certificate renewed over its session");
+                }
+                let site = &mut self.sites[index];
                 if heard {
                     laws::applied(site, which, &mut self.seen.guarded)?;
                 }

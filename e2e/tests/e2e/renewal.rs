@@ -1,0 +1,195 @@
+//! Certificates that renew themselves over the session, and an authority that is replaced by the commands of the runbook.
+
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use libtest_mimic::Trial;
+use shared::{
+    model::KeyFingerprint,
+    tls::{Credentials, TlsFiles},
+};
+use tributary_e2e::{
+    clusterset::{
+        AgentVariant, LocalClusterset, Program, admin, eventually::eventually, questions, shop::Shop,
+    },
+    suite::sim_test,
+};
+
+use crate::join::{joinable, made, start_hub};
+
+/// How long certificates last here: they are renewed about every 20 s.
+const LIFETIME: &str = "30s";
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![sim_test(
+        "sim::renewal::certificates_renew_themselves_under_changes",
+        certificates_renew_themselves_under_changes,
+    )]
+}
+
+/// A joined member that exports, one that imports, and what is counted of both.
+struct Story {
+    clusterset: LocalClusterset,
+    joined: Program,
+    shop: Shop,
+    changes: u8,
+}
+
+impl Story {
+    async fn begin(dir: &std::path::Path) -> anyhow::Result<Self> {
+        let mut clusterset = joinable(dir, &["east", "west"], &["--member-cert-lifetime", LIFETIME]).await?;
+        clusterset.start_agent("west").await?;
+        let (text, _) = made(&clusterset, &["--cluster-id", "east"]).await?;
+        let joined = clusterset.spawn_agent(&AgentVariant {
+            certificate: "joined",
+            cluster: "east",
+            log: "joined",
+            flags: &["--join", &text, "--cluster-id", "east"],
+        })?;
+        questions::listed(&clusterset, &["east", "west"]).await?;
+        let shop = Shop::open(&clusterset).await?;
+        Ok(Self {
+            clusterset,
+            joined,
+            shop,
+            changes: 0,
+        })
+    }
+
+    /// A change of what is exported, which arrives.
+    async fn change(&mut self) -> anyhow::Result<()> {
+        self.changes = self.changes.wrapping_add(1);
+        let (service, address) = (
+            format!("s{}", self.changes % 5),
+            format!("10.96.0.{}", self.changes.max(1)),
+        );
+        self.shop
+            .export(&self.clusterset, "east", &service, &[&address])
+            .await?;
+        self.shop.arrived_in(&self.clusterset, "west").await
+    }
+
+    async fn count(&mut self, name: &str, labels: &str) -> anyhow::Result<u64> {
+        Ok(admin::metric(&mut self.joined, name, labels).await? as u64)
+    }
+
+    async fn renewals(&mut self) -> anyhow::Result<u64> {
+        self.count("tributary_agent_certificate_renewals_total", "renewed")
+            .await
+    }
+
+    async fn sessions(&mut self) -> anyhow::Result<u64> {
+        self.count("tributary_agent_hub_sessions_total", "").await
+    }
+
+    /// Changes what is exported until so many renewals are counted.
+    async fn until_renewed(&mut self, times: u64) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while self.renewals().await? < times {
+            ensure!(
+                began.elapsed().as_secs() < 60,
+                "not renewed {times} times:\n{}",
+                self.joined.tail()
+            );
+            self.change().await?;
+        }
+        Ok(())
+    }
+
+    /// The keys of the member, the last one certified last.
+    async fn keys(&self) -> anyhow::Result<Vec<KeyFingerprint>> {
+        let state = questions::state(&self.clusterset).await?;
+        let member = state.members.iter().find(|member| member.cluster == "east");
+        let keys = &member.context("it is a member")?.key_fingerprints;
+        keys.iter().map(|key| Ok(key.parse()?)).collect()
+    }
+
+    /// The key of the certificate in the agent's file.
+    fn key_in_file(&self) -> anyhow::Result<KeyFingerprint> {
+        let file = |name: &str| self.clusterset.certificate(name);
+        let files = TlsFiles {
+            cert: file("joined.crt"),
+            key: file("joined.key"),
+            ca: file("ca.crt"),
+        };
+        Ok(Credentials::from_pem(&files.read()?)?.facts().key_fingerprint)
+    }
+
+    async fn events_of(&self, kind: &str) -> anyhow::Result<usize> {
+        let kinds = questions::kinds(&self.clusterset, "east").await?;
+        Ok(kinds.iter().filter(|one| *one == kind).count())
+    }
+}
+
+/// Three renewals while exports change, with a hub that is killed in between: a renewal ends no stream, the next
+/// connection carries the new key and needs neither an operator nor a ping, and no acknowledged fact is lost.
+async fn certificates_renew_themselves_under_changes() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut story = Story::begin(dir.path()).await?;
+    story.change().await?;
+    let (first, sessions) = (story.key_in_file()?, story.sessions().await?);
+    story.until_renewed(1).await?;
+    ensure!(story.sessions().await? == sessions, "the renewal ended a stream");
+    let second = story.key_in_file()?;
+    ensure!(first != second, "the key is the old one");
+    ensure!(
+        story.keys().await?.contains(&second),
+        "the hub does not know the new key"
+    );
+    ensure!(
+        story.events_of("member_key_certified").await? == 1,
+        "not recorded once"
+    );
+    story.change().await?;
+
+    // The session ends with the certificate that opened it, and the next one comes with the new one.
+    let began = Instant::now();
+    while story.sessions().await? == sessions {
+        ensure!(
+            began.elapsed().as_secs() < 60,
+            "the session outlived its certificate"
+        );
+        story.change().await?;
+    }
+    let door = story.clusterset.hub()?.joining().await?;
+    story.clusterset.kill_hub().await?;
+    start_hub(&mut story.clusterset, door, &["--member-cert-lifetime", LIFETIME]).await?;
+    questions::listed(&story.clusterset, &["east", "west"]).await?;
+    story.until_renewed(3).await?;
+    let third = story.key_in_file()?;
+    eventually("the newest key is known", async || {
+        Ok(story.keys().await?.contains(&third).then_some(()))
+    })
+    .await?;
+    story.change().await?;
+    story.shop.arrived(&story.clusterset).await?;
+
+    for (kind, times) in [
+        ("member_joined", 1),
+        ("member_rekeyed", 0),
+        ("member_key_contested", 0),
+    ] {
+        let found = story.events_of(kind).await?;
+        ensure!(found == times, "{found} events {kind}");
+    }
+    let renewals = story.renewals().await? as usize;
+    let certified = story.events_of("member_key_certified").await?;
+    ensure!(certified >= renewals, "{certified} keys for {renewals} renewals");
+    let held = admin::metric(
+        story.clusterset.hub()?,
+        "tributary_hub_sessions_rejected_total",
+        "",
+    )
+    .await?;
+    ensure!(held == 0.0, "{held} sessions were refused");
+    ensure!(
+        !story.joined.tail().contains("trying again"),
+        "{}",
+        story.joined.tail()
+    );
+    let (changes, sessions) = (story.changes, story.sessions().await?);
+    println!("{renewals} renewals, {changes} changes, {sessions} sessions");
+    story.shop.close(&story.clusterset).await?;
+    story.joined.stop().await?;
+    story.clusterset.end().await
+}
