@@ -8,7 +8,7 @@ use tonic::Status;
 use super::{Shown, Sight, access};
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 30] = [
+pub(super) const KINDS: [&str; 32] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",
@@ -39,6 +39,8 @@ pub(super) const KINDS: [&str; 30] = [
     "join_token_created",
     "join_token_used",
     "join_token_revoked",
+    "brake_engaged",
+    "brake_released",
 ];
 
 /// Narrows what is shown: every given part must match, and it must concern whom it is for.
