@@ -88,7 +88,8 @@ pub(super) fn engaged(
 
 /// Nothing of the member is held any more.
 pub(super) fn released(state: &mut State, cluster: &ClusterId, step: &mut Step) {
-    let Some(member) = state.member_mut(cluster) else {
+    let member = state.member_mut(cluster);
+    let Some(member) = member.filter(|member| member.taken_back.brake().is_some()) else {
         return;
     };
     let taken_back = std::mem::take(&mut member.taken_back);

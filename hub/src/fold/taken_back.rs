@@ -59,7 +59,7 @@ impl TakenBack {
     }
 
     /// Everything that is held or remembered.
-    pub(super) fn facts(&self) -> &Map<FactKey, RemovedFact> {
+    pub fn facts(&self) -> &Map<FactKey, RemovedFact> {
         &self.facts
     }
 

@@ -59,14 +59,16 @@ impl Core {
         let _ = self.decide_and_apply(&brake);
     }
 
-    /// Lets go what is held for longer than the policy says, and everything if it holds nothing any more.
+    /// Lets go what is held for longer than the policy says, and everything if it holds nothing any more. Of whom nothing is
+    /// held is held no more: what it was about to take back may have come to nothing.
     pub(super) fn release_spent_brakes(&mut self) {
         let policy = self.state.brake();
         let members = self.state.members().iter().filter_map(|(cluster, member)| {
             let brake = member.taken_back().brake()?;
             let held_for = self.recorded_at.0.saturating_sub(brake.since.0);
             let spent = policy.longest_millis.is_some_and(|longest| held_for >= longest);
-            (spent || !policy.enabled).then(|| cluster.clone())
+            let empty = member.taken_back().held_exports().next().is_none();
+            (spent || empty || !policy.enabled).then(|| cluster.clone())
         });
         let members: Vec<ClusterId> = members.collect();
         for cluster in members {

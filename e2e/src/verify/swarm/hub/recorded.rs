@@ -12,13 +12,18 @@ use shared::model::{
     ClusterId, Cursor, Epoch, Event, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision, ServiceKey,
 };
 
-use super::contests::{Ages, Contests};
+use super::{
+    contests::{Ages, Contests},
+    counted::TakenBack,
+};
 use crate::laws::{Guarded, Law};
 
 /// What is durable on one disk, of what these laws ask for. It outlives the hub's process, as the disk does.
 #[derive(Debug, Clone, Default)]
 pub(in crate::verify::swarm) struct Recorded {
     ages: Ages,
+    /// Exports that were taken back, and those of them that count.
+    taken_back: TakenBack,
     /// Disputes over the first place.
     pub(super) contests: Contests,
     keys: BTreeSet<(ClusterId, KeyFingerprint)>,
@@ -38,6 +43,7 @@ impl Recorded {
             looked_to: (head.epoch, head.revision),
             revoked: state.revoked_keys().keys().copied().collect(),
             contests: Contests::of(state),
+            taken_back: TakenBack::of(state),
             policies: state
                 .policy()
                 .map(|applied| ((head.epoch, applied.revision), applied.policy.clone()))
@@ -85,7 +91,11 @@ impl Recorded {
     fn on_event(&mut self, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
         let Some(cluster) = &event.cluster else {
             return match &event.fact.fact {
-                Fact::PolicyApplied { policy, .. } => self.contests.policy(policy, &self.ages, guarded),
+                Fact::PolicyApplied { policy, .. } => {
+                    self.taken_back.policy(policy);
+                    let counted = self.taken_back.with(&self.ages);
+                    self.contests.policy(policy, &counted, guarded)
+                }
                 Fact::PrecedenceReleased { service, .. } => {
                     self.contests.released(service);
                     Ok(())
@@ -100,11 +110,15 @@ impl Recorded {
                 standing,
                 challenger,
                 held,
-            } => self
-                .contests
-                .contested(service, (standing, challenger, *held), &self.ages),
+            } => {
+                let counted = self.taken_back.with(&self.ages);
+                self.contests
+                    .contested(service, (standing, challenger, *held), &counted)
+            }
             Fact::ExportUpserted(export) => {
-                self.contests.exported(cluster, export, &self.ages, guarded)?;
+                let counted = self.taken_back.with(&self.ages);
+                self.contests.exported(cluster, export, &counted, guarded)?;
+                self.taken_back.exported(&of(&export.service));
                 let age = (export.uid.clone(), export.created_at);
                 let before = self.ages.insert(of(&export.service), age);
                 guarded.count(Law::Ages, u64::from(before.is_some()));
@@ -119,8 +133,22 @@ impl Recorded {
                 }
             }
             Fact::ExportRemoved(service) => {
-                self.ages.remove(&of(service));
-                self.contests.removed(cluster, service);
+                let gone = self.ages.remove(&of(service));
+                let counts =
+                    gone.is_some_and(|age| self.taken_back.removed(of(service), age, event.recorded_at));
+                if !counts {
+                    self.contests.removed(cluster, service);
+                }
+                Ok(())
+            }
+            Fact::BrakeEngaged { .. } => {
+                self.taken_back.engaged(cluster, event.recorded_at);
+                Ok(())
+            }
+            Fact::BrakeReleased { .. } => {
+                for service in self.taken_back.released(cluster) {
+                    self.contests.removed(cluster, &service);
+                }
                 Ok(())
             }
             Fact::MemberJoined { key, .. } => {
@@ -144,6 +172,7 @@ impl Recorded {
             Fact::MemberEvicted { .. } | Fact::MemberLeft => {
                 self.members.remove(cluster);
                 self.ages.retain(|(of, _), _| of != cluster);
+                self.taken_back.released(cluster);
                 self.contests.ended(cluster);
                 let ended = self.keys.extract_if(.., |(of, _)| of == cluster);
                 self.ended.extend(ended);

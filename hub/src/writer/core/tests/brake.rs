@@ -189,3 +189,18 @@ fn what_is_held_goes_when_the_policy_says_so() {
     core.tick(UnixMillis(4), 500, [(id("east"), 500)]);
     assert_eq!(core.held(), (0, 0));
 }
+
+/// What a hub had decided before it ended, and what was to follow did not.
+#[test]
+fn who_is_held_and_took_nothing_back_is_let_go() {
+    let (mut core, _) = exporting();
+    let brake = Command::Brake {
+        cluster: id("east"),
+        taking_back: EXPORTS.map(service).into(),
+        at: UnixMillis(2),
+    };
+    core.decide_and_apply(&brake).expect("a member");
+    assert_eq!(core.held(), (1, 0));
+    core.tick(UnixMillis(3), 500, [(id("east"), 500)]);
+    assert_eq!(core.held(), (0, 0));
+}
