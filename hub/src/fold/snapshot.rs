@@ -216,11 +216,7 @@ impl State {
             precedences: self.contests.len() as u64,
             self_preservation: self.self_preservation,
             join_tokens: self.join_tokens.len() as u64,
-            join_token_uses: self
-                .join_tokens
-                .values()
-                .map(|token| token.used.len() as u64)
-                .sum(),
+            join_token_uses: join_token_uses(&self.join_tokens),
         };
         let tokens = self.join_tokens.clone().into_iter().map(|(_, known)| {
             SnapshotRow::JoinToken(JoinTokenState {
@@ -282,6 +278,10 @@ impl State {
         }
         restoring.finish(&header)
     }
+}
+
+fn join_token_uses(tokens: &Map<TokenHash, Arc<JoinTokenState>>) -> u64 {
+    tokens.values().map(|token| token.used.len() as u64).sum()
 }
 
 fn member_row(cluster: &ClusterId, member: &Member) -> MemberRow {

@@ -67,3 +67,38 @@ fn brake(brake: &Brake) -> String {
         brake.within_millis as f64 / 1_000.0
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use shared::model::ClusterId;
+
+    use super::*;
+
+    #[test]
+    fn what_changes_is_said_with_what_it_was_and_whom_it_concerns() {
+        let id = |name: &str| ClusterId::new(name).expect("valid");
+        let retain = Loss {
+            action: LossAction::Retain,
+            ..Loss::default()
+        };
+        let off = Brake {
+            enabled: false,
+            ..Brake::default()
+        };
+        let outcome = PolicyOutcome {
+            loss: Some((Loss::default(), retain)),
+            withdrawn: vec![id("west")],
+            brake: Some((Brake::default(), off)),
+            released: vec![(id("east"), 6)],
+            ..PolicyOutcome::default()
+        };
+        let expected = [
+            "members that are lost: retain, no more: withdraw after 70 s of silence, unless 33 % are lost at one time (for 1800 s at most)",
+            "west is withdrawn now, and its endpoints stand as it reported them last",
+            "the removal brake: off, no more: holds who takes back 5 exports and 50 % of its own within 30 s, until it is released",
+            "east is held no more: 6 exports that it took back go in every cluster",
+        ];
+        assert_eq!(of(&outcome), expected);
+        assert!(of(&PolicyOutcome::default()).is_empty());
+    }
+}

@@ -6,7 +6,7 @@ use shared::model::{Export, Fact, ServiceKey, UnixMillis, policy::Brake};
 
 use super::{
     given::{Folded, cluster, evict, export, exported, given_members, service, slice, slice_key},
-    policies::put,
+    policies::{policy, put},
 };
 use crate::{
     fold::{Command, Rejection, State, apply},
@@ -335,4 +335,16 @@ fn time_that_stands_before_the_first_window_forgets_nothing() {
     };
     folded.when(asked).then_nothing();
     assert_eq!(folded.state.brake(), Brake::default());
+}
+
+#[test]
+fn a_policy_that_is_tried_says_whom_it_would_let_go_and_what_would_become_of_lost_members() {
+    let folded = held();
+    let outcome = folded.state.outcome(&policy("brake: {enabled: false}"));
+    assert_eq!(outcome.released, [(cluster("east"), 6)]);
+    assert!(outcome.brake.is_some() && outcome.loss.is_none());
+    let outcome = folded.state.outcome(&policy("brake: {percent: 100}"));
+    assert!(outcome.released.is_empty(), "it is held already");
+    let outcome = folded.state.outcome(&policy("loss: {action: retain}"));
+    assert!(outcome.brake.is_none() && outcome.loss.is_some() && outcome.withdrawn.is_empty());
 }

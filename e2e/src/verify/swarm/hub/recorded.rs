@@ -9,7 +9,8 @@ use std::{
 
 use hub::fold::State;
 use shared::model::{
-    ClusterId, Cursor, Epoch, Event, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision, ServiceKey,
+    ClusterId, Cursor, Epoch, Event, Export, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision,
+    ServiceKey,
 };
 
 use super::{
@@ -103,52 +104,20 @@ impl Recorded {
                 _ => Ok(()),
             };
         };
-        let of = |service: &ServiceKey| (cluster.clone(), service.clone());
         match &event.fact.fact {
             Fact::PrecedenceContested {
                 service,
                 standing,
                 challenger,
                 held,
-            } => {
-                let counted = self.taken_back.with(&self.ages);
-                self.contests
-                    .contested(service, (standing, challenger, *held), &counted)
-            }
-            Fact::ExportUpserted(export) => {
-                let counted = self.taken_back.with(&self.ages);
-                self.contests.exported(cluster, export, &counted, guarded)?;
-                self.taken_back.exported(&of(&export.service));
-                let age = (export.uid.clone(), export.created_at);
-                let before = self.ages.insert(of(&export.service), age);
-                guarded.count(Law::Ages, u64::from(before.is_some()));
-                match before {
-                    Some((uid, created_at)) if uid == export.uid && created_at != export.created_at => {
-                        Err(Law::Ages.broken(format!(
-                            "{} of {cluster} was of {}, and the same export is of {} now",
-                            export.service, created_at.0, export.created_at.0
-                        )))
-                    }
-                    _ => Ok(()),
-                }
-            }
-            Fact::ExportRemoved(service) => {
-                let gone = self.ages.remove(&of(service));
-                let counts =
-                    gone.is_some_and(|age| self.taken_back.removed(of(service), age, event.recorded_at));
-                if !counts {
-                    self.contests.removed(cluster, service);
-                }
-                Ok(())
-            }
-            Fact::BrakeEngaged { .. } => {
-                self.taken_back.engaged(cluster, event.recorded_at);
-                Ok(())
-            }
-            Fact::BrakeReleased { .. } => {
-                for service in self.taken_back.released(cluster) {
-                    self.contests.removed(cluster, &service);
-                }
+            } => self.contests.contested(
+                service,
+                (standing, challenger, *held),
+                &self.taken_back.with(&self.ages),
+            ),
+            Fact::ExportUpserted(export) => self.exported(cluster, export, guarded),
+            Fact::ExportRemoved(_) | Fact::BrakeEngaged { .. } | Fact::BrakeReleased { .. } => {
+                self.taken_back(cluster, event);
                 Ok(())
             }
             Fact::MemberJoined { key, .. } => {
@@ -179,6 +148,52 @@ impl Recorded {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// An export is there, of the age that it had before if it was.
+    fn exported(
+        &mut self,
+        cluster: &ClusterId,
+        export: &Export,
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let of = (cluster.clone(), export.service.clone());
+        let counted = self.taken_back.with(&self.ages);
+        self.contests.exported(cluster, export, &counted, guarded)?;
+        self.taken_back.exported(&of);
+        let before = self.ages.insert(of, (export.uid.clone(), export.created_at));
+        guarded.count(Law::Ages, u64::from(before.is_some()));
+        match before {
+            Some((uid, created_at)) if uid == export.uid && created_at != export.created_at => Err(Law::Ages
+                .broken(format!(
+                    "{} of {cluster} was of {}, and the same export is of {} now",
+                    export.service, created_at.0, export.created_at.0
+                ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// An export is taken back, or what becomes of those that are.
+    fn taken_back(&mut self, cluster: &ClusterId, event: &Event) {
+        match &event.fact.fact {
+            Fact::ExportRemoved(service) => {
+                let of = (cluster.clone(), service.clone());
+                let counts = match self.ages.remove(&of) {
+                    Some(age) => self.taken_back.removed(of, age, event.recorded_at),
+                    None => false,
+                };
+                if !counts {
+                    self.contests.removed(cluster, service);
+                }
+            }
+            Fact::BrakeEngaged { .. } => self.taken_back.engaged(cluster, event.recorded_at),
+            Fact::BrakeReleased { .. } => {
+                for service in self.taken_back.released(cluster) {
+                    self.contests.removed(cluster, &service);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -230,7 +245,7 @@ impl Recorded {
 mod tests {
     use shared::{
         model::{
-            Export, IpFamily, KeyTerms, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId,
+            IpFamily, KeyTerms, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId,
             UnixMillis,
         },
         wire,

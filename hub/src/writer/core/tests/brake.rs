@@ -204,3 +204,29 @@ fn who_is_held_and_took_nothing_back_is_let_go() {
     core.tick(UnixMillis(3), 500, [(id("east"), 500)]);
     assert_eq!(core.held(), (0, 0));
 }
+
+/// What an operator is told before it is decided.
+#[test]
+fn a_release_says_what_would_go_and_what_would_stay() {
+    let (mut core, session) = exporting();
+    admit(&mut core, hello("west", "one", 1)).expect("admitted");
+    say(&mut core, session, EXPORTS.map(removed), 3);
+    let said = |core: &Core, cluster: &str| {
+        let release = Command::ReleaseBrake {
+            cluster: id(cluster),
+            operator: "alice".into(),
+        };
+        let drafts = fold::decide(core.state(), &release).expect("a member");
+        crate::membership::effects::of(core.state(), &release, &drafts).join("; ")
+    };
+    let east = said(&core, "east");
+    for words in [
+        "6 exports that east took back end",
+        "shop/a, shop/b, shop/c, shop/d, shop/e and 1 more",
+        "imports that end with it",
+        "east stays a member",
+    ] {
+        assert!(east.contains(words), "{words} is not in: {east}");
+    }
+    assert_eq!(said(&core, "west"), "nothing to do: nothing of west is held");
+}
