@@ -10,7 +10,6 @@ use std::{
 use hub::fold::State;
 use shared::model::{
     ClusterId, Cursor, Epoch, Event, Export, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision,
-    ServiceKey,
 };
 
 use super::{
@@ -245,8 +244,8 @@ impl Recorded {
 mod tests {
     use shared::{
         model::{
-            IpFamily, KeyTerms, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId,
-            UnixMillis,
+            IpFamily, KeyTerms, Metadata, ServiceKey, ServicePolicies, ServiceType, SessionAffinity,
+            SessionId, UnixMillis,
         },
         wire,
     };
