@@ -166,7 +166,7 @@ pub enum RestoreError {
     /// A row that does not belong where it stands.
     Misplaced(String),
     /// Fewer or more rows than the header says.
-    Incomplete(SnapshotHeader),
+    Incomplete(Box<SnapshotHeader>),
     /// A derived object does not follow from the facts under the same rules.
     DerivedDiffers(DerivedKey),
 }
@@ -414,7 +414,7 @@ impl Restoring {
             (header.brakes, header.taken_back),
         );
         if counts != announced {
-            return Err(RestoreError::Incomplete(*header));
+            return Err(RestoreError::Incomplete(Box::new(*header)));
         }
         let taking_back = self.brakes.give(&mut self.members)?;
         let withdrawn = self.members.iter().filter(|(_, member)| member.withdrawn);
