@@ -32,6 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".tributary.v1.StoredEvent.fact")
         .bytes(".tributary.v1.StoredEvent.fact_difference")
         .bytes(".tributary.v1.SnapshotFact.fact")
+        .bytes(".tributary.v1.SnapshotTakenBack.fact")
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -68,6 +68,8 @@ pub struct WriterMetrics {
     precedence_contests: Family<ContestLabel, Counter>,
     exports_refused: Family<ConflictLabel, Gauge>,
     members_over_budget: Gauge,
+    members_held: Gauge,
+    exports_held: Gauge,
     epochs_begun: Counter,
     log_bytes: Gauge<u64, AtomicU64>,
     log_segments: Gauge<u64, AtomicU64>,
@@ -92,6 +94,8 @@ impl Default for WriterMetrics {
             precedence_contests: Family::default(),
             exports_refused: Family::default(),
             members_over_budget: Gauge::default(),
+            members_held: Gauge::default(),
+            exports_held: Gauge::default(),
             epochs_begun: Counter::default(),
             log_bytes: Gauge::default(),
             log_segments: Gauge::default(),
@@ -163,6 +167,16 @@ impl WriterMetrics {
             "members_over_budget",
             "Connected members of which something waits because their budget has no room for it",
             self.members_over_budget.clone(),
+        );
+        registry.register(
+            "members_held",
+            "Members whose removal brake is engaged, because they took back most of their exports at once",
+            self.members_held.clone(),
+        );
+        registry.register(
+            "exports_held",
+            "ServiceExports that were taken back and count all the same, by the removal brake",
+            self.exports_held.clone(),
         );
         registry.register(
             "precedence_contests",
@@ -269,6 +283,12 @@ impl WriterMetrics {
     /// Of how many members something waits for room in their budgets.
     pub fn members_over_budget(&self, members: usize) {
         self.members_over_budget.set(members as i64);
+    }
+
+    /// How many members the removal brake holds, and how many of their exports.
+    pub fn held(&self, (members, exports): (usize, usize)) {
+        self.members_held.set(members as i64);
+        self.exports_held.set(exports as i64);
     }
 
     /// An export stated to be older than the one that stood first, which is held there or is not.

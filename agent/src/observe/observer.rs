@@ -98,9 +98,10 @@ impl Observer {
         } else {
             self.stated.insert(service.clone(), stated.clone())
         };
-        // Slices go before their export, and come after it: nobody sees a slice of a service that is not there.
+        // An export comes before its slices, and goes before them: they share its fate, and the hub holds them with it if
+        // the member takes back too much at once.
         let before = before.unwrap_or_default();
-        for gone in before.iter().rev().filter(|key| !stated.contains(key)) {
+        for gone in before.iter().filter(|key| !stated.contains(key)) {
             outbox.set(gone.clone(), None);
         }
         for (key, fact) in joined.facts {

@@ -46,6 +46,9 @@ pub fn run_if_child() -> Option<ExitCode> {
                 hub::args::Command::Log(args) => {
                     shared::process::exit_code(hub::maintain::command::run(args))
                 }
+                hub::args::Command::Member(args) => {
+                    shared::process::exit_code(hub::operate::run_member(args).map(drop))
+                }
                 hub::args::Command::Policy(args) => {
                     shared::process::exit_code(hub::operate::run_policy(args).map(drop))
                 }

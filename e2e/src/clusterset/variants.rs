@@ -69,6 +69,13 @@ impl LocalClusterset {
         self.hub_command("policy", &words).await
     }
 
+    /// Runs `tributary-hub member release` of a member against the running hub.
+    pub async fn release_member(&self, cluster: &str) -> anyhow::Result<()> {
+        let mut words: Vec<OsString> = vec!["release".into(), cluster.into(), "--confirm".into()];
+        words.extend(self.to_the_hub());
+        self.hub_command("member", &words).await
+    }
+
     async fn hub_command(&self, command: &str, words: &[OsString]) -> anyhow::Result<()> {
         let arguments = [&[command.into()], words].concat();
         let said = self.log(&format!("{command}-command"));

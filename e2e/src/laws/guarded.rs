@@ -60,6 +60,8 @@ pub enum Law {
     Taken,
     /// Nobody is withdrawn who is not lost, and none of the last ready endpoints: exports of withdrawn members, by look.
     Withdrawn,
+    /// What a member takes back while its brake is engaged goes on to count: exports that are held, by look.
+    Held,
     /// One id, one holder: strangers that came under the id of a member.
     Holders,
     /// Nothing of a replaced leader takes effect over a newer one's: writes that came from replaced ones.
@@ -71,7 +73,7 @@ pub enum Law {
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -98,6 +100,7 @@ impl Law {
         Self::Elsewhere,
         Self::Taken,
         Self::Withdrawn,
+        Self::Held,
         Self::Holders,
         Self::Replaced,
         Self::Still,
@@ -132,6 +135,7 @@ impl Law {
             Self::Elsewhere => "no address leads elsewhere",
             Self::Taken => "nobody holds what it may not take",
             Self::Withdrawn => "the last endpoints stay",
+            Self::Held => "what is held stays",
             Self::Holders => "one id, one holder",
             Self::Replaced => "nothing of a replaced leader takes effect over a newer one's",
             Self::Still => "only a Lease that stood still lets go",
@@ -148,7 +152,7 @@ impl Law {
             Self::Positions => "positions",
             Self::Rewinds => "epochs",
             Self::Sources => "sources",
-            Self::Ages | Self::Refused | Self::Contests | Self::Withdrawn => "exports",
+            Self::Ages | Self::Refused | Self::Contests | Self::Withdrawn | Self::Held => "exports",
             Self::Elsewhere => "slices",
             Self::Holders => "strangers",
             Self::Replaced => "late writes",

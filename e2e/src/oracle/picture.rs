@@ -87,6 +87,19 @@ impl Picture {
         picture
     }
 
+    /// The same, with what the cluster had of a service when it took its export back: it counts as it was then.
+    pub fn with_taken_back(mut self, service: &ServiceKey, then: &Self) -> Self {
+        let put = |now: &mut Objects, then: &Objects| match then.get(service) {
+            Some(object) => drop(now.insert(service.clone(), object.clone())),
+            None => drop(now.remove(service)),
+        };
+        put(&mut self.exports, &then.exports);
+        put(&mut self.services, &then.services);
+        let slices = then.local_slices.get(service).cloned().unwrap_or_default();
+        self.local_slices.insert(service.clone(), slices);
+        self
+    }
+
     /// Every service that somebody exports, or that something of ours belongs to.
     pub fn services(&self) -> BTreeSet<ServiceKey> {
         let derived = self.services.values().filter(|service| is_ours(service));

@@ -3,8 +3,9 @@
 use shared::model::{ClusterId, Event, Fact};
 
 use super::{
-    Change, Connectivity, Contest, KeyHolder, MemberStatus, State, connectivity, contest, derived::Step,
-    endpoint_slices, exports, keys, listing, lost, membership, policy, properties, tokens,
+    Change, Connectivity, Contest, KeyHolder, MemberStatus, State, brake, connectivity, contest,
+    derived::Step, endpoint_slices, exports, keys, listing, lost, membership, policy, properties, remembered,
+    tokens,
 };
 
 /// Folds the next event into the state and says which derived objects changed by it.
@@ -17,6 +18,7 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
     };
     state.revision = event.revision;
     state.recorded_at = event.recorded_at;
+    remembered::forget(state, event.recorded_at);
     match (&event.cluster, &event.fact.fact) {
         (_, Fact::FoldVersionChanged { to, .. }) => {
             state.fold_version = *to;
@@ -25,7 +27,7 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
             state.derived.forget_before(event.revision);
         }
         (_, Fact::SelfPreservationEntered { .. }) => state.self_preservation = Some(event.recorded_at),
-        (_, Fact::SelfPreservationLeft) => state.self_preservation = None,
+        (_, Fact::SelfPreservationLeft { .. }) => state.self_preservation = None,
         (_, Fact::TombstonesBounded { max }) => state.derived.remember(*max),
         (
             _,
@@ -111,6 +113,8 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         Fact::MemberLive => connectivity::changed(state, cluster, Connectivity::Live, step),
         Fact::MemberSuspect => connectivity::changed(state, cluster, Connectivity::Suspect, step),
         Fact::MemberLost => connectivity::changed(state, cluster, Connectivity::Lost, step),
+        Fact::BrakeEngaged { removed, exports } => brake::engaged(state, cluster, (*removed, *exports), step),
+        Fact::BrakeReleased { .. } => brake::released(state, cluster, step),
         Fact::MemberWithdrawn => lost::set_withdrawn(state, cluster, true, step),
         Fact::ListingCompleted(group) => listing::completed(state, cluster, *group, step),
         Fact::ExportUpserted(export) => exports::upserted(state, cluster, export, &event.fact, step),
@@ -126,7 +130,7 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         Fact::FoldVersionChanged { .. }
         | Fact::TombstonesBounded { .. }
         | Fact::SelfPreservationEntered { .. }
-        | Fact::SelfPreservationLeft
+        | Fact::SelfPreservationLeft { .. }
         | Fact::OperatorKeyRevoked { .. }
         | Fact::PolicyApplied { .. }
         | Fact::PrecedenceContested { .. }

@@ -66,6 +66,27 @@ pub enum Command {
         /// How many members are lost and not withdrawn; `None`: they are withdrawn again.
         lost: Option<u32>,
     },
+    /// An operator lets members be withdrawn again, although many are lost.
+    ReleaseSelfPreservation {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// A member is about to take back exports: is it held?
+    Brake {
+        /// The member.
+        cluster: ClusterId,
+        /// The services whose exports are to go.
+        taking_back: BTreeSet<ServiceKey>,
+        /// The time that an event recorded now would have.
+        at: UnixMillis,
+    },
+    /// What is held of a member is to go.
+    ReleaseBrake {
+        /// The member.
+        cluster: ClusterId,
+        /// Name in the operator's certificate; empty: the policy says so.
+        operator: Box<str>,
+    },
     /// An operator ends a membership.
     Evict {
         /// The member.
@@ -190,7 +211,9 @@ impl Command {
             | Self::ApplyPolicy { operator, .. }
             | Self::ReleasePrecedence { operator, .. }
             | Self::CreateToken { operator, .. }
-            | Self::RevokeToken { operator, .. } => Some(operator),
+            | Self::RevokeToken { operator, .. }
+            | Self::ReleaseSelfPreservation { operator }
+            | Self::ReleaseBrake { operator, .. } => Some(operator),
             _ => None,
         }
     }

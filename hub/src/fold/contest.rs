@@ -22,7 +22,7 @@ pub(super) fn decide(state: &State, cluster: &ClusterId, export: &Export) -> Opt
     if gate.denial(cluster, service).is_some() {
         return None;
     }
-    let known = state.current_member(cluster)?.export(service);
+    let known = state.current_member(cluster)?.counted_export(service);
     let candidates = precedence::judged(state, service, &gate).0;
     let first = candidates.first().filter(|first| first.cluster != cluster)?;
     let is_older = (export.created_at, cluster) < (first.export.created_at, first.cluster);

@@ -3,8 +3,8 @@
 use shared::model::Fact;
 
 use super::{
-    Command, Draft, FOLD_VERSION, Rejection, State, connectivity, contest, keys, listing, lost, membership,
-    observe, policy, tokens,
+    Command, Draft, FOLD_VERSION, Rejection, State, brake, connectivity, contest, keys, listing, lost,
+    membership, observe, policy, tokens,
 };
 
 /// The events that carry a command out, in order; none when nothing would change.
@@ -32,6 +32,13 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
         Command::Connectivity { cluster, to } => connectivity::decide(state, cluster, *to),
         Command::Withdraw { cluster } => lost::withdraw(state, cluster),
         Command::SelfPreserve { lost } => Ok(lost::self_preserve(state, *lost)),
+        Command::ReleaseSelfPreservation { operator } => Ok(lost::release_self_preservation(state, operator)),
+        Command::Brake {
+            cluster,
+            taking_back,
+            at,
+        } => brake::engage(state, cluster, taking_back, *at),
+        Command::ReleaseBrake { cluster, operator } => brake::release(state, cluster, operator),
         Command::Evict { cluster, operator } => membership::evict(state, cluster, operator),
         Command::Rekey {
             cluster,

@@ -1,6 +1,7 @@
 //! EndpointSlice facts. A slice touches its own derived slice and nothing else: the import is only read.
 //! Where endpoints are left out, the export's status says so.
-//! A slice whose Service its cluster does not export is kept, and derives nothing.
+//! A slice whose Service its cluster does not export is kept, and derives nothing. One that goes with an export that is
+//! held is held.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{
     derived::Step,
     exports, fate,
     gate::{AddressGate, Gate},
-    lost, slice,
+    lost, remembered, slice,
 };
 
 pub(super) fn upserted(
@@ -28,7 +29,8 @@ pub(super) fn upserted(
         return;
     };
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
-    let before = member.facts.replace(key, recorded);
+    let before = member.facts.replace(key.clone(), recorded);
+    remembered::reported(state, cluster, &[key]);
     let passes = (&gate, fate::fate(state, &endpoint_slice.key.service, cluster));
     slice::rederive_one(&mut state.derived, cluster, endpoint_slice, passes, step);
     lost::settle(state, &endpoint_slice.key.service, step);
@@ -46,10 +48,15 @@ pub(super) fn removed(state: &mut State, cluster: &ClusterId, key: &SliceKey, st
     let Some(member) = state.member_mut(cluster) else {
         return;
     };
-    let removed = member.facts.remove(&FactKey::EndpointSlice(key.clone()));
-    let Some(removed) = removed else {
+    let fact_key = FactKey::EndpointSlice(key.clone());
+    let Some(removed) = member.facts.remove(&fact_key) else {
         return;
     };
+    // It goes with its export, and shares its fate; one whose export stands is gone.
+    let with_its_export = member.export(&key.service).is_none() && member.taken_back.has_export(&key.service);
+    if with_its_export && remembered::take_back(state, cluster, fact_key, removed.clone(), step.recorded_at) {
+        return;
+    }
     let derived = DerivedKey::slice(&key.service, cluster, &key.name);
     state.derived.remove(&derived, step);
     lost::settle(state, &key.service, step);

@@ -11,8 +11,8 @@ use shared::model::{
 use super::{Contest, DerivedContent, DerivedKey, MemberStatus, State, conflict, gate::Gate, precedence};
 use precedence::{Candidate, Refused};
 
-/// Most clusters whose refused exports a summary names.
-const NAMED_REFUSED_MAX: usize = 5;
+/// Most clusters whose refused or held exports a summary names.
+const NAMED_CLUSTERS_MAX: usize = 5;
 
 /// Why an import looks as it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub struct ExplainedCandidate {
     pub export: Arc<Export>,
     /// Its slices by name.
     pub slices: Vec<CandidateSlice>,
+    /// When it was taken back, if it is held.
+    pub held_since: Option<UnixMillis>,
 }
 
 /// An export that was reported and is not taken.
@@ -149,7 +151,9 @@ impl State {
             revision: self.revision(),
             summary: match (&import, candidates.first()) {
                 (Some((_, import)), Some(oldest)) => {
-                    imported_summary(service, import, oldest, candidates.len(), conflicts.len())
+                    let imported =
+                        imported_summary(service, import, oldest, candidates.len(), conflicts.len());
+                    imported + &held_summary(self, &candidates)
                 }
                 _ if !refused.is_empty() => refused_summary(service, &refused),
                 _ => nothing_summary(self, service),
@@ -218,10 +222,10 @@ fn dispute(candidates: &[Candidate<'_>], contest: &Contest) -> String {
 }
 
 fn refused_summary(service: &ServiceKey, refused: &[RefusedExport]) -> String {
-    let named = refused.iter().take(NAMED_REFUSED_MAX);
+    let named = refused.iter().take(NAMED_CLUSTERS_MAX);
     let named = named.map(|refused| format!("{} ({})", refused.cluster, refused.denial.reason.as_str()));
     let mut text = named.collect::<Vec<_>>().join(", ");
-    if let Some(more @ 1..) = refused.len().checked_sub(NAMED_REFUSED_MAX) {
+    if let Some(more @ 1..) = refused.len().checked_sub(NAMED_CLUSTERS_MAX) {
         text.push_str(&format!(" and {more} more"));
     }
     format!("{service} is not imported: none of its exports is taken: {text}.")
@@ -230,7 +234,9 @@ fn refused_summary(service: &ServiceKey, refused: &[RefusedExport]) -> String {
 fn explained(state: &State, candidate: &Candidate<'_>, precedence: u32) -> ExplainedCandidate {
     let member = state.member(candidate.cluster);
     let service = &candidate.export.service;
-    let slices = member.into_iter().flat_map(|member| member.slices_of(service));
+    let slices = member
+        .into_iter()
+        .flat_map(|member| member.counted_slices_of(service));
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let slices = slices.map(|(revision, slice)| CandidateSlice {
         name: (*slice.key.name).into(),
@@ -255,6 +261,37 @@ fn explained(state: &State, candidate: &Candidate<'_>, precedence: u32) -> Expla
         created_at: candidate.export.created_at,
         export: candidate.export.clone(),
         slices: slices.collect(),
+        held_since: held_since(state, candidate),
+    }
+}
+
+/// When an export was taken back that is held.
+fn held_since(state: &State, candidate: &Candidate<'_>) -> Option<UnixMillis> {
+    let member = state.member(candidate.cluster)?;
+    member.taken_back().held_since(&candidate.export.service)
+}
+
+/// A sentence on the exports that are held; empty: none is.
+fn held_summary(state: &State, candidates: &[Candidate<'_>]) -> String {
+    let held = candidates
+        .iter()
+        .filter(|candidate| held_since(state, candidate).is_some());
+    let held: Vec<&str> = held.map(|candidate| candidate.cluster.as_str()).collect();
+    let named = held
+        .iter()
+        .take(NAMED_CLUSTERS_MAX)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match (held.len(), held.len().saturating_sub(NAMED_CLUSTERS_MAX)) {
+        (0, _) => String::new(),
+        (1, _) => format!(" {named} took its export back with most of its others, and it is held."),
+        (_, 0) => format!(" {named} took their exports back with most of their others, and they are held."),
+        (_, more) => {
+            format!(
+                " {named} and {more} more took their exports back with most of their others, and they are held."
+            )
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     gate::Gate,
     import, lost,
     precedence::{self, Candidate},
-    slice, status,
+    remembered, slice, status,
 };
 
 pub(super) fn upserted(
@@ -27,29 +27,46 @@ pub(super) fn upserted(
     };
     let key = FactKey::Export(export.service.clone());
     member.facts.insert(key, recorded);
-    if !state.exporters(&export.service).any(|known| known == cluster) {
-        match state.exporters.get_mut(&export.service) {
-            Some(exporters) => drop(exporters.insert(cluster.clone(), ())),
-            None => {
-                let alone = [(cluster.clone(), ())].into_iter().collect();
-                state.exporters.insert(export.service.clone(), alone);
-            }
+    // What was held of it counts no more: it has slices of its own again, or none.
+    for key in remembered::came_back(state, cluster, &export.service) {
+        if let FactKey::EndpointSlice(slice) = key {
+            let derived = DerivedKey::slice(&slice.service, cluster, &slice.name);
+            state.derived.remove(&derived, step);
         }
     }
+    count(state, cluster, &export.service);
     settle_contest(state, &export.service);
     rederive(state, &export.service, step);
+}
+
+/// Counts a cluster among the exporters of a service.
+pub(super) fn count(state: &mut State, cluster: &ClusterId, service: &ServiceKey) {
+    if state.exporters(service).any(|known| known == cluster) {
+        return;
+    }
+    match state.exporters.get_mut(service) {
+        Some(exporters) => drop(exporters.insert(cluster.clone(), ())),
+        None => {
+            let alone = [(cluster.clone(), ())].into_iter().collect();
+            state.exporters.insert(service.clone(), alone);
+        }
+    }
 }
 
 pub(super) fn removed(state: &mut State, cluster: &ClusterId, service: &ServiceKey, step: &mut Step) {
     let Some(member) = state.member_mut(cluster) else {
         return;
     };
-    if member.facts.remove(&FactKey::Export(service.clone())).is_some() {
+    let key = FactKey::Export(service.clone());
+    let Some(removed) = member.facts.remove(&key) else {
+        return;
+    };
+    if !remembered::take_back(state, cluster, key, removed, step.recorded_at) {
         withdraw(state, cluster, service, step);
     }
 }
 
-/// Takes a cluster from the exporters of a service, its export fact being gone.
+/// Takes a cluster from the exporters of a service, its export being gone and not held.
 pub(super) fn withdraw(state: &mut State, cluster: &ClusterId, service: &ServiceKey, step: &mut Step) {
     if let Some(exporters) = state.exporters.get_mut(service) {
         exporters.remove(cluster);
@@ -71,7 +88,7 @@ fn settle_contest(state: &mut State, service: &ServiceKey) {
     };
     let standing = &contest.standing;
     let member = state.current_member(&standing.cluster);
-    let export = member.and_then(|member| member.export(service));
+    let export = member.and_then(|member| member.counted_export(service));
     if export.is_none_or(|(_, export)| export.uid != standing.uid) {
         state.contests.remove(service);
     }
@@ -138,7 +155,7 @@ fn set_status(state: &mut State, cluster: ClusterId, status: ExportStatus, step:
 
 fn left_out_of(state: &State, service: &ServiceKey, cluster: &ClusterId, gate: &Gate) -> Arc<str> {
     let member = state.current_member(cluster).into_iter();
-    let slices = member.flat_map(|member| member.slices_of(service));
+    let slices = member.flat_map(|member| member.counted_slices_of(service));
     gate.addresses(cluster).words(slices.map(|(_, slice)| slice))
 }
 

@@ -26,10 +26,18 @@ pub(super) fn self_preserve(state: &State, lost: Option<u32>) -> Vec<Draft> {
             lost,
             members: u32::try_from(state.current_member_count()).unwrap_or(u32::MAX),
         },
-        (Some(_), None) => Fact::SelfPreservationLeft,
+        (Some(_), None) => Fact::SelfPreservationLeft { operator: "".into() },
         _ => return Vec::new(),
     };
     vec![Draft::of_the_log(fact)]
+}
+
+/// An operator lets members be withdrawn again; nothing, if they are.
+pub(super) fn release_self_preservation(state: &State, operator: &str) -> Vec<Draft> {
+    let left = || Fact::SelfPreservationLeft {
+        operator: operator.into(),
+    };
+    Vec::from_iter(state.self_preservation.map(|_| Draft::of_the_log(left())))
 }
 
 /// A member is withdrawn, or counts again.
@@ -41,10 +49,7 @@ pub(super) fn set_withdrawn(state: &mut State, cluster: &ClusterId, withdrawn: b
         return;
     };
     member.withdrawn = withdrawn;
-    let services: Vec<ServiceKey> = member
-        .exports()
-        .map(|(_, export)| export.service.clone())
-        .collect();
+    let services: Vec<ServiceKey> = member.counted_services().cloned().collect();
     if withdrawn {
         state.withdrawn.insert(cluster.clone(), ());
     } else {

@@ -15,6 +15,7 @@ use super::{
     exports,
     keys::{self, MEMBER_KEYS_MAX},
     lost, profile,
+    taken_back::TakenBack,
 };
 
 /// Most cluster ids that a clusterset knows, former and forgotten ones included.
@@ -280,9 +281,11 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus
     refused.extend(std::mem::take(&mut member.keys).into_keys());
     refused.append(&mut member.contested_keys);
     let facts = std::mem::take(&mut member.facts);
+    let taken_back = std::mem::take(&mut member.taken_back);
     lost::ended(state, cluster);
+    state.taking_back.remove(cluster);
     let exported: Vec<ServiceKey> = facts.keys().filter_map(exported_service).collect();
-    for service in &exported {
+    for service in exported.iter().chain(taken_back.held_exports()) {
         exports::withdraw(state, cluster, service, step);
     }
     state.derived.remove(&DerivedKey::Profile(cluster.clone()), step);
@@ -331,5 +334,6 @@ fn stranger(step: &Step) -> Member {
         since: step.recorded_at,
         listings: BTreeMap::new(),
         facts: Map::new(),
+        taken_back: TakenBack::default(),
     }
 }

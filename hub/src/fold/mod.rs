@@ -5,11 +5,12 @@
 //! * [`State`]: a function of events 1 to n, and of nothing else.
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
-//! `properties`, `policy`, `contest`, `tokens`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
+//! `properties`, `policy`, `contest`, `tokens`, `brake` with `remembered` and `taken_back`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
 //! `explain` and `withheld` say why things are as they are. `map` is what the large parts of a state are made of, so that a copy costs nothing.
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
 
 mod apply;
+mod brake;
 mod canonical;
 mod command;
 mod conflict;
@@ -36,11 +37,14 @@ mod precedence;
 mod profile;
 mod profile_content;
 mod properties;
+mod recorded;
+mod remembered;
 mod rules;
 mod slice;
 mod snapshot;
 mod state;
 mod status;
+mod taken_back;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -59,11 +63,13 @@ pub use map::Map;
 pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};
 pub use policy::{PolicyOutcome, SomeServices};
 pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition, Properties};
+pub use recorded::RecordedFact;
 pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
 pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
 pub use state::{
     AdmittedKey, AppliedPolicy, Connectivity, Contest, JoinTokenState, JoinTokenUse, KeyHolder, Member,
-    MemberStatus, RecordedFact, RevokedKey, State,
+    MemberStatus, RevokedKey, State,
 };
+pub use taken_back::{EngagedBrake, RemovedFact, TakenBack};
 pub use tokens::{Grant, TOKEN_REMEMBERED_MILLIS, TOKEN_USES_OF_ALL_MAX, TOKENS_MAX, may_join};
 pub use withheld::Withheld;

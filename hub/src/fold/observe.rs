@@ -41,7 +41,19 @@ pub(super) fn observe(
         member_sequence: sequence,
         fact: DraftFact::Encoded(fact.clone()),
     };
-    Ok(contested.into_iter().chain([observed]).collect())
+    let released = is_last_held(member, &fact.fact).then(|| {
+        let operator = "".into();
+        Draft::decided(cluster, Fact::BrakeReleased { operator })
+    });
+    Ok(contested.into_iter().chain([observed]).chain(released).collect())
+}
+
+/// Whether an export comes back that is the last one held: the brake is released by it.
+fn is_last_held(member: &Member, fact: &Fact) -> bool {
+    match fact {
+        Fact::ExportUpserted(export) => member.taken_back.held_exports().eq([&export.service]),
+        _ => false,
+    }
 }
 
 /// Precedence stands on creationTimestamp, so the same ServiceExport cannot have two.

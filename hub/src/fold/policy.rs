@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use shared::model::{
     ClusterId, Denial, Fact, Policy, Precedence, ServiceKey,
-    policy::{Imports, Limit, Usage},
+    policy::{Brake, Imports, Limit, Loss, Usage},
 };
 
 use super::{Draft, State, contest, derived::Step, exports, gate::Gate, precedence, state::AppliedPolicy};
@@ -39,6 +39,14 @@ pub struct PolicyOutcome {
     pub imports_come: BTreeMap<ClusterId, SomeServices>,
     /// Members that have more than they may: of what, how much, and the most.
     pub over_budget: Vec<(ClusterId, Limit, u64, u64)>,
+    /// Members that are held and would not be any more, with how many exports.
+    pub released: Vec<(ClusterId, usize)>,
+    /// What would become of members that are lost: now, and then, if it is not the same.
+    pub loss: Option<(Loss, Loss)>,
+    /// Members that are withdrawn, and of whose endpoints something else would become.
+    pub withdrawn: Vec<ClusterId>,
+    /// When a member is held: now, and then, if it is not the same.
+    pub brake: Option<(Brake, Brake)>,
     /// Patterns that match no member, each with its rule.
     pub unmatched: Vec<(Box<str>, String)>,
 }
@@ -136,6 +144,7 @@ impl State {
             let over = over.map(|(limit, used, most)| ((*cluster).clone(), limit, used, most));
             outcome.over_budget.extend(over);
         }
+        self.outcome_for_lost_and_held(policy, &mut outcome);
         let members: Vec<&ClusterId> = members.into_iter().map(|(cluster, _)| cluster).collect();
         let takers = self.takers(&members, policy);
         for service in self.exporters.keys() {
@@ -148,6 +157,23 @@ impl State {
             .map(|(rule, pattern)| (rule.into(), pattern.to_string()))
             .collect();
         outcome
+    }
+
+    /// What would follow for members that are lost, and for those that are held.
+    fn outcome_for_lost_and_held(&self, policy: &Policy, outcome: &mut PolicyOutcome) {
+        let (loss, brake) = (self.loss(), self.brake());
+        outcome.loss = (loss != policy.loss).then_some((loss, policy.loss));
+        outcome.brake = (brake != policy.brake).then_some((brake, policy.brake));
+        if loss.action != policy.loss.action {
+            outcome.withdrawn = self.withdrawn.keys().cloned().collect();
+        }
+        if !policy.brake.enabled {
+            let held = self.members.iter().filter_map(|(cluster, member)| {
+                member.taken_back.brake()?;
+                Some((cluster.clone(), member.taken_back.export_count()))
+            });
+            outcome.released = held.collect();
+        }
     }
 
     /// What would follow for the exports of one service; whether its import stands then.
@@ -215,7 +241,7 @@ impl State {
     ) {
         let (now, then) = (now.addresses(cluster), then.addresses(cluster));
         let member = self.current_member(cluster).into_iter();
-        let slices = member.flat_map(|member| member.slices_of(service));
+        let slices = member.flat_map(|member| member.counted_slices_of(service));
         for endpoint in slices.flat_map(|(_, slice)| slice.endpoints.iter()) {
             let counts = match (now.leaves_out(endpoint), then.leaves_out(endpoint)) {
                 (false, true) => &mut outcome.endpoints_left_out,

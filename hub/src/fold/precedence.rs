@@ -36,7 +36,7 @@ pub(super) fn judged<'a>(
     let (mut candidates, mut refused) = (Vec::new(), Vec::new());
     for cluster in state.exporters(service) {
         let member = state.current_member(cluster);
-        let Some((revision, export)) = member.and_then(|member| member.export(service)) else {
+        let Some((revision, export)) = member.and_then(|member| member.counted_export(service)) else {
             continue;
         };
         match gate.denial(cluster, service) {

@@ -84,7 +84,7 @@ pub(super) fn rederive_all(state: &mut State, service: &ServiceKey, cluster: &Cl
     let Some(member) = state.members.get(cluster) else {
         return;
     };
-    for (_, slice) in member.slices_of(service) {
+    for (_, slice) in member.counted_slices_of(service) {
         rederive_one(&mut state.derived, cluster, slice, passes, step);
     }
 }

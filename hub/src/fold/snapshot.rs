@@ -1,6 +1,8 @@
 //! A state as rows, and a state from rows. Derived content is recomputed, never stored: a row holds its
 //! digest and the revision that last changed it. How rows become bytes is the codec's business.
 
+mod brakes;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -13,8 +15,9 @@ use shared::model::{
 };
 
 use super::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, Derived, DerivedContent, DerivedKey, JoinTokenState,
-    JoinTokenUse, Map, Member, MemberStatus, RULES, RecordedFact, RevokedKey, State, canonical,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, Derived, DerivedContent, DerivedKey, EngagedBrake,
+    JoinTokenState, JoinTokenUse, Map, Member, MemberStatus, RULES, RecordedFact, RevokedKey, State,
+    TakenBack, canonical,
     derived::{DerivedStore, Step},
     exports, profile,
     state::Exporters,
@@ -48,6 +51,19 @@ pub enum SnapshotRow {
     JoinToken(JoinTokenState),
     /// A use of a token.
     JoinTokenUse(TokenHash, JoinTokenUse),
+    /// The removal brake of a member, engaged.
+    Brake(ClusterId, EngagedBrake),
+    /// A fact that a member took back, held or remembered.
+    TakenBack {
+        /// The member.
+        cluster: ClusterId,
+        /// Revision of the event that recorded the fact.
+        revision: Revision,
+        /// When its removal was recorded.
+        at: UnixMillis,
+        /// The fact with its bytes as they were sent.
+        fact: EncodedFact,
+    },
     /// The recorded removal of a derived object.
     Tombstone {
         /// Which one.
@@ -90,6 +106,10 @@ pub struct SnapshotHeader {
     pub join_tokens: u64,
     /// Rows of uses of them.
     pub join_token_uses: u64,
+    /// Rows of brakes that are engaged.
+    pub brakes: u64,
+    /// Rows of facts that members took back.
+    pub taken_back: u64,
 }
 
 /// A member without its facts.
@@ -146,7 +166,7 @@ pub enum RestoreError {
     /// A row that does not belong where it stands.
     Misplaced(String),
     /// Fewer or more rows than the header says.
-    Incomplete(SnapshotHeader),
+    Incomplete(Box<SnapshotHeader>),
     /// A derived object does not follow from the facts under the same rules.
     DerivedDiffers(DerivedKey),
 }
@@ -178,7 +198,10 @@ impl State {
 
     /// The same for whoever writes rows beside the state: digests are computed as the rows are taken.
     pub fn into_snapshot_rows(self) -> impl Iterator<Item = SnapshotRow> + Send {
+        let (brakes, taken_back) = brakes::counts(&self.members);
         let header = SnapshotHeader {
+            brakes,
+            taken_back,
             fold_version: self.fold_version,
             revision: self.revision,
             recorded_at: self.recorded_at,
@@ -193,11 +216,7 @@ impl State {
             precedences: self.contests.len() as u64,
             self_preservation: self.self_preservation,
             join_tokens: self.join_tokens.len() as u64,
-            join_token_uses: self
-                .join_tokens
-                .values()
-                .map(|token| token.used.len() as u64)
-                .sum(),
+            join_token_uses: join_token_uses(&self.join_tokens),
         };
         let tokens = self.join_tokens.clone().into_iter().map(|(_, known)| {
             SnapshotRow::JoinToken(JoinTokenState {
@@ -213,6 +232,7 @@ impl State {
         let policy = self.policy.into_iter().map(SnapshotRow::Policy);
         let contests = self.contests.into_iter();
         let contests = contests.map(|(service, contest)| SnapshotRow::Precedence(service, contest));
+        let taken_back = brakes::rows(self.members.clone());
         let members = self.members.into_iter().flat_map(|(cluster, member)| {
             let row = SnapshotRow::Member(Box::new(member_row(&cluster, &member)));
             let facts = member
@@ -242,6 +262,7 @@ impl State {
             .chain(contests)
             .chain(tokens)
             .chain(uses)
+            .chain(taken_back)
     }
 
     /// The state that gave `rows`. Under a version of the rules that this program folds it is equal to the last byte;
@@ -257,6 +278,10 @@ impl State {
         }
         restoring.finish(&header)
     }
+}
+
+fn join_token_uses(tokens: &Map<TokenHash, Arc<JoinTokenState>>) -> u64 {
+    tokens.values().map(|token| token.used.len() as u64).sum()
 }
 
 fn member_row(cluster: &ClusterId, member: &Member) -> MemberRow {
@@ -306,6 +331,7 @@ struct Restoring {
     contests: Map<ServiceKey, Contest>,
     join_tokens: Map<TokenHash, Arc<JoinTokenState>>,
     join_token_uses: u64,
+    brakes: brakes::Restoring,
 }
 
 impl Restoring {
@@ -348,6 +374,13 @@ impl Restoring {
                 Arc::make_mut(known).used.push(used);
                 self.join_token_uses += 1;
             }
+            SnapshotRow::Brake(cluster, brake) => self.brakes.brake(cluster, brake),
+            SnapshotRow::TakenBack {
+                cluster,
+                revision,
+                at,
+                fact,
+            } => self.brakes.fact(cluster, revision, at, &fact)?,
             SnapshotRow::Tombstone { key, revision } => {
                 self.tombstones.insert(key, revision);
             }
@@ -355,7 +388,7 @@ impl Restoring {
         Ok(())
     }
 
-    fn finish(self, header: &SnapshotHeader) -> Result<State, RestoreError> {
+    fn finish(mut self, header: &SnapshotHeader) -> Result<State, RestoreError> {
         let counts = (
             self.members.len() as u64,
             self.facts,
@@ -366,6 +399,7 @@ impl Restoring {
             self.contests.len() as u64,
             self.join_tokens.len() as u64,
             self.join_token_uses,
+            self.brakes.counts(),
         );
         let announced = (
             header.members,
@@ -377,14 +411,17 @@ impl Restoring {
             header.precedences,
             header.join_tokens,
             header.join_token_uses,
+            (header.brakes, header.taken_back),
         );
         if counts != announced {
-            return Err(RestoreError::Incomplete(*header));
+            return Err(RestoreError::Incomplete(Box::new(*header)));
         }
+        let taking_back = self.brakes.give(&mut self.members)?;
         let withdrawn = self.members.iter().filter(|(_, member)| member.withdrawn);
         let mut state = State {
             withdrawn: withdrawn.map(|(cluster, _)| (cluster.clone(), ())).collect(),
             self_preservation: header.self_preservation,
+            taking_back,
             revision: header.revision,
             recorded_at: header.recorded_at,
             fold_version: header.fold_version,
@@ -429,14 +466,15 @@ fn restored_member(row: MemberRow) -> Member {
         since: row.since,
         listings: row.listings,
         facts: Map::new(),
+        taken_back: TakenBack::default(),
     }
 }
 
 fn exporters(members: &BTreeMap<ClusterId, Member>) -> Map<ServiceKey, Exporters> {
     let mut exporters: BTreeMap<_, Exporters> = BTreeMap::new();
     for (cluster, member) in members {
-        for (_, export) in member.exports() {
-            let of_service = exporters.entry(export.service.clone()).or_default();
+        for service in member.counted_services() {
+            let of_service = exporters.entry(service.clone()).or_default();
             of_service.insert(cluster.clone(), ());
         }
     }

@@ -4,14 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use shared::model::{
-    ClusterId, ClusterProperty, EncodedFact, EndpointSlice, Export, Fact, FactHash, FactKey, FactsDigest,
-    FewMap, Health, JoinToken, KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, Revision,
-    ServiceKey, SliceKey, TokenHash, UnixMillis, facts_digest, policy::Usage, sync::SourceState,
+    ClusterId, EndpointSlice, Export, FactKey, FactsDigest, FewMap, JoinToken, KeyFingerprint, KeyTerms,
+    ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey, TokenHash, UnixMillis, facts_digest,
+    policy::Usage, sync::SourceState,
 };
 
-use super::{Derived, DerivedKey, FIRST_FOLD_VERSION, Map, derived::DerivedStore};
+use super::{
+    Derived, DerivedKey, FIRST_FOLD_VERSION, Map,
+    derived::DerivedStore,
+    recorded::{self, RecordedFact},
+    taken_back::TakenBack,
+};
 
 /// Everything that follows from events 1 to n. Two states after the same events are equal. A copy costs next to nothing:
 /// it shares what does not change.
@@ -34,6 +38,8 @@ pub struct State {
     pub(super) withdrawn: Map<ClusterId, ()>,
     /// Since when nothing is withdrawn, because too many members are lost at once.
     pub(super) self_preservation: Option<UnixMillis>,
+    /// Members of which something is remembered that they took back a moment ago, and that are not held.
+    pub(super) taking_back: Map<ClusterId, ()>,
     /// Tokens with which clusters join, by their hashes.
     pub(super) join_tokens: Map<TokenHash, Arc<JoinTokenState>>,
 }
@@ -142,6 +148,8 @@ pub struct Member {
     pub(super) since: UnixMillis,
     pub(super) listings: BTreeMap<ListingGroup, Revision>,
     pub(super) facts: Map<FactKey, RecordedFact>,
+    /// What it reported and took back, while its brake is engaged or could be by it.
+    pub(super) taken_back: TakenBack,
 }
 
 /// Whether a cluster belongs to the clusterset.
@@ -166,92 +174,6 @@ pub enum Connectivity {
     Suspect,
     /// Silent for long.
     Lost,
-}
-
-/// The current fact of one key, and where it was recorded. Never a removal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordedFact {
-    /// Revision of the event that recorded it.
-    pub revision: Revision,
-    /// Hash of the bytes that were sent.
-    pub hash: FactHash,
-    /// The bytes that were sent. They are held with nothing around them.
-    pub bytes: Bytes,
-    reported: Reported,
-}
-
-/// What a member may report of a key: the kinds of facts that stand. Others are large, and there are many of these.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Reported {
-    Export(Arc<Export>),
-    EndpointSlice(Arc<EndpointSlice>),
-    ClusterProperty(Arc<ClusterProperty>),
-    Health(Arc<Health>),
-}
-
-impl RecordedFact {
-    /// `None`: it is none that stands.
-    pub(super) fn new(fact: &EncodedFact, revision: Revision) -> Option<Self> {
-        let reported = match &fact.fact {
-            Fact::ExportUpserted(export) => Reported::Export(export.clone()),
-            Fact::EndpointSliceUpserted(slice) => Reported::EndpointSlice(slice.clone()),
-            Fact::ClusterPropertyUpserted(property) => Reported::ClusterProperty(property.clone()),
-            Fact::HealthReported(health) => Reported::Health(health.clone()),
-            _ => return None,
-        };
-        Some(Self {
-            revision,
-            hash: fact.hash,
-            bytes: fact.bytes.clone(),
-            reported,
-        })
-    }
-
-    /// The fact with its bytes.
-    pub fn encoded(&self) -> EncodedFact {
-        EncodedFact {
-            fact: match &self.reported {
-                Reported::Export(export) => Fact::ExportUpserted(export.clone()),
-                Reported::EndpointSlice(slice) => Fact::EndpointSliceUpserted(slice.clone()),
-                Reported::ClusterProperty(property) => Fact::ClusterPropertyUpserted(property.clone()),
-                Reported::Health(health) => Fact::HealthReported(health.clone()),
-            },
-            bytes: self.bytes.clone(),
-            hash: self.hash,
-        }
-    }
-
-    /// Its export, if it is one.
-    pub fn export(&self) -> Option<&Arc<Export>> {
-        match &self.reported {
-            Reported::Export(export) => Some(export),
-            _ => None,
-        }
-    }
-
-    /// Its slice, if it is one.
-    pub fn endpoint_slice(&self) -> Option<&Arc<EndpointSlice>> {
-        match &self.reported {
-            Reported::EndpointSlice(slice) => Some(slice),
-            _ => None,
-        }
-    }
-
-    /// Its property, if it is one.
-    pub fn property(&self) -> Option<&Arc<ClusterProperty>> {
-        match &self.reported {
-            Reported::ClusterProperty(property) => Some(property),
-            _ => None,
-        }
-    }
-
-    /// Its health, if it is one.
-    pub fn health(&self) -> Option<&Arc<Health>> {
-        match &self.reported {
-            Reported::Health(health) => Some(health),
-            _ => None,
-        }
-    }
 }
 
 impl Member {
@@ -343,12 +265,8 @@ impl Member {
         &'a self,
         service: &'a ServiceKey,
     ) -> impl Iterator<Item = (Revision, &'a Arc<EndpointSlice>)> + 'a {
-        let first = FactKey::EndpointSlice(SliceKey {
-            service: service.clone(),
-            name: "".into(),
-        });
         self.facts
-            .from(first)
+            .from(recorded::first_slice_of(service))
             .map_while(|(_, fact)| Some((fact.revision, fact.endpoint_slice()?)))
             .take_while(move |(_, slice)| slice.key.service == *service)
     }
@@ -364,6 +282,34 @@ impl Member {
         Some((recorded.revision, recorded.export()?))
     }
 
+    /// What it took back lately, and what of it is held.
+    pub fn taken_back(&self) -> &TakenBack {
+        &self.taken_back
+    }
+
+    /// Its export of a service that counts: the one that it reports, else one that is held.
+    pub(super) fn counted_export(&self, service: &ServiceKey) -> Option<(Revision, &Arc<Export>)> {
+        self.export(service).or_else(|| {
+            let held = self.taken_back.held(&FactKey::Export(service.clone()))?;
+            Some((held.revision, held.export()?))
+        })
+    }
+
+    /// The services of all exports that count: those that it reports, and those that are held.
+    pub fn counted_services(&self) -> impl Iterator<Item = &ServiceKey> {
+        let reported = self.exports().map(|(_, export)| &export.service);
+        reported.chain(self.taken_back.held_exports())
+    }
+
+    /// Its slices of one service that count, exported or not: those that it reports, and those that are held.
+    pub fn counted_slices_of<'a>(
+        &'a self,
+        service: &'a ServiceKey,
+    ) -> impl Iterator<Item = (Revision, &'a Arc<EndpointSlice>)> + 'a {
+        let held = self.taken_back.held_slices_of(service);
+        self.slices_of(service).chain(held)
+    }
+
     fn begin_epoch(&mut self) {
         self.incarnation = Revision::default();
         self.ended = self.ended.map(|_| Revision::default());
@@ -373,6 +319,7 @@ impl Member {
         self.facts = self
             .facts
             .with(|recorded| recorded.revision = Revision::default());
+        self.taken_back.begin_epoch();
     }
 
     /// Digest over its facts of `group`, as its agent computes it.
@@ -403,6 +350,7 @@ impl State {
             contests: Map::new(),
             withdrawn: Map::new(),
             self_preservation: None,
+            taking_back: Map::new(),
             join_tokens: Map::new(),
         }
     }

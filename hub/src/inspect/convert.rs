@@ -36,6 +36,8 @@ pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::
         agent_version,
         applied: standing.map(|standing| applied(standing, now)),
         withdrawn: seen.withdrawn,
+        brake_since: seen.brake_since.map(view::timestamp),
+        held_exports: count(seen.held_exports),
     }
 }
 
@@ -49,6 +51,18 @@ pub(super) fn loss(state: &State) -> v1::LossSettings {
         self_preservation_lost: u32::try_from(loss.too_many(members)).unwrap_or(u32::MAX),
         self_preservation_millis: loss.self_preservation_millis,
         self_preservation_since: state.self_preservation().map(view::timestamp),
+    }
+}
+
+/// When a member is held that takes back most of its exports at once.
+pub(super) fn brake(state: &State) -> v1::BrakeSettings {
+    let brake = state.brake();
+    v1::BrakeSettings {
+        enabled: brake.enabled,
+        exports: brake.exports,
+        percent: brake.percent.into(),
+        within_millis: brake.within_millis,
+        longest_millis: brake.longest_millis,
     }
 }
 
@@ -201,6 +215,7 @@ fn candidate(shown: ExplainedCandidate) -> v1::Candidate {
         created_at: Some(view::timestamp(shown.created_at)),
         export: Some(view::export(&shown.export)),
         slices: slices.collect(),
+        held_since: shown.held_since.map(view::timestamp),
     }
 }
 

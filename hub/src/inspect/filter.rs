@@ -8,7 +8,7 @@ use tonic::Status;
 use super::{Shown, Sight, access};
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 31] = [
+pub(super) const KINDS: [&str; 33] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",
@@ -40,6 +40,8 @@ pub(super) const KINDS: [&str; 31] = [
     "join_token_used",
     "join_token_revoked",
     "member_key_certified",
+    "brake_engaged",
+    "brake_released",
 ];
 
 /// Narrows what is shown: every given part must match, and it must concern whom it is for.

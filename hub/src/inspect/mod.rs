@@ -231,6 +231,7 @@ impl Inspection {
             next_page_token: shown.next,
             revoked_keys: shown.revoked_keys,
             loss: Some(shown.loss),
+            brake: Some(shown.brake),
         })
     }
 

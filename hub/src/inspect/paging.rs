@@ -80,6 +80,8 @@ pub(super) struct Shown {
     pub(super) profiles: Vec<v1::Profile>,
     /// What becomes of lost members.
     pub(super) loss: v1::LossSettings,
+    /// When a member is held that takes back most of its exports at once.
+    pub(super) brake: v1::BrakeSettings,
     /// Asks for the next page; empty: there is none.
     pub(super) next: String,
 }
@@ -163,6 +165,7 @@ impl Inspection {
         let mut shown = Shown {
             head: published.head,
             loss: convert::loss(&published.state),
+            brake: convert::brake(&published.state),
             ..Shown::default()
         };
         let mut page = Page::of(size);

@@ -4,10 +4,10 @@
 use shared::model::{ClusterId, KeyFingerprint, ServiceKey, TokenHash};
 
 use super::policy_effects;
-use crate::fold::{Command, Draft, KeyHolder, Member, MemberStatus, State};
+use crate::fold::{Command, Connectivity, Draft, KeyHolder, MemberStatus, State};
 
-/// Most services that a sentence names.
-const NAMED_SERVICES_MAX: usize = 5;
+/// Most services or members that a sentence names.
+const NAMED_MAX: usize = 5;
 
 /// What follows from a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,8 @@ fn effects(state: &State, command: &Command) -> Effects {
             expected: policy_effects::of(state, policy),
             nothing: Some("nothing to do: this very policy is in force already".to_owned()),
         },
+        Command::ReleaseBrake { cluster, .. } => release_brake(state, cluster),
+        Command::ReleaseSelfPreservation { .. } => release_self_preservation(state),
         Command::ReleasePrecedence { service, .. } => release(state, service),
         Command::RevokeToken { token, .. } => revoke_token(state, *token),
         _ => Effects {
@@ -73,7 +75,8 @@ fn evict(state: &State, cluster: &ClusterId) -> Effects {
             "{cluster} is no member any more (it joined at revision {}); its session ends",
             member.incarnation()
         ));
-        expected.extend(withdrawn(state, cluster, member));
+        let services: Vec<&ServiceKey> = member.counted_services().collect();
+        expected.extend(withdrawn(state, cluster, "its exports are withdrawn", &services));
         for key in member.keys().keys() {
             expected.push(format!(
                 "key {key} stays refused: to come back, {cluster} needs a certificate with a new key and an operator's \
@@ -87,9 +90,8 @@ fn evict(state: &State, cluster: &ClusterId) -> Effects {
     }
 }
 
-/// What becomes of the services that a member exports.
-fn withdrawn(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String> {
-    let services: Vec<&ServiceKey> = member.exports().map(|(_, export)| &export.service).collect();
+/// What becomes of services that a member exports, and will not.
+fn withdrawn(state: &State, cluster: &ClusterId, what: &str, services: &[&ServiceKey]) -> Vec<String> {
     if services.is_empty() {
         return vec![format!("it exports nothing: no import changes")];
     }
@@ -97,8 +99,8 @@ fn withdrawn(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String>
     let (ending, narrowed): (Vec<&ServiceKey>, Vec<&ServiceKey>) =
         services.iter().partition(|service| alone(service));
     let mut effects = vec![format!(
-        "its exports are withdrawn, and its endpoints removed in every cluster: {}",
-        some(&services)
+        "{what}, and its endpoints removed in every cluster: {}",
+        some(services)
     )];
     if !ending.is_empty() {
         effects.push(format!(
@@ -113,6 +115,52 @@ fn withdrawn(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String>
         ));
     }
     effects
+}
+
+/// What a member took back goes as it would have gone.
+fn release_brake(state: &State, cluster: &ClusterId) -> Effects {
+    let member = state.current_member(cluster);
+    let held: Vec<&ServiceKey> = member
+        .into_iter()
+        .flat_map(|member| member.taken_back().held_exports())
+        .collect();
+    let count = match held.len() {
+        1 => "1 export".to_owned(),
+        more => format!("{more} exports"),
+    };
+    let what = format!("{count} that {cluster} took back end");
+    let mut expected = withdrawn(state, cluster, &what, &held);
+    expected.push(format!(
+        "{cluster} stays a member with what it exports; it is held again if it takes back too much at once again"
+    ));
+    Effects {
+        expected,
+        nothing: Some(format!("nothing to do: nothing of {cluster} is held")),
+    }
+}
+
+/// Who is withdrawn then.
+fn release_self_preservation(state: &State) -> Effects {
+    let after = state.loss().after_millis / 1_000;
+    let lost = state.members().iter().filter(|(_, member)| {
+        member.is_current() && member.connectivity() == Connectivity::Lost && !member.is_withdrawn()
+    });
+    let lost: Vec<&str> = lost.map(|(cluster, _)| cluster.as_str()).collect();
+    let mut named = lost
+        .iter()
+        .take(NAMED_MAX)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if let Some(more @ 1..) = lost.len().checked_sub(NAMED_MAX) {
+        named.push_str(&format!(" and {more} more"));
+    }
+    Effects {
+        expected: vec![format!(
+            "members that stay lost are withdrawn {after} s after their last sign of life, until fewer are lost: {named}"
+        )],
+        nothing: Some("nothing to do: members that stay lost are withdrawn".to_owned()),
+    }
 }
 
 fn rekey(
@@ -238,12 +286,8 @@ fn release(state: &State, service: &ServiceKey) -> Effects {
 }
 
 fn some(services: &[&ServiceKey]) -> String {
-    let named: Vec<String> = services
-        .iter()
-        .take(NAMED_SERVICES_MAX)
-        .map(ToString::to_string)
-        .collect();
-    match services.len().checked_sub(NAMED_SERVICES_MAX) {
+    let named: Vec<String> = services.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    match services.len().checked_sub(NAMED_MAX) {
         Some(more @ 1..) => format!("{} and {more} more", named.join(", ")),
         _ => named.join(", "),
     }

@@ -3,10 +3,8 @@
 use shared::model::{ClusterId, Policy, Precedence, ServiceKey};
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::{loss_effects, sentences::named};
 use crate::fold::{PolicyOutcome, SomeServices, State};
-
-/// Most exports, imports or patterns that are named one by one; the others are counted.
-const NAMED_MAX: usize = 20;
 
 /// What follows from putting the policy in force.
 pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
@@ -25,6 +23,7 @@ pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     effects.extend(endpoints("come back", &outcome.endpoints_restored));
     effects.extend(taken("no longer take", &outcome.imports_gone));
     effects.extend(taken("newly take", &outcome.imports_come));
+    effects.extend(loss_effects::of(&outcome));
     let over = named(&outcome.over_budget, |(cluster, limit, used, most)| {
         let what = limit.what();
         format!(
@@ -99,13 +98,4 @@ fn taken(what: &str, changed: &BTreeMap<ClusterId, SomeServices>) -> Vec<String>
             more => format!("{cluster} would {what} {names} and {more} more"),
         }
     })
-}
-
-/// A sentence for each, up to a bound.
-fn named<T>(all: &[T], sentence: impl Fn(&T) -> String) -> Vec<String> {
-    let mut sentences: Vec<String> = all.iter().take(NAMED_MAX).map(&sentence).collect();
-    if let Some(more @ 1..) = all.len().checked_sub(NAMED_MAX) {
-        sentences.push(format!("and so for {more} more"));
-    }
-    sentences
 }

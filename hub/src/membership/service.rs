@@ -151,6 +151,37 @@ impl Membership for MembershipService {
         };
         self.inspection.counted("Membership/RevokeReader", decided).await
     }
+
+    async fn release(
+        &self,
+        request: Request<v1::ReleaseMemberRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let request = request.into_inner();
+            let command = Command::ReleaseBrake {
+                cluster: cluster(&request.cluster)?,
+                operator,
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection.counted("Membership/Release", decided).await
+    }
+
+    async fn release_self_preservation(
+        &self,
+        request: Request<v1::ReleaseSelfPreservationRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let command = Command::ReleaseSelfPreservation { operator };
+            self.decide(command, request.get_ref().confirm).await
+        };
+        let counted = self
+            .inspection
+            .counted("Membership/ReleaseSelfPreservation", decided);
+        counted.await
+    }
 }
 
 impl MembershipService {

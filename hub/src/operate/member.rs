@@ -7,7 +7,9 @@ use tonic::{Code, Status, transport::Channel};
 
 use super::{
     client::{HubArgs, connect, failed, request},
+    decision::{DECIDES, DecisionArgs},
     print,
+    release::{self, ReleaseArgs},
 };
 use crate::membership::parse_key_fingerprint;
 
@@ -62,10 +64,19 @@ enum MemberCommand {
         Example:\n  tributary-hub member forget gone --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Forget(ForgetArgs),
+    /// Let go what a member took back and the removal brake holds
+    #[command(
+        long_about = "Let go what a member took back and the removal brake holds: a member that takes back most of its \
+        exports at once is held, and they go on to count in all other clusters. Look at its cluster first: if its \
+        ServiceExports are gone by mistake, bring them back there, and nothing is held any more. If they are meant to be \
+        gone, this lets them go.\n\n\
+        With --self-preservation it ends that instead: members that stay lost are withdrawn, although many are lost at \
+        one time.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub member release west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+    )]
+    Release(ReleaseArgs),
 }
-
-/// What only operators do.
-const DECIDES: &str = "decides about members";
 
 #[derive(Debug, Args)]
 struct ListArgs {
@@ -118,15 +129,6 @@ struct ForgetArgs {
     decision: DecisionArgs,
 }
 
-#[derive(Debug, Clone, Args)]
-pub(super) struct DecisionArgs {
-    /// Do it. Without this flag it only says what would happen
-    #[arg(long, env = "TRIBUTARY_CONFIRM")]
-    pub(super) confirm: bool,
-    #[command(flatten)]
-    pub(super) hub: HubArgs,
-}
-
 pub(super) fn key_fingerprint(text: &str) -> Result<String, String> {
     parse_key_fingerprint(text).map(|key| key.to_string())
 }
@@ -151,6 +153,7 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
             Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
         }
         MemberCommand::RevokeKey(args) => revoke_key(args).await,
+        MemberCommand::Release(args) => release::run(args).await,
         MemberCommand::Forget(ForgetArgs { cluster, decision }) => {
             let forget = v1::ForgetMemberRequest {
                 cluster: cluster.to_string(),

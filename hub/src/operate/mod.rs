@@ -1,20 +1,22 @@
 //! The operator's command line over gRPC.
 //!
-//! * `member.rs`: `tributary-hub member list|rekey|evict|revoke-key|forget`, dry run first. `operator.rs`:
+//! * `member.rs`: `tributary-hub member list|rekey|evict|revoke-key|forget|release`, dry run first (`release.rs`). `operator.rs`:
 //!   `tributary-hub operator revoke`, `tributary-hub reader revoke`. `events.rs`: `tributary-hub events`.
 //! * `policy.rs`: `tributary-hub policy get|test|apply|release`, dry run first. `backup.rs`: `tributary-hub log backup`.
 //! * `token.rs`: `tributary-hub token create|list|revoke`.
-//! * `client.rs`: the way to the hub. `print.rs`: plain columns and JSON.
+//! * `client.rs`: the way to the hub. `decision.rs`: what every decision takes. `print.rs`: plain columns and JSON.
 //!
 //! It asks and shows; every decision is the hub's.
 
 mod backup;
 mod client;
+mod decision;
 mod events;
 mod member;
 mod operator;
 mod policy;
 mod print;
+mod release;
 mod token;
 
 pub use backup::BackupArgs;

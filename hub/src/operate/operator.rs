@@ -7,7 +7,8 @@ use shared::model::{advice, name::is_dns_label};
 
 use super::{
     client::{connect, failed, request},
-    member::{DecisionArgs, key_fingerprint},
+    decision::DecisionArgs,
+    member::key_fingerprint,
     print,
 };
 

@@ -16,7 +16,7 @@ use shared::{
 
 use super::{
     client::{HubArgs, connect, failed, request},
-    member::DecisionArgs,
+    decision::DecisionArgs,
     print,
 };
 

@@ -1,5 +1,6 @@
 //! Answers as people and as programs read them: columns that align, or one JSON document.
 
+mod brake;
 mod events;
 mod members;
 

@@ -14,7 +14,7 @@ use shared::{
 
 use super::{
     client::{HubArgs, connect, failed, request},
-    member::DecisionArgs,
+    decision::DecisionArgs,
     print::{self, Output},
 };
 

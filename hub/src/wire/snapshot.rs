@@ -1,5 +1,6 @@
 //! Rows of a snapshot ↔ bytes. Facts keep the bytes that were sent; nothing is judged here but the shape.
 
+mod brakes;
 mod tokens;
 
 use std::{
@@ -65,6 +66,13 @@ pub fn encode_row(row: &SnapshotRow) -> Vec<u8> {
         SnapshotRow::JoinTokenUse(hash, used) => {
             ProtoRow::JoinTokenUse(tokens::token_use_to_proto(*hash, used))
         }
+        SnapshotRow::Brake(cluster, brake) => ProtoRow::Brake(brakes::brake_to_proto(cluster, *brake)),
+        SnapshotRow::TakenBack {
+            cluster,
+            revision,
+            at,
+            fact,
+        } => ProtoRow::TakenBack(brakes::taken_back_to_proto(cluster, *revision, *at, fact)),
         SnapshotRow::Tombstone { key, revision } => ProtoRow::Tombstone(v1::SnapshotTombstone {
             key: Some(key_to_proto(key)),
             revision: revision.0,
@@ -100,6 +108,8 @@ pub fn decode_row(bytes: &[u8]) -> Decoded<SnapshotRow> {
         ProtoRow::Precedence(precedence) => precedence_from_proto(precedence)?,
         ProtoRow::JoinToken(known) => tokens::token_from_proto(known)?,
         ProtoRow::JoinTokenUse(used) => tokens::token_use_from_proto(used)?,
+        ProtoRow::Brake(brake) => brakes::brake_from_proto(&brake)?,
+        ProtoRow::TakenBack(removed) => brakes::taken_back_from_proto(removed)?,
         ProtoRow::Tombstone(tombstone) => SnapshotRow::Tombstone {
             key: key_from_proto(tombstone.key)?,
             revision: Revision(tombstone.revision),
@@ -153,6 +163,8 @@ fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
         self_preservation_since_unix_millis: header.self_preservation.map(|since| since.0),
         join_tokens: header.join_tokens,
         join_token_uses: header.join_token_uses,
+        brakes: header.brakes,
+        taken_back: header.taken_back,
     }
 }
 
@@ -173,6 +185,8 @@ fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
         self_preservation: header.self_preservation_since_unix_millis.map(UnixMillis),
         join_tokens: header.join_tokens,
         join_token_uses: header.join_token_uses,
+        brakes: header.brakes,
+        taken_back: header.taken_back,
     }
 }
 
@@ -433,6 +447,8 @@ mod tests {
             self_preservation: None,
             join_tokens: 0,
             join_token_uses: 0,
+            brakes: 0,
+            taken_back: 0,
         };
         let bounded = SnapshotHeader {
             tombstones_max: 3,

@@ -44,6 +44,7 @@ impl Core {
             }
         }
         self.withdraw_who_stays_lost(now);
+        self.release_spent_brakes();
     }
 }
 

@@ -334,6 +334,9 @@ impl Core {
     }
 
     fn observe(&mut self, session: SessionId, cluster: &ClusterId, observations: Vec<Observation>) {
+        if self.admits(session, cluster) {
+            self.brake_before(cluster, &observations);
+        }
         for observation in observations {
             let Observation {
                 sequence,
@@ -403,6 +406,7 @@ impl Core {
             self.acknowledge(cluster, sequence, before);
             return;
         }
+        self.brake_before_listing(cluster, group, &seen);
         let command = Command::CompleteListing {
             cluster: cluster.clone(),
             session,

@@ -12,6 +12,7 @@
 
 mod actor;
 mod admission;
+mod brake;
 mod budgets;
 mod claims;
 mod conflicts;

@@ -19,6 +19,10 @@ impl Core {
             // The log says so, and this process has not looked yet.
             remembered = SelfPreservation::Since(now);
         }
+        if let (SelfPreservation::Since(_), None) = (remembered, self.state.self_preservation()) {
+            // An operator decided that it is over, until fewer are lost.
+            remembered = SelfPreservation::Spent;
+        }
         let lost = u32::try_from(losses.lost).unwrap_or(u32::MAX);
         let decisions = remembered.look(&loss, losses, now);
         self.self_preservation = remembered;

@@ -54,6 +54,16 @@ pub fn confirm_member_forget(cluster: &ClusterId, access: &str) -> String {
     format!("tributary-hub member forget {cluster} {access} --confirm")
 }
 
+/// Lets go what a member took back.
+pub fn confirm_member_release(cluster: &ClusterId, access: &str) -> String {
+    format!("tributary-hub member release {cluster} {access} --confirm")
+}
+
+/// Ends self-preservation.
+pub fn confirm_release_self_preservation(access: &str) -> String {
+    format!("tributary-hub member release --self-preservation {access} --confirm")
+}
+
 /// Admits a key, a cluster fingerprint or both, as they were typed.
 pub fn confirm_member_rekey(
     cluster: &ClusterId,

@@ -299,7 +299,22 @@ pub enum Fact {
         members: u32,
     },
     /// Members that stay lost are withdrawn again.
-    SelfPreservationLeft,
+    SelfPreservationLeft {
+        /// Name in the operator's certificate; empty: nobody's decision.
+        operator: Box<str>,
+    },
+    /// The member took back most of its exports at once: what it takes back goes on to count.
+    BrakeEngaged {
+        /// Exports that it took back, or was about to.
+        removed: u32,
+        /// Of so many that it had.
+        exports: u32,
+    },
+    /// What the member took back counts no more.
+    BrakeReleased {
+        /// Name in the operator's certificate; empty: nobody's decision.
+        operator: Box<str>,
+    },
     /// The fold's rules changed here.
     FoldVersionChanged {
         /// The version that folded the events before.
@@ -401,7 +416,9 @@ impl Fact {
             | Self::MemberLost
             | Self::MemberWithdrawn
             | Self::SelfPreservationEntered { .. }
-            | Self::SelfPreservationLeft
+            | Self::SelfPreservationLeft { .. }
+            | Self::BrakeEngaged { .. }
+            | Self::BrakeReleased { .. }
             | Self::FoldVersionChanged { .. }
             | Self::TombstonesBounded { .. }
             | Self::PolicyApplied { .. }
@@ -432,7 +449,9 @@ impl Fact {
             | Self::PolicyApplied { operator, .. }
             | Self::PrecedenceReleased { operator, .. }
             | Self::JoinTokenCreated { operator, .. }
-            | Self::JoinTokenRevoked { operator, .. } => operator,
+            | Self::JoinTokenRevoked { operator, .. }
+            | Self::SelfPreservationLeft { operator }
+            | Self::BrakeReleased { operator } => operator,
             Self::ExportUpserted(_)
             | Self::ExportRemoved(_)
             | Self::EndpointSliceUpserted(_)
@@ -450,7 +469,7 @@ impl Fact {
             | Self::MemberLost
             | Self::MemberWithdrawn
             | Self::SelfPreservationEntered { .. }
-            | Self::SelfPreservationLeft
+            | Self::BrakeEngaged { .. }
             | Self::FoldVersionChanged { .. }
             | Self::TombstonesBounded { .. }
             | Self::PrecedenceContested { .. }
@@ -485,7 +504,9 @@ impl Fact {
             Self::MemberLost => "member_lost",
             Self::MemberWithdrawn => "member_withdrawn",
             Self::SelfPreservationEntered { .. } => "self_preservation_entered",
-            Self::SelfPreservationLeft => "self_preservation_left",
+            Self::SelfPreservationLeft { .. } => "self_preservation_left",
+            Self::BrakeEngaged { .. } => "brake_engaged",
+            Self::BrakeReleased { .. } => "brake_released",
             Self::FoldVersionChanged { .. } => "fold_version_changed",
             Self::TombstonesBounded { .. } => "tombstones_bounded",
             Self::PolicyApplied { .. } => "policy_applied",

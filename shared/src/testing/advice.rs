@@ -21,6 +21,8 @@ pub fn advised() -> Vec<String> {
         advice::member_rekey(&east, Some(key), Some(stated)),
         advice::confirm_member_evict(&east, &access),
         advice::confirm_member_forget(&east, &access),
+        advice::confirm_member_release(&east, &access),
+        advice::confirm_release_self_preservation(&access),
         advice::confirm_member_rekey(&east, Some(&typed), None, &access),
         advice::confirm_member_rekey(&east, None, Some(stated), &access),
         advice::confirm_member_rekey(&east, Some(&typed), Some(stated), &access),

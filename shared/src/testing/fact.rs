@@ -136,7 +136,10 @@ pub fn hub_fact() -> impl Strategy<Value = Fact> {
         Just(Fact::MemberLost),
         Just(Fact::MemberWithdrawn),
         any::<(u32, u32)>().prop_map(|(lost, members)| Fact::SelfPreservationEntered { lost, members }),
-        Just(Fact::SelfPreservationLeft),
+        prop_oneof![Just(Box::from("")), dns_label()]
+            .prop_map(|operator| Fact::SelfPreservationLeft { operator }),
+        any::<(u32, u32)>().prop_map(|(removed, exports)| Fact::BrakeEngaged { removed, exports }),
+        prop_oneof![Just(Box::from("")), dns_label()].prop_map(|operator| Fact::BrakeReleased { operator }),
         any::<(u32, u32)>().prop_map(|(from, to)| Fact::FoldVersionChanged { from, to }),
         any::<u32>().prop_map(|max| Fact::TombstonesBounded { max }),
         (dns_label(), policy()).prop_map(|(operator, policy)| Fact::PolicyApplied { operator, policy }),

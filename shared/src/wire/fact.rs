@@ -209,7 +209,16 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
             lost: entered.lost,
             members: entered.members,
         },
-        ProtoFact::SelfPreservationLeft(_) => Fact::SelfPreservationLeft,
+        ProtoFact::SelfPreservationLeft(left) => Fact::SelfPreservationLeft {
+            operator: left.operator.into(),
+        },
+        ProtoFact::BrakeEngaged(engaged) => Fact::BrakeEngaged {
+            removed: engaged.removed,
+            exports: engaged.exports,
+        },
+        ProtoFact::BrakeReleased(released) => Fact::BrakeReleased {
+            operator: released.operator.into(),
+        },
         ProtoFact::FoldVersionChanged(change) => Fact::FoldVersionChanged {
             from: change.from,
             to: change.to,
@@ -250,6 +259,8 @@ fn kind(fact: &ProtoFact) -> &'static str {
         ProtoFact::MemberWithdrawn(_) => "member_withdrawn",
         ProtoFact::SelfPreservationEntered(_) => "self_preservation_entered",
         ProtoFact::SelfPreservationLeft(_) => "self_preservation_left",
+        ProtoFact::BrakeEngaged(_) => "brake_engaged",
+        ProtoFact::BrakeReleased(_) => "brake_released",
         ProtoFact::FoldVersionChanged(_) => "fold_version_changed",
         ProtoFact::TombstonesBounded(_) => "tombstones_bounded",
         ProtoFact::PolicyApplied(_) => "policy_applied",

@@ -199,6 +199,18 @@ fn decisions(key: KeyFingerprint) -> Vec<Fact> {
             operator: "ada".into(),
             token: TokenHash([6; 32]),
         },
+        Fact::SelfPreservationLeft { operator: "".into() },
+        Fact::SelfPreservationLeft {
+            operator: "ada".into(),
+        },
+        Fact::BrakeEngaged {
+            removed: 5,
+            exports: 8,
+        },
+        Fact::BrakeReleased { operator: "".into() },
+        Fact::BrakeReleased {
+            operator: "ada".into(),
+        },
     ]
 }
 

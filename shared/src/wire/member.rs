@@ -82,7 +82,18 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
                 members: *members,
             })
         }
-        Fact::SelfPreservationLeft => ProtoFact::SelfPreservationLeft(v1::SelfPreservationLeft {}),
+        Fact::SelfPreservationLeft { operator } => {
+            ProtoFact::SelfPreservationLeft(v1::SelfPreservationLeft {
+                operator: operator.to_string(),
+            })
+        }
+        Fact::BrakeEngaged { removed, exports } => ProtoFact::BrakeEngaged(v1::BrakeEngaged {
+            removed: *removed,
+            exports: *exports,
+        }),
+        Fact::BrakeReleased { operator } => ProtoFact::BrakeReleased(v1::BrakeReleased {
+            operator: operator.to_string(),
+        }),
         Fact::FoldVersionChanged { from, to } => {
             ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
         }

@@ -3,6 +3,8 @@
 //! A document is read strictly, once by the hub that is given it and again wherever the log is replayed: what one
 //! `apiVersion` meant it means for ever, and what is to mean something else gets another one.
 
+mod brake;
+
 use std::sync::Arc;
 
 use proto::v1::{self, fact::Fact as ProtoFact};
@@ -49,6 +51,8 @@ struct Spec {
     precedence: Order,
     #[serde(default, deserialize_with = "stated")]
     loss: Option<LossRule>,
+    #[serde(default, deserialize_with = "stated")]
+    brake: Option<brake::BrakeRule>,
     #[serde(default)]
     members: Vec<Rule>,
 }
@@ -180,6 +184,7 @@ pub fn read_policy(document: &str) -> Result<Policy, InvalidPolicy> {
             Order::Incumbent => Precedence::Incumbent,
         },
         loss: loss(read.spec.loss).map_err(|problem| problem.within("spec.loss"))?,
+        brake: brake::read(read.spec.brake).map_err(|problem| problem.within("spec.brake"))?,
         rules: rules(read.spec.members)?,
     })
 }
@@ -210,17 +215,21 @@ fn loss(stated: Option<LossRule>) -> Taken<Loss> {
     let Some(stated) = stated.self_preservation else {
         return Ok(loss);
     };
-    if let Some(percent) = stated.percent {
-        if !(1..=100).contains(&percent) {
-            let problem = format!("is {percent}; use 1 to 100");
-            return Err(InvalidValue::new("selfPreservation.percent", problem));
-        }
-        loss.self_preservation_percent = percent;
+    if let Some(stated) = stated.percent {
+        loss.self_preservation_percent = percent("selfPreservation.percent", stated)?;
     }
     if let Some(longest) = stated.longest {
         loss.self_preservation_millis = duration("selfPreservation.longest", &longest, 0)?;
     }
     Ok(loss)
+}
+
+/// A share of what there is.
+fn percent(field: &'static str, stated: u8) -> Taken<u8> {
+    if (1..=100).contains(&stated) {
+        return Ok(stated);
+    }
+    Err(InvalidValue::new(field, format!("is {stated}; use 1 to 100")))
 }
 
 /// A duration of whole milliseconds, from `least` on.

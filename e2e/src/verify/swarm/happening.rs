@@ -166,6 +166,11 @@ pub enum What {
     /// An operator's policy has lost members withdrawn as soon as may be, or said not to be ready, until the next rest that
     /// compares.
     Impatient(bool),
+    /// An operator's policy holds who takes back half of its exports, for a while or until it is let go, until the next rest
+    /// that compares.
+    Careful(bool),
+    /// An operator lets go what is held of the cluster.
+    LetGo(usize),
     /// An operator's policy says what the cluster takes, until the next rest that compares.
     Take(usize, Taken),
     /// Faults stop and everything comes to rest under the policy in force: what it refuses must be nowhere.

@@ -32,6 +32,7 @@ pub const EXPECTED: &[&str] = &[
     "flood",
     "half partition",
     "history forced out",
+    "held exports let go",
     "history went",
     "hostile member banned",
     "hostile member evicted",
@@ -63,6 +64,7 @@ pub const EXPECTED: &[&str] = &[
     "listing cut off",
     "member certified anew",
     "member evicted",
+    "member held",
     "member withdrawn",
     "namespace came",
     "namespace went",
@@ -72,6 +74,7 @@ pub const EXPECTED: &[&str] = &[
     "partition",
     "policy loosened",
     "policy on losses",
+    "policy on removals",
     "policy squeezed",
     "policy tightened",
     "precedence released",
@@ -115,7 +118,7 @@ const HAND_OVERS_MIN: u64 = 1_000;
 const HAND_OVER: &str = "leadership changed hands";
 
 /// The laws of the swarm.
-const LAWS: [Law; 28] = [
+const LAWS: [Law; 29] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -141,6 +144,7 @@ const LAWS: [Law; 28] = [
     Law::Elsewhere,
     Law::Taken,
     Law::Withdrawn,
+    Law::Held,
     Law::Holders,
     Law::Replaced,
     Law::Still,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use shared::model::{ClusterId, ServiceKey};
 
 use super::{
+    held::HeldExports,
     hostile::{self, OWN_RANGE, SPECIAL, recorded},
     hub::Hub,
     imports, refusals,
@@ -30,11 +31,13 @@ pub(super) struct Circumstances {
     held: BTreeMap<ServiceKey, String>,
     /// What a policy does not let clusters take.
     withheld: BTreeMap<String, BTreeSet<ServiceKey>>,
+    /// What clusters took back and counts as it was.
+    taken_back: HeldExports,
 }
 
 impl Circumstances {
     /// Those under which this hub derives.
-    pub(super) fn of(hub: &Hub) -> Self {
+    pub(super) fn of(hub: &Hub, taken_back: HeldExports) -> Self {
         let members = || {
             hub.state()
                 .members()
@@ -71,12 +74,19 @@ impl Circumstances {
                 .map(|(cluster, _)| (cluster.to_string(), imports::withheld_from(hub, cluster)))
                 .filter(|(_, services)| !services.is_empty())
                 .collect(),
+            taken_back,
         }
     }
 
     /// Nothing but the clusters' own objects decides.
     pub(super) fn is_ordinary(&self) -> bool {
-        self.recorded.is_empty() && self.denied.is_empty() && self.held.is_empty() && self.withheld.is_empty()
+        let own = self.recorded.is_empty() && self.denied.is_empty() && self.held.is_empty();
+        own && self.withheld.is_empty() && self.taken_back.is_empty()
+    }
+
+    /// Something counts that was taken back.
+    pub(super) fn holds(&self) -> bool {
+        !self.taken_back.is_empty()
     }
 
     /// Who counts: the clusters as they are here, each in its circumstances.
@@ -86,8 +96,26 @@ impl Circumstances {
             .filter(|place| !self.recorded.contains_key(&place.cluster));
         own.chain(self.recorded.values())
             .cloned()
-            .map(|picture| self.circumscribe(picture))
+            .map(|picture| self.with_taken_back(self.circumscribe(picture)))
             .collect()
+    }
+
+    fn with_taken_back(&self, picture: Picture) -> Picture {
+        let held = self.taken_back.get(&picture.cluster).into_iter().flatten();
+        held.fold(picture, |picture, (service, then)| match then {
+            Some(then) => picture.with_taken_back(service, then),
+            None => picture,
+        })
+    }
+
+    /// Whether what a service must be is known where an export of it was taken back: not in the cluster that did, nor where
+    /// nobody knows what that had of it.
+    fn knows(&self, place: &Picture, service: &ServiceKey) -> bool {
+        let mut held = self
+            .taken_back
+            .iter()
+            .filter_map(|(cluster, held)| Some((cluster, held.get(service)?)));
+        held.all(|(cluster, then)| then.is_some() && *cluster != place.cluster)
     }
 
     fn circumscribe(&self, mut picture: Picture) -> Picture {
@@ -115,7 +143,8 @@ impl Circumstances {
     /// others.
     fn judges(&self, place: &Picture, object: &Object, places: &[Picture]) -> bool {
         let own = self.recorded.contains_key(&place.cluster) && place.exports(object.service());
-        !(own || matches!(object, Object::Import(_)) && self.waits(object.service(), places))
+        let known = self.knows(place, object.service());
+        !(own || !known || matches!(object, Object::Import(_)) && self.waits(object.service(), places))
     }
 }
 

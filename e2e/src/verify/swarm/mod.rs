@@ -6,7 +6,7 @@
 //! * `world`: whose turn it is; `rest`: how it ends; `site` with `agent` and `follower`: one cluster and its agents; `hub`: the hub;
 //!   `network`: what lies between them.
 //! * `hostile`: a member that means no good, and strangers in the names of others.
-//! * `still`: what may go by the Lease of a source.
+//! * `still`: what may go by the Lease of a source. `held`: what may not go though a member took it back.
 //! * `judge`: what every cluster must hold, from the clusters' own objects and nothing else; `laws` with `refusals` and
 //!   `imports`, `taken`: what must never happen.
 //! * [`run`]: many worlds; [`histogram`]: what happened in them.
@@ -17,6 +17,7 @@ mod agent;
 mod draw;
 mod follower;
 pub mod happening;
+mod held;
 pub mod histogram;
 mod hostile;
 mod hostilities;

@@ -43,6 +43,7 @@ impl World {
             site.touched.clear();
             site.disturbed.clear();
         }
+        self.definitions.forget();
         if restart {
             self.restart_agents()?;
         }
@@ -72,6 +73,7 @@ impl World {
         ) {
             (true, true) => Law::Holds,
             (true, false) => Law::Restored,
+            (false, _) if circumstances.holds() => Law::Held,
             (false, _) => Law::Untouched,
         };
         let judgement = judge::judge(&self.sites, &circumstances).map_err(|what| law.broken(what))?;
@@ -95,7 +97,8 @@ impl World {
     }
 
     fn circumstances(&self) -> Circumstances {
-        self.hub.as_ref().map(Circumstances::of).unwrap_or_default()
+        let of = |hub| Circumstances::of(hub, self.definitions.held(hub));
+        self.hub.as_ref().map(of).unwrap_or_default()
     }
 
     fn heal(&mut self) {
@@ -151,6 +154,12 @@ impl World {
         {
             self.sites.iter_mut().for_each(Site::touch_all);
             self.seen.count("policy loosened");
+        }
+        for index in 0..self.sites.len() {
+            self.release_held(index);
+        }
+        if let Some(hub) = &mut self.hub {
+            hub.release_held(&hostile::name(), at);
         }
     }
 

@@ -27,6 +27,10 @@ const HAND_OVER_DRAW: u64 = 0x1ead;
 const AWAY_PERCENT: u64 = 10;
 /// What tells those draws from all others of a seed.
 const AWAY_DRAW: u64 = 0xa4a7;
+/// How often in a hundred worlds that export something a member takes back most of it: drawn apart, too.
+const HELD_PERCENT: u64 = 15;
+/// What tells those draws from all others of a seed.
+const HELD_DRAW: u64 = 0xb7a4e;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
@@ -137,6 +141,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
     }
     hand_over(&mut steps, Draw::new(seed ^ HAND_OVER_DRAW), clusters);
     away(&mut steps, Draw::new(seed ^ AWAY_DRAW), clusters);
+    held(&mut steps, Draw::new(seed ^ HELD_DRAW), clusters, &exported);
     Script {
         seed,
         clusters,
@@ -172,6 +177,22 @@ fn away(steps: &mut Vec<Step>, mut draw: Draw, clusters: usize) {
         push(&mut away, &mut draw, what, TURNS_MAX);
     }
     steps.splice(at..at, away);
+}
+
+/// In some worlds a cluster takes back most of its exports at once, and is held.
+fn held(steps: &mut Vec<Step>, mut draw: Draw, clusters: usize, exported: &[(usize, Named)]) {
+    let rests = |step: &Step| matches!(step.what, What::Rest(_));
+    let first = steps.iter().position(rests).map_or(0, |rest| rest + 1);
+    if !draw.percent(HELD_PERCENT) || first >= steps.len() || exported.is_empty() {
+        return;
+    }
+    let at = first + draw.index(steps.len() - first);
+    let (site, _) = exported[draw.index(exported.len())];
+    let mut held = Vec::new();
+    for what in story::definition_goes(&mut draw, site, clusters, exported) {
+        push(&mut held, &mut draw, what, TURNS_MAX);
+    }
+    steps.splice(at..at, held);
 }
 
 /// Not every world has every fault, and some have few of them often: rare ones must not always end in the shadow of

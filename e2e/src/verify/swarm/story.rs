@@ -20,6 +20,8 @@ const LEASE_ROUNDS: u8 = 8;
 const EXPIRY_ROUNDS: u8 = 60;
 /// By how much a cluster's clock is wrong meanwhile, in milliseconds: far more than a Lease lasts.
 const LEASE_SKEW_MILLIS: i32 = 3_600_000;
+/// Longer than what was taken back is held by the policy that says for how long, in milliseconds.
+const HELD_MILLIS: u32 = 9_000;
 /// Changes after which what was removed before them is forgotten; see the bounds of the swarm's hubs.
 const MANY_CHANGES: usize = 6;
 
@@ -72,6 +74,51 @@ pub(super) fn hub_away_for_long(draw: &mut Draw, site: usize) -> Vec<What> {
             .then_some(What::MeddleWithLease(site, draw.small(u8::MAX))),
     );
     steps.extend([What::Unblock(site), What::Rounds(2)]);
+    steps
+}
+
+/// The definition of exports is deleted in a cluster, or half of its exports are, while a policy holds who does that; others
+/// go on, the hub or an agent starts again; then everything comes back, is let go, the member is evicted, or time passes.
+pub(super) fn definition_goes(
+    draw: &mut Draw,
+    site: usize,
+    clusters: usize,
+    exported: &[(usize, Named)],
+) -> Vec<What> {
+    let other = (site + 1 + draw.index(clusters - 1)) % clusters;
+    let own = exported
+        .iter()
+        .filter(|(at, _)| *at == site)
+        .map(|(_, name)| *name);
+    let own: Vec<Named> = own.collect();
+    let mut steps = vec![
+        What::Rest(false),
+        What::Careful(draw.percent(25)),
+        What::Rounds(1),
+    ];
+    if draw.percent(70) {
+        steps.push(What::RemoveCrd(site, true));
+    } else {
+        let half = own.iter().take(own.len().div_ceil(2));
+        steps.extend(half.map(|name| What::Unexport(site, *name)));
+    }
+    steps.push(What::Rounds(2 + draw.small(3)));
+    steps.extend(draw.percent(30).then(|| change(draw, other, exported)));
+    steps.extend(draw.percent(30).then_some(What::StopHub));
+    steps.extend(draw.percent(30).then_some(What::CrashAgent(site)));
+    steps.extend(draw.percent(30).then_some(What::CrashAgent(other)));
+    steps.push(What::Rounds(1));
+    steps.extend(draw.percent(60).then_some(What::RestRestricted));
+    match draw.below(4) {
+        0 => {
+            steps.push(What::InstallCrds(site));
+            steps.extend(own.into_iter().map(|name| What::Export(site, name)));
+        }
+        1 => steps.push(What::LetGo(site)),
+        2 => steps.extend([What::Evict(site), What::Rounds(1), What::Certify(site)]),
+        _ => steps.push(What::Pass(HELD_MILLIS)),
+    }
+    steps.push(What::Rounds(2));
     steps
 }
 

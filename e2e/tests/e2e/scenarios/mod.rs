@@ -7,6 +7,7 @@ mod endpoints;
 mod export;
 mod families;
 mod headless;
+mod held;
 mod lost;
 mod membership;
 mod namespaces;
@@ -68,6 +69,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, lost::endpoints_of_who_stays_lost_go_and_come);
     story!(trials, membership::a_member_says_what_it_is);
     story!(trials, membership::the_definition_may_come_later);
+    story!(trials, held::others_go_on_without_a_definition_until_it_is_let_go);
+    story!(trials, held::what_comes_back_with_its_definition_is_not_held);
     story!(trials, policy::what_a_member_takes_goes_and_comes_with_the_rule);
     story!(trials, ports::merge_by_name_then_by_number);
     story!(trials, ports::an_application_protocol_keeps_traffic);

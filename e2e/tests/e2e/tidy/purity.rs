@@ -114,6 +114,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &[],
     },
     PureRoom {
+        path: "hub/src/writer/brake.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
         path: "hub/src/writer/budgets.rs",
         may_name: &["crate::fold"],
     },

@@ -1,5 +1,6 @@
 //! Tests of the fold: given/when/then by kind of event, tables for merging and conflicts, and laws.
 
+mod brake;
 mod certified;
 mod conflicts;
 mod connectivity;

@@ -129,6 +129,12 @@ fn about(event: &v1::Event) -> String {
                 token_named(&used.token_hash)
             )
         }
+        Some(Fact::BrakeEngaged(engaged)) => {
+            format!("took back {} of {} exports", engaged.removed, engaged.exports)
+        }
+        Some(Fact::SelfPreservationEntered(entered)) => {
+            format!("{} of {} members are lost", entered.lost, entered.members)
+        }
         Some(Fact::JoinTokenRevoked(revoked)) => token_named(&revoked.token_hash),
         Some(Fact::ClusterPropertyUpserted(property)) => property.name.clone(),
         Some(Fact::ClusterPropertyRemoved(property)) => property.name.clone(),

@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 use proto::v1;
 use serde_json::{Value, json};
 
-use super::{KEY_DIGITS, Output, columns, said_by, span, time, version, yes};
+use super::{KEY_DIGITS, Output, brake, columns, said_by, span, time, version, yes};
 
 /// The members of a clusterset.
 pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Output) -> String {
@@ -17,6 +17,7 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
             "epoch": response.epoch,
             "revision": response.revision,
             "loss": response.loss.as_ref().map(loss_json),
+            "brake": response.brake.as_ref().map(brake::settings),
             "members": members,
             "revokedKeys": revoked,
         });
@@ -85,9 +86,9 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
             )
         })
         .collect();
-    let (lost, issuers) = (lost(response), issuers(response));
+    let (lost, held, issuers) = (lost(response), brake::held(response), issuers(response));
     format!(
-        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}{issuers}"
+        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}{held}{issuers}"
     )
 }
 
@@ -141,7 +142,7 @@ fn lost(response: &v1::ListMembersResponse) -> String {
         ("retain", _) => "its endpoints stay, as the policy says".to_owned(),
         (_, Some(since)) => format!(
             "nothing is withdrawn since {}, for {} or more lost at one time look like a fault of this hub's: look at \
-             its network, or evict who is gone",
+             its network, evict who is gone, or end it (member release --self-preservation)",
             time(Some(since)),
             loss.self_preservation_lost
         ),
@@ -170,6 +171,8 @@ fn member_json(member: &v1::MemberState) -> Value {
         "cluster": member.cluster,
         "state": state(member),
         "withdrawn": member.withdrawn,
+        "heldSince": member.brake_since.as_ref().map(|since| time(Some(since))),
+        "heldExports": member.held_exports,
         "stateSince": time(member.state_since.as_ref()),
         "listed": member.listed,
         "connected": member.connected,
@@ -311,6 +314,7 @@ mod tests {
         let response = v1::ListMembersResponse {
             next_page_token: String::new(),
             loss: None,
+            brake: None,
             epoch: "1000-07".to_owned(),
             revision: 12,
             members: vec![member("east", 3), member("a-long-name", 0)],

@@ -11,6 +11,7 @@ use crate::{
     writer::request::{AdmitRequest, CursorCheck, CursorVerdict, NotAdmitted},
 };
 
+mod brake;
 mod changed_by;
 mod conflicts;
 mod event_size;

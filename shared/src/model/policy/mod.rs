@@ -5,6 +5,7 @@
 //! A rule names members, and allows. Who is named by no rule that speaks of exports may export everything, and the same
 //! goes for addresses and imports: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
 
+mod brake;
 mod budget;
 mod imports;
 mod loss;
@@ -16,6 +17,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use super::{ClusterId, ServiceKey, fact::FACT_BYTES_MAX};
 
+pub use brake::{BRAKE_WITHIN_MILLIS_MAX, Brake};
 pub use budget::{Budget, BudgetRule, Limit, Usage};
 pub use imports::Imports;
 pub use loss::{LOSS_DETECTED_MILLIS, LOSS_MILLIS_MAX, Loss, LossAction, SELF_PRESERVATION_LOST_MIN};
@@ -40,6 +42,8 @@ pub struct Policy {
     pub precedence: Precedence,
     /// What becomes of members that are lost.
     pub loss: Loss,
+    /// When a member that takes back most of its exports at once is held.
+    pub brake: Brake,
     /// What members may do. Names are unique.
     pub rules: Vec<MemberRule>,
 }

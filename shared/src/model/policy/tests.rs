@@ -46,6 +46,7 @@ fn ranges(texts: &[&str]) -> Option<Vec<AddressRange>> {
 fn policy(rules: Vec<MemberRule>) -> Policy {
     Policy {
         loss: Loss::default(),
+        brake: Brake::default(),
         document: "".into(),
         precedence: Precedence::default(),
         rules,

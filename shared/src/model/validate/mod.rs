@@ -84,7 +84,9 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         | Fact::MemberLost
         | Fact::MemberWithdrawn
         | Fact::SelfPreservationEntered { .. }
-        | Fact::SelfPreservationLeft
+        | Fact::SelfPreservationLeft { .. }
+        | Fact::BrakeEngaged { .. }
+        | Fact::BrakeReleased { .. }
         | Fact::FoldVersionChanged { .. }
         | Fact::TombstonesBounded { .. }
         | Fact::PolicyApplied { .. }

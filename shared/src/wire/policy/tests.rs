@@ -1,6 +1,7 @@
 //! Documents: what is read, what is refused and in which words, and that what one meant it means for ever.
 
 use super::*;
+use crate::model::policy::Brake;
 
 /// Frozen: logs hold documents of this version.
 const WHOLE: &str = r#"# Who may export what.
@@ -37,6 +38,7 @@ fn a_document_is_read_for_ever_as_it_is_today() {
     };
     let expected = Policy {
         loss: Loss::default(),
+        brake: Brake::default(),
         document: WHOLE.into(),
         precedence: Precedence::Incumbent,
         rules: vec![
@@ -188,6 +190,51 @@ fn a_document_that_grows_when_it_is_read_is_refused() {
     }
     let error = read_policy(&bomb).unwrap_err().to_string();
     assert!(!error.contains('\n') && error.len() < 1_000, "{error}");
+}
+
+#[test]
+fn what_is_said_of_the_brake_is_read_and_what_is_not_said_is_as_without() {
+    let document = |brake: &str| {
+        format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  brake: {brake}\n")
+    };
+    let read = |brake: &str| read_policy(&document(brake)).map(|policy| policy.brake);
+    assert_eq!(read("{}"), Ok(Brake::default()));
+    let off = Brake {
+        enabled: false,
+        ..Brake::default()
+    };
+    assert_eq!(read("{enabled: false}"), Ok(off));
+    let all = Brake {
+        enabled: true,
+        exports: 2,
+        percent: 80,
+        within_millis: 5_000,
+        longest_millis: Some(7_200_000),
+    };
+    let stated = "{enabled: true, exports: 2, percent: 80, within: 5s, longest: 2h}";
+    assert_eq!(read(stated), Ok(all));
+    for (wrong, why) in [
+        (
+            "{exports: 0}",
+            "spec.brake.exports: is 0; use 1 or more, or say enabled: false",
+        ),
+        ("{percent: 0}", "spec.brake.percent: is 0; use 1 to 100"),
+        (
+            "{within: 0s}",
+            "spec.brake.within: \"0s\" is not between 1ms and 10m",
+        ),
+        ("{within: 11m}", "is not between 1ms and 10m"),
+        ("{within: soon}", "spec.brake.within: \"soon\" is no duration"),
+        ("{longest: 8d}", "spec.brake.longest"),
+        ("{holds: true}", "unknown field `holds`"),
+        ("", "a field is left empty"),
+    ] {
+        let refused = read(wrong).unwrap_err().to_string();
+        assert!(
+            refused.contains(why) && !refused.contains('\n'),
+            "{wrong}: {refused}"
+        );
+    }
 }
 
 #[test]

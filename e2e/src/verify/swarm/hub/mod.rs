@@ -2,6 +2,7 @@
 //! thread and the sessions' tasks wait for, the world's draw brings about; what is done then is the product's.
 
 mod contests;
+mod counted;
 mod left;
 mod operator;
 mod promises;

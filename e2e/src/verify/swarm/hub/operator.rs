@@ -7,7 +7,10 @@ use hub::{
     writer::Work,
 };
 use shared::{
-    model::{ClusterId, KeyFingerprint, Policy, Precedence, ServiceKey, policy::Loss},
+    model::{
+        ClusterId, KeyFingerprint, Policy, Precedence, ServiceKey,
+        policy::{Brake, Loss},
+    },
     wire::{POLICY_API_VERSION, POLICY_KIND, read_policy},
 };
 use std::sync::Arc;
@@ -109,6 +112,29 @@ impl Hub {
         self.apply_policy(&format!("loss: {{action: {action}, after: 10s}}"), at)
     }
 
+    /// Holds who takes back half of its exports: for a while, or until it is let go.
+    pub(in crate::verify::swarm) fn be_careful(&mut self, for_a_while: bool, at: Moment) -> bool {
+        let longest = if for_a_while { ", longest: 8s" } else { "" };
+        let brake = format!("brake: {{exports: 1, percent: 50, within: 10s{longest}}}");
+        self.apply_policy(&brake, at)
+    }
+
+    /// Lets go what is held of a member; false when nothing is.
+    pub(in crate::verify::swarm) fn release_held(&mut self, cluster: &ClusterId, at: Moment) -> bool {
+        let release = Command::ReleaseBrake {
+            cluster: cluster.clone(),
+            operator: OPERATOR.into(),
+        };
+        self.held().any(|held| held == cluster) && self.operate(release, at)
+    }
+
+    /// The members that are held.
+    pub(in crate::verify::swarm) fn held(&self) -> impl Iterator<Item = &ClusterId> {
+        let members = self.state().members().iter();
+        let held = members.filter(|(_, member)| member.taken_back().brake().is_some());
+        held.map(|(cluster, _)| cluster)
+    }
+
     /// Says what a member takes.
     pub(in crate::verify::swarm) fn let_take(
         &mut self,
@@ -161,10 +187,13 @@ impl Hub {
         self.restricts() && self.apply(Precedence::Oldest, "members: []", at)
     }
 
-    /// Whether the policy in force refuses anything, keeps anybody's place, or says what becomes of lost members.
+    /// Whether the policy in force refuses anything, keeps anybody's place, or says what becomes of lost members or of those
+    /// that take back too much.
     pub(in crate::verify::swarm) fn restricts(&self) -> bool {
         self.policy().is_some_and(|policy| {
-            let plain = policy.precedence == Precedence::Oldest && policy.loss == Loss::default();
+            let plain = policy.precedence == Precedence::Oldest
+                && policy.loss == Loss::default()
+                && policy.brake == Brake::default();
             !policy.rules.is_empty() || !plain
         })
     }

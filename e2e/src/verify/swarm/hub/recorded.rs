@@ -9,16 +9,21 @@ use std::{
 
 use hub::fold::State;
 use shared::model::{
-    ClusterId, Cursor, Epoch, Event, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision, ServiceKey,
+    ClusterId, Cursor, Epoch, Event, Export, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision,
 };
 
-use super::contests::{Ages, Contests};
+use super::{
+    contests::{Ages, Contests},
+    counted::TakenBack,
+};
 use crate::laws::{Guarded, Law};
 
 /// What is durable on one disk, of what these laws ask for. It outlives the hub's process, as the disk does.
 #[derive(Debug, Clone, Default)]
 pub(in crate::verify::swarm) struct Recorded {
     ages: Ages,
+    /// Exports that were taken back, and those of them that count.
+    taken_back: TakenBack,
     /// Disputes over the first place.
     pub(super) contests: Contests,
     keys: BTreeSet<(ClusterId, KeyFingerprint)>,
@@ -38,6 +43,7 @@ impl Recorded {
             looked_to: (head.epoch, head.revision),
             revoked: state.revoked_keys().keys().copied().collect(),
             contests: Contests::of(state),
+            taken_back: TakenBack::of(state),
             policies: state
                 .policy()
                 .map(|applied| ((head.epoch, applied.revision), applied.policy.clone()))
@@ -85,7 +91,11 @@ impl Recorded {
     fn on_event(&mut self, event: &Event, guarded: &mut Guarded) -> Result<(), String> {
         let Some(cluster) = &event.cluster else {
             return match &event.fact.fact {
-                Fact::PolicyApplied { policy, .. } => self.contests.policy(policy, &self.ages, guarded),
+                Fact::PolicyApplied { policy, .. } => {
+                    self.taken_back.policy(policy);
+                    let counted = self.taken_back.with(&self.ages);
+                    self.contests.policy(policy, &counted, guarded)
+                }
                 Fact::PrecedenceReleased { service, .. } => {
                     self.contests.released(service);
                     Ok(())
@@ -93,34 +103,20 @@ impl Recorded {
                 _ => Ok(()),
             };
         };
-        let of = |service: &ServiceKey| (cluster.clone(), service.clone());
         match &event.fact.fact {
             Fact::PrecedenceContested {
                 service,
                 standing,
                 challenger,
                 held,
-            } => self
-                .contests
-                .contested(service, (standing, challenger, *held), &self.ages),
-            Fact::ExportUpserted(export) => {
-                self.contests.exported(cluster, export, &self.ages, guarded)?;
-                let age = (export.uid.clone(), export.created_at);
-                let before = self.ages.insert(of(&export.service), age);
-                guarded.count(Law::Ages, u64::from(before.is_some()));
-                match before {
-                    Some((uid, created_at)) if uid == export.uid && created_at != export.created_at => {
-                        Err(Law::Ages.broken(format!(
-                            "{} of {cluster} was of {}, and the same export is of {} now",
-                            export.service, created_at.0, export.created_at.0
-                        )))
-                    }
-                    _ => Ok(()),
-                }
-            }
-            Fact::ExportRemoved(service) => {
-                self.ages.remove(&of(service));
-                self.contests.removed(cluster, service);
+            } => self.contests.contested(
+                service,
+                (standing, challenger, *held),
+                &self.taken_back.with(&self.ages),
+            ),
+            Fact::ExportUpserted(export) => self.exported(cluster, export, guarded),
+            Fact::ExportRemoved(_) | Fact::BrakeEngaged { .. } | Fact::BrakeReleased { .. } => {
+                self.taken_back(cluster, event);
                 Ok(())
             }
             Fact::MemberJoined { key, .. } => {
@@ -152,12 +148,59 @@ impl Recorded {
             Fact::MemberEvicted { .. } | Fact::MemberLeft => {
                 self.members.remove(cluster);
                 self.ages.retain(|(of, _), _| of != cluster);
+                self.taken_back.released(cluster);
                 self.contests.ended(cluster);
                 let ended = self.keys.extract_if(.., |(of, _)| of == cluster);
                 self.ended.extend(ended);
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// An export is there, of the age that it had before if it was.
+    fn exported(
+        &mut self,
+        cluster: &ClusterId,
+        export: &Export,
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let of = (cluster.clone(), export.service.clone());
+        let counted = self.taken_back.with(&self.ages);
+        self.contests.exported(cluster, export, &counted, guarded)?;
+        self.taken_back.exported(&of);
+        let before = self.ages.insert(of, (export.uid.clone(), export.created_at));
+        guarded.count(Law::Ages, u64::from(before.is_some()));
+        match before {
+            Some((uid, created_at)) if uid == export.uid && created_at != export.created_at => Err(Law::Ages
+                .broken(format!(
+                    "{} of {cluster} was of {}, and the same export is of {} now",
+                    export.service, created_at.0, export.created_at.0
+                ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// An export is taken back, or what becomes of those that are.
+    fn taken_back(&mut self, cluster: &ClusterId, event: &Event) {
+        match &event.fact.fact {
+            Fact::ExportRemoved(service) => {
+                let of = (cluster.clone(), service.clone());
+                let counts = match self.ages.remove(&of) {
+                    Some(age) => self.taken_back.removed(of, age, event.recorded_at),
+                    None => false,
+                };
+                if !counts {
+                    self.contests.removed(cluster, service);
+                }
+            }
+            Fact::BrakeEngaged { .. } => self.taken_back.engaged(cluster, event.recorded_at),
+            Fact::BrakeReleased { .. } => {
+                for service in self.taken_back.released(cluster) {
+                    self.contests.removed(cluster, &service);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -209,8 +252,8 @@ impl Recorded {
 mod tests {
     use shared::{
         model::{
-            Export, IpFamily, KeyTerms, Metadata, ServicePolicies, ServiceType, SessionAffinity, SessionId,
-            UnixMillis,
+            IpFamily, KeyTerms, Metadata, ServiceKey, ServicePolicies, ServiceType, SessionAffinity,
+            SessionId, UnixMillis,
         },
         wire,
     };

@@ -6,6 +6,7 @@ use shared::model::UnixMillis;
 use super::{Agent, Blocked, CRDS, Draw, Hub, Left, START_MILLIS, What, World};
 use crate::verify::swarm::{
     happening::{AgentPart, Taken, WATCHES},
+    judge,
     site::{Site, all_keys, is_among},
 };
 
@@ -86,6 +87,8 @@ impl World {
             What::Restrict(site) => self.restrict(index(site)),
             What::Squeeze(site) => self.squeeze(index(site)),
             What::Impatient(withdraw) => self.be_impatient(*withdraw),
+            What::Careful(for_a_while) => self.be_careful(*for_a_while),
+            What::LetGo(site) => self.release_held(index(site)),
             What::Take(site, taken) => self.let_take(index(site), *taken),
             What::RestRestricted => self.rest_restricted()?,
             What::Revoke(site) => self.revoke(index(site)),
@@ -154,6 +157,9 @@ impl World {
             "serviceimports"
         };
         let site = &mut self.sites[index];
+        if exports {
+            self.definitions.goes(&judge::picture(site), &site.touched);
+        }
         if site
             .cluster
             .remove_crd(&format!("{name}.multicluster.x-k8s.io"))
@@ -229,6 +235,29 @@ impl World {
         }
     }
 
+    /// Who takes back half of its exports is held.
+    fn be_careful(&mut self, for_a_while: bool) {
+        let at = self.moment();
+        if let Some(hub) = &mut self.hub
+            && hub.be_careful(for_a_while, at)
+        {
+            // It may take the place of one that refused.
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("policy on removals");
+        }
+    }
+
+    /// What is held of a cluster goes.
+    pub(in crate::verify::swarm) fn release_held(&mut self, index: usize) {
+        let (at, name) = (self.moment(), self.sites[index].name.clone());
+        if let Some(hub) = &mut self.hub
+            && hub.release_held(&name, at)
+        {
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("held exports let go");
+        }
+    }
+
     /// What the cluster may not take goes in it, and nothing else anywhere, unless it is in the place of another policy.
     fn let_take(&mut self, index: usize, taken: Taken) {
         let at = self.moment();
@@ -295,6 +324,7 @@ impl World {
             self.sites.iter_mut().for_each(Site::touch_all);
         }
         self.hub = Some(hub);
+        self.held.forget();
         Ok(())
     }
 
@@ -407,6 +437,7 @@ impl World {
         self.disk = backup;
         self.heal_disk();
         (self.left, self.recorded) = (None, None);
+        self.definitions.forget();
         self.seen.count("hub restored from a backup");
         self.start_hub()
     }
@@ -417,6 +448,7 @@ impl World {
         self.disk = MemoryDisk::default();
         self.sync_fails = false;
         (self.left, self.recorded) = (None, None);
+        self.definitions.forget();
         self.seen.count("hub started empty");
         self.start_hub()
     }

@@ -17,6 +17,7 @@ use super::{
     agent::Agent,
     draw::Draw,
     happening::What,
+    held::{Definitions, HeldBefore},
     histogram::Histogram,
     hostile::Hostile,
     hub::{Hub, Left, Recorded},
@@ -133,6 +134,10 @@ pub(super) struct World {
     pub(super) withheld: Withheld,
     /// All history goes that may go, after every step.
     pub(super) retains_nothing: bool,
+    /// What counted of members that are held, when it was last looked at.
+    pub(super) held: HeldBefore,
+    /// What clusters had of their exports when the definition of them went.
+    pub(super) definitions: Definitions,
 }
 
 impl World {
@@ -171,6 +176,8 @@ impl World {
             refused: BTreeSet::new(),
             withheld: BTreeSet::new(),
             retains_nothing: false,
+            held: HeldBefore::default(),
+            definitions: Definitions::default(),
         })
     }
 
@@ -217,6 +224,12 @@ impl World {
                 // What was of lost members goes, and comes again with them.
                 self.sites.iter_mut().for_each(Site::touch_all);
                 self.seen.count("member withdrawn");
+            }
+            self.held.look(hub, &mut self.seen.guarded)?;
+            if hub.held().next().is_some() {
+                // What is held goes in its time, and comes again with its exports.
+                self.sites.iter_mut().for_each(Site::touch_all);
+                self.seen.count("member held");
             }
         }
         let sites = &self.sites;

@@ -47,3 +47,25 @@ fn after_a_goodbye_nothing_is_recorded_for_ten_minutes() {
         ["member_suspect", "member_lost"]
     );
 }
+
+#[test]
+fn an_operator_ends_self_preservation_until_fewer_are_lost() {
+    let mut core = core();
+    for cluster in ["east", "west", "north"] {
+        admit(&mut core, hello(cluster, "one", 1)).expect("admitted");
+    }
+    core.take_batch();
+    let events = silence(&mut core, 500, 70_500);
+    assert_eq!(events.last(), Some(&"self_preservation_entered"));
+    let release = Command::ReleaseSelfPreservation {
+        operator: "alice".into(),
+    };
+    let decided = operate(&mut core, release.clone(), true).events.len();
+    assert_eq!(decided, 1);
+    assert_eq!(silence(&mut core, 71_000, 71_500), ["member_withdrawn"; 3]);
+    assert!(
+        operate(&mut core, release, true).events.is_empty(),
+        "there is none"
+    );
+    assert_eq!(core.state().self_preservation(), None);
+}

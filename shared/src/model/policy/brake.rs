@@ -1,0 +1,59 @@
+//! When a member that takes back most of its exports at once is held: values only. The fold says what follows, the writer
+//! when.
+
+/// Longest time within which removals are counted, in milliseconds: for so long what was removed is remembered.
+pub const BRAKE_WITHIN_MILLIS_MAX: u64 = 10 * 60 * 1_000;
+
+/// The removal brake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Brake {
+    /// False: nothing is ever held.
+    pub enabled: bool,
+    /// It takes so many exports, at least 1.
+    pub exports: u32,
+    /// And this share of those that the member had, in per cent: 1 to 100.
+    pub percent: u8,
+    /// Taken back within so many milliseconds, at most [`BRAKE_WITHIN_MILLIS_MAX`].
+    pub within_millis: u64,
+    /// After so many milliseconds what is held goes, whoever has looked; `None`: it waits for a decision.
+    pub longest_millis: Option<u64>,
+}
+
+impl Default for Brake {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            exports: 5,
+            percent: 50,
+            within_millis: 30_000,
+            longest_millis: None,
+        }
+    }
+}
+
+impl Brake {
+    /// Whether a member is held that took back so many of so many exports within the time.
+    pub fn holds(&self, removed: u64, exports: u64) -> bool {
+        let share = exports.saturating_mul(self.percent.into()).div_ceil(100);
+        self.enabled && removed >= u64::from(self.exports).max(1) && removed >= share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_exports_are_too_many_and_a_few_never_are() {
+        let brake = Brake::default();
+        let holds = [(4, 4), (5, 5), (5, 10), (5, 11), (6, 11), (99, 200), (100, 200)];
+        let holds = holds.map(|(removed, exports)| brake.holds(removed, exports));
+        assert_eq!(holds, [false, true, true, false, true, false, true]);
+        let off = Brake {
+            enabled: false,
+            ..brake
+        };
+        assert!(!off.holds(100, 100));
+        assert!(!brake.holds(u64::MAX / 200, u64::MAX), "no overflow");
+    }
+}
