@@ -355,6 +355,8 @@ fn health(control_plane: ControlPlane) -> Fact {
         kubernetes_version,
         control_plane,
         failed_checks: Vec::new(),
+        verdict: None,
+        nodes: None,
     }))
 }
 

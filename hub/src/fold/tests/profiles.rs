@@ -12,6 +12,8 @@ fn health(control_plane: ControlPlane, failed_checks: &[&str]) -> Fact {
         kubernetes_version: "v1.36.3".into(),
         control_plane,
         failed_checks: failed_checks.iter().map(|check| (*check).into()).collect(),
+        verdict: None,
+        nodes: None,
     }))
 }
 

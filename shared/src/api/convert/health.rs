@@ -3,10 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{
-    ControlPlane, Health,
-    fact::{FAILED_CHECKS_MAX, IDENTITY_STRING_BYTES_MAX},
-};
+use crate::model::{ControlPlane, Health, fact::IDENTITY_STRING_BYTES_MAX, health::FAILED_CHECKS_MAX};
 
 /// How a failed check's line begins; a passed one has `[+]`.
 const FAILED_CHECK_PREFIX: &str = "[-]";
@@ -51,6 +48,8 @@ pub fn health_from(answer: ReadyzAnswer<'_>, version: &str) -> Result<Health, He
         kubernetes_version: identity(version).unwrap_or_default(),
         control_plane,
         failed_checks,
+        verdict: None,
+        nodes: None,
     })
 }
 
