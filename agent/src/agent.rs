@@ -25,6 +25,7 @@ use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
     cluster_id,
     expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
+    health::watch::HealthWatch,
     lease::{self, AgentLease, Election, LeaseMetrics, WritePermit, identity::IdentityLease},
     link::{Complaints, Link, LinkMetrics, machine::Introduction},
     observe::{Observer, Observing, known, removal},
@@ -62,6 +63,8 @@ pub struct AgentOptions {
     pub imports: ImportRules,
     /// How the Leases of source clusters are kept.
     pub source_leases: Settings,
+    /// How long a node may not be ready before the cluster's nodes are not all healthy.
+    pub node_tolerance: Duration,
 }
 
 /// What an agent counts.
@@ -258,15 +261,15 @@ fn warm_up(
         follow(api, &following, &until).await;
         Ok(())
     });
+    let health = HealthWatch::new(client.clone(), lease::monotonic(), options.node_tolerance);
     let observing = Observing {
-        client: client.clone(),
         watches: watches.clone(),
         properties: properties.clone(),
         observer: Observer::new(options.deny.clone()),
         outbox: outbox.clone(),
         outbox_changed: outbox_changed.clone(),
     };
-    supervisor.spawn("observing", observing.run(drain));
+    supervisor.spawn("observing", observing.run(health, drain));
     Warm {
         watches,
         properties,

@@ -35,7 +35,8 @@ impl Leader {
 
     /// Whether it moved once, and was read without a change for too long.
     pub fn is_lost(&self) -> bool {
-        self.moved.is_some_and(|at| self.read.saturating_sub(at) > LOST_AFTER)
+        self.moved
+            .is_some_and(|at| self.read.saturating_sub(at) > LOST_AFTER)
     }
 }
 

@@ -29,6 +29,9 @@ const SHARED_AFTER: Duration = Duration::from_secs(60);
 /// Most Leases that are looked at, by name: a control plane has a handful of servers.
 pub const LEASES_MAX: usize = 64;
 
+/// Identity Leases by name.
+pub type Picture = BTreeMap<Box<str>, IdentityLease>;
+
 /// Which releases keep Leases of this form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
@@ -79,7 +82,7 @@ struct History {
 pub struct IdentityLeases {
     leases: BTreeMap<Box<str>, Seen>,
     histories: BTreeMap<Box<str>, History>,
-    /// The most servers at one time: falling numbers, each with when it last held.
+    /// The most fresh servers at one time: falling numbers, each with when it last held.
     peaks: VecDeque<(Duration, u32)>,
     /// The first picture was taken: what appears now was written now.
     began: bool,
@@ -87,7 +90,7 @@ pub struct IdentityLeases {
 
 impl IdentityLeases {
     /// Takes the whole picture, by name.
-    pub fn take(&mut self, now: Duration, found: &BTreeMap<Box<str>, IdentityLease>) {
+    pub fn take(&mut self, now: Duration, found: &Picture) {
         self.forget_gone(now, found);
         for (name, lease) in found.iter().take(LEASES_MAX) {
             match self.leases.get_mut(name) {
@@ -112,18 +115,26 @@ impl IdentityLeases {
 
     /// Time passed.
     pub fn tick(&mut self, now: Duration) {
-        let present = self.present(now);
-        while self.peaks.back().is_some_and(|(_, peak)| *peak <= present) {
+        let fresh = self.fresh(now);
+        while self.peaks.back().is_some_and(|(_, peak)| *peak <= fresh) {
             self.peaks.pop_back();
         }
-        self.peaks.push_back((now, present));
-        while self.peaks.front().is_some_and(|(at, _)| now.saturating_sub(*at) > EXPECTED_WINDOW) {
+        self.peaks.push_back((now, fresh));
+        while self
+            .peaks
+            .front()
+            .is_some_and(|(at, _)| now.saturating_sub(*at) > EXPECTED_WINDOW)
+        {
             self.peaks.pop_front();
         }
         let hosts: BTreeSet<Box<str>> = self.hosts().into_keys().collect();
         self.histories.retain(|host, history| {
-            history.restarts.retain(|(at, _)| now.saturating_sub(*at) <= RESTARTS_WINDOW);
-            let lately = history.gone.is_some_and(|at| now.saturating_sub(at) <= RESTARTS_WINDOW);
+            history
+                .restarts
+                .retain(|(at, _)| now.saturating_sub(*at) <= RESTARTS_WINDOW);
+            let lately = history
+                .gone
+                .is_some_and(|at| now.saturating_sub(at) <= RESTARTS_WINDOW);
             hosts.contains(host) || lately
         });
     }
@@ -158,7 +169,9 @@ impl IdentityLeases {
 
     /// Whether a server starts again and again.
     pub fn any_flaps(&self) -> bool {
-        self.histories.values().any(|history| history.restarts.len() > RESTARTS_TOLERATED)
+        self.histories
+            .values()
+            .any(|history| history.restarts.len() > RESTARTS_TOLERATED)
     }
 
     /// Whether two servers keep one Lease.
@@ -176,7 +189,8 @@ impl IdentityLeases {
                 host: host.clone(),
                 state: best(leases, now),
                 restarts: restarts.map_or(0, |restarts| u32::try_from(restarts.len()).unwrap_or(u32::MAX)),
-                restarts_inferred: restarts.is_some_and(|restarts| restarts.iter().any(|(_, inferred)| *inferred)),
+                restarts_inferred: restarts
+                    .is_some_and(|restarts| restarts.iter().any(|(_, inferred)| *inferred)),
                 shared: leases.iter().any(|seen| seen.is_shared(now)),
             }
         };
@@ -198,22 +212,27 @@ impl IdentityLeases {
     }
 
     /// A server that takes its Lease along is not expected any more.
-    fn forget_gone(&mut self, now: Duration, found: &BTreeMap<Box<str>, IdentityLease>) {
-        let gone: Vec<Box<str>> = self.leases.keys().filter(|name| !found.contains_key(*name)).cloned().collect();
+    fn forget_gone(&mut self, now: Duration, found: &Picture) {
+        let gone: Vec<Box<str>> = self
+            .leases
+            .keys()
+            .filter(|name| !found.contains_key(*name))
+            .cloned()
+            .collect();
         for name in gone {
-            let hosts = self.hosts();
-            let counted = hosts.values().any(|leases| {
-                leases.len() == 1 && leases[0].is(&name, &self.leases) && self.counts_in(leases, now)
-            });
-            let Some(seen) = self.leases.remove(&name) else {
+            let Some(host) = self.leases.get(&name).map(|seen| host(&name, &seen.lease)) else {
                 continue;
             };
-            let host = host(&name, &seen.lease);
+            let of_host = self.hosts().remove(&host).unwrap_or_default();
+            let counted = of_host.iter().any(|seen| seen.moved.is_some());
+            self.leases.remove(&name);
             if self.hosts().contains_key(&host) {
                 continue; // another Lease of the same server stays
             }
             if counted {
-                self.peaks.iter_mut().for_each(|(_, peak)| *peak = peak.saturating_sub(1));
+                self.peaks
+                    .iter_mut()
+                    .for_each(|(_, peak)| *peak = peak.saturating_sub(1));
             }
             self.histories.entry(host).or_default().gone = Some(now);
         }
@@ -229,7 +248,9 @@ impl IdentityLeases {
 
     fn fresh(&self, now: Duration) -> u32 {
         let hosts = self.hosts();
-        let fresh = hosts.values().filter(|leases| best(leases, now) == ApiServerState::Fresh);
+        let fresh = hosts
+            .values()
+            .filter(|leases| best(leases, now) == ApiServerState::Fresh);
         u32::try_from(fresh.count()).unwrap_or(u32::MAX)
     }
 
@@ -256,8 +277,9 @@ impl IdentityLeases {
             others.any(|seen| seen.lease.form == Form::Current && seen.moved.is_some())
         };
         let has_host = leases.iter().any(|seen| !seen.lease.host.is_empty());
-        let old_and_never_moved =
-            leases.iter().all(|seen| seen.lease.form == Form::Old && seen.moved.is_none());
+        let old_and_never_moved = leases
+            .iter()
+            .all(|seen| seen.lease.form == Form::Old && seen.moved.is_none());
         has_host && !(old_and_never_moved && current_moves())
     }
 }
@@ -293,7 +315,8 @@ impl Seen {
     }
 
     fn is_shared(&self, now: Duration) -> bool {
-        self.quick_run(now).is_some_and(|since| now.saturating_sub(since) >= SHARED_AFTER)
+        self.quick_run(now)
+            .is_some_and(|since| now.saturating_sub(since) >= SHARED_AFTER)
     }
 
     fn state(&self, now: Duration) -> ApiServerState {
@@ -308,10 +331,6 @@ impl Seen {
 
     fn is_new(&self, now: Duration) -> bool {
         now.saturating_sub(self.since) <= EXPECTED_WINDOW
-    }
-
-    fn is(&self, name: &str, leases: &BTreeMap<Box<str>, Self>) -> bool {
-        leases.get(name).is_some_and(|seen| std::ptr::eq(seen, self))
     }
 }
 

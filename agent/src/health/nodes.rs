@@ -47,7 +47,10 @@ impl Nodes {
         NodesHealth::Counted {
             total: self.total,
             not_ready: u32::try_from(not_ready.clone().count()).unwrap_or(u32::MAX),
-            named: not_ready.map(|(name, _)| name.clone()).take(NODES_NAMED_MAX).collect(),
+            named: not_ready
+                .map(|(name, _)| name.clone())
+                .take(NODES_NAMED_MAX)
+                .collect(),
         }
     }
 }
@@ -62,7 +65,11 @@ mod tests {
 
     fn counted(nodes: &Nodes, seconds: u64) -> (u32, u32, String) {
         match nodes.health(at(seconds)) {
-            NodesHealth::Counted { total, not_ready, named } => (total, not_ready, named.join(" ")),
+            NodesHealth::Counted {
+                total,
+                not_ready,
+                named,
+            } => (total, not_ready, named.join(" ")),
             NodesHealth::NotReadable => panic!("they are counted"),
         }
     }

@@ -79,7 +79,10 @@ mod tests {
         assert!(pace.due(at(90), health(Healthy, 3, 0)).is_none(), "unchanged");
         assert!(pace.due(at(91), health(EtcdUnhealthy, 3, 0)).is_some());
         assert!(pace.due(at(92), health(Healthy, 3, 0)).is_some());
-        assert!(pace.due(at(93), health(ApiServersDegraded, 2, 0)).is_none(), "True as before");
+        assert!(
+            pace.due(at(93), health(ApiServersDegraded, 2, 0)).is_none(),
+            "True as before"
+        );
         assert!(pace.due(at(94), health(ApiServersDegraded, 2, 1)).is_some());
         assert!(pace.due(at(123), health(ApiServersDegraded, 2, 2)).is_none());
         assert!(pace.due(at(124), health(ApiServersDegraded, 2, 3)).is_some());
@@ -91,7 +94,11 @@ mod tests {
         let mut pace = Pace::default();
         let reports = (0..600_u32).filter(|second| {
             let now = at(u64::from(*second));
-            pace.due(now, health(ControlPlaneReason::ApiServersDegraded, *second % 3, 0)).is_some()
+            pace.due(
+                now,
+                health(ControlPlaneReason::ApiServersDegraded, *second % 3, 0),
+            )
+            .is_some()
         });
         assert!(reports.count() <= 20);
     }

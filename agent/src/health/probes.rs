@@ -113,7 +113,9 @@ mod tests {
 
     fn after(answers: &[(Answer, Answer)]) -> Probes {
         let mut probes = Probes::default();
-        answers.iter().for_each(|(readyz, livez)| probes.take(readyz.clone(), livez));
+        answers
+            .iter()
+            .for_each(|(readyz, livez)| probes.take(readyz.clone(), livez));
         probes
     }
 
@@ -138,11 +140,25 @@ mod tests {
         let by_readyz = (failed(&["etcd", "etcd-readiness"]), Answer::Silent);
         let probes = after(&[by_readyz.clone(), by_livez, by_readyz.clone()]);
         assert!(probes.etcd_fails() && !probes.fails());
-        assert!(probes.failed_checks().iter().map(|check| &**check).eq(["etcd", "etcd-readiness"]));
+        assert!(
+            probes
+                .failed_checks()
+                .iter()
+                .map(|check| &**check)
+                .eq(["etcd", "etcd-readiness"])
+        );
         let silent = (Answer::Silent, Answer::Silent);
         assert!(after(&[by_readyz.clone(), silent, by_readyz.clone(), by_readyz.clone()]).etcd_fails());
         let both = (failed(&["etcd", "ping"]), Answer::Passed);
         assert!(after(&[both.clone(), both.clone(), both]).fails());
-        assert!(!after(&[by_readyz.clone(), by_readyz.clone(), (Answer::Passed, Answer::Passed), by_readyz]).etcd_fails());
+        assert!(
+            !after(&[
+                by_readyz.clone(),
+                by_readyz.clone(),
+                (Answer::Passed, Answer::Passed),
+                by_readyz
+            ])
+            .etcd_fails()
+        );
     }
 }
