@@ -10,6 +10,7 @@ mod documents;
 mod durability;
 mod failures;
 mod grpcurl;
+mod health;
 mod join;
 mod kubectl;
 mod manifests;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
     trials.extend(scenarios::trials());
     trials.extend(failures::trials());
     trials.extend(many::trials());
+    trials.extend(health::trials());
     trials.extend(profiles::trials());
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());

@@ -36,6 +36,8 @@ pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::
         agent_version,
         applied: standing.map(|standing| applied(standing, now)),
         withdrawn: seen.withdrawn,
+        health: seen.health.iter().map(condition).collect(),
+        api_servers: seen.api_servers.iter().map(view::api_server).collect(),
     }
 }
 

@@ -98,6 +98,9 @@ pub const ANNOTATION_ON_EXPIRY: &str = "tributary.dev/on-expiry";
 pub const LABEL_IDENTITY: &str = "tributary.dev/identity";
 /// Label with the host name of the process that keeps the Lease.
 pub const LABEL_HOSTNAME: &str = "kubernetes.io/hostname";
+/// Property of a ClusterProfile: how many API servers renew their identity Lease, of how many, as `3/3`. The hub's: a member
+/// reports none of this name, for the domain is ours.
+pub const PROPERTY_API_SERVERS: &str = "apiservers.tributary.dev";
 /// The cluster manager named by Tributary's ClusterProfiles.
 pub const CLUSTER_MANAGER: &str = "tributary";
 /// How the default inventory namespace begins; the clusterset's name follows.

@@ -84,7 +84,7 @@ fn reason_to_proto(reason: ControlPlaneReason) -> v1::ControlPlaneReason {
     }
 }
 
-fn api_server_to_proto(server: &ApiServer) -> v1::ApiServer {
+pub(super) fn api_server_to_proto(server: &ApiServer) -> v1::ApiServer {
     let state = match server.state {
         ApiServerState::Unknown => v1::ApiServerState::ApiServerUnknown,
         ApiServerState::Fresh => v1::ApiServerState::ApiServerFresh,
