@@ -194,11 +194,14 @@ fn seen_member(published: &Published, cluster: &ClusterId, member: &Member) -> S
         Some(DerivedContent::Profile(profile)) => &profile.conditions[..],
         _ => &[],
     };
-    let of_health = |condition: &&ProfileCondition| condition.condition_type != ConditionType::Joined;
     let reported = member
         .facts()
         .get(&FactKey::Health)
         .and_then(|fact| fact.health());
+    // Who reported nothing has nothing to say, and a page has room for a thousand of them.
+    let of_health = |condition: &&ProfileCondition| {
+        reported.is_some() && condition.condition_type != ConditionType::Joined
+    };
     let verdict = reported.and_then(|health| health.verdict.as_ref());
     SeenMember {
         cluster: cluster.clone(),
