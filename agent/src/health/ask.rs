@@ -1,7 +1,7 @@
 //! The questions to the API server: its probes, the Leases of the leaders, and the identity Leases anew. Each has an
 //! answer or is given up in seconds. It judges nothing.
 
-use std::{error::Error as _, io::ErrorKind, time::Duration};
+use std::{collections::BTreeMap, error::Error as _, io::ErrorKind, time::Duration};
 
 use http::{Request, header::CONNECTION};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::{observed::KeptLease, probes::Answer};
-use crate::watch::{Watched, means_not_served};
+use crate::watch::{Kept, Watched, means_not_served};
 
 /// How long an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
@@ -157,31 +157,41 @@ impl Questions {
         Some(one || other)
     }
 
-    /// True: the API server had no time.
+    /// True: the API server had no time. What is new is left to the watch, which knows in which order things happened.
     async fn list_into(&self, selector: &str, store: &Watched<KeptLease>) -> bool {
-        if !store.is_listed() {
-            return false; // its watch does that first
+        let before = store.all();
+        if before.is_empty() {
+            return false;
         }
         let parameters = ListParams::default().labels(selector).limit(LIST_MAX);
-        store.handle(Event::Init);
-        match timeout(ANSWER_WAIT, self.leases.list(&parameters)).await {
-            // One with more to come would make the others look gone.
-            Ok(Ok(listed))
-                if listed
-                    .metadata
-                    .continue_
-                    .as_deref()
-                    .unwrap_or_default()
-                    .is_empty() =>
-            {
-                let leases = listed.items.into_iter();
-                leases.for_each(|lease| store.handle(Event::InitApply(lease)));
-                store.handle(Event::InitDone);
-                false
+        let listed = match timeout(ANSWER_WAIT, self.leases.list(&parameters)).await {
+            Ok(Ok(listed)) => listed,
+            Ok(Err(kube::Error::Api(status))) => return status.code == 429,
+            Ok(Err(_)) | Err(_) => return false,
+        };
+        let continued = listed.metadata.continue_.is_some_and(|token| !token.is_empty());
+        let mut leases: BTreeMap<String, Lease> = listed
+            .items
+            .into_iter()
+            .map(|lease| (lease.name_any(), lease))
+            .collect();
+        for known in before {
+            let head = known.head();
+            let unchanged = || {
+                let now = store.get(&head.namespace, &head.name);
+                now.is_some_and(|now| now.head().is_same_state(head))
+            };
+            match leases.remove(&*head.name) {
+                Some(lease) if store.get(&head.namespace, &head.name).is_some() => {
+                    store.handle(Event::Apply(lease));
+                }
+                None if !continued && unchanged() => {
+                    store.deleted(&head.namespace, &head.name, &head.uid);
+                }
+                Some(_) | None => {}
             }
-            Ok(Err(kube::Error::Api(status))) => status.code == 429,
-            Ok(_) | Err(_) => false,
         }
+        false
     }
 
     async fn ask_version(&self, asked: bool) -> Option<Box<str>> {

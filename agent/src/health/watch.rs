@@ -63,6 +63,7 @@ pub struct HealthWatch {
     version: Box<str>,
     leases_were_listed: bool,
     nodes_changed: bool,
+    nodes_counted: bool,
     said: Option<ControlPlaneReason>,
 }
 
@@ -82,6 +83,7 @@ impl HealthWatch {
             version: "".into(),
             leases_were_listed: false,
             nodes_changed: true,
+            nodes_counted: false,
             said: None,
             clock,
         }
@@ -110,7 +112,7 @@ impl HealthWatch {
                 Some((answered, version)) = answers.recv() => self.answered(&answered, version),
                 _ = leases_changed.taken() => self.look_at_leases(),
                 _ = nodes_changed.taken() => self.nodes_changed = true,
-                _ = looks.tick() => self.look_at_nodes(),
+                _ = looks.tick() => self.second(),
             }
             if let Some(health) = self.look()
                 && reports.send(health).await.is_err()
@@ -170,12 +172,22 @@ impl HealthWatch {
         }
     }
 
+    /// What nobody tells is looked at.
+    fn second(&mut self) {
+        let listed = self.current.is_listed() && self.old.is_listed();
+        if listed != self.leases_were_listed {
+            self.look_at_leases();
+        }
+        self.look_at_nodes();
+    }
+
     fn look_at_nodes(&mut self) {
         if self.nodes.is_listed() && std::mem::take(&mut self.nodes_changed) {
             let nodes = self.nodes.all();
             let names: Vec<Box<str>> = nodes.iter().map(|node| node.name()).collect();
             let seen = names.iter().zip(&nodes).map(|(name, node)| (&**name, node.ready));
             self.counted.take((self.clock)(), seen);
+            self.nodes_counted = true;
         }
     }
 
@@ -185,6 +197,9 @@ impl HealthWatch {
         let now = (self.clock)();
         let verdict = self.judge.verdict(now)?;
         self.tell(verdict.reason);
+        if !self.nodes_counted {
+            self.look_at_nodes();
+        }
         let nodes = if self.nodes.is_listed() {
             self.counted.health(now)
         } else if now.saturating_sub(self.started) >= STARTING {

@@ -68,6 +68,7 @@ const EDGES: &[Edge] = &[
             // Where a cluster that joins keeps its key.
             "agent/src/join/",
             "agent/src/expiry/",
+            "agent/src/health/",
             "agent/src/agent.rs",
             "agent/src/cluster_id.rs",
             "agent/src/run.rs",
