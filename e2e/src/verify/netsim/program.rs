@@ -147,7 +147,7 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
         all_namespaces: false,
         imports: Default::default(),
         source_leases: Default::default(),
-        node_tolerance: Duration::from_secs(60),
+        node_tolerance: agent::health::nodes::TOLERANCE_DEFAULT,
     };
     let supervisor = Supervisor::new(shutdown);
     agent::agent::run(

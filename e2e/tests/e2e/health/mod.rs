@@ -60,8 +60,9 @@ async fn until(
 ) -> anyhow::Result<(Duration, ProfileCondition)> {
     let began = Instant::now();
     loop {
-        let member = member(clusterset, name).await?;
-        let found = member.health.iter().find(|one| one.r#type == condition_type);
+        // It may not have joined yet.
+        let health = member(clusterset, name).await.map(|member| member.health);
+        let found = health.iter().flatten().find(|one| one.r#type == condition_type);
         if let Some(found) = found.filter(|found| says(found)) {
             return Ok((began.elapsed(), found.clone()));
         }
