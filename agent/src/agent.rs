@@ -26,6 +26,7 @@ use tracing::debug;
 use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
     expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
+    health::watch::HealthWatch,
     lease::{self, AgentLease, Election, LeaseMetrics, WritePermit, identity::IdentityLease},
     link::{CertificateWish, Complaints, Link, LinkMetrics, machine::Introduction},
     membership::{Membership, agree, keep::Keeper},
@@ -67,6 +68,8 @@ pub struct AgentOptions {
     pub source_leases: Settings,
     /// The certificate that the agent renews, if it does.
     pub renewing: Option<Renewing>,
+    /// How long a node may not be ready before the cluster's nodes are not all healthy.
+    pub node_tolerance: Duration,
 }
 
 /// What an agent counts.
@@ -299,15 +302,15 @@ fn warm_up(
         follow(api, &following, &until).await;
         Ok(())
     });
+    let health = HealthWatch::new(client.clone(), lease::monotonic(), options.node_tolerance);
     let observing = Observing {
-        client: client.clone(),
         watches: watches.clone(),
         properties: properties.clone(),
         observer: Observer::new(options.deny.clone()),
         outbox: outbox.clone(),
         outbox_changed: outbox_changed.clone(),
     };
-    supervisor.spawn("observing", observing.run(drain));
+    supervisor.spawn("observing", observing.run(health, drain));
     Warm {
         watches,
         properties,

@@ -13,6 +13,7 @@ use shared::{
 use crate::{
     corefile::args::CorefileCommand,
     expiry::upkeep::{self, DURATION_DEFAULT, RENEW_DEFAULT, Settings},
+    health::nodes::TOLERANCE_DEFAULT,
     join::JoinArgs,
     plan::IMPORTS_MAX,
 };
@@ -211,6 +212,15 @@ pub struct RunArgs {
         default_value_t = RENEW_DEFAULT.as_secs()
     )]
     pub source_lease_renew: u64,
+    /// How long a node may not be ready before AllNodesHealthy of this cluster is False, in seconds: 0 to 86400
+    #[arg(
+        long,
+        env = "TRIBUTARY_NODE_TOLERANCE",
+        value_name = "SECONDS",
+        default_value_t = TOLERANCE_DEFAULT.as_secs(),
+        value_parser = clap::value_parser!(u64).range(..=86_400)
+    )]
+    pub node_tolerance: u64,
 }
 
 impl RunArgs {
@@ -304,6 +314,10 @@ mod tests {
             ),
             ("--hub https://a:1 --imports-max many", "invalid"),
             ("--hub https://a:1 --on-hub-loss panic", "possible values"),
+            (
+                "--hub https://a:1 --node-tolerance 86401",
+                "86401 is not in 0..=86400",
+            ),
         ] {
             let error = parse(line).expect_err(line).to_string();
             assert!(error.contains(told), "{line}: {error}");

@@ -4,7 +4,8 @@
 //!   [`corefile`]: commands of their own;
 //! * [`watch`]: one watch per kind, shared by all that read;
 //! * [`membership`]: what a member's cluster says of itself; [`convert`]: Kubernetes objects ↔ plain values;
-//! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`lease`]: which agent works;
+//! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`health`]: how its control plane and
+//!   nodes do; [`lease`]: which agent works;
 //! * [`join`]: how a cluster becomes a member; [`renewal`]: how it gets its next certificate;
 //! * [`plan`]: pure: what the hub desires × what the cluster holds → what to do;
 //! * [`apply`]: does it, and touches only what is ours; [`expiry`]: the Leases of source clusters, and what goes by them.
@@ -16,6 +17,7 @@ pub mod args;
 pub mod convert;
 pub mod corefile;
 pub mod expiry;
+pub mod health;
 pub mod join;
 pub mod lease;
 pub mod link;

@@ -1,7 +1,7 @@
 //! The wiring of `run`: builds the parts, runs them under supervision, drains them.
 //! It decides nothing about objects; it only connects.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use kube::{
@@ -103,6 +103,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
         },
         source_leases,
         renewing,
+        node_tolerance: Duration::from_secs(args.node_tolerance),
     };
     supervisor.spawn("the TLS file watch", reloader.run(drain.clone()));
     supervisor.spawn(

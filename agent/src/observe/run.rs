@@ -1,34 +1,25 @@
-//! The task that observes: it follows the watches and the health probe, and keeps the outbox true.
+//! The task that observes: it follows the watches and the health of the cluster, and keeps the outbox true.
 //! It owns the observer; nothing else states facts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::Client;
 use shared::{
     api::ClusterProperty,
-    model::{Fact, FactKey, Health, ListingGroup, ServiceKey},
-    process::random,
+    model::{Fact, FactKey, ListingGroup, ServiceKey},
     wire::encode_fact,
 };
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Observer,
-    health::{PROBE_INTERVAL, Probe},
-};
+use super::Observer;
 use crate::{
+    health::watch::HealthWatch,
     outbox::Outbox,
     watch::{Dirty, Watched, Watches, Whole},
 };
 
-/// By which part of the interval probes of different agents are spread.
-const PROBE_SPREAD: f64 = 0.1;
-
 /// What observing needs and feeds.
 pub struct Observing {
-    /// The cluster's API.
-    pub client: Client,
     /// The cluster.
     pub watches: Watches,
     /// Its ClusterProperties.
@@ -42,10 +33,10 @@ pub struct Observing {
 }
 
 impl Observing {
-    /// Runs until `drain`.
-    pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
-        let (health_sender, mut health) = mpsc::channel(1);
-        let mut probing = std::pin::pin!(probe(Probe::new(self.client.clone()), health_sender));
+    /// Runs until `drain`, with the health of the control plane and the nodes.
+    pub async fn run(mut self, health: HealthWatch, drain: CancellationToken) -> anyhow::Result<()> {
+        let (reporting, mut reports) = mpsc::channel(1);
+        let mut watching_health = std::pin::pin!(health.run(reporting, drain.clone()));
         let (changed, properties_changed) = (self.changed_services(), Dirty::<()>::default());
         self.properties.mark_changes(&properties_changed, |_| Some(()));
         let watches = self.watches.clone();
@@ -56,12 +47,12 @@ impl Observing {
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return Ok(()),
-                () = &mut probing => {}
+                () = &mut watching_health, if !drain.is_cancelled() => {}
                 () = &mut exports_known, if exports_awaited => {
                     exports_awaited = !self.look([]);
                     exports_known.set(known(&watches));
                 }
-                Some(report) = health.recv() => {
+                Some(report) = reports.recv() => {
                     health_known = true;
                     let fact = encode_fact(&Fact::HealthReported(report));
                     self.outbox().set(FactKey::Health, Some(fact));
@@ -127,22 +118,6 @@ pub async fn known(watches: &Watches) {
         if let Some(waiting) = waiting {
             // The sender lives as long as the watches do.
             let _ = waiting.wait_for(|listed| *listed).await;
-        }
-    }
-}
-
-/// Asks for the control plane's health again and again; a report that is not taken yet waits.
-async fn probe(mut probe: Probe, reports: mpsc::Sender<Arc<Health>>) {
-    // Spread, so that a fleet that was started at one moment does not ask at one moment.
-    let spread = PROBE_INTERVAL.mul_f64(PROBE_SPREAD * random::<f64>());
-    let mut interval = tokio::time::interval(PROBE_INTERVAL + spread);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        if let Some(health) = probe.ask().await
-            && reports.send(health).await.is_err()
-        {
-            return;
         }
     }
 }

@@ -29,9 +29,29 @@ const FAILURES_TOLD: u32 = 6;
 
 /// Follows one kind until `drain`.
 pub async fn follow<K: Kept>(api: Api<K::Object>, store: &Watched<K>, drain: &CancellationToken) {
+    follow_with(api, watcher::Config::default(), store, drain).await;
+}
+
+/// The same, of the objects with a label only.
+pub async fn follow_labelled<K: Kept>(
+    api: Api<K::Object>,
+    selector: &str,
+    store: &Watched<K>,
+    drain: &CancellationToken,
+) {
+    follow_with(api, watcher::Config::default().labels(selector), store, drain).await;
+}
+
+async fn follow_with<K: Kept>(
+    api: Api<K::Object>,
+    config: watcher::Config,
+    store: &Watched<K>,
+    drain: &CancellationToken,
+) {
     let kind = K::Object::kind(&());
     let mut course = Course::default();
-    let begin = || watcher(api.clone(), watcher::Config::default().page_size(LIST_PAGE)).boxed();
+    let config = config.page_size(LIST_PAGE);
+    let begin = || watcher(api.clone(), config.clone()).boxed();
     let mut events = begin();
     loop {
         let good_at = course.good_at();

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use dirty::{Dirty, Queue};
-pub use follow::{follow, means_not_served, show};
+pub use follow::{follow, follow_labelled, means_not_served, show};
 pub use kept::{Head, Kept, KeptExport, KeptImport, KeptNamespace, KeptService, KeptSlice, ObjectKey, Whole};
 pub use store::{Index, Watched, WriteTicket};
 

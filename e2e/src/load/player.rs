@@ -77,6 +77,8 @@ fn health() -> EncodedFact {
         kubernetes_version: "v1.36.3".into(),
         control_plane: ControlPlane::Ready,
         failed_checks: Vec::new(),
+        verdict: None,
+        nodes: None,
     };
     wire::encode_fact(&Fact::HealthReported(health.into()))
 }

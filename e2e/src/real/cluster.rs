@@ -12,9 +12,11 @@ use super::{Error, Options, Unavailable};
 use crate::definitions;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// An API server that is not ready after this long never will be.
@@ -34,8 +36,11 @@ pub struct Cluster {
     git_version: String,
     programs: Programs,
     apiserver_flags: Vec<String>,
-    _port: ReservedPort,
+    port: ReservedPort,
     apiserver: Mutex<Option<Process>>,
+    /// One more, on a host of its own name as far as it can see.
+    another: Mutex<Option<Process>>,
+    another_port: ReservedPort,
     controllers: Mutex<Option<Process>>,
 }
 
@@ -77,8 +82,10 @@ impl Cluster {
             git_version: String::new(),
             programs: programs.clone(),
             apiserver_flags,
-            _port: port,
+            port,
             apiserver: Mutex::new(None),
+            another: Mutex::new(None),
+            another_port: ReservedPort::reserve()?,
             controllers: Mutex::new(None),
         };
         cluster.launch_apiserver()?;
@@ -215,6 +222,46 @@ impl Cluster {
         self.wait_ready().await
     }
 
+    /// Starts one more API server over the same etcd, in a namespace in which this is the host's name, and waits until it
+    /// listens. Nobody asks it anything: it keeps its identity Lease. Making the namespace needs root.
+    pub async fn start_another_apiserver(&self, host: &str) -> Result<(), Error> {
+        let own_port = format!("--secure-port={}", self.port.number());
+        let port = self.another_port.number();
+        let flags: Vec<String> = self
+            .apiserver_flags
+            .iter()
+            .filter(|flag| !flag.starts_with("--audit-log-"))
+            .map(|flag| {
+                if *flag == own_port {
+                    format!("--secure-port={port}")
+                } else {
+                    flag.clone()
+                }
+            })
+            .collect();
+        let program = self.programs.program("kube-apiserver").on_host(host);
+        let log = self.directory.join("another-apiserver.log");
+        let mut process = Process::start(&format!("kube-apiserver on {host}"), &program, &flags, &log)?;
+        let deadline = Instant::now() + READY_WAIT;
+        let mut poll = tokio::time::interval(READY_POLL);
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
+            poll.tick().await;
+            process.check()?;
+            if Instant::now() >= deadline {
+                return Err(process.failure(format!("does not listen after {} s", READY_WAIT.as_secs())));
+            }
+        }
+        *locked(&self.another) = Some(process);
+        Ok(())
+    }
+
+    /// Kills that one, as a crash would: its Lease stays.
+    pub fn kill_another_apiserver(&self) {
+        if let Some(mut process) = locked(&self.another).take() {
+            process.stop();
+        }
+    }
+
     /// An error with the end of the log when one of the cluster's components has ended by itself.
     pub fn check(&self) -> Result<(), Error> {
         for component in [&self.apiserver, &self.controllers] {
@@ -227,7 +274,7 @@ impl Cluster {
 
     /// Lets every component end without waiting for it.
     pub(super) fn close(&self) {
-        for component in [&self.controllers, &self.apiserver] {
+        for component in [&self.controllers, &self.another, &self.apiserver] {
             if let Some(process) = locked(component).as_mut() {
                 process.close();
             }

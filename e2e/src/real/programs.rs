@@ -18,6 +18,9 @@ pub(super) enum Programs {
     Assets { directory: PathBuf, controllers: bool },
 }
 
+/// Gives the namespace it runs in a host's name, and becomes the program behind it.
+const NAMED_HOST_SCRIPT: &str = r#"hostname "$1" && shift && exec "$@""#;
+
 /// How one component is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
@@ -25,6 +28,21 @@ pub(super) struct Program {
     pub(super) leading_arguments: Vec<String>,
     /// It ends by itself when its standard input closes; others need a guard around them.
     pub(super) ends_with_stdin: bool,
+}
+
+impl Program {
+    /// The same on a host of this name, as far as it can see.
+    pub(super) fn on_host(&self, host: &str) -> Self {
+        let leading = ["--uts", "/bin/sh", "-c", NAMED_HOST_SCRIPT, "host", host];
+        let mut leading: Vec<String> = leading.map(str::to_owned).to_vec();
+        leading.push(self.path.display().to_string());
+        leading.extend(self.leading_arguments.iter().cloned());
+        Self {
+            path: PathBuf::from("unshare"),
+            leading_arguments: leading,
+            ends_with_stdin: self.ends_with_stdin,
+        }
+    }
 }
 
 impl Programs {

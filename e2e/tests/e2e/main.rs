@@ -11,6 +11,7 @@ mod documents;
 mod durability;
 mod failures;
 mod grpcurl;
+mod health;
 mod inventory;
 mod join;
 mod kubectl;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     trials.extend(scenarios::trials());
     trials.extend(failures::trials());
     trials.extend(many::trials());
+    trials.extend(health::trials());
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());
     trials.extend(durability::trials());

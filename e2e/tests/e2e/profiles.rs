@@ -360,6 +360,8 @@ pub(crate) fn health(control_plane: ControlPlane) -> Fact {
         kubernetes_version,
         control_plane,
         failed_checks: Vec::new(),
+        verdict: None,
+        nodes: None,
     }))
 }
 

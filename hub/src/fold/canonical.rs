@@ -116,6 +116,11 @@ fn add_profile(hasher: &mut ContentHasher, profile: &Profile) {
             }
         }
     });
+    // What says nothing of it has the digest that it always had.
+    if let Some((fresh, expected)) = profile.api_servers {
+        hasher.number(u64::from(fresh));
+        hasher.number(u64::from(expected));
+    }
 }
 
 fn add_service(hasher: &mut ContentHasher, service: &ServiceKey) {

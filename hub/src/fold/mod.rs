@@ -5,7 +5,8 @@
 //! * [`State`]: a function of events 1 to n, and of nothing else.
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
-//! `properties`, `policy`, `contest`, `tokens`, `brake` with `remembered` and `taken_back`) and per derived kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content`).
+//! `properties`, `policy`, `contest`, `tokens`, `brake` with `remembered` and `taken_back`) and per derived kind (`import` with
+//! `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content` and `health_conditions`).
 //! `explain` and `withheld` say why things are as they are. `map` is what the large parts of a state are made of, so that a copy costs nothing.
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
 
@@ -23,6 +24,7 @@ mod explain;
 mod exports;
 mod fate;
 mod gate;
+mod health_conditions;
 mod import;
 mod key;
 mod keys;

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use shared::model::{ClusterId, ControlPlane, FactKey, Health, UnixMillis};
+use shared::model::{ClusterId, FactKey, UnixMillis};
 
 use super::{
-    Connectivity, DerivedContent, DerivedKey, Member, State,
+    DerivedContent, DerivedKey, Member, State,
     derived::Step,
+    health_conditions::{all_nodes_healthy, control_plane_healthy},
     profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition, Properties},
 };
 
@@ -30,7 +31,7 @@ fn rederive_with(state: &mut State, cluster: &ClusterId, changed: Option<&str>, 
         return;
     };
     let key = DerivedKey::Profile(cluster.clone());
-    let at = [step.recorded_at; 2];
+    let at = step.recorded_at;
     let Some(known) = known(state, &key) else {
         let content = DerivedContent::Profile(Arc::new(derive(cluster, member, at)));
         state.derived.set(key, content, step);
@@ -60,89 +61,36 @@ fn known<'a>(state: &'a State, key: &DerivedKey) -> Option<&'a Profile> {
     }
 }
 
-/// The profile of a member whose conditions last flipped at `transitions`.
-pub(super) fn derive(cluster: &ClusterId, member: &Member, transitions: [UnixMillis; 2]) -> Profile {
+/// The profile of a member whose conditions last flipped at `at`.
+pub(super) fn derive(cluster: &ClusterId, member: &Member, at: UnixMillis) -> Profile {
     let first = FactKey::ClusterProperty("".into());
     let properties = member.facts.from(first).map_while(|(_, fact)| fact.property());
-    derive_with(cluster, member, properties.cloned().collect(), transitions)
+    derive_with(cluster, member, properties.cloned().collect(), at)
 }
 
-fn derive_with(
-    cluster: &ClusterId,
-    member: &Member,
-    properties: Properties,
-    transitions: [UnixMillis; 2],
-) -> Profile {
+fn derive_with(cluster: &ClusterId, member: &Member, properties: Properties, at: UnixMillis) -> Profile {
     let health = member.facts.get(&FactKey::Health).and_then(|fact| fact.health());
+    let joined = ProfileCondition {
+        condition_type: ConditionType::Joined,
+        status: ConditionStatus::True,
+        reason: "ClusterRegistered",
+        message: joined_message(&properties).into(),
+        last_transition: at,
+    };
+    let mut conditions = vec![control_plane_healthy(member.connectivity, health, at), joined];
+    conditions.extend(all_nodes_healthy(member.connectivity, health, at));
     Profile {
         cluster: cluster.clone(),
         kubernetes_version: health
             .map(|health| health.kubernetes_version.clone())
             .unwrap_or_default(),
-        conditions: [
-            control_plane_healthy(member.connectivity, health, transitions[0]),
-            ProfileCondition {
-                condition_type: ConditionType::Joined,
-                status: ConditionStatus::True,
-                reason: "ClusterRegistered",
-                message: joined_message(&properties).into(),
-                last_transition: transitions[1],
-            },
-        ],
+        conditions,
         properties,
-    }
-}
-
-fn control_plane_healthy(
-    connectivity: Connectivity,
-    health: Option<&Arc<Health>>,
-    last_transition: UnixMillis,
-) -> ProfileCondition {
-    let control_plane = health.map(|health| health.control_plane);
-    let (status, reason, message) = match (connectivity, control_plane) {
-        (Connectivity::Lost, _) => (
-            ConditionStatus::Unknown,
-            "AgentLost",
-            "The hub hears nothing of this cluster's agent.".to_owned(),
-        ),
-        (_, None) => (
-            ConditionStatus::Unknown,
-            "HealthNotReported",
-            "The agent has not reported the health of its control plane yet.".to_owned(),
-        ),
-        (_, Some(ControlPlane::Ready)) => (
-            ConditionStatus::True,
-            "Healthy",
-            "The API server says that it is ready.".to_owned(),
-        ),
-        (_, Some(ControlPlane::NotReady)) => (
-            ConditionStatus::False,
-            "APIServerNotReady",
-            not_ready_message(health.map(|health| &*health.failed_checks).unwrap_or_default()),
-        ),
-        (_, Some(ControlPlane::Unreachable)) => (
-            ConditionStatus::Unknown,
-            "APIServerUnreachable",
-            "The agent gets no answer from its API server.".to_owned(),
-        ),
-    };
-    ProfileCondition {
-        condition_type: ConditionType::ControlPlaneHealthy,
-        status,
-        reason,
-        message: message.into(),
-        last_transition,
-    }
-}
-
-fn not_ready_message(failed_checks: &[Box<str>]) -> String {
-    if failed_checks.is_empty() {
-        "The API server says that it is not ready.".to_owned()
-    } else {
-        format!(
-            "The API server says that it is not ready; failed checks: {}.",
-            failed_checks.join(", ")
-        )
+        api_servers: health.and_then(|health| {
+            let verdict = health.verdict.as_ref()?;
+            let counts = (verdict.api_servers_fresh, verdict.api_servers_expected);
+            (counts.1 > 0).then_some(counts)
+        }),
     }
 }
 

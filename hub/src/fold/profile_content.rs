@@ -13,10 +13,12 @@ pub struct Profile {
     pub cluster: ClusterId,
     /// gitVersion of its API server; empty while unknown.
     pub kubernetes_version: Box<str>,
-    /// One of each type, in the order of the types.
-    pub conditions: [ProfileCondition; 2],
+    /// At most one of each type, in the order of the types.
+    pub conditions: Vec<ProfileCondition>,
     /// Its ClusterProperties as they are.
     pub properties: Properties,
+    /// API servers that renew their identity Lease, of those expected; absent: none keeps one, or nobody says.
+    pub api_servers: Option<(u32, u32)>,
 }
 
 /// ClusterProperties of a member, in order of names. One that changes costs that one, however many there are.
@@ -105,6 +107,8 @@ pub enum ConditionType {
     ControlPlaneHealthy,
     /// Whether the cluster is a member.
     Joined,
+    /// Whether all of its nodes are ready.
+    AllNodesHealthy,
 }
 
 /// The status of a condition.
@@ -124,6 +128,7 @@ impl ConditionType {
         match self {
             Self::ControlPlaneHealthy => "ControlPlaneHealthy",
             Self::Joined => "Joined",
+            Self::AllNodesHealthy => "AllNodesHealthy",
         }
     }
 }
@@ -147,12 +152,15 @@ impl Profile {
 
     /// The same, of everything but the properties.
     pub(super) fn same_beside_properties(&self, other: &Self) -> bool {
-        let condition = |profile: &Self, index: usize| {
-            let condition = &profile.conditions[index];
-            (condition.status, condition.reason, condition.message.clone())
+        let conditions = |profile: &Self| {
+            let conditions = profile.conditions.iter();
+            let content =
+                conditions.map(|one| (one.condition_type, one.status, one.reason, one.message.clone()));
+            content.collect::<Vec<_>>()
         };
         self.cluster == other.cluster
             && self.kubernetes_version == other.kubernetes_version
-            && (0..self.conditions.len()).all(|index| condition(self, index) == condition(other, index))
+            && self.api_servers == other.api_servers
+            && conditions(self) == conditions(other)
     }
 }

@@ -38,6 +38,8 @@ pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::
         withdrawn: seen.withdrawn,
         brake_since: seen.brake_since.map(view::timestamp),
         held_exports: count(seen.held_exports),
+        health: seen.health.iter().map(condition).collect(),
+        api_servers: seen.api_servers.iter().map(view::api_server).collect(),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use shared::model::{
-    ClusterId, Export, ExportStatus, FactKey, KeyFingerprint, Revision, ServiceImport, ServiceKey,
+    ApiServer, ClusterId, Export, ExportStatus, FactKey, KeyFingerprint, Revision, ServiceImport, ServiceKey,
     UnixMillis, sync::SourceState,
 };
 
@@ -14,7 +14,10 @@ use super::{
     page::{Last, Question},
 };
 use crate::{
-    fold::{AdmittedKey, Derived, DerivedContent, DerivedKey, Member, Profile, RevokedKey, State},
+    fold::{
+        AdmittedKey, ConditionType, Derived, DerivedContent, DerivedKey, Member, Profile, ProfileCondition,
+        RevokedKey, State,
+    },
     writer::Published,
 };
 
@@ -60,6 +63,8 @@ pub(super) struct SeenMember {
     pub exports: usize,
     pub endpoint_slices: usize,
     pub since: UnixMillis,
+    pub health: Vec<ProfileCondition>,
+    pub api_servers: Vec<ApiServer>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -186,6 +191,20 @@ fn seen_member(published: &Published, cluster: &ClusterId, member: &Member) -> S
     let exports = member.exports().count();
     let slices = member.facts().keys().skip(exports);
     let keys = member.keys().iter();
+    let derived = published.state.derived(&DerivedKey::Profile(cluster.clone()));
+    let conditions = match derived.map(|derived| &derived.content) {
+        Some(DerivedContent::Profile(profile)) => &profile.conditions[..],
+        _ => &[],
+    };
+    let reported = member
+        .facts()
+        .get(&FactKey::Health)
+        .and_then(|fact| fact.health());
+    // Who reported nothing has nothing to say, and a page has room for a thousand of them.
+    let of_health = |condition: &&ProfileCondition| {
+        reported.is_some() && condition.condition_type != ConditionType::Joined
+    };
+    let verdict = reported.and_then(|health| health.verdict.as_ref());
     SeenMember {
         cluster: cluster.clone(),
         incarnation: member.incarnation(),
@@ -203,6 +222,10 @@ fn seen_member(published: &Published, cluster: &ClusterId, member: &Member) -> S
             .take_while(|key| matches!(key, FactKey::EndpointSlice(_)))
             .count(),
         since: member.since(),
+        health: conditions.iter().filter(of_health).cloned().collect(),
+        api_servers: verdict
+            .map(|verdict| verdict.api_servers.clone())
+            .unwrap_or_default(),
     }
 }
 

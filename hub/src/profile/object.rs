@@ -15,7 +15,7 @@ use shared::{
         conditions::{Condition, MESSAGE_CHARS_MAX},
         names::{
             CLUSTER_MANAGER, HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_INVENTORY_MEMBER_ID, LABEL_MANAGED_BY,
-            MULTICLUSTER_GROUP,
+            MULTICLUSTER_GROUP, PROPERTY_API_SERVERS,
         },
     },
     model::{ClusterProperty, PropertyValue, UnixMillis},
@@ -86,6 +86,7 @@ pub(super) fn status(profile: &Profile, access: &[AccessProvider]) -> ClusterPro
             .properties
             .iter()
             .filter_map(|listed| property(listed))
+            .chain(api_servers(profile))
             .collect(),
         access_providers: access.to_vec(),
         ..ClusterProfileStatus::default()
@@ -107,6 +108,20 @@ fn condition(shown: &ProfileCondition) -> Condition {
 fn time(at: UnixMillis) -> Time {
     let seconds = i64::try_from(at.0 / 1_000).unwrap_or(i64::MAX);
     Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
+}
+
+/// How many API servers of the member are well, unless the member has a property of that name.
+fn api_servers(profile: &Profile) -> Option<Property> {
+    let (fresh, expected) = profile.api_servers?;
+    let mut named = profile.properties.iter();
+    if named.any(|property| &*property.name == PROPERTY_API_SERVERS) {
+        return None;
+    }
+    Some(Property {
+        name: PROPERTY_API_SERVERS.to_owned(),
+        value: format!("{fresh}/{expected}"),
+        last_observed_time: None,
+    })
 }
 
 /// An oversize value is left out, never cut; the condition Joined names it. When the value was last seen in the

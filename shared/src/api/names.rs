@@ -57,6 +57,17 @@ pub const PROFILE_PROPERTY_VALUE_CHARS_MAX: usize = 1024;
 /// The namespace whose uid is a cluster's fingerprint.
 pub const KUBE_SYSTEM_NAMESPACE: &str = "kube-system";
 
+// === What a control plane says of itself (KEP-1965) ===
+
+/// Selects the identity Leases of API servers of 1.27 and later, in [`KUBE_SYSTEM_NAMESPACE`].
+pub const SELECTOR_API_SERVER_IDENTITY: &str = "apiserver.kubernetes.io/identity=kube-apiserver";
+/// Selects those of 1.26 and before.
+pub const SELECTOR_API_SERVER_IDENTITY_OLD: &str = "k8s.io/component=kube-apiserver";
+/// The Lease of the controller manager's leader, in the same namespace.
+pub const CONTROLLER_MANAGER_LEASE: &str = "kube-controller-manager";
+/// That of the scheduler's.
+pub const SCHEDULER_LEASE: &str = "kube-scheduler";
+
 // === Tributary's own ===
 
 /// The namespace that hub and agent run in.
@@ -87,6 +98,9 @@ pub const ANNOTATION_ON_EXPIRY: &str = "tributary.dev/on-expiry";
 pub const LABEL_IDENTITY: &str = "tributary.dev/identity";
 /// Label with the host name of the process that keeps the Lease.
 pub const LABEL_HOSTNAME: &str = "kubernetes.io/hostname";
+/// Property of a ClusterProfile: how many API servers renew their identity Lease, of how many, as `3/3`. The hub's: a member
+/// reports none of this name, for the domain is ours.
+pub const PROPERTY_API_SERVERS: &str = "apiservers.tributary.dev";
 /// The cluster manager named by Tributary's ClusterProfiles.
 pub const CLUSTER_MANAGER: &str = "tributary";
 /// How the default inventory namespace begins; the clusterset's name follows.

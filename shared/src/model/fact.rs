@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::{
-    ChangedBy, ClusterId, EndpointSlice, Export, JoinToken, Policy, Revision, ServiceKey, SliceKey,
+    ChangedBy, ClusterId, EndpointSlice, Export, Health, JoinToken, Policy, Revision, ServiceKey, SliceKey,
     TokenHash, UnixMillis,
 };
 
@@ -15,8 +15,6 @@ use super::{
 pub const FACT_BYTES_MAX: usize = 1024 * 1024;
 /// Longest value of a ClusterProperty that travels as it is, in characters (ClusterProfile's own bound).
 pub const PROPERTY_VALUE_CHARACTERS_MAX: usize = 1_024;
-/// Most failed checks that a health names.
-pub const FAILED_CHECKS_MAX: usize = 64;
 /// Longest uid, fingerprint or version string, in bytes.
 pub const IDENTITY_STRING_BYTES_MAX: usize = 128;
 /// Longest name of a certificate's issuer that is recorded, in bytes; of a longer one its sha256 is.
@@ -172,28 +170,6 @@ pub enum PropertyValue {
         /// First 16 bytes of its blake3 hash.
         digest: [u8; 16],
     },
-}
-
-/// What an agent saw of its control plane.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Health {
-    /// gitVersion of the API server; empty while it has not been read.
-    pub kubernetes_version: Box<str>,
-    /// The verdict of /readyz.
-    pub control_plane: ControlPlane,
-    /// Names of failed checks, sorted; at most [`FAILED_CHECKS_MAX`].
-    pub failed_checks: Vec<Box<str>>,
-}
-
-/// The verdict of /readyz.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ControlPlane {
-    /// It answered that it is ready.
-    Ready,
-    /// It answered that it is not.
-    NotReady,
-    /// It did not answer.
-    Unreachable,
 }
 
 /// One thing that happened. The first eight kinds are reported by members, the others decided by the hub.

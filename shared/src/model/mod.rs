@@ -10,6 +10,7 @@ pub mod endpoint;
 pub mod endpoints;
 pub mod fact;
 pub mod few_map;
+pub mod health;
 pub mod join;
 pub mod name;
 pub mod policy;
@@ -25,11 +26,13 @@ pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};
 pub use endpoints::{EndpointView, Endpoints};
 pub use fact::{
-    ClusterProperty, ControlPlane, EncodedFact, Event, Fact, FactHash, FactKey, Health,
-    InvalidKeyFingerprint, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, PrecedenceClaim,
-    PropertyValue, SessionId,
+    ClusterProperty, EncodedFact, Event, Fact, FactHash, FactKey, InvalidKeyFingerprint, KeyAcceptance,
+    KeyFingerprint, KeyTerms, ListingGroup, PrecedenceClaim, PropertyValue, SessionId,
 };
 pub use few_map::FewMap;
+pub use health::{
+    ApiServer, ApiServerState, ControlPlane, ControlPlaneReason, ControlPlaneVerdict, Health, NodesHealth,
+};
 pub use join::{InvalidJoinString, JoinString};
 pub use name::{ClusterId, Clusterset, InvalidName, ServiceKey};
 pub use policy::{Policy, Precedence};

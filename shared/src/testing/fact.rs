@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use proptest::{collection::btree_set, option, prelude::*, sample::select};
+use proptest::{
+    collection::{btree_map, btree_set},
+    option,
+    prelude::*,
+    sample::select,
+};
 
 use super::{
     cluster_id, dns_label, dns_subdomain, identity,
@@ -11,10 +16,11 @@ use super::{
 };
 use crate::{
     model::{
-        ChangedBy, ClusterProperty, ControlPlane, Event, Fact, Health, JoinToken, KeyAcceptance,
-        KeyFingerprint, KeyTerms, ListingGroup, Policy, PrecedenceClaim, PropertyValue, Revision, SessionId,
-        TokenHash, TokenScope, UnixMillis, changed_by::MANAGER_BYTES_MAX,
-        fact::PROPERTY_VALUE_CHARACTERS_MAX, position::CREATED_AT_SECONDS_MAX,
+        ApiServer, ApiServerState, ChangedBy, ClusterProperty, ControlPlane, ControlPlaneReason,
+        ControlPlaneVerdict, Event, Fact, Health, JoinToken, KeyAcceptance, KeyFingerprint, KeyTerms,
+        ListingGroup, NodesHealth, Policy, PrecedenceClaim, PropertyValue, Revision, SessionId, TokenHash,
+        TokenScope, UnixMillis, changed_by::MANAGER_BYTES_MAX, fact::PROPERTY_VALUE_CHARACTERS_MAX,
+        position::CREATED_AT_SECONDS_MAX,
     },
     wire::{POLICY_API_VERSION, POLICY_KIND, encode_fact, read_policy},
 };
@@ -36,7 +42,7 @@ pub fn cluster_property() -> impl Strategy<Value = ClusterProperty> {
         .prop_map(|(name, value)| ClusterProperty { name, value })
 }
 
-/// The health of a control plane.
+/// What an agent reports of its cluster's health, of this release or of one before.
 pub fn health() -> impl Strategy<Value = Health> {
     let state = select(vec![
         ControlPlane::Ready,
@@ -44,13 +50,59 @@ pub fn health() -> impl Strategy<Value = Health> {
         ControlPlane::Unreachable,
     ]);
     let version = prop_oneof![Just(Box::from("")), identity()];
-    (version, state, btree_set(identity(), 0..4)).prop_map(|(kubernetes_version, control_plane, checks)| {
-        Health {
+    let judged = (option::of(verdict()), option::of(nodes_health()));
+    (version, state, btree_set(identity(), 0..4), judged).prop_map(
+        |(kubernetes_version, control_plane, checks, (verdict, nodes))| Health {
             kubernetes_version,
             control_plane,
             failed_checks: checks.into_iter().collect(),
-        }
-    })
+            verdict,
+            nodes,
+        },
+    )
+}
+
+fn verdict() -> impl Strategy<Value = ControlPlaneVerdict> {
+    let state = select(vec![
+        ApiServerState::Unknown,
+        ApiServerState::Fresh,
+        ApiServerState::Late,
+        ApiServerState::Dead,
+    ]);
+    let server = (state, 0..5_u32, any::<bool>(), any::<bool>());
+    let servers = btree_map(identity(), server, 0..4);
+    (
+        select(ControlPlaneReason::ALL.to_vec()),
+        0..9_u32,
+        0..9_u32,
+        servers,
+    )
+        .prop_map(
+            |(reason, api_servers_fresh, api_servers_expected, servers)| ControlPlaneVerdict {
+                reason,
+                api_servers_fresh,
+                api_servers_expected,
+                api_servers: servers
+                    .into_iter()
+                    .map(|(host, (state, restarts, restarts_inferred, shared))| ApiServer {
+                        host,
+                        state,
+                        restarts,
+                        restarts_inferred,
+                        shared,
+                    })
+                    .collect(),
+            },
+        )
+}
+
+fn nodes_health() -> impl Strategy<Value = NodesHealth> {
+    let counted = (btree_set(identity(), 0..4), 4..90_u32).prop_map(|(named, total)| NodesHealth::Counted {
+        total,
+        not_ready: u32::try_from(named.len()).unwrap_or(u32::MAX),
+        named: named.into_iter().collect(),
+    });
+    prop_oneof![1 => Just(NodesHealth::NotReadable), 3 => counted]
 }
 
 /// A fact of the seven kinds that members report one by one.

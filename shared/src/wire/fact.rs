@@ -9,7 +9,7 @@ use proto::v1::{self, fact::Fact as ProtoFact};
 
 use super::{
     common::{Taken, group_from_proto, group_to_proto, service_key_from_proto, service_key_to_proto},
-    endpoint, export, member, policy, property, slice, token,
+    endpoint, export, health, member, policy, property, slice, token,
 };
 use crate::model::{
     EncodedFact, Fact, FactHash, fact::FACT_BYTES_MAX, sync::RefusalReason, validate, validate::InvalidValue,
@@ -159,7 +159,7 @@ pub fn fact_to_proto(fact: &Fact) -> v1::Fact {
         Fact::ClusterPropertyRemoved(name) => ProtoFact::ClusterPropertyRemoved(v1::ClusterPropertyKey {
             name: name.to_string(),
         }),
-        Fact::HealthReported(health) => ProtoFact::HealthReported(property::health_to_proto(health)),
+        Fact::HealthReported(health) => ProtoFact::HealthReported(health::to_proto(health)),
         Fact::ListingCompleted(group) => ProtoFact::ListingCompleted(v1::ListingCompleted {
             group: group_to_proto(*group),
         }),
@@ -184,9 +184,7 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
             Fact::ClusterPropertyUpserted(Arc::new(property::property_from_proto(value)?))
         }
         ProtoFact::ClusterPropertyRemoved(key) => Fact::ClusterPropertyRemoved(key.name.into()),
-        ProtoFact::HealthReported(health) => {
-            Fact::HealthReported(Arc::new(property::health_from_proto(health)?))
-        }
+        ProtoFact::HealthReported(health) => Fact::HealthReported(Arc::new(health::from_proto(health)?)),
         ProtoFact::ListingCompleted(listing) => Fact::ListingCompleted(group_from_proto(listing.group)?),
         ProtoFact::MemberJoined(joined) => member::joined_from_proto(joined)?,
         ProtoFact::MemberLeft(_) => Fact::MemberLeft,

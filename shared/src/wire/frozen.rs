@@ -9,11 +9,12 @@ use prost_types::{FileDescriptorSet, field_descriptor_proto::Type};
 
 use super::*;
 use crate::model::{
-    ChangedBy, ClusterId, ClusterProperty, Conflict, ConflictReason, ControlPlane, Denial, DenialReason,
-    Endpoint, EndpointPort, EndpointSlice, Event, Export, ExportStatus, Fact, Health, ImportedSlice,
-    ImportedSliceKey, IpFamily, JoinToken, KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, Metadata,
-    PrecedenceClaim, PropertyValue, Protocol, Revision, ServiceImport, ServiceKey, ServicePolicies,
-    ServicePort, ServiceType, SessionAffinity, SessionId, SliceKey, TokenHash, UnixMillis,
+    ApiServer, ApiServerState, ChangedBy, ClusterId, ClusterProperty, Conflict, ConflictReason, ControlPlane,
+    ControlPlaneReason, ControlPlaneVerdict, Denial, DenialReason, Endpoint, EndpointPort, EndpointSlice,
+    Event, Export, ExportStatus, Fact, Health, ImportedSlice, ImportedSliceKey, IpFamily, JoinToken,
+    KeyAcceptance, KeyFingerprint, KeyTerms, ListingGroup, Metadata, NodesHealth, PrecedenceClaim,
+    PropertyValue, Protocol, Revision, ServiceImport, ServiceKey, ServicePolicies, ServicePort, ServiceType,
+    SessionAffinity, SessionId, SliceKey, TokenHash, UnixMillis,
     sync::{DesiredChange, DesiredItem, DesiredKey},
 };
 
@@ -50,6 +51,35 @@ pub(super) fn export() -> Export {
             ("team".into(), "a".into()),
         ]),
         annotations: Metadata::from([("example.org/note".into(), "for people".into())]),
+    }
+}
+
+fn judged_health() -> Health {
+    let server = |host: &str, state, restarts| ApiServer {
+        host: host.into(),
+        state,
+        restarts,
+        restarts_inferred: restarts > 0,
+        shared: restarts > 0,
+    };
+    Health {
+        kubernetes_version: "v1.36.3".into(),
+        control_plane: ControlPlane::Ready,
+        failed_checks: Vec::new(),
+        verdict: Some(ControlPlaneVerdict {
+            reason: ControlPlaneReason::ApiServersDegraded,
+            api_servers_fresh: 2,
+            api_servers_expected: 3,
+            api_servers: vec![
+                server("master-1", ApiServerState::Fresh, 0),
+                server("master-2", ApiServerState::Dead, 1),
+            ],
+        }),
+        nodes: Some(NodesHealth::Counted {
+            total: 9,
+            not_ready: 1,
+            named: vec!["worker-3".into()],
+        }),
     }
 }
 
@@ -102,7 +132,10 @@ fn facts() -> Vec<Fact> {
             kubernetes_version: "v1.36.3".into(),
             control_plane: ControlPlane::NotReady,
             failed_checks: vec!["etcd".into()],
+            verdict: None,
+            nodes: None,
         })),
+        Fact::HealthReported(Arc::new(judged_health())),
         Fact::ListingCompleted(ListingGroup::Properties),
         Fact::MemberJoined {
             key,

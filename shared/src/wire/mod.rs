@@ -19,6 +19,7 @@ mod changed_by;
 mod common;
 mod endpoint;
 mod export;
+mod health;
 mod item_difference;
 mod item_key;
 mod member;

@@ -1,10 +1,10 @@
-//! Cluster properties and the control plane's health ↔ protobuf.
+//! Cluster properties ↔ protobuf.
 
 use data_encoding::HEXLOWER;
 use proto::v1;
 
-use super::common::{Taken, fixed_hex, required, unknown_value};
-use crate::model::{ClusterProperty, ControlPlane, Health, PropertyValue};
+use super::common::{Taken, fixed_hex, required};
+use crate::model::{ClusterProperty, PropertyValue};
 
 pub(super) fn property_to_proto(property: &ClusterProperty) -> v1::ClusterProperty {
     let content = match &property.value {
@@ -34,34 +34,5 @@ pub(super) fn property_from_proto(property: v1::ClusterProperty) -> Taken<Cluste
     Ok(ClusterProperty {
         name: property.name.into(),
         value,
-    })
-}
-
-pub(super) fn health_to_proto(health: &Health) -> v1::Health {
-    let control_plane = match health.control_plane {
-        ControlPlane::Ready => v1::ControlPlane::Ready,
-        ControlPlane::NotReady => v1::ControlPlane::NotReady,
-        ControlPlane::Unreachable => v1::ControlPlane::Unreachable,
-    };
-    v1::Health {
-        kubernetes_version: health.kubernetes_version.to_string(),
-        control_plane: control_plane.into(),
-        failed_checks: health.failed_checks.iter().map(ToString::to_string).collect(),
-    }
-}
-
-pub(super) fn health_from_proto(health: v1::Health) -> Taken<Health> {
-    let control_plane = match v1::ControlPlane::try_from(health.control_plane) {
-        Ok(v1::ControlPlane::Ready) => ControlPlane::Ready,
-        Ok(v1::ControlPlane::NotReady) => ControlPlane::NotReady,
-        Ok(v1::ControlPlane::Unreachable) => ControlPlane::Unreachable,
-        Ok(v1::ControlPlane::Unspecified) | Err(_) => {
-            return Err(unknown_value("controlPlane", health.control_plane));
-        }
-    };
-    Ok(Health {
-        kubernetes_version: health.kubernetes_version.into(),
-        control_plane,
-        failed_checks: health.failed_checks.into_iter().map(Box::from).collect(),
     })
 }

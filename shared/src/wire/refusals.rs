@@ -220,6 +220,8 @@ fn bad_properties_and_healths_are_refused() {
             kubernetes_version: version.into(),
             control_plane: ControlPlane::NotReady,
             failed_checks: checks,
+            verdict: None,
+            nodes: None,
         }))
     };
     refused(

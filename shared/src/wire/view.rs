@@ -3,8 +3,8 @@
 use proto::v1;
 
 pub use super::common::timestamp;
-use super::{desired, export, property, sync_hub};
-use crate::model::{ClusterProperty, Conflict, Export, ServiceImport, sync::SourceState};
+use super::{desired, export, health, property, sync_hub};
+use crate::model::{ApiServer, ClusterProperty, Conflict, Export, ServiceImport, sync::SourceState};
 
 /// An export.
 pub fn export(value: &Export) -> v1::Export {
@@ -24,6 +24,11 @@ pub fn conflict(value: &Conflict) -> v1::Conflict {
 /// A cluster property.
 pub fn cluster_property(value: &ClusterProperty) -> v1::ClusterProperty {
     property::property_to_proto(value)
+}
+
+/// An API server of a member.
+pub fn api_server(value: &ApiServer) -> v1::ApiServer {
+    health::api_server_to_proto(value)
 }
 
 /// The state of a source.

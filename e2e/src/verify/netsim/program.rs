@@ -154,6 +154,7 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
         imports: Default::default(),
         renewing: None,
         source_leases: Default::default(),
+        node_tolerance: agent::health::nodes::TOLERANCE_DEFAULT,
     };
     let supervisor = Supervisor::new(shutdown);
     agent::agent::run(

@@ -213,6 +213,11 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "agent",
+        &[HUB, "nodeToleranceSeconds=-1"],
+        &["/nodeToleranceSeconds", "minimum"],
+    ),
+    (
+        "agent",
         &[HUB, "policies.action=Refuse"],
         &["/policies/action", "'Deny', 'Warn', 'Audit'"],
     ),

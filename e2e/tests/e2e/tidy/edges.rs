@@ -69,6 +69,7 @@ const EDGES: &[Edge] = &[
             "agent/src/join/",
             "agent/src/renewal/keep.rs",
             "agent/src/expiry/",
+            "agent/src/health/",
             "agent/src/agent.rs",
             "agent/src/membership/agree.rs",
             "agent/src/membership/keep.rs",

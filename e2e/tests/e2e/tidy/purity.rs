@@ -179,6 +179,34 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::plan"],
     },
     PureRoom {
+        path: "agent/src/health/judge.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/leader.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/leases.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/nodes.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/pace.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/probes.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/report.rs",
+        may_name: &[],
+    },
+    PureRoom {
         path: "agent/src/lease/collect.rs",
         may_name: &[],
     },

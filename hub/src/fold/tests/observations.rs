@@ -135,6 +135,8 @@ fn the_digest_of_a_member_is_its_agents() {
         kubernetes_version: "v1.36.3".into(),
         control_plane: ControlPlane::Ready,
         failed_checks: Vec::new(),
+        verdict: None,
+        nodes: None,
     }));
     let reported = [exported(export(1)), slice("one", &["http"]), property, health];
     let mut folded = given_members(&["east"]);

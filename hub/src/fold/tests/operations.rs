@@ -456,5 +456,7 @@ fn health(control_plane: u8) -> Fact {
             _ => ControlPlane::Unreachable,
         },
         failed_checks: Vec::new(),
+        verdict: None,
+        nodes: None,
     }))
 }

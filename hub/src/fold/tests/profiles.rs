@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use shared::model::{ClusterProperty, ControlPlane, Fact, Health, PropertyValue, UnixMillis};
+use shared::model::{
+    ApiServer, ApiServerState, ClusterProperty, ControlPlane, ControlPlaneReason as Reason,
+    ControlPlaneVerdict, Fact, Health, NodesHealth, PropertyValue, UnixMillis,
+};
 
 use super::given::{Folded, cluster, given_members};
 use crate::fold::{Command, ConditionStatus, ConditionType, Connectivity, DerivedKey};
@@ -12,6 +15,8 @@ fn health(control_plane: ControlPlane, failed_checks: &[&str]) -> Fact {
         kubernetes_version: "v1.36.3".into(),
         control_plane,
         failed_checks: failed_checks.iter().map(|check| (*check).into()).collect(),
+        verdict: None,
+        nodes: None,
     }))
 }
 
@@ -132,4 +137,125 @@ fn properties_are_shown_as_they_are_and_oversize_ones_are_named() {
     assert_eq!(profile.properties.len(), 1);
     let changed = folded.state.derived(&DerivedKey::Profile(cluster("east")));
     assert!(changed.is_some_and(|changed| changed.revision > before));
+}
+
+fn judged(reason: Reason, checks: &[&str], nodes: NodesHealth) -> Fact {
+    let server = |host: &str, state, restarts| ApiServer {
+        host: host.into(),
+        state,
+        restarts,
+        restarts_inferred: restarts > 0,
+        shared: restarts > 0,
+    };
+    Fact::HealthReported(Arc::new(Health {
+        kubernetes_version: "v1.36.3".into(),
+        control_plane: ControlPlane::Ready,
+        failed_checks: checks.iter().map(|check| (*check).into()).collect(),
+        verdict: Some(ControlPlaneVerdict {
+            reason,
+            api_servers_fresh: 2,
+            api_servers_expected: 3,
+            api_servers: vec![
+                server("m1", ApiServerState::Fresh, 4),
+                server("m2", ApiServerState::Dead, 0),
+            ],
+        }),
+        nodes: Some(nodes),
+    }))
+}
+
+fn counted(total: u32, not_ready: u32, named: &[&str]) -> NodesHealth {
+    NodesHealth::Counted {
+        total,
+        not_ready,
+        named: named.iter().map(|name| (*name).into()).collect(),
+    }
+}
+
+/// Status and reason of a condition, and its message.
+fn said(folded: &Folded, condition_type: ConditionType) -> (ConditionStatus, &'static str, String) {
+    let profile = folded.profile("east").unwrap();
+    let mut conditions = profile.conditions.iter();
+    let condition = conditions
+        .find(|one| one.condition_type == condition_type)
+        .unwrap();
+    (condition.status, condition.reason, condition.message.to_string())
+}
+
+#[test]
+fn every_reason_of_an_agent_stands_in_the_condition_with_its_status_and_what_is_wrong() {
+    let joined = given_members(&["east"]);
+    for reason in Reason::ALL {
+        let status = match reason.is_healthy() {
+            Some(true) => ConditionStatus::True,
+            Some(false) => ConditionStatus::False,
+            None => ConditionStatus::Unknown,
+        };
+        let folded = joined
+            .clone()
+            .and("east", judged(reason, &["etcd", "ping"], counted(1, 0, &[])));
+        let (said_status, said_reason, message) = said(&folded, ConditionType::ControlPlaneHealthy);
+        assert_eq!((said_status, said_reason), (status, reason.as_str()));
+        let part = match reason {
+            Reason::Healthy | Reason::IdentityLeasesStale | Reason::ApiServerUnreachable => {
+                "2 of 3 API servers renew their identity Lease."
+            }
+            Reason::ApiServersDegraded => "2 of 3 API servers renew their identity Lease; not: m2 (dead).",
+            Reason::ApiServerFlapping => "m1 (4 times, inferred).",
+            Reason::SharedIdentity => "one host name: m1.",
+            Reason::ApiServerNotReady | Reason::EtcdUnhealthy => "failed checks: etcd, ping.",
+            _ => ".",
+        };
+        assert!(message.ends_with(part), "{message}");
+    }
+}
+
+#[test]
+fn nodes_that_are_not_ready_are_counted_and_named() {
+    let joined = given_members(&["east"]);
+    let of = |nodes| {
+        said(
+            &joined.clone().and("east", judged(Reason::Healthy, &[], nodes)),
+            ConditionType::AllNodesHealthy,
+        )
+    };
+    let want = |status, reason, message: &str| (status, reason, message.to_owned());
+    assert_eq!(
+        of(counted(3, 0, &[])),
+        want(ConditionStatus::True, "NodesReady", "3 of 3 nodes are ready.")
+    );
+    assert_eq!(
+        of(counted(0, 0, &[])),
+        want(ConditionStatus::True, "NoNodes", "The cluster has no nodes.")
+    );
+    assert_eq!(
+        of(counted(9, 7, &["a", "b"])),
+        want(
+            ConditionStatus::False,
+            "NodesNotReady",
+            "2 of 9 nodes are ready; not: a, b, and 5 more."
+        )
+    );
+    let unreadable = of(NodesHealth::NotReadable);
+    assert_eq!(
+        (unreadable.0, unreadable.1),
+        (ConditionStatus::Unknown, "NodesNotReadable")
+    );
+}
+
+/// An agent of a release that counted none says nothing of nodes; one that is lost says nothing at all.
+#[test]
+fn nodes_are_unknown_when_the_member_is_lost_and_absent_when_its_agent_counts_none() {
+    let old = given_members(&["east"]).and("east", health(ControlPlane::Ready, &[]));
+    assert_eq!(old.profile("east").unwrap().conditions.len(), 2);
+    assert_eq!(old.profile("east").unwrap().api_servers, None);
+    let counts = old.and("east", judged(Reason::EtcdUnhealthy, &[], counted(3, 1, &["a"])));
+    assert_eq!(counts.profile("east").unwrap().api_servers, Some((2, 3)));
+    let lost = counts
+        .after(heard(Connectivity::Suspect))
+        .after(heard(Connectivity::Lost));
+    for condition_type in [ConditionType::ControlPlaneHealthy, ConditionType::AllNodesHealthy] {
+        let (status, reason, _) = said(&lost, condition_type);
+        assert_eq!((status, reason), (ConditionStatus::Unknown, "AgentLost"));
+    }
 }

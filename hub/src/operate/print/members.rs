@@ -86,9 +86,10 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
             )
         })
         .collect();
-    let (lost, held, issuers) = (lost(response), brake::held(response), issuers(response));
+    let (lost, held) = (lost(response), brake::held(response));
+    let (unhealthy, issuers) = (unhealthy(response), issuers(response));
     format!(
-        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}{held}{issuers}"
+        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}{held}{unhealthy}{issuers}"
     )
 }
 
@@ -154,6 +155,50 @@ fn lost(response: &v1::ListMembersResponse) -> String {
     format!("{members}: {follows}\n")
 }
 
+/// What is wrong in members, a line for each condition that is False.
+fn unhealthy(response: &v1::ListMembersResponse) -> String {
+    let of_member = |member: &v1::MemberState| {
+        let failed = member
+            .health
+            .iter()
+            .filter(|condition| condition.status == "False");
+        let line = |condition: &v1::ProfileCondition| {
+            format!(
+                "{} is not healthy: {} is False, {}: {}\n",
+                member.cluster, condition.r#type, condition.reason, condition.message
+            )
+        };
+        failed.map(line).collect::<String>()
+    };
+    response.members.iter().map(of_member).collect()
+}
+
+fn condition_json(condition: &v1::ProfileCondition) -> Value {
+    json!({
+        "type": condition.r#type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "since": time(condition.last_transition_time.as_ref()),
+    })
+}
+
+fn api_server_json(server: &v1::ApiServer) -> Value {
+    let state = match server.state() {
+        v1::ApiServerState::Unspecified | v1::ApiServerState::ApiServerUnknown => "unknown",
+        v1::ApiServerState::ApiServerFresh => "fresh",
+        v1::ApiServerState::ApiServerLate => "late",
+        v1::ApiServerState::ApiServerDead => "dead",
+    };
+    json!({
+        "host": server.host,
+        "state": state,
+        "restarts": server.restarts,
+        "restartsInferred": server.restarts_inferred,
+        "sharedIdentity": server.shared,
+    })
+}
+
 fn loss_json(loss: &v1::LossSettings) -> Value {
     json!({
         "action": loss.action,
@@ -178,6 +223,8 @@ fn member_json(member: &v1::MemberState) -> Value {
         "connected": member.connected,
         "agentVersion": member.agent_version,
         "applied": member.applied.as_ref().map(applied_json),
+        "health": member.health.iter().map(condition_json).collect::<Vec<_>>(),
+        "apiServers": member.api_servers.iter().map(api_server_json).collect::<Vec<_>>(),
         "exports": member.exports,
         "endpointSlices": member.endpoint_slices,
         "incarnation": member.incarnation,
@@ -363,5 +410,40 @@ east is a duplicate identity: another key came beside its own, --output json sho
         assert!(text.ends_with(expected), "{text}");
         response.members.truncate(1);
         assert!(!members(&response, Output::Text).contains("with certificates"));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_member_is_told_below_the_table_and_in_json() {
+        let condition = |condition_type: &str, status: &str, reason: &str| v1::ProfileCondition {
+            r#type: condition_type.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: "Why.".to_owned(),
+            last_transition_time: None,
+        };
+        let member = v1::MemberState {
+            cluster: "east".to_owned(),
+            health: vec![
+                condition("ControlPlaneHealthy", "False", "EtcdUnhealthy"),
+                condition("AllNodesHealthy", "True", "NodesReady"),
+            ],
+            api_servers: vec![v1::ApiServer {
+                host: "m1".to_owned(),
+                state: v1::ApiServerState::ApiServerDead.into(),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let response = v1::ListMembersResponse {
+            members: vec![member],
+            ..Default::default()
+        };
+        let table = members(&response, Output::Text);
+        let told = "east is not healthy: ControlPlaneHealthy is False, EtcdUnhealthy: Why.\n";
+        assert!(table.ends_with(told), "{table}");
+        let document: Value = serde_json::from_str(&members(&response, Output::Json)).expect("JSON");
+        let member = &document["members"][0];
+        assert_eq!(member["health"][0]["reason"], "EtcdUnhealthy");
+        assert_eq!(member["apiServers"][0]["state"], "dead");
     }
 }

@@ -326,3 +326,22 @@ fn many_members_are_handed_out_in_bounded_parts() {
     );
     assert_eq!(inventory.due(0).actions.len(), 10);
 }
+
+#[test]
+fn api_servers_are_a_property_unless_the_member_has_one_of_that_name() {
+    let shown = |profile: &Profile| {
+        let properties = status(profile, &[]).properties.into_iter();
+        properties
+            .filter(|shown| shown.name == "apiservers.tributary.dev")
+            .map(|shown| shown.value)
+            .collect::<Vec<_>>()
+    };
+    let mut counted = profile("east");
+    assert!(shown(&counted).is_empty());
+    counted.api_servers = Some((2, 3));
+    assert_eq!(shown(&counted), ["2/3"]);
+    counted.properties = [property("apiservers.tributary.dev", "mine")]
+        .into_iter()
+        .collect();
+    assert_eq!(shown(&counted), ["mine"]);
+}

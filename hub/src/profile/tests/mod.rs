@@ -38,7 +38,7 @@ fn profile(id: &str) -> Profile {
     Profile {
         cluster: cluster(id),
         kubernetes_version: "v1.33.1".into(),
-        conditions: [
+        conditions: vec![
             condition(
                 ConditionType::ControlPlaneHealthy,
                 ConditionStatus::True,
@@ -47,6 +47,7 @@ fn profile(id: &str) -> Profile {
             condition(ConditionType::Joined, ConditionStatus::True, "ClusterRegistered"),
         ],
         properties: [property("location", "apac")].into_iter().collect(),
+        api_servers: None,
     }
 }
 

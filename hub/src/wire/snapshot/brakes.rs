@@ -79,6 +79,8 @@ mod tests {
                 kubernetes_version: "v1.36.3".into(),
                 control_plane: shared::model::ControlPlane::Ready,
                 failed_checks: Vec::new(),
+                verdict: None,
+                nodes: None,
             }
             .into(),
         ));

@@ -91,6 +91,8 @@ fn health() -> shared::model::EncodedFact {
         kubernetes_version: "v1".into(),
         control_plane: shared::model::ControlPlane::Ready,
         failed_checks: Vec::new(),
+        verdict: None,
+        nodes: None,
     };
     shared::wire::encode_fact(&shared::model::Fact::HealthReported(std::sync::Arc::new(health)))
 }

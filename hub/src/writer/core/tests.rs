@@ -339,6 +339,8 @@ fn of_the_acknowledgements_of_a_batch_the_last_of_each_session_is_said() {
             kubernetes_version: version.into(),
             control_plane: ControlPlane::Ready,
             failed_checks: Vec::new(),
+            verdict: None,
+            nodes: None,
         };
         ObservedItem::Fact(wire::encode_fact(&Fact::HealthReported(health.into())))
     };

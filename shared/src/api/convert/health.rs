@@ -1,63 +1,40 @@
-//! The answer of `/readyz?verbose` → the control plane's health. No times, no counters: an unchanged health
-//! is an unchanged fact.
+//! The answer of `/readyz?verbose` and `/livez?verbose` → which checks fail. No times, no counters: an unchanged health is
+//! an unchanged fact.
 
 use std::collections::BTreeSet;
 
-use crate::model::{
-    ControlPlane, Health,
-    fact::{FAILED_CHECKS_MAX, IDENTITY_STRING_BYTES_MAX},
-};
+use crate::model::{fact::IDENTITY_STRING_BYTES_MAX, health::FAILED_CHECKS_MAX};
 
 /// How a failed check's line begins; a passed one has `[+]`.
 const FAILED_CHECK_PREFIX: &str = "[-]";
 
-/// What came of asking `/readyz?verbose`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadyzAnswer<'a> {
-    /// The API server answered.
-    Answered {
-        /// The HTTP status.
-        status: u16,
-        /// The body: a line for each check.
-        body: &'a str,
-    },
-    /// It did not.
-    Unreachable,
+/// What an API server answers when it is asked how it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProbeAnswer {
+    /// All is well.
+    Passed,
+    /// It is not: the checks that fail, sorted, each once; at most [`FAILED_CHECKS_MAX`].
+    Failed(Vec<Box<str>>),
+    /// It does not say it to us: the agent's ClusterRole must grant get on the path.
+    NotReadable,
+    /// Something else: its health stays unknown, it is not bad.
+    Other,
 }
 
-/// The API server answered, but not the question: its health stays unknown, it is not bad.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "/readyz was answered with HTTP {status}: the agent's ClusterRole must grant get on the nonResourceURLs \
-     /readyz and /version"
-)]
-pub struct HealthNotReadable {
-    /// The HTTP status.
-    pub status: u16,
-}
-
-/// Judges an answer. `version` is the API server's gitVersion, empty while it has not been read.
-pub fn health_from(answer: ReadyzAnswer<'_>, version: &str) -> Result<Health, HealthNotReadable> {
-    let (control_plane, failed_checks) = match answer {
-        ReadyzAnswer::Unreachable => (ControlPlane::Unreachable, Vec::new()),
-        ReadyzAnswer::Answered { status: 200, .. } => (ControlPlane::Ready, Vec::new()),
-        ReadyzAnswer::Answered {
-            status: 500..=599,
-            body,
-        } => (ControlPlane::NotReady, failed_checks(body)),
-        ReadyzAnswer::Answered { status, .. } => return Err(HealthNotReadable { status }),
-    };
-    Ok(Health {
-        kubernetes_version: identity(version).unwrap_or_default(),
-        control_plane,
-        failed_checks,
-    })
+/// Reads an answer: its HTTP status, and the body with a line for each check.
+pub fn probe_answer(status: u16, body: &str) -> ProbeAnswer {
+    match status {
+        200 => ProbeAnswer::Passed,
+        500..=599 => ProbeAnswer::Failed(failed_checks(body)),
+        401 | 403 | 404 => ProbeAnswer::NotReadable,
+        _ => ProbeAnswer::Other,
+    }
 }
 
 /// Names of the failed checks: sorted, each once, the first ones if there are too many.
 fn failed_checks(body: &str) -> Vec<Box<str>> {
     let name = |line: &str| {
-        identity(
+        shown_name(
             line.strip_prefix(FAILED_CHECK_PREFIX)?
                 .split_whitespace()
                 .next()?,
@@ -68,7 +45,7 @@ fn failed_checks(body: &str) -> Vec<Box<str>> {
 }
 
 /// A name or version as a fact takes it: what is not visible ASCII is left out, what is too long is cut.
-fn identity(text: &str) -> Option<Box<str>> {
+pub fn shown_name(text: &str) -> Option<Box<str>> {
     let visible = text
         .chars()
         .filter(char::is_ascii_graphic)
@@ -80,56 +57,32 @@ fn identity(text: &str) -> Option<Box<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::validate;
+    use crate::model::{ControlPlane, Health, validate};
 
     const FAILING: &str = "[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n\
         [-]poststarthook/start-apiextensions-informers failed: reason withheld\n\
         [-]autoregister-completion failed: reason withheld\n[-]etcd failed: reason withheld\nreadyz check failed\n";
 
-    fn health(status: u16, body: &str) -> Health {
-        health_from(ReadyzAnswer::Answered { status, body }, "v1.36.3").unwrap()
-    }
-
     #[test]
     fn failed_checks_are_named_sorted_and_once_each() {
-        let health = health(500, FAILING);
-        assert_eq!(health.control_plane, ControlPlane::NotReady);
         let want = [
             "autoregister-completion",
             "etcd",
             "poststarthook/start-apiextensions-informers",
         ];
-        assert!(health.failed_checks.iter().map(|name| &**name).eq(want));
-        assert_eq!(validate::health(&health), Ok(()));
+        let want = want.into_iter().map(Box::from).collect();
+        assert_eq!(probe_answer(500, FAILING), ProbeAnswer::Failed(want));
+        let passed = "[+]ping ok\n[+]etcd ok\nreadyz check passed\n";
+        assert_eq!(probe_answer(200, passed), ProbeAnswer::Passed);
     }
 
     #[test]
-    fn a_ready_control_plane_has_no_failed_checks() {
-        let health = health(200, "[+]ping ok\n[+]etcd ok\nreadyz check passed\n");
-        assert_eq!(
-            (health.control_plane, health.failed_checks.len()),
-            (ControlPlane::Ready, 0)
-        );
-        assert_eq!(&*health.kubernetes_version, "v1.36.3");
-    }
-
-    #[test]
-    fn no_answer_is_unreachable_and_a_refusal_is_no_answer_about_health() {
-        let silent = health_from(ReadyzAnswer::Unreachable, "").unwrap();
-        assert_eq!(
-            (silent.control_plane, &*silent.kubernetes_version),
-            (ControlPlane::Unreachable, "")
-        );
-        for status in [401, 403, 404, 429, 302] {
-            let error = health_from(
-                ReadyzAnswer::Answered {
-                    status,
-                    body: FAILING,
-                },
-                "",
-            )
-            .unwrap_err();
-            assert!(error.to_string().contains("nonResourceURLs"), "{error}");
+    fn a_refusal_is_no_answer_about_health() {
+        for status in [401, 403, 404] {
+            assert_eq!(probe_answer(status, FAILING), ProbeAnswer::NotReadable);
+        }
+        for status in [429, 302] {
+            assert_eq!(probe_answer(status, FAILING), ProbeAnswer::Other);
         }
     }
 
@@ -139,11 +92,17 @@ mod tests {
             .map(|n| format!("[-]ü{n}{} x\n", "y".repeat(300)))
             .collect();
         for body in ["", "[-]", "[-] \n[-]\u{7}\n", "<html>bad gateway</html>", &wild] {
-            let health = health(503, body);
+            let ProbeAnswer::Failed(failed_checks) = probe_answer(503, body) else {
+                panic!("it fails")
+            };
+            let health = Health {
+                kubernetes_version: shown_name(&"v ".repeat(500)).expect("a name"),
+                control_plane: ControlPlane::NotReady,
+                failed_checks,
+                verdict: None,
+                nodes: None,
+            };
             assert_eq!(validate::health(&health), Ok(()), "{body}");
-            assert!(health.failed_checks.len() <= FAILED_CHECKS_MAX);
         }
-        let long = health_from(ReadyzAnswer::Unreachable, &"v ".repeat(500)).unwrap();
-        assert_eq!(validate::health(&long), Ok(()));
     }
 }

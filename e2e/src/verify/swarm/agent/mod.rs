@@ -198,6 +198,8 @@ impl Agent {
                 kubernetes_version: GIT_VERSION.into(),
                 control_plane: ControlPlane::Ready,
                 failed_checks: Vec::new(),
+                verdict: None,
+                nodes: None,
             };
             let health = wire::encode_fact(&Fact::HealthReported(health.into()));
             self.outbox.set(FactKey::Health, Some(health));

@@ -36,6 +36,8 @@ fn in_the_reserve_only_what_is_taken_back_is_recorded_and_the_rest_is_asked_for_
         kubernetes_version: "v1.36.0".into(),
         control_plane: ControlPlane::Ready,
         failed_checks: Vec::new(),
+        verdict: None,
+        nodes: None,
     };
     let health = wire::encode_fact(&Fact::HealthReported(health.into()));
     let changed = observe(&mut core, session, 4, health);

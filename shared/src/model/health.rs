@@ -1,0 +1,202 @@
+//! What an agent reports of its cluster's health: what it saw, what it concludes, and why. Counts and names, no times and
+//! no text: an unchanged health is an unchanged fact. It judges nothing.
+
+/// Most failed checks that a health names.
+pub const FAILED_CHECKS_MAX: usize = 64;
+/// Most API servers that a health names.
+pub const API_SERVERS_NAMED_MAX: usize = 16;
+/// Most nodes that a health names.
+pub const NODES_NAMED_MAX: usize = 5;
+
+/// What an agent saw of its control plane and of its nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// gitVersion of the API server; empty while it has not been read.
+    pub kubernetes_version: Box<str>,
+    /// The verdict of /readyz, for hubs that know no other.
+    pub control_plane: ControlPlane,
+    /// Names of failed checks, sorted; at most [`FAILED_CHECKS_MAX`].
+    pub failed_checks: Vec<Box<str>>,
+    /// What the agent concludes; absent: it is of a release that judged by /readyz alone.
+    pub verdict: Option<ControlPlaneVerdict>,
+    /// Its nodes; absent: it does not count them, or not yet.
+    pub nodes: Option<NodesHealth>,
+}
+
+/// The verdict of /readyz.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ControlPlane {
+    /// It answered that it is ready.
+    Ready,
+    /// It answered that it is not.
+    NotReady,
+    /// It did not answer.
+    Unreachable,
+}
+
+/// What an agent concludes of its control plane from probes and Leases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlPlaneVerdict {
+    /// Why.
+    pub reason: ControlPlaneReason,
+    /// API servers whose identity Lease moves.
+    pub api_servers_fresh: u32,
+    /// Of so many that are expected.
+    pub api_servers_expected: u32,
+    /// By host, each once; at most [`API_SERVERS_NAMED_MAX`].
+    pub api_servers: Vec<ApiServer>,
+}
+
+/// Why a control plane counts as healthy, unhealthy or unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ControlPlaneReason {
+    /// Its probes pass and its identity Leases move.
+    Healthy,
+    /// Its probes pass, and nobody keeps identity Leases, or the agent may not read them.
+    HealthyNoIdentity,
+    /// Some API servers do not renew their Lease.
+    ApiServersDegraded,
+    /// An API server starts again and again.
+    ApiServerFlapping,
+    /// Two API servers keep one Lease: they have one host name.
+    SharedIdentity,
+    /// The API server refuses connections or says that it is not ready.
+    ApiServerNotReady,
+    /// The API server does not answer, and no Lease moves.
+    ApiServerUnreachable,
+    /// The API server answers, and none writes its Lease any more.
+    IdentityLeasesStale,
+    /// The API server says that etcd fails.
+    EtcdUnhealthy,
+    /// Nobody renews the leader's Lease of the controller manager.
+    ControllerManagerLeaderLost,
+    /// Nobody renews the leader's Lease of the scheduler.
+    SchedulerLeaderLost,
+    /// The agent has only just started.
+    Starting,
+    /// The agent itself has no network.
+    AgentIsolated,
+    /// The agent may not ask.
+    HealthNotReadable,
+}
+
+impl ControlPlaneReason {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::Healthy,
+        Self::HealthyNoIdentity,
+        Self::ApiServersDegraded,
+        Self::ApiServerFlapping,
+        Self::SharedIdentity,
+        Self::ApiServerNotReady,
+        Self::ApiServerUnreachable,
+        Self::IdentityLeasesStale,
+        Self::EtcdUnhealthy,
+        Self::ControllerManagerLeaderLost,
+        Self::SchedulerLeaderLost,
+        Self::Starting,
+        Self::AgentIsolated,
+        Self::HealthNotReadable,
+    ];
+
+    /// Whether the control plane is healthy because of it; `None`: nobody can say.
+    pub fn is_healthy(self) -> Option<bool> {
+        match self {
+            Self::Healthy
+            | Self::HealthyNoIdentity
+            | Self::ApiServersDegraded
+            | Self::ApiServerFlapping
+            | Self::SharedIdentity => Some(true),
+            Self::ApiServerNotReady
+            | Self::ApiServerUnreachable
+            | Self::IdentityLeasesStale
+            | Self::EtcdUnhealthy
+            | Self::ControllerManagerLeaderLost
+            | Self::SchedulerLeaderLost => Some(false),
+            Self::Starting | Self::AgentIsolated | Self::HealthNotReadable => None,
+        }
+    }
+
+    /// As it stands in the condition ControlPlaneHealthy.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "Healthy",
+            Self::HealthyNoIdentity => "HealthyNoIdentity",
+            Self::ApiServersDegraded => "APIServersDegraded",
+            Self::ApiServerFlapping => "APIServerFlapping",
+            Self::SharedIdentity => "SharedIdentity",
+            Self::ApiServerNotReady => "APIServerNotReady",
+            Self::ApiServerUnreachable => "APIServerUnreachable",
+            Self::IdentityLeasesStale => "IdentityLeasesStale",
+            Self::EtcdUnhealthy => "EtcdUnhealthy",
+            Self::ControllerManagerLeaderLost => "ControllerManagerLeaderLost",
+            Self::SchedulerLeaderLost => "SchedulerLeaderLost",
+            Self::Starting => "Starting",
+            Self::AgentIsolated => "AgentIsolated",
+            Self::HealthNotReadable => "HealthNotReadable",
+        }
+    }
+}
+
+/// An API server by its identity Lease (KEP-1965).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiServer {
+    /// The host in the label of its Lease, or the Lease's name.
+    pub host: Box<str>,
+    /// How its Lease moves.
+    pub state: ApiServerState,
+    /// How often it was seen to start again within 10 minutes.
+    pub restarts: u32,
+    /// One of these is inferred from a gap in its renewals.
+    pub restarts_inferred: bool,
+    /// Two servers of this host renew one Lease.
+    pub shared: bool,
+}
+
+/// How an identity Lease moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ApiServerState {
+    /// It was not seen to be renewed yet.
+    Unknown,
+    /// It is renewed.
+    Fresh,
+    /// Its renewal is late.
+    Late,
+    /// It has not been renewed for long.
+    Dead,
+}
+
+/// Nodes by their condition Ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodesHealth {
+    /// The agent may not list them.
+    NotReadable,
+    /// They are counted.
+    Counted {
+        /// How many there are.
+        total: u32,
+        /// Those that have not been ready for longer than is tolerated.
+        not_ready: u32,
+        /// The first of these by name; at most [`NODES_NAMED_MAX`].
+        named: Vec<Box<str>>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_word_of_its_own_and_one_status() {
+        let words: std::collections::BTreeSet<_> = ControlPlaneReason::ALL
+            .iter()
+            .map(|reason| reason.as_str())
+            .collect();
+        assert_eq!(words.len(), ControlPlaneReason::ALL.len());
+        let of = |status: Option<bool>| {
+            let all = ControlPlaneReason::ALL.into_iter();
+            all.filter(|reason| reason.is_healthy() == status).count()
+        };
+        assert_eq!((of(Some(true)), of(Some(false)), of(None)), (5, 6, 3));
+    }
+}
