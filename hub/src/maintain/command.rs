@@ -93,7 +93,7 @@ struct RestoreArgs {
     #[arg(value_name = "DIR")]
     backup: PathBuf,
     /// Restore nothing unless the backup is of this clusterset
-    #[arg(long, value_name = "TRUST-DOMAIN/NAME", value_parser = named)]
+    #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "TRUST-DOMAIN/NAME", value_parser = named)]
     clusterset: Option<Clusterset>,
     #[command(flatten)]
     data: DataArgs,
