@@ -32,7 +32,9 @@ pub struct Judge {
     controller_manager: Leader,
     scheduler: Leader,
     reason: Option<Reason>,
-    /// Since when nothing speaks against one that failed.
+    /// When an answer was last not good.
+    failed_at: Duration,
+    /// Since when nothing else speaks against one that failed.
     good_since: Option<Duration>,
 }
 
@@ -48,13 +50,17 @@ impl Judge {
             controller_manager: Leader::default(),
             scheduler: Leader::default(),
             reason: None,
+            failed_at: now,
             good_since: None,
         }
     }
 
     /// Takes the answers of /readyz and /livez.
-    pub fn answered(&mut self, readyz: Answer, livez: &Answer) {
+    pub fn answered(&mut self, now: Duration, readyz: Answer, livez: &Answer) {
         self.probes.take(readyz, livez);
+        if self.probes.good() == 0 {
+            self.failed_at = now;
+        }
     }
 
     /// The identity Leases, whole; `None`: they cannot be read.
@@ -126,7 +132,13 @@ impl Judge {
             self.good_since = None;
             return Some(reason);
         }
-        let since = *self.good_since.get_or_insert(now);
+        // What the probes found is over since the last of them that failed.
+        let by_probes = matches!(
+            self.reason,
+            Some(Reason::ApiServerNotReady | Reason::ApiServerUnreachable | Reason::EtcdUnhealthy)
+        );
+        let begun = if by_probes { self.failed_at } else { now };
+        let since = *self.good_since.get_or_insert(begun);
         if self.probes.good() >= GOOD_IN_A_ROW && now.saturating_sub(since) >= GOOD_FOR {
             self.good_since = None;
             return Some(reason);

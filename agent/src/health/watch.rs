@@ -145,7 +145,7 @@ impl HealthWatch {
     fn answered(&mut self, answers: &Answers, version: Box<str>) {
         let now = (self.clock)();
         self.version = version;
-        self.judge.answered(answers.readyz.clone(), &answers.livez);
+        self.judge.answered(now, answers.readyz.clone(), &answers.livez);
         match &answers.controller_manager {
             LeaderRead::Version(version) => self.judge.controller_manager(now, Some(version)),
             LeaderRead::Absent => self.judge.controller_manager(now, None),
