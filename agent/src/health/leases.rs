@@ -183,7 +183,7 @@ impl IdentityLeases {
     pub fn servers(&self, now: Duration) -> Vec<ApiServer> {
         let hosts = self.hosts();
         let counted = hosts.iter().filter(|(_, leases)| self.counts_in(leases, now));
-        let server = |(host, leases): (&Box<str>, &Vec<&Seen>)| {
+        let servers = counted.map(|(host, leases)| {
             let restarts = self.histories.get(host).map(|history| &history.restarts);
             ApiServer {
                 host: host.clone(),
@@ -193,8 +193,8 @@ impl IdentityLeases {
                     .is_some_and(|restarts| restarts.iter().any(|(_, inferred)| *inferred)),
                 shared: leases.iter().any(|seen| seen.is_shared(now)),
             }
-        };
-        counted.map(server).take(API_SERVERS_NAMED_MAX).collect()
+        });
+        servers.take(API_SERVERS_NAMED_MAX).collect()
     }
 
     fn appeared(&mut self, now: Duration, name: &str, lease: &IdentityLease) {

@@ -42,8 +42,8 @@ impl Nodes {
 
     /// What they come to.
     pub fn health(&self, now: Duration) -> NodesHealth {
-        let over = |(_, since): &(&Box<str>, &Duration)| now.saturating_sub(**since) >= self.tolerance;
-        let not_ready = self.not_ready.iter().filter(over);
+        let over = |since: &Duration| now.saturating_sub(*since) >= self.tolerance;
+        let not_ready = self.not_ready.iter().filter(|(_, since)| over(since));
         NodesHealth::Counted {
             total: self.total,
             not_ready: u32::try_from(not_ready.clone().count()).unwrap_or(u32::MAX),

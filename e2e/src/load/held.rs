@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_difference_leads_to_the_object_and_from_another_one_nowhere() {
-        let whole = |revision| -> Bytes { encode_desired(&version(revision)).into() };
+        let whole = |revision| -> Bytes { encode_desired(&version(revision)) };
         let difference = encode_difference(&whole(1), &whole(2), &version(2)).expect("it is shorter");
         let mut held = Held::default();
         held.whole(difference.clone()).expect_err("nothing is held");

@@ -305,7 +305,7 @@ impl SessionActor {
 
     /// What is to be signed, if the member asked for a certificate.
     pub fn sign(&mut self) -> Option<Awaited> {
-        self.certifying.to_sign().map(Awaited::Signature)
+        self.certifying.take_request().map(Awaited::Signature)
     }
 
     /// What is known of how far the member has come.

@@ -39,7 +39,7 @@ impl Certifying {
     }
 
     /// The request that is to be signed now.
-    pub(super) fn to_sign(&mut self) -> Option<Bytes> {
+    pub(super) fn take_request(&mut self) -> Option<Bytes> {
         if !matches!(self, Self::Sign(_)) {
             return None;
         }

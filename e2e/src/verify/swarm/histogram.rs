@@ -68,6 +68,7 @@ pub const EXPECTED: &[&str] = &[
     "member withdrawn",
     "namespace came",
     "namespace went",
+    "newcomers claimed an epoch",
     "object wanted whole",
     "older age claimed",
     "part stalled",
