@@ -3,7 +3,6 @@
 
 mod apply;
 mod apply_real;
-mod authority;
 mod charts;
 mod conformance;
 mod crds;
@@ -60,7 +59,6 @@ fn main() -> ExitCode {
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());
     trials.extend(renewal::trials());
-    trials.extend(authority::trials());
     trials.extend(kubectl::trials());
     trials.extend(documents::trials());
     trials.extend(netsim::trials());
