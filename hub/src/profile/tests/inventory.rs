@@ -207,7 +207,7 @@ fn ways_to_reach_a_member_are_written_once_and_what_others_add_is_theirs() {
     let moved = file("https://moved.example.org").of(&cluster("east"));
     assert_ne!(difference(&object, &profile("east"), &moved), Difference::None);
     // One that the file named before, and does not any more.
-    let mut ours = object.clone();
+    let mut ours = object;
     let fields = json!({"f:status": {"f:accessProviders": {"k:{\"name\":\"plain\"}": {}}}});
     ours.metadata
         .managed_fields
