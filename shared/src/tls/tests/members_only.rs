@@ -7,7 +7,7 @@ use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
 use super::pki::{Authority, EAST, HUB};
 use crate::{
     model::KeyFingerprint,
-    tls::{Credentials, pinned::prove, provider::provider},
+    tls::{Credentials, Pem, pinned::prove, provider::provider},
 };
 
 const ONLY_MEMBERS: &str = "spiffe://example.org/clusterset/default/authority/members";
@@ -108,4 +108,22 @@ fn a_hub_is_known_by_the_pin_of_its_authority_and_nobody_else_is() {
     proves(pin(&over), &leaf, &[over, root]).expect_err("no authority to be pinned");
     let spki = marked.issuer.key().subject_public_key_info();
     assert_eq!(KeyFingerprint::of(&spki), pin(&marked.der));
+}
+
+/// While an authority is replaced by one of the same name, both are there.
+#[test]
+fn a_hub_knows_its_own_authority_among_others_of_the_same_name() {
+    let (old, new) = (Authority::of("example.org"), Authority::of("example.org"));
+    for (own, other) in [(&old, &new), (&new, &old)] {
+        for roots in [[own, other], [other, own]] {
+            let bundle: String = roots.iter().map(|root| root.ca()).collect();
+            let pem = Pem {
+                ca: bundle.into(),
+                ..own.issue_for(HUB)
+            };
+            let credentials = Credentials::from_pem(&pem).expect("usable");
+            let wanted = CertificateDer::from_pem_slice(own.ca().as_bytes()).expect("a certificate");
+            assert_eq!(credentials.pin(), Some(pin(&wanted)));
+        }
+    }
 }
