@@ -3,6 +3,7 @@
 
 mod apply;
 mod apply_real;
+mod authority;
 mod charts;
 mod conformance;
 mod crds;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());
     trials.extend(renewal::trials());
+    trials.extend(authority::trials());
     trials.extend(kubectl::trials());
     trials.extend(documents::trials());
     trials.extend(netsim::trials());

@@ -71,11 +71,12 @@ impl Directory {
         )
     }
 
-    /// Puts the authority's certificate beside what it issued, so that the directory is complete.
+    /// Puts the authority's certificate beside what it issued, so that the directory is complete. A file that has it among
+    /// others stays as it is: while an authority is replaced the others are trusted, too.
     pub(super) fn ensure_ca(&self, authority: &CertificateAuthority) -> anyhow::Result<PathBuf> {
         let path = self.path.join(CA_CERT);
         match fs::read_to_string(&path) {
-            Ok(present) if present == authority.certificate_pem() => {}
+            Ok(present) if present.contains(authority.certificate_pem().trim_end()) => {}
             Ok(_) if !self.replace => bail!(
                 "{} is another authority's certificate: choose another --out, or replace it with --force",
                 path.display()
