@@ -114,6 +114,22 @@ fn another_directory_is_filled_completely_and_never_mixed() {
     assert!(error.to_string().contains("another authority"), "{error}");
 }
 
+/// While an authority is replaced the file has both, and whoever issues something into it takes none away.
+#[test]
+fn a_file_with_several_authorities_stays_as_it_is() {
+    let directory = tempfile::tempdir().expect("directory");
+    let dir = directory.path();
+    certs("ca --out DIR/one", dir).expect("made");
+    certs("ca --out DIR/two", dir).expect("made");
+    let ca = dir.join("one/ca.crt");
+    let read = |path: &Path| std::fs::read_to_string(path).expect("read");
+    let both = read(&ca) + &read(&dir.join("two/ca.crt"));
+    std::fs::write(&ca, &both).expect("written");
+    certs("joining --ca DIR/two --out DIR/one", dir).expect("made");
+    certs("hub --ca DIR/two --out DIR/one --force", dir).expect("issued");
+    assert_eq!(read(&ca), both);
+}
+
 #[test]
 fn mistakes_are_explained() {
     let directory = tempfile::tempdir().expect("directory");
