@@ -39,6 +39,47 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             not_after: terms.not_after.map(timestamp),
             accepted: acceptance_to_proto(terms.accepted).into(),
         }),
+        Fact::MemberKeyRevoked { .. }
+        | Fact::OperatorKeyRevoked { .. }
+        | Fact::MemberKeyContested { .. }
+        | Fact::MemberKeyCertified { .. } => return key_to_proto(fact),
+        Fact::MemberForgotten { operator } => ProtoFact::MemberForgotten(v1::MemberForgotten {
+            operator: operator.to_string(),
+        }),
+        Fact::MemberLive
+        | Fact::MemberSuspect
+        | Fact::MemberLost
+        | Fact::MemberWithdrawn
+        | Fact::SelfPreservationEntered { .. }
+        | Fact::SelfPreservationLeft { .. }
+        | Fact::BrakeEngaged { .. }
+        | Fact::BrakeReleased { .. } => return standing_to_proto(fact),
+        Fact::FoldVersionChanged { from, to } => {
+            ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
+        }
+        Fact::TombstonesBounded { max } => ProtoFact::TombstonesBounded(v1::TombstonesBounded { max: *max }),
+        // Those of the policy are converted beside it.
+        Fact::PolicyApplied { .. } | Fact::PrecedenceContested { .. } | Fact::PrecedenceReleased { .. } => {
+            return super::policy::to_proto(fact);
+        }
+        Fact::JoinTokenCreated { .. } | Fact::JoinTokenUsed { .. } | Fact::JoinTokenRevoked { .. } => {
+            return super::token::to_proto(fact);
+        }
+        Fact::ExportUpserted(_)
+        | Fact::ExportRemoved(_)
+        | Fact::EndpointSliceUpserted(_)
+        | Fact::EndpointSliceRemoved(_)
+        | Fact::ClusterPropertyUpserted(_)
+        | Fact::ClusterPropertyRemoved(_)
+        | Fact::HealthReported(_)
+        | Fact::ListingCompleted(_) => return None,
+    };
+    Some(fact)
+}
+
+/// What is decided about a key.
+fn key_to_proto(fact: &Fact) -> Option<ProtoFact> {
+    Some(match fact {
         Fact::MemberKeyRevoked { operator, key } => ProtoFact::MemberKeyRevoked(v1::MemberKeyRevoked {
             operator: operator.to_string(),
             key_fingerprint: key.to_string(),
@@ -69,9 +110,13 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             issuer: issuer.to_string(),
             not_after: Some(timestamp(*not_after)),
         }),
-        Fact::MemberForgotten { operator } => ProtoFact::MemberForgotten(v1::MemberForgotten {
-            operator: operator.to_string(),
-        }),
+        _ => return None,
+    })
+}
+
+/// What is observed of a member, and what follows from it.
+fn standing_to_proto(fact: &Fact) -> Option<ProtoFact> {
+    Some(match fact {
         Fact::MemberLive => ProtoFact::MemberLive(v1::MemberLive {}),
         Fact::MemberSuspect => ProtoFact::MemberSuspect(v1::MemberSuspect {}),
         Fact::MemberLost => ProtoFact::MemberLost(v1::MemberLost {}),
@@ -94,27 +139,8 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
         Fact::BrakeReleased { operator } => ProtoFact::BrakeReleased(v1::BrakeReleased {
             operator: operator.to_string(),
         }),
-        Fact::FoldVersionChanged { from, to } => {
-            ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
-        }
-        Fact::TombstonesBounded { max } => ProtoFact::TombstonesBounded(v1::TombstonesBounded { max: *max }),
-        // Those of the policy are converted beside it.
-        Fact::PolicyApplied { .. } | Fact::PrecedenceContested { .. } | Fact::PrecedenceReleased { .. } => {
-            return super::policy::to_proto(fact);
-        }
-        Fact::JoinTokenCreated { .. } | Fact::JoinTokenUsed { .. } | Fact::JoinTokenRevoked { .. } => {
-            return super::token::to_proto(fact);
-        }
-        Fact::ExportUpserted(_)
-        | Fact::ExportRemoved(_)
-        | Fact::EndpointSliceUpserted(_)
-        | Fact::EndpointSliceRemoved(_)
-        | Fact::ClusterPropertyUpserted(_)
-        | Fact::ClusterPropertyRemoved(_)
-        | Fact::HealthReported(_)
-        | Fact::ListingCompleted(_) => return None,
-    };
-    Some(fact)
+        _ => return None,
+    })
 }
 
 pub(super) fn joined_from_proto(joined: v1::MemberJoined) -> Taken<Fact> {

@@ -13,6 +13,7 @@ pub const EXPECTED: &[&str] = &[
     "agent doubled",
     "answer lost",
     "asked to report again",
+    "certificate asked for",
     "certificate renewed",
     "clock skewed",
     "conflict settled",

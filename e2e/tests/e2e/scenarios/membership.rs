@@ -80,11 +80,15 @@ pub(super) async fn a_member_says_what_it_is(story: &mut Story) -> anyhow::Resul
         same(&now["metadata"], &before["metadata"], "a user's property")?;
     }
     // What the cluster says of itself is told the hub as any property is.
-    let state = questions::state(&story.clusterset).await?;
     for cluster in CLUSTERS {
-        let profile = state.profiles.iter().find(|profile| profile.cluster == cluster);
-        let told = profile.map(|profile| profile.properties.len());
-        ensure!(told == Some(2), "{cluster} told {told:?} properties");
+        eventually(&format!("{cluster} tells two properties"), async || {
+            let state = questions::state(&story.clusterset).await?;
+            let profile = state.profiles.iter().find(|profile| profile.cluster == cluster);
+            let told = profile.map(|profile| profile.properties.len());
+            ensure!(told == Some(2), "it told {}", told.unwrap_or_default());
+            Ok(Some(()))
+        })
+        .await?;
     }
     Ok(())
 }
