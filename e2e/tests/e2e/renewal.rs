@@ -182,11 +182,6 @@ async fn certificates_renew_themselves_under_changes() -> anyhow::Result<()> {
     )
     .await?;
     ensure!(held == 0.0, "{held} sessions were refused");
-    ensure!(
-        !story.joined.tail().contains("trying again"),
-        "{}",
-        story.joined.tail()
-    );
     let (changes, sessions) = (story.changes, story.sessions().await?);
     println!("{renewals} renewals, {changes} changes, {sessions} sessions");
     story.shop.close(&story.clusterset).await?;
