@@ -15,6 +15,7 @@ pub const EXPECTED: &[&str] = &[
     "asked to report again",
     "certificate asked for",
     "certificate renewed",
+    "certificate renewed over its session",
     "clock skewed",
     "conflict settled",
     "connection broken",
