@@ -89,8 +89,14 @@ fn ahead(now: UnixMillis, millis: u64, which: u8) -> Epoch {
 }
 
 /// A later epoch that may be.
-pub(super) fn possible(now: UnixMillis, which: u8) -> Epoch {
+fn possible(now: UnixMillis, which: u8) -> Epoch {
     ahead(now, POSSIBLE_MILLIS, which)
+}
+
+/// One that may be, later than whatever the hostile member claims meanwhile, and than what begins because of the one
+/// before it: a hub that adopts epochs believes the first.
+pub(super) fn later(ours: Epoch, which: u8) -> Epoch {
+    ahead(ours.created_at, (12 + u64::from(which)) * POSSIBLE_MILLIS, which)
 }
 
 impl Hostile {

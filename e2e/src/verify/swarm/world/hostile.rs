@@ -7,7 +7,7 @@ use crate::{
     laws::Law,
     verify::swarm::{
         happening::{Decision, Hostility},
-        hostile::{self, OWN_RANGE, knock, possible, strange_key},
+        hostile::{self, OWN_RANGE, knock, later, strange_key},
         hub::Hub,
         site::{Site, key},
     },
@@ -37,14 +37,14 @@ impl World {
 
     /// A hub that has something to serve is to go on. One without facts believes anybody, and would take them in.
     fn newcomers(&mut self, count: u8) {
-        let wall = self.moment().wall;
         let Some(hub) = &mut self.hub else { return };
         if hub.state().holds_no_facts() {
             return;
         }
+        let ours = hub.head().epoch;
         for number in 0..count {
             let name = ClusterId::new(&format!("newcomer-{number}")).expect("a label");
-            let known = Some(possible(wall, number));
+            let known = Some(later(ours, number));
             let stream = knock(&mut self.network, name.as_str(), known);
             hub.accept(stream, (&name, strange_key(number), false), self.now);
             self.strangers.push(stream);
