@@ -94,9 +94,11 @@ fn possible(now: UnixMillis, which: u8) -> Epoch {
 }
 
 /// One that may be, later than whatever the hostile member claims meanwhile, and than what begins because of the one
-/// before it: a hub that adopts epochs believes the first.
-pub(super) fn later(ours: Epoch, which: u8) -> Epoch {
-    ahead(ours.created_at, (12 + u64::from(which)) * POSSIBLE_MILLIS, which)
+/// before it: a hub that adopts epochs believes the first. None while ours is ahead of the clock by it already: step by
+/// step a hub that adopts would be led beyond what one that is emptied may believe.
+pub(super) fn later(ours: Epoch, now: UnixMillis, which: u8) -> Option<Epoch> {
+    let ahead_already = ours.created_at.0 > now.0 + POSSIBLE_MILLIS + 1_000;
+    (!ahead_already).then(|| ahead(now, (2 + u64::from(which)) * POSSIBLE_MILLIS, which))
 }
 
 impl Hostile {

@@ -37,6 +37,7 @@ impl World {
 
     /// A hub that has something to serve is to go on. One without facts believes anybody, and would take them in.
     fn newcomers(&mut self, count: u8) {
+        let wall = self.moment().wall;
         let Some(hub) = &mut self.hub else { return };
         if hub.state().holds_no_facts() {
             return;
@@ -44,8 +45,10 @@ impl World {
         let ours = hub.head().epoch;
         for number in 0..count {
             let name = ClusterId::new(&format!("newcomer-{number}")).expect("a label");
-            let known = Some(later(ours, number));
-            let stream = knock(&mut self.network, name.as_str(), known);
+            let Some(known) = later(ours, wall, number) else {
+                return;
+            };
+            let stream = knock(&mut self.network, name.as_str(), Some(known));
             hub.accept(stream, (&name, strange_key(number), false), self.now);
             self.strangers.push(stream);
         }
