@@ -202,6 +202,8 @@ pub struct Stats {
     pub payload_bytes_appended: u64,
     /// How often the store was synced.
     pub sync_count: u64,
+    /// How often it was looked at what is not to be kept, and that was removed, if it could be.
+    pub retain_count: u64,
     /// The revision of the newest complete snapshot of the current epoch.
     pub snapshot_revision: Option<Revision>,
     /// Set once the log has failed.

@@ -1,11 +1,27 @@
 //! Which segments go: the oldest, as wholes, by age and by the bytes that all of them take. Time is an argument.
-//! It removes nothing.
+//! A keeper removes them, beside what is appended.
 
 use std::sync::Arc;
 
 use shared::model::UnixMillis;
 
-use super::{error::LogError, rows::Volume, segment::Segment};
+use super::{error::LogError, rows::Volume, segment::Segment, segments::Segments};
+
+/// Removes what is not to be kept. To close a store of a gigabyte, to open one and to delete its files takes up to seconds,
+/// in which nobody waits for it who appends.
+pub(super) struct Keeper<V: Volume>(pub(super) Segments<V>);
+
+impl<V: Volume> Keeper<V> {
+    /// Removes the oldest segments that are not to be kept, and that nothing which is kept needs; what could not be removed
+    /// the last time too.
+    pub(super) fn retain(&self, retention: &Retention, now: UnixMillis) -> Result<(), LogError> {
+        let count = removable(&self.0.kept(), retention, now)?;
+        if count > 0 {
+            self.0.retire(count);
+        }
+        Ok(self.0.remove_retired()?)
+    }
+}
 
 /// How much history is kept. The current segment is kept in any case, and what it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +43,7 @@ impl Default for Retention {
 
 /// How many of the oldest segments are to go. What is kept begins with a complete snapshot: a segment whose snapshot was
 /// never completed needs the one before it, and goes or stays with it.
-pub(super) fn removable<V: Volume>(
+fn removable<V: Volume>(
     kept: &[Arc<Segment<V>>],
     retention: &Retention,
     now: UnixMillis,

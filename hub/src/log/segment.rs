@@ -32,6 +32,8 @@ pub(super) struct Segment<V: Volume> {
     store: Mutex<Handle<V::Rows>>,
     /// Bytes that it takes, once nothing is written to it any more.
     bytes: OnceLock<u64>,
+    /// That the snapshot which it begins with is complete, once it is.
+    has_base: OnceLock<()>,
 }
 
 impl<V: Volume> Segment<V> {
@@ -44,6 +46,7 @@ impl<V: Volume> Segment<V> {
             row: OnceLock::new(),
             store: Mutex::new(Handle::Closed),
             bytes: OnceLock::new(),
+            has_base: OnceLock::new(),
         }
     }
 
@@ -104,11 +107,18 @@ impl<V: Volume> Segment<V> {
 
     /// Whether the snapshot that it begins with is complete: then nothing before it is needed.
     pub(super) fn has_base(&self) -> Result<bool, LogError> {
-        let Cursor { epoch, revision, .. } = self.row()?.start;
-        Ok(self
-            .rows()?
-            .get(&key::snapshot_marker(epoch, revision))?
-            .is_some())
+        if self.has_base.get().is_none() {
+            let Cursor { epoch, revision, .. } = self.row()?.start;
+            if self
+                .rows()?
+                .get(&key::snapshot_marker(epoch, revision))?
+                .is_none()
+            {
+                return Ok(false);
+            }
+            let _ = self.has_base.set(());
+        }
+        Ok(true)
     }
 
     /// Bytes that it takes; asked again until it is `sealed`.

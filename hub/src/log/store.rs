@@ -11,7 +11,7 @@ use super::{
     group, key,
     reader::{DurableHistory, History},
     record::{self, EpochRow, SegmentRow},
-    retention,
+    retention::Keeper,
     rows::{Op, Rows, RowsError, Volume},
     segment::Segment,
     segment_name::SegmentName,
@@ -104,7 +104,7 @@ impl<V: Volume> Store<V> {
         DurableHistory::new(self.segments.clone(), self.shared())
     }
 
-    fn alive(&self) -> Result<(), Failure> {
+    pub(super) fn alive(&self) -> Result<(), Failure> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
@@ -274,15 +274,20 @@ impl<V: Volume> Store<V> {
     /// Removes the oldest segments that are not to be kept, and that nothing which is kept needs.
     pub(super) fn retain(&mut self, retention: &Retention, now: UnixMillis) -> Result<(), LogError> {
         self.alive()?;
-        let count = retention::removable(&self.segments.kept(), retention, now)?;
-        if count > 0 {
-            self.segments.retire(count);
-        }
-        self.segments.remove_retired()?;
-        if count > 0 {
-            self.measure();
-        }
-        Ok(())
+        let kept = self.keeper().retain(retention, now);
+        self.retained();
+        kept
+    }
+
+    /// Whoever removes segments beside what is appended; nobody else removes any.
+    pub(super) fn keeper(&self) -> Keeper<V> {
+        Keeper(self.segments.clone())
+    }
+
+    /// A keeper looked, and may have removed some.
+    pub(super) fn retained(&self) {
+        self.measure();
+        self.shared.lock().1.retain_count += 1;
     }
 
     /// True while a snapshot wants steps.
@@ -309,6 +314,8 @@ impl<V: Volume> Store<V> {
                 shared.1.snapshot_bytes = job.bytes();
                 shared.1.sync_count += 2;
                 drop(shared);
+                // Asked now, while its store is open: when older segments are to go, this one may be closed.
+                let _ = self.segments.current().has_base();
                 let told = done.take().map(|done| (done, Ok(())));
                 self.snapshot = Some((job, done));
                 told

@@ -1,5 +1,5 @@
-//! The thread that owns a store, and the one that reads beside it. Commands come in through bounded queues;
-//! batches that wait together are synced together. No store call is ever made on a caller's thread.
+//! The thread that owns a store, the one that reads beside it, and the one that removes what is not kept. Commands come in
+//! through bounded queues; batches that wait together are synced together. No store call is ever made on a caller's thread.
 
 use std::{
     path::Path,
@@ -17,6 +17,7 @@ use super::{
     directory::{self, Directory},
     error::{AppendError, Failure, LogError, OpenError},
     reader::{DurableHistory, READS_WAITING_MAX, ReadJob, ReadQueue},
+    retention::Keeper,
     rows::Volume,
     shared_head::SharedHead,
     sled,
@@ -45,6 +46,7 @@ enum Command {
     WriteSnapshot(Cursor, SnapshotRows, SnapshotCompletion),
     Seal(UnixMillis, SnapshotRows, SnapshotCompletion),
     Retain(Retention, UnixMillis),
+    Retained,
     BeginEpoch(Epoch, SnapshotRows, SyncSender<Result<Cursor, LogError>>),
     Stop,
 }
@@ -67,6 +69,8 @@ impl OwnerThread {
     ) -> Result<Self, OpenError> {
         let (command_sender, command_receiver) = mpsc::sync_channel(APPENDS_WAITING_MAX);
         let (read_sender, read_receiver) = mpsc::sync_channel(READS_WAITING_MAX);
+        // One that waits is enough: the next look sees what this one would have.
+        let (retain_sender, retain_receiver) = mpsc::sync_channel(1);
         let (opened_sender, opened_receiver) = mpsc::sync_channel(1);
         let owner = spawn_named("log", move || {
             let opened = open().map(|store| {
@@ -75,33 +79,36 @@ impl OwnerThread {
                     store.shared(),
                     store.history(),
                     store.volume(),
+                    store.keeper(),
                     store,
                 )
             });
             match opened {
-                Ok((clusterset, shared, history, volume, store)) => {
+                Ok((clusterset, shared, history, volume, keeper, store)) => {
                     if opened_sender
-                        .send(Ok((clusterset, shared, history, volume)))
+                        .send(Ok((clusterset, shared, history, volume, keeper)))
                         .is_ok()
                     {
-                        own(store, &command_receiver);
+                        own(store, &command_receiver, &retain_sender);
                     }
                 }
                 // The opener waits for exactly this.
                 Err(error) => drop(opened_sender.send(Err(error))),
             }
         });
-        let (clusterset, shared, history, volume): (_, _, _, V) = opened_receiver
+        let (clusterset, shared, history, volume, keeper): (_, _, _, V, _) = opened_receiver
             .recv()
             .expect("the owner answers once, and opening catches panics")?;
         let reader = spawn_named("log-reader", move || read(&history, &read_receiver));
+        let commands = command_sender.clone();
+        let keeper = spawn_named("log-keeper", move || keep(&keeper, &retain_receiver, &commands));
         Ok(Self {
             clusterset,
             shared,
             commands: command_sender,
             reads: read_sender,
             space: Box::new(move || volume.space()),
-            threads: vec![reader, owner],
+            threads: vec![reader, owner, keeper],
         })
     }
 }
@@ -112,8 +119,12 @@ fn spawn_named(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<(
 }
 
 /// The owner's loop: a group of appends, one sync, a piece of a snapshot, again.
-fn own<V: Volume>(mut store: Store<V>, commands: &Receiver<Command>) {
-    let (mut waiting, mut not_removed) = (None, None);
+fn own<V: Volume>(
+    mut store: Store<V>,
+    commands: &Receiver<Command>,
+    keeper: &SyncSender<(Retention, UnixMillis)>,
+) {
+    let mut waiting = None;
     loop {
         let command = match waiting.take() {
             Some(command) => Some(command),
@@ -128,7 +139,12 @@ fn own<V: Volume>(mut store: Store<V>, commands: &Receiver<Command>) {
             Some(Command::Append(batch, done)) => waiting = append_group(&mut store, batch, done, commands),
             Some(Command::WriteSnapshot(at, rows, done)) => tell(store.start_snapshot(at, rows, done)),
             Some(Command::Seal(now, rows, done)) => tell(store.seal(now, rows, done)),
-            Some(Command::Retain(retention, now)) => retain(&mut store, &retention, now, &mut not_removed),
+            // A log that has failed is left as it is.
+            Some(Command::Retain(retention, now)) if store.alive().is_ok() => {
+                let _ = keeper.try_send((retention, now));
+            }
+            Some(Command::Retain(..)) => {}
+            Some(Command::Retained) => store.retained(),
             Some(Command::BeginEpoch(epoch, rows, answer)) => {
                 tell(store.abandon_snapshot());
                 // The caller waits for this, or its thread is gone.
@@ -144,21 +160,27 @@ fn own<V: Volume>(mut store: Store<V>, commands: &Receiver<Command>) {
     }
 }
 
-/// What cannot be removed now is removed another time; the disk's own failure shows at the next append. One warning for
-/// each reason, however often it is tried.
-fn retain<V: Volume>(
-    store: &mut Store<V>,
-    retention: &Retention,
-    now: UnixMillis,
-    told: &mut Option<LogError>,
+/// The keeper's loop, until the owner ends. What cannot be removed now is removed another time; the disk's own failure
+/// shows at the next append. One warning for each reason, however often it is tried.
+fn keep<V: Volume>(
+    keeper: &Keeper<V>,
+    looks: &Receiver<(Retention, UnixMillis)>,
+    owner: &SyncSender<Command>,
 ) {
-    let failed = store.retain(retention, now).err();
-    if let Some(error) = &failed
-        && failed != *told
-    {
-        tracing::warn!(%error, "could not remove old segments of the event log; the next try follows");
+    let mut told = None;
+    while let Ok((retention, now)) = looks.recv() {
+        // A store panics on damaged files, and this thread goes on.
+        let kept = sled::guard(|| keeper.retain(&retention, now));
+        let failed = kept.map_err(LogError::from).flatten().err();
+        if let Some(error) = &failed
+            && failed != told
+        {
+            tracing::warn!(%error, "could not remove old segments of the event log; the next try follows");
+        }
+        told = failed;
+        // An owner that is gone counts nothing any more.
+        let _ = owner.send(Command::Retained);
     }
-    *told = failed;
 }
 
 fn tell(told: Option<(SnapshotCompletion, Result<(), LogError>)>) {
@@ -295,3 +317,6 @@ impl Drop for OwnerThread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

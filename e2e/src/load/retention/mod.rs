@@ -31,8 +31,8 @@ use segments::Segments;
 const FACT_BYTES: usize = 400;
 /// Updates a second: by the simulated clock at full speed, by the real one at the quiet rate.
 const QUIET_RATE: u32 = 100;
-/// How many times history becomes too old by the simulated clock while segments are to go.
-const AGES: u64 = 4;
+/// How many times history becomes too old by the simulated clock while segments are to go: all that there was goes.
+const AGES: u64 = 1;
 /// Events between two looks at the disk.
 const LOOK_EVERY: u64 = 100_000;
 /// The largest size on disk once history goes, beside the smallest, is to stay below this.

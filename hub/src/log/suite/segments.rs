@@ -29,11 +29,15 @@ fn seal(log: &mut dyn Log, now: u64, texts: &[&str]) {
     log.seal_and_wait(UnixMillis(now), rows(texts)).unwrap();
 }
 
-/// Has removed what is not to be kept. Reads run behind removals in neither store; appends do.
+/// Has removed what is not to be kept, which is done beside everything else; then there is a snapshot.
 fn retain(log: &mut dyn Log, retention: Retention, now: u64) {
+    let before = log.stats().retain_count;
     log.retain(retention, UnixMillis(now));
+    while log.stats().retain_count == before {
+        std::thread::yield_now();
+    }
     let at = log.head();
-    // Whatever it answers, it answers behind the removal.
+    // It fails where the log has failed.
     let _ = log.write_snapshot_and_wait(at, rows(&["behind"]));
 }
 
