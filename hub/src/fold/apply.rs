@@ -4,8 +4,8 @@ use shared::model::{ClusterId, Event, Fact};
 
 use super::{
     Change, Connectivity, Contest, KeyHolder, Leaving, MemberStatus, State, brake, connectivity, contest,
-    derived::Step, endpoint_slices, exports, keys, leaving, listing, lost, membership, policy, properties, remembered,
-    tokens,
+    derived::Step, endpoint_slices, exports, keys, leaving, listing, lost, membership, policy, properties,
+    remembered, tokens,
 };
 
 /// Folds the next event into the state and says which derived objects changed by it.

@@ -112,10 +112,12 @@ pub enum Command {
         /// The member.
         cluster: ClusterId,
     },
-    /// A member says over its session that it leaves.
+    /// A member says that it leaves, at once.
     LeaveByItself {
         /// The member.
         cluster: ClusterId,
+        /// The key in its certificate.
+        key: KeyFingerprint,
     },
     /// An operator ends a membership.
     Evict {

@@ -48,7 +48,7 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
         } => leaving::leave(state, cluster, operator, (*at, *after_millis), *evicts),
         Command::Stay { cluster, operator } => leaving::stay(state, cluster, operator),
         Command::EndLeaving { cluster } => leaving::end(state, cluster),
-        Command::LeaveByItself { cluster } => leaving::leave_by_itself(state, cluster),
+        Command::LeaveByItself { cluster, key } => leaving::leave_by_itself(state, cluster, *key),
         Command::Evict { cluster, operator } => membership::evict(state, cluster, operator),
         Command::Rekey {
             cluster,

@@ -56,7 +56,7 @@ pub(super) fn fate(state: &State, service: &ServiceKey, cluster: &ClusterId) -> 
 
 /// Whether one of these members has a ready endpoint behind a service. Where none has, those of the others stay: what may
 /// answer is better than nothing.
-fn is_served(state: &State, service: &ServiceKey, by: impl Fn(&ClusterId) -> bool) -> bool {
+pub(super) fn is_served(state: &State, service: &ServiceKey, by: impl Fn(&ClusterId) -> bool) -> bool {
     let of_service = state.derived.from(DerivedKey::Import(service.clone()));
     of_service
         .take_while(|(key, _)| key.service() == Some(service))

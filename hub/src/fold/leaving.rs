@@ -2,9 +2,9 @@
 //! ready ones, their exports go with the membership when the time is over, and until then one word has them stay.
 //! When the time is over is decided elsewhere, for that takes a clock.
 
-use shared::model::{ClusterId, Fact, ServiceKey, UnixMillis, advice};
+use shared::model::{ClusterId, Fact, KeyFingerprint, ServiceKey, UnixMillis, advice};
 
-use super::{Draft, Member, MemberStatus, Rejection, State, derived::Step, lost, membership, slice};
+use super::{Draft, Member, MemberStatus, Rejection, State, derived::Step, fate, lost, membership, slice};
 
 /// The longest that a member is to leave before it does, in milliseconds: a week. What is put off further is forgotten.
 pub const LEAVING_LONGEST_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
@@ -80,14 +80,22 @@ fn too_late(cluster: &ClusterId, former: &Member) -> Rejection {
 pub(super) fn end(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
     let member = membership::current(state, cluster)?;
     let leaving = member.leaving.as_ref();
-    Ok(Vec::from_iter(
-        leaving.map(|leaving| Draft::decided(cluster, ends_with(Some(leaving)))),
-    ))
+    Ok(Vec::from_iter(leaving.map(|leaving| {
+        Draft::decided(cluster, ends_with(Some(leaving)))
+    })))
 }
 
-/// A member leaves of its own will, at once. One that is to be evicted does not escape that.
-pub(super) fn leave_by_itself(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
+/// A member leaves of its own will, at once. One that is to be evicted does not escape that, and a key that is not admitted
+/// ends nothing.
+pub(super) fn leave_by_itself(
+    state: &State,
+    cluster: &ClusterId,
+    key: KeyFingerprint,
+) -> Result<Vec<Draft>, Rejection> {
     let member = membership::current(state, cluster)?;
+    if !member.keys.contains_key(&key) {
+        return Err(membership::unknown_key(cluster, key));
+    }
     Ok(vec![Draft::decided(cluster, ends_with(member.leaving.as_ref()))])
 }
 
@@ -149,6 +157,11 @@ impl Member {
 }
 
 impl State {
+    /// Whether a member other than this one, that counts, has a ready endpoint behind a service.
+    pub fn is_served_without(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
+        fate::is_served(self, service, |other| other != cluster && self.counts(other))
+    }
+
     /// The members that are to leave, with when, in the order of their ids.
     pub fn leaving(&self) -> impl Iterator<Item = (&ClusterId, &Leaving)> {
         self.leaving.keys().filter_map(|cluster| {

@@ -79,7 +79,7 @@ pub(super) fn admit(
     }
 }
 
-fn unknown_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+pub(super) fn unknown_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
     Rejection::admission(
         AdmissionRefusal::UnknownKey,
         format!(

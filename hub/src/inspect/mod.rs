@@ -34,7 +34,7 @@ use std::{future::Future, sync::Arc};
 
 use proto::v1::{self, event_log_server::EventLogServer, state_server::StateServer};
 use shared::{
-    model::{ClusterId, Clusterset, Epoch, KeyFingerprint, Revision, sync::MESSAGE_BYTES_MAX},
+    model::{ClusterId, Clusterset, Epoch, KeyFingerprint, Revision, UnixMillis, sync::MESSAGE_BYTES_MAX},
     tls,
 };
 use tokio::sync::Semaphore;
@@ -196,6 +196,11 @@ impl Inspection {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The hub's wall clock.
+    pub(crate) fn wall(&self) -> UnixMillis {
+        self.clock.wall()
     }
 
     /// What is durable, as of now.

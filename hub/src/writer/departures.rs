@@ -33,7 +33,9 @@ impl Departures {
         let leaving = state.leaving();
         Self {
             due: BTreeMap::new(),
-            at_start: leaving.map(|(cluster, leaving)| (cluster.clone(), leaving.until)).collect(),
+            at_start: leaving
+                .map(|(cluster, leaving)| (cluster.clone(), leaving.until))
+                .collect(),
             ticked_at: now,
         }
     }
@@ -101,7 +103,10 @@ mod tests {
     fn departures(at_start: Option<u64>) -> Departures {
         let east = || ClusterId::new("east").unwrap();
         Departures {
-            at_start: at_start.map(|until| (east(), UnixMillis(until))).into_iter().collect(),
+            at_start: at_start
+                .map(|until| (east(), UnixMillis(until)))
+                .into_iter()
+                .collect(),
             ..Departures::of(&State::new(), 0)
         }
     }
@@ -120,7 +125,10 @@ mod tests {
         let mut departures = departures(None);
         assert!(!look(&mut departures, Some(1_001_000), 1_000_000, 500));
         assert!(!look(&mut departures, Some(1_003_000), 1_000_500, 1_000));
-        assert!(!look(&mut departures, Some(1_003_000), 1_001_000, 1_500), "the former time");
+        assert!(
+            !look(&mut departures, Some(1_003_000), 1_001_000, 1_500),
+            "the former time"
+        );
         assert!(!look(&mut departures, None, 1_001_500, 2_000));
         assert!(!look(&mut departures, Some(1_003_000), 1_002_000, 2_500), "anew");
         assert!(!look(&mut departures, Some(1_003_000), 1_002_500, 3_000));

@@ -39,11 +39,11 @@ mod waiting;
 mod withdrawals;
 
 pub use self::{
-    departures::GRACE_AT_START_MILLIS,
     actor::{Completed, Writer, WriterError, view_of},
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
     core::{Batch, Core, Options},
+    departures::GRACE_AT_START_MILLIS,
     disk_room::DiskRoom,
     handle::{AdmissionAnswer, Gone, Inbox, Permit, SessionEvent, SessionSink, Work, WriterHandle},
     heard::TICK_MILLIS,

@@ -171,7 +171,10 @@ pub(super) fn joined_from_proto(joined: v1::MemberJoined) -> Taken<Fact> {
         terms: KeyTerms {
             accepted: acceptance_from_proto(joined.accepted()),
             issuer: joined.issuer.map(Into::into),
-            not_after: joined.not_after.map(|at| millis_from_proto("notAfter", at)).transpose()?,
+            not_after: joined
+                .not_after
+                .map(|at| millis_from_proto("notAfter", at))
+                .transpose()?,
         },
         cluster_fingerprint: joined.cluster_fingerprint.into(),
     })
@@ -270,7 +273,10 @@ pub(super) fn rekeyed_from_proto(rekeyed: v1::MemberRekeyed) -> Taken<Fact> {
     let terms = KeyTerms {
         accepted: acceptance_from_proto(rekeyed.accepted()),
         issuer: rekeyed.issuer.map(Into::into),
-        not_after: rekeyed.not_after.map(|at| millis_from_proto("notAfter", at)).transpose()?,
+        not_after: rekeyed
+            .not_after
+            .map(|at| millis_from_proto("notAfter", at))
+            .transpose()?,
     };
     let cluster_fingerprint = Some(rekeyed.cluster_fingerprint).filter(|text| !text.is_empty());
     Ok(Fact::MemberRekeyed {
