@@ -162,7 +162,7 @@ fn ends_in(installed: &Installed<'_>, plane: &ControlPlane<'_>) -> anyhow::Resul
 
 /// A member that an earlier run evicted is none any more.
 fn evict(installed: &Installed<'_>, member: &str) -> anyhow::Result<()> {
-    match installed.member(&["evict", member, "--confirm"]) {
+    match installed.member(&["evict", member, "--now", "--confirm"]) {
         Err(error) if !error.to_string().contains("is not a member") => Err(error),
         _ => Ok(()),
     }
