@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     shared::process::exit_code(match command {
         Command::Run(args) => agent::run::run(&log, *args),
         Command::Adopt(args) => agent::adopt::run(&log, &args),
+        Command::Leave(args) => agent::leave::run(&log, &args),
         Command::Corefile(command) => agent::corefile::run(&log, &command),
     })
 }

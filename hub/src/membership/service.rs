@@ -127,15 +127,14 @@ impl Membership for MembershipService {
         request: Request<v1::LeaveRequest>,
     ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
         let decided = async {
-            let caller = self
+            let (caller, key) = self
                 .inspection
-                .admit(&request, &request.get_ref().clusterset, Need::Read)?;
+                .admit_leaver(&request, &request.get_ref().clusterset)?;
             let Caller::Member(cluster) = caller else {
                 return Err(Status::permission_denied(
                     "a cluster leaves with its own certificate; an operator has it leave with `tributary-hub member drain`",
                 ));
             };
-            let key = tls::peer(&request)?.key_fingerprint;
             let command = Command::LeaveByItself { cluster, key };
             self.decide(command, request.get_ref().confirm).await
         };

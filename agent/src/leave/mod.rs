@@ -1,0 +1,214 @@
+//! The command `leave`: the cluster's own administrator takes it out of the clusterset. The hub is told, what agents wrote
+//! here goes, and what is left is listed. While it works it holds the Lease of the agent that leads, so that no agent makes
+//! anything again.
+//!
+//! * `args`: the flags. `decide`: what becomes of each object, pure. `report`: what people read, pure.
+//! * `cluster`: finds and removes. `hub`: tells.
+
+pub mod args;
+mod cluster;
+pub mod decide;
+mod hub;
+pub mod report;
+
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use shared::{
+    api::names::AGENT_LEASE,
+    api_client::{ApiMetrics, ServedVersions, api_client, in_served_version},
+    process::{LogArgs, Threads, block_on},
+    tls::install_crypto_provider,
+};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    lease::{
+        self, AgentLease, Attempt, Election, LeaseMetrics, WritePermit, machine::RETRY_PERIOD, monotonic,
+    },
+    run,
+};
+use args::LeaveArgs;
+use cluster::{Cluster, Item};
+use decide::{Found, Kind, Wish, fate, is_due};
+use hub::Way;
+use report::Hub;
+
+/// How often the cluster is looked at anew before what is still there counts as stuck.
+const LOOKS_MAX: usize = 5;
+/// How long to wait before looking again: an object may take a moment to go.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Runs the command.
+pub fn run(log: &LogArgs, args: &LeaveArgs) -> anyhow::Result<()> {
+    log.init()?;
+    install_crypto_provider()?;
+    block_on(Threads::One, async {
+        let config = run::kubernetes(args.kubeconfig.as_deref()).await?;
+        let client = api_client(config, ApiMetrics::default())?;
+        let client = in_served_version(client, ServedVersions::default());
+        print!("{}", leave(&client, args).await?);
+        Ok(())
+    })
+}
+
+/// Leaves, or says what that would mean: what people are to read. An error says what has happened until then.
+pub async fn leave(client: &Client, args: &LeaveArgs) -> anyhow::Result<String> {
+    let namespace = args.namespace.clone().unwrap_or_else(run::own_namespace);
+    let wish = Wish {
+        keep: args.keep.iter().copied().collect(),
+        forget_id: args.forget_id,
+    };
+    let way = args.tls().map(|files| Way::new(&args.hubs, files)).transpose()?;
+    let cluster = Cluster::new(client.clone(), namespace.clone());
+    if !args.confirm {
+        let hub = say(way.as_ref(), false).await?;
+        let found = heads(&look(&cluster).await?);
+        let leader = leader(client, &namespace).await?;
+        return Ok(report::planned(&found, &wish, &hub, leader.as_deref()));
+    }
+    let lead = Lead::taken(client, &namespace, Duration::from_secs(args.wait)).await?;
+    let left = async {
+        let hub = say(way.as_ref(), true).await?;
+        let (before, after) = cleaned(&cluster, &wish, &lead).await?;
+        anyhow::Ok((hub, before, after))
+    };
+    let (hub, before, after) = match left.await {
+        Ok(left) => left,
+        Err(error) => {
+            lead.lease.release().await;
+            return Err(error);
+        }
+    };
+    let stuck: Vec<String> = report::stuck(&after, &wish)
+        .into_iter()
+        .map(report::named)
+        .collect();
+    ensure!(
+        stuck.is_empty(),
+        "not everything is gone: {}; see to it, and run the command again",
+        stuck.join("; ")
+    );
+    Ok(report::done(&before, &after, &wish, &hub))
+}
+
+async fn say(way: Option<&Way>, confirm: bool) -> anyhow::Result<Hub> {
+    match way {
+        Some(way) => way.say(confirm).await,
+        None => Ok(Hub::NotAsked),
+    }
+}
+
+async fn look(cluster: &Cluster) -> anyhow::Result<Vec<Item>> {
+    cluster.look().await.context(
+        "not everything in this cluster could be looked at; run the command again. It needs the rights of the agent",
+    )
+}
+
+fn heads(items: &[Item]) -> Vec<Found> {
+    items.iter().map(|item| item.found.clone()).collect()
+}
+
+/// Removes what is to go; what there was, and what is left. The Lease of who leads goes last.
+async fn cleaned(cluster: &Cluster, wish: &Wish, lead: &Lead) -> anyhow::Result<(Vec<Found>, Vec<Found>)> {
+    let first = look(cluster).await?;
+    let before = heads(&first);
+    let mut items = first;
+    for _ in 0..LOOKS_MAX {
+        let due = |item: &&Item| item.found.kind != Kind::Lead && is_due(&item.found, wish);
+        let due: Vec<&Item> = items.iter().filter(due).collect();
+        if due.is_empty() {
+            break;
+        }
+        for item in due {
+            lead.still_held()?;
+            removed(cluster, item, wish).await?;
+        }
+        items = look(cluster).await?;
+        if report::stuck(&heads(&items), wish).len() > 1 {
+            // One is the Lease itself.
+            tokio::time::sleep(LOOK_AGAIN).await;
+            items = look(cluster).await?;
+        }
+    }
+    lead.stop.cancel();
+    for item in items.iter().filter(|item| item.found.kind == Kind::Lead) {
+        removed(cluster, item, wish).await?;
+    }
+    // A renewal that was on its way may have come between.
+    let mut after = look(cluster).await?;
+    for item in after.iter().filter(|item| item.found.kind == Kind::Lead) {
+        removed(cluster, item, wish).await?;
+    }
+    after.retain(|item| item.found.kind != Kind::Lead);
+    Ok((before, heads(&after)))
+}
+
+async fn removed(cluster: &Cluster, item: &Item, wish: &Wish) -> anyhow::Result<()> {
+    let done = cluster.carry_out(item, fate(&item.found, wish)).await;
+    done.with_context(|| {
+        format!(
+            "cannot remove {}; run the command again, what is gone stays gone. It needs the rights of the agent",
+            report::named(&item.found)
+        )
+    })
+}
+
+/// Who leads here, if anybody does.
+async fn leader(client: &Client, namespace: &str) -> anyhow::Result<Option<String>> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    let found = leases.get_opt(AGENT_LEASE).await?;
+    let holder = found.and_then(|lease| lease.spec?.holder_identity);
+    Ok(holder.filter(|holder| !holder.is_empty()))
+}
+
+/// The Lease of the agent that leads, in our hands.
+struct Lead {
+    lease: AgentLease,
+    permit: WritePermit,
+    /// Ends its renewal.
+    stop: CancellationToken,
+    _stop: DropGuard,
+}
+
+impl Lead {
+    /// Takes it, if nobody else has it for as long as we may wait.
+    async fn taken(client: &Client, namespace: &str, wait: Duration) -> anyhow::Result<Self> {
+        let (permit, until) = (WritePermit::default(), Instant::now() + wait);
+        let (holder, clock) = (lease::holder(None), (monotonic(), permit.clone()));
+        let mut election = Election::new(client.clone(), namespace, &holder, clock, LeaseMetrics::default());
+        let lease = loop {
+            match election.attempt().await? {
+                Attempt::Taken(lease) => break *lease,
+                Attempt::Waiting { holder, .. } if Instant::now() >= until => bail!(
+                    "an agent runs here ({holder} holds the Lease {AGENT_LEASE} in {namespace}), and would make everything \
+                     again. Nothing has changed. Stop it first: `kubectl scale deployment tributary-agent --replicas=0 \
+                     --namespace {namespace}`"
+                ),
+                Attempt::Waiting { longest, .. } => tokio::time::sleep(longest.min(RETRY_PERIOD)).await,
+            }
+        };
+        let stop = CancellationToken::new();
+        // It ends when it is told to, or when another one has the Lease, which the permit says.
+        tokio::spawn(lease.clone().keep(stop.clone()));
+        Ok(Self {
+            lease,
+            permit,
+            _stop: stop.clone().drop_guard(),
+            stop,
+        })
+    }
+
+    /// Before each write: an agent that somebody started may lead by now.
+    fn still_held(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.permit.holds(),
+            "the Lease {AGENT_LEASE} is not ours any more, or could not be renewed: see that no agent runs here, and run \
+             the command again; what is gone stays gone"
+        );
+        Ok(())
+    }
+}
