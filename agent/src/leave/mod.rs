@@ -104,7 +104,8 @@ async fn say(way: Option<&Way>, confirm: bool) -> anyhow::Result<Hub> {
 
 async fn look(cluster: &Cluster) -> anyhow::Result<Vec<Item>> {
     cluster.look().await.context(
-        "not everything in this cluster could be looked at; run the command again. It needs the rights of the agent",
+        "not everything in this cluster could be looked at; run the command again, with the rights of the cluster's \
+         administrator",
     )
 }
 
@@ -151,7 +152,9 @@ async fn removed(cluster: &Cluster, item: &Item, wish: &Wish) -> anyhow::Result<
     let done = cluster.carry_out(item, fate(&item.found, wish)).await;
     done.with_context(|| {
         format!(
-            "cannot remove {}; run the command again, what is gone stays gone. It needs the rights of the agent",
+            "cannot remove {}; run the command again, what is gone stays gone. It needs the rights of the cluster's \
+             administrator, and that the agent is uninstalled, whose admission policies refuse this to everybody else \
+             (helm uninstall tributary-agent)",
             report::named(&item.found)
         )
     })
@@ -185,8 +188,8 @@ impl Lead {
                 Attempt::Taken(lease) => break *lease,
                 Attempt::Waiting { holder, .. } if Instant::now() >= until => bail!(
                     "an agent runs here ({holder} holds the Lease {AGENT_LEASE} in {namespace}), and would make everything \
-                     again. Nothing has changed. Stop it first: `kubectl scale deployment tributary-agent --replicas=0 \
-                     --namespace {namespace}`"
+                     again. Nothing has changed. Uninstall it first: `helm uninstall tributary-agent --namespace \
+                     {namespace}`"
                 ),
                 Attempt::Waiting { longest, .. } => tokio::time::sleep(longest.min(RETRY_PERIOD)).await,
             }

@@ -32,8 +32,8 @@ pub fn planned(found: &[Found], wish: &Wish, hub: &Hub, leader: Option<&str>) ->
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(
             text,
-            "An agent runs here and leads ({holder}): stop it first, with any that stands by (kubectl scale deployment \
-             tributary-agent --replicas=0 in its namespace)"
+            "An agent runs here and leads ({holder}): uninstall it first (helm uninstall tributary-agent), for it would make \
+             everything again"
         );
     }
     text
@@ -61,10 +61,7 @@ pub fn done(before: &[Found], after: &[Found], wish: &Wish, hub: &Hub) -> String
         let _ = writeln!(text, "  {count} {} {what}", kind.as_str());
     }
     left(&mut text, after, wish);
-    text.push_str(
-        "Next: uninstall the agent (helm uninstall tributary-agent), and take the zone out of CoreDNS\n  \
-         tributary-agent corefile remove --apply\n",
-    );
+    text.push_str("Next: take the zone out of CoreDNS\n  tributary-agent corefile remove --apply\n");
     text
 }
 
