@@ -1,6 +1,6 @@
 //! The hub: one event log per clusterset, folded into state, resolved, and pushed back to every member.
 //!
-//! * [`args`]: the command line; [`run`]: the wiring.
+//! * [`args`]: the command line; [`program`]: what it runs; [`run`]: the wiring.
 //! * [`certs`]: certificates for hubs, members and operators.
 //! * [`session`] → [`writer`] { decide → apply, by the rules of [`fold`] → [`log`] } → [`view`] → [`push`].
 //! * [`bounds`]: the bounds that are settings.
@@ -28,6 +28,7 @@ pub mod membership;
 pub mod metrics;
 pub mod operate;
 pub mod profile;
+pub mod program;
 pub mod push;
 pub mod recall;
 pub mod replay;

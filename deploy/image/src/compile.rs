@@ -24,35 +24,20 @@ const CRATES_AS: &str = "/cargo";
 /// The time that compilers are told, whatever the commit: with its own, everything would be compiled anew for each.
 const COMPILED_AT: &str = "0";
 
-/// A program of one architecture.
-pub(crate) struct Program {
-    /// Its name.
-    pub(crate) name: &'static str,
-    /// Where it is.
-    pub(crate) path: PathBuf,
-}
-
-/// Compiles both programs, and looks whether they are what an image needs.
-pub(crate) fn compile(source: &Source, architecture: Architecture) -> anyhow::Result<Vec<Program>> {
+/// Compiles the file that is both programs, and looks whether it is what an image needs; where it is.
+pub(crate) fn compile(source: &Source, architecture: Architecture) -> anyhow::Result<PathBuf> {
     let target = architecture.rust_target();
     add_target(source, target)?;
     let compiler = zig::compiler(source, architecture)?;
     eprintln!("compiling for {architecture}");
     let mut cargo = run::cargo(&source.root);
     cargo.args(["build", "--locked", "--profile", PROFILE, "--target", target]);
-    for package in PROGRAMS {
-        cargo.args(["--package", package]);
-    }
+    cargo.args(["--package", PROGRAMS]);
     environment(&mut cargo, source, architecture, &compiler)?;
     run::shown(&mut cargo).with_context(|| format!("cannot compile for {architecture}"))?;
-    let programs = PROGRAMS.map(|name| Program {
-        name,
-        path: source.target.join(target).join(PROFILE).join(name),
-    });
-    for program in &programs {
-        inspect::program(&program.path, architecture)?;
-    }
-    Ok(Vec::from(programs))
+    let programs = source.target.join(target).join(PROFILE).join(PROGRAMS);
+    inspect::program(&programs, architecture)?;
+    Ok(programs)
 }
 
 /// Rust's standard library of a target, if rustup has it not yet.

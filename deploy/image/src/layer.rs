@@ -17,8 +17,21 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
+/// Another name of a file of an archive, in the same directory.
+pub struct Link {
+    /// Where it lies, without a slash at the beginning.
+    pub path: String,
+    /// The name of the file.
+    pub file: &'static str,
+}
+
 /// A tar archive of these files with the directories that they lie in, all of root's and of this time, in seconds.
 pub fn archive(files: &[File], created: u64) -> anyhow::Result<Vec<u8>> {
+    archive_with_links(files, &[], created)
+}
+
+/// The same with links, which lie in directories of the files.
+pub fn archive_with_links(files: &[File], links: &[Link], created: u64) -> anyhow::Result<Vec<u8>> {
     let mut archive = Builder::new(Vec::new());
     let mut made: Vec<&str> = Vec::new();
     for File { path, mode, bytes } in files {
@@ -33,6 +46,12 @@ pub fn archive(files: &[File], created: u64) -> anyhow::Result<Vec<u8>> {
         let mut header = header(EntryType::Regular, *mode, bytes.len() as u64, created);
         archive
             .append_data(&mut header, path, &**bytes)
+            .with_context(|| format!("{path} does not fit into an archive"))?;
+    }
+    for Link { path, file } in links {
+        let mut header = header(EntryType::Symlink, 0o777, 0, created);
+        archive
+            .append_link(&mut header, path, file)
             .with_context(|| format!("{path} does not fit into an archive"))?;
     }
     Ok(archive.into_inner()?)
@@ -93,6 +112,21 @@ mod tests {
             "usr/share/three",
         ];
         assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn a_link_names_its_file_and_comes_behind_it() {
+        let link = Link {
+            path: "usr/local/bin/other".into(),
+            file: "one",
+        };
+        let bytes = archive_with_links(&files(), &[link], 7).unwrap();
+        let mut archive = tar::Archive::new(&*bytes);
+        let last = archive.entries().unwrap().last().unwrap().unwrap();
+        assert_eq!(last.header().entry_type(), EntryType::Symlink);
+        assert_eq!(last.header().mtime().unwrap(), 7);
+        assert_eq!(last.path().unwrap().to_str(), Some("usr/local/bin/other"));
+        assert_eq!(last.link_name().unwrap().unwrap().to_str(), Some("one"));
     }
 
     #[test]

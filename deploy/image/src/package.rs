@@ -7,11 +7,11 @@ use anyhow::Context;
 
 use crate::{
     architecture::Architecture,
-    compile::{self, Program},
-    layer::{self, File},
+    compile,
+    layer::{self, File, Link},
     layout::{self, Layout, Runs},
     sbom,
-    source::Source,
+    source::{NAMES, PROGRAMS, Source},
 };
 
 /// The file with the digests of all others.
@@ -34,8 +34,14 @@ pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Pat
     let mut files = Vec::new();
     for &architecture in architectures {
         let programs = compile::compile(source, architecture)?;
-        let content = content("usr/local/bin/", "usr/share/doc/tributary/", &programs, &license)?;
-        let archive = layer::archive(&content, source.created)?;
+        let programs = fs::read(&programs).with_context(|| format!("cannot read {}", programs.display()))?;
+        let archive = archive(
+            source,
+            "usr/local/bin/",
+            "usr/share/doc/tributary/",
+            &programs,
+            &license,
+        )?;
         let bytes = layout.add(architecture, &archive, &runs(source))?;
         check_size(architecture, bytes)?;
         eprintln!(
@@ -44,10 +50,7 @@ pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Pat
         );
         let of_architecture = format!("{name}-linux-{architecture}");
         let prefix = format!("{of_architecture}/");
-        let archive = layer::archive(
-            &self::content(&prefix, &prefix, &programs, &license)?,
-            source.created,
-        )?;
+        let archive = self::archive(source, &prefix, &prefix, &programs, &license)?;
         files.push(file(
             format!("{of_architecture}.tar.gz"),
             layer::compressed(&archive)?,
@@ -107,20 +110,25 @@ fn file(path: String, bytes: Vec<u8>) -> File {
     }
 }
 
-/// The programs and the licence, each below a prefix.
-fn content(bin: &str, doc: &str, programs: &[Program], license: &[u8]) -> anyhow::Result<Vec<File>> {
-    let program = |program: &Program| {
-        let bytes =
-            fs::read(&program.path).with_context(|| format!("cannot read {}", program.path.display()))?;
-        anyhow::Ok(File {
-            path: format!("{bin}{}", program.name),
-            mode: 0o555,
-            bytes,
-        })
+/// An archive of the programs and the licence, each below a prefix.
+fn archive(
+    source: &Source,
+    bin: &str,
+    doc: &str,
+    programs: &[u8],
+    license: &[u8],
+) -> anyhow::Result<Vec<u8>> {
+    let programs = File {
+        path: format!("{bin}{PROGRAMS}"),
+        mode: 0o555,
+        bytes: programs.to_vec(),
     };
-    let mut files: Vec<File> = programs.iter().map(program).collect::<anyhow::Result<_>>()?;
-    files.push(file(format!("{doc}LICENSE"), license.to_vec()));
-    Ok(files)
+    let license = file(format!("{doc}LICENSE"), license.to_vec());
+    let links = NAMES.map(|name| Link {
+        path: format!("{bin}{name}"),
+        file: PROGRAMS,
+    });
+    layer::archive_with_links(&[programs, license], &links, source.created)
 }
 
 /// Puts the files where a directory is, all at once.

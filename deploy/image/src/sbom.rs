@@ -51,17 +51,15 @@ pub(crate) fn list(source: &Source, architecture: Architecture) -> anyhow::Resul
     Ok(serde_json::to_vec_pretty(&list)?)
 }
 
-/// What is linked into the programs. `cargo tree` knows the features that are asked for by these two packages alone;
+/// What is linked into the programs. `cargo tree` knows the features that are asked for by this package alone;
 /// `cargo metadata` unites those of the whole workspace, tests included.
 fn linked(source: &Source, architecture: Architecture) -> anyhow::Result<BTreeSet<String>> {
     let mut tree = run::cargo(&source.root);
     tree.args([
         "tree", "--locked", "--quiet", "--edges", "normal", "--prefix", "none",
     ])
-    .args(["--format", "{p}", "--target", architecture.rust_target()]);
-    for package in PROGRAMS {
-        tree.args(["--package", package]);
-    }
+    .args(["--format", "{p}", "--target", architecture.rust_target()])
+    .args(["--package", PROGRAMS]);
     let lines = run::printed(&mut tree)?;
     // A package's name and its version; where it comes from is behind them, and the programs are divided by a space.
     let parts = lines.lines().filter_map(|line| line.split_once(" v"));

@@ -11,8 +11,10 @@ use cargo_metadata::{Metadata, MetadataCommand};
 
 use crate::run;
 
-/// The programs of an image, by package.
-pub(crate) const PROGRAMS: [&str; 2] = ["tributary-hub", "tributary-agent"];
+/// The package of the file that is both programs, and the name of the file.
+pub(crate) const PROGRAMS: &str = "tributary";
+/// What the programs are called: each is a link to that file.
+pub(crate) const NAMES: [&str; 2] = ["tributary-hub", "tributary-agent"];
 
 /// A checkout.
 pub(crate) struct Source {
@@ -62,10 +64,7 @@ impl Source {
 }
 
 fn version(metadata: &Metadata) -> anyhow::Result<String> {
-    let hub = metadata
-        .packages
-        .iter()
-        .find(|package| package.name == PROGRAMS[0]);
-    let hub = hub.with_context(|| format!("there is no {} in this workspace", PROGRAMS[0]))?;
-    Ok(hub.version.to_string())
+    let programs = metadata.packages.iter().find(|package| package.name == PROGRAMS);
+    let programs = programs.with_context(|| format!("there is no package {PROGRAMS} in this workspace"))?;
+    Ok(programs.version.to_string())
 }

@@ -40,7 +40,7 @@ impl Beside {
     }
 
     /// What this work comes to. Without a thread, as in simulations, it is done here.
-    pub(super) async fn done<T: Send + 'static>(
+    pub(crate) async fn done<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Status> {

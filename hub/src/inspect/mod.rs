@@ -220,6 +220,11 @@ impl Inspection {
         self.clock.wall()
     }
 
+    /// Where answers are put together.
+    pub(crate) fn beside(&self) -> &Beside {
+        &self.beside
+    }
+
     /// What is durable, as of now.
     pub(crate) fn present(&self) -> Result<Arc<Published>, Status> {
         self.present.read().map_err(gone)

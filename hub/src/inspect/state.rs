@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use proto::v1::{self, state_server::State};
-use shared::model::{ServiceKey, sync::MESSAGE_BYTES_MAX};
+use shared::model::{Revision, ServiceKey, sync::MESSAGE_BYTES_MAX};
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
     paging::Asked,
     query::{self, Selection},
 };
+use crate::writer::Published;
 
 /// What the frames of the events behind an explanation take beside their bytes.
 const EVENTS_SHOWN_ROOM: usize = 1024;
@@ -84,16 +85,12 @@ impl Inspection {
         })?;
         self.at_least(request.at_least_revision).await?;
         let present = self.present()?;
-        let own = match &sight {
-            Sight::Of(own) => present.state.export_status(own, &service),
-            Sight::Everything => None,
+        let epoch = present.head.epoch;
+        let explain = {
+            let sight = sight.clone();
+            move || explained(&present, &service, &sight)
         };
-        let (epoch, explanation) = (present.head.epoch, present.state.explain(&service));
-        let explanation = sight.narrowed(explanation, own.map(|own| &**own));
-        let imported = query::import(&present.state, &service);
-        let withheld = present.state.withheld(&service, sight.cluster());
-        let (revision, behind_it) = (explanation.revision, explanation.recorded());
-        let mut response = convert::explanation(epoch.to_string(), explanation, imported, withheld);
+        let (mut response, revision, behind_it) = self.beside.done(explain).await?;
         response.answered_by = self.answered_by(revision);
         let bytes = response.encoded_len();
         let Some(room) = (MESSAGE_BYTES_MAX - EVENTS_SHOWN_ROOM).checked_sub(bytes) else {
@@ -108,6 +105,26 @@ impl Inspection {
         response.events_out_of_reach = count(evidence.out_of_reach);
         Ok(response)
     }
+}
+
+/// What is known of a service, the revision that it is of, and the events behind it.
+fn explained(
+    present: &Published,
+    service: &ServiceKey,
+    sight: &Sight,
+) -> (v1::ExplainResponse, Revision, Vec<Revision>) {
+    let own = match sight {
+        Sight::Of(own) => present.state.export_status(own, service),
+        Sight::Everything => None,
+    };
+    let explanation = present.state.explain(service);
+    let explanation = sight.narrowed(explanation, own.map(|own| &**own));
+    let imported = query::import(&present.state, service);
+    let withheld = present.state.withheld(service, sight.cluster());
+    let (revision, behind_it) = (explanation.revision, explanation.recorded());
+    let epoch = present.head.epoch.to_string();
+    let response = convert::explanation(epoch, explanation, imported, withheld);
+    (response, revision, behind_it)
 }
 
 fn selection(request: &v1::GetStateRequest, sight: Sight) -> Result<Selection, Status> {

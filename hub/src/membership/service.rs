@@ -282,7 +282,9 @@ impl MembershipService {
             let operated = self.writer.operate(command.clone(), confirm, effects::of).await;
             operated.map_err(gone)?
         } else {
-            self.inspection.present()?.tried(&command, effects::of)
+            let (present, command) = (self.inspection.present()?, command.clone());
+            let tried = move || present.tried(&command, effects::of);
+            self.inspection.beside().done(tried).await?
         };
         let operated = operated.map_err(|rejection| rejected(&rejection))?;
         if let Some(revision) = operated.revision {

@@ -114,3 +114,34 @@ fn a_session_ends_with_its_key_and_the_member_stays() {
     let again = started_again(core);
     assert_eq!(again.state().revoked_keys().len(), 2);
 }
+
+/// Who holds an agent's very key may claim the last election that there is. An operator's word ends it, and whoever
+/// comes with another key is not measured by that claim.
+#[test]
+fn a_holder_of_the_last_election_there_is_goes_with_its_key() {
+    let mut core = core();
+    admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
+    let thief = admit(&mut core, hello("east", "thief", i64::MAX)).expect("a later election takes over");
+    let revoke = Command::RevokeKey {
+        holder: KeyHolder::Member(id("east")),
+        key: KeyFingerprint([1; 32]),
+        operator: "alice".into(),
+    };
+    operate(&mut core, revoke, true);
+    core.closed(thief, &id("east"), 1);
+    let rightful = admit(&mut core, renewing(2, "one", 6));
+    assert!(
+        rightful.is_some(),
+        "the member's own agent comes back with a new key"
+    );
+    let member = core.state().current_member(&id("east")).expect("a member");
+    assert!(
+        member.contested_keys().is_empty(),
+        "nobody is a duplicate of a key that is gone"
+    );
+    assert!(member.keys().contains_key(&KeyFingerprint([2; 32])));
+    assert!(
+        admit(&mut core, renewing(2, "two", 7)).is_some(),
+        "and elections count from there"
+    );
+}
