@@ -74,7 +74,7 @@ pub enum Command {
         Services and EndpointSlices, the conditions of ServiceExports, the ClusterProperty clusterset.k8s.io, Leases. The \
         cluster's id stays as the cluster's own. At the end everything with the agent's label that is left is listed.\n\n\
         No agent may run here meanwhile. Where the hub is gone, --without-hub cleans the cluster all the same. To have the \
-        endpoints go first and the exports later, an operator says `tributary-hub member drain` before. A command that was \
+        endpoints go first and the exports later, an operator says `member drain` at the hub before. A command that was \
         interrupted is run again.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
         Example:\n  \

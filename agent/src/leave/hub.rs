@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use proto::v1::{LeaveRequest, membership_client::MembershipClient};
 use shared::{
-    model::ClusterId,
+    model::{ClusterId, advice},
     tls::{self, HubAddress, HubConnector, Reloader, TcpDial, TlsFiles, TlsMetrics},
 };
 use tonic::{Code, Request, transport::Channel};
@@ -52,9 +52,9 @@ impl Way {
                 Ok(Hub::Said(vec![format!("{} is no member there", self.cluster)]))
             }
             Err(status) if status.code() == Code::Unimplemented => bail!(
-                "the hub is older than this agent and cannot be told: have an operator end the membership \
-                 (tributary-hub member evict {}), then run this again with --without-hub",
-                self.cluster
+                "the hub is older than this agent and cannot be told: have an operator end the membership (`{}`), then run \
+                 this again with --without-hub",
+                advice::member_evict(&self.cluster)
             ),
             Err(status) => {
                 let why = tls::explain(&status).unwrap_or_else(|| status.message().to_owned());

@@ -3,17 +3,18 @@
 //! anything again.
 //!
 //! * `args`: the flags. `decide`: what becomes of each object, pure. `report`: what people read, pure.
-//! * `cluster`: finds and removes. `hub`: tells.
+//! * `cluster`: finds and removes. `hub`: tells. `lead`: holds the Lease.
 
 pub mod args;
 mod cluster;
 pub mod decide;
 mod hub;
+mod lead;
 pub mod report;
 
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use shared::{
@@ -22,19 +23,13 @@ use shared::{
     process::{LogArgs, Threads, block_on},
     tls::install_crypto_provider,
 };
-use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
-    lease::{
-        self, AgentLease, Attempt, Election, LeaseMetrics, WritePermit, machine::RETRY_PERIOD, monotonic,
-    },
-    run,
-};
+use crate::run;
 use args::LeaveArgs;
 use cluster::{Cluster, Item};
 use decide::{Found, Kind, Wish, fate, is_due};
 use hub::Way;
+use lead::Lead;
 use report::Hub;
 
 /// How often the cluster is looked at anew before what is still there counts as stuck.
@@ -70,16 +65,16 @@ pub async fn leave(client: &Client, args: &LeaveArgs) -> anyhow::Result<String> 
         let leader = leader(client, &namespace).await?;
         return Ok(report::planned(&found, &wish, &hub, leader.as_deref()));
     }
-    let lead = Lead::taken(client, &namespace, Duration::from_secs(args.wait)).await?;
+    let mut lead = Lead::taken(client, &namespace, Duration::from_secs(args.wait)).await?;
     let left = async {
         let hub = say(way.as_ref(), true).await?;
-        let (before, after) = cleaned(&cluster, &wish, &lead).await?;
+        let (before, after) = cleaned(&cluster, &wish, &mut lead).await?;
         anyhow::Ok((hub, before, after))
     };
     let (hub, before, after) = match left.await {
         Ok(left) => left,
         Err(error) => {
-            lead.lease.release().await;
+            lead.released().await;
             return Err(error);
         }
     };
@@ -114,38 +109,36 @@ fn heads(items: &[Item]) -> Vec<Found> {
 }
 
 /// Removes what is to go; what there was, and what is left. The Lease of who leads goes last.
-async fn cleaned(cluster: &Cluster, wish: &Wish, lead: &Lead) -> anyhow::Result<(Vec<Found>, Vec<Found>)> {
+async fn cleaned(
+    cluster: &Cluster,
+    wish: &Wish,
+    lead: &mut Lead,
+) -> anyhow::Result<(Vec<Found>, Vec<Found>)> {
     let first = look(cluster).await?;
     let before = heads(&first);
     let mut items = first;
+    let due = |item: &&Item| item.found.kind != Kind::Lead && is_due(&item.found, wish);
     for _ in 0..LOOKS_MAX {
-        let due = |item: &&Item| item.found.kind != Kind::Lead && is_due(&item.found, wish);
-        let due: Vec<&Item> = items.iter().filter(due).collect();
-        if due.is_empty() {
+        let now: Vec<&Item> = items.iter().filter(due).collect();
+        if now.is_empty() {
             break;
         }
-        for item in due {
+        for item in now {
             lead.still_held()?;
             removed(cluster, item, wish).await?;
         }
         items = look(cluster).await?;
-        if report::stuck(&heads(&items), wish).len() > 1 {
-            // One is the Lease itself.
+        if items.iter().any(|item| due(&item)) {
             tokio::time::sleep(LOOK_AGAIN).await;
             items = look(cluster).await?;
         }
     }
-    lead.stop.cancel();
+    lead.renewed_no_more().await;
+    let items = look(cluster).await?;
     for item in items.iter().filter(|item| item.found.kind == Kind::Lead) {
         removed(cluster, item, wish).await?;
     }
-    // A renewal that was on its way may have come between.
-    let mut after = look(cluster).await?;
-    for item in after.iter().filter(|item| item.found.kind == Kind::Lead) {
-        removed(cluster, item, wish).await?;
-    }
-    after.retain(|item| item.found.kind != Kind::Lead);
-    Ok((before, heads(&after)))
+    Ok((before, heads(&look(cluster).await?)))
 }
 
 async fn removed(cluster: &Cluster, item: &Item, wish: &Wish) -> anyhow::Result<()> {
@@ -166,52 +159,4 @@ async fn leader(client: &Client, namespace: &str) -> anyhow::Result<Option<Strin
     let found = leases.get_opt(AGENT_LEASE).await?;
     let holder = found.and_then(|lease| lease.spec?.holder_identity);
     Ok(holder.filter(|holder| !holder.is_empty()))
-}
-
-/// The Lease of the agent that leads, in our hands.
-struct Lead {
-    lease: AgentLease,
-    permit: WritePermit,
-    /// Ends its renewal.
-    stop: CancellationToken,
-    _stop: DropGuard,
-}
-
-impl Lead {
-    /// Takes it, if nobody else has it for as long as we may wait.
-    async fn taken(client: &Client, namespace: &str, wait: Duration) -> anyhow::Result<Self> {
-        let (permit, until) = (WritePermit::default(), Instant::now() + wait);
-        let (holder, clock) = (lease::holder(None), (monotonic(), permit.clone()));
-        let mut election = Election::new(client.clone(), namespace, &holder, clock, LeaseMetrics::default());
-        let lease = loop {
-            match election.attempt().await? {
-                Attempt::Taken(lease) => break *lease,
-                Attempt::Waiting { holder, .. } if Instant::now() >= until => bail!(
-                    "an agent runs here ({holder} holds the Lease {AGENT_LEASE} in {namespace}), and would make everything \
-                     again. Nothing has changed. Uninstall it first: `helm uninstall tributary-agent --namespace \
-                     {namespace}`"
-                ),
-                Attempt::Waiting { longest, .. } => tokio::time::sleep(longest.min(RETRY_PERIOD)).await,
-            }
-        };
-        let stop = CancellationToken::new();
-        // It ends when it is told to, or when another one has the Lease, which the permit says.
-        tokio::spawn(lease.clone().keep(stop.clone()));
-        Ok(Self {
-            lease,
-            permit,
-            _stop: stop.clone().drop_guard(),
-            stop,
-        })
-    }
-
-    /// Before each write: an agent that somebody started may lead by now.
-    fn still_held(&self) -> anyhow::Result<()> {
-        ensure!(
-            self.permit.holds(),
-            "the Lease {AGENT_LEASE} is not ours any more, or could not be renewed: see that no agent runs here, and run \
-             the command again; what is gone stays gone"
-        );
-        Ok(())
-    }
 }

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use shared::api::names::{AGENT_MANAGER, LABEL_MANAGED_BY};
+use shared::{
+    api::names::{AGENT_MANAGER, LABEL_MANAGED_BY},
+    model::advice,
+};
 
 use super::decide::{Fate, Found, Kind, Wish, fate};
 
@@ -61,7 +64,11 @@ pub fn done(before: &[Found], after: &[Found], wish: &Wish, hub: &Hub) -> String
         let _ = writeln!(text, "  {count} {} {what}", kind.as_str());
     }
     left(&mut text, after, wish);
-    text.push_str("Next: take the zone out of CoreDNS\n  tributary-agent corefile remove --apply\n");
+    let _ = writeln!(
+        text,
+        "Next: take the zone out of CoreDNS\n  {}",
+        advice::agent_corefile_remove(&[])
+    );
     text
 }
 

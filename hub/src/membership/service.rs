@@ -132,7 +132,7 @@ impl Membership for MembershipService {
                 .admit_leaver(&request, &request.get_ref().clusterset)?;
             let Caller::Member(cluster) = caller else {
                 return Err(Status::permission_denied(
-                    "a cluster leaves with its own certificate; an operator has it leave with `tributary-hub member drain`",
+                    "a cluster leaves with its own certificate; an operator has it leave with `member drain`",
                 ));
             };
             let command = Command::LeaveByItself { cluster, key };
