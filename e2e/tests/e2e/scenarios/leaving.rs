@@ -6,8 +6,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, api::ListParams};
 use serde_json::Value;
 use shared::api::names::{
-    AGENT_MANAGER, LABEL_MANAGED_BY, PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET,
-    TRIBUTARY_NAMESPACE,
+    AGENT_MANAGER, LABEL_MANAGED_BY, PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET, TRIBUTARY_NAMESPACE,
 };
 use tributary_e2e::clusterset::{
     eventually::eventually,
