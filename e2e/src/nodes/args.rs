@@ -12,7 +12,7 @@ use super::{
     configuration::Proxy,
     conformance, first_answer, host, install,
     layout::{Directory, Layout, Place, cluster_name},
-    leave, names,
+    leave, lost, names,
     namespace::Namespace,
     planted,
     programs::Programs,
@@ -42,6 +42,7 @@ const EXAMPLES: &str = "Examples:
   cargo nodes traffic                      who answers at clusterset IPs, from pods of every cluster
   cargo nodes names                        every row of the multicluster DNS specification, from pods
   cargo nodes churn --requests 2000 --runs 1
+  cargo nodes lost --runs 1
   cargo nodes first-answer --pods 20
   cargo nodes upgrade --order hub-first    from an earlier commit, on clusters without Tributary
   cargo nodes conformance ../mcs-api       upstream's suite, from a checkout of kubernetes-sigs/mcs-api
@@ -124,6 +125,18 @@ enum Command {
     Churn {
         /// Requests of a run, each from one client across and one inside.
         #[arg(long, default_value_t = churn::REQUESTS)]
+        requests: u32,
+        /// How many times.
+        #[arg(long, default_value_t = 3)]
+        runs: u8,
+    },
+    /// Cuts the power of c2 while a pod in c1 asks for a service of both, and gives it back.
+    ///
+    /// Requests may fail until its endpoints are withdrawn, by a policy that is applied for it, and 1 s more. Afterwards
+    /// the policy is what it was.
+    Lost {
+        /// Requests after the withdrawal, of which none may fail.
+        #[arg(long, default_value_t = lost::REQUESTS)]
         requests: u32,
         /// How many times.
         #[arg(long, default_value_t = 3)]
@@ -235,6 +248,7 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Planted { names, .. } => planted::planted(&directory, &names),
         Command::Names => names::names(&directory, Asked::all(None)),
         Command::Churn { requests, runs } => churn::churn(&directory, requests, runs),
+        Command::Lost { requests, runs } => lost::lost(&directory, requests, runs),
         Command::FirstAnswer { pods } => first_answer::first_answer(&directory, pods),
         Command::Upgrade { from, order, under } => {
             let image = charts::root().join(under.image);

@@ -100,10 +100,19 @@ impl<'a> Installed<'a> {
 
     /// Asks the hub about members, as its operator.
     pub(super) fn member(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let mut member = self.running.control.command(self.program(HUB));
+        self.operate("member", arguments)
+    }
+
+    /// Asks the hub about the policy, or applies one, as its operator.
+    pub(super) fn policy(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        self.operate("policy", arguments)
+    }
+
+    fn operate(&self, command: &str, arguments: &[&str]) -> anyhow::Result<String> {
+        let mut operate = self.running.control.command(self.program(HUB));
         let key = |file: &str| self.keys().join(file);
-        member
-            .arg("member")
+        operate
+            .arg(command)
             .args(arguments)
             .arg(format!("--hub={}", self.hub_url()))
             .arg("--tls-ca")
@@ -112,7 +121,7 @@ impl<'a> Installed<'a> {
             .arg(key("operator.crt"))
             .arg("--tls-key")
             .arg(key("operator.key"));
-        printed(&mut member)
+        printed(&mut operate)
     }
 
     /// Waits until the hub shows every cluster as live and in session, as the operations guide has it before one goes on.

@@ -25,6 +25,7 @@ mod installed;
 mod layout;
 mod leave;
 mod lines;
+mod lost;
 mod names;
 mod namespace;
 mod node;

@@ -56,7 +56,7 @@ pub(in crate::nodes) fn question(address: &str) -> String {
 }
 
 /// Asks one after the other, at least so often and then until it is told that it is enough, unless too many fail. An
-/// answer of another cluster is a failure too.
+/// answer of another cluster than those of this pattern of the shell is a failure too.
 fn script(address: &str, cluster: &str, requests: &RangeInclusive<u32>) -> String {
     let (question, least, most) = (question(address), requests.start(), requests.end());
     format!(
@@ -67,7 +67,7 @@ fn script(address: &str, cluster: &str, requests: &RangeInclusive<u32>) -> Strin
               {{ [ $asked -lt {least} ] || [ ! -e {ENOUGH} ]; }}; do
             asked=$((asked + 1))
             case $({question}) in
-            '{cluster} '*) ;;
+            {cluster}' '*) ;;
             *) failed=$((failed + 1)); echo \"failed $asked $(date +%s.%N)\" ;;
             esac
         done
@@ -82,7 +82,7 @@ pub(in crate::nodes) struct Loop {
 }
 
 impl Loop {
-    /// Starts it in a pod; `answer`: the cluster whose pods must answer; `requests`: how often at least and at most.
+    /// Starts it in a pod; `answer`: the cluster whose pods must answer, or a pattern of several; `requests`: how often at least and at most.
     pub(in crate::nodes) fn start(
         asker: &Asker<'_>,
         address: &str,
