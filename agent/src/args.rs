@@ -15,6 +15,7 @@ use crate::{
     expiry::upkeep::{self, DURATION_DEFAULT, RENEW_DEFAULT, Settings},
     health::nodes::TOLERANCE_DEFAULT,
     join::JoinArgs,
+    leave::args::LeaveArgs,
     plan::IMPORTS_MAX,
 };
 
@@ -66,6 +67,21 @@ pub enum Command {
         tributary-agent adopt --kubeconfig ~/.kube/config --confirm"
     )]
     Adopt(AdoptArgs),
+    /// Take this cluster out of its clusterset
+    #[command(long_about = "Take this cluster out of its clusterset.\n\n\
+        The hub is told, with the cluster's own certificate: the membership ends at once, and the other clusters let go of \
+        what came from here. Then everything that agents wrote in this cluster goes: ServiceImports with their derived \
+        Services and EndpointSlices, the conditions of ServiceExports, the ClusterProperty clusterset.k8s.io, Leases. The \
+        cluster's id stays as the cluster's own. At the end everything with the agent's label that is left is listed.\n\n\
+        No agent may run here meanwhile. Where the hub is gone, --without-hub cleans the cluster all the same. To have the \
+        endpoints go first and the exports later, an operator says `member drain` at the hub before. A command that was \
+        interrupted is run again.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  \
+        tributary-agent leave --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key\n  \
+        tributary-agent leave --without-hub --keep imports --kubeconfig ~/.kube/config --confirm")]
+    Leave(Box<LeaveArgs>),
     /// Put the clusterset's zone into the Corefile of CoreDNS, or take it out
     #[command(
         subcommand,

@@ -8,7 +8,7 @@ use clap::Parser;
 use crate::{
     adopt,
     args::{Cli, Command},
-    corefile, run,
+    corefile, leave, run,
 };
 
 /// Runs what the arguments of this process say; 0 when it was done, 1 after a failure, whose reason is the last line
@@ -18,6 +18,7 @@ pub fn run() -> ExitCode {
     shared::process::exit_code(match command {
         Command::Run(args) => run::run(&log, *args),
         Command::Adopt(args) => adopt::run(&log, &args),
+        Command::Leave(args) => leave::run(&log, &args),
         Command::Corefile(command) => corefile::run(&log, &command),
     })
 }

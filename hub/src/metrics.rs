@@ -69,6 +69,7 @@ pub struct WriterMetrics {
     exports_refused: Family<ConflictLabel, Gauge>,
     members_over_budget: Gauge,
     members_held: Gauge,
+    members_leaving: Gauge,
     exports_held: Gauge,
     epochs_begun: Counter,
     log_bytes: Gauge<u64, AtomicU64>,
@@ -95,6 +96,7 @@ impl Default for WriterMetrics {
             exports_refused: Family::default(),
             members_over_budget: Gauge::default(),
             members_held: Gauge::default(),
+            members_leaving: Gauge::default(),
             exports_held: Gauge::default(),
             epochs_begun: Counter::default(),
             log_bytes: Gauge::default(),
@@ -167,6 +169,11 @@ impl WriterMetrics {
             "members_over_budget",
             "Connected members of which something waits because their budget has no room for it",
             self.members_over_budget.clone(),
+        );
+        registry.register(
+            "members_leaving",
+            "Members that are to leave, as an operator said",
+            self.members_leaving.clone(),
         );
         registry.register(
             "members_held",
@@ -283,6 +290,11 @@ impl WriterMetrics {
     /// Of how many members something waits for room in their budgets.
     pub fn members_over_budget(&self, members: usize) {
         self.members_over_budget.set(members as i64);
+    }
+
+    /// How many members are to leave.
+    pub fn leaving(&self, members: usize) {
+        self.members_leaving.set(members as i64);
     }
 
     /// How many members the removal brake holds, and how many of their exports.

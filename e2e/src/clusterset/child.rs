@@ -59,6 +59,9 @@ pub fn run_if_child() -> Option<ExitCode> {
             let agent::args::Cli { log, command } = agent::args::Cli::parse();
             match command {
                 agent::args::Command::Run(args) => shared::process::exit_code(agent::run::run(&log, *args)),
+                agent::args::Command::Leave(args) => {
+                    shared::process::exit_code(agent::leave::run(&log, &args))
+                }
                 _ => ExitCode::from(2),
             }
         }

@@ -76,6 +76,31 @@ impl LocalClusterset {
         self.hub_command("member", &words).await
     }
 
+    /// Runs `tributary-hub member WORDS` with `--confirm` against the running hub; an error says what it said.
+    pub async fn member_command(&self, words: &[&str]) -> anyhow::Result<()> {
+        let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        words.push("--confirm".into());
+        words.extend(self.to_the_hub());
+        self.hub_command("member", &words).await
+    }
+
+    /// Runs `tributary-agent leave` in a cluster, with its certificate and a person's account; an error says what it said.
+    pub async fn leave(&self, cluster: &str, flags: &[&str]) -> anyhow::Result<()> {
+        let mut arguments: Vec<OsString> = vec!["leave".into(), "--hub".into()];
+        arguments.push(format!("https://{}", self.hub_address).into());
+        let kubeconfig = self.cluster(cluster)?.kubeconfig.clone();
+        arguments.extend(["--kubeconfig".into(), kubeconfig.into()]);
+        arguments.extend(self.tls(cluster));
+        arguments.extend(flags.iter().map(OsString::from));
+        let said = self.log(&format!("{cluster}-leaves"));
+        let (status, tail) = Program::start(Role::Agent, arguments, &said)?.ended().await?;
+        ensure!(
+            status.success(),
+            "`tributary-agent leave` ended with {status}: {tail}"
+        );
+        Ok(())
+    }
+
     async fn hub_command(&self, command: &str, words: &[OsString]) -> anyhow::Result<()> {
         let arguments = [&[command.into()], words].concat();
         let said = self.log(&format!("{command}-command"));

@@ -60,6 +60,9 @@ pub enum Law {
     Taken,
     /// Nobody is withdrawn who is not lost, and none of the last ready endpoints: exports of withdrawn members, by look.
     Withdrawn,
+    /// The endpoints of who is to leave stand only where no other answers, and nothing derived is of who is no member:
+    /// exports of members that are to leave, by look.
+    Leaving,
     /// What a member takes back while its brake is engaged goes on to count: exports that are held, by look.
     Held,
     /// One id, one holder: strangers that came under the id of a member.
@@ -73,7 +76,7 @@ pub enum Law {
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -100,6 +103,7 @@ impl Law {
         Self::Elsewhere,
         Self::Taken,
         Self::Withdrawn,
+        Self::Leaving,
         Self::Held,
         Self::Holders,
         Self::Replaced,
@@ -135,6 +139,7 @@ impl Law {
             Self::Elsewhere => "no address leads elsewhere",
             Self::Taken => "nobody holds what it may not take",
             Self::Withdrawn => "the last endpoints stay",
+            Self::Leaving => "who leaves leaves no ghost",
             Self::Held => "what is held stays",
             Self::Holders => "one id, one holder",
             Self::Replaced => "nothing of a replaced leader takes effect over a newer one's",
@@ -152,7 +157,9 @@ impl Law {
             Self::Positions => "positions",
             Self::Rewinds => "epochs",
             Self::Sources => "sources",
-            Self::Ages | Self::Refused | Self::Contests | Self::Withdrawn | Self::Held => "exports",
+            Self::Ages | Self::Refused | Self::Contests | Self::Withdrawn | Self::Leaving | Self::Held => {
+                "exports"
+            }
             Self::Elsewhere => "slices",
             Self::Holders => "strangers",
             Self::Replaced => "late writes",

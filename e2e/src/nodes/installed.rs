@@ -89,6 +89,15 @@ impl<'a> Installed<'a> {
         printed(&mut corefile).map(drop)
     }
 
+    /// Removes what the agent wrote in a cluster that is no member any more, or whose hub is gone.
+    pub(super) fn leave(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
+        let mut leave = plane.namespace.command(self.program(AGENT));
+        leave
+            .args(["leave", "--without-hub", "--confirm", "--kubeconfig"])
+            .arg(plane.kubeconfig());
+        printed(&mut leave).map(drop)
+    }
+
     /// Asks the hub about members, as its operator.
     pub(super) fn member(&self, arguments: &[&str]) -> anyhow::Result<String> {
         self.operate("member", arguments)

@@ -15,9 +15,6 @@ use crate::charts;
 
 /// What the agent writes carries this, in every cluster.
 const OURS: &str = "app.kubernetes.io/managed-by=tributary-agent";
-/// Where it writes, as the operations guide lists it.
-const WRITTEN: &str = "serviceimports.multicluster.x-k8s.io,services,endpointslices.discovery.k8s.io,\
-                       clusterproperties.about.k8s.io";
 /// What everything else of ours has in its name.
 const NAME: &str = "tributary";
 /// The zone that CoreDNS answers for until then.
@@ -135,18 +132,9 @@ fn slices_of(plane: &ControlPlane<'_>, member: &str) -> anyhow::Result<Vec<Strin
 
 /// What is left in a cluster without its agent.
 fn ends_in(installed: &Installed<'_>, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
-    let delete = [
-        "delete",
-        WRITTEN,
-        "--all-namespaces",
-        "--selector",
-        OURS,
-        "--ignore-not-found",
-        END_WAIT,
-    ];
     // An API server forgets an admission policy some time after it is deleted.
     let what = format!("{} lets go of what the agent wrote", plane.name);
-    wait_for(&what, &plane.directory, || plane.kubectl(&delete).is_ok())?;
+    wait_for(&what, &plane.directory, || installed.leave(plane).is_ok())?;
     installed.corefile(plane, "remove")?;
     restart_coredns(plane)?;
     let rights = charts::root().join("deploy/coredns");
@@ -162,7 +150,7 @@ fn ends_in(installed: &Installed<'_>, plane: &ControlPlane<'_>) -> anyhow::Resul
 
 /// A member that an earlier run evicted is none any more.
 fn evict(installed: &Installed<'_>, member: &str) -> anyhow::Result<()> {
-    match installed.member(&["evict", member, "--confirm"]) {
+    match installed.member(&["evict", member, "--now", "--confirm"]) {
         Err(error) if !error.to_string().contains("is not a member") => Err(error),
         _ => Ok(()),
     }

@@ -3,9 +3,9 @@
 use shared::model::{ClusterId, Event, Fact};
 
 use super::{
-    Change, Connectivity, Contest, KeyHolder, MemberStatus, State, brake, connectivity, contest,
-    derived::Step, endpoint_slices, exports, keys, listing, lost, membership, policy, properties, remembered,
-    tokens,
+    Change, Connectivity, Contest, KeyHolder, Leaving, MemberStatus, State, brake, connectivity, contest,
+    derived::Step, endpoint_slices, exports, keys, leaving, listing, lost, membership, policy, properties,
+    remembered, tokens,
 };
 
 /// Folds the next event into the state and says which derived objects changed by it.
@@ -92,6 +92,20 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         _ if state.current_member(cluster).is_none() => {}
         Fact::MemberLeft => membership::ended(state, cluster, MemberStatus::Left, step),
         Fact::MemberEvicted { .. } => membership::ended(state, cluster, MemberStatus::Evicted, step),
+        Fact::MemberLeaving {
+            operator,
+            until,
+            evicts,
+        } => {
+            let leaves = Leaving {
+                operator: operator.clone(),
+                since: step.recorded_at,
+                until: *until,
+                evicts: *evicts,
+            };
+            leaving::leaving(state, cluster, leaves, step);
+        }
+        Fact::MemberStays { .. } => leaving::stays(state, cluster, step),
         Fact::MemberRekeyed {
             key,
             cluster_fingerprint,

@@ -87,6 +87,38 @@ pub enum Command {
         /// Name in the operator's certificate; empty: the policy says so.
         operator: Box<str>,
     },
+    /// An operator has a member leave: its endpoints first, the rest later.
+    Leave {
+        /// The member.
+        cluster: ClusterId,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// The hub's time.
+        at: UnixMillis,
+        /// How long until the membership ends, in milliseconds: up to [`super::LEAVING_LONGEST_MILLIS`].
+        after_millis: u64,
+        /// It ends as an eviction.
+        evicts: bool,
+    },
+    /// An operator has a member stay that was to leave.
+    Stay {
+        /// The member.
+        cluster: ClusterId,
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// The time of a member that is to leave is over.
+    EndLeaving {
+        /// The member.
+        cluster: ClusterId,
+    },
+    /// A member says that it leaves, at once.
+    LeaveByItself {
+        /// The member.
+        cluster: ClusterId,
+        /// The key in its certificate.
+        key: KeyFingerprint,
+    },
     /// An operator ends a membership.
     Evict {
         /// The member.
@@ -205,6 +237,8 @@ impl Command {
     pub fn operator(&self) -> Option<&str> {
         match self {
             Self::Evict { operator, .. }
+            | Self::Leave { operator, .. }
+            | Self::Stay { operator, .. }
             | Self::Rekey { operator, .. }
             | Self::Forget { operator, .. }
             | Self::RevokeKey { operator, .. }

@@ -3,8 +3,8 @@
 use shared::model::Fact;
 
 use super::{
-    Command, Draft, FOLD_VERSION, Rejection, State, brake, connectivity, contest, keys, listing, lost,
-    membership, observe, policy, tokens,
+    Command, Draft, FOLD_VERSION, Rejection, State, brake, connectivity, contest, keys, leaving, listing,
+    lost, membership, observe, policy, tokens,
 };
 
 /// The events that carry a command out, in order; none when nothing would change.
@@ -39,6 +39,16 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             at,
         } => brake::engage(state, cluster, taking_back, *at),
         Command::ReleaseBrake { cluster, operator } => brake::release(state, cluster, operator),
+        Command::Leave {
+            cluster,
+            operator,
+            at,
+            after_millis,
+            evicts,
+        } => leaving::leave(state, cluster, operator, (*at, *after_millis), *evicts),
+        Command::Stay { cluster, operator } => leaving::stay(state, cluster, operator),
+        Command::EndLeaving { cluster } => leaving::end(state, cluster),
+        Command::LeaveByItself { cluster, key } => leaving::leave_by_itself(state, cluster, *key),
         Command::Evict { cluster, operator } => membership::evict(state, cluster, operator),
         Command::Rekey {
             cluster,

@@ -58,6 +58,8 @@ pub struct ExplainedCandidate {
     pub slices: Vec<CandidateSlice>,
     /// When it was taken back, if it is held.
     pub held_since: Option<UnixMillis>,
+    /// When its membership ends, if it is to leave.
+    pub leaving_until: Option<UnixMillis>,
 }
 
 /// An export that was reported and is not taken.
@@ -153,7 +155,7 @@ impl State {
                 (Some((_, import)), Some(oldest)) => {
                     let imported =
                         imported_summary(service, import, oldest, candidates.len(), conflicts.len());
-                    imported + &held_summary(self, &candidates)
+                    imported + &held_summary(self, &candidates) + &leaving_summary(self, &candidates)
                 }
                 _ if !refused.is_empty() => refused_summary(service, &refused),
                 _ => nothing_summary(self, service),
@@ -262,6 +264,7 @@ fn explained(state: &State, candidate: &Candidate<'_>, precedence: u32) -> Expla
         export: candidate.export.clone(),
         slices: slices.collect(),
         held_since: held_since(state, candidate),
+        leaving_until: leaving_until(state, candidate),
     }
 }
 
@@ -269,6 +272,34 @@ fn explained(state: &State, candidate: &Candidate<'_>, precedence: u32) -> Expla
 fn held_since(state: &State, candidate: &Candidate<'_>) -> Option<UnixMillis> {
     let member = state.member(candidate.cluster)?;
     member.taken_back().held_since(&candidate.export.service)
+}
+
+/// When the member of an export leaves that is to.
+fn leaving_until(state: &State, candidate: &Candidate<'_>) -> Option<UnixMillis> {
+    Some(state.current_member(candidate.cluster)?.leaving()?.until)
+}
+
+/// A sentence on the members that are to leave; empty: none is.
+fn leaving_summary(state: &State, candidates: &[Candidate<'_>]) -> String {
+    let leaving = candidates.iter().map(|candidate| candidate.cluster);
+    let leaving: Vec<&str> = leaving
+        .filter(|cluster| state.leaving.contains_key(*cluster))
+        .map(ClusterId::as_str)
+        .collect();
+    let named = leaving
+        .iter()
+        .take(NAMED_CLUSTERS_MAX)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match (leaving.len(), leaving.len().saturating_sub(NAMED_CLUSTERS_MAX)) {
+        (0, _) => String::new(),
+        (1, _) => format!(" {named} is to leave: its endpoints count only where no other has ready ones."),
+        (_, 0) => format!(" {named} are to leave: their endpoints count only where no other has ready ones."),
+        (_, more) => format!(
+            " {named} and {more} more are to leave: their endpoints count only where no other has ready ones."
+        ),
+    }
 }
 
 /// A sentence on the exports that are held; empty: none is.

@@ -106,7 +106,7 @@ pub(super) fn rederive_all(state: &mut State, step: &mut Step) {
     let services: Vec<ServiceKey> = state.exporters.keys().cloned().collect();
     for service in &services {
         rederive_by(state, service, &gate, true, step);
-        let count = |cluster: &&ClusterId| !state.withdrawn.contains_key(*cluster);
+        let count = |cluster: &&ClusterId| state.counts(cluster);
         let exporters: Vec<ClusterId> = state.exporters(service).filter(count).cloned().collect();
         for cluster in &exporters {
             slice::rederive_all(state, service, cluster, step);
@@ -203,7 +203,7 @@ fn rederive_clusters(
         state.derived.remove_slices(service, cluster, step);
     }
     for cluster in &exports {
-        if !slice::same_filter(before, after, cluster) && !state.withdrawn.contains_key(cluster) {
+        if !slice::same_filter(before, after, cluster) && state.counts(cluster) {
             slice::rederive_all(state, service, cluster, step);
         }
     }

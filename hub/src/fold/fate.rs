@@ -1,6 +1,6 @@
-//! What of a member's endpoints behind a service importing clusters hold, while the member is withdrawn: by the policy, and
-//! by what the others have.
-//! Who is withdrawn is decided elsewhere.
+//! What of a member's endpoints behind a service importing clusters hold, while the member is withdrawn or is to leave: by
+//! the policy, and by what the others have.
+//! Who is that is decided elsewhere.
 
 use shared::model::{ClusterId, Endpoint, EndpointView, Endpoints, ServiceKey, policy::LossAction};
 
@@ -36,29 +36,33 @@ fn not_ready(endpoint: Endpoint) -> Endpoint {
     }
 }
 
-/// What becomes of a member's endpoints behind a service. What the members that count have of it was derived before.
+/// What becomes of a member's endpoints behind a service. What the members that count have of it was derived before, and for
+/// withdrawn ones what those have that are to leave.
 pub(super) fn fate(state: &State, service: &ServiceKey, cluster: &ClusterId) -> Fate {
+    if state.leaving.contains_key(cluster) && is_served(state, service, |other| state.counts(other)) {
+        return Fate::Withdrawn;
+    }
     if !state.withdrawn.contains_key(cluster) {
         return Fate::Reported;
     }
+    let is_there = |other: &ClusterId| !state.withdrawn.contains_key(other);
     match state.loss().action {
         LossAction::Retain => Fate::Reported,
-        _ if !is_served(state, service) => Fate::Reported,
+        _ if !is_served(state, service, is_there) => Fate::Reported,
         LossAction::NotReady => Fate::NotReady,
         LossAction::Withdraw => Fate::Withdrawn,
     }
 }
 
-/// Whether a member that counts has a ready endpoint behind a service. Where none has, those of lost ones stay: what may
+/// Whether one of these members has a ready endpoint behind a service. Where none has, those of the others stay: what may
 /// answer is better than nothing.
-fn is_served(state: &State, service: &ServiceKey) -> bool {
+pub(super) fn is_served(state: &State, service: &ServiceKey, by: impl Fn(&ClusterId) -> bool) -> bool {
     let of_service = state.derived.from(DerivedKey::Import(service.clone()));
     of_service
         .take_while(|(key, _)| key.service() == Some(service))
         .any(|(_, derived)| match &derived.content {
             DerivedContent::Slice(slice) => {
-                !state.withdrawn.contains_key(&slice.key.source_cluster)
-                    && slice.endpoints.iter().any(EndpointView::is_ready)
+                by(&slice.key.source_cluster) && slice.endpoints.iter().any(EndpointView::is_ready)
             }
             _ => false,
         })

@@ -71,17 +71,17 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId) {
     state.withdrawn.remove(cluster);
 }
 
-/// Derives anew what withdrawn members have of a service: whether it stands depends on what the others have.
+/// Derives anew what members that are to leave have of a service, and then what withdrawn ones have: whether it stands
+/// depends on what the others have, and for the latter on what is left of the former.
 pub(super) fn settle(state: &mut State, service: &ServiceKey, step: &mut Step) {
-    if state.withdrawn.is_empty() {
+    if state.withdrawn.is_empty() && state.leaving.is_empty() {
         return;
     }
     let exporters = state.exporters(service);
-    let withdrawn: Vec<ClusterId> = exporters
-        .filter(|cluster| state.withdrawn.contains_key(*cluster))
-        .cloned()
-        .collect();
-    for cluster in &withdrawn {
+    let aside = exporters.filter(|cluster| !state.counts(cluster)).cloned();
+    let (withdrawn, leaving): (Vec<ClusterId>, Vec<ClusterId>) =
+        aside.partition(|cluster| state.withdrawn.contains_key(cluster));
+    for cluster in leaving.iter().chain(&withdrawn) {
         slice::rederive_all(state, service, cluster, step);
     }
 }

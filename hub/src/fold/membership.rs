@@ -14,7 +14,7 @@ use super::{
     derived::Step,
     exports,
     keys::{self, MEMBER_KEYS_MAX},
-    lost, profile,
+    leaving, lost, profile,
     taken_back::TakenBack,
 };
 
@@ -79,7 +79,7 @@ pub(super) fn admit(
     }
 }
 
-fn unknown_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+pub(super) fn unknown_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
     Rejection::admission(
         AdmissionRefusal::UnknownKey,
         format!(
@@ -234,11 +234,14 @@ pub(super) fn forget(state: &State, cluster: &ClusterId, operator: &str) -> Resu
 
 /// The member, or the rejection that everything of a stranger gets.
 pub(super) fn current<'a>(state: &'a State, cluster: &ClusterId) -> Result<&'a Member, Rejection> {
-    state
-        .current_member(cluster)
-        .ok_or_else(|| Rejection::NotAMember {
-            cluster: cluster.clone(),
-        })
+    state.current_member(cluster).ok_or_else(|| stranger_to(cluster))
+}
+
+/// What who is no member is told.
+pub(super) fn stranger_to(cluster: &ClusterId) -> Rejection {
+    Rejection::NotAMember {
+        cluster: cluster.clone(),
+    }
 }
 
 /// A membership or an incarnation begins. Facts of the incarnation before stay until its listing is complete.
@@ -283,6 +286,7 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus
     let facts = std::mem::take(&mut member.facts);
     let taken_back = std::mem::take(&mut member.taken_back);
     lost::ended(state, cluster);
+    leaving::ended(state, cluster);
     state.taking_back.remove(cluster);
     let exported: Vec<ServiceKey> = facts.keys().filter_map(exported_service).collect();
     for service in exported.iter().chain(taken_back.held_exports()) {
@@ -331,6 +335,7 @@ fn stranger(step: &Step) -> Member {
         refused_keys: Arc::default(),
         connectivity: Connectivity::Lost,
         withdrawn: false,
+        leaving: None,
         since: step.recorded_at,
         listings: BTreeMap::new(),
         facts: Map::new(),

@@ -5,7 +5,7 @@
 //! * [`State`]: a function of events 1 to n, and of nothing else.
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
-//! `properties`, `policy`, `contest`, `tokens`, `brake` with `remembered` and `taken_back`) and per derived kind (`import` with
+//! `properties`, `policy`, `contest`, `tokens`, `brake` with `remembered` and `taken_back`, `leaving`) and per derived kind (`import` with
 //! `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content` and `health_conditions`).
 //! `explain` and `withheld` say why things are as they are. `map` is what the large parts of a state are made of, so that a copy costs nothing.
 //! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
@@ -28,6 +28,7 @@ mod health_conditions;
 mod import;
 mod key;
 mod keys;
+mod leaving;
 mod listing;
 mod lost;
 mod map;
@@ -61,6 +62,7 @@ pub use explain::{
 };
 pub use key::{Change, DerivedContent, DerivedKey};
 pub use keys::{MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
+pub use leaving::{LEAVING_LONGEST_MILLIS, Leaving};
 pub use map::Map;
 pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};
 pub use policy::{PolicyOutcome, SomeServices};

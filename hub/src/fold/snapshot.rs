@@ -16,7 +16,7 @@ use shared::model::{
 
 use super::{
     AdmittedKey, AppliedPolicy, Connectivity, Contest, Derived, DerivedContent, DerivedKey, EngagedBrake,
-    JoinTokenState, JoinTokenUse, Map, Member, MemberStatus, RULES, RecordedFact, RevokedKey, State,
+    JoinTokenState, JoinTokenUse, Leaving, Map, Member, MemberStatus, RULES, RecordedFact, RevokedKey, State,
     TakenBack, canonical,
     derived::{DerivedStore, Step},
     exports, profile,
@@ -137,6 +137,8 @@ pub struct MemberRow {
     pub connectivity: Connectivity,
     /// Its endpoints do not count.
     pub withdrawn: bool,
+    /// It is to leave.
+    pub leaving: Option<Leaving>,
     /// When status or connectivity last changed.
     pub since: UnixMillis,
     /// Revisions of the completed listings of this incarnation.
@@ -297,6 +299,7 @@ fn member_row(cluster: &ClusterId, member: &Member) -> MemberRow {
         refused_keys: member.refused_keys.as_ref().clone(),
         connectivity: member.connectivity,
         withdrawn: member.withdrawn,
+        leaving: member.leaving.clone(),
         since: member.since,
         listings: member.listings.clone(),
     }
@@ -418,8 +421,10 @@ impl Restoring {
         }
         let taking_back = self.brakes.give(&mut self.members)?;
         let withdrawn = self.members.iter().filter(|(_, member)| member.withdrawn);
+        let leaving = self.members.iter().filter(|(_, member)| member.leaving.is_some());
         let mut state = State {
             withdrawn: withdrawn.map(|(cluster, _)| (cluster.clone(), ())).collect(),
+            leaving: leaving.map(|(cluster, _)| (cluster.clone(), ())).collect(),
             self_preservation: header.self_preservation,
             taking_back,
             revision: header.revision,
@@ -463,6 +468,7 @@ fn restored_member(row: MemberRow) -> Member {
         refused_keys: Arc::new(row.refused_keys),
         connectivity: row.connectivity,
         withdrawn: row.withdrawn,
+        leaving: row.leaving,
         since: row.since,
         listings: row.listings,
         facts: Map::new(),

@@ -11,7 +11,7 @@ use shared::model::{
 };
 
 use super::{
-    Derived, DerivedKey, FIRST_FOLD_VERSION, Map,
+    Derived, DerivedKey, FIRST_FOLD_VERSION, Leaving, Map,
     derived::DerivedStore,
     recorded::{self, RecordedFact},
     taken_back::TakenBack,
@@ -36,6 +36,8 @@ pub struct State {
     pub(super) contests: Map<ServiceKey, Contest>,
     /// Members that are withdrawn, for whoever asks of each of a service's exporters.
     pub(super) withdrawn: Map<ClusterId, ()>,
+    /// Members that are to leave, for whoever asks of each of a service's exporters.
+    pub(super) leaving: Map<ClusterId, ()>,
     /// Since when nothing is withdrawn, because too many members are lost at once.
     pub(super) self_preservation: Option<UnixMillis>,
     /// Members of which something is remembered that they took back a moment ago, and that are not held.
@@ -145,6 +147,7 @@ pub struct Member {
     pub(super) refused_keys: Arc<BTreeSet<KeyFingerprint>>,
     pub(super) connectivity: Connectivity,
     pub(super) withdrawn: bool,
+    pub(super) leaving: Option<Leaving>,
     pub(super) since: UnixMillis,
     pub(super) listings: BTreeMap<ListingGroup, Revision>,
     pub(super) facts: Map<FactKey, RecordedFact>,
@@ -349,6 +352,7 @@ impl State {
             policy: None,
             contests: Map::new(),
             withdrawn: Map::new(),
+            leaving: Map::new(),
             self_preservation: None,
             taking_back: Map::new(),
             join_tokens: Map::new(),

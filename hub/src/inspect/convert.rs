@@ -10,8 +10,8 @@ use shared::{
 use super::query::{SeenExport, SeenImport, SeenMember};
 use crate::{
     fold::{
-        AdmittedKey, ExplainedCandidate, Explanation, KeyHolder, Profile, ProfileCondition, PropertyDecision,
-        RefusedExport, RevokedKey, State, Withheld,
+        AdmittedKey, ExplainedCandidate, Explanation, KeyHolder, Leaving, Profile, ProfileCondition,
+        PropertyDecision, RefusedExport, RevokedKey, State, Withheld,
     },
     session::{Report, applied::Standing},
 };
@@ -36,10 +36,20 @@ pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::
         agent_version,
         applied: standing.map(|standing| applied(standing, now)),
         withdrawn: seen.withdrawn,
+        leaving: seen.leaving.as_ref().map(leaving),
         brake_since: seen.brake_since.map(view::timestamp),
         held_exports: count(seen.held_exports),
         health: seen.health.iter().map(condition).collect(),
         api_servers: seen.api_servers.iter().map(view::api_server).collect(),
+    }
+}
+
+fn leaving(leaving: &Leaving) -> v1::Leaving {
+    v1::Leaving {
+        operator: leaving.operator.to_string(),
+        since: Some(view::timestamp(leaving.since)),
+        until: Some(view::timestamp(leaving.until)),
+        evicts: leaving.evicts,
     }
 }
 
@@ -218,6 +228,7 @@ fn candidate(shown: ExplainedCandidate) -> v1::Candidate {
         export: Some(view::export(&shown.export)),
         slices: slices.collect(),
         held_since: shown.held_since.map(view::timestamp),
+        leaving_until: shown.leaving_until.map(view::timestamp),
     }
 }
 

@@ -8,7 +8,7 @@ use tonic::Status;
 use super::{Shown, Sight, access};
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 33] = [
+pub(super) const KINDS: [&str; 35] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",
@@ -42,6 +42,8 @@ pub(super) const KINDS: [&str; 33] = [
     "member_key_certified",
     "brake_engaged",
     "brake_released",
+    "member_leaving",
+    "member_stays",
 ];
 
 /// Narrows what is shown: every given part must match, and it must concern whom it is for.

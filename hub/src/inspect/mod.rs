@@ -34,7 +34,7 @@ use std::{future::Future, sync::Arc};
 
 use proto::v1::{self, event_log_server::EventLogServer, state_server::StateServer};
 use shared::{
-    model::{ClusterId, Clusterset, Epoch, KeyFingerprint, Revision, sync::MESSAGE_BYTES_MAX},
+    model::{ClusterId, Clusterset, Epoch, KeyFingerprint, Revision, UnixMillis, sync::MESSAGE_BYTES_MAX},
     tls,
 };
 use tokio::sync::Semaphore;
@@ -183,6 +183,23 @@ impl Inspection {
         Ok(caller)
     }
 
+    /// Admits who says that it leaves, with its key: a member that has left already, with the key that it had, hears that it
+    /// is none any more, and no refusal of the key.
+    pub(crate) fn admit_leaver<T>(
+        &self,
+        request: &Request<T>,
+        named: &str,
+    ) -> Result<(Caller, KeyFingerprint), Status> {
+        let peer = tls::peer(request)?;
+        if let Some(end) = peer.lifetime.why() {
+            return Err(end.status());
+        }
+        let caller = access::check(&self.clusterset, &peer, named, Need::Read);
+        let caller = caller.map_err(Status::permission_denied)?;
+        self.refuse_ended(None, peer.key_fingerprint)?;
+        Ok((caller, peer.key_fingerprint))
+    }
+
     /// Nobody does anything with a revoked key; whose membership ended reads no more with the key it had.
     fn refuse_ended(&self, cluster: Option<&ClusterId>, key: KeyFingerprint) -> Result<(), Status> {
         let present = self.present()?;
@@ -196,6 +213,11 @@ impl Inspection {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The hub's wall clock.
+    pub(crate) fn wall(&self) -> UnixMillis {
+        self.clock.wall()
     }
 
     /// Where answers are put together.

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     fold::{
-        AdmittedKey, ConditionType, Derived, DerivedContent, DerivedKey, Member, Profile, ProfileCondition,
-        RevokedKey, State,
+        AdmittedKey, ConditionType, Derived, DerivedContent, DerivedKey, Leaving, Member, Profile,
+        ProfileCondition, RevokedKey, State,
     },
     writer::Published,
 };
@@ -53,6 +53,7 @@ pub(super) struct SeenMember {
     pub incarnation: Revision,
     pub state: SourceState,
     pub withdrawn: bool,
+    pub leaving: Option<Leaving>,
     pub brake_since: Option<UnixMillis>,
     pub held_exports: usize,
     pub listed: bool,
@@ -210,6 +211,7 @@ fn seen_member(published: &Published, cluster: &ClusterId, member: &Member) -> S
         incarnation: member.incarnation(),
         state: member.source_state(),
         withdrawn: member.is_withdrawn(),
+        leaving: member.leaving().cloned(),
         brake_since: member.taken_back().brake().map(|brake| brake.since),
         held_exports: member.taken_back().held_exports().count(),
         listed: published.listed.contains(cluster),

@@ -3,20 +3,12 @@
 
 use shared::model::{ClusterId, KeyFingerprint, ServiceKey, TokenHash};
 
-use super::policy_effects;
+use super::{
+    leaving_effects, policy_effects,
+    sentences::Effects,
+    services::{NAMED_MAX, withdrawn},
+};
 use crate::fold::{Command, Connectivity, Draft, KeyHolder, MemberStatus, State};
-
-/// Most services or members that a sentence names.
-const NAMED_MAX: usize = 5;
-
-/// What follows from a decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Effects {
-    /// If it leads to an event.
-    expected: Vec<String>,
-    /// If there is nothing to do, where that can be.
-    nothing: Option<String>,
-}
 
 /// The effects of a command of an operator that leads to these events.
 pub(crate) fn of(state: &State, command: &Command, events: &[Draft]) -> Vec<String> {
@@ -31,6 +23,14 @@ pub(crate) fn of(state: &State, command: &Command, events: &[Draft]) -> Vec<Stri
 fn effects(state: &State, command: &Command) -> Effects {
     match command {
         Command::Evict { cluster, .. } => evict(state, cluster),
+        Command::Leave {
+            cluster,
+            after_millis,
+            evicts,
+            ..
+        } => leaving_effects::leave(state, cluster, *after_millis, *evicts),
+        Command::Stay { cluster, .. } => leaving_effects::stay(state, cluster),
+        Command::LeaveByItself { cluster, .. } => leaving_effects::leave_by_itself(state, cluster),
         Command::Rekey {
             cluster,
             key,
@@ -88,33 +88,6 @@ fn evict(state: &State, cluster: &ClusterId) -> Effects {
         expected,
         nothing: Some(format!("nothing to do: {cluster} is no member")),
     }
-}
-
-/// What becomes of services that a member exports, and will not.
-fn withdrawn(state: &State, cluster: &ClusterId, what: &str, services: &[&ServiceKey]) -> Vec<String> {
-    if services.is_empty() {
-        return vec![format!("it exports nothing: no import changes")];
-    }
-    let alone = |service: &&&ServiceKey| state.exporters(service).all(|exporter| exporter == cluster);
-    let (ending, narrowed): (Vec<&ServiceKey>, Vec<&ServiceKey>) =
-        services.iter().partition(|service| alone(service));
-    let mut effects = vec![format!(
-        "{what}, and its endpoints removed in every cluster: {}",
-        some(services)
-    )];
-    if !ending.is_empty() {
-        effects.push(format!(
-            "imports that end with it, for nobody else exports them: {}",
-            some(&ending)
-        ));
-    }
-    if !narrowed.is_empty() {
-        effects.push(format!(
-            "imports that stay, served by the other exporters: {}",
-            some(&narrowed)
-        ));
-    }
-    effects
 }
 
 /// What a member took back goes as it would have gone.
@@ -282,13 +255,5 @@ fn release(state: &State, service: &ServiceKey) -> Effects {
              is taken, which is {oldest}'s unless it is refused"
         )],
         nothing: None,
-    }
-}
-
-fn some(services: &[&ServiceKey]) -> String {
-    let named: Vec<String> = services.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-    match services.len().checked_sub(NAMED_MAX) {
-        Some(more @ 1..) => format!("{} and {more} more", named.join(", ")),
-        _ => named.join(", "),
     }
 }

@@ -3,6 +3,15 @@
 /// Most exports, imports, members or patterns that are named one by one; the others are counted.
 const NAMED_MAX: usize = 20;
 
+/// What follows from a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Effects {
+    /// If it leads to an event.
+    pub(super) expected: Vec<String>,
+    /// If there is nothing to do, where that can be.
+    pub(super) nothing: Option<String>,
+}
+
 /// A sentence for each, up to a bound.
 pub(super) fn named<T>(all: &[T], sentence: impl Fn(&T) -> String) -> Vec<String> {
     let mut sentences: Vec<String> = all.iter().take(NAMED_MAX).map(&sentence).collect();

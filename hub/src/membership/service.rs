@@ -71,13 +71,74 @@ impl Membership for MembershipService {
         let decided = async {
             let operator = self.operator(&request, &request.get_ref().clusterset).await?;
             let request = request.into_inner();
-            let command = Command::Evict {
+            let cluster = cluster(&request.cluster)?;
+            let command = match request.after_millis {
+                0 => Command::Evict { cluster, operator },
+                after_millis => Command::Leave {
+                    cluster,
+                    operator,
+                    at: self.inspection.wall(),
+                    after_millis,
+                    evicts: true,
+                },
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection.counted("Membership/Evict", decided).await
+    }
+
+    async fn drain(
+        &self,
+        request: Request<v1::DrainMemberRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let request = request.into_inner();
+            let command = Command::Leave {
+                cluster: cluster(&request.cluster)?,
+                operator,
+                at: self.inspection.wall(),
+                after_millis: request.after_millis,
+                evicts: false,
+            };
+            self.decide(command, request.confirm).await
+        };
+        self.inspection.counted("Membership/Drain", decided).await
+    }
+
+    async fn stay(
+        &self,
+        request: Request<v1::StayMemberRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let operator = self.operator(&request, &request.get_ref().clusterset).await?;
+            let request = request.into_inner();
+            let command = Command::Stay {
                 cluster: cluster(&request.cluster)?,
                 operator,
             };
             self.decide(command, request.confirm).await
         };
-        self.inspection.counted("Membership/Evict", decided).await
+        self.inspection.counted("Membership/Stay", decided).await
+    }
+
+    async fn leave(
+        &self,
+        request: Request<v1::LeaveRequest>,
+    ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
+        let decided = async {
+            let (caller, key) = self
+                .inspection
+                .admit_leaver(&request, &request.get_ref().clusterset)?;
+            let Caller::Member(cluster) = caller else {
+                return Err(Status::permission_denied(
+                    "a cluster leaves with its own certificate; an operator has it leave with `member drain`",
+                ));
+            };
+            let command = Command::LeaveByItself { cluster, key };
+            self.decide(command, request.get_ref().confirm).await
+        };
+        self.inspection.counted("Membership/Leave", decided).await
     }
 
     async fn forget(

@@ -8,7 +8,7 @@ use shared::{model::KeyFingerprint, wire};
 use tonic::Code;
 
 use super::PolicyService;
-use crate::inspect::tests::inspected_hub::{EAST_KEY, InspectedHub, by_alice, cluster, export};
+use crate::inspect::tests::inspected_hub::{EAST_KEY, InspectedHub, by_alice, by_east, cluster, export};
 
 fn evict(cluster: &str, confirm: bool) -> v1::EvictMemberRequest {
     v1::EvictMemberRequest {
@@ -301,4 +301,121 @@ async fn every_decision_is_recorded_under_the_name_in_the_certificate() {
     decided!(membership, evict, "member_evicted", evict("east", true));
     decided!(membership, forget, "member_forgotten", forget("gone", true));
     assert_eq!(west.cluster, cluster("west"));
+}
+
+fn drain(cluster: &str, after_millis: u64, confirm: bool) -> v1::DrainMemberRequest {
+    v1::DrainMemberRequest {
+        cluster: cluster.into(),
+        after_millis,
+        confirm,
+        ..Default::default()
+    }
+}
+
+fn stay(cluster: &str) -> v1::StayMemberRequest {
+    v1::StayMemberRequest {
+        cluster: cluster.into(),
+        confirm: true,
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_member_is_drained_shown_as_leaving_and_stays_by_one_word() {
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let head = inspected.head();
+    let drains = |confirm| {
+        inspected
+            .membership
+            .drain(by_alice(drain("east", 3_600_000, confirm)))
+    };
+    let dry = drains(false).await.expect("tried").into_inner();
+    assert_eq!((dry.done, inspected.head()), (false, head));
+    let text = dry.effects.join("\n");
+    for said in [
+        "east leaves in 3600 s; until then `member stay east` takes that back",
+        "nobody else exports them: shop/web",
+        &EAST_KEY.to_string(),
+        "the id east is free",
+    ] {
+        assert!(text.contains(said), "{said} is not in:\n{text}");
+    }
+    let done = drains(true).await.expect("done").into_inner();
+    assert_eq!((done.revision, &done.effects), (head + 1, &dry.effects));
+    let event = last_event(&inspected).await;
+    assert_eq!(event.kind, "member_leaving");
+    let list = v1::ListMembersRequest::default();
+    let listed = inspected
+        .membership
+        .list(by_alice(list.clone()))
+        .await
+        .expect("listed");
+    let east = listed.into_inner().members.remove(0);
+    let leaving = east.leaving.expect("it is to leave");
+    assert_eq!((&*leaving.operator, leaving.evicts), ("alice", false));
+    let again = drains(false).await.expect("tried").into_inner();
+    assert!(again.effects.join("\n").contains("the time counts anew"));
+
+    let stays = || inspected.membership.stay(by_alice(stay("east")));
+    assert_eq!(stays().await.expect("done").into_inner().revision, head + 2);
+    assert!(stays().await.expect("answered").into_inner().nothing_to_do);
+    let listed = inspected.membership.list(by_alice(list)).await.expect("listed");
+    assert_eq!(listed.into_inner().members.remove(0).leaving, None);
+}
+
+#[tokio::test]
+async fn what_cannot_be_of_a_drain_or_a_stay_is_a_line_and_changes_nothing() {
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    inspected
+        .membership
+        .evict(by_alice(evict("east", true)))
+        .await
+        .expect("done");
+    let head = inspected.head();
+    let unknown = inspected.membership.drain(by_alice(drain("north", 1, true)));
+    assert_eq!(unknown.await.expect_err("refused").code(), Code::NotFound);
+    let long = inspected
+        .membership
+        .drain(by_alice(drain("west", u64::MAX, true)));
+    assert_eq!(long.await.expect_err("refused").code(), Code::FailedPrecondition);
+    let late = inspected.membership.stay(by_alice(stay("east")));
+    let late = late.await.expect_err("too late");
+    assert!(late.message().starts_with("too late for east to stay"), "{late}");
+    assert!(!late.message().contains('\n'));
+    let operator = inspected
+        .membership
+        .leave(by_alice(v1::LeaveRequest::default()))
+        .await;
+    let operator = operator.expect_err("no member");
+    assert!(operator.message().contains("member drain"), "{operator}");
+    assert_eq!(inspected.head(), head);
+}
+
+#[tokio::test]
+async fn a_member_leaves_with_its_own_certificate_and_hears_that_it_has_left() {
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let head = inspected.head();
+    let leaves = |confirm| {
+        let leave = v1::LeaveRequest {
+            confirm,
+            ..Default::default()
+        };
+        inspected.membership.leave(by_east(leave))
+    };
+    let dry = leaves(false).await.expect("tried").into_inner();
+    assert_eq!((dry.done, inspected.head()), (false, head));
+    let done = leaves(true).await.expect("done").into_inner();
+    assert_eq!((done.revision, &done.effects), (head + 1, &dry.effects));
+    let event = last_event(&inspected).await;
+    assert_eq!(
+        (event.kind.as_str(), event.cluster.as_str()),
+        ("member_left", "east")
+    );
+    let again = leaves(true).await.expect_err("it has left");
+    assert_eq!(
+        again.code(),
+        Code::NotFound,
+        "the answer got lost, and it asks again"
+    );
+    assert_eq!(inspected.head(), head + 1);
 }

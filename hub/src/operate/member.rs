@@ -8,6 +8,7 @@ use tonic::{Code, Status, transport::Channel};
 use super::{
     client::{HubArgs, connect, failed, request},
     decision::{DECIDES, DecisionArgs},
+    leaving::{self, DrainArgs, EvictArgs, StayArgs},
     print,
     release::{self, ReleaseArgs},
 };
@@ -35,12 +36,34 @@ enum MemberCommand {
         Example:\n  tributary-hub member rekey east --key-fingerprint 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Rekey(RekeyArgs),
+    /// Have a member leave: its endpoints first, its exports later
+    #[command(
+        long_about = "Have a member leave: its endpoints are taken from the other clusters at once, wherever another member \
+        has ready ones; its exports and what is left of its endpoints go when the time is over, with its membership. Until \
+        then `member stay` takes that back. Its id is free then, its keys stay refused. In its cluster, `tributary-agent \
+        leave` removes what stands there.\n\n\
+        Said again, the time counts anew.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub member drain west --after 1h --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+    )]
+    Drain(DrainArgs),
+    /// Have a member stay that was to leave
+    #[command(
+        long_about = "Have a member stay that was to leave, by `member drain` or `member evict`: its endpoints count again in \
+        the other clusters, and nothing of it goes. After its time it is too late.\n\n\
+        Without --confirm it says what would happen and changes nothing.\n\n\
+        Example:\n  tributary-hub member stay west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+    )]
+    Stay(StayArgs),
     /// End a membership
     #[command(
-        long_about = "End a membership: what the cluster exports is withdrawn everywhere, its key stays refused. \
-        For a cluster that still lives and should leave in peace, stop its agent first.\n\n\
+        long_about = "End a membership against the will of its cluster: its endpoints are taken from the other clusters at \
+        once, wherever another member has ready ones; its exports follow when the time is over. Until then `member stay` \
+        takes that back. Its keys stay refused, and under its id nobody joins without an operator's word.\n\n\
+        With --now all of it happens at once, and nothing takes it back.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member evict west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary-hub member evict west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key\n  \
+        tributary-hub member evict west --now --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Evict(EvictArgs),
     /// Refuse a key of a cluster for ever
@@ -100,15 +123,6 @@ struct RekeyArgs {
 }
 
 #[derive(Debug, Args)]
-struct EvictArgs {
-    /// The member
-    #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
-    cluster: ClusterId,
-    #[command(flatten)]
-    decision: DecisionArgs,
-}
-
-#[derive(Debug, Args)]
 struct RevokeKeyArgs {
     /// The cluster whose key it is
     #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
@@ -138,20 +152,9 @@ pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
     match args.command {
         MemberCommand::List(args) => list(&args.hub).await,
         MemberCommand::Rekey(args) => rekey(args).await,
-        MemberCommand::Evict(EvictArgs { cluster, decision }) => {
-            let evict = v1::EvictMemberRequest {
-                cluster: cluster.to_string(),
-                confirm: decision.confirm,
-                ..Default::default()
-            };
-            let mut hub = MembershipClient::new(connect(&decision.hub, Some(DECIDES)).await?);
-            let answer = hub
-                .evict(request(evict))
-                .await
-                .map_err(|status| failed(&status))?;
-            let again = advice::confirm_member_evict(&cluster, &decision.hub.typed());
-            Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
-        }
+        MemberCommand::Drain(args) => leaving::drain(args).await,
+        MemberCommand::Stay(args) => leaving::stay(args).await,
+        MemberCommand::Evict(args) => leaving::evict(args).await,
         MemberCommand::RevokeKey(args) => revoke_key(args).await,
         MemberCommand::Release(args) => release::run(args).await,
         MemberCommand::Forget(ForgetArgs { cluster, decision }) => {

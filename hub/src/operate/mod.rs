@@ -12,6 +12,7 @@ mod backup;
 mod client;
 mod decision;
 mod events;
+mod leaving;
 mod member;
 mod operator;
 mod policy;

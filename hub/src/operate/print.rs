@@ -2,6 +2,7 @@
 
 mod brake;
 mod events;
+mod leaving;
 mod members;
 
 pub(super) use events::events;

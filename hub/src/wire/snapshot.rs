@@ -20,7 +20,7 @@ use shared::{
 };
 
 use crate::fold::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder, MemberRow,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder, Leaving, MemberRow,
     MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
 };
 
@@ -216,6 +216,25 @@ fn member_to_proto(member: &MemberRow) -> v1::SnapshotMember {
         properties_listed: listed(ListingGroup::Properties),
         last_heard: last_heard.into(),
         withdrawn: member.withdrawn,
+        leaving: member.leaving.as_ref().map(leaving_to_proto),
+    }
+}
+
+fn leaving_to_proto(leaving: &Leaving) -> v1::SnapshotLeaving {
+    v1::SnapshotLeaving {
+        operator: leaving.operator.to_string(),
+        since_unix_millis: leaving.since.0,
+        until_unix_millis: leaving.until.0,
+        evicts: leaving.evicts,
+    }
+}
+
+fn leaving_from_proto(leaving: v1::SnapshotLeaving) -> Leaving {
+    Leaving {
+        operator: leaving.operator.into(),
+        since: UnixMillis(leaving.since_unix_millis),
+        until: UnixMillis(leaving.until_unix_millis),
+        evicts: leaving.evicts,
     }
 }
 
@@ -248,6 +267,7 @@ fn member_from_proto(member: v1::SnapshotMember) -> Decoded<MemberRow> {
         refused_keys: keys(&member.refused_key_fingerprints)?,
         since: UnixMillis(member.since_unix_millis),
         withdrawn: member.withdrawn,
+        leaving: member.leaving.map(leaving_from_proto),
         listings,
         cluster_fingerprint: member.cluster_fingerprint.into(),
         next_cluster_fingerprint: member.next_cluster_fingerprint.map(Into::into),
@@ -466,6 +486,7 @@ mod tests {
             refused_keys: BTreeSet::from([KeyFingerprint([9; 32])]),
             connectivity: Connectivity::Suspect,
             withdrawn: false,
+            leaving: None,
             since: UnixMillis(5),
             listings: BTreeMap::from([(ListingGroup::Properties, Revision(0))]),
         };

@@ -243,6 +243,7 @@ impl Writer {
             .map(|sink| (sink.cluster.clone(), sink.heard_at()));
         self.core.tick(at.wall, at.now(), heard);
         self.metrics.held(self.core.held());
+        self.metrics.leaving(self.core.state().leaving().count());
         let stats = self.log.stats();
         self.failure = stats.failure.clone();
         self.segment_full = segments::is_full(self.bounds(), &stats, self.durable, at.wall);

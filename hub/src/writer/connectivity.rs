@@ -45,6 +45,7 @@ impl Core {
         }
         self.withdraw_who_stays_lost(now);
         self.release_spent_brakes();
+        self.end_who_is_to_leave(now);
     }
 }
 

@@ -20,6 +20,7 @@ use super::{
     budgets::Budgets,
     claims::Claims,
     conflicts::OpenConflicts,
+    departures::Departures,
     disk_room::DiskRoom,
     event_size::refuse_too_large,
     heard::Heard,
@@ -98,6 +99,7 @@ pub struct Core {
     ended: BTreeSet<ClusterId>,
     pub(super) heard: Heard,
     pub(super) self_preservation: SelfPreservation,
+    pub(super) departures: Departures,
     pub(super) last_session: SessionId,
     pub(super) claims: Claims,
     /// The key and the leaseTransitions under which each member was admitted last.
@@ -136,6 +138,7 @@ impl Core {
             conflicts.changed(key, Some(&derived.content));
         }
         let budgets = Budgets::of(&state, now);
+        let departures = Departures::of(&state, now);
         Self {
             state,
             head,
@@ -148,6 +151,7 @@ impl Core {
             ended: BTreeSet::new(),
             heard: Heard::new(now),
             self_preservation: SelfPreservation::default(),
+            departures,
             last_session: SessionId(0),
             claims: Claims::default(),
             last_admitted: BTreeMap::new(),

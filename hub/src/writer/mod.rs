@@ -1,7 +1,8 @@
 //! The writer: one thread per clusterset that owns log and state (docs/design.md, section 5).
 //!
 //! * `request.rs`: what it is asked and what it answers.
-//! * `core.rs`, `admission.rs`, `operate.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`: its mind, pure.
+//! * `core.rs`, `admission.rs`, `operate.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`, `departures.rs`: its mind,
+//!   pure.
 //! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth, pure.
 //!   `held_back.rs`: what is said to members when it has none, pure. `budgets.rs`, `over_budget.rs`, `waiting.rs`: the
 //!   same for what a member may have, pure. `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences,
@@ -18,6 +19,7 @@ mod claims;
 mod conflicts;
 mod connectivity;
 mod core;
+mod departures;
 mod disk_room;
 mod event_size;
 mod handle;
@@ -41,6 +43,7 @@ pub use self::{
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
     core::{Batch, Core, Options},
+    departures::GRACE_AT_START_MILLIS,
     disk_room::DiskRoom,
     handle::{AdmissionAnswer, Gone, Inbox, Permit, SessionEvent, SessionSink, Work, WriterHandle},
     heard::TICK_MILLIS,

@@ -66,7 +66,7 @@ impl Core {
     }
 
     /// What is remembered of a member beside the state ends with its membership, whether it is connected or not.
-    fn drop_former_members(&mut self) {
+    pub(super) fn drop_former_members(&mut self) {
         let members = self.state.members().iter();
         let former = members.filter(|(_, member)| !member.is_current());
         let former: Vec<ClusterId> = former.map(|(cluster, _)| cluster.clone()).collect();

@@ -44,9 +44,23 @@ pub fn access(hubs: &str, tls_flags: &str) -> String {
     format!("--hub {} {tls_flags}", quoted(hubs))
 }
 
-/// Ends a membership; `access` is that of [`access`], here and below.
-pub fn confirm_member_evict(cluster: &ClusterId, access: &str) -> String {
-    format!("tributary-hub member evict {cluster} {access} --confirm")
+/// Ends a membership after so many seconds, or at once; `access` is that of [`access`], here and below.
+pub fn confirm_member_evict(cluster: &ClusterId, after_seconds: Option<u64>, access: &str) -> String {
+    let when = match after_seconds {
+        Some(seconds) => format!("--after {seconds}s"),
+        None => "--now".to_owned(),
+    };
+    format!("tributary-hub member evict {cluster} {when} {access} --confirm")
+}
+
+/// Has a member leave after so many seconds.
+pub fn confirm_member_drain(cluster: &ClusterId, after_seconds: u64, access: &str) -> String {
+    format!("tributary-hub member drain {cluster} --after {after_seconds}s {access} --confirm")
+}
+
+/// Has a member stay that was to leave.
+pub fn confirm_member_stay(cluster: &ClusterId, access: &str) -> String {
+    format!("tributary-hub member stay {cluster} {access} --confirm")
 }
 
 /// Forgets a cluster.

@@ -200,8 +200,22 @@ pub enum Fact {
         /// What is known of the key.
         terms: KeyTerms,
     },
-    /// A member left of its own will. No hub decides this today; a log may hold it.
+    /// A membership ended in good order: its own agent said so, or an operator had it leave.
     MemberLeft,
+    /// An operator had the member leave: its endpoints go where others have ready ones, the membership ends later.
+    MemberLeaving {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// When the membership ends, by the hub's clock.
+        until: UnixMillis,
+        /// It ends as an eviction.
+        evicts: bool,
+    },
+    /// A member that was to leave stays.
+    MemberStays {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
     /// An operator ended the membership.
     MemberEvicted {
         /// Name in the operator's certificate.
@@ -380,6 +394,8 @@ impl Fact {
             Self::ListingCompleted(_)
             | Self::MemberJoined { .. }
             | Self::MemberLeft
+            | Self::MemberLeaving { .. }
+            | Self::MemberStays { .. }
             | Self::MemberEvicted { .. }
             | Self::MemberRekeyed { .. }
             | Self::MemberForgotten { .. }
@@ -418,6 +434,8 @@ impl Fact {
     pub fn operator(&self) -> Option<&str> {
         let operator = match self {
             Self::MemberEvicted { operator }
+            | Self::MemberLeaving { operator, .. }
+            | Self::MemberStays { operator }
             | Self::MemberRekeyed { operator, .. }
             | Self::MemberForgotten { operator }
             | Self::MemberKeyRevoked { operator, .. }
@@ -468,6 +486,8 @@ impl Fact {
             Self::ListingCompleted(_) => "listing_completed",
             Self::MemberJoined { .. } => "member_joined",
             Self::MemberLeft => "member_left",
+            Self::MemberLeaving { .. } => "member_leaving",
+            Self::MemberStays { .. } => "member_stays",
             Self::MemberEvicted { .. } => "member_evicted",
             Self::MemberRekeyed { .. } => "member_rekeyed",
             Self::MemberForgotten { .. } => "member_forgotten",

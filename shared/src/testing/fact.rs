@@ -149,6 +149,14 @@ pub fn hub_fact() -> impl Strategy<Value = Fact> {
             terms
         }),
         Just(Fact::MemberLeft),
+        (dns_label(), 0..YEAR_9999_MILLIS, any::<bool>()).prop_map(|(operator, until, evicts)| {
+            Fact::MemberLeaving {
+                operator,
+                until: UnixMillis(until),
+                evicts,
+            }
+        }),
+        dns_label().prop_map(|operator| Fact::MemberStays { operator }),
         dns_label().prop_map(|operator| Fact::MemberEvicted { operator }),
         (
             dns_label(),

@@ -188,6 +188,10 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
         ProtoFact::ListingCompleted(listing) => Fact::ListingCompleted(group_from_proto(listing.group)?),
         ProtoFact::MemberJoined(joined) => member::joined_from_proto(joined)?,
         ProtoFact::MemberLeft(_) => Fact::MemberLeft,
+        ProtoFact::MemberLeaving(leaving) => member::leaving_from_proto(leaving)?,
+        ProtoFact::MemberStays(stays) => Fact::MemberStays {
+            operator: stays.operator.into(),
+        },
         ProtoFact::MemberEvicted(evicted) => Fact::MemberEvicted {
             operator: evicted.operator.into(),
         },
@@ -244,6 +248,8 @@ fn kind(fact: &ProtoFact) -> &'static str {
         ProtoFact::ListingCompleted(_) => "listing_completed",
         ProtoFact::MemberJoined(_) => "member_joined",
         ProtoFact::MemberLeft(_) => "member_left",
+        ProtoFact::MemberLeaving(_) => "member_leaving",
+        ProtoFact::MemberStays(_) => "member_stays",
         ProtoFact::MemberEvicted(_) => "member_evicted",
         ProtoFact::MemberRekeyed(_) => "member_rekeyed",
         ProtoFact::MemberForgotten(_) => "member_forgotten",

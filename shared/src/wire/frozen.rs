@@ -240,6 +240,14 @@ fn decisions(key: KeyFingerprint) -> Vec<Fact> {
             removed: 5,
             exports: 8,
         },
+        Fact::MemberLeaving {
+            operator: "ada".into(),
+            until: UnixMillis(1_767_323_045_000),
+            evicts: true,
+        },
+        Fact::MemberStays {
+            operator: "ada".into(),
+        },
         Fact::BrakeReleased { operator: "".into() },
         Fact::BrakeReleased {
             operator: "ada".into(),

@@ -22,7 +22,9 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             not_after: terms.not_after.map(timestamp),
             accepted: acceptance_to_proto(terms.accepted).into(),
         }),
-        Fact::MemberLeft => ProtoFact::MemberLeft(v1::MemberLeft {}),
+        Fact::MemberLeft | Fact::MemberLeaving { .. } | Fact::MemberStays { .. } => {
+            return leaving_to_proto(fact);
+        }
         Fact::MemberEvicted { operator } => ProtoFact::MemberEvicted(v1::MemberEvicted {
             operator: operator.to_string(),
         }),
@@ -75,6 +77,26 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
         | Fact::ListingCompleted(_) => return None,
     };
     Some(fact)
+}
+
+/// How a membership ends in good order, or does not.
+fn leaving_to_proto(fact: &Fact) -> Option<ProtoFact> {
+    Some(match fact {
+        Fact::MemberLeft => ProtoFact::MemberLeft(v1::MemberLeft {}),
+        Fact::MemberLeaving {
+            operator,
+            until,
+            evicts,
+        } => ProtoFact::MemberLeaving(v1::MemberLeaving {
+            operator: operator.to_string(),
+            until: Some(timestamp(*until)),
+            evicts: *evicts,
+        }),
+        Fact::MemberStays { operator } => ProtoFact::MemberStays(v1::MemberStays {
+            operator: operator.to_string(),
+        }),
+        _ => return None,
+    })
 }
 
 /// What is decided about a key.
@@ -149,9 +171,23 @@ pub(super) fn joined_from_proto(joined: v1::MemberJoined) -> Taken<Fact> {
         terms: KeyTerms {
             accepted: acceptance_from_proto(joined.accepted()),
             issuer: joined.issuer.map(Into::into),
-            not_after: joined.not_after.map(not_after_from_proto).transpose()?,
+            not_after: joined
+                .not_after
+                .map(|at| millis_from_proto("notAfter", at))
+                .transpose()?,
         },
         cluster_fingerprint: joined.cluster_fingerprint.into(),
+    })
+}
+
+pub(super) fn leaving_from_proto(leaving: v1::MemberLeaving) -> Taken<Fact> {
+    let until = leaving
+        .until
+        .ok_or_else(|| InvalidValue::new("until", "is missing".to_owned()))?;
+    Ok(Fact::MemberLeaving {
+        operator: leaving.operator.into(),
+        until: millis_from_proto("until", until)?,
+        evicts: leaving.evicts,
     })
 }
 
@@ -186,7 +222,7 @@ pub(super) fn certified_from_proto(certified: v1::MemberKeyCertified) -> Taken<F
         key: key_fingerprint(&certified.key_fingerprint)?,
         by: key_fingerprint(&certified.certified_by)?,
         issuer: certified.issuer.into(),
-        not_after: not_after_from_proto(not_after)?,
+        not_after: millis_from_proto("notAfter", not_after)?,
     })
 }
 
@@ -213,7 +249,7 @@ pub fn acceptance_from_proto(accepted: v1::KeyAcceptance) -> Option<KeyAcceptanc
 }
 
 /// To the millisecond: what we write has no more.
-fn not_after_from_proto(at: Timestamp) -> Taken<UnixMillis> {
+fn millis_from_proto(field: &'static str, at: Timestamp) -> Taken<UnixMillis> {
     let seconds = u64::try_from(at.seconds).ok();
     let millis = seconds.and_then(|seconds| {
         let part = u64::try_from(at.nanos).ok()? / 1_000_000;
@@ -224,7 +260,7 @@ fn not_after_from_proto(at: Timestamp) -> Taken<UnixMillis> {
             "is {}.{:09} s, and lies before 1970 or too far ahead",
             at.seconds, at.nanos
         );
-        InvalidValue::new("notAfter", problem)
+        InvalidValue::new(field, problem)
     })
 }
 
@@ -237,7 +273,10 @@ pub(super) fn rekeyed_from_proto(rekeyed: v1::MemberRekeyed) -> Taken<Fact> {
     let terms = KeyTerms {
         accepted: acceptance_from_proto(rekeyed.accepted()),
         issuer: rekeyed.issuer.map(Into::into),
-        not_after: rekeyed.not_after.map(not_after_from_proto).transpose()?,
+        not_after: rekeyed
+            .not_after
+            .map(|at| millis_from_proto("notAfter", at))
+            .transpose()?,
     };
     let cluster_fingerprint = Some(rekeyed.cluster_fingerprint).filter(|text| !text.is_empty());
     Ok(Fact::MemberRekeyed {

@@ -153,6 +153,12 @@ pub enum What {
     Lie(usize),
     /// An operator ends the membership of the cluster.
     Evict(usize),
+    /// An operator has the cluster leave in so many milliseconds, as an eviction or in good order.
+    Drain(usize, u32, bool),
+    /// An operator has the cluster stay that is to leave.
+    Stay(usize),
+    /// The cluster leaves of its own will.
+    Leave(usize),
     /// The cluster gets a new certificate.
     Certify(usize),
     /// Its agents ask for a certificate for another key over their sessions.

@@ -67,6 +67,9 @@ pub const EXPECTED: &[&str] = &[
     "member certified anew",
     "member evicted",
     "member held",
+    "member is to leave",
+    "member left",
+    "member stays",
     "member withdrawn",
     "namespace came",
     "namespace went",
@@ -121,7 +124,7 @@ const HAND_OVERS_MIN: u64 = 1_000;
 const HAND_OVER: &str = "leadership changed hands";
 
 /// The laws of the swarm.
-const LAWS: [Law; 29] = [
+const LAWS: [Law; 30] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -147,6 +150,7 @@ const LAWS: [Law; 29] = [
     Law::Elsewhere,
     Law::Taken,
     Law::Withdrawn,
+    Law::Leaving,
     Law::Held,
     Law::Holders,
     Law::Replaced,

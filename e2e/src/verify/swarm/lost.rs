@@ -50,7 +50,7 @@ fn looked_at(hub: &Hub, cluster: &ClusterId, member: &Member, service: &ServiceK
 }
 
 /// Whether a reported slice answers, on a port that its cluster may serve. Without such a port nobody was ever sent it.
-fn may_stand(hub: &Hub, cluster: &ClusterId, slice: &EndpointSlice) -> bool {
+pub(super) fn may_stand(hub: &Hub, cluster: &ClusterId, slice: &EndpointSlice) -> bool {
     let import = DerivedKey::Import(slice.key.service.clone());
     let import = hub.state().derived(&import).map(|derived| &derived.content);
     let Some(DerivedContent::Import(import)) = import else {
@@ -62,11 +62,11 @@ fn may_stand(hub: &Hub, cluster: &ClusterId, slice: &EndpointSlice) -> bool {
     has_port && slice.endpoints.iter().any(EndpointView::is_ready)
 }
 
-fn has_ready(hub: &Hub, cluster: &ClusterId, service: &ServiceKey) -> bool {
+pub(super) fn has_ready(hub: &Hub, cluster: &ClusterId, service: &ServiceKey) -> bool {
     slices(hub, cluster, service).any(|ready| ready)
 }
 
-fn has_slices(hub: &Hub, cluster: &ClusterId, service: &ServiceKey) -> bool {
+pub(super) fn has_slices(hub: &Hub, cluster: &ClusterId, service: &ServiceKey) -> bool {
     slices(hub, cluster, service).next().is_some()
 }
 

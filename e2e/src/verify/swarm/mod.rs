@@ -25,6 +25,7 @@ mod hub;
 mod imports;
 mod judge;
 mod laws;
+mod leaving;
 mod lost;
 mod network;
 mod order;

@@ -168,6 +168,7 @@ impl World {
         for _ in 0..ROUNDS_MAX {
             self.pass(ROUND_MILLIS);
             (0..self.sites.len()).for_each(|index| self.certify(index));
+            (0..self.sites.len()).for_each(|index| self.stay(index));
             self.forget_who_is_gone();
             if loosen {
                 self.loosen();

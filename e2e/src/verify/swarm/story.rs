@@ -18,6 +18,10 @@ const LOST_ROUNDS: u8 = 40;
 const LEASE_ROUNDS: u8 = 8;
 /// Rounds in which the Lease of a source expires that nobody renews, in every agent's eyes.
 const EXPIRY_ROUNDS: u8 = 60;
+/// When a member leaves that is to, in milliseconds.
+const LEAVES_AFTER_MILLIS: u32 = 2_000;
+/// Rounds in which it does.
+const LEAVES_ROUNDS: u8 = 8;
 /// By how much a cluster's clock is wrong meanwhile, in milliseconds: far more than a Lease lasts.
 const LEASE_SKEW_MILLIS: i32 = 3_600_000;
 /// Longer than what was taken back is held by the policy that says for how long, in milliseconds.
@@ -28,7 +32,7 @@ const MANY_CHANGES: usize = 6;
 /// A story. Without `edits` people do nothing in it, so that all that stands must go on standing.
 pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)], edits: bool) -> Vec<What> {
     let site = draw.index(clusters);
-    match draw.below(if edits { 18 } else { 4 }) {
+    match draw.below(if edits { 19 } else { 4 }) {
         0 => slow_start(draw, site),
         1 => rewound_while_somebody_joins(draw, site, clusters),
         2 => renewed(draw, site),
@@ -44,6 +48,7 @@ pub(super) fn story(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)
         12..=14 => withheld(draw, site, clusters, exported),
         15 => forgotten(draw, site, clusters, exported),
         16 => stays_lost(draw, site, clusters, exported),
+        17 => leaves(draw, site, clusters, exported),
         _ => lie(draw, site, exported),
     }
 }
@@ -275,6 +280,38 @@ fn stays_lost(draw: &mut Draw, site: usize, clusters: usize, exported: &[(usize,
     steps.extend(draw.percent(30).then_some(What::CrashAgent(other)));
     steps.extend([What::Rounds(2), What::Unblock(site), What::Rounds(2)]);
     steps.extend(second.then_some(What::Unblock(other)));
+    steps
+}
+
+/// A member is to leave while others change what they export; perhaps it is away, the hub or another agent starts again, or
+/// another member is to leave as well. It stays after all, leaves when its time is over, or before it by itself, and then
+/// comes again.
+fn leaves(draw: &mut Draw, site: usize, clusters: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let other = (site + 1 + draw.index(clusters - 1)) % clusters;
+    let mut steps = Vec::new();
+    steps.extend(draw.percent(20).then_some(What::Block(site, true, true)));
+    steps.extend([
+        What::Drain(site, LEAVES_AFTER_MILLIS, draw.percent(50)),
+        What::Rounds(1),
+    ]);
+    let second = draw.percent(20);
+    steps.extend(second.then_some(What::Drain(other, 2 * LEAVES_AFTER_MILLIS, false)));
+    for changing in [other, site] {
+        steps.extend([change(draw, changing, exported), What::Rounds(1)]);
+    }
+    steps.extend(draw.percent(20).then_some(What::StopHub));
+    steps.extend(draw.percent(20).then_some(What::CrashAgent(other)));
+    steps.push(match draw.below(3) {
+        0 => What::Stay(site),
+        1 => What::Leave(site),
+        _ => What::Rounds(LEAVES_ROUNDS),
+    });
+    steps.extend([
+        What::Rounds(2),
+        What::Unblock(site),
+        What::Certify(site),
+        What::Rounds(2),
+    ]);
     steps
 }
 

@@ -8,6 +8,7 @@ mod export;
 mod families;
 mod headless;
 mod held;
+mod leaving;
 mod lost;
 mod membership;
 mod namespaces;
@@ -67,6 +68,15 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, refused::derived_services_are_not_exported);
     story!(trials, refused::namespaces_of_kubernetes_export_nothing);
     story!(trials, lost::endpoints_of_who_stays_lost_go_and_come);
+    story!(
+        trials,
+        leaving::endpoints_go_first_exports_later_and_a_word_takes_it_back
+    );
+    story!(trials, leaving::a_cluster_takes_itself_out);
+    story!(
+        trials,
+        leaving::a_cluster_leaves_without_a_hub_and_keeps_what_is_asked
+    );
     story!(trials, membership::a_member_says_what_it_is);
     story!(trials, membership::the_definition_may_come_later);
     story!(trials, held::others_go_on_without_a_definition_until_it_is_let_go);

@@ -155,7 +155,7 @@ impl Folded {
         Ok(drafts.iter().flat_map(|draft| self.record(draft)).collect())
     }
 
-    /// A member left of its own will: an event that logs hold and that no command makes.
+    /// A member left.
     pub(super) fn left(&mut self, name: &str) -> Vec<Change> {
         self.record(&Draft::decided(&cluster(name), Fact::MemberLeft))
     }

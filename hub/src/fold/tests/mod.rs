@@ -8,6 +8,7 @@ mod explanations;
 mod given;
 mod imports;
 mod keys;
+mod leaving;
 mod legal;
 mod listings;
 mod lost;

@@ -125,7 +125,7 @@ fn slices(
     service: &ServiceKey,
     eligible: &BTreeMap<ClusterId, Vec<ServicePort>>,
 ) -> BTreeMap<(ClusterId, SliceKey), Vec<EndpointPort>> {
-    let (mut slices, mut served) = (BTreeMap::new(), false);
+    let (mut slices, mut served, mut served_by_who_is_there) = (BTreeMap::new(), false, false);
     for ((cluster, key), slice) in &books.slices {
         let (true, Some(ports)) = (key.service == *service, eligible.get(cluster)) else {
             continue;
@@ -141,10 +141,16 @@ fn slices(
                 .endpoints
                 .iter()
                 .any(|endpoint| endpoint.ready() != Some(false));
-            served |= ready && !books.withdrawn.contains(cluster);
+            let is_there = !books.withdrawn.contains(cluster);
+            served |= ready && is_there && !books.leaving.contains(cluster);
+            served_by_who_is_there |= ready && is_there;
             slices.insert((cluster.clone(), key.clone()), kept);
         }
     }
-    slices.retain(|(cluster, _), _| !books.withdrawn.contains(cluster) || !served);
+    slices.retain(|(cluster, _), _| {
+        let leaves = books.leaving.contains(cluster) && served;
+        let withdrawn = books.withdrawn.contains(cluster) && served_by_who_is_there;
+        !leaves && !withdrawn
+    });
     slices
 }

@@ -75,6 +75,10 @@ pub(super) enum Operation {
     Lapse,
     /// Is lost, and withdrawn until it is heard from.
     Withdraw,
+    /// Is to leave.
+    Drain,
+    /// Is not to leave any more.
+    Stay,
     /// Lists everything but a part, which is therefore gone.
     List {
         missing: u8,
@@ -120,6 +124,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|to| Operation::Heard { to }),
         1 => Just(Operation::Lapse),
         2 => Just(Operation::Withdraw),
+        2 => Just(Operation::Drain),
+        1 => Just(Operation::Stay),
         1 => (1..5u8).prop_map(|missing| Operation::List { missing }),
         1 => any::<bool>().prop_map(|evicted| Operation::Rejoin { evicted }),
     ]
@@ -152,6 +158,8 @@ pub(super) struct Books {
     pub(super) slices: BTreeMap<(ClusterId, SliceKey), EndpointSlice>,
     /// Members that are withdrawn.
     pub(super) withdrawn: BTreeSet<ClusterId>,
+    /// Members that are to leave.
+    pub(super) leaving: BTreeSet<ClusterId>,
     pub(super) recreated: u32,
     pub(super) lost_and_returned: u32,
     pub(super) conflicts: u32,
@@ -237,6 +245,23 @@ impl Driver {
                     cluster: name.clone(),
                 });
                 self.books.withdrawn.insert(name);
+            }
+            Operation::Drain => {
+                self.carry_out(&Command::Leave {
+                    cluster: name.clone(),
+                    operator: "ann".into(),
+                    at: shared::model::UnixMillis(1_000),
+                    after_millis: 3_600_000,
+                    evicts: false,
+                });
+                self.books.leaving.insert(name);
+            }
+            Operation::Stay => {
+                self.carry_out(&Command::Stay {
+                    cluster: name.clone(),
+                    operator: "ann".into(),
+                });
+                self.books.leaving.remove(&name);
             }
             Operation::List { missing } => self.list(&name, *missing),
             Operation::Rejoin { evicted } => self.rejoin(index, &name, *evicted),
@@ -329,6 +354,7 @@ impl Driver {
         self.books.exports.retain(|(_, exporter), _| exporter != name);
         self.books.slices.retain(|(owner, _), _| owner != name);
         self.books.withdrawn.remove(name);
+        self.books.leaving.remove(name);
         let end = if evicted { Folded::evicted } else { Folded::left };
         self.changes.extend(end(&mut self.folded, name.as_str()));
         if evicted {

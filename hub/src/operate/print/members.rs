@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 use proto::v1;
 use serde_json::{Value, json};
 
-use super::{KEY_DIGITS, Output, brake, columns, said_by, span, time, version, yes};
+use super::{KEY_DIGITS, Output, brake, columns, leaving, said_by, span, time, version, yes};
 
 /// The members of a clusterset.
 pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Output) -> String {
@@ -87,9 +87,10 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
         })
         .collect();
     let (lost, held) = (lost(response), brake::held(response));
+    let leaving = leaving::leaving(response);
     let (unhealthy, issuers) = (unhealthy(response), issuers(response));
     format!(
-        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{lost}{held}{unhealthy}{issuers}"
+        "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{leaving}{lost}{held}{unhealthy}{issuers}"
     )
 }
 
@@ -216,6 +217,7 @@ fn member_json(member: &v1::MemberState) -> Value {
         "cluster": member.cluster,
         "state": state(member),
         "withdrawn": member.withdrawn,
+        "leaving": member.leaving.as_ref().map(leaving::settings),
         "heldSince": member.brake_since.as_ref().map(|since| time(Some(since))),
         "heldExports": member.held_exports,
         "stateSince": time(member.state_since.as_ref()),
@@ -293,6 +295,9 @@ fn parked(applied: &v1::MemberApplied) -> String {
 fn state(member: &v1::MemberState) -> String {
     if member.withdrawn {
         return "withdrawn".to_owned();
+    }
+    if member.leaving.is_some() && member.state() == v1::SourceState::SourceLive {
+        return "leaving".to_owned();
     }
     let name = member.state().as_str_name();
     name.strip_prefix("SOURCE_").unwrap_or(name).to_ascii_lowercase()

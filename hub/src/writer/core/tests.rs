@@ -14,6 +14,7 @@ use crate::{
 mod brake;
 mod changed_by;
 mod conflicts;
+mod departures;
 mod event_size;
 mod held_back;
 mod keys;

@@ -72,6 +72,8 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         Fact::ListingCompleted(_)
         | Fact::MemberJoined { .. }
         | Fact::MemberLeft
+        | Fact::MemberLeaving { .. }
+        | Fact::MemberStays { .. }
         | Fact::MemberEvicted { .. }
         | Fact::MemberRekeyed { .. }
         | Fact::MemberForgotten { .. }

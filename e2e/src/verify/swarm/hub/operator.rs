@@ -35,6 +35,49 @@ impl Hub {
         self.state().current_member(cluster).is_some() && self.operate(evict, at)
     }
 
+    /// Has a member leave after a time; false when there is none.
+    pub(in crate::verify::swarm) fn drain(
+        &mut self,
+        cluster: &ClusterId,
+        (after_millis, evicts): (u64, bool),
+        at: Moment,
+    ) -> bool {
+        let leave = Command::Leave {
+            cluster: cluster.clone(),
+            operator: OPERATOR.into(),
+            at: at.wall,
+            after_millis,
+            evicts,
+        };
+        self.state().current_member(cluster).is_some() && self.operate(leave, at)
+    }
+
+    /// Has a member stay; false when it is not to leave.
+    pub(in crate::verify::swarm) fn stay(&mut self, cluster: &ClusterId, at: Moment) -> bool {
+        let stay = Command::Stay {
+            cluster: cluster.clone(),
+            operator: OPERATOR.into(),
+        };
+        self.leaves(cluster) && self.operate(stay, at)
+    }
+
+    /// A member says that it leaves, with a key of its own; false when there is none.
+    pub(in crate::verify::swarm) fn leave(&mut self, cluster: &ClusterId, at: Moment) -> bool {
+        let member = self.state().current_member(cluster);
+        let key = member.and_then(|member| member.keys().keys().next_back().copied());
+        let leave = |key| Command::LeaveByItself {
+            cluster: cluster.clone(),
+            key,
+        };
+        key.is_some_and(|key| self.operate(leave(key), at))
+    }
+
+    /// Whether a member is to leave.
+    pub(in crate::verify::swarm) fn leaves(&self, cluster: &ClusterId) -> bool {
+        let member = self.state().current_member(cluster);
+        member.is_some_and(|member| member.leaving().is_some())
+    }
+
     /// States that nothing of a cluster is to be waited for whose membership ended, once in the life of a hub; false when
     /// there is no need to.
     pub(in crate::verify::swarm) fn forget(&mut self, cluster: &ClusterId, at: Moment) -> bool {

@@ -69,6 +69,9 @@ impl World {
                 seen.count("age of exports forged");
             }
             What::Evict(site) => self.evict(index(site)),
+            What::Drain(site, after_millis, evicts) => self.drain(index(site), *after_millis, *evicts),
+            What::Stay(site) => self.stay(index(site)),
+            What::Leave(site) => self.leave(index(site)),
             What::Certify(site) => self.certify(index(site)),
             What::Renew(site) => {
                 let site = &mut self.sites[index(site)];
@@ -195,6 +198,39 @@ impl World {
         {
             site.touch_all();
             self.seen.count("member evicted");
+        }
+    }
+
+    /// An operator has the cluster leave: its endpoints go, and come with those of others; later all of it goes.
+    fn drain(&mut self, index: usize, after_millis: u32, evicts: bool) {
+        let (at, name) = (self.moment(), self.sites[index].name.clone());
+        if let Some(hub) = &mut self.hub
+            && hub.drain(&name, (after_millis.into(), evicts), at)
+        {
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("member is to leave");
+        }
+    }
+
+    /// It stays, if it is to leave.
+    pub(in crate::verify::swarm) fn stay(&mut self, index: usize) {
+        let (at, name) = (self.moment(), self.sites[index].name.clone());
+        if let Some(hub) = &mut self.hub
+            && hub.stay(&name, at)
+        {
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("member stays");
+        }
+    }
+
+    /// The cluster leaves, and what came from it goes everywhere.
+    fn leave(&mut self, index: usize) {
+        let (at, name) = (self.moment(), self.sites[index].name.clone());
+        if let Some(hub) = &mut self.hub
+            && hub.leave(&name, at)
+        {
+            self.sites.iter_mut().for_each(Site::touch_all);
+            self.seen.count("member left");
         }
     }
 

@@ -23,7 +23,7 @@ use super::{
     hub::{Hub, Left, Recorded},
     imports::Withheld,
     laws::{self, Stood, Writers},
-    lost,
+    leaving, lost,
     network::{Blocked, Network, StreamId},
     refusals,
     script::{Script, Step},
@@ -224,6 +224,11 @@ impl World {
                 // What was of lost members goes, and comes again with them.
                 self.sites.iter_mut().for_each(Site::touch_all);
                 self.seen.count("member withdrawn");
+            }
+            leaving::look(hub, &mut self.seen.guarded)?;
+            if hub.state().leaving().next().is_some() {
+                // What is of them goes, and comes again if they stay.
+                self.sites.iter_mut().for_each(Site::touch_all);
             }
             self.held.look(hub, &mut self.seen.guarded)?;
             if hub.held().next().is_some() {
