@@ -39,7 +39,7 @@ fn disk_use_stays_flat_while_segments_go() {
             let state = stats.segment_start.revision.0.to_be_bytes().to_vec();
             log.seal(UnixMillis(0), Box::new(std::iter::once(state)), Box::new(drop));
         }
-        log.retain(KEPT, UnixMillis(0));
+        log.retain_and_wait(KEPT, UnixMillis(0));
     }
     println!(
         "{smallest} to {largest} bytes on disk; appends in µs: p99 {} before anything went, {} after; longest {} and {}",

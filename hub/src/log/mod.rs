@@ -301,6 +301,16 @@ pub trait Log: Send {
         receiver.recv().unwrap_or(Err(LogError::Closed))
     }
 
+    /// Removes what is not to be kept and waits until that was tried.
+    fn retain_and_wait(&mut self, retention: Retention, now: UnixMillis) {
+        let before = self.stats().retain_count;
+        self.retain(retention, now);
+        // A log that has failed removes nothing more.
+        while self.stats().retain_count == before && self.stats().failure.is_none() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Seals the current segment and waits until the next one has its snapshot. Not for a memory log whose syncs are
     /// held back.
     fn seal_and_wait(&mut self, now: UnixMillis, rows: SnapshotRows) -> Result<(), LogError> {

@@ -31,11 +31,7 @@ fn seal(log: &mut dyn Log, now: u64, texts: &[&str]) {
 
 /// Has removed what is not to be kept, which is done beside everything else; then there is a snapshot.
 fn retain(log: &mut dyn Log, retention: Retention, now: u64) {
-    let before = log.stats().retain_count;
-    log.retain(retention, UnixMillis(now));
-    while log.stats().retain_count == before {
-        std::thread::yield_now();
-    }
+    log.retain_and_wait(retention, UnixMillis(now));
     let at = log.head();
     // It fails where the log has failed.
     let _ = log.write_snapshot_and_wait(at, rows(&["behind"]));

@@ -215,8 +215,7 @@ impl Hand {
     }
 
     pub(super) fn retain(&mut self) {
-        self.log().retain(KEEP_NOTHING, UnixMillis(3_000));
-        // Whatever it answers, it answers behind the removal.
+        self.log().retain_and_wait(KEEP_NOTHING, UnixMillis(3_000));
         let (head, rows) = (self.core.head(), snapshot::rows(self.core.state().clone()));
         let _ = self.log().write_snapshot_and_wait(head, Box::new(rows));
     }
