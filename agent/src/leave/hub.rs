@@ -69,7 +69,7 @@ impl Way {
             match tokio::time::timeout(HUB_WAIT, self.connector.connect_once()).await {
                 Ok(Ok(channel)) => return Ok(channel),
                 Ok(Err(error)) => why = tls::explain(&error).unwrap_or_else(|| error.to_string()),
-                Err(_) => why = format!("no answer within {HUB_WAIT:?}"),
+                Err(_) => why = format!("no answer within {} s", HUB_WAIT.as_secs()),
             }
             self.connector.try_next_address();
         }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use kube::Client;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
 use shared::api::names::AGENT_LEASE;
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -98,6 +99,14 @@ impl Lead {
             held.lease.clone().release().await;
         }
     }
+}
+
+/// Who leads here, if anybody does.
+pub(super) async fn leader(client: &Client, namespace: &str) -> anyhow::Result<Option<String>> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    let found = leases.get_opt(AGENT_LEASE).await?;
+    let holder = found.and_then(|lease| lease.spec?.holder_identity);
+    Ok(holder.filter(|holder| !holder.is_empty()))
 }
 
 fn is_not_found(error: &anyhow::Error) -> bool {

@@ -15,10 +15,8 @@ pub mod report;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client};
+use kube::Client;
 use shared::{
-    api::names::AGENT_LEASE,
     api_client::{ApiMetrics, ServedVersions, api_client, in_served_version},
     process::{LogArgs, Threads, block_on},
     tls::install_crypto_provider,
@@ -62,7 +60,7 @@ pub async fn leave(client: &Client, args: &LeaveArgs) -> anyhow::Result<String> 
     if !args.confirm {
         let hub = say(way.as_ref(), false).await?;
         let found = heads(&look(&cluster).await?);
-        let leader = leader(client, &namespace).await?;
+        let leader = lead::leader(client, &namespace).await?;
         return Ok(report::planned(&found, &wish, &hub, leader.as_deref()));
     }
     let mut lead = Lead::taken(client, &namespace, Duration::from_secs(args.wait)).await?;
@@ -151,12 +149,4 @@ async fn removed(cluster: &Cluster, item: &Item, wish: &Wish) -> anyhow::Result<
             report::named(&item.found)
         )
     })
-}
-
-/// Who leads here, if anybody does.
-async fn leader(client: &Client, namespace: &str) -> anyhow::Result<Option<String>> {
-    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
-    let found = leases.get_opt(AGENT_LEASE).await?;
-    let holder = found.and_then(|lease| lease.spec?.holder_identity);
-    Ok(holder.filter(|holder| !holder.is_empty()))
 }

@@ -3,7 +3,7 @@
 use shared::model::{ClusterId, Event, Fact};
 
 use super::{
-    Change, Connectivity, Contest, KeyHolder, Leaving, MemberStatus, State, brake, connectivity, contest,
+    Change, Connectivity, Contest, KeyHolder, MemberStatus, State, brake, connectivity, contest,
     derived::Step, endpoint_slices, exports, keys, leaving, listing, lost, membership, policy, properties,
     remembered, tokens,
 };
@@ -92,20 +92,7 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         _ if state.current_member(cluster).is_none() => {}
         Fact::MemberLeft => membership::ended(state, cluster, MemberStatus::Left, step),
         Fact::MemberEvicted { .. } => membership::ended(state, cluster, MemberStatus::Evicted, step),
-        Fact::MemberLeaving {
-            operator,
-            until,
-            evicts,
-        } => {
-            let leaves = Leaving {
-                operator: operator.clone(),
-                since: step.recorded_at,
-                until: *until,
-                evicts: *evicts,
-            };
-            leaving::leaving(state, cluster, leaves, step);
-        }
-        Fact::MemberStays { .. } => leaving::stays(state, cluster, step),
+        Fact::MemberLeaving { .. } | Fact::MemberStays { .. } => leaving::said(state, cluster, fact, step),
         Fact::MemberRekeyed {
             key,
             cluster_fingerprint,

@@ -87,37 +87,12 @@ pub enum Command {
         /// Name in the operator's certificate; empty: the policy says so.
         operator: Box<str>,
     },
-    /// An operator has a member leave: its endpoints first, the rest later.
-    Leave {
+    /// A member leaves in good order, or stays after all.
+    Depart {
         /// The member.
         cluster: ClusterId,
-        /// Name in the operator's certificate.
-        operator: Box<str>,
-        /// The hub's time.
-        at: UnixMillis,
-        /// How long until the membership ends, in milliseconds: up to [`super::LEAVING_LONGEST_MILLIS`].
-        after_millis: u64,
-        /// It ends as an eviction.
-        evicts: bool,
-    },
-    /// An operator has a member stay that was to leave.
-    Stay {
-        /// The member.
-        cluster: ClusterId,
-        /// Name in the operator's certificate.
-        operator: Box<str>,
-    },
-    /// The time of a member that is to leave is over.
-    EndLeaving {
-        /// The member.
-        cluster: ClusterId,
-    },
-    /// A member says that it leaves, at once.
-    LeaveByItself {
-        /// The member.
-        cluster: ClusterId,
-        /// The key in its certificate.
-        key: KeyFingerprint,
+        /// What of it.
+        departure: Departure,
     },
     /// An operator ends a membership.
     Evict {
@@ -237,8 +212,6 @@ impl Command {
     pub fn operator(&self) -> Option<&str> {
         match self {
             Self::Evict { operator, .. }
-            | Self::Leave { operator, .. }
-            | Self::Stay { operator, .. }
             | Self::Rekey { operator, .. }
             | Self::Forget { operator, .. }
             | Self::RevokeKey { operator, .. }
@@ -248,7 +221,46 @@ impl Command {
             | Self::RevokeToken { operator, .. }
             | Self::ReleaseSelfPreservation { operator }
             | Self::ReleaseBrake { operator, .. } => Some(operator),
+            Self::Depart { departure, .. } => departure.operator(),
             _ => None,
+        }
+    }
+}
+
+/// How a member leaves in good order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Departure {
+    /// An operator has it leave: its endpoints first, the rest later.
+    Ordered {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+        /// The hub's time.
+        at: UnixMillis,
+        /// How long until the membership ends, in milliseconds: up to [`super::LEAVING_LONGEST_MILLIS`].
+        after_millis: u64,
+        /// It ends as an eviction.
+        evicts: bool,
+    },
+    /// An operator has it stay, though it was to leave.
+    TakenBack {
+        /// Name in the operator's certificate.
+        operator: Box<str>,
+    },
+    /// Its time is over.
+    Due,
+    /// It says itself that it leaves, at once.
+    OwnWill {
+        /// The key in its certificate.
+        key: KeyFingerprint,
+    },
+}
+
+impl Departure {
+    /// The operator whose decision it is, if it is one's.
+    fn operator(&self) -> Option<&str> {
+        match self {
+            Self::Ordered { operator, .. } | Self::TakenBack { operator } => Some(operator),
+            Self::Due | Self::OwnWill { .. } => None,
         }
     }
 }

@@ -39,16 +39,7 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             at,
         } => brake::engage(state, cluster, taking_back, *at),
         Command::ReleaseBrake { cluster, operator } => brake::release(state, cluster, operator),
-        Command::Leave {
-            cluster,
-            operator,
-            at,
-            after_millis,
-            evicts,
-        } => leaving::leave(state, cluster, operator, (*at, *after_millis), *evicts),
-        Command::Stay { cluster, operator } => leaving::stay(state, cluster, operator),
-        Command::EndLeaving { cluster } => leaving::end(state, cluster),
-        Command::LeaveByItself { cluster, key } => leaving::leave_by_itself(state, cluster, *key),
+        Command::Depart { cluster, departure } => leaving::decide(state, cluster, departure),
         Command::Evict { cluster, operator } => membership::evict(state, cluster, operator),
         Command::Rekey {
             cluster,

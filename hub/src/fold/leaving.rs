@@ -4,7 +4,9 @@
 
 use shared::model::{ClusterId, Fact, KeyFingerprint, ServiceKey, UnixMillis, advice};
 
-use super::{Draft, Member, MemberStatus, Rejection, State, derived::Step, fate, lost, membership, slice};
+use super::{
+    Departure, Draft, Member, MemberStatus, Rejection, State, derived::Step, fate, lost, membership, slice,
+};
 
 /// The longest that a member is to leave before it does, in milliseconds: a week. What is put off further is forgotten.
 pub const LEAVING_LONGEST_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
@@ -22,8 +24,27 @@ pub struct Leaving {
     pub evicts: bool,
 }
 
+/// What of a departure is recorded.
+pub(super) fn decide(
+    state: &State,
+    cluster: &ClusterId,
+    departure: &Departure,
+) -> Result<Vec<Draft>, Rejection> {
+    match departure {
+        Departure::Ordered {
+            operator,
+            at,
+            after_millis,
+            evicts,
+        } => leave(state, cluster, operator, (*at, *after_millis), *evicts),
+        Departure::TakenBack { operator } => stay(state, cluster, operator),
+        Departure::Due => end(state, cluster),
+        Departure::OwnWill { key } => leave_by_itself(state, cluster, *key),
+    }
+}
+
 /// An operator has a member leave. Said again, it counts from then on: the time and the way it ends are the later ones.
-pub(super) fn leave(
+fn leave(
     state: &State,
     cluster: &ClusterId,
     operator: &str,
@@ -47,7 +68,7 @@ pub(super) fn leave(
 }
 
 /// An operator has a member stay that was to leave; nothing, if it was not. Too late, when it has left.
-pub(super) fn stay(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {
+fn stay(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {
     let Some(member) = state.member(cluster) else {
         return Err(membership::stranger_to(cluster));
     };
@@ -77,7 +98,7 @@ fn too_late(cluster: &ClusterId, former: &Member) -> Rejection {
 }
 
 /// The time of a member that is to leave is over: its membership ends as was said. Nothing, if it is not to leave.
-pub(super) fn end(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
+fn end(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
     let member = membership::current(state, cluster)?;
     let leaving = member.leaving.as_ref();
     Ok(Vec::from_iter(leaving.map(|leaving| {
@@ -87,11 +108,7 @@ pub(super) fn end(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Reje
 
 /// A member leaves of its own will, at once. One that is to be evicted does not escape that, and a key that is not admitted
 /// ends nothing.
-pub(super) fn leave_by_itself(
-    state: &State,
-    cluster: &ClusterId,
-    key: KeyFingerprint,
-) -> Result<Vec<Draft>, Rejection> {
+fn leave_by_itself(state: &State, cluster: &ClusterId, key: KeyFingerprint) -> Result<Vec<Draft>, Rejection> {
     let member = membership::current(state, cluster)?;
     if !member.keys.contains_key(&key) {
         return Err(membership::unknown_key(cluster, key));
@@ -108,14 +125,23 @@ fn ends_with(leaving: Option<&Leaving>) -> Fact {
     }
 }
 
-/// From here on its endpoints count no more, or they did not before, and only the time is another.
-pub(super) fn leaving(state: &mut State, cluster: &ClusterId, leaving: Leaving, step: &mut Step) {
-    set(state, cluster, Some(leaving), step);
-}
-
-/// Its endpoints count again.
-pub(super) fn stays(state: &mut State, cluster: &ClusterId, step: &mut Step) {
-    set(state, cluster, None, step);
+/// An operator's word was recorded: from here on a member's endpoints count no more (or they did not before, and only the
+/// time is another), or, if it stays, they count again.
+pub(super) fn said(state: &mut State, cluster: &ClusterId, fact: &Fact, step: &mut Step) {
+    let leaving = match fact {
+        Fact::MemberLeaving {
+            operator,
+            until,
+            evicts,
+        } => Some(Leaving {
+            operator: operator.clone(),
+            since: step.recorded_at,
+            until: *until,
+            evicts: *evicts,
+        }),
+        _ => None,
+    };
+    set(state, cluster, leaving, step);
 }
 
 fn set(state: &mut State, cluster: &ClusterId, leaving: Option<Leaving>, step: &mut Step) {
@@ -139,14 +165,6 @@ fn set(state: &mut State, cluster: &ClusterId, leaving: Option<Leaving>, step: &
         }
         lost::settle(state, service, step);
     }
-}
-
-/// The membership of a cluster ends: it is none of those any more.
-pub(super) fn ended(state: &mut State, cluster: &ClusterId) {
-    if let Some(member) = state.member_mut(cluster) {
-        member.leaving = None;
-    }
-    state.leaving.remove(cluster);
 }
 
 impl Member {

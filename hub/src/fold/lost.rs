@@ -63,12 +63,14 @@ pub(super) fn set_withdrawn(state: &mut State, cluster: &ClusterId, withdrawn: b
     }
 }
 
-/// The membership of a cluster ends: it is none of those any more.
+/// The membership of a cluster ends: it is neither withdrawn nor to leave any more.
 pub(super) fn ended(state: &mut State, cluster: &ClusterId) {
     if let Some(member) = state.member_mut(cluster) {
         member.withdrawn = false;
+        member.leaving = None;
     }
     state.withdrawn.remove(cluster);
+    state.leaving.remove(cluster);
 }
 
 /// Derives anew what members that are to leave have of a service, and then what withdrawn ones have: whether it stands

@@ -14,7 +14,7 @@ use super::{
     derived::Step,
     exports,
     keys::{self, MEMBER_KEYS_MAX},
-    leaving, lost, profile,
+    lost, profile,
     taken_back::TakenBack,
 };
 
@@ -286,7 +286,6 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus
     let facts = std::mem::take(&mut member.facts);
     let taken_back = std::mem::take(&mut member.taken_back);
     lost::ended(state, cluster);
-    leaving::ended(state, cluster);
     state.taking_back.remove(cluster);
     let exported: Vec<ServiceKey> = facts.keys().filter_map(exported_service).collect();
     for service in exported.iter().chain(taken_back.held_exports()) {

@@ -54,7 +54,7 @@ mod tokens;
 mod withheld;
 
 pub use apply::apply;
-pub use command::{AdmissionRefusal, Command, Draft, DraftFact, Presented, Rejection};
+pub use command::{AdmissionRefusal, Command, Departure, Draft, DraftFact, Presented, Rejection};
 pub use decide::decide;
 pub use derived::{Derived, TOMBSTONES_MAX};
 pub use explain::{

@@ -23,14 +23,7 @@ pub(crate) fn of(state: &State, command: &Command, events: &[Draft]) -> Vec<Stri
 fn effects(state: &State, command: &Command) -> Effects {
     match command {
         Command::Evict { cluster, .. } => evict(state, cluster),
-        Command::Leave {
-            cluster,
-            after_millis,
-            evicts,
-            ..
-        } => leaving_effects::leave(state, cluster, *after_millis, *evicts),
-        Command::Stay { cluster, .. } => leaving_effects::stay(state, cluster),
-        Command::LeaveByItself { cluster, .. } => leaving_effects::leave_by_itself(state, cluster),
+        Command::Depart { cluster, departure } => leaving_effects::of(state, cluster, departure),
         Command::Rekey {
             cluster,
             key,

@@ -6,10 +6,22 @@ use super::{
     sentences::Effects,
     services::{some, withdrawn},
 };
-use crate::fold::{Member, State};
+use crate::fold::{Departure, Member, State};
+
+/// The effects of a departure.
+pub(super) fn of(state: &State, cluster: &ClusterId, departure: &Departure) -> Effects {
+    match departure {
+        Departure::Ordered {
+            after_millis, evicts, ..
+        } => leave(state, cluster, *after_millis, *evicts),
+        Departure::TakenBack { .. } => stay(state, cluster),
+        // What is due was said before, and nobody is told of it.
+        Departure::Due | Departure::OwnWill { .. } => leave_by_itself(state, cluster),
+    }
+}
 
 /// It is to leave after a time: what goes at once, what stays until then, and what follows then.
-pub(super) fn leave(state: &State, cluster: &ClusterId, after_millis: u64, evicts: bool) -> Effects {
+fn leave(state: &State, cluster: &ClusterId, after_millis: u64, evicts: bool) -> Effects {
     let mut expected = Vec::new();
     if let Some(member) = state.current_member(cluster) {
         let (after, ends) = (after_millis / 1_000, if evicts { "is evicted" } else { "leaves" });
@@ -64,7 +76,7 @@ fn keys(cluster: &ClusterId, member: &Member, evicts: bool) -> Vec<String> {
 }
 
 /// It leaves of its own will, at once.
-pub(super) fn leave_by_itself(state: &State, cluster: &ClusterId) -> Effects {
+fn leave_by_itself(state: &State, cluster: &ClusterId) -> Effects {
     let mut expected = Vec::new();
     if let Some(member) = state.current_member(cluster) {
         expected.push(format!("{cluster} is no member any more; its session ends"));
@@ -80,7 +92,7 @@ pub(super) fn leave_by_itself(state: &State, cluster: &ClusterId) -> Effects {
 }
 
 /// It stays, though it was to leave.
-pub(super) fn stay(state: &State, cluster: &ClusterId) -> Effects {
+fn stay(state: &State, cluster: &ClusterId) -> Effects {
     let member = state.current_member(cluster);
     let services: Vec<&ServiceKey> = member.into_iter().flat_map(Member::counted_services).collect();
     let endpoints = if services.is_empty() {

@@ -16,7 +16,7 @@ use super::{
     request::{cluster, cluster_fingerprint, key_fingerprint, operator_name, reader_name, revoked_key},
 };
 use crate::{
-    fold::{Command, KeyHolder, Rejection},
+    fold::{Command, Departure, KeyHolder, Rejection},
     inspect::{Caller, Inspection, Need, gone},
     writer::WriterHandle,
 };
@@ -74,12 +74,14 @@ impl Membership for MembershipService {
             let cluster = cluster(&request.cluster)?;
             let command = match request.after_millis {
                 0 => Command::Evict { cluster, operator },
-                after_millis => Command::Leave {
+                after_millis => Command::Depart {
                     cluster,
-                    operator,
-                    at: self.inspection.wall(),
-                    after_millis,
-                    evicts: true,
+                    departure: Departure::Ordered {
+                        operator,
+                        at: self.inspection.wall(),
+                        after_millis,
+                        evicts: true,
+                    },
                 },
             };
             self.decide(command, request.confirm).await
@@ -94,12 +96,14 @@ impl Membership for MembershipService {
         let decided = async {
             let operator = self.operator(&request, &request.get_ref().clusterset).await?;
             let request = request.into_inner();
-            let command = Command::Leave {
+            let command = Command::Depart {
                 cluster: cluster(&request.cluster)?,
-                operator,
-                at: self.inspection.wall(),
-                after_millis: request.after_millis,
-                evicts: false,
+                departure: Departure::Ordered {
+                    operator,
+                    at: self.inspection.wall(),
+                    after_millis: request.after_millis,
+                    evicts: false,
+                },
             };
             self.decide(command, request.confirm).await
         };
@@ -113,9 +117,9 @@ impl Membership for MembershipService {
         let decided = async {
             let operator = self.operator(&request, &request.get_ref().clusterset).await?;
             let request = request.into_inner();
-            let command = Command::Stay {
+            let command = Command::Depart {
                 cluster: cluster(&request.cluster)?,
-                operator,
+                departure: Departure::TakenBack { operator },
             };
             self.decide(command, request.confirm).await
         };
@@ -135,7 +139,10 @@ impl Membership for MembershipService {
                     "a cluster leaves with its own certificate; an operator has it leave with `member drain`",
                 ));
             };
-            let command = Command::LeaveByItself { cluster, key };
+            let command = Command::Depart {
+                cluster,
+                departure: Departure::OwnWill { key },
+            };
             self.decide(command, request.get_ref().confirm).await
         };
         self.inspection.counted("Membership/Leave", decided).await

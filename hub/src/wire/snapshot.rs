@@ -1,6 +1,7 @@
 //! Rows of a snapshot ↔ bytes. Facts keep the bytes that were sent; nothing is judged here but the shape.
 
 mod brakes;
+mod leaving;
 mod tokens;
 
 use std::{
@@ -20,7 +21,7 @@ use shared::{
 };
 
 use crate::fold::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder, Leaving, MemberRow,
+    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder, MemberRow,
     MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
 };
 
@@ -216,25 +217,7 @@ fn member_to_proto(member: &MemberRow) -> v1::SnapshotMember {
         properties_listed: listed(ListingGroup::Properties),
         last_heard: last_heard.into(),
         withdrawn: member.withdrawn,
-        leaving: member.leaving.as_ref().map(leaving_to_proto),
-    }
-}
-
-fn leaving_to_proto(leaving: &Leaving) -> v1::SnapshotLeaving {
-    v1::SnapshotLeaving {
-        operator: leaving.operator.to_string(),
-        since_unix_millis: leaving.since.0,
-        until_unix_millis: leaving.until.0,
-        evicts: leaving.evicts,
-    }
-}
-
-fn leaving_from_proto(leaving: v1::SnapshotLeaving) -> Leaving {
-    Leaving {
-        operator: leaving.operator.into(),
-        since: UnixMillis(leaving.since_unix_millis),
-        until: UnixMillis(leaving.until_unix_millis),
-        evicts: leaving.evicts,
+        leaving: member.leaving.as_ref().map(leaving::to_proto),
     }
 }
 
@@ -267,7 +250,7 @@ fn member_from_proto(member: v1::SnapshotMember) -> Decoded<MemberRow> {
         refused_keys: keys(&member.refused_key_fingerprints)?,
         since: UnixMillis(member.since_unix_millis),
         withdrawn: member.withdrawn,
-        leaving: member.leaving.map(leaving_from_proto),
+        leaving: member.leaving.map(leaving::from_proto),
         listings,
         cluster_fingerprint: member.cluster_fingerprint.into(),
         next_cluster_fingerprint: member.next_cluster_fingerprint.map(Into::into),

@@ -7,7 +7,7 @@ use super::{
     core::Core,
     heard::{TICK_LATENESS_MILLIS, TICK_MILLIS},
 };
-use crate::fold::{Command, Connectivity};
+use crate::fold::{Command, Connectivity, Departure};
 
 /// Silence after which a member is suspect, in milliseconds.
 pub const SUSPECT_AFTER_MILLIS: u64 = 3_000;
@@ -46,6 +46,22 @@ impl Core {
         self.withdraw_who_stays_lost(now);
         self.release_spent_brakes();
         self.end_who_is_to_leave(now);
+    }
+
+    /// Ends the memberships whose time is over.
+    fn end_who_is_to_leave(&mut self, now: u64) {
+        let leaving = self.state.leaving();
+        let leaving = leaving.map(|(cluster, leaving)| (cluster, leaving.until));
+        let over = self.departures.look(leaving, self.recorded_at, now);
+        if over.is_empty() {
+            return;
+        }
+        for cluster in over {
+            let departure = Departure::Due;
+            // It is to leave, and so it is a member.
+            let _ = self.decide_and_apply(&Command::Depart { cluster, departure });
+        }
+        self.drop_former_members();
     }
 }
 

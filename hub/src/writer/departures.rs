@@ -7,11 +7,8 @@ use std::collections::BTreeMap;
 
 use shared::model::{ClusterId, UnixMillis};
 
-use super::{
-    core::Core,
-    heard::{TICK_LATENESS_MILLIS, TICK_MILLIS},
-};
-use crate::fold::{Command, State};
+use super::heard::{TICK_LATENESS_MILLIS, TICK_MILLIS};
+use crate::fold::State;
 
 /// A hub that starts gives a member whose time is nearly or long over so much more, in milliseconds: who wanted it to stay
 /// could not say so while there was no hub.
@@ -68,23 +65,6 @@ impl Departures {
         }
         let over = self.due.iter().filter(|(_, (_, due))| *due <= now);
         over.map(|(cluster, _)| cluster.clone()).collect()
-    }
-}
-
-impl Core {
-    /// Ends the memberships whose time is over.
-    pub(super) fn end_who_is_to_leave(&mut self, now: u64) {
-        let leaving = self.state.leaving();
-        let leaving = leaving.map(|(cluster, leaving)| (cluster, leaving.until));
-        let over = self.departures.look(leaving, self.recorded_at, now);
-        if over.is_empty() {
-            return;
-        }
-        for cluster in over {
-            // It is to leave, and so it is a member.
-            let _ = self.decide_and_apply(&Command::EndLeaving { cluster });
-        }
-        self.drop_former_members();
     }
 }
 

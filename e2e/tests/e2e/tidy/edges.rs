@@ -44,6 +44,7 @@ const EDGES: &[Edge] = &[
             "hub/src/hub.rs",
             "hub/src/run.rs",
             "agent/src/join/ask.rs",
+            "agent/src/leave/hub.rs",
             "agent/src/link/dial.rs",
             "agent/src/link/mod.rs",
         ],
@@ -75,6 +76,10 @@ const EDGES: &[Edge] = &[
             "agent/src/membership/keep.rs",
             "agent/src/membership/object.rs",
             "agent/src/run.rs",
+            // What a cluster that leaves removes, with a person's rights.
+            "agent/src/leave/mod.rs",
+            "agent/src/leave/cluster.rs",
+            "agent/src/leave/lead.rs",
             // The ConfigMap of CoreDNS, with a person's rights.
             "agent/src/corefile/cluster.rs",
             // The hub writes ClusterProfiles into its own cluster.

@@ -102,6 +102,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold"],
     },
     PureRoom {
+        path: "hub/src/writer/departures.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
         path: "hub/src/writer/event_size.rs",
         may_name: &["crate::fold", "crate::log::Limits", "shared::wire"],
     },
@@ -217,6 +221,14 @@ const ROOMS: &[PureRoom] = &[
     PureRoom {
         path: "agent/src/lease/machine.rs",
         may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/leave/decide.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/leave/report.rs",
+        may_name: &["shared::api::names"],
     },
     PureRoom {
         path: "agent/src/link/machine.rs",

@@ -8,35 +8,43 @@ use super::given::{
     Folded, admit, cluster, endpoint, evict, export, exported, given_members, key, service, slice,
 };
 use crate::fold::{
-    AdmissionRefusal, Command, Connectivity, LEAVING_LONGEST_MILLIS, MemberStatus, Rejection, State,
+    AdmissionRefusal, Command, Connectivity, Departure, LEAVING_LONGEST_MILLIS, MemberStatus, Rejection,
+    State,
 };
 
 /// An operator has a member leave an hour after the first second.
 fn drain(id: &str, evicts: bool) -> Command {
-    Command::Leave {
+    Command::Depart {
         cluster: cluster(id),
-        operator: "ann".into(),
-        at: UnixMillis(1_000),
-        after_millis: 3_600_000,
-        evicts,
+        departure: Departure::Ordered {
+            operator: "ann".into(),
+            at: UnixMillis(1_000),
+            after_millis: 3_600_000,
+            evicts,
+        },
     }
 }
 
 fn stay(id: &str) -> Command {
-    Command::Stay {
+    Command::Depart {
         cluster: cluster(id),
-        operator: "bob".into(),
+        departure: Departure::TakenBack {
+            operator: "bob".into(),
+        },
     }
 }
 
 fn end(id: &str) -> Command {
-    Command::EndLeaving { cluster: cluster(id) }
+    Command::Depart {
+        cluster: cluster(id),
+        departure: Departure::Due,
+    }
 }
 
 fn leaves(id: &str, key: KeyFingerprint) -> Command {
-    Command::LeaveByItself {
+    Command::Depart {
         cluster: cluster(id),
-        key,
+        departure: Departure::OwnWill { key },
     }
 }
 
@@ -205,12 +213,14 @@ fn too_late_or_nobody_is_told_in_a_line_and_changes_nothing() {
     let told = evicted.when(stay("east")).then_rejected().to_string();
     assert!(told.contains("member rekey east"), "{told}");
     left.when(drain("east", false)).then_rejected();
-    let too_long = Command::Leave {
+    let too_long = Command::Depart {
         cluster: cluster("east"),
-        operator: "ann".into(),
-        at: UnixMillis(1_000),
-        after_millis: LEAVING_LONGEST_MILLIS + 1,
-        evicts: false,
+        departure: Departure::Ordered {
+            operator: "ann".into(),
+            at: UnixMillis(1_000),
+            after_millis: LEAVING_LONGEST_MILLIS + 1,
+            evicts: false,
+        },
     };
     let told = both().when(too_long).then_rejected().to_string();
     assert!(told.contains("604800 s are the longest"), "{told}");

@@ -14,7 +14,7 @@ use shared::model::{
 };
 
 use super::given::{Folded, cluster, endpoint, endpoint_port, export, key, metadata, observe, port, service};
-use crate::fold::{Change, Command, Connectivity};
+use crate::fold::{Change, Command, Connectivity, Departure};
 
 pub(super) const SERVICES: [&str; 3] = ["shop/cart", "shop/pay", "web/cart"];
 pub(super) const CLUSTERS: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -247,19 +247,23 @@ impl Driver {
                 self.books.withdrawn.insert(name);
             }
             Operation::Drain => {
-                self.carry_out(&Command::Leave {
+                self.carry_out(&Command::Depart {
                     cluster: name.clone(),
-                    operator: "ann".into(),
-                    at: shared::model::UnixMillis(1_000),
-                    after_millis: 3_600_000,
-                    evicts: false,
+                    departure: Departure::Ordered {
+                        operator: "ann".into(),
+                        at: shared::model::UnixMillis(1_000),
+                        after_millis: 3_600_000,
+                        evicts: false,
+                    },
                 });
                 self.books.leaving.insert(name);
             }
             Operation::Stay => {
-                self.carry_out(&Command::Stay {
+                self.carry_out(&Command::Depart {
                     cluster: name.clone(),
-                    operator: "ann".into(),
+                    departure: Departure::TakenBack {
+                        operator: "ann".into(),
+                    },
                 });
                 self.books.leaving.remove(&name);
             }

@@ -3,7 +3,7 @@
 
 use hub::{
     clock::Moment,
-    fold::{Command, KeyHolder, Member, MemberStatus},
+    fold::{Command, Departure, KeyHolder, Member, MemberStatus},
     writer::Work,
 };
 use shared::{
@@ -42,21 +42,25 @@ impl Hub {
         (after_millis, evicts): (u64, bool),
         at: Moment,
     ) -> bool {
-        let leave = Command::Leave {
+        let leave = Command::Depart {
             cluster: cluster.clone(),
-            operator: OPERATOR.into(),
-            at: at.wall,
-            after_millis,
-            evicts,
+            departure: Departure::Ordered {
+                operator: OPERATOR.into(),
+                at: at.wall,
+                after_millis,
+                evicts,
+            },
         };
         self.state().current_member(cluster).is_some() && self.operate(leave, at)
     }
 
     /// Has a member stay; false when it is not to leave.
     pub(in crate::verify::swarm) fn stay(&mut self, cluster: &ClusterId, at: Moment) -> bool {
-        let stay = Command::Stay {
+        let stay = Command::Depart {
             cluster: cluster.clone(),
-            operator: OPERATOR.into(),
+            departure: Departure::TakenBack {
+                operator: OPERATOR.into(),
+            },
         };
         self.leaves(cluster) && self.operate(stay, at)
     }
@@ -65,9 +69,9 @@ impl Hub {
     pub(in crate::verify::swarm) fn leave(&mut self, cluster: &ClusterId, at: Moment) -> bool {
         let member = self.state().current_member(cluster);
         let key = member.and_then(|member| member.keys().keys().next_back().copied());
-        let leave = |key| Command::LeaveByItself {
+        let leave = |key| Command::Depart {
             cluster: cluster.clone(),
-            key,
+            departure: Departure::OwnWill { key },
         };
         key.is_some_and(|key| self.operate(leave(key), at))
     }

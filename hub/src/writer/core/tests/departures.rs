@@ -2,18 +2,20 @@
 
 use super::*;
 use crate::{
-    fold::MemberStatus,
+    fold::{Departure, MemberStatus},
     writer::{GRACE_AT_START_MILLIS, TICK_MILLIS},
 };
 
 /// An operator has east leave ten seconds after the hub's time.
 fn drain() -> Command {
-    Command::Leave {
+    Command::Depart {
         cluster: id("east"),
-        operator: "alice".into(),
-        at: UnixMillis(2),
-        after_millis: 10_000,
-        evicts: false,
+        departure: Departure::Ordered {
+            operator: "alice".into(),
+            at: UnixMillis(2),
+            after_millis: 10_000,
+            evicts: false,
+        },
     }
 }
 
@@ -59,9 +61,11 @@ fn who_stays_in_time_stays() {
     let mut core = core();
     admit(&mut core, hello("east", "one", 1)).expect("admitted");
     operate(&mut core, drain(), true);
-    let stay = Command::Stay {
+    let stay = Command::Depart {
         cluster: id("east"),
-        operator: "alice".into(),
+        departure: Departure::TakenBack {
+            operator: "alice".into(),
+        },
     };
     assert_eq!(operate(&mut core, stay, true).events.len(), 1);
     for tick in 1..100 {
