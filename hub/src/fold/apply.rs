@@ -107,10 +107,10 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         Fact::MemberKeyContested { key, .. } => keys::contested(state, cluster, *key),
         Fact::MemberKeyCertified {
             key,
+            by,
             issuer,
             not_after,
-            ..
-        } => keys::certified(state, cluster, *key, (issuer, *not_after), step),
+        } => keys::certified(state, cluster, (*key, *by), (issuer, *not_after), step),
         Fact::MemberLive => connectivity::changed(state, cluster, Connectivity::Live, step),
         Fact::MemberSuspect => connectivity::changed(state, cluster, Connectivity::Suspect, step),
         Fact::MemberLost => connectivity::changed(state, cluster, Connectivity::Lost, step),

@@ -14,6 +14,8 @@ pub const MEMBER_KEYS_MAX: usize = 16;
 /// Most keys of one member that are certified over its sessions within [`CERTIFIED_WITHIN_MILLIS`]: each is an event.
 pub(super) const CERTIFIED_MAX: usize = 6;
 const CERTIFIED_WITHIN_MILLIS: u64 = 60_000;
+/// Most keys that are remembered of those over whose sessions another one came to be, one after the other.
+pub const CERTIFIED_OVER_MAX: usize = 16;
 /// Most keys that a clusterset remembers as refused for ever.
 pub const REVOKED_KEYS_MAX: usize = 4_096;
 
@@ -27,6 +29,7 @@ impl AdmittedKey {
     pub(super) fn learn(&mut self, terms: &KeyTerms, at: UnixMillis) {
         if terms.accepted.is_some() {
             (self.terms.accepted, self.accepted_at) = (terms.accepted, at);
+            self.certified_over.clear();
         }
         if terms.issuer.is_some() {
             self.terms.issuer.clone_from(&terms.issuer);
@@ -34,6 +37,19 @@ impl AdmittedKey {
         if terms.not_after.is_some() {
             self.terms.not_after = terms.not_after;
         }
+    }
+}
+
+impl State {
+    /// The admitted keys that were certified over sessions of a key, or over sessions of such a one, each with its member.
+    pub fn certified_over(&self, key: KeyFingerprint) -> Vec<(&ClusterId, KeyFingerprint)> {
+        let mut found = Vec::new();
+        for (cluster, member) in self.members.iter() {
+            let keys = member.keys.iter();
+            let came_of_it = keys.filter(|(_, known)| known.certified_over.contains(&key));
+            found.extend(came_of_it.map(|(key, _)| (cluster, *key)));
+        }
+        found
     }
 }
 
@@ -169,11 +185,11 @@ pub(super) fn certify(
     )])
 }
 
-/// A key is admitted because the hub certified it over a session.
+/// A key is admitted because the hub certified it over a session of the key `by`.
 pub(super) fn certified(
     state: &mut State,
     cluster: &ClusterId,
-    key: KeyFingerprint,
+    (key, by): (KeyFingerprint, KeyFingerprint),
     (issuer, not_after): (&str, UnixMillis),
     step: &Step,
 ) {
@@ -182,7 +198,15 @@ pub(super) fn certified(
         not_after: Some(not_after),
         accepted: Some(KeyAcceptance::Certified),
     };
+    let known = state.member(cluster).and_then(|member| member.keys.get(&by));
+    let before = known.into_iter().flat_map(|known| &known.certified_over);
+    let over = std::iter::once(&by).chain(before).take(CERTIFIED_OVER_MAX);
+    let over: Vec<KeyFingerprint> = over.copied().collect();
     admitted(state, cluster, key, &terms, step);
+    let member = state.member_mut(cluster);
+    if let Some(known) = member.and_then(|member| member.keys.get_mut(&key)) {
+        known.certified_over = over;
+    }
 }
 
 /// A new key came while the holder of another one answered.
@@ -199,32 +223,43 @@ pub(super) fn contest(
     Vec::from_iter(news.then_some(contested))
 }
 
-/// An operator refuses a key for ever, whether anybody came with it or not.
+/// An operator refuses a key for ever, whether anybody came with it or not; and with a member's those that were certified
+/// over its sessions, for who had it may have asked for them.
 pub(super) fn revoke(
     state: &State,
     holder: &KeyHolder,
     key: KeyFingerprint,
     operator: &str,
 ) -> Result<Vec<Draft>, Rejection> {
-    if state.revoked_keys.contains_key(&key) {
-        return Ok(Vec::new());
-    }
-    if state.revoked_keys.len() >= REVOKED_KEYS_MAX {
+    let came_of_it = match holder {
+        KeyHolder::Member(_) => state.certified_over(key),
+        KeyHolder::Operator(_) | KeyHolder::Reader(_) => Vec::new(),
+    };
+    let operator: Box<str> = operator.into();
+    let of_member = |cluster: &ClusterId, key| {
+        let operator = operator.clone();
+        Draft::decided(cluster, Fact::MemberKeyRevoked { operator, key })
+    };
+    let itself = (!state.revoked_keys.contains_key(&key)).then(|| match holder {
+        KeyHolder::Member(cluster) => of_member(cluster, key),
+        KeyHolder::Operator(name) | KeyHolder::Reader(name) => Draft::of_the_log(Fact::OperatorKeyRevoked {
+            operator: operator.clone(),
+            name: name.clone(),
+            reader: matches!(holder, KeyHolder::Reader(_)),
+            key,
+        }),
+    });
+    let others = came_of_it
+        .into_iter()
+        .map(|(cluster, key)| of_member(cluster, key));
+    let drafts: Vec<Draft> = itself.into_iter().chain(others).collect();
+    if !drafts.is_empty() && state.revoked_keys.len() + drafts.len() > REVOKED_KEYS_MAX {
         return Err(Rejection::operator(format!(
             "{REVOKED_KEYS_MAX} keys are refused for ever, the most that are remembered: put this one into the file of \
              --deny-keys, or issue all certificates anew with another CA and take the old one away"
         )));
     }
-    let operator = operator.into();
-    Ok(vec![match holder {
-        KeyHolder::Member(cluster) => Draft::decided(cluster, Fact::MemberKeyRevoked { operator, key }),
-        KeyHolder::Operator(name) | KeyHolder::Reader(name) => Draft::of_the_log(Fact::OperatorKeyRevoked {
-            operator,
-            name: name.clone(),
-            reader: matches!(holder, KeyHolder::Reader(_)),
-            key,
-        }),
-    }])
+    Ok(drafts)
 }
 
 /// Whether the last word on a cluster is that its membership was ended for it.

@@ -61,7 +61,7 @@ pub use explain::{
     CandidateSlice, ExplainedCandidate, Explanation, LosingValue, PropertyDecision, RefusedExport,
 };
 pub use key::{Change, DerivedContent, DerivedKey};
-pub use keys::{MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
+pub use keys::{CERTIFIED_OVER_MAX, MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
 pub use leaving::{LEAVING_LONGEST_MILLIS, Leaving};
 pub use map::Map;
 pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};

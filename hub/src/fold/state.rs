@@ -132,6 +132,9 @@ pub struct AdmittedKey {
     pub terms: KeyTerms,
     /// When it was accepted; zero where it is not known how.
     pub accepted_at: UnixMillis,
+    /// If the hub certified it: the key over whose session, before it the one over whose session that was certified, and so
+    /// on; at most [`CERTIFIED_OVER_MAX`](super::CERTIFIED_OVER_MAX), the latest.
+    pub certified_over: Vec<KeyFingerprint>,
 }
 
 /// A cluster that is or was a member, or was declared forgotten.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use shared::model::{EndpointSlice, FactKey, Revision, ServiceKey, UnixMillis};
+use shared::model::{EndpointSlice, Export, FactKey, Revision, ServiceKey, UnixMillis};
 
 use super::{
     Map,
@@ -79,6 +79,19 @@ impl TakenBack {
     pub fn held_exports(&self) -> impl Iterator<Item = &ServiceKey> {
         let engaged = self.brake.is_some();
         self.exports().filter(move |_| engaged)
+    }
+
+    /// The exports that are held from a service on, each with when it was taken back.
+    pub fn held_exports_from(
+        &self,
+        first: ServiceKey,
+    ) -> impl Iterator<Item = (Revision, &Arc<Export>, UnixMillis)> {
+        let first = FactKey::Export(first);
+        let facts = self.brake.is_some().then(|| self.facts.from(first));
+        facts.into_iter().flatten().map_while(|(_, removed)| {
+            let recorded = &removed.recorded;
+            Some((recorded.revision, recorded.export()?, removed.at))
+        })
     }
 
     /// The slices of a service that are held.

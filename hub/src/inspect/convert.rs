@@ -138,6 +138,7 @@ pub(super) fn export(seen: SeenExport) -> v1::RecordedExport {
             .map(|denial| denial.message.to_string())
             .unwrap_or_default(),
         left_out: left_out.unwrap_or_default(),
+        held_since: seen.held_since.map(view::timestamp),
     }
 }
 

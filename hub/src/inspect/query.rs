@@ -73,6 +73,8 @@ pub(super) struct SeenExport {
     pub cluster: ClusterId,
     pub revision: Revision,
     pub export: Arc<Export>,
+    /// When it was taken back, if it is held.
+    pub held_since: Option<UnixMillis>,
     pub endpoint_slices: usize,
     pub endpoints: usize,
     pub status: Option<Arc<ExportStatus>>,
@@ -281,9 +283,7 @@ fn exports_after<'a>(
     clusters.flat_map(move |(cluster, member)| {
         let last = last.filter(|(of, _)| *of == cluster).map(|(_, service)| service);
         let exports = exports_of(member, selection.namespace.as_deref(), last);
-        exports.map(move |(revision, export)| {
-            Seen::Export(seen_export(state, cluster, member, revision, export))
-        })
+        exports.map(move |counted| Seen::Export(seen_export(state, cluster, member, counted)))
     })
 }
 
@@ -291,11 +291,10 @@ fn seen_export(
     state: &State,
     cluster: &ClusterId,
     member: &Member,
-    revision: Revision,
-    export: &Arc<Export>,
+    (revision, export, held_since): CountedExport<'_>,
 ) -> SeenExport {
     let (mut endpoint_slices, mut endpoints) = (0, 0);
-    for (_, slice) in member.slices_of(&export.service) {
+    for (_, slice) in member.counted_slices_of(&export.service) {
         endpoint_slices += 1;
         endpoints += slice.endpoints.len();
     }
@@ -303,23 +302,42 @@ fn seen_export(
         cluster: cluster.clone(),
         revision,
         export: export.clone(),
+        held_since,
         endpoint_slices,
         endpoints,
         status: state.export_status(cluster, &export.service).cloned(),
     }
 }
 
+/// An export that counts, with the revision that recorded it and, if it is held, when it was taken back.
+type CountedExport<'a> = (Revision, &'a Arc<Export>, Option<UnixMillis>);
+
+/// The exports of a member that count, by service: those that it reports, and those that are held.
 fn exports_of<'a>(
     member: &'a Member,
     namespace: Option<&'a str>,
     last: Option<&ServiceKey>,
-) -> impl Iterator<Item = (Revision, &'a Arc<Export>)> + 'a {
+) -> impl Iterator<Item = CountedExport<'a>> + 'a {
     let first = last.cloned().unwrap_or_else(|| first_of(namespace));
+    let held = member.taken_back().held_exports_from(first.clone());
+    let mut held = held
+        .map(|(revision, export, at)| (revision, export, Some(at)))
+        .peekable();
     let recorded = member.facts().from(FactKey::Export(first.clone()));
-    let exports = recorded.map_while(|(_, fact)| Some((fact.revision, fact.export()?)));
+    let mut reported = recorded
+        .map_while(|(_, fact)| Some((fact.revision, fact.export()?, None)))
+        .peekable();
+    let exports = std::iter::from_fn(move || match (held.peek(), reported.peek()) {
+        (Some((_, held_export, _)), Some((_, export, _))) if held_export.service < export.service => {
+            held.next()
+        }
+        (Some(_), None) => held.next(),
+        (_, _) => reported.next(),
+    });
     // No service has the first key, but the one that was shown last.
-    let exports = exports.skip_while(move |(_, export)| export.service == first);
-    exports.take_while(move |(_, export)| namespace.is_none_or(|wanted| *export.service.namespace == *wanted))
+    let exports = exports.skip_while(move |(_, export, _)| export.service == first);
+    exports
+        .take_while(move |(_, export, _)| namespace.is_none_or(|wanted| *export.service.namespace == *wanted))
 }
 
 /// A key before those of all services of a namespace.

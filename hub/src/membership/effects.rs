@@ -198,16 +198,32 @@ fn revoke(state: &State, holder: &KeyHolder, key: KeyFingerprint) -> Effects {
     let mut expected = vec![format!(
         "key {key} is refused for ever, whoever comes with it; what is open under it ends"
     )];
-    let owners = state.members().iter();
-    let owners = owners.filter(|(_, member)| member.keys().contains_key(&key));
-    for (cluster, member) in owners {
-        expected.push(match member.keys().len() {
-            1 => format!(
+    let came_of_it = match holder {
+        KeyHolder::Member(_) => state.certified_over(key),
+        KeyHolder::Operator(_) | KeyHolder::Reader(_) => Vec::new(),
+    };
+    for (cluster, other) in &came_of_it {
+        expected.push(format!(
+            "key {other} of {cluster} was certified over its sessions, and is refused for ever with it"
+        ));
+    }
+    let goes = |cluster: &ClusterId, other: KeyFingerprint| {
+        other == key || came_of_it.iter().any(|one| *one == (cluster, other))
+    };
+    for (cluster, member) in state.members().iter() {
+        let stay = member
+            .keys()
+            .keys()
+            .filter(|other| !goes(cluster, **other))
+            .count();
+        match stay {
+            same if same == member.keys().len() => {}
+            0 => expected.push(format!(
                 "{cluster} has no other key: it stays a member with what it exports, and is not heard until an operator \
                  admits a new one (`member rekey`)"
-            ),
-            more => format!("{cluster} keeps {} other keys", more - 1),
-        });
+            )),
+            more => expected.push(format!("{cluster} keeps {more} other keys")),
+        }
     }
     match holder {
         KeyHolder::Member(cluster) if expected.len() == 1 => {
@@ -250,3 +266,6 @@ fn release(state: &State, service: &ServiceKey) -> Effects {
         nothing: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,7 +70,7 @@ enum MemberCommand {
     #[command(
         long_about = "Refuse a key of a cluster for ever, because it was stolen or because it must never come: a key that \
         was never seen can be revoked as well. Whoever has it is refused from then on, and what is open under it ends \
-        within seconds. The member stays a member with what it exports; if it has no other key, issue a certificate with \
+        within seconds. Keys that were certified over its sessions go with it. The member stays a member with what it exports; if it has no other key, issue a certificate with \
         a new one, and admit that with `member rekey`.\n\n\
         The key fingerprint is the sha256 of the public key: `member list --output json` has those of members.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\

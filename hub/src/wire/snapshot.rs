@@ -21,8 +21,8 @@ use shared::{
 };
 
 use crate::fold::{
-    AdmittedKey, AppliedPolicy, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder, MemberRow,
-    MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
+    AdmittedKey, AppliedPolicy, CERTIFIED_OVER_MAX, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder,
+    MemberRow, MemberStatus, RevokedKey, SnapshotHeader, SnapshotRow, State, TOMBSTONES_MAX,
 };
 
 /// Bytes that are no row of a snapshot of this version.
@@ -265,6 +265,7 @@ fn terms_to_proto((key, known): (&KeyFingerprint, &AdmittedKey)) -> Option<v1::S
         not_after_unix_millis: known.terms.not_after.map(|at| at.0),
         accepted: wire::acceptance_to_proto(known.terms.accepted).into(),
         accepted_at_unix_millis: known.accepted_at.0,
+        certified_over: known.certified_over.iter().map(|key| key.0.to_vec()).collect(),
     })
 }
 
@@ -286,9 +287,17 @@ fn admitted_from_proto(
                 accepted: wire::acceptance_from_proto(known.accepted()),
             },
             accepted_at: UnixMillis(known.accepted_at_unix_millis),
+            certified_over: certified_over(&known.certified_over)?,
         };
     }
     Ok(admitted)
+}
+
+fn certified_over(keys: &[Vec<u8>]) -> Decoded<Vec<KeyFingerprint>> {
+    if keys.len() > CERTIFIED_OVER_MAX {
+        return Err(wrong("a key came over more keys than are remembered"));
+    }
+    keys.iter().map(|key| Ok(KeyFingerprint(fixed(key)?))).collect()
 }
 
 fn revoked_to_proto(key: KeyFingerprint, revoked: &RevokedKey) -> v1::SnapshotRevokedKey {
@@ -485,6 +494,7 @@ mod tests {
                             accepted: Some(KeyAcceptance::Renewed),
                         },
                         accepted_at: UnixMillis(7),
+                        certified_over: Vec::new(),
                     },
                 ),
             ]),
@@ -569,6 +579,32 @@ mod tests {
         for row in rows() {
             assert_eq!(decode_row(&encode_row(&row)), Ok(row));
         }
+    }
+
+    /// A row of the member with one key that came over so many.
+    fn over(keys: usize) -> SnapshotRow {
+        let [_, _, SnapshotRow::Member(mut member), ..] = rows() else {
+            panic!("another row");
+        };
+        let known = AdmittedKey {
+            certified_over: (1..)
+                .map(|number| KeyFingerprint([number; 32]))
+                .take(keys)
+                .collect(),
+            ..AdmittedKey::default()
+        };
+        member.keys = BTreeMap::from([(KeyFingerprint([100; 32]), known)]);
+        SnapshotRow::Member(member)
+    }
+
+    #[test]
+    fn the_keys_that_another_came_over_are_given_back_in_their_order_and_no_more_than_are_remembered() {
+        let row = over(CERTIFIED_OVER_MAX);
+        assert_eq!(decode_row(&encode_row(&row)), Ok(row));
+        let error = decode_row(&encode_row(&over(CERTIFIED_OVER_MAX + 1)))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("more keys than are remembered"), "{error}");
     }
 
     #[test]

@@ -97,25 +97,6 @@ pub mod service_import {
     pub const REASON_IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
 }
 
-/// ClusterProfile. Upstream standardises the types and no reason; the reasons are ours.
-pub mod cluster_profile {
-    /// Type: the member's control plane answers and its checks pass.
-    pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
-    /// Type: the cluster is a member of the clusterset.
-    pub const JOINED: &str = "Joined";
-
-    /// `ControlPlaneHealthy` is True: every check of `/readyz` passes.
-    pub const REASON_AS_EXPECTED: &str = "AsExpected";
-    /// `ControlPlaneHealthy` is False: a check of `/readyz` fails; the message names it.
-    pub const REASON_CHECKS_FAILED: &str = "ChecksFailed";
-    /// `ControlPlaneHealthy` is Unknown: the member has not been heard of for too long.
-    pub const REASON_MEMBER_LOST: &str = "MemberLost";
-    /// `ControlPlaneHealthy` is Unknown: the member has not reported its health yet.
-    pub const REASON_NOT_REPORTED: &str = "NotReported";
-    /// `Joined` is True.
-    pub const REASON_CLUSTER_REGISTERED: &str = "ClusterRegistered";
-}
-
 /// A `conditions` list as upstream's CRDs declare it: a map keyed by type, with every bound and pattern of
 /// `metav1.Condition`. The library's own schema for the type carries no bounds.
 pub(super) fn conditions_schema(_generator: &mut SchemaGenerator) -> Schema {

@@ -2,9 +2,10 @@
 //! with the place and the reason.
 //! Never: asks a cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
+use clap::CommandFactory;
 use libtest_mimic::Trial;
 use regex::Regex;
 use serde_json::Value;
@@ -22,10 +23,21 @@ pub(super) fn trials() -> Vec<Trial> {
         plain_test("charts::schemas_take_no_unknown_value", schemas_are_closed),
         plain_test("charts::every_value_is_documented_with_its_default", documented),
         plain_test("charts::versions_are_the_programs", versions),
+        plain_test("charts::every_flag_can_be_set_or_is_for_no_pod", flags),
     ]
 }
 
 const HUB: &str = "hubs={https://hub.example.org:8443}";
+
+/// Flags that no pod is given, and why.
+const FOR_NO_POD: [(&str, &str); 3] = [
+    ("kubeconfig", "a pod has an account"),
+    (
+        "join",
+        "a string that others may see; the Secret is read from a file",
+    ),
+    ("inventory-namespace", "rights are bound to tributary-CLUSTERSET"),
+];
 
 /// A chart, values, and what the refusal must say.
 const REFUSED: &[(&str, &[&str], &[&str])] = &[
@@ -99,6 +111,11 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ),
     ("hub", &["storage.size=20"], &["/storage/size", "want string"]),
     ("hub", &["retention.age=0d"], &["/retention/age", "age_as_7d"]),
+    (
+        "hub",
+        &["join.certificateLifetime=1y"],
+        &["/join/certificateLifetime", "time_as_90d"],
+    ),
     (
         "hub",
         &["retention.bytes=lots"],
@@ -344,6 +361,43 @@ fn leaves(value: &Value, path: &str, found: &mut BTreeMap<String, String>) {
         Value::String(text) => drop(found.insert(path.to_owned(), text.clone())),
         other => drop(found.insert(path.to_owned(), other.to_string())),
     }
+}
+
+/// Every flag of the program's main command, or its variable, stands in the chart's templates.
+fn flags() -> anyhow::Result<()> {
+    let programs = [
+        ("hub", "statefulset", hub::args::Cli::command(), "serve"),
+        ("agent", "deployment", agent::args::Cli::command(), "run"),
+    ];
+    let mut missing = Vec::new();
+    for (chart, template, program, main) in programs {
+        let template = read(chart, &format!("templates/{template}.yaml"))?;
+        let words: BTreeSet<&str> = template
+            .split(|one: char| !one.is_ascii_alphanumeric() && !"-_".contains(one))
+            .collect();
+        let main = program.find_subcommand(main).context("the main command")?;
+        for argument in main.get_arguments().chain(program.get_arguments()) {
+            let Some(flag) = argument
+                .get_long()
+                .filter(|flag| !["help", "version"].contains(flag))
+            else {
+                continue;
+            };
+            let variable = argument
+                .get_env()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let is_set = words.contains(&*format!("--{flag}")) || words.contains(variable);
+            if is_set == FOR_NO_POD.iter().any(|(other, _)| *other == flag) {
+                missing.push(format!("{chart}: --{flag}"));
+            }
+        }
+    }
+    ensure!(
+        missing.is_empty(),
+        "set by no value, or by one although they are for no pod: {missing:?}"
+    );
+    Ok(())
 }
 
 /// A chart installs the programs of its own release.

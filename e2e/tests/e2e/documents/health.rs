@@ -1,9 +1,19 @@
 //! Owns: that Argo CD, given `deploy/argocd/health.yaml`, tells what is healthy, what takes time and what a person has
-//! to mend: of samples, and of what agents wrote. The checks run in the Lua that Argo CD runs them in.
+//! to mend: of samples, of every reason that a hub gives, and of what agents wrote. The checks run in the Lua that Argo CD runs them in.
 //! Never: asks an Argo CD.
 
-use anyhow::{Context, ensure};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use hub::fold::{ConditionType, DerivedContent, DerivedKey, State, apply};
 use serde_json::{Value, json};
+use shared::{
+    model::{
+        ClusterId, ControlPlane, ControlPlaneReason, ControlPlaneVerdict, Event, Fact, Health,
+        KeyFingerprint, KeyTerms, Revision, SessionId, UnixMillis,
+    },
+    wire,
+};
 use tributary_e2e::{
     clusterset::{Backend, LocalClusterset, shop::Shop},
     real::lua::Lua,
@@ -75,26 +85,6 @@ const SAMPLES: &[Sample] = &[
         ("Degraded", "IPFamilyNotSupported: because"),
     ),
     (PROFILE, &[], ("Progressing", "not reported")),
-    (
-        PROFILE,
-        &[("ControlPlaneHealthy", "True", "AsExpected")],
-        ("Healthy", "control plane"),
-    ),
-    (
-        PROFILE,
-        &[("ControlPlaneHealthy", "False", "ChecksFailed")],
-        ("Degraded", "ChecksFailed: because"),
-    ),
-    (
-        PROFILE,
-        &[("ControlPlaneHealthy", "Unknown", "MemberLost")],
-        ("Degraded", "MemberLost: because"),
-    ),
-    (
-        PROFILE,
-        &[("ControlPlaneHealthy", "Unknown", "NotReported")],
-        ("Progressing", "NotReported: because"),
-    ),
 ];
 
 pub(super) fn of_samples() -> anyhow::Result<()> {
@@ -118,12 +108,82 @@ pub(super) fn of_samples() -> anyhow::Result<()> {
             argo.expect(kind, &changed, ("Progressing", "being deleted"))?;
         }
     }
+    for (condition, wanted) in profiles()? {
+        let object = json!({"metadata": {"name": "east"}, "status": {"conditions": [condition]}});
+        argo.expect(PROFILE, &object, (wanted, ""))?;
+    }
     // As it is before anybody has written a status.
     for kind in [EXPORT, IMPORT, PROFILE] {
         let object = json!({"metadata": {"name": "a \"quoted\"\nname"}});
         argo.expect(kind, &object, ("Progressing", ""))?;
     }
     Ok(())
+}
+
+/// Every ControlPlaneHealthy that the hub derives, with what a person makes of it: of a member that has reported nothing,
+/// of one for each reason that an agent has, and of one that is lost.
+fn profiles() -> anyhow::Result<Vec<(Value, &'static str)>> {
+    let mut state = State::new();
+    let joined = Fact::MemberJoined {
+        key: KeyFingerprint([7; 32]),
+        cluster_fingerprint: "uid".into(),
+        terms: KeyTerms::default(),
+    };
+    let mut judged = vec![(after(&mut state, &joined)?, "Progressing")];
+    for reason in ControlPlaneReason::ALL {
+        let reported = Fact::HealthReported(Arc::new(Health {
+            kubernetes_version: "v1.36.3".into(),
+            control_plane: ControlPlane::Ready,
+            failed_checks: Vec::new(),
+            verdict: Some(ControlPlaneVerdict {
+                reason,
+                api_servers_fresh: 1,
+                api_servers_expected: 1,
+                api_servers: Vec::new(),
+            }),
+            nodes: None,
+        }));
+        let wanted = match reason.is_healthy() {
+            Some(true) => "Healthy",
+            None if reason == ControlPlaneReason::Starting => "Progressing",
+            Some(false) | None => "Degraded",
+        };
+        let condition = after(&mut state, &reported)?;
+        ensure!(condition["reason"] == json!(reason.as_str()), "{condition}");
+        judged.push((condition, wanted));
+    }
+    judged.push((after(&mut state, &Fact::MemberLost)?, "Degraded"));
+    Ok(judged)
+}
+
+/// The condition ControlPlaneHealthy of the member east after another fact of it.
+fn after(state: &mut State, fact: &Fact) -> anyhow::Result<Value> {
+    let east = ClusterId::new("east")?;
+    let event = Event {
+        revision: state.revision().next(),
+        recorded_at: UnixMillis(1_000),
+        cluster: Some(east.clone()),
+        incarnation: Revision(1),
+        session: SessionId(1),
+        member_sequence: 0,
+        fact: wire::encode_fact(fact),
+        changed_by: None,
+    };
+    apply(state, &event);
+    let derived = state.derived(&DerivedKey::Profile(east)).context("a profile")?;
+    let DerivedContent::Profile(profile) = &derived.content else {
+        bail!("no profile");
+    };
+    let mut conditions = profile.conditions.iter();
+    let condition =
+        conditions.find(|condition| condition.condition_type == ConditionType::ControlPlaneHealthy);
+    let condition = condition.context("its health")?;
+    Ok(json!({
+        "type": condition.condition_type.as_str(),
+        "status": condition.status.as_str(),
+        "reason": condition.reason,
+        "message": condition.message.to_string(),
+    }))
 }
 
 /// What has arrived is healthy, where it was exported and where it is imported.

@@ -3,7 +3,7 @@
 use shared::model::{Fact, KeyAcceptance, UnixMillis};
 
 use super::given::{Folded, admit, cluster, evict, given_members, key};
-use crate::fold::{Command, KeyHolder, Presented, State, decide};
+use crate::fold::{CERTIFIED_OVER_MAX, Command, KeyHolder, Presented, State, decide};
 
 const END: UnixMillis = UnixMillis(9_000_000);
 
@@ -58,9 +58,9 @@ fn a_key_that_was_certified_is_admitted_and_survives_a_snapshot() {
 fn only_an_admitted_key_of_a_member_renews_and_only_for_a_key_that_is_not_refused() {
     let folded = given_members(&[]).after(admit("east", 1, "a"));
     refused(&folded, certify(3, 2, 5), "renews nothing");
-    let revoked = folded.clone().after(certify(2, 1, 5)).after(revoke(1));
-    refused(&revoked, certify(3, 1, 5), "renews nothing");
-    refused(&revoked, certify(1, 2, 5), "Ask with a new key");
+    let revoked = folded.clone().after(certify(2, 1, 5)).after(revoke(2));
+    refused(&revoked, certify(3, 2, 5), "renews nothing");
+    refused(&revoked, certify(2, 1, 5), "Ask with a new key");
     let contested = folded.clone().after(Command::ContestKey {
         cluster: cluster("east"),
         key: key(4),
@@ -69,6 +69,91 @@ fn only_an_admitted_key_of_a_member_renews_and_only_for_a_key_that_is_not_refuse
     refused(&contested, certify(4, 1, 5), "Ask with a new key");
     refused(&contested, certify(3, 4, 5), "renews nothing");
     refused(&folded.after(evict("east")), certify(3, 1, 5), "is not a member");
+}
+
+fn revoked(number: u8) -> Fact {
+    Fact::MemberKeyRevoked {
+        operator: "ann".into(),
+        key: key(number),
+    }
+}
+
+/// 1, over which came 2, over which came 3; and 4 over 1.
+fn family() -> Folded {
+    let folded = given_members(&[]).after(admit("east", 1, "a"));
+    let folded = folded.after(certify(2, 1, 5)).after(certify(3, 2, 5));
+    folded.after(certify(4, 1, 5))
+}
+
+#[test]
+fn with_a_key_go_those_that_came_over_it_and_no_others() {
+    let folded = family();
+    folded
+        .when(revoke(1))
+        .then("east", &[revoked(1), revoked(2), revoked(3), revoked(4)]);
+    folded.when(revoke(2)).then("east", &[revoked(2), revoked(3)]);
+    folded.when(revoke(3)).then("east", &[revoked(3)]);
+    let folded = folded.after(revoke(2));
+    let left: Vec<_> = folded
+        .state
+        .member(&cluster("east"))
+        .expect("a member")
+        .keys()
+        .keys()
+        .copied()
+        .collect();
+    assert_eq!(left, [key(1), key(4)]);
+    folded.when(revoke(2)).then_nothing();
+    let restored = State::restore(folded.state.snapshot_rows()).expect("restored");
+    assert_eq!(restored, folded.state);
+}
+
+/// The certificate of the one in between ended, and its place was given up: what came over it still goes.
+#[test]
+fn a_key_that_has_gone_in_between_saves_nobody() {
+    let folded = family();
+    let restored = State::restore(folded.state.snapshot_rows()).expect("restored");
+    assert_eq!(restored, folded.state);
+    let mut folded = folded.after(Command::RevokeKey {
+        holder: KeyHolder::Operator("bob".into()),
+        key: key(2),
+        operator: "ann".into(),
+    });
+    let keys = |folded: &Folded| {
+        folded
+            .state
+            .member(&cluster("east"))
+            .expect("a member")
+            .keys()
+            .len()
+    };
+    assert_eq!(keys(&folded), 3, "2 alone is gone");
+    folded = folded.after(revoke(1));
+    assert_eq!(keys(&folded), 0, "3 came over 1, by 2");
+}
+
+#[test]
+fn a_key_that_is_refused_already_takes_along_what_came_over_it() {
+    let folded = family().after(Command::RevokeKey {
+        holder: KeyHolder::Operator("bob".into()),
+        key: key(2),
+        operator: "ann".into(),
+    });
+    folded.when(revoke(2)).then("east", &[revoked(3)]);
+}
+
+#[test]
+fn so_many_keys_are_remembered_as_those_that_another_came_over() {
+    let mut folded = given_members(&[]).after(admit("east", 1, "a"));
+    let last = u8::try_from(CERTIFIED_OVER_MAX).expect("few") + 3;
+    for number in 2..=last {
+        let at = folded.state.recorded_at().0 + 60_000 * u64::from(number);
+        folded = folded.after(certify(number, number - 1, at));
+    }
+    let known = &folded.state.member(&cluster("east")).expect("a member").keys()[&key(last)];
+    assert_eq!(known.certified_over.len(), CERTIFIED_OVER_MAX);
+    assert_eq!(known.certified_over[0], key(last - 1));
+    assert!(!known.certified_over.contains(&key(1)));
 }
 
 #[test]

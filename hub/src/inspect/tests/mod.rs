@@ -2,6 +2,7 @@
 
 mod access;
 mod concern;
+mod held;
 mod history;
 pub(crate) mod inspected_hub;
 mod pages;
