@@ -238,6 +238,47 @@ fn what_is_said_of_the_brake_is_read_and_what_is_not_said_is_as_without() {
 }
 
 #[test]
+fn a_loss_is_acted_on_after_it_is_noticed_and_what_is_not_said_of_it_is_as_without() {
+    let document = |loss: &str| {
+        format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  loss: {loss}\n")
+    };
+    let read = |loss: &str| read_policy(&document(loss)).map(|policy| policy.loss);
+    let after = |after_millis| Loss {
+        after_millis,
+        ..Loss::default()
+    };
+    assert_eq!(
+        read("{action: withdraw, after: 10s}"),
+        Ok(after(LOSS_DETECTED_MILLIS))
+    );
+    assert_eq!(
+        read("{action: withdraw, after: 168h}"),
+        Ok(after(LOSS_MILLIS_MAX))
+    );
+    for (wrong, why) in [
+        (
+            "{action: withdraw, after: 9999ms}",
+            "\"9999ms\" is less than 10 s, in which a loss is noticed",
+        ),
+        ("{action: retain, after: 0s}", "is less than 10 s"),
+        ("{action: withdraw, after: -1h}", "is less than 10 s"),
+        ("{action: withdraw, after: soon}", "\"soon\" is no duration"),
+        ("{action: withdraw, after: 169h}", "is more than 7 days"),
+        (
+            "{action: withdraw, selfPreservation: {percent: 0}}",
+            "selfPreservation.percent: is 0; use 1 to 100",
+        ),
+        ("{action: forget}", "unknown variant `forget`"),
+    ] {
+        let refused = read(wrong).unwrap_err().to_string();
+        assert!(
+            refused.contains(why) && !refused.contains('\n'),
+            "{wrong}: {refused}"
+        );
+    }
+}
+
+#[test]
 fn imports_are_written_as_exports_are() {
     let document = |imports: &str| {
         format!(
