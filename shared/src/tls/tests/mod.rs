@@ -6,6 +6,7 @@ mod ends;
 mod handshake;
 mod lifetime;
 mod members_only;
+mod own_issuer;
 pub(super) mod pki;
 mod reload;
 mod roots;
