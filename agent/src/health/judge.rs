@@ -119,7 +119,13 @@ impl Judge {
         })
     }
 
-    /// Keeps to a failure until the control plane was well for a while.
+    /// Whether it was found to fail, or could not be asked: so it was not known to be well.
+    fn was_not_well(&self) -> bool {
+        let known = self.reason.filter(|reason| *reason != Reason::Starting);
+        known.is_some_and(|reason| reason.is_healthy() != Some(true))
+    }
+
+    /// Keeps to what was not well until the control plane was well for a while.
     fn settle(&mut self, now: Duration, concluded: Option<Reason>) -> Option<Reason> {
         let Some(reason) = concluded else {
             // What is not certain changes nothing; what was never certain is unknown after a while.
@@ -127,18 +133,24 @@ impl Judge {
             let waits = now.saturating_sub(self.started) < STARTING;
             return self.reason.or((!waits).then_some(Reason::Starting));
         };
-        let recovers = self.has_failed() && reason.is_healthy() == Some(true);
+        let recovers = self.was_not_well() && reason.is_healthy() == Some(true);
         if !recovers {
             self.good_since = None;
             return Some(reason);
         }
         // What the probes found is over since the last of them that failed.
-        let by_probes = matches!(
+        let by_probes = !matches!(
             self.reason,
-            Some(Reason::ApiServerNotReady | Reason::ApiServerUnreachable | Reason::EtcdUnhealthy)
+            Some(
+                Reason::IdentityLeasesStale
+                    | Reason::ControllerManagerLeaderLost
+                    | Reason::SchedulerLeaderLost
+            )
         );
         let begun = if by_probes { self.failed_at } else { now };
         let since = *self.good_since.get_or_insert(begun);
+        // Some that were not good say that others are well: an API server that is silent beside one that is not.
+        let since = since.max(self.failed_at);
         if self.probes.good() >= GOOD_IN_A_ROW && now.saturating_sub(since) >= GOOD_FOR {
             self.good_since = None;
             return Some(reason);
@@ -202,5 +214,7 @@ impl Judge {
     }
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;
