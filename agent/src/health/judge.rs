@@ -149,6 +149,8 @@ impl Judge {
         );
         let begun = if by_probes { self.failed_at } else { now };
         let since = *self.good_since.get_or_insert(begun);
+        // Some that were not good say that others are well: an API server that is silent beside one that is not.
+        let since = since.max(self.failed_at);
         if self.probes.good() >= GOOD_IN_A_ROW && now.saturating_sub(since) >= GOOD_FOR {
             self.good_since = None;
             return Some(reason);
