@@ -20,7 +20,7 @@ use super::{
     own::{FilesProblem, OwnCertificate, OwnSeen},
 };
 use crate::{
-    identity::Identity,
+    identity::{Identity, Role},
     model::{UnixMillis, sync::MESSAGE_BYTES_MAX},
     tls::{
         Credentials, CredentialsError, HandshakeSeen, HubAddress, HubConnector, LiveCredentials, NotTheHub,
@@ -217,7 +217,13 @@ async fn ask(address: &HubAddress, credentials: &Credentials) -> Result<Answer, 
         Ok(Err(error)) => return Err(explain(&error).unwrap_or_else(|| error.to_string())),
         Err(_) => return Err(silent),
     };
+    // A member reads of itself only.
+    let cluster = match &credentials.facts().identity.role {
+        Role::Cluster(cluster) => cluster.to_string(),
+        _ => String::new(),
+    };
     let mut request = Request::new(v1::GetStateRequest {
+        cluster,
         parts: vec![v1::StatePart::Members.into()],
         page_size: 1,
         ..Default::default()
@@ -255,6 +261,13 @@ pub fn refused(status: &Status) -> String {
         Code::Unimplemented => "what answers is no hub of this release".to_owned(),
         _ => status.message().to_owned(),
     }
+}
+
+/// A time as a hub says it in a header; nothing if no calendar has it.
+pub fn time_header(at: UnixMillis) -> Option<String> {
+    let time = jiff::Timestamp::from_millisecond(i64::try_from(at.0).ok()?).ok()?;
+    let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
+    printer.timestamp_to_rfc9110_string(&time).ok()
 }
 
 /// The time in a header, in milliseconds.

@@ -41,7 +41,7 @@ mod unfinished;
 mod verify;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use accept::{Incoming, accept, accept_within, listen, tcp_connections};
 pub use address::{HubAddress, InvalidAddress};

@@ -15,7 +15,10 @@ use crate::{
         own::{Wanted, own as judged_own},
         report::Check,
     },
-    tls::{accept, install_crypto_provider, tcp_connections, tests_pki::*},
+    tls::{
+        accept, install_crypto_provider, tcp_connections,
+        tests::pki::{Authority, EAST, HUB, Wanted as Issue},
+    },
 };
 
 fn credentials(pem: &crate::tls::Pem) -> Credentials {
@@ -217,4 +220,6 @@ fn a_time_in_a_header_is_read() {
     let time = clock("Sun, 06 Nov 1994 08:49:37 GMT");
     assert_eq!(time, Some(UnixMillis(784_111_777_000)));
     assert_eq!(clock("yesterday"), None);
+    let said = time_header(UnixMillis(784_111_777_999)).expect("a time");
+    assert_eq!(clock(&said), time);
 }

@@ -6,7 +6,7 @@ mod ends;
 mod handshake;
 mod lifetime;
 mod members_only;
-pub(super) mod pki;
+pub(crate) mod pki;
 mod reload;
 mod roots;
 mod strangers;
