@@ -15,5 +15,7 @@ fn main() -> ExitCode {
         Command::Run(args) => agent::run::run(&log, *args),
         Command::Adopt(args) => agent::adopt::run(&log, &args),
         Command::Corefile(command) => agent::corefile::run(&log, &command),
+        Command::Doctor(args) => return agent::doctor::run(&log, &args),
+        Command::Gather(args) => return agent::doctor::gather::run(&log, &args),
     })
 }

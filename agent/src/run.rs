@@ -129,7 +129,7 @@ pub(crate) async fn kubernetes(kubeconfig: Option<&Path>) -> anyhow::Result<Conf
 }
 
 /// The namespace that the agent's Lease lives in: its pod's, else the one of the manifests.
-fn own_namespace() -> String {
+pub(crate) fn own_namespace() -> String {
     let pod = std::fs::read_to_string(POD_NAMESPACE_FILE).map(|text| text.trim().to_owned());
     pod.ok()
         .filter(|name| !name.is_empty())
