@@ -20,7 +20,7 @@ use shared::{
         redact::Secrets,
     },
     identity::Role,
-    model::{advice, sync::MESSAGE_BYTES_MAX},
+    model::sync::MESSAGE_BYTES_MAX,
     process::{LogArgs, Threads, block_on},
     tls::{Credentials, install_crypto_provider},
 };
@@ -30,7 +30,7 @@ use tonic::{Request, transport::Channel};
 use super::{args::GatherArgs, client, examine, see::OBJECTS_MAX};
 use crate::run::own_namespace;
 
-/// Newest events that are asked for, and how far back.
+/// Newest events that are read, and how far back.
 const EVENTS_MAX: u32 = 1_000;
 const EVENTS_SINCE_MILLIS: u64 = 60 * 60 * 1_000;
 /// Pods whose logs are read, and lines of each.
@@ -190,7 +190,7 @@ async fn hub(args: &GatherArgs, credentials: &Credentials, bundle: &mut Bundle) 
         Ok(Ok(channel)) => channel,
         Ok(Err(error)) => {
             let why = shared::tls::explain(&error).unwrap_or_else(|| error.to_string());
-            return bundle.add("hub.txt", &format!("{why}\n{}\n", advice::member_list()));
+            return bundle.add("hub.txt", &format!("{why}\n"));
         }
         Err(_) => return bundle.add("hub.txt", "no answer in time\n"),
     };
@@ -241,15 +241,23 @@ async fn state(channel: Channel, cluster: &str) -> anyhow::Result<String> {
 
 async fn events(channel: Channel, cluster: &str) -> anyhow::Result<String> {
     let mut client = EventLogClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
-    let request = v1::ListEventsRequest {
+    let mut request = v1::ListEventsRequest {
         since_millis_ago: EVENTS_SINCE_MILLIS,
-        limit: EVENTS_MAX,
+        limit: 1,
         filter: Some(v1::EventFilter {
             cluster: cluster.to_owned(),
             ..Default::default()
         }),
         ..Default::default()
     };
+    let first = client.list(asked(request.clone())).await;
+    let first = first.map_err(|status| anyhow::anyhow!(refused(&status)));
+    let first = first.context("no events")?.into_inner();
+    // The newest of that time, if there are more than one answer holds.
+    let tail = first.head_revision.saturating_sub(EVENTS_MAX.into()).saturating_add(1);
+    request.since_millis_ago = 0;
+    request.from_revision = first.from_revision.max(tail);
+    request.limit = EVENTS_MAX;
     let answer = client.list(asked(request)).await;
     let answer = answer.map_err(|status| anyhow::anyhow!(refused(&status)));
     Ok(format!("{:#?}\n", answer.context("no events")?.into_inner()))

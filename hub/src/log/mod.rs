@@ -50,6 +50,7 @@ use std::sync::mpsc;
 use shared::model::{ChainHash, Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
 pub use backup::{BackupPage, BackupPlan, SegmentPlan};
+pub use directory::space_of;
 pub use contents::{Contents, NEWEST_EVENTS_MAX, SegmentContents, contents};
 pub use copy::{LogCopy, restore};
 pub use copy_end::CopyEnd;
