@@ -282,7 +282,7 @@ pub enum Interest {
     All,
 }
 
-pub(crate) fn cluster_id(text: &str) -> Result<ClusterId, String> {
+fn cluster_id(text: &str) -> Result<ClusterId, String> {
     ClusterId::new(text).map_err(|error| error.to_string())
 }
 

@@ -5,13 +5,13 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use shared::{
+    doctor::Output,
     process::LogArgs,
     tls::{ClientFiles, TlsFiles},
 };
 
 use crate::{
     certs::command::CertsArgs,
-    doctor::DoctorArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
     operate::{EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs, duration},
@@ -201,6 +201,17 @@ pub struct ServeArgs {
     /// accessProviders: servers and their authorities, without credentials. It is read at the start
     #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
     pub access_providers: Option<PathBuf>,
+}
+
+/// The flags of `doctor`: those of `serve`, and how to print.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// Where the hub is, and what it has.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// How to print
+    #[arg(long, env = "TRIBUTARY_OUTPUT", value_name = "FORM", default_value = "text")]
+    pub output: Output,
 }
 
 /// Shortest life of a member's certificate: renewing takes a few tries when the hub is restarted meanwhile.

@@ -6,11 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 use shared::{
     doctor::Output,
-    model::ClusterId,
+    model::{ClusterId, ServiceKey},
     tls::{HubAddress, TlsFiles},
 };
-
-use crate::args::cluster_id;
 
 /// What is looked at.
 #[derive(Debug, Clone, Args)]
@@ -32,7 +30,7 @@ pub struct LookArgs {
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Id that this cluster is expected to have
-    #[arg(long, env = "TRIBUTARY_CLUSTER_ID", value_name = "ID", value_parser = cluster_id)]
+    #[arg(long, env = "TRIBUTARY_CLUSTER_ID", value_name = "ID", value_parser = ClusterId::new)]
     pub cluster_id: Option<ClusterId>,
     /// Dial an endpoint of each source cluster, and ask DNS, although this is no pod of the cluster: for a machine that is in
     /// its network
@@ -62,10 +60,10 @@ pub struct GatherArgs {
     pub out: PathBuf,
     /// Explain this service, as NAMESPACE/NAME
     #[arg(long, env = "TRIBUTARY_SERVICE", value_name = "SERVICE", value_parser = service)]
-    pub service: Option<shared::model::ServiceKey>,
+    pub service: Option<ServiceKey>,
 }
 
-fn service(text: &str) -> Result<shared::model::ServiceKey, String> {
+fn service(text: &str) -> Result<ServiceKey, String> {
     let (namespace, name) = text.split_once('/').ok_or("write it as NAMESPACE/NAME")?;
-    shared::model::ServiceKey::new(namespace, name).map_err(|error| error.to_string())
+    ServiceKey::new(namespace, name).map_err(|error| error.to_string())
 }

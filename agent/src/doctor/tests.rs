@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use serde_json::{Value, json};
 use shared::{
     doctor::{Check, Report},
-    testing::{Asked, ScriptedServer},
+    testing::api_server::{Asked, ScriptedServer},
 };
 
 use super::{

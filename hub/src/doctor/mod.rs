@@ -10,13 +10,12 @@ mod see;
 
 use std::process::ExitCode;
 
-use clap::Args;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use shared::{
     api::names::MULTICLUSTER_GROUP,
     doctor::{
-        Check, Output, Report, ask, look,
+        Check, Report, ask, look,
         own::{Wanted, own},
         report::EXIT_UNSEEN,
         rights::rights as judged_rights,
@@ -27,7 +26,7 @@ use shared::{
 };
 
 use crate::{
-    args::{JoinArgs, ServeArgs},
+    args::{DoctorArgs, JoinArgs, ServeArgs},
     certs::MemberIssuer,
     profile::{self, ProfileMetrics},
 };
@@ -37,17 +36,6 @@ use judge::LogSeen;
 const INVENTORY: &str = "tributary-default";
 /// What to do about rights that are missing.
 const RIGHTS_FIX: &str = "apply the roles of deploy/manifests/hub, or of the chart, in the version of this hub";
-
-/// The flags of `doctor`: those of `serve`, and how to print.
-#[derive(Debug, Args)]
-pub struct DoctorArgs {
-    /// Where the hub is, and what it has.
-    #[command(flatten)]
-    pub serve: ServeArgs,
-    /// How to print
-    #[arg(long, env = "TRIBUTARY_OUTPUT", value_name = "FORM", default_value = "text")]
-    pub output: Output,
-}
 
 /// Runs `doctor` and says with what the process ends.
 pub fn run(log: &LogArgs, args: &DoctorArgs) -> ExitCode {

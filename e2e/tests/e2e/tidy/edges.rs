@@ -43,6 +43,8 @@ const EDGES: &[Edge] = &[
             "hub/src/operate/",
             "hub/src/hub.rs",
             "hub/src/run.rs",
+            "agent/src/doctor/gather.rs",
+            "shared/src/doctor/look.rs",
             "agent/src/join/ask.rs",
             "agent/src/link/dial.rs",
             "agent/src/link/mod.rs",
@@ -77,6 +79,10 @@ const EDGES: &[Edge] = &[
             "agent/src/run.rs",
             // The ConfigMap of CoreDNS, with a person's rights.
             "agent/src/corefile/cluster.rs",
+            // Doctors ask, and write nothing.
+            "shared/src/doctor/ask.rs",
+            "agent/src/doctor/",
+            "hub/src/doctor/",
             // The hub writes ClusterProfiles into its own cluster.
             "hub/src/profile/",
             "hub/src/run.rs",
