@@ -14,7 +14,9 @@ use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs, duration},
+    operate::{
+        EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs, duration,
+    },
 };
 
 /// The hub of a Tributary clusterset
@@ -124,7 +126,8 @@ pub enum Command {
         --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key")]
     Events(Box<EventsArgs>),
     /// Look for what is wrong at the hub's place, and say what to do about it
-    #[command(long_about = "Look for what is wrong at the hub's place, and say what to do about it.\n\n\
+    #[command(
+        long_about = "Look for what is wrong at the hub's place, and say what to do about it.\n\n\
         It takes the flags of serve, and looks at what they name: certificates, data directory, disk, event log, ports, the \
         authority with which clusters join, the inventory in the hub's own cluster (definition, namespace, rights). It \
         changes nothing. While a hub runs its log is left alone; that of a stopped one is opened for a moment, as log stats \
@@ -134,17 +137,20 @@ pub enum Command {
         looked at.\n\n\
         Example:\n  \
         tributary-hub doctor --data data --listen 0.0.0.0:8443 --admin 127.0.0.1:9090 \\\n    \
-        --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key")]
+        --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key"
+    )]
     Doctor(Box<DoctorArgs>),
     /// Collect what a maintainer needs to help, without keys
-    #[command(long_about = "Collect what a maintainer needs to help, without keys, with an operator's or a reader's \
+    #[command(
+        long_about = "Collect what a maintainer needs to help, without keys, with an operator's or a reader's \
         certificate.\n\n\
         A directory is made with what the hub says of its members and their services, the policy, and what was recorded of \
         late: within a minute, and 48 MiB. Private keys and tokens are taken out; names and addresses stay in it. What doctor \
         says at the hub's place, and the hub's log, are to be put beside it.\n\n\
         Example:\n  \
         tributary-hub gather --out gathered --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
-        --tls-cert certs/alice.crt --tls-key certs/alice.key")]
+        --tls-cert certs/alice.crt --tls-key certs/alice.key"
+    )]
     Gather(Box<GatherArgs>),
 }
 

@@ -41,8 +41,18 @@ const PAGES_MAX: usize = 20;
 
 /// The kinds whose objects are read, with the selector of those that are ours.
 const KINDS: [(&str, &str, &str, &str); 6] = [
-    ("", "v1", "Service", "app.kubernetes.io/managed-by=tributary-agent"),
-    ("discovery.k8s.io", "v1", "EndpointSlice", "app.kubernetes.io/managed-by=tributary-agent"),
+    (
+        "",
+        "v1",
+        "Service",
+        "app.kubernetes.io/managed-by=tributary-agent",
+    ),
+    (
+        "discovery.k8s.io",
+        "v1",
+        "EndpointSlice",
+        "app.kubernetes.io/managed-by=tributary-agent",
+    ),
     ("multicluster.x-k8s.io", "v1beta1", "ServiceImport", ""),
     ("multicluster.x-k8s.io", "v1beta1", "ServiceExport", ""),
     ("about.k8s.io", "v1beta1", "ClusterProperty", ""),
@@ -56,7 +66,9 @@ pub fn run(log: &LogArgs, args: &GatherArgs) -> ExitCode {
         block_on(Threads::One, async {
             let bundle = gather(args).await?;
             println!("{}: {}", args.out.display(), bundle.files().join(", "));
-            println!("Keys and tokens are left out; names and addresses are in it: read it before you pass it on.");
+            println!(
+                "Keys and tokens are left out; names and addresses are in it: read it before you pass it on."
+            );
             Ok(())
         })
     });
@@ -167,14 +179,21 @@ async fn logs(client: &Client) -> Vec<(String, String)> {
         Err(why) => return vec![("logs.txt".to_owned(), format!("no logs: {why}\n"))],
     };
     let mut logs = Vec::new();
-    for pod in found.into_iter().filter_map(|pod| pod.metadata.name).take(PODS_MAX) {
+    for pod in found
+        .into_iter()
+        .filter_map(|pod| pod.metadata.name)
+        .take(PODS_MAX)
+    {
         let params = LogParams {
             tail_lines: Some(LOG_LINES_MAX),
             timestamps: true,
             ..LogParams::default()
         };
         let text = within(pods.logs(&pod, &params)).await;
-        logs.push((format!("log-{pod}.txt"), text.unwrap_or_else(|why| format!("no log: {why}\n"))));
+        logs.push((
+            format!("log-{pod}.txt"),
+            text.unwrap_or_else(|why| format!("no log: {why}\n")),
+        ));
     }
     logs
 }
@@ -194,8 +213,14 @@ async fn hub(args: &GatherArgs, credentials: &Credentials, bundle: &mut Bundle) 
         }
         Err(_) => return bundle.add("hub.txt", "no answer in time\n"),
     };
-    bundle.add("hub-state.txt", &within_part(state(channel.clone(), &cluster)).await)?;
-    bundle.add("hub-events.txt", &within_part(events(channel.clone(), &cluster)).await)?;
+    bundle.add(
+        "hub-state.txt",
+        &within_part(state(channel.clone(), &cluster)).await,
+    )?;
+    bundle.add(
+        "hub-events.txt",
+        &within_part(events(channel.clone(), &cluster)).await,
+    )?;
     if let Some(service) = &args.service {
         let request = v1::ExplainRequest {
             namespace: service.namespace().to_owned(),
@@ -229,7 +254,9 @@ async fn state(channel: Channel, cluster: &str) -> anyhow::Result<String> {
             ..Default::default()
         };
         let answer = client.get(asked(request)).await;
-        let answer = answer.map_err(|status| anyhow::anyhow!(refused(&status)))?.into_inner();
+        let answer = answer
+            .map_err(|status| anyhow::anyhow!(refused(&status)))?
+            .into_inner();
         token.clone_from(&answer.next_page_token);
         text.push_str(&format!("{answer:#?}\n"));
         if token.is_empty() {
@@ -254,7 +281,10 @@ async fn events(channel: Channel, cluster: &str) -> anyhow::Result<String> {
     let first = first.map_err(|status| anyhow::anyhow!(refused(&status)));
     let first = first.context("no events")?.into_inner();
     // The newest of that time, if there are more than one answer holds.
-    let tail = first.head_revision.saturating_sub(EVENTS_MAX.into()).saturating_add(1);
+    let tail = first
+        .head_revision
+        .saturating_sub(EVENTS_MAX.into())
+        .saturating_add(1);
     request.since_millis_ago = 0;
     request.from_revision = first.from_revision.max(tail);
     request.limit = EVENTS_MAX;

@@ -84,7 +84,11 @@ pub fn definitions(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) 
     let served = match served {
         Ok(served) => served,
         Err(why) => {
-            return vec![Check::unseen(name, why.clone(), "see that the API server answers /apis for this account")];
+            return vec![Check::unseen(
+                name,
+                why.clone(),
+                "see that the API server answers /apis for this account",
+            )];
         }
     };
     let install = "kubectl apply --server-side -f deploy/manifests/crds (or the chart tributary-crds)";
@@ -97,7 +101,10 @@ pub fn definitions(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) 
     } in NEEDED
     {
         let has = |version: &String| served.get(version).is_some_and(|kinds| kinds.contains(plural));
-        let spoken = versions.iter().map(|version| format!("{group}/{version}")).find(has);
+        let spoken = versions
+            .iter()
+            .map(|version| format!("{group}/{version}"))
+            .find(has);
         let prefix = format!("{group}/");
         let others: Vec<&str> = served
             .keys()
@@ -118,7 +125,9 @@ pub fn definitions(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) 
                     others.join(", "),
                     versions.join(" or ")
                 ),
-                format!("have one of these versions served (spec.versions[].served), or install ours: {install}"),
+                format!(
+                    "have one of these versions served (spec.versions[].served), or install ours: {install}"
+                ),
             )),
         }
     }
@@ -132,17 +141,26 @@ pub fn definitions(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) 
 pub fn property(stated: &Result<Option<String>, String>, cluster: &str) -> Check {
     let name = "cluster-id";
     match stated {
-        Ok(None) => Check::skipped(name, "the cluster does not say its id yet: an agent writes it when it runs"),
+        Ok(None) => Check::skipped(
+            name,
+            "the cluster does not say its id yet: an agent writes it when it runs",
+        ),
         Ok(Some(stated)) if stated == cluster => Check::fine(name, format!("the cluster says {stated}")),
         Ok(Some(stated)) => Check::fault(
             name,
-            format!("the ClusterProperty {PROPERTY_CLUSTER_ID} says {stated}, and the certificate is of {cluster}"),
+            format!(
+                "the ClusterProperty {PROPERTY_CLUSTER_ID} says {stated}, and the certificate is of {cluster}"
+            ),
             format!(
                 "if this is the cluster {cluster}: kubectl delete clusterproperty {PROPERTY_CLUSTER_ID}; if it is \
                  {stated}, use the certificate of {stated} (or another kubeconfig)"
             ),
         ),
-        Err(why) => Check::unseen(name, why.clone(), "see that this account may get clusterproperties"),
+        Err(why) => Check::unseen(
+            name,
+            why.clone(),
+            "see that this account may get clusterproperties",
+        ),
     }
 }
 
@@ -161,13 +179,17 @@ pub fn lease(
         Err(why) => return Check::unseen(name, why.clone(), "see that this account may get leases there"),
     };
     let holder = &lease.holder;
-    let age = lease.renewed.map_or(u64::MAX, |renewed| now.0.saturating_sub(renewed.0));
+    let age = lease
+        .renewed
+        .map_or(u64::MAX, |renewed| now.0.saturating_sub(renewed.0));
     let most = u64::try_from((lease.duration + LEASE_GRACE).as_millis()).unwrap_or(u64::MAX);
     if age > most {
         return Check::fault(
             name,
             format!("{at} is held by {holder}, which does not renew it: no agent works in this cluster"),
-            format!("see whether an agent runs: kubectl -n {namespace} get pods; another one takes over by itself"),
+            format!(
+                "see whether an agent runs: kubectl -n {namespace} get pods; another one takes over by itself"
+            ),
         );
     }
     let own = format!("{AGENT_MANAGER}-{}", identity_lease_suffix(holder, AGENT_MANAGER));
@@ -193,10 +215,14 @@ pub fn corefile(seen: &CorefileSeen, zone: &Zone) -> Check {
             "this account may not read the Corefile (an agent's may not, and need not); run doctor with your own \
              --kubeconfig",
         ),
-        CorefileSeen::Missing => Check::skipped(name, "there is no ConfigMap kube-system/coredns with a Corefile"),
+        CorefileSeen::Missing => {
+            Check::skipped(name, "there is no ConfigMap kube-system/coredns with a Corefile")
+        }
         CorefileSeen::Unread(why) => Check::unseen(name, why.clone(), "see that the API server answers"),
         CorefileSeen::Text(text) => match decide(text, Wanted::Zone, zone) {
-            Ok(decision) if decision.text.is_none() => Check::fine(name, format!("CoreDNS serves {}", zone.as_str())),
+            Ok(decision) if decision.text.is_none() => {
+                Check::fine(name, format!("CoreDNS serves {}", zone.as_str()))
+            }
             Ok(_) => Check::fault(
                 name,
                 format!("the Corefile does not name the zone {}", zone.as_str()),
@@ -205,7 +231,10 @@ pub fn corefile(seen: &CorefileSeen, zone: &Zone) -> Check {
             Err(refusal) => Check::unseen(
                 name,
                 format!("the Corefile is not understood: {refusal}"),
-                format!("see in a pod of this cluster whether CoreDNS answers names of {}", zone.as_str()),
+                format!(
+                    "see in a pod of this cluster whether CoreDNS answers names of {}",
+                    zone.as_str()
+                ),
             ),
         },
     }
@@ -220,7 +249,10 @@ pub fn answered(seen: Option<&NameSeen>) -> Check {
         answer,
     }) = seen
     else {
-        return Check::skipped(name, "asked in a pod of a cluster that has imports, and not from here");
+        return Check::skipped(
+            name,
+            "asked in a pod of a cluster that has imports, and not from here",
+        );
     };
     let fix = format!(
         "{}; CoreDNS must be 1.12.2 or later and may list ServiceImports (deploy/coredns)",
@@ -230,7 +262,10 @@ pub fn answered(seen: Option<&NameSeen>) -> Check {
         Ok(addresses) if addresses.contains(wanted) => Check::fine(name, format!("{asked} is {wanted}")),
         Ok(addresses) => Check::fault(
             name,
-            format!("{asked} is {} in DNS, and its ServiceImport has {wanted}", addresses.join(", ")),
+            format!(
+                "{asked} is {} in DNS, and its ServiceImport has {wanted}",
+                addresses.join(", ")
+            ),
             fix,
         ),
         Err(why) => Check::fault(name, format!("DNS does not answer {asked}: {why}"), fix),

@@ -38,7 +38,8 @@ use crate::{
 use args::{DoctorArgs, LookArgs};
 
 /// What to do about rights that are missing.
-const RIGHTS_FIX: &str = "apply the roles of deploy/manifests/agent, or of the chart, in the version of this agent";
+const RIGHTS_FIX: &str =
+    "apply the roles of deploy/manifests/agent, or of the chart, in the version of this agent";
 
 /// Runs `doctor` and says with what the process ends.
 pub fn run(log: &LogArgs, args: &DoctorArgs) -> ExitCode {
@@ -71,7 +72,11 @@ pub async fn examine(args: &LookArgs) -> Report {
     let taken = hubs.iter().any(HubSeen::took_us);
     report.extend(own(&files, &wanted, look::now(), taken));
     report.extend(hubs.iter().flat_map(hub));
-    let own_id = files.files.as_ref().ok().map(|certificate| certificate.name.clone());
+    let own_id = files
+        .files
+        .as_ref()
+        .ok()
+        .map(|certificate| certificate.name.clone());
     let id = own_id.or(wanted.name).unwrap_or_default();
     match client(args).await {
         Ok(client) => report.extend(cluster(args, &client, &id).await),
@@ -85,7 +90,11 @@ pub async fn examine(args: &LookArgs) -> Report {
 }
 
 async fn hubs(args: &LookArgs, credentials: Option<&Credentials>) -> Vec<HubSeen> {
-    let looks = args.hubs.iter().take(HUBS_MAX).map(|address| look::hub(address, credentials));
+    let looks = args
+        .hubs
+        .iter()
+        .take(HUBS_MAX)
+        .map(|address| look::hub(address, credentials));
     futures::future::join_all(looks).await
 }
 
@@ -102,18 +111,30 @@ async fn cluster(args: &LookArgs, client: &Client, id: &str) -> Vec<Check> {
     let seen = match see::cluster(client, &namespace).await {
         Ok(seen) => seen,
         Err(why) => {
-            let fix = "see that the API server is there and takes these credentials: kubectl get --raw /version";
-            return vec![Check::unseen("cluster", format!("the cluster does not answer: {why}"), fix)];
+            let fix =
+                "see that the API server is there and takes these credentials: kubectl get --raw /version";
+            return vec![Check::unseen(
+                "cluster",
+                format!("the cluster does not answer: {why}"),
+                fix,
+            )];
         }
     };
-    let mut checks = vec![Check::fine("cluster", format!("Kubernetes {}", seen.version.unwrap_or_default()))];
+    let mut checks = vec![Check::fine(
+        "cluster",
+        format!("Kubernetes {}", seen.version.unwrap_or_default()),
+    )];
     checks.extend(judge::definitions(&seen.served));
     checks.push(judged_rights(&seen.rights, RIGHTS_FIX));
     checks.push(judge::property(&seen.property, id));
     checks.push(judge::lease(&seen.lease, &seen.agents, &namespace, look::now()));
     match Zone::new(ZONE) {
         Ok(zone) => checks.push(judge::corefile(&seen.corefile, &zone)),
-        Err(refusal) => checks.push(Check::unseen("coredns-corefile", refusal.to_string(), "report it")),
+        Err(refusal) => checks.push(Check::unseen(
+            "coredns-corefile",
+            refusal.to_string(),
+            "report it",
+        )),
     }
     // Only from within the cluster's network does it say anything that names and endpoints do not answer.
     let within = args.dial_endpoints || args.kubeconfig.is_none();

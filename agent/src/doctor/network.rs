@@ -59,7 +59,8 @@ pub fn dialled(dialled: Option<&[Dialled]>) -> Vec<Check> {
         Some([]) => return vec![Check::skipped(name, "no endpoint of another cluster to dial")],
         Some(dialled) => dialled,
         None => {
-            let why = "dialled in a pod of the cluster, and not from here; --dial-endpoints does it all the same";
+            let why =
+                "dialled in a pod of the cluster, and not from here; --dial-endpoints does it all the same";
             return vec![Check::skipped(name, why)];
         }
     };
@@ -107,7 +108,10 @@ pub fn ranges(network: &OwnNetwork, imported: &[Imported], own: &str) -> Vec<Che
         .iter()
         .map(|(source, whats)| {
             let named: Vec<&str> = whats.iter().take(NAMED_MAX).map(String::as_str).collect();
-            let what = format!("endpoints of {source} overlap with this cluster: {}", named.join("; "));
+            let what = format!(
+                "endpoints of {source} overlap with this cluster: {}",
+                named.join("; ")
+            );
             Check::fault(name, what, fix)
         })
         .collect();
@@ -119,7 +123,10 @@ pub fn ranges(network: &OwnNetwork, imported: &[Imported], own: &str) -> Vec<Che
     }
     if checks.is_empty() {
         let seen = sources.len();
-        checks.push(Check::fine(name, format!("{seen} addresses of other clusters, none of them of this one")));
+        checks.push(Check::fine(
+            name,
+            format!("{seen} addresses of other clusters, none of them of this one"),
+        ));
     }
     checks
 }
@@ -145,7 +152,11 @@ mod tests {
     }
 
     fn said(checks: &[Check]) -> String {
-        checks.iter().filter(|check| check.is_fault()).map(|check| check.verdict.words().0).collect()
+        checks
+            .iter()
+            .filter(|check| check.is_fault())
+            .map(|check| check.verdict.words().0)
+            .collect()
     }
 
     #[test]
@@ -175,19 +186,34 @@ mod tests {
     #[test]
     fn ranges_that_overlap_are_named_with_their_source() {
         let pods = ranges(&network(), &[endpoint("west", "10.1.7.7", None)], "east");
-        assert!(said(&pods).contains("west overlap with this cluster: 10.1.7.7 is of"), "{pods:?}");
+        assert!(
+            said(&pods).contains("west overlap with this cluster: 10.1.7.7 is of"),
+            "{pods:?}"
+        );
         let service = ranges(&network(), &[endpoint("west", "10.96.0.10", None)], "east");
-        assert!(said(&service).contains("is the Service kube-system/kube-dns here"), "{service:?}");
-        let two = [endpoint("west", "10.2.0.1", None), endpoint("north", "10.2.0.1", None)];
+        assert!(
+            said(&service).contains("is the Service kube-system/kube-dns here"),
+            "{service:?}"
+        );
+        let two = [
+            endpoint("west", "10.2.0.1", None),
+            endpoint("north", "10.2.0.1", None),
+        ];
         let twice = ranges(&network(), &two, "east");
         assert_eq!(said(&twice), "10.2.0.1 is an endpoint of north and of west");
     }
 
     #[test]
     fn what_the_cluster_itself_exports_does_not_overlap() {
-        let imported = [endpoint("east", "10.1.7.7", None), endpoint("west", "10.2.0.1", None)];
+        let imported = [
+            endpoint("east", "10.1.7.7", None),
+            endpoint("west", "10.2.0.1", None),
+        ];
         let checks = ranges(&network(), &imported, "east");
         assert_eq!(said(&checks), "");
-        assert!(checks[0].verdict.words().0.starts_with("1 addresses"), "{checks:?}");
+        assert!(
+            checks[0].verdict.words().0.starts_with("1 addresses"),
+            "{checks:?}"
+        );
     }
 }

@@ -14,15 +14,24 @@ pub const NEEDED: [Rights; 33] = [
     Rights::of("about.k8s.io", "clusterproperties", &["list", "watch"]),
     Rights::of("about.k8s.io", "clusterproperties", &["get"]),
     Rights::of("", "namespaces", &["get"]).named("kube-system"),
-    Rights::of("apiextensions.k8s.io", "customresourcedefinitions", &["list", "watch"]).named("serviceimports.multicluster.x-k8s.io"),
+    Rights::of(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        &["list", "watch"],
+    )
+    .named("serviceimports.multicluster.x-k8s.io"),
     Rights::of_path("/openapi/*", &["get"]),
     Rights::of_path("/version", &["get"]),
     Rights::of_path("/readyz", &["get"]),
     Rights::of_path("/livez", &["get"]),
     Rights::of("", "nodes", &["list", "watch"]),
     Rights::of("coordination.k8s.io", "leases", &["list", "watch"]).within("kube-system"),
-    Rights::of("coordination.k8s.io", "leases", &["get"]).within("kube-system").named("kube-controller-manager"),
-    Rights::of("coordination.k8s.io", "leases", &["get"]).within("kube-system").named("kube-scheduler"),
+    Rights::of("coordination.k8s.io", "leases", &["get"])
+        .within("kube-system")
+        .named("kube-controller-manager"),
+    Rights::of("coordination.k8s.io", "leases", &["get"])
+        .within("kube-system")
+        .named("kube-scheduler"),
     Rights::of("multicluster.x-k8s.io", "serviceimports", &["create", "patch"]),
     Rights::of("", "services", &["create", "patch"]),
     Rights::of("discovery.k8s.io", "endpointslices", &["create", "patch"]),

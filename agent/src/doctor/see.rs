@@ -93,24 +93,28 @@ async fn property(client: &Client) -> Result<Option<String>, String> {
     Ok(found.map(|property| property.spec.value))
 }
 
-async fn leases(
-    client: &Client,
-    namespace: &str,
-) -> (Result<Option<LeaseSeen>, String>, BTreeSet<String>) {
+async fn leases(client: &Client, namespace: &str) -> (Result<Option<LeaseSeen>, String>, BTreeSet<String>) {
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let found = within(leases.get_opt(names::AGENT_LEASE)).await;
     let selector = format!("{}={}", names::LABEL_IDENTITY, names::AGENT_MANAGER);
     let params = ListParams::default().labels(&selector).limit(OBJECTS_MAX);
     // Agents of an older release keep none, and it may not be allowed: then nothing is said of who else runs.
-    let agents = within(leases.list(&params)).await.map(|list| list.items).unwrap_or_default();
+    let agents = within(leases.list(&params))
+        .await
+        .map(|list| list.items)
+        .unwrap_or_default();
     let seen = found.map(|lease| lease.as_ref().map(lease_seen));
     (seen, agents.iter().map(ResourceExt::name_any).collect())
 }
 
 fn lease_seen(lease: &Lease) -> LeaseSeen {
     let spec = lease.spec.clone().unwrap_or_default();
-    let renewed = spec.renew_time.and_then(|time| u64::try_from(time.0.as_millisecond()).ok());
-    let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let renewed = spec
+        .renew_time
+        .and_then(|time| u64::try_from(time.0.as_millisecond()).ok());
+    let seconds = spec
+        .lease_duration_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok());
     LeaseSeen {
         holder: spec.holder_identity.unwrap_or_default(),
         renewed: renewed.map(UnixMillis),
@@ -122,7 +126,9 @@ async fn corefile(client: &Client) -> CorefileSeen {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), names::KUBE_SYSTEM_NAMESPACE);
     let found = match timeout(STEP_WAIT, maps.get_opt(CONFIGMAP)).await {
         Ok(Ok(found)) => found,
-        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => return CorefileSeen::Forbidden,
+        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => {
+            return CorefileSeen::Forbidden;
+        }
         Ok(Err(error)) => return CorefileSeen::Unread(told(&error)),
         Err(_) => return CorefileSeen::Unread("no answer in time".to_owned()),
     };
@@ -133,8 +139,13 @@ async fn corefile(client: &Client) -> CorefileSeen {
 /// Endpoints that other clusters' slices have here.
 async fn imported(client: &Client) -> Result<Vec<Imported>, String> {
     let slices: Api<EndpointSlice> = Api::all(client.clone());
-    let (label, ours) = (names::LABEL_ENDPOINT_SLICE_MANAGED_BY, names::ENDPOINT_SLICE_MANAGER);
-    let params = ListParams::default().labels(&format!("{label}={ours}")).limit(OBJECTS_MAX);
+    let (label, ours) = (
+        names::LABEL_ENDPOINT_SLICE_MANAGED_BY,
+        names::ENDPOINT_SLICE_MANAGER,
+    );
+    let params = ListParams::default()
+        .labels(&format!("{label}={ours}"))
+        .limit(OBJECTS_MAX);
     let found = within(slices.list(&params)).await?;
     let mut imported: Vec<Imported> = found.items.iter().flat_map(endpoints).collect();
     imported.sort();
@@ -142,7 +153,11 @@ async fn imported(client: &Client) -> Result<Vec<Imported>, String> {
 }
 
 fn endpoints(slice: &EndpointSlice) -> Vec<Imported> {
-    let source = slice.labels().get(names::LABEL_SOURCE_CLUSTER).cloned().unwrap_or_default();
+    let source = slice
+        .labels()
+        .get(names::LABEL_SOURCE_CLUSTER)
+        .cloned()
+        .unwrap_or_default();
     let ports = slice.ports.iter().flatten();
     let mut tcp = ports.filter(|port| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP"));
     let port = tcp.find_map(|port| u16::try_from(port.port?).ok());
@@ -150,7 +165,10 @@ fn endpoints(slice: &EndpointSlice) -> Vec<Imported> {
     let read = all.flat_map(|endpoint| {
         let conditions = endpoint.conditions.as_ref();
         let ready = conditions.and_then(|conditions| conditions.ready).unwrap_or(true);
-        let addresses = endpoint.addresses.iter().filter_map(|address| address.parse().ok());
+        let addresses = endpoint
+            .addresses
+            .iter()
+            .filter_map(|address| address.parse().ok());
         let source = source.clone();
         addresses.map(move |address: IpAddr| Imported {
             source: source.clone(),
@@ -164,9 +182,15 @@ fn endpoints(slice: &EndpointSlice) -> Vec<Imported> {
 /// What this cluster has.
 async fn network(client: &Client) -> Result<OwnNetwork, String> {
     let params = ListParams::default().limit(OBJECTS_MAX);
-    let (nodes, services) = (Api::<Node>::all(client.clone()), Api::<Service>::all(client.clone()));
+    let (nodes, services) = (
+        Api::<Node>::all(client.clone()),
+        Api::<Service>::all(client.clone()),
+    );
     let slices: Api<EndpointSlice> = Api::all(client.clone());
-    let (label, ours) = (names::LABEL_ENDPOINT_SLICE_MANAGED_BY, names::ENDPOINT_SLICE_MANAGER);
+    let (label, ours) = (
+        names::LABEL_ENDPOINT_SLICE_MANAGED_BY,
+        names::ENDPOINT_SLICE_MANAGER,
+    );
     let not_ours = params.clone().labels(&format!("{label}!={ours}"));
     let mut network = OwnNetwork::default();
     for node in within(nodes.list(&params)).await?.items {
@@ -174,8 +198,16 @@ async fn network(client: &Client) -> Result<OwnNetwork, String> {
         let ranges = spec.pod_cidrs.into_iter().flatten().chain(spec.pod_cidr);
         network.pods.extend(ranges.filter_map(|range| range.parse().ok()));
         let status = node.status.clone().unwrap_or_default();
-        let internal = status.addresses.into_iter().flatten().filter(|address| address.type_ == "InternalIP");
-        add(&mut network, internal.map(|address| address.address), &format!("the node {}", node.name_any()));
+        let internal = status
+            .addresses
+            .into_iter()
+            .flatten()
+            .filter(|address| address.type_ == "InternalIP");
+        add(
+            &mut network,
+            internal.map(|address| address.address),
+            &format!("the node {}", node.name_any()),
+        );
     }
     for service in within(services.list(&params)).await?.items {
         let what = format!("the Service {}", named(&service));
@@ -184,9 +216,17 @@ async fn network(client: &Client) -> Result<OwnNetwork, String> {
     }
     for slice in within(slices.list(&not_ours)).await?.items {
         let what = format!("an endpoint of {}", named(&slice));
-        let addresses = slice.endpoints.into_iter().flat_map(|endpoint| endpoint.addresses);
+        let addresses = slice
+            .endpoints
+            .into_iter()
+            .flat_map(|endpoint| endpoint.addresses);
         // Somebody may point at another cluster on purpose: only what runs on pods here is this cluster's.
-        if slice.metadata.labels.as_ref().and_then(|labels| labels.get(label)).map(String::as_str)
+        if slice
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(label))
+            .map(String::as_str)
             == Some("endpointslice-controller.k8s.io")
         {
             add(&mut network, addresses, &what);
@@ -201,33 +241,47 @@ fn named(object: &impl ResourceExt) -> String {
 
 fn add(network: &mut OwnNetwork, addresses: impl IntoIterator<Item = String>, what: &str) {
     let parsed = addresses.into_iter().filter_map(|address| address.parse().ok());
-    network.addresses.extend(parsed.map(|address: IpAddr| (address, what.to_owned())));
+    network
+        .addresses
+        .extend(parsed.map(|address: IpAddr| (address, what.to_owned())));
 }
 
 /// Dials them, all at once.
 pub(super) async fn dial(endpoints: Vec<&Imported>) -> Vec<Dialled> {
-    let dials = endpoints.into_iter().take(DIALLED_MAX).map(|endpoint| async move {
-        let at = SocketAddr::new(endpoint.address, endpoint.port.unwrap_or_default());
-        let outcome = match timeout(DIAL_WAIT, TcpStream::connect(at)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {} s", DIAL_WAIT.as_secs())),
-        };
-        Dialled {
-            endpoint: endpoint.clone(),
-            outcome,
-        }
-    });
+    let dials = endpoints
+        .into_iter()
+        .take(DIALLED_MAX)
+        .map(|endpoint| async move {
+            let at = SocketAddr::new(endpoint.address, endpoint.port.unwrap_or_default());
+            let outcome = match timeout(DIAL_WAIT, TcpStream::connect(at)).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err(format!("no answer within {} s", DIAL_WAIT.as_secs())),
+            };
+            Dialled {
+                endpoint: endpoint.clone(),
+                outcome,
+            }
+        });
     join_all(dials).await
 }
 
 /// Asks DNS for the name of one import that has an address.
 pub(super) async fn name(client: &Client) -> Option<NameSeen> {
     let imports: Api<ServiceImport> = Api::all(client.clone());
-    let found = within(imports.list(&ListParams::default().limit(OBJECTS_MAX))).await.ok()?;
-    let import = found.items.into_iter().find(|import| !import.spec.ips.is_empty())?;
+    let found = within(imports.list(&ListParams::default().limit(OBJECTS_MAX)))
+        .await
+        .ok()?;
+    let import = found
+        .items
+        .into_iter()
+        .find(|import| !import.spec.ips.is_empty())?;
     let wanted = import.spec.ips.first()?.clone();
-    let name = format!("{}.{}.svc.{ZONE}", import.name_any(), import.namespace().unwrap_or_default());
+    let name = format!(
+        "{}.{}.svc.{ZONE}",
+        import.name_any(),
+        import.namespace().unwrap_or_default()
+    );
     let answer = match timeout(STEP_WAIT, lookup_host((&*name, 0))).await {
         Ok(Ok(found)) => {
             let addresses: BTreeMap<String, ()> = found.map(|one| (one.ip().to_string(), ())).collect();
@@ -236,9 +290,5 @@ pub(super) async fn name(client: &Client) -> Option<NameSeen> {
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {} s", STEP_WAIT.as_secs())),
     };
-    Some(NameSeen {
-        name,
-        wanted,
-        answer,
-    })
+    Some(NameSeen { name, wanted, answer })
 }

@@ -58,7 +58,10 @@ fn doctors_ask() -> anyhow::Result<()> {
             })
             .collect();
         let listed: BTreeSet<Right> = table.rights(account).map(|(right, _)| right).collect();
-        let apart: Vec<String> = asked.symmetric_difference(&listed).map(ToString::to_string).collect();
+        let apart: Vec<String> = asked
+            .symmetric_difference(&listed)
+            .map(ToString::to_string)
+            .collect();
         ensure!(
             apart.is_empty(),
             "{}/src/doctor/rights.rs and e2e/fixtures/permissions.yaml differ in {}",

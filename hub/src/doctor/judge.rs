@@ -89,7 +89,11 @@ fn disk(directory: &str, (free, total): (u64, u64), (alarm, reserve): (u8, u8)) 
         advice::log_compact(directory)
     );
     if below(reserve) {
-        return Check::fault(name, format!("{what}, less than --disk-reserve: new exports are refused"), fix);
+        return Check::fault(
+            name,
+            format!("{what}, less than --disk-reserve: new exports are refused"),
+            fix,
+        );
     }
     if below(alarm) {
         return Check::fault(name, format!("{what}, less than --disk-alarm"), fix);
@@ -116,18 +120,16 @@ fn log(directory: &str, seen: &LogSeen) -> Check {
 /// What is wrong with ports; `hub` says that a hub runs here, which has them.
 pub fn ports(seen: &[PortSeen], hub: bool) -> Vec<Check> {
     let name = "port";
-    let check = |PortSeen {
-                     flag,
-                     address,
-                     taken,
-                 }: &PortSeen| match taken {
+    let check = |PortSeen { flag, address, taken }: &PortSeen| match taken {
         Ok(()) if hub => Check::fault(
             name,
             format!("a hub has the data directory, and nothing listens at {flag} {address}"),
             format!("name the same {flag} as the hub's, or wait until it has replayed its log"),
         ),
         Ok(()) => Check::fine(name, format!("{flag} {address} is free")),
-        Err(PortProblem::InUse) if hub => Check::fine(name, format!("{flag} {address} is in use, by the hub")),
+        Err(PortProblem::InUse) if hub => {
+            Check::fine(name, format!("{flag} {address} is in use, by the hub"))
+        }
         Err(PortProblem::InUse) => Check::fault(
             name,
             format!("{flag} {address} is in use, and by no hub with this data directory"),
@@ -136,7 +138,9 @@ pub fn ports(seen: &[PortSeen], hub: bool) -> Vec<Check> {
         Err(PortProblem::Other(why)) => Check::fault(
             name,
             format!("{flag} {address} cannot be taken: {why}"),
-            format!("choose another {flag}: an address of this machine, and a port from 1024 on without rights"),
+            format!(
+                "choose another {flag}: an address of this machine, and a port from 1024 on without rights"
+            ),
         ),
     };
     seen.iter().map(check).collect()
@@ -169,14 +173,25 @@ pub fn joining(seen: &Result<(UnixMillis, UnixMillis), String>, now: UnixMillis)
         Err(why) => return Check::fault(name, why.clone(), fix),
     };
     if now < begins {
-        return Check::fault(name, "--join-cert is not valid yet", "set this machine's clock (NTP)");
+        return Check::fault(
+            name,
+            "--join-cert is not valid yet",
+            "set this machine's clock (NTP)",
+        );
     }
     let (left, whole) = (ends.0.saturating_sub(now.0), ends.0.saturating_sub(begins.0));
     if left == 0 {
-        return Check::fault(name, "--join-cert has expired: nobody joins, and nobody renews", fix);
+        return Check::fault(
+            name,
+            "--join-cert has expired: nobody joins, and nobody renews",
+            fix,
+        );
     }
     if left < whole / ENDS_SOON_PART {
-        let what = format!("--join-cert ends in {}, and certificates of members with it", lasting(left));
+        let what = format!(
+            "--join-cert ends in {}, and certificates of members with it",
+            lasting(left)
+        );
         return Check::fault(name, what, fix);
     }
     Check::fine(name, format!("good for another {}", lasting(left)))
@@ -194,7 +209,9 @@ pub fn definition(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) -
         (version.starts_with(&prefix) && kinds.contains("clusterprofiles")).then(|| version.clone())
     };
     let versions: Vec<String> = served.iter().filter_map(with).collect();
-    let spoken = versions.iter().find(|version| version.ends_with("/v1alpha1") || version.ends_with("/v1alpha2"));
+    let spoken = versions
+        .iter()
+        .find(|version| version.ends_with("/v1alpha1") || version.ends_with("/v1alpha2"));
     let install = "kubectl apply --server-side -f deploy/manifests/crds (or the chart tributary-crds)";
     match (spoken, versions.is_empty()) {
         (Some(version), _) => Check::fine(name, format!("clusterprofiles in {version}")),

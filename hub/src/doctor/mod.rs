@@ -35,7 +35,8 @@ use judge::LogSeen;
 /// The namespace that stands for that of the inventory in [`rights::NEEDED`].
 const INVENTORY: &str = "tributary-default";
 /// What to do about rights that are missing.
-const RIGHTS_FIX: &str = "apply the roles of deploy/manifests/hub, or of the chart, in the version of this hub";
+const RIGHTS_FIX: &str =
+    "apply the roles of deploy/manifests/hub, or of the chart, in the version of this hub";
 
 /// Runs `doctor` and says with what the process ends.
 pub fn run(log: &LogArgs, args: &DoctorArgs) -> ExitCode {
@@ -69,7 +70,10 @@ pub async fn examine(args: &ServeArgs) -> Report {
     let data = see::data(&args.data);
     let runs = data.log == LogSeen::InUse;
     report.extend(judge::data(&data, (args.disk.disk_alarm, args.disk.disk_reserve)));
-    let mut ports = vec![see::port("--listen", args.listen).await, see::port("--admin", args.admin).await];
+    let mut ports = vec![
+        see::port("--listen", args.listen).await,
+        see::port("--admin", args.admin).await,
+    ];
     if let Some(address) = args.join.join_listen {
         ports.push(see::port("--join-listen", address).await);
     }
@@ -86,7 +90,8 @@ fn joining(args: &JoinArgs, credentials: Option<&Credentials>) -> Option<Check> 
     let (cert, key) = (args.join_cert.as_ref()?, args.join_key.as_ref()?);
     let clusterset = &credentials?.facts().identity.clusterset;
     let read = |flag: &str, path: &std::path::Path| {
-        std::fs::read_to_string(path).map_err(|error| format!("cannot read {flag} {}: {error}", path.display()))
+        std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {flag} {}: {error}", path.display()))
     };
     let validity = read("--join-cert", cert).and_then(|cert| {
         let key = read("--join-key", key)?;
@@ -101,7 +106,10 @@ async fn inventory(args: &ServeArgs, clusterset: Option<&Clusterset>) -> Vec<Che
     let name = "inventory";
     let metrics = ProfileMetrics::register(&mut Registry::default());
     match profile::client(args.kubeconfig.as_deref(), &metrics).await {
-        Ok(None) => vec![Check::skipped(name, "no --kubeconfig and no service account: profiles over gRPC only")],
+        Ok(None) => vec![Check::skipped(
+            name,
+            "no --kubeconfig and no service account: profiles over gRPC only",
+        )],
         Ok(Some(client)) => inventory_of(args, clusterset, &client).await,
         Err(error) => {
             let fix = "correct --kubeconfig, or leave it out: profiles are then shown over gRPC only";
@@ -114,18 +122,27 @@ async fn inventory_of(args: &ServeArgs, clusterset: Option<&Clusterset>, client:
     let named = args.inventory_namespace.clone();
     let namespace = named.or_else(|| clusterset.map(profile::default_namespace));
     let (Some(namespace), Some(clusterset)) = (namespace, clusterset) else {
-        return vec![Check::skipped("inventory", "without a certificate the clusterset is not known")];
+        return vec![Check::skipped(
+            "inventory",
+            "without a certificate the clusterset is not known",
+        )];
     };
     let served = ask::served(client, &[MULTICLUSTER_GROUP]).await;
     if let Err(why) = &served {
         let fix = "see that the API server is there and takes these credentials";
         return vec![Check::unseen("inventory", why.clone(), fix)];
     }
-    let needed = rights::NEEDED.iter().flat_map(|rights| rights.each((INVENTORY, &namespace)));
+    let needed = rights::NEEDED
+        .iter()
+        .flat_map(|rights| rights.each((INVENTORY, &namespace)));
     let answered = ask::rights(client, needed.collect()).await;
     vec![
         judge::definition(&served),
-        judge::namespace(&see::namespace(client, &namespace).await, &namespace, clusterset.name()),
+        judge::namespace(
+            &see::namespace(client, &namespace).await,
+            &namespace,
+            clusterset.name(),
+        ),
         judged_rights(&answered, RIGHTS_FIX),
     ]
 }

@@ -30,7 +30,10 @@ const LATER: &str = "a newer tributary-hub wrote it";
 /// The data directory, its disk and its log.
 pub(super) fn data(directory: &Path) -> DataSeen {
     // One that is missing is made, in a directory that must be there.
-    let there = directory.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let there = directory
+        .ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("."));
     let writable = access(there, Access::WRITE_OK | Access::EXEC_OK);
     let writable = writable.map_err(|error| error.to_string()).and_then(|()| {
         if there.is_dir() {
@@ -60,7 +63,12 @@ fn log(directory: &Path) -> LogSeen {
     match contents(directory) {
         Ok(logs) => {
             let of = |log: &crate::log::Contents| {
-                format!("{}: {} segments, head at revision {}", log.clusterset, log.segments.len(), log.head.1)
+                format!(
+                    "{}: {} segments, head at revision {}",
+                    log.clusterset,
+                    log.segments.len(),
+                    log.head.1
+                )
             };
             LogSeen::Read(logs.iter().map(of).collect::<Vec<_>>().join("; "))
         }

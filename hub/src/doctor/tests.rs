@@ -32,7 +32,9 @@ impl Place {
             dns_names: Vec::new(),
             ips: Vec::new(),
         };
-        let issued = authority.issue(&subject, Validity::days_from_now(days)).expect("issued");
+        let issued = authority
+            .issue(&subject, Validity::days_from_now(days))
+            .expect("issued");
         let tls = authority.tls(&issued);
         let place = Self {
             directory: tempfile::tempdir().expect("a directory"),
@@ -69,7 +71,11 @@ impl Place {
             ("--disk-alarm", "0%".to_owned()),
             ("--disk-reserve", "0%".to_owned()),
         ];
-        line.extend(flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
+        line.extend(
+            flags
+                .into_iter()
+                .flat_map(|(flag, value)| [flag.to_owned(), value]),
+        );
         line.extend(more.iter().map(|word| (*word).to_owned()));
         let Command::Doctor(args) = Cli::try_parse_from(line).expect("understood").command else {
             panic!("another command");

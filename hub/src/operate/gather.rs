@@ -65,7 +65,14 @@ pub(super) async fn run(args: GatherArgs) -> anyhow::Result<String> {
 }
 
 async fn fill(args: &GatherArgs, bundle: &mut Bundle) -> anyhow::Result<()> {
-    bundle.add("flags.txt", &format!("tributary-hub {}\n{}\n", env!("CARGO_PKG_VERSION"), args.hub.typed()))?;
+    bundle.add(
+        "flags.txt",
+        &format!(
+            "tributary-hub {}\n{}\n",
+            env!("CARGO_PKG_VERSION"),
+            args.hub.typed()
+        ),
+    )?;
     let credentials = look::own(&args.hub.tls).1;
     let mut report = Report::default();
     for address in args.hub.hub.iter().take(look::HUBS_MAX) {
@@ -104,7 +111,11 @@ async fn members(channel: Channel) -> anyhow::Result<String> {
             page_token,
             ..Default::default()
         };
-        let answer = client.list(request(asked)).await.map_err(|status| failed(&status))?.into_inner();
+        let answer = client
+            .list(request(asked))
+            .await
+            .map_err(|status| failed(&status))?
+            .into_inner();
         page_token = answer.next_page_token.clone();
         text.push_str(&format!("{answer:#?}\n"));
         if page_token.is_empty() {
@@ -122,7 +133,11 @@ async fn state(channel: Channel) -> anyhow::Result<String> {
             page_token,
             ..Default::default()
         };
-        let answer = client.get(request(asked)).await.map_err(|status| failed(&status))?.into_inner();
+        let answer = client
+            .get(request(asked))
+            .await
+            .map_err(|status| failed(&status))?
+            .into_inner();
         page_token = answer.next_page_token.clone();
         text.push_str(&format!("{answer:#?}\n"));
         if page_token.is_empty() {
@@ -139,13 +154,23 @@ async fn events(channel: Channel) -> anyhow::Result<String> {
         limit: 1,
         ..Default::default()
     };
-    let first = client.list(request(asked.clone())).await.map_err(|status| failed(&status))?.into_inner();
+    let first = client
+        .list(request(asked.clone()))
+        .await
+        .map_err(|status| failed(&status))?
+        .into_inner();
     // The newest of that time, if there are more than one answer holds.
-    let tail = first.head_revision.saturating_sub(EVENTS_MAX.into()).saturating_add(1);
+    let tail = first
+        .head_revision
+        .saturating_sub(EVENTS_MAX.into())
+        .saturating_add(1);
     asked.since_millis_ago = 0;
     asked.from_revision = first.from_revision.max(tail);
     asked.limit = EVENTS_MAX;
-    let answer = client.list(request(asked)).await.map_err(|status| failed(&status))?;
+    let answer = client
+        .list(request(asked))
+        .await
+        .map_err(|status| failed(&status))?;
     Ok(format!("{:#?}\n", answer.into_inner()))
 }
 
@@ -163,6 +188,9 @@ async fn explain(channel: Channel, service: &ServiceKey) -> anyhow::Result<Strin
         name: service.name().to_owned(),
         ..Default::default()
     };
-    let answer = client.explain(request(asked)).await.map_err(|status| failed(&status))?;
+    let answer = client
+        .explain(request(asked))
+        .await
+        .map_err(|status| failed(&status))?;
     Ok(format!("{:#?}\n", answer.into_inner()))
 }

@@ -7,10 +7,7 @@ use futures::{StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
-use kube::{
-    Api, Client,
-    api::PostParams,
-};
+use kube::{Api, Client, api::PostParams};
 use tokio::time::timeout;
 
 use super::{

@@ -229,16 +229,21 @@ fn certificate(seen: &HubSeen, shown: &Shown) -> Vec<Check> {
              another hub answers there",
         ),
         (Err(NotVerified::Expired), Ok(identity)) => fault(
-            format!("the certificate of {identity} at {address} has expired, or this machine's clock is ahead"),
+            format!(
+                "the certificate of {identity} at {address} has expired, or this machine's clock is ahead"
+            ),
             "issue another one for the hub (tributary-hub certs hub); if it has not expired, set this machine's clock",
         ),
         (Err(NotVerified::NotYet), Ok(identity)) => fault(
-            format!("the certificate of {identity} at {address} is not valid yet, or this machine's clock is behind"),
+            format!(
+                "the certificate of {identity} at {address} is not valid yet, or this machine's clock is behind"
+            ),
             "set this machine's clock (NTP), or that of whoever issued the hub's certificate",
         ),
-        (Err(NotVerified::Somebody(said)), Ok(_)) => {
-            fault(said.clone(), "correct the address in --hub, or use a certificate of that clusterset")
-        }
+        (Err(NotVerified::Somebody(said)), Ok(_)) => fault(
+            said.clone(),
+            "correct the address in --hub, or use a certificate of that clusterset",
+        ),
         (Err(NotVerified::Other(said)), Ok(identity)) => fault(
             format!("the certificate of {identity} at {address} is refused: {said}"),
             "issue another one for the hub with `tributary-hub certs hub --ca DIR --dns-name HOST`",
@@ -275,7 +280,12 @@ fn clock(seen: &HubSeen, answer: &Answer) -> Check {
 
 /// Whether nothing at all is wrong with these checks.
 pub fn all_fine(checks: &[Check]) -> bool {
-    let good = |check: &Check| matches!(check.verdict, Verdict::Fine(_) | Verdict::Note(_) | Verdict::Skipped(_));
+    let good = |check: &Check| {
+        matches!(
+            check.verdict,
+            Verdict::Fine(_) | Verdict::Note(_) | Verdict::Skipped(_)
+        )
+    };
     checks.iter().all(good)
 }
 

@@ -45,7 +45,10 @@ mod tests {
 
     #[test]
     fn the_document_says_what_the_lines_say() {
-        let checks = vec![Check::fault("hub-port", "closed", "open it"), Check::fine("a", "b")];
+        let checks = vec![
+            Check::fault("hub-port", "closed", "open it"),
+            Check::fine("a", "b"),
+        ];
         let document = document(&Report { checks });
         assert_eq!(document["exitCode"], 1);
         assert_eq!(document["faults"], 1);

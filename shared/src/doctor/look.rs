@@ -128,7 +128,9 @@ pub async fn hub(address: &HubAddress, credentials: Option<&Credentials>) -> Hub
         Ok(Err(error)) => Err(no_handshake(&error)),
         Err(_) => Err(NoHandshake::Silent),
     };
-    let good = shown.as_ref().is_ok_and(|shown| shown.http2 && shown.verified.is_ok());
+    let good = shown
+        .as_ref()
+        .is_ok_and(|shown| shown.http2 && shown.verified.is_ok());
     seen.shown = Some(shown);
     if good {
         seen.answer = Some(ask(address, credentials).await);
@@ -149,9 +151,7 @@ fn port_problem(tried: Option<io::Result<TcpStream>>) -> PortProblem {
 fn no_handshake(error: &io::Error) -> NoHandshake {
     use rustls::{AlertDescription as Alert, Error as Tls};
     let said = error.to_string();
-    let inner = error
-        .get_ref()
-        .and_then(|inner| inner.downcast_ref::<Tls>());
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>());
     match inner {
         Some(Tls::InvalidMessage(_)) => NoHandshake::NotTls(said),
         Some(Tls::PeerIncompatible(_) | Tls::NoApplicationProtocol) => NoHandshake::NotOurTls(said),
@@ -168,7 +168,9 @@ fn shown(seen: &HandshakeSeen) -> Shown {
     let identity = Identity::from_certificate(der);
     Shown {
         http2: seen.http2,
-        identity: identity.map(|identity| identity.to_string()).map_err(|error| error.to_string()),
+        identity: identity
+            .map(|identity| identity.to_string())
+            .map_err(|error| error.to_string()),
         names: names(der),
         verified: seen.verified.as_ref().copied().map_err(not_verified),
     }
@@ -212,7 +214,12 @@ fn not_verified(error: &rustls::Error) -> NotVerified {
 async fn ask(address: &HubAddress, credentials: &Credentials) -> Result<Answer, String> {
     let asked = now();
     let silent = format!("no answer within {} s", STEP_WAIT.as_secs());
-    let channel = match timeout(STEP_WAIT, connector(vec![address.clone()], credentials).connect_once()).await {
+    let channel = match timeout(
+        STEP_WAIT,
+        connector(vec![address.clone()], credentials).connect_once(),
+    )
+    .await
+    {
         Ok(Ok(channel)) => channel,
         Ok(Err(error)) => return Err(explain(&error).unwrap_or_else(|| error.to_string())),
         Err(_) => return Err(silent),
@@ -236,7 +243,10 @@ async fn ask(address: &HubAddress, credentials: &Credentials) -> Result<Answer, 
         Err(_) => return Err(silent),
     };
     let answered = now();
-    let clock = answer.metadata().get(TIME_HEADER).and_then(|time| clock(time.to_str().ok()?));
+    let clock = answer
+        .metadata()
+        .get(TIME_HEADER)
+        .and_then(|time| clock(time.to_str().ok()?));
     let by = answer.into_inner().answered_by.unwrap_or_default();
     Ok(Answer {
         version: by.hub_version,
@@ -273,7 +283,9 @@ pub fn time_header(at: UnixMillis) -> Option<String> {
 /// The time in a header, in milliseconds.
 fn clock(text: &str) -> Option<UnixMillis> {
     let time = jiff::fmt::rfc2822::parse(text).ok()?;
-    u64::try_from(time.timestamp().as_millisecond()).ok().map(UnixMillis)
+    u64::try_from(time.timestamp().as_millisecond())
+        .ok()
+        .map(UnixMillis)
 }
 
 #[cfg(test)]

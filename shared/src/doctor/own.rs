@@ -69,7 +69,10 @@ pub fn own(seen: &OwnSeen, wanted: &Wanted, now: UnixMillis, taken: bool) -> Vec
         Err(problem) => return vec![unusable(problem, wanted)],
     };
     let mut checks = vec![
-        Check::fine("certificate-files", "certificate, key and authorities fit together"),
+        Check::fine(
+            "certificate-files",
+            "certificate, key and authorities fit together",
+        ),
         identity(certificate, wanted),
         time(certificate, wanted, now),
     ];
@@ -134,7 +137,10 @@ fn identity(certificate: &OwnCertificate, wanted: &Wanted) -> Check {
         Some(other) => Check::fault(
             "certificate-identity",
             format!("--tls-cert is of {name}, and {other} is expected here ({identity})"),
-            format!("correct the id that is expected, or issue one with `{}`", wanted.issue),
+            format!(
+                "correct the id that is expected, or issue one with `{}`",
+                wanted.issue
+            ),
         ),
         None => Check::fine("certificate-identity", identity.clone()),
     }
@@ -200,7 +206,11 @@ fn issuer(certificate: &OwnCertificate, taken: bool) -> Check {
 
 /// A time for people, in its largest unit.
 pub fn lasting(millis: u64) -> String {
-    let units = [("d", 86_400 * SECOND), ("h", 3_600 * SECOND), ("min", 60 * SECOND)];
+    let units = [
+        ("d", 86_400 * SECOND),
+        ("h", 3_600 * SECOND),
+        ("min", 60 * SECOND),
+    ];
     let unit = units.iter().find(|(_, unit)| millis >= 2 * unit);
     unit.map_or_else(
         || format!("{} s", millis / SECOND),

@@ -83,7 +83,11 @@ fn line_without(line: &str) -> String {
         let of_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
         let end = token.find(|c| !of_token(c)).unwrap_or(token.len());
         out.push_str(before);
-        out.push_str(if end < SECRET_CHARS_MIN { &token[..end] } else { REDACTED });
+        out.push_str(if end < SECRET_CHARS_MIN {
+            &token[..end]
+        } else {
+            REDACTED
+        });
         rest = &token[end..];
     }
     out.push_str(rest);
@@ -126,7 +130,10 @@ mod tests {
     #[test]
     fn tokens_and_the_fields_that_hold_them_go() {
         let redact = |text: &str| Secrets::default().redact(text);
-        assert_eq!(redact("got eyJhbGciOiJSUzI1NiJ9.eyJpc3Mi.sig, ok"), "got [redacted], ok");
+        assert_eq!(
+            redact("got eyJhbGciOiJSUzI1NiJ9.eyJpc3Mi.sig, ok"),
+            "got [redacted], ok"
+        );
         assert_eq!(redact("keyJoy eyJ\n"), "keyJoy eyJ\n");
         assert_eq!(redact("    token: abc\nx: 1\n"), "    token: [redacted]\nx: 1\n");
         assert_eq!(redact("  \"password\": \"p\",\n"), "  \"password\": [redacted]\n");

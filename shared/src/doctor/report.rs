@@ -154,7 +154,10 @@ impl Report {
                 let _ = writeln!(text, "{:8}{:NAME_WIDTH$} fix: {fix}", "", "");
             }
         }
-        let unseen = self.checks.iter().filter(|check| check.verdict.word() == "unseen");
+        let unseen = self
+            .checks
+            .iter()
+            .filter(|check| check.verdict.word() == "unseen");
         let (faults, unseen) = (self.faults().count(), unseen.count());
         let _ = match (faults, unseen) {
             (0, 0) => writeln!(text, "Nothing is wrong."),

@@ -36,11 +36,7 @@ pub type Answered = (Right, Result<bool, String>);
 
 impl Rights {
     /// Verbs on a resource, everywhere and of any name.
-    pub const fn of(
-        group: &'static str,
-        resource: &'static str,
-        verbs: &'static [&'static str],
-    ) -> Self {
+    pub const fn of(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> Self {
         Self {
             namespace: "",
             group,
@@ -119,7 +115,11 @@ pub fn rights(answered: &[Answered], fix: &str) -> Check {
     match why {
         Some(why) => Check::unseen(
             name,
-            format!("no answer about {} of {} rights: {why}", unanswered.len(), answered.len()),
+            format!(
+                "no answer about {} of {} rights: {why}",
+                unanswered.len(),
+                answered.len()
+            ),
             "see that the API server answers SelfSubjectAccessReviews for this account",
         ),
         None => Check::fine(name, format!("has all {} that it needs", answered.len())),
@@ -158,7 +158,10 @@ mod tests {
     #[test]
     fn paths_and_names_are_said() {
         let path = Rights::of_path("/version", &["get"]).each(("", ""));
-        assert_eq!(path.map(|right| right.to_string()).collect::<Vec<_>>(), ["get /version"]);
+        assert_eq!(
+            path.map(|right| right.to_string()).collect::<Vec<_>>(),
+            ["get /version"]
+        );
         let named = Rights::of("", "namespaces", &["get"]).named("kube-system");
         let said: Vec<String> = named.each(("ours", "x")).map(|right| right.to_string()).collect();
         assert_eq!(said, ["get namespaces/kube-system"]);

@@ -63,26 +63,27 @@ pub struct ScriptedServer {
 
 impl ScriptedServer {
     /// Answers with what `script` says, HTTP code and JSON, as long as the runtime lives.
-    pub async fn start(
-        script: impl Fn(&Asked) -> (u16, serde_json::Value) + Send + Sync + 'static,
-    ) -> Self {
+    pub async fn start(script: impl Fn(&Asked) -> (u16, serde_json::Value) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let uri = format!("http://{}", listener.local_addr().expect("an address"));
         let script = Arc::new(script);
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let script = script.clone();
-                let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-                    let script = script.clone();
-                    async move {
-                        let (method, path) = (request.method().to_string(), request.uri().to_string());
-                        let body = Body::wrap_body(request.into_body()).collect_bytes().await;
-                        let body = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
-                        let (code, answer) = script(&Asked { method, path, body });
-                        let response = Response::builder().status(code).header("content-type", "application/json");
-                        response.body(Body::from(answer.to_string().into_bytes()))
-                    }
-                });
+                let service =
+                    hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+                        let script = script.clone();
+                        async move {
+                            let (method, path) = (request.method().to_string(), request.uri().to_string());
+                            let body = Body::wrap_body(request.into_body()).collect_bytes().await;
+                            let body = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
+                            let (code, answer) = script(&Asked { method, path, body });
+                            let response = Response::builder()
+                                .status(code)
+                                .header("content-type", "application/json");
+                            response.body(Body::from(answer.to_string().into_bytes()))
+                        }
+                    });
                 let connection = hyper::server::conn::http1::Builder::new();
                 tokio::spawn(connection.serve_connection(TokioIo::new(socket), service));
             }

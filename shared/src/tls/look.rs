@@ -98,7 +98,11 @@ impl Credentials {
         let name = ServerName::try_from(address.host.to_string()).map_err(io::Error::other)?;
         let stream = TlsConnector::from(Arc::new(config)).connect(name, socket).await?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
-        let seen = recording.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let seen = recording
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let (chain, verified) = seen.ok_or_else(|| io::Error::other("no certificate was shown"))?;
         Ok(HandshakeSeen {
             chain,

@@ -7,7 +7,10 @@ const NOW: UnixMillis = UnixMillis(1_000_000_000);
 fn served(kinds: &[(&str, &str)]) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     let mut served: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (version, plural) in kinds {
-        served.entry((*version).to_owned()).or_default().insert((*plural).to_owned());
+        served
+            .entry((*version).to_owned())
+            .or_default()
+            .insert((*plural).to_owned());
     }
     Ok(served)
 }
@@ -41,7 +44,10 @@ fn definitions_that_are_missing_are_named() {
     let checks = definitions(&served(&[(BETA, "serviceexports")]));
     let said: Vec<String> = checks.iter().map(|check| words(check).0).collect();
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].contains("serviceimports.multicluster.x-k8s.io"), "{said:?}");
+    assert!(
+        said[0].contains("serviceimports.multicluster.x-k8s.io"),
+        "{said:?}"
+    );
     assert!(said[1].contains("clusterproperties.about.k8s.io"), "{said:?}");
     assert!(words(&checks[0]).1.contains("kubectl apply"));
 }
@@ -105,13 +111,17 @@ fn a_lease_that_a_running_agent_renews_is_fine() {
 #[test]
 fn a_lease_of_somebody_else_or_of_nobody_alive_is_a_fault() {
     let (what, fix) = words(&lease(&held("laptop", 1_000), &agents(&["pod-1"]), "ours", NOW));
-    assert!(what.contains("held by laptop, which is none of the agents"), "{what}");
+    assert!(
+        what.contains("held by laptop, which is none of the agents"),
+        "{what}"
+    );
     assert!(fix.contains("kubectl -n ours"), "{fix}");
     let (what, _) = words(&lease(&held("pod-1", 45_001), &agents(&["pod-1"]), "ours", NOW));
     assert!(what.contains("does not renew it"), "{what}");
 }
 
-const WITHOUT: &str = ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa {\n        pods insecure\n    }\n}\n";
+const WITHOUT: &str =
+    ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa {\n        pods insecure\n    }\n}\n";
 const WITH: &str = ".:53 {\n    kubernetes cluster.local clusterset.local in-addr.arpa ip6.arpa {\n        \
                     pods insecure\n        multicluster clusterset.local\n    }\n}\n";
 
@@ -123,9 +133,15 @@ fn a_corefile_without_the_zone_is_a_fault() {
     let (_, fix) = words(&of(WITHOUT));
     assert_eq!(fix, "tributary-agent corefile add --apply");
     assert_eq!(of("}").verdict.word(), "unseen");
-    assert_eq!(corefile(&CorefileSeen::Forbidden, &zone).verdict.word(), "skipped");
+    assert_eq!(
+        corefile(&CorefileSeen::Forbidden, &zone).verdict.word(),
+        "skipped"
+    );
     assert_eq!(corefile(&CorefileSeen::Missing, &zone).verdict.word(), "skipped");
-    assert_eq!(corefile(&CorefileSeen::Unread("x".into()), &zone).verdict.word(), "unseen");
+    assert_eq!(
+        corefile(&CorefileSeen::Unread("x".into()), &zone).verdict.word(),
+        "unseen"
+    );
 }
 
 #[test]
@@ -136,9 +152,15 @@ fn names_that_are_not_answered_or_wrongly_are_a_fault() {
         answer,
     };
     assert_eq!(answered(None).verdict.word(), "skipped");
-    assert_eq!(answered(Some(&seen(Ok(vec!["10.0.0.1".into()])))).verdict.word(), "ok");
+    assert_eq!(
+        answered(Some(&seen(Ok(vec!["10.0.0.1".into()])))).verdict.word(),
+        "ok"
+    );
     let (what, fix) = words(&answered(Some(&seen(Err("NXDOMAIN".into())))));
-    assert!(what.contains("NXDOMAIN") && fix.contains("corefile add"), "{what} {fix}");
+    assert!(
+        what.contains("NXDOMAIN") && fix.contains("corefile add"),
+        "{what} {fix}"
+    );
     let (what, _) = words(&answered(Some(&seen(Ok(vec!["10.0.0.9".into()])))));
     assert!(what.contains("is 10.0.0.9 in DNS"), "{what}");
 }

@@ -58,7 +58,10 @@ fn a_disk_that_is_nearly_full() {
     assert!(!judged(&of(15)).iter().any(Check::is_fault));
     let (name, what, fix) = fault(&judged(&of(14)));
     assert_eq!(name, "disk");
-    assert!(what.contains("--disk-alarm") && fix.contains("log compact"), "{what} {fix}");
+    assert!(
+        what.contains("--disk-alarm") && fix.contains("log compact"),
+        "{what} {fix}"
+    );
     assert!(fault(&judged(&of(5))).1.contains("--disk-alarm"));
     assert!(fault(&judged(&of(4))).1.contains("--disk-reserve"));
 }
@@ -70,7 +73,10 @@ fn a_log_that_cannot_be_opened_or_is_of_a_later_release() {
     assert_eq!((name, &*what), ("event-log", "damaged"));
     assert_eq!(fix, "tributary-hub log verify --data data");
     let (_, what, fix) = fault(&of(LogSeen::Later("format 9".into())));
-    assert!(what.contains("later release") && fix.contains("release that wrote it"), "{what} {fix}");
+    assert!(
+        what.contains("later release") && fix.contains("release that wrote it"),
+        "{what} {fix}"
+    );
 }
 
 #[test]
@@ -94,7 +100,11 @@ fn ports_belong_to_the_hub_or_are_free() {
 #[test]
 fn a_hub_that_is_not_ready_is_a_fault() {
     assert!(!ready(&Ok((200, String::new()))).is_fault());
-    assert!(fault(&[ready(&Ok((503, "event log replayed".into())))]).1.contains("event log replayed"));
+    assert!(
+        fault(&[ready(&Ok((503, "event log replayed".into())))])
+            .1
+            .contains("event log replayed")
+    );
     assert!(fault(&[ready(&Err("refused".into()))]).1.contains("refused"));
 }
 
@@ -122,14 +132,26 @@ fn an_inventory_without_its_definition_or_namespace() {
     for version in ["multicluster.x-k8s.io/v1alpha1", "multicluster.x-k8s.io/v1alpha2"] {
         assert!(!definition(&served(version)).is_fault());
     }
-    assert!(fault(&[definition(&Ok(BTreeMap::new()))]).1.contains("no definition"));
+    assert!(
+        fault(&[definition(&Ok(BTreeMap::new()))])
+            .1
+            .contains("no definition")
+    );
     let later = definition(&served("multicluster.x-k8s.io/v1"));
     assert!(fault(&[later]).1.contains("x-k8s.io/v1 only"));
     assert_eq!(definition(&Err("no".into())).verdict.word(), "unseen");
     let of = |seen| namespace(&seen, "tributary-default", "default");
     assert!(!of(Ok(Some(Some("default".into())))).is_fault());
-    assert!(fault(&[of(Ok(Some(None)))]).2.starts_with("kubectl label namespace"));
-    assert!(fault(&[of(Ok(Some(Some("other".into()))))]).1.contains("lacks the label"));
+    assert!(
+        fault(&[of(Ok(Some(None)))])
+            .2
+            .starts_with("kubectl label namespace")
+    );
+    assert!(
+        fault(&[of(Ok(Some(Some("other".into()))))])
+            .1
+            .contains("lacks the label")
+    );
     assert!(fault(&[of(Ok(None))]).2.starts_with("kubectl create namespace"));
     assert_eq!(of(Err("no".into())).verdict.word(), "unseen");
 }

@@ -106,7 +106,10 @@ fn a_proxy_that_ends_tls() {
     ] {
         let (name, what, fix) = fault(&proxied);
         assert_eq!(name, "hub-tls");
-        assert!(what.contains("ends TLS") && fix.contains("passthrough"), "{what} {fix}");
+        assert!(
+            what.contains("ends TLS") && fix.contains("passthrough"),
+            "{what} {fix}"
+        );
     }
     for (problem, done) in [
         (NoHandshake::Silent, "/livez"),

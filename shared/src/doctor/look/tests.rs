@@ -204,12 +204,30 @@ fn faults_of_our_own_files_are_seen() {
     assert!(all_fine(&fine), "{fine:?}");
     for (checks, name) in [
         (said_of_files(&good.cert, &west.key, &good.ca), "certificate-key"),
-        (said_of_files(&west.cert, &west.key, &west.ca), "certificate-identity"),
-        (said_of_files(&nobody.cert, &nobody.key, &nobody.ca), "certificate-identity"),
-        (said_of_files(&expired.cert, &expired.key, &expired.ca), "certificate-time"),
-        (said_of_files(&foreign.cert, &foreign.key, &good.ca), "certificate-issuer"),
-        (said_of_files(b"nothing", &good.key, &good.ca), "certificate-files"),
-        (said_of_files(&good.cert, &good.key, b"nothing"), "certificate-authority"),
+        (
+            said_of_files(&west.cert, &west.key, &west.ca),
+            "certificate-identity",
+        ),
+        (
+            said_of_files(&nobody.cert, &nobody.key, &nobody.ca),
+            "certificate-identity",
+        ),
+        (
+            said_of_files(&expired.cert, &expired.key, &expired.ca),
+            "certificate-time",
+        ),
+        (
+            said_of_files(&foreign.cert, &foreign.key, &good.ca),
+            "certificate-issuer",
+        ),
+        (
+            said_of_files(b"nothing", &good.key, &good.ca),
+            "certificate-files",
+        ),
+        (
+            said_of_files(&good.cert, &good.key, b"nothing"),
+            "certificate-authority",
+        ),
     ] {
         assert_eq!(only(&checks).0, name, "{checks:?}");
     }
