@@ -223,8 +223,8 @@ async fn hub(args: &GatherArgs, credentials: &Credentials, bundle: &mut Bundle) 
     )?;
     if let Some(service) = &args.service {
         let request = v1::ExplainRequest {
-            namespace: service.namespace().to_owned(),
-            name: service.name().to_owned(),
+            namespace: service.namespace.to_string(),
+            name: service.name.to_string(),
             ..Default::default()
         };
         let explained = within_part(async {
@@ -250,7 +250,7 @@ async fn state(channel: Channel, cluster: &str) -> anyhow::Result<String> {
     for _ in 0..PAGES_MAX {
         let request = v1::GetStateRequest {
             cluster: cluster.to_owned(),
-            page_token: token,
+            page_token: token.clone(),
             ..Default::default()
         };
         let answer = client.get(asked(request)).await;

@@ -21,7 +21,7 @@ use shared::{
         look::STEP_WAIT,
         rights::{Answered, Right},
     },
-    model::UnixMillis,
+    model::{UnixMillis, policy::AddressRange},
 };
 use tokio::{
     net::{TcpStream, lookup_host},
@@ -196,7 +196,9 @@ async fn network(client: &Client) -> Result<OwnNetwork, String> {
     for node in within(nodes.list(&params)).await?.items {
         let spec = node.spec.clone().unwrap_or_default();
         let ranges = spec.pod_cidrs.into_iter().flatten().chain(spec.pod_cidr);
-        network.pods.extend(ranges.filter_map(|range| range.parse().ok()));
+        network
+            .pods
+            .extend(ranges.filter_map(|range| range.parse::<AddressRange>().ok()));
         let status = node.status.clone().unwrap_or_default();
         let internal = status
             .addresses

@@ -184,8 +184,8 @@ async fn policy(channel: Channel) -> anyhow::Result<String> {
 async fn explain(channel: Channel, service: &ServiceKey) -> anyhow::Result<String> {
     let mut client = StateClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let asked = v1::ExplainRequest {
-        namespace: service.namespace().to_owned(),
-        name: service.name().to_owned(),
+        namespace: service.namespace.to_string(),
+        name: service.name.to_string(),
         ..Default::default()
     };
     let answer = client
