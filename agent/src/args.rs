@@ -12,6 +12,7 @@ use shared::{
 
 use crate::{
     corefile::args::CorefileCommand,
+    doctor::args::{DoctorArgs, GatherArgs},
     expiry::upkeep::{self, DURATION_DEFAULT, RENEW_DEFAULT, Settings},
     health::nodes::TOLERANCE_DEFAULT,
     join::JoinArgs,
@@ -104,6 +105,28 @@ pub enum Command {
         tributary-agent corefile remove --apply"
     )]
     Corefile(CorefileCommand),
+    /// Look for what is wrong, and say what to do about it
+    #[command(long_about = "Look for what is wrong, and say what to do about it.\n\n\
+        It looks at the certificate and its files, the hub (name, port, TLS, certificate, answer, clock), the cluster \
+        (definitions, rights, id, Lease, CoreDNS) and the network between clusters (one endpoint of each source, addresses \
+        that two clusters have). It changes nothing, and each step has a time of seconds.\n\n\
+        In the agent's pod it looks with the agent's rights and from the agent's network; elsewhere, with a kubeconfig, names \
+        and endpoints of the clusterset are not asked for.\n\n\
+        Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing that was seen is wrong and something could not be \
+        looked at.\n\n\
+        Example:\n  \
+        tributary-agent doctor --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key")]
+    Doctor(Box<DoctorArgs>),
+    /// Collect what a maintainer needs to help, without keys
+    #[command(long_about = "Collect what a maintainer needs to help, without keys.\n\n\
+        A directory is made with what doctor says, the agent's objects, Leases and logs as far as they may be read, and what \
+        the hub says of this member: within a minute, and 48 MiB. Private keys and tokens are taken out, and no Secret is \
+        read; names and addresses stay in it.\n\n\
+        Example:\n  \
+        tributary-agent gather --out gathered --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key")]
+    Gather(Box<GatherArgs>),
 }
 
 /// The flags of `adopt`.

@@ -1,7 +1,7 @@
 //! The member agent: observes its cluster, reports to the hub, applies what the hub derives.
 //!
 //! * [`args`]: the command line; [`program`]: what it runs; [`run`]: sockets and flags around [`agent`], which wires the
-//!   rooms; [`adopt`], [`corefile`] and [`leave`]: commands of their own;
+//!   rooms; [`adopt`], [`corefile`], [`leave`] and [`doctor`]: commands of their own;
 //! * [`watch`]: one watch per kind, shared by all that read;
 //! * [`membership`]: what a member's cluster says of itself; [`convert`]: Kubernetes objects ↔ plain values;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`health`]: how its control plane and
@@ -16,6 +16,7 @@ pub mod apply;
 pub mod args;
 pub mod convert;
 pub mod corefile;
+pub mod doctor;
 pub mod expiry;
 pub mod health;
 pub mod join;

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use shared::{
+    doctor::Output,
     process::LogArgs,
     tls::{ClientFiles, TlsFiles},
 };
@@ -13,7 +14,9 @@ use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs, duration},
+    operate::{
+        EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs, duration,
+    },
 };
 
 /// The hub of a Tributary clusterset
@@ -122,6 +125,33 @@ pub enum Command {
         tributary-hub events --since 10m --namespace shop --hub https://HUB:8443 \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key")]
     Events(Box<EventsArgs>),
+    /// Look for what is wrong at the hub's place, and say what to do about it
+    #[command(
+        long_about = "Look for what is wrong at the hub's place, and say what to do about it.\n\n\
+        It takes the flags of serve, and looks at what they name: certificates, data directory, disk, event log, ports, the \
+        authority with which clusters join, the inventory in the hub's own cluster (definition, namespace, rights). It \
+        changes nothing. While a hub runs its log is left alone; that of a stopped one is opened for a moment, as log stats \
+        does.\n\n\
+        What a member sees of the hub says `tributary-agent doctor` there.\n\n\
+        Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing that was seen is wrong and something could not be \
+        looked at.\n\n\
+        Example:\n  \
+        tributary-hub doctor --data data --listen 0.0.0.0:8443 --admin 127.0.0.1:9090 \\\n    \
+        --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key"
+    )]
+    Doctor(Box<DoctorArgs>),
+    /// Collect what a maintainer needs to help, without keys
+    #[command(
+        long_about = "Collect what a maintainer needs to help, without keys, with an operator's or a reader's \
+        certificate.\n\n\
+        A directory is made with what the hub says of its members and their services, the policy, and what was recorded of \
+        late: within a minute, and 48 MiB. Private keys and tokens are taken out; names and addresses stay in it. What doctor \
+        says at the hub's place, and the hub's log, are to be put beside it.\n\n\
+        Example:\n  \
+        tributary-hub gather --out gathered --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
+        --tls-cert certs/alice.crt --tls-key certs/alice.key"
+    )]
+    Gather(Box<GatherArgs>),
 }
 
 /// The flags of `serve`.
@@ -177,6 +207,17 @@ pub struct ServeArgs {
     /// accessProviders: servers and their authorities, without credentials. It is read at the start
     #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
     pub access_providers: Option<PathBuf>,
+}
+
+/// The flags of `doctor`: those of `serve`, and how to print.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// Where the hub is, and what it has.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// How to print
+    #[arg(long, env = "TRIBUTARY_OUTPUT", value_name = "FORM", default_value = "text")]
+    pub output: Output,
 }
 
 /// Shortest life of a member's certificate: renewing takes a few tries when the hub is restarted meanwhile.

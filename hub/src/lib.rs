@@ -6,6 +6,7 @@
 //! * [`bounds`]: the bounds that are settings.
 //! * [`doors`]: what one identity may have open; [`descriptors`]: how many files and sockets the process may have.
 //! * [`inspect`]: what people and tools read. [`membership`]: operators' decisions about members.
+//! * [`doctor`]: what is wrong at the hub's place.
 //! * [`operate`]: the operator's command line.
 //! * [`maintain`]: what is done to the log of a hub that is stopped.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
@@ -17,6 +18,7 @@ pub mod bounds;
 pub mod certs;
 pub mod clock;
 pub mod descriptors;
+pub mod doctor;
 pub mod doors;
 pub mod fold;
 pub mod hub;

@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::{
     args::{Cli, Command},
-    certs, maintain, operate, run,
+    certs, doctor, maintain, operate, run,
 };
 
 /// Runs what the arguments of this process say; 0 when it was done, 1 after a failure, whose reason is the last line
@@ -23,6 +23,8 @@ pub fn run() -> ExitCode {
         Command::Reader(args) => operate::run_reader(args).map(|said| print!("{said}")),
         Command::Token(args) => operate::run_token(args).map(|said| print!("{said}")),
         Command::Policy(args) => operate::run_policy(args).map(|said| print!("{said}")),
+        Command::Doctor(args) => return doctor::run(&log, &args),
+        Command::Gather(args) => operate::run_gather(*args).map(|said| print!("{said}")),
         Command::Events(args) => operate::run_events(*args).map(|said| print!("{said}")),
     })
 }

@@ -3,6 +3,7 @@
 //! * [`api`]: the Kubernetes kinds that Tributary brings along.
 //! * [`api_client`]: the way to a cluster's API.
 //! * [`difference`]: what changed between two versions of an encoded object.
+//! * [`doctor`]: what is looked at when something is wrong, and how it is said.
 //! * [`model`]: the domain's pure vocabulary.
 //! * [`identity`]: who a certificate says somebody is.
 //! * [`tls`]: mutual TLS that reloads, acceptor and connector.
@@ -15,6 +16,7 @@
 pub mod api;
 pub mod api_client;
 pub mod difference;
+pub mod doctor;
 pub mod identity;
 pub mod model;
 pub mod process;

@@ -20,6 +20,7 @@ const WITHOUT_A_RIGHT: Duration = Duration::from_secs(3);
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         plain_test("permissions::are_the_rules_of_the_charts", rules_of_the_charts),
+        plain_test("permissions::are_what_the_doctors_ask_for", doctors_ask),
         plain_test("permissions::say_why_and_name_their_scenario", lines_are_whole),
         real_test("real::permissions::of_the_agent_are_what_it_needs", |fleet| {
             granted(fleet, Account::Agent)
@@ -34,6 +35,41 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(real_test(&name, move |fleet| played(fleet, one)));
     }
     trials
+}
+
+/// The doctors ask for the rights of the table, and for no others.
+fn doctors_ask() -> anyhow::Result<()> {
+    let table = Table::read()?;
+    for (account, needed) in [
+        (Account::Agent, &agent::doctor::rights::NEEDED[..]),
+        (Account::Hub, &hub::doctor::rights::NEEDED[..]),
+    ] {
+        let asked: BTreeSet<Right> = needed
+            .iter()
+            .flat_map(|rights| rights.each(("", "")))
+            .map(|right| Right {
+                account,
+                namespace: right.namespace,
+                group: right.of.group.to_owned(),
+                resource: right.of.resource.to_owned(),
+                name: right.of.name.to_owned(),
+                path: right.of.path.to_owned(),
+                verb: right.verb.to_owned(),
+            })
+            .collect();
+        let listed: BTreeSet<Right> = table.rights(account).map(|(right, _)| right).collect();
+        let apart: Vec<String> = asked
+            .symmetric_difference(&listed)
+            .map(ToString::to_string)
+            .collect();
+        ensure!(
+            apart.is_empty(),
+            "{}/src/doctor/rights.rs and e2e/fixtures/permissions.yaml differ in {}",
+            account.chart(),
+            apart.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// In both directions: a rule that the table lacks, and a line that no chart grants.

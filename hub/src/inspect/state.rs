@@ -2,7 +2,10 @@
 
 use prost::Message as _;
 use proto::v1::{self, state_server::State};
-use shared::model::{Revision, ServiceKey, sync::MESSAGE_BYTES_MAX};
+use shared::{
+    doctor::look,
+    model::{Revision, ServiceKey, sync::MESSAGE_BYTES_MAX},
+};
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -32,7 +35,13 @@ impl State for Inspection {
             }
             self.get_state(request.get_ref(), selection).await
         };
-        self.counted("State/Get", got).await
+        let mut answer = self.counted("State/Get", got).await?;
+        // What a doctor compares its own clock with.
+        let time = look::time_header(self.clock.wall()).and_then(|time| time.parse().ok());
+        if let Some(time) = time {
+            answer.metadata_mut().insert(look::TIME_HEADER, time);
+        }
+        Ok(answer)
     }
 
     async fn explain(

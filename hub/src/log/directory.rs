@@ -140,15 +140,20 @@ impl Volume for Directory {
     }
 
     fn space(&self) -> Option<Space> {
-        let found = rustix::fs::statvfs(&self.data_dir).ok()?;
-        // As `df` counts: what only root may use is neither free nor used.
-        let used = found.f_blocks.saturating_sub(found.f_bfree);
-        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Some(Space {
-            free: bytes(found.f_bavail),
-            total: bytes(used.saturating_add(found.f_bavail)),
-        })
+        space_of(&self.data_dir)
     }
+}
+
+/// The room on the disk under a directory, if it can be told.
+pub fn space_of(directory: &Path) -> Option<Space> {
+    let found = rustix::fs::statvfs(directory).ok()?;
+    // As `df` counts: what only root may use is neither free nor used.
+    let used = found.f_blocks.saturating_sub(found.f_bfree);
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    Some(Space {
+        free: bytes(found.f_bavail),
+        total: bytes(used.saturating_add(found.f_bavail)),
+    })
 }
 
 pub(super) fn names(data_dir: &Path) -> io::Result<Vec<SegmentName>> {

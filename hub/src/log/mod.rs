@@ -53,6 +53,7 @@ pub use backup::{BackupPage, BackupPlan, SegmentPlan};
 pub use contents::{Contents, NEWEST_EVENTS_MAX, SegmentContents, contents};
 pub use copy::{LogCopy, restore};
 pub use copy_end::CopyEnd;
+pub use directory::space_of;
 pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenError};
 #[cfg(any(test, feature = "simulated"))]
 pub use memory::{Faults, MemoryDisk, MemoryLog};

@@ -2,6 +2,7 @@
 //!
 //! * `member.rs`: `tributary-hub member list|rekey|evict|revoke-key|forget|release`, dry run first (`release.rs`). `operator.rs`:
 //!   `tributary-hub operator revoke`, `tributary-hub reader revoke`. `events.rs`: `tributary-hub events`.
+//! * `gather.rs`: `tributary-hub gather`.
 //! * `policy.rs`: `tributary-hub policy get|test|apply|release`, dry run first. `backup.rs`: `tributary-hub log backup`.
 //! * `token.rs`: `tributary-hub token create|list|revoke`.
 //! * `client.rs`: the way to the hub. `decision.rs`: what every decision takes. `print.rs`: plain columns and JSON.
@@ -12,6 +13,7 @@ mod backup;
 mod client;
 mod decision;
 mod events;
+mod gather;
 mod leaving;
 mod member;
 mod operator;
@@ -22,6 +24,7 @@ mod token;
 
 pub use backup::BackupArgs;
 pub use events::EventsArgs;
+pub use gather::GatherArgs;
 pub use member::MemberArgs;
 pub use operator::{OperatorArgs, ReaderArgs};
 pub use policy::PolicyArgs;
@@ -51,6 +54,11 @@ pub fn run_token(args: TokenArgs) -> anyhow::Result<String> {
 /// Runs `tributary-hub policy …` and returns what to print.
 pub fn run_policy(args: PolicyArgs) -> anyhow::Result<String> {
     run(policy::run(args))
+}
+
+/// Runs `tributary-hub gather …` and returns what to print.
+pub fn run_gather(args: GatherArgs) -> anyhow::Result<String> {
+    run(gather::run(args))
 }
 
 /// Runs `tributary-hub events …` and returns what to print.

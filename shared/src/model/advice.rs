@@ -266,6 +266,11 @@ pub fn log_verify(data: &str) -> String {
     format!("tributary-hub log verify --data {}", quoted(data))
 }
 
+/// Removes old history of the log below a stopped hub's data directory.
+pub fn log_compact(data: &str) -> String {
+    format!("tributary-hub log compact --data {}", quoted(data))
+}
+
 /// Puts a backup in the place of the log below a hub's data directory.
 pub fn log_restore(backup: &str, data: &str) -> String {
     format!(

@@ -61,6 +61,7 @@ pub fn advised() -> Vec<String> {
         advice::kubectl_coredns_rights(),
         advice::kubectl_restart_coredns("kube-system", "coredns"),
         advice::log_verify("DIR"),
+        advice::log_compact("a directory"),
         advice::log_restore("a backup", "DIR"),
     ]
 }

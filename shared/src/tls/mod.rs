@@ -27,6 +27,7 @@ mod heard;
 mod join_connector;
 mod lifetime;
 mod live;
+mod look;
 mod metrics;
 mod pem;
 mod pinned;
@@ -40,7 +41,7 @@ mod unfinished;
 mod verify;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use accept::{Incoming, accept, accept_within, listen, tcp_connections};
 pub use address::{HubAddress, InvalidAddress};
@@ -60,8 +61,9 @@ pub use files::TlsFiles;
 pub use join_connector::JoinConnector;
 pub use lifetime::{CONNECTION_AGE_MAX, ConnectionEnd, Lifetime};
 pub use live::LiveCredentials;
+pub use look::HandshakeSeen;
 pub use metrics::{Handshake, TlsMetrics};
-pub use pem::{CredentialsError, Pem};
+pub use pem::{CredentialsError, Pem, certificates as certificates_in};
 pub use pinned::NotPinned;
 pub use provider::{ProviderError, install_crypto_provider};
 pub use reload::{RELOAD_CHECK_INTERVAL, Reload, Reloader};

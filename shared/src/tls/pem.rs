@@ -58,8 +58,8 @@ pub enum CredentialsError {
     },
 }
 
-/// The certificates in the file that a flag names.
-pub(super) fn certificates(
+/// The certificates in the file that a flag names; there is one at least.
+pub fn certificates(
     file: &'static str,
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {

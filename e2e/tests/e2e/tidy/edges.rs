@@ -43,6 +43,8 @@ const EDGES: &[Edge] = &[
             "hub/src/operate/",
             "hub/src/hub.rs",
             "hub/src/run.rs",
+            "agent/src/doctor/gather.rs",
+            "shared/src/doctor/look.rs",
             "agent/src/join/ask.rs",
             "agent/src/leave/hub.rs",
             "agent/src/link/dial.rs",
@@ -82,6 +84,10 @@ const EDGES: &[Edge] = &[
             "agent/src/leave/lead.rs",
             // The ConfigMap of CoreDNS, with a person's rights.
             "agent/src/corefile/cluster.rs",
+            // Doctors ask, and write nothing.
+            "shared/src/doctor/ask.rs",
+            "agent/src/doctor/",
+            "hub/src/doctor/",
             // The hub writes ClusterProfiles into its own cluster.
             "hub/src/profile/",
             "hub/src/run.rs",

@@ -244,6 +244,39 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::plan", "shared::wire"],
     },
     PureRoom {
+        path: "shared/src/doctor/report.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "shared/src/doctor/redact.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "shared/src/doctor/own.rs",
+        may_name: &["crate::model", "crate::doctor", "super::report"],
+    },
+    PureRoom {
+        path: "shared/src/doctor/hub.rs",
+        may_name: &["crate::model", "crate::doctor", "super::own", "super::report"],
+    },
+    PureRoom {
+        path: "shared/src/doctor/rights.rs",
+        may_name: &["crate::doctor", "super::report"],
+    },
+    PureRoom {
+        path: "agent/src/doctor/judge.rs",
+        // It asks the room that edits a Corefile whether there is anything to edit.
+        may_name: &["shared::api::names", "shared::doctor", "crate::corefile::edit"],
+    },
+    PureRoom {
+        path: "agent/src/doctor/network.rs",
+        may_name: &["shared::doctor"],
+    },
+    PureRoom {
+        path: "hub/src/doctor/judge.rs",
+        may_name: &["shared::api::names", "shared::doctor"],
+    },
+    PureRoom {
         path: "e2e/src/oracle",
         // It reads objects as API servers show them, and knows the names of labels.
         may_name: &["crate::oracle", "serde_json", "shared::api::names", "thiserror"],

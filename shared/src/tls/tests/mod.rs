@@ -7,7 +7,7 @@ mod handshake;
 mod lifetime;
 mod members_only;
 mod own_issuer;
-pub(super) mod pki;
+pub(crate) mod pki;
 mod reload;
 mod roots;
 mod strangers;

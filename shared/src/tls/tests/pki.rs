@@ -9,15 +9,15 @@ use rcgen::{
 
 use crate::tls::{Credentials, LiveCredentials, Pem};
 
-pub(super) const EAST: &str = "spiffe://example.org/clusterset/default/cluster/east";
-pub(in crate::tls) const HUB: &str = "spiffe://example.org/clusterset/default/hub/hub";
+pub(crate) const EAST: &str = "spiffe://example.org/clusterset/default/cluster/east";
+pub(crate) const HUB: &str = "spiffe://example.org/clusterset/default/hub/hub";
 
-pub(in crate::tls) struct Authority {
+pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 /// What a certificate holds; valid now and for one day unless changed.
-pub(in crate::tls) struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     pub uris: &'a [&'a str],
     pub usages: &'a [ExtendedKeyUsagePurpose],
     pub expired: bool,
@@ -43,12 +43,12 @@ impl Default for Wanted<'_> {
 
 impl Authority {
     /// One that names no trust domain.
-    pub(in crate::tls) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self::made(name, |_| {})
     }
 
     /// One that names its trust domain, as ours do.
-    pub(super) fn of(domain: &str) -> Self {
+    pub(crate) fn of(domain: &str) -> Self {
         Self::made(domain, |params| {
             let uri = format!("spiffe://{domain}");
             params
@@ -57,7 +57,7 @@ impl Authority {
         })
     }
 
-    pub(super) fn made(name: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
+    pub(crate) fn made(name: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -67,15 +67,15 @@ impl Authority {
         Self { issuer }
     }
 
-    pub(super) fn issuer(&self) -> &CertifiedIssuer<'static, KeyPair> {
+    pub(crate) fn issuer(&self) -> &CertifiedIssuer<'static, KeyPair> {
         &self.issuer
     }
 
-    pub(in crate::tls) fn ca(&self) -> String {
+    pub(crate) fn ca(&self) -> String {
         self.issuer.pem()
     }
 
-    pub(in crate::tls) fn issue(&self, wanted: &Wanted<'_>) -> Pem {
+    pub(crate) fn issue(&self, wanted: &Wanted<'_>) -> Pem {
         let key = KeyPair::generate().expect("key");
         let mut params = CertificateParams::default();
         params.extended_key_usages = wanted.usages.to_vec();
@@ -98,18 +98,18 @@ impl Authority {
         }
     }
 
-    pub(in crate::tls) fn issue_for(&self, uri: &str) -> Pem {
+    pub(crate) fn issue_for(&self, uri: &str) -> Pem {
         self.issue(&Wanted {
             uris: &[uri],
             ..Wanted::default()
         })
     }
 
-    pub(super) fn live(&self, uri: &str) -> std::sync::Arc<LiveCredentials> {
+    pub(crate) fn live(&self, uri: &str) -> std::sync::Arc<LiveCredentials> {
         live(&self.issue_for(uri))
     }
 }
 
-pub(super) fn live(pem: &Pem) -> std::sync::Arc<LiveCredentials> {
+pub(crate) fn live(pem: &Pem) -> std::sync::Arc<LiveCredentials> {
     LiveCredentials::new(Credentials::from_pem(pem).expect("usable"))
 }

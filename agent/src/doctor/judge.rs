@@ -1,0 +1,276 @@
+//! Owns: what is wrong in a member's cluster, from what was seen there: definitions, the cluster's id, the agent's Lease,
+//! CoreDNS. Pure.
+//! Never: asks a cluster.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use shared::{
+    api::names::{ABOUT_GROUP, AGENT_MANAGER, MULTICLUSTER_GROUP, PROPERTY_CLUSTER_ID},
+    doctor::{own::lasting, report::Check},
+    model::{UnixMillis, advice, derived_name::identity_lease_suffix},
+};
+
+use crate::corefile::edit::{Wanted, Zone, decide};
+
+/// How much longer than it holds a Lease may stand still before it counts as left: the clocks of two machines differ.
+const LEASE_GRACE: Duration = Duration::from_secs(30);
+
+/// A kind that an agent needs, and the versions that it speaks.
+struct Needed {
+    group: &'static str,
+    plural: &'static str,
+    versions: &'static [&'static str],
+}
+
+const NEEDED: [Needed; 3] = [
+    Needed {
+        group: MULTICLUSTER_GROUP,
+        plural: "serviceexports",
+        versions: &["v1beta1", "v1alpha1"],
+    },
+    Needed {
+        group: MULTICLUSTER_GROUP,
+        plural: "serviceimports",
+        versions: &["v1beta1", "v1alpha1"],
+    },
+    Needed {
+        group: ABOUT_GROUP,
+        plural: "clusterproperties",
+        versions: &["v1beta1"],
+    },
+];
+
+/// The agent's Lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseSeen {
+    /// Who holds it; empty: nobody.
+    pub holder: String,
+    /// When it was renewed.
+    pub renewed: Option<UnixMillis>,
+    /// How long it holds.
+    pub duration: Duration,
+}
+
+/// The Corefile of CoreDNS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorefileSeen {
+    /// It may not be read.
+    Forbidden,
+    /// There is no such ConfigMap, or it has no such key.
+    Missing,
+    /// It could not be read.
+    Unread(String),
+    /// What it says.
+    Text(String),
+}
+
+/// A name of the clusterset, as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameSeen {
+    /// The name.
+    pub name: String,
+    /// The address that its import has.
+    pub wanted: String,
+    /// What was answered.
+    pub answer: Result<Vec<String>, String>,
+}
+
+/// What is wrong with what is served; plural names by `GROUP/VERSION`.
+pub fn definitions(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) -> Vec<Check> {
+    let name = "definitions";
+    let served = match served {
+        Ok(served) => served,
+        Err(why) => {
+            return vec![Check::unseen(
+                name,
+                why.clone(),
+                "see that the API server answers /apis for this account",
+            )];
+        }
+    };
+    let install = "kubectl apply --server-side -f deploy/manifests/crds (or the chart tributary-crds)";
+    let mut faults = Vec::new();
+    let mut found = Vec::new();
+    for Needed {
+        group,
+        plural,
+        versions,
+    } in NEEDED
+    {
+        let has = |version: &String| served.get(version).is_some_and(|kinds| kinds.contains(plural));
+        let spoken = versions
+            .iter()
+            .map(|version| format!("{group}/{version}"))
+            .find(has);
+        let prefix = format!("{group}/");
+        let others: Vec<&str> = served
+            .keys()
+            .filter(|version| version.starts_with(&prefix) && has(version))
+            .map(String::as_str)
+            .collect();
+        match spoken {
+            Some(version) => found.push(format!("{plural} in {version}")),
+            None if others.is_empty() => faults.push(Check::fault(
+                name,
+                format!("there is no definition of {plural}.{group}"),
+                format!("install it: {install}"),
+            )),
+            None => faults.push(Check::fault(
+                name,
+                format!(
+                    "{plural}.{group} is served in {} only, and {} is spoken",
+                    others.join(", "),
+                    versions.join(" or ")
+                ),
+                format!(
+                    "have one of these versions served (spec.versions[].served), or install ours: {install}"
+                ),
+            )),
+        }
+    }
+    if faults.is_empty() {
+        faults.push(Check::fine(name, found.join(", ")));
+    }
+    faults
+}
+
+/// What is wrong with what the cluster says of its id.
+pub fn property(stated: &Result<Option<String>, String>, cluster: &str) -> Check {
+    let name = "cluster-id";
+    match stated {
+        Ok(None) => Check::skipped(
+            name,
+            "the cluster does not say its id yet: an agent writes it when it runs",
+        ),
+        Ok(Some(stated)) if stated == cluster => Check::fine(name, format!("the cluster says {stated}")),
+        Ok(Some(stated)) => Check::fault(
+            name,
+            format!(
+                "the ClusterProperty {PROPERTY_CLUSTER_ID} says {stated}, and the certificate is of {cluster}"
+            ),
+            format!(
+                "if this is the cluster {cluster}: kubectl delete clusterproperty {PROPERTY_CLUSTER_ID}; if it is \
+                 {stated}, use the certificate of {stated} (or another kubeconfig)"
+            ),
+        ),
+        Err(why) => Check::unseen(
+            name,
+            why.clone(),
+            "see that this account may get clusterproperties",
+        ),
+    }
+}
+
+/// What is wrong with the agent's Lease; `agents` are the Leases of the agents that run.
+pub fn lease(
+    seen: &Result<Option<LeaseSeen>, String>,
+    agents: &BTreeSet<String>,
+    namespace: &str,
+    now: UnixMillis,
+) -> Check {
+    let name = "agent-lease";
+    let at = format!("the Lease {namespace}/{AGENT_MANAGER}");
+    let lease = match seen {
+        Ok(Some(lease)) if !lease.holder.is_empty() => lease,
+        Ok(_) => return Check::skipped(name, format!("nobody holds {at}: no agent runs in this cluster")),
+        Err(why) => return Check::unseen(name, why.clone(), "see that this account may get leases there"),
+    };
+    let holder = &lease.holder;
+    let age = lease
+        .renewed
+        .map_or(u64::MAX, |renewed| now.0.saturating_sub(renewed.0));
+    let most = u64::try_from((lease.duration + LEASE_GRACE).as_millis()).unwrap_or(u64::MAX);
+    if age > most {
+        return Check::fault(
+            name,
+            format!("{at} is held by {holder}, which does not renew it: no agent works in this cluster"),
+            format!(
+                "see whether an agent runs: kubectl -n {namespace} get pods; another one takes over by itself"
+            ),
+        );
+    }
+    let own = format!("{AGENT_MANAGER}-{}", identity_lease_suffix(holder, AGENT_MANAGER));
+    if !agents.is_empty() && !agents.contains(&own) {
+        return Check::fault(
+            name,
+            format!("{at} is held by {holder}, which is none of the agents that run in this namespace"),
+            format!(
+                "find who renews it (kubectl -n {namespace} get lease {AGENT_MANAGER} -o yaml --show-managed-fields) and \
+                 stop it: an agent elsewhere has a kubeconfig of this cluster"
+            ),
+        );
+    }
+    Check::fine(name, format!("held by {holder}, renewed {} ago", lasting(age)))
+}
+
+/// What is wrong with the Corefile.
+pub fn corefile(seen: &CorefileSeen, zone: &Zone) -> Check {
+    let name = "coredns-corefile";
+    match seen {
+        CorefileSeen::Forbidden => Check::skipped(
+            name,
+            "this account may not read the Corefile (an agent's may not, and need not); run doctor with your own \
+             --kubeconfig",
+        ),
+        CorefileSeen::Missing => {
+            Check::skipped(name, "there is no ConfigMap kube-system/coredns with a Corefile")
+        }
+        CorefileSeen::Unread(why) => Check::unseen(name, why.clone(), "see that the API server answers"),
+        CorefileSeen::Text(text) => match decide(text, Wanted::Zone, zone) {
+            Ok(decision) if decision.text.is_none() => {
+                Check::fine(name, format!("CoreDNS serves {}", zone.as_str()))
+            }
+            Ok(_) => Check::fault(
+                name,
+                format!("the Corefile does not name the zone {}", zone.as_str()),
+                advice::agent_corefile_add(&[]),
+            ),
+            Err(refusal) => Check::unseen(
+                name,
+                format!("the Corefile is not understood: {refusal}"),
+                format!(
+                    "see in a pod of this cluster whether CoreDNS answers names of {}",
+                    zone.as_str()
+                ),
+            ),
+        },
+    }
+}
+
+/// What is wrong with how CoreDNS answers; nothing was asked for where there is no import, or not from here.
+pub fn answered(seen: Option<&NameSeen>) -> Check {
+    let name = "coredns-answer";
+    let Some(NameSeen {
+        name: asked,
+        wanted,
+        answer,
+    }) = seen
+    else {
+        return Check::skipped(
+            name,
+            "asked in a pod of a cluster that has imports, and not from here",
+        );
+    };
+    let fix = format!(
+        "{}; CoreDNS must be 1.12.2 or later and may list ServiceImports (deploy/coredns)",
+        advice::agent_corefile_add(&[])
+    );
+    match answer {
+        Ok(addresses) if addresses.contains(wanted) => Check::fine(name, format!("{asked} is {wanted}")),
+        Ok(addresses) => Check::fault(
+            name,
+            format!(
+                "{asked} is {} in DNS, and its ServiceImport has {wanted}",
+                addresses.join(", ")
+            ),
+            fix,
+        ),
+        Err(why) => Check::fault(name, format!("DNS does not answer {asked}: {why}"), fix),
+    }
+}
+
+#[cfg(test)]
+mod tests;

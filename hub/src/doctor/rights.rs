@@ -1,0 +1,14 @@
+//! Owns: the rights that a hub needs in its own cluster, as the table of the tests has them (`e2e/fixtures/permissions.yaml`,
+//! which a test there holds equal to this).
+//! Never: asks a cluster.
+
+use shared::doctor::rights::Rights;
+
+/// What its role must hold. The namespace `tributary-default` stands for that of the inventory.
+pub const NEEDED: [Rights; 5] = [
+    Rights::of("multicluster.x-k8s.io", "clusterprofiles", &["list", "watch"]).within("tributary-default"),
+    Rights::of("multicluster.x-k8s.io", "clusterprofiles", &["create", "patch"]).within("tributary-default"),
+    Rights::of("multicluster.x-k8s.io", "clusterprofiles", &["delete"]).within("tributary-default"),
+    Rights::of("multicluster.x-k8s.io", "clusterprofiles/status", &["patch"]).within("tributary-default"),
+    Rights::of("", "namespaces", &["get"]).within("tributary-default"),
+];
