@@ -1,23 +1,24 @@
 //! The hub's command line. Flags and environment variables are the whole configuration.
 //! It says what was typed; what it means is for the code that is called with it.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+mod set;
+mod unless;
+
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use shared::{
-    doctor::Output,
-    process::LogArgs,
-    tls::{ClientFiles, TlsFiles},
-};
+use shared::{doctor::Output, process::LogArgs};
 
 use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{
-        EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs, duration,
-    },
+    operate::{EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs},
 };
+
+pub use set::{JoinArgs, SetArgs};
+pub(crate) use set::{MEMBER_CERT_LIFETIME, lifetime};
+pub use unless::UnlessClustersets;
 
 /// The hub of a Tributary clusterset
 #[derive(Debug, Parser)]
@@ -47,8 +48,9 @@ pub struct Cli {
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the clusterset that the hub's certificate names
-    #[command(long_about = "Serve the clusterset that the hub's certificate names.\n\n\
+    /// Serve the clusterset that the hub's certificate names, or several
+    #[command(
+        long_about = "Serve the clusterset that the hub's certificate names, or with --clustersets those of a file.\n\n\
         One port speaks gRPC over mutual TLS to members, operators and tools such as grpcurl; a second one \
         answers /livez, /readyz and /metrics over plain HTTP.\n\n\
         SIGTERM or Ctrl-C drains, a second one ends the process at once. Exit code 0 after a drain, 1 after a \
@@ -56,7 +58,8 @@ pub enum Command {
         Example:\n  \
         tributary-hub serve --data data --listen 0.0.0.0:8443 --admin 127.0.0.1:9090 \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key\n  \
-        grpcurl -cacert certs/ca.crt -cert certs/alice.crt -key certs/alice.key localhost:8443 list")]
+        grpcurl -cacert certs/ca.crt -cert certs/alice.crt -key certs/alice.key localhost:8443 list"
+    )]
     Serve(Box<ServeArgs>),
     /// Make a certificate authority and certificates
     #[command(long_about = "Make a certificate authority and certificates.\n\n\
@@ -157,17 +160,13 @@ pub enum Command {
 /// The flags of `serve`.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// Directory of the event log; made if missing. One process may use it at a time
-    #[arg(long, env = "TRIBUTARY_DATA", value_name = "DIR")]
-    pub data: PathBuf,
-    /// Address of the gRPC port
-    #[arg(
-        long,
-        env = "TRIBUTARY_LISTEN",
-        value_name = "ADDR",
-        default_value = "0.0.0.0:8443"
-    )]
-    pub listen: SocketAddr,
+    /// What belongs to the one clusterset that is served; nothing if a file names several.
+    #[command(flatten)]
+    pub set: UnlessClustersets<SetArgs>,
+    /// File (YAML) with several clustersets to serve in one process, each with its data directory, port and certificates.
+    /// It takes the place of the flags that belong to one
+    #[arg(long, env = "TRIBUTARY_CLUSTERSETS", value_name = "FILE")]
+    pub clustersets: Option<PathBuf>,
     /// Address of the admin port: plain HTTP, no cluster state
     #[arg(
         long,
@@ -176,19 +175,6 @@ pub struct ServeArgs {
         default_value = "127.0.0.1:9090"
     )]
     pub admin: SocketAddr,
-    /// Certificate, key and trust roots.
-    #[command(flatten)]
-    pub tls: TlsFiles,
-    /// Where clusters join that are no members yet.
-    #[command(flatten)]
-    pub join: JoinArgs,
-    /// What else is known of clients' certificates.
-    #[command(flatten)]
-    pub clients: ClientFiles,
-    /// Take over members that know a later epoch than this log's, although the log holds facts. Only for a hub
-    /// that replaces another one which is stopped for good
-    #[arg(long, env = "TRIBUTARY_ADOPT_EPOCH")]
-    pub adopt_epoch: bool,
     /// How much history the event log keeps.
     #[command(flatten)]
     pub retention: RetentionArgs,
@@ -199,14 +185,6 @@ pub struct ServeArgs {
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Namespace of the ClusterProfiles in the hub's own cluster; tributary-<clusterset> unless given. It is made
-    /// if it is missing and the hub may
-    #[arg(long, env = "TRIBUTARY_INVENTORY_NAMESPACE", value_name = "NAME")]
-    pub inventory_namespace: Option<String>,
-    /// File with the ways to reach the members' API servers (YAML or JSON), which their ClusterProfiles show as
-    /// accessProviders: servers and their authorities, without credentials. It is read at the start
-    #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
-    pub access_providers: Option<PathBuf>,
 }
 
 /// The flags of `doctor`: those of `serve`, and how to print.
@@ -218,50 +196,6 @@ pub struct DoctorArgs {
     /// How to print
     #[arg(long, env = "TRIBUTARY_OUTPUT", value_name = "FORM", default_value = "text")]
     pub output: Output,
-}
-
-/// Shortest life of a member's certificate: renewing takes a few tries when the hub is restarted meanwhile.
-const MEMBER_CERT_LIFETIME_MIN: Duration = Duration::from_secs(30);
-/// Longest one.
-const MEMBER_CERT_LIFETIME_MAX: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
-
-/// How clusters join with a token. Without these flags none does.
-#[derive(Debug, Clone, Args)]
-pub struct JoinArgs {
-    /// Address of the port at which clusters join with a token. No client certificate is asked for there, and nothing else
-    /// is answered
-    #[arg(
-        long,
-        env = "TRIBUTARY_JOIN_LISTEN",
-        value_name = "ADDR",
-        requires_all = ["join_cert", "join_key"]
-    )]
-    pub join_listen: Option<SocketAddr>,
-    /// Certificate of the authority that signs for clusters that join, and for members that renew their certificates (PEM).
-    /// `tributary-hub certs joining` makes it
-    #[arg(long, env = "TRIBUTARY_JOIN_CERT", value_name = "FILE", requires = "join_key")]
-    pub join_cert: Option<PathBuf>,
-    /// Private key of that authority (PEM, PKCS#8)
-    #[arg(long, env = "TRIBUTARY_JOIN_KEY", value_name = "FILE", requires = "join_cert")]
-    pub join_key: Option<PathBuf>,
-    /// For how long certificates are good that this authority signs, as 12h or 90d: 30s to 3650d, and never longer than the
-    /// authority's own. Agents renew them when two thirds of that have passed
-    #[arg(
-        long,
-        env = "TRIBUTARY_MEMBER_CERT_LIFETIME",
-        value_name = "TIME",
-        default_value = "365d",
-        value_parser = lifetime
-    )]
-    pub member_cert_lifetime: Duration,
-}
-
-fn lifetime(text: &str) -> Result<Duration, String> {
-    let time = duration(text)?;
-    if (MEMBER_CERT_LIFETIME_MIN..=MEMBER_CERT_LIFETIME_MAX).contains(&time) {
-        return Ok(time);
-    }
-    Err("certificates of members are good for 30s to 3650d".to_owned())
 }
 
 #[cfg(test)]

@@ -26,7 +26,12 @@ pub async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String
 
 /// The sum of a metric's samples whose labels hold `labels` (empty: all). A metric without samples is 0.
 pub async fn metric(program: &mut Program, name: &str, labels: &str) -> anyhow::Result<f64> {
-    let (_, text) = get(program.admin().await?, "/metrics").await?;
+    metric_at(program.admin().await?, name, labels).await
+}
+
+/// The same of the program whose admin port this is.
+pub async fn metric_at(address: SocketAddr, name: &str, labels: &str) -> anyhow::Result<f64> {
+    let (_, text) = get(address, "/metrics").await?;
     let mut sum = 0.0;
     for line in text.lines() {
         let Some((sample, value)) = line.rsplit_once(' ') else {

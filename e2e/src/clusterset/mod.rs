@@ -48,6 +48,8 @@ pub use self::{
 /// A running clusterset.
 pub struct LocalClusterset {
     dir: PathBuf,
+    /// What it is called in certificates.
+    pub name: String,
     /// Issues what a scenario needs beside the usual certificates.
     pub authority: CertificateAuthority,
     hub: Option<Program>,
@@ -70,9 +72,21 @@ impl LocalClusterset {
 
     /// The same without agents.
     pub async fn without_agents(dir: &Path, backend: &Backend, names: &[&str]) -> anyhow::Result<Self> {
+        let mut clusterset = Self::without_hub(dir, backend, names, "default").await?;
+        clusterset.start_hub().await?;
+        Ok(clusterset)
+    }
+
+    /// Clusters and certificates of a clusterset with this name, whose hub is the caller's affair, and so its address.
+    pub async fn without_hub(
+        dir: &Path,
+        backend: &Backend,
+        names: &[&str],
+        clusterset: &str,
+    ) -> anyhow::Result<Self> {
         let dir = dir.to_owned();
         fs::create_dir_all(dir.join("certs"))?;
-        let clusterset = Clusterset::new("e2e.tributary.test", "default")?;
+        let clusterset = Clusterset::new("e2e.tributary.test", clusterset)?;
         let authority = CertificateAuthority::generate(&clusterset, Validity::days_from_now(365))?;
         let mut clusters = BTreeMap::new();
         for (index, name) in names.iter().enumerate() {
@@ -80,8 +94,9 @@ impl LocalClusterset {
             let cluster = cluster.with_context(|| format!("cannot start cluster {name}"))?;
             clusters.insert((*name).to_owned(), cluster);
         }
-        let mut clusterset = Self {
+        let clusterset = Self {
             dir,
+            name: clusterset.name().to_owned(),
             authority,
             hub: None,
             hub_address: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -89,7 +104,6 @@ impl LocalClusterset {
             agents: BTreeMap::new(),
         };
         clusterset.write_certificates()?;
-        clusterset.start_hub().await?;
         Ok(clusterset)
     }
 

@@ -126,14 +126,15 @@ fn hub_fits() -> anyhow::Result<()> {
     let hub::args::Command::Serve(serve) = parsed.command else {
         anyhow::bail!("the manifest does not serve: {:?}", parsed.command)
     };
-    let files = [&*serve.data, &serve.tls.cert, &serve.tls.key, &serve.tls.ca];
+    let set = serve.set.0.as_ref().context("one clusterset is served")?;
+    let files = [&*set.data, &set.tls.cert, &set.tls.key, &set.tls.ca];
     fits(
         &container,
-        &[("sync", serve.listen.port()), ("admin", serve.admin.port())],
+        &[("sync", set.listen.port()), ("admin", serve.admin.port())],
         &files,
     )?;
     ensure!(
-        serve.listen.ip().is_unspecified() && serve.admin.ip().is_unspecified(),
+        set.listen.ip().is_unspecified() && serve.admin.ip().is_unspecified(),
         "others than the pod itself must reach both ports"
     );
     Ok(())

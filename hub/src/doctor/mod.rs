@@ -17,7 +17,7 @@ use shared::{
     doctor::{
         Check, Report, ask, look,
         own::{Wanted, own},
-        report::EXIT_UNSEEN,
+        report::{EXIT_FAULT, EXIT_UNSEEN},
         rights::rights as judged_rights,
     },
     model::{Clusterset, advice},
@@ -26,9 +26,10 @@ use shared::{
 };
 
 use crate::{
-    args::{DoctorArgs, JoinArgs, ServeArgs},
+    args::{DoctorArgs, JoinArgs, ServeArgs, SetArgs},
     certs::MemberIssuer,
     profile::{self, ProfileMetrics},
+    run,
 };
 use judge::LogSeen;
 
@@ -44,9 +45,16 @@ pub fn run(log: &LogArgs, args: &DoctorArgs) -> ExitCode {
     let looked = log.init().map_err(anyhow::Error::from).and_then(|()| {
         install_crypto_provider()?;
         block_on(Threads::One, async {
-            let report = examine(&args.serve).await;
-            print!("{}", args.output.print(&report));
-            code = report.exit_code();
+            let (mut worst, sets) = (0, sets(&args.serve)?);
+            for set in &sets {
+                let report = examine(&args.serve, set).await;
+                if sets.len() > 1 {
+                    eprintln!("{}:", set.data.display());
+                }
+                print!("{}", args.output.print(&report));
+                worst = worse(worst, report.exit_code());
+            }
+            code = worst;
             Ok(())
         })
     });
@@ -56,25 +64,42 @@ pub fn run(log: &LogArgs, args: &DoctorArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Looks at everything.
-pub async fn examine(args: &ServeArgs) -> Report {
+/// The one clusterset of the flags, or those of a file.
+fn sets(args: &ServeArgs) -> anyhow::Result<Vec<SetArgs>> {
+    match (&args.set.0, &args.clustersets) {
+        (Some(set), _) => Ok(vec![set.clone()]),
+        (None, Some(file)) => Ok(run::sets(file, args.admin)?),
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
+/// A fault is worse than what could not be looked at, and that is worse than nothing.
+fn worse(one: u8, other: u8) -> u8 {
+    match (one, other) {
+        (EXIT_FAULT, _) | (_, EXIT_FAULT) => EXIT_FAULT,
+        (one, other) => one.max(other),
+    }
+}
+
+/// Looks at everything of one clusterset.
+pub async fn examine(args: &ServeArgs, set: &SetArgs) -> Report {
     let mut report = Report::default();
-    let (files, credentials) = look::own(&args.tls);
+    let (files, credentials) = look::own(&set.tls);
     let wanted = Wanted {
         role: "hub",
         name: None,
         issue: advice::certs_hub("DIR"),
     };
     report.extend(own(&files, &wanted, look::now(), false));
-    report.extend(joining(&args.join, credentials.as_ref()));
-    let data = see::data(&args.data);
+    report.extend(joining(&set.join, credentials.as_ref()));
+    let data = see::data(&set.data);
     let runs = data.log == LogSeen::InUse;
     report.extend(judge::data(&data, (args.disk.disk_alarm, args.disk.disk_reserve)));
     let mut ports = vec![
-        see::port("--listen", args.listen).await,
+        see::port("--listen", set.listen).await,
         see::port("--admin", args.admin).await,
     ];
-    if let Some(address) = args.join.join_listen {
+    if let Some(address) = set.join.join_listen {
         ports.push(see::port("--join-listen", address).await);
     }
     report.extend(judge::ports(&ports, runs));
@@ -82,7 +107,7 @@ pub async fn examine(args: &ServeArgs) -> Report {
         report.extend([judge::ready(&see::admin(args.admin, "/readyz").await)]);
     }
     let clusterset = credentials.map(|credentials| credentials.facts().identity.clusterset.clone());
-    report.extend(inventory(args, clusterset.as_ref()).await);
+    report.extend(inventory(args, set, clusterset.as_ref()).await);
     report
 }
 
@@ -102,7 +127,7 @@ fn joining(args: &JoinArgs, credentials: Option<&Credentials>) -> Option<Check> 
     Some(judge::joining(&validity, look::now()))
 }
 
-async fn inventory(args: &ServeArgs, clusterset: Option<&Clusterset>) -> Vec<Check> {
+async fn inventory(args: &ServeArgs, set: &SetArgs, clusterset: Option<&Clusterset>) -> Vec<Check> {
     let name = "inventory";
     let metrics = ProfileMetrics::register(&mut Registry::default());
     match profile::client(args.kubeconfig.as_deref(), &metrics).await {
@@ -110,7 +135,7 @@ async fn inventory(args: &ServeArgs, clusterset: Option<&Clusterset>) -> Vec<Che
             name,
             "no --kubeconfig and no service account: profiles over gRPC only",
         )],
-        Ok(Some(client)) => inventory_of(args, clusterset, &client).await,
+        Ok(Some(client)) => inventory_of(set, clusterset, &client).await,
         Err(error) => {
             let fix = "correct --kubeconfig, or leave it out: profiles are then shown over gRPC only";
             vec![Check::fault(name, format!("{error:#}"), fix)]
@@ -118,8 +143,8 @@ async fn inventory(args: &ServeArgs, clusterset: Option<&Clusterset>) -> Vec<Che
     }
 }
 
-async fn inventory_of(args: &ServeArgs, clusterset: Option<&Clusterset>, client: &Client) -> Vec<Check> {
-    let named = args.inventory_namespace.clone();
+async fn inventory_of(set: &SetArgs, clusterset: Option<&Clusterset>, client: &Client) -> Vec<Check> {
+    let named = set.inventory_namespace.clone();
     let namespace = named.or_else(|| clusterset.map(profile::default_namespace));
     let (Some(namespace), Some(clusterset)) = (namespace, clusterset) else {
         return vec![Check::skipped(

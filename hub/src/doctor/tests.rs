@@ -80,7 +80,8 @@ impl Place {
         let Command::Doctor(args) = Cli::try_parse_from(line).expect("understood").command else {
             panic!("another command");
         };
-        examine(&args.serve).await
+        let set = args.serve.set.0.as_ref().expect("one clusterset");
+        examine(&args.serve, set).await
     }
 }
 

@@ -115,7 +115,10 @@ impl OwnerThread {
 
 fn spawn_named(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     let builder = std::thread::Builder::new().name(name.into());
-    builder.spawn(body).expect("the system starts a thread")
+    // What is said there is said of the clusterset that starts it.
+    let span = tracing::Span::current();
+    let spawned = builder.spawn(move || span.in_scope(body));
+    spawned.expect("the system starts a thread")
 }
 
 /// The owner's loop: a group of appends, one sync, a piece of a snapshot, again.

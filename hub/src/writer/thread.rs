@@ -25,8 +25,10 @@ impl Writer {
         let (handle, inbox) = WriterHandle::new(self.bounds().inbox);
         let (ended, end) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        // What is said there is said of the clusterset that starts it.
+        let span = tracing::Span::current();
         thread::Builder::new().name("writer".into()).spawn(move || {
-            let outcome = runtime.block_on(run(self, completed, inbox, clock));
+            let outcome = span.in_scope(|| runtime.block_on(run(self, completed, inbox, clock)));
             // Whoever supervised it may be gone already.
             let _ = ended.send(outcome);
         })?;

@@ -129,16 +129,10 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 }
 
 async fn readyz(State(shown): State<Shown>) -> Response {
-    let awaited = shown.readiness.awaited();
-    if awaited.is_empty() {
-        return "ok\n".into_response();
+    match shown.readiness.told() {
+        (true, text) => text.into_response(),
+        (false, text) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
     }
-    let mut text = String::from("not ready, awaited:\n");
-    for name in awaited {
-        text.push_str(&name);
-        text.push('\n');
-    }
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 async fn show_metrics(State(shown): State<Shown>) -> Response {

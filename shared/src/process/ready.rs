@@ -1,5 +1,6 @@
 //! Readiness as named handles: the process is ready when every handle has been dropped.
 //! Whoever has something to finish first holds a handle; there is no flag that somebody could forget to set.
+//! A process of several parts is ready while one of them is: who asks one part must not lose the others with it.
 
 use std::{
     collections::BTreeMap,
@@ -16,6 +17,8 @@ pub struct Readiness {
     awaited: Arc<Mutex<Awaited>>,
     /// Sends how many names are awaited, at each change.
     count: Arc<watch::Sender<usize>>,
+    /// Parts that serve for themselves, by name.
+    parts: Arc<Mutex<BTreeMap<String, Readiness>>>,
 }
 
 /// Holds readiness back until it is dropped.
@@ -30,6 +33,7 @@ impl Default for Readiness {
         Self {
             awaited: Arc::default(),
             count: Arc::new(watch::Sender::new(0)),
+            parts: Arc::default(),
         }
     }
 }
@@ -50,6 +54,35 @@ impl Readiness {
     pub fn awaited(&self) -> Vec<String> {
         let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         awaited.keys().cloned().collect()
+    }
+
+    /// The readiness of a part of the process that serves for itself. It is shown, and holds back only its own.
+    pub fn part(&self, name: impl Into<String>) -> Self {
+        let part = Self::default();
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.insert(name.into(), part.clone());
+        part
+    }
+
+    /// Whether the process can be used, and what people are told: what is awaited, and how each part stands. Of several
+    /// parts one that is ready is enough.
+    pub fn told(&self) -> (bool, String) {
+        let (awaited, parts) = (self.awaited(), self.parts.lock());
+        let parts = parts.unwrap_or_else(PoisonError::into_inner);
+        let usable = parts.is_empty() || parts.values().any(Self::is_ready);
+        let ready = awaited.is_empty() && usable;
+        let first = if ready { "ok" } else { "not ready, awaited:" };
+        let mut lines = vec![first.to_owned()];
+        lines.extend(awaited);
+        for (name, part) in parts.iter() {
+            let awaited = part.awaited();
+            lines.push(match awaited.is_empty() {
+                true => format!("{name}: ok"),
+                false => format!("{name}: {}", awaited.join(", ")),
+            });
+        }
+        lines.push(String::new());
+        (ready, lines.join("\n"))
     }
 
     /// True when nothing is awaited.
@@ -115,5 +148,25 @@ mod tests {
         assert!(!readiness.is_ready());
         drop(failed);
         assert!(readiness.is_ready());
+    }
+
+    #[test]
+    fn of_several_parts_one_that_is_ready_is_enough_and_each_is_shown() {
+        let readiness = Readiness::default();
+        assert_eq!(readiness.told(), (true, "ok\n".into()), "without parts");
+        let (shops, labs) = (readiness.part("shops"), readiness.part("labs"));
+        let starting = readiness.handle("labs started");
+        let opening = labs.handle("log opened");
+        let text = "not ready, awaited:\nlabs started\nlabs: log opened\nshops: ok\n";
+        assert_eq!(readiness.told(), (false, text.into()));
+        drop(starting);
+        assert_eq!(
+            readiness.told(),
+            (true, "ok\nlabs: log opened\nshops: ok\n".into())
+        );
+        let _ended = shops.handle("ended");
+        assert!(!readiness.told().0, "none is left");
+        drop(opening);
+        assert_eq!(readiness.told(), (true, "ok\nlabs: ok\nshops: ended\n".into()));
     }
 }

@@ -30,6 +30,14 @@ impl Shutdown {
         self.drain.cancel();
     }
 
+    /// The shutdown of a part: it drains and aborts with the whole, and alone when it is told to.
+    pub fn part(&self) -> Self {
+        Self {
+            drain: self.drain.child_token(),
+            abort: self.abort.child_token(),
+        }
+    }
+
     /// Takes SIGTERM and SIGINT over; await the result beside the work, it never ends before the second signal.
     pub fn listen(&self) -> anyhow::Result<impl Future<Output = ()> + Send + use<>> {
         let named = |kind: SignalKind, name: &'static str| {
@@ -76,5 +84,16 @@ mod tests {
         sender.send("SIGINT").await.expect("sent");
         shutdown.abort().cancelled().await;
         watching.await.expect("ended");
+    }
+
+    #[test]
+    fn a_part_drains_alone_and_with_the_whole() {
+        let whole = Shutdown::default();
+        let (one, other) = (whole.part(), whole.part());
+        one.begin();
+        assert!(one.drain().is_cancelled() && !other.drain().is_cancelled());
+        assert!(!whole.drain().is_cancelled());
+        whole.begin();
+        assert!(other.drain().is_cancelled() && !other.abort().is_cancelled());
     }
 }

@@ -1,4 +1,4 @@
-//! Runs a process's critical tasks: the end of one, for whatever reason, is the end of the process.
+//! Runs the critical tasks of a process, or of a part of one: the end of one, for whatever reason, is the end of all.
 //! It never restarts a task; that is what the one who runs the process does.
 
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
@@ -15,6 +15,8 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Holds the critical tasks.
 pub struct Supervisor {
     shutdown: Shutdown,
+    /// What is said when the end of a task ends them all.
+    ending: &'static str,
     tasks: JoinSet<anyhow::Result<()>>,
     names: BTreeMap<Id, &'static str>,
 }
@@ -22,8 +24,14 @@ pub struct Supervisor {
 impl Supervisor {
     /// A supervisor that ends with this shutdown.
     pub fn new(shutdown: Shutdown) -> Self {
+        Self::ending(shutdown, "ending the process")
+    }
+
+    /// One that says this when a task of its own ends early: for a part of a process, with a shutdown of its own.
+    pub fn ending(shutdown: Shutdown, ending: &'static str) -> Self {
         Self {
             shutdown,
+            ending,
             tasks: JoinSet::new(),
             names: BTreeMap::new(),
         }
@@ -76,7 +84,7 @@ impl Supervisor {
             ended = self.next_end() => Self::early_end(ended),
         };
         if let Err(error) = &early {
-            error!(error = format!("{error:#}"), "ending the process");
+            error!(error = format!("{error:#}"), "{}", self.ending);
         }
         self.shutdown.begin();
         let drained = tokio::select! {

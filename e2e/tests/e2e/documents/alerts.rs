@@ -22,7 +22,8 @@ const DASHBOARDS: [&str; 2] = [
     "deploy/charts/agent/files/dashboard.json",
 ];
 /// What programs serve from the first time that it happens on.
-const FROM_THE_FIRST_TIME_ON: [&str; 3] = [
+const FROM_THE_FIRST_TIME_ON: [&str; 4] = [
+    "tributary_hub_clusterset_serving",
     "tributary_hub_facts_refused_total",
     "tributary_hub_profiles_failing",
     "tributary_hub_sessions_rejected_total",

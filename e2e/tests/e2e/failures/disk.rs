@@ -133,23 +133,10 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
     let dir = tempfile::tempdir()?;
     let mut clusterset = LocalClusterset::without_agents(dir.path(), &Backend::Simulated, &["east"]).await?;
     clusterset.stop_hub().await?;
-    // A write beyond the limit fails as one to a full volume does, once its signal is ignored.
-    let limited = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS}; exec \"$0\" \"$@\"");
-    let wrapper: Vec<OsString> = vec!["sh".into(), "-c".into(), limited.into()];
-    let hub = clusterset.spawn_hub(&wrapper, clusterset.data(), &[])?;
+    let hub = clusterset.spawn_hub(&limited(), clusterset.data(), &[])?;
     clusterset.adopt_hub(hub).await?;
     let admin_port = clusterset.hub()?.admin().await?;
-    let mut member = Member::open(&clusterset, "east", hello("uid-of-east")).await?;
-    for number in 0..SLICES_MAX {
-        if member.report([large(number)]).await.is_err() || member.settled().await.is_err() {
-            break;
-        }
-    }
-    ensure!(member.acknowledged > 0, "it never began");
-    ensure!(
-        member.acknowledged < u64::from(SLICES_MAX),
-        "the limit was never met"
-    );
+    let acknowledged = fill(&clusterset, "east").await?;
     eventually("a hub that fails is not ready any more, or gone", async || {
         let ready = matches!(admin::get(admin_port, "/readyz").await, Ok((200, _)));
         Ok((!ready).then_some(()))
@@ -171,12 +158,31 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
         .context("with room again it starts")?;
     let kept = events(&clusterset).await?;
     let last = kept.iter().map(|event| event.member_sequence).max().unwrap_or(0);
-    ensure!(
-        last >= member.acknowledged,
-        "acknowledged {}, kept {last}",
-        member.acknowledged
-    );
+    ensure!(last >= acknowledged, "acknowledged {acknowledged}, kept {last}");
     clusterset.end().await
+}
+
+/// What a program is started under whose files cannot grow beyond [`FILE_BLOCKS`]: a write beyond that fails as one to a full
+/// volume does, once its signal is ignored.
+pub(super) fn limited() -> Vec<OsString> {
+    let limited = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS}; exec \"$0\" \"$@\"");
+    vec!["sh".into(), "-c".into(), limited.into()]
+}
+
+/// A member reports until nothing is acknowledged any more; the last sequence number that was.
+pub(super) async fn fill(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<u64> {
+    let mut member = Member::open(clusterset, cluster, hello(&format!("uid-of-{cluster}"))).await?;
+    for number in 0..SLICES_MAX {
+        if member.report([large(number)]).await.is_err() || member.settled().await.is_err() {
+            break;
+        }
+    }
+    ensure!(member.acknowledged > 0, "it never began");
+    ensure!(
+        member.acknowledged < u64::from(SLICES_MAX),
+        "the limit was never met"
+    );
+    Ok(member.acknowledged)
 }
 
 /// A slice of many endpoints, another one for every number: of one that replaces another the log keeps a difference.

@@ -12,6 +12,7 @@ mod input;
 mod kills;
 mod leadership;
 mod roles;
+mod several;
 mod source_leases;
 
 use std::sync::Arc;
@@ -93,6 +94,17 @@ pub(crate) fn trials() -> Vec<Trial> {
     sim_story!(trials, disk::a_corrupt_log_is_refused_at_start);
     sim_story!(trials, disk::a_log_that_was_cut_shows_in_the_cursors);
     sim_story!(trials, disk::a_disk_that_refuses_to_grow_ends_the_hub);
+    sim_story!(trials, several::two_clustersets_know_nothing_of_each_other);
+    sim_story!(trials, several::a_failed_append_ends_one_clusterset_alone);
+    sim_story!(
+        trials,
+        several::a_log_that_cannot_be_opened_ends_one_clusterset_alone
+    );
+    sim_story!(
+        trials,
+        several::what_is_wrong_with_one_is_said_before_any_is_served
+    );
+    sim_story!(trials, several::a_further_empty_clusterset_costs_little);
     trials.push(plain_test(
         "failures::doors::attacks_on_the_port_keep_nobody_out",
         doors::rehearse,

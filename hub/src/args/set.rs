@@ -1,0 +1,94 @@
+//! Owns: what belongs to one clusterset on the command line of `serve`; the file of `--clustersets` says the same of each.
+//! Never: opens a file or a port.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::Args;
+use shared::tls::{ClientFiles, TlsFiles};
+
+use crate::operate::duration;
+
+/// What belongs to one clusterset.
+#[derive(Debug, Clone, Args)]
+pub struct SetArgs {
+    /// Directory of the event log; made if missing. One process may use it at a time
+    #[arg(long, env = "TRIBUTARY_DATA", value_name = "DIR")]
+    pub data: PathBuf,
+    /// Address of the gRPC port
+    #[arg(
+        long,
+        env = "TRIBUTARY_LISTEN",
+        value_name = "ADDR",
+        default_value = "0.0.0.0:8443"
+    )]
+    pub listen: SocketAddr,
+    /// Certificate, key and trust roots.
+    #[command(flatten)]
+    pub tls: TlsFiles,
+    /// Where clusters join that are no members yet.
+    #[command(flatten)]
+    pub join: JoinArgs,
+    /// What else is known of clients' certificates.
+    #[command(flatten)]
+    pub clients: ClientFiles,
+    /// Take over members that know a later epoch than this log's, although the log holds facts. Only for a hub
+    /// that replaces another one which is stopped for good
+    #[arg(long, env = "TRIBUTARY_ADOPT_EPOCH")]
+    pub adopt_epoch: bool,
+    /// Namespace of the ClusterProfiles in the hub's own cluster; tributary-<clusterset> unless given. It is made
+    /// if it is missing and the hub may
+    #[arg(long, env = "TRIBUTARY_INVENTORY_NAMESPACE", value_name = "NAME")]
+    pub inventory_namespace: Option<String>,
+    /// File with the ways to reach the members' API servers (YAML or JSON), which their ClusterProfiles show as
+    /// accessProviders: servers and their authorities, without credentials. It is read at the start
+    #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
+    pub access_providers: Option<PathBuf>,
+}
+
+/// Shortest life of a member's certificate: renewing takes a few tries when the hub is restarted meanwhile.
+const MEMBER_CERT_LIFETIME_MIN: Duration = Duration::from_secs(30);
+/// Longest one.
+const MEMBER_CERT_LIFETIME_MAX: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
+
+/// How long certificates are good unless something else is said.
+pub(crate) const MEMBER_CERT_LIFETIME: &str = "365d";
+
+/// How clusters join with a token. Without these flags none does.
+#[derive(Debug, Clone, Args)]
+pub struct JoinArgs {
+    /// Address of the port at which clusters join with a token. No client certificate is asked for there, and nothing else
+    /// is answered
+    #[arg(
+        long,
+        env = "TRIBUTARY_JOIN_LISTEN",
+        value_name = "ADDR",
+        requires_all = ["join_cert", "join_key"]
+    )]
+    pub join_listen: Option<SocketAddr>,
+    /// Certificate of the authority that signs for clusters that join, and for members that renew their certificates (PEM).
+    /// `tributary-hub certs joining` makes it
+    #[arg(long, env = "TRIBUTARY_JOIN_CERT", value_name = "FILE", requires = "join_key")]
+    pub join_cert: Option<PathBuf>,
+    /// Private key of that authority (PEM, PKCS#8)
+    #[arg(long, env = "TRIBUTARY_JOIN_KEY", value_name = "FILE", requires = "join_cert")]
+    pub join_key: Option<PathBuf>,
+    /// For how long certificates are good that this authority signs, as 12h or 90d: 30s to 3650d, and never longer than the
+    /// authority's own. Agents renew them when two thirds of that have passed
+    #[arg(
+        long,
+        env = "TRIBUTARY_MEMBER_CERT_LIFETIME",
+        value_name = "TIME",
+        default_value = MEMBER_CERT_LIFETIME,
+        value_parser = lifetime
+    )]
+    pub member_cert_lifetime: Duration,
+}
+
+/// How long a member's certificate may be good.
+pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if (MEMBER_CERT_LIFETIME_MIN..=MEMBER_CERT_LIFETIME_MAX).contains(&time) {
+        return Ok(time);
+    }
+    Err("certificates of members are good for 30s to 3650d".to_owned())
+}
