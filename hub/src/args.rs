@@ -14,6 +14,7 @@ use crate::{
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
     operate::{EventsArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs, duration},
+    topology::command::TopologyArgs,
 };
 
 /// The hub of a Tributary clusterset
@@ -122,6 +123,10 @@ pub enum Command {
         tributary-hub events --since 10m --namespace shop --hub https://HUB:8443 \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key")]
     Events(Box<EventsArgs>),
+    /// Try what a ClusterClass says
+    #[command(long_about = "Try what a ClusterClass says. No hub and no cluster is asked.\n\n\
+        Example:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json")]
+    Topology(TopologyArgs),
 }
 
 /// The flags of `serve`.

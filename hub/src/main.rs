@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Command::Reader(args) => hub::operate::run_reader(args).map(|said| print!("{said}")),
         Command::Token(args) => hub::operate::run_token(args).map(|said| print!("{said}")),
         Command::Policy(args) => hub::operate::run_policy(args).map(|said| print!("{said}")),
+        Command::Topology(args) => hub::topology::command::run(args).map(|said| print!("{said}")),
         Command::Events(args) => hub::operate::run_events(*args).map(|said| print!("{said}")),
     })
 }

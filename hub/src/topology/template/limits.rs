@@ -19,11 +19,6 @@ pub const MAX_ITEMS: usize = 100_000;
 pub const MAX_NESTING: usize = 128;
 /// Bytes of all texts and lists that functions returned, together.
 pub const MAX_BYTES: usize = 64 << 20;
-/// Bytes that a function reads for one step.
-const BYTES_PER_STEP: usize = 256;
-/// Bytes that an element of a list counts for.
-const ITEM_BYTES: usize = 32;
-
 /// Why a template could not be rendered, without the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -48,55 +43,6 @@ impl Failure {
             message: format!("function {name:?} is refused: it does not give the same result twice"),
             refused: Some(name),
         }
-    }
-}
-
-/// What one rendering has taken so far.
-#[derive(Debug, Default)]
-pub(crate) struct Meter {
-    steps: u64,
-    bytes: usize,
-}
-
-impl Meter {
-    /// Counts steps.
-    pub(crate) fn step(&mut self, steps: u64) -> Result<(), Failure> {
-        self.steps = self.steps.saturating_add(steps);
-        if self.steps > MAX_STEPS {
-            return Err(Failure::new(format!("takes more than {MAX_STEPS} steps")));
-        }
-        Ok(())
-    }
-
-    /// Counts bytes that are read.
-    pub(crate) fn read(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.step((bytes / BYTES_PER_STEP) as u64)
-    }
-
-    /// Counts a text that a function is about to return.
-    pub(crate) fn text(&mut self, length: usize) -> Result<(), Failure> {
-        if length > MAX_TEXT {
-            return Err(Failure::new(format!("makes a text of more than {MAX_TEXT} bytes")));
-        }
-        self.hold(length)
-    }
-
-    /// Counts a list that a function is about to return.
-    pub(crate) fn items(&mut self, length: usize) -> Result<(), Failure> {
-        if length > MAX_ITEMS {
-            return Err(Failure::new(format!(
-                "makes a list of more than {MAX_ITEMS} elements"
-            )));
-        }
-        self.hold(length * ITEM_BYTES)
-    }
-
-    fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > MAX_BYTES {
-            return Err(Failure::new(format!("makes more than {MAX_BYTES} bytes of values")));
-        }
-        self.read(bytes)
     }
 }
 

@@ -1,0 +1,3 @@
+//! The golden vectors, which Go's own engine made.
+
+mod golden;
