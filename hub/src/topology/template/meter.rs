@@ -27,10 +27,9 @@ pub(crate) struct Meter {
 impl Meter {
     /// For a file that a person gave, whose size is bounded.
     pub(crate) fn of_a_file() -> Self {
-        Self {
-            free: true,
-            ..Self::default()
-        }
+        let mut meter = Self::default();
+        meter.free = true;
+        meter
     }
 
     /// Counts steps.

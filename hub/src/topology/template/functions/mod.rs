@@ -25,6 +25,7 @@ mod scrypt;
 mod sha1;
 mod strings;
 mod urls;
+mod versions;
 
 use super::signature::Signature;
 
@@ -42,6 +43,7 @@ pub(crate) fn find(name: &str) -> Option<Signature> {
         .or_else(|| regexes::find(name))
         .or_else(|| paths::find(name))
         .or_else(|| urls::find(name))
+        .or_else(|| versions::find(name))
 }
 
 /// Functions that upstream calls hermetic although they give another result each time: a class that uses one would
