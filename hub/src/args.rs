@@ -124,8 +124,10 @@ pub enum Command {
         --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key")]
     Events(Box<EventsArgs>),
     /// Try what a ClusterClass says
-    #[command(long_about = "Try what a ClusterClass says. No hub and no cluster is asked.\n\n\
-        Example:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json")]
+    #[command(
+        long_about = "Try what a ClusterClass says. No hub and no cluster is asked.\n\n\
+        Example:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json"
+    )]
     Topology(TopologyArgs),
 }
 

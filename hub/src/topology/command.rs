@@ -75,7 +75,9 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
     if let Some(file) = file {
         let shown = file.display();
         let cases = cases::read(&read(&file)?).map_err(|message| {
-            anyhow::anyhow!("{shown} has no cases: {message}; give JSON objects with `template` and `variables`")
+            anyhow::anyhow!(
+                "{shown} has no cases: {message}; give JSON objects with `template` and `variables`"
+            )
         })?;
         for case in cases {
             let outcome = render(&case.template, &case.variables).to_json();
@@ -98,7 +100,11 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
         }
         None => b"{}".to_vec(),
     };
-    writeln!(said, "{}", render(&template.unwrap_or_default(), &variables).to_json())?;
+    writeln!(
+        said,
+        "{}",
+        render(&template.unwrap_or_default(), &variables).to_json()
+    )?;
     Ok(said)
 }
 

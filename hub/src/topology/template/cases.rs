@@ -69,8 +69,9 @@ fn case(value: &Value) -> Result<Case, String> {
     };
     let variables = match entries.get(&b"variables"[..]) {
         None => b"{}".to_vec(),
-        Some(variables) => json::write(&mut Meter::of_a_file(), variables, Style::Raw)
-            .map_err(|failure| failure.message)?,
+        Some(variables) => {
+            json::write(&mut Meter::of_a_file(), variables, Style::Raw).map_err(|failure| failure.message)?
+        }
     };
     Ok(Case {
         name: text("name"),

@@ -190,7 +190,10 @@ impl<'a> Run<'a> {
             Value::Missing | Value::Nil => false,
             _ => {
                 let shown = print::plain(self.meter, &value)?;
-                return fail(format!("range can't iterate over {}", String::from_utf8_lossy(&shown)));
+                return fail(format!(
+                    "range can't iterate over {}",
+                    String::from_utf8_lossy(&shown)
+                ));
             }
         };
         let mut flow = Flow::Next;
@@ -204,7 +207,9 @@ impl<'a> Run<'a> {
     /// `range` over a number; whether there was anything.
     fn count(&mut self, range: &'a Range, value: &Value, count: i64) -> Done<bool> {
         if range.pipe.variables.len() > 1 {
-            return fail(format!("can't use {count} to iterate over more than one variable"));
+            return fail(format!(
+                "can't use {count} to iterate over more than one variable"
+            ));
         }
         for at in 0..count {
             let item = match value {
@@ -235,7 +240,9 @@ impl<'a> Run<'a> {
             (names, _) => {
                 let top = self.variables.len();
                 for (from_top, value) in [item.clone(), index].into_iter().enumerate().take(names.len()) {
-                    if let Some(slot) = top.checked_sub(from_top + 1).and_then(|at| self.variables.get_mut(at))
+                    if let Some(slot) = top
+                        .checked_sub(from_top + 1)
+                        .and_then(|at| self.variables.get_mut(at))
                     {
                         slot.1 = value;
                     }
@@ -405,7 +412,13 @@ impl<'a> Run<'a> {
         Ok(dict.get(name.as_bytes()).unwrap_or(Value::Missing))
     }
 
-    fn function(&mut self, name: &str, arguments: &'a [Term], dot: &Value, last: Option<Value>) -> Done<Value> {
+    fn function(
+        &mut self,
+        name: &str,
+        arguments: &'a [Term],
+        dot: &Value,
+        last: Option<Value>,
+    ) -> Done<Value> {
         let at = self.at;
         if let Some(refused) = functions::refused(name) {
             return Err(Failure::refused(refused));
@@ -465,9 +478,18 @@ impl<'a> Run<'a> {
             ));
         }
         if signature.rest.is_none() && count != wanted {
-            return fail(format!("wrong number of args for {name}: want {wanted} got {count}"));
+            return fail(format!(
+                "wrong number of args for {name}: want {wanted} got {count}"
+            ));
         }
-        let kind = |at: usize| signature.fixed.get(at).copied().or(signature.rest).unwrap_or(Type::Any);
+        let kind = |at: usize| {
+            signature
+                .fixed
+                .get(at)
+                .copied()
+                .or(signature.rest)
+                .unwrap_or(Type::Any)
+        };
         let mut given = Vec::with_capacity(count);
         for (at, argument) in arguments.iter().enumerate() {
             given.push(self.argument(argument, kind(at), dot)?);
@@ -539,10 +561,13 @@ fn constant(number: &Number) -> Done<Value> {
     if let Some((real, imaginary)) = number.complex {
         return Ok(Value::Complex(real, imaginary));
     }
-    let hex = text.len() > 2 && (text.starts_with("0x") || text.starts_with("0X")) && !text.contains(['p', 'P']);
+    let hex =
+        text.len() > 2 && (text.starts_with("0x") || text.starts_with("0X")) && !text.contains(['p', 'P']);
     let rune = text.starts_with('\'');
     match (number.float, number.int) {
-        (Some(float), _) if !hex && !rune && text.contains(['.', 'e', 'E', 'p', 'P']) => Ok(Value::Float(float)),
+        (Some(float), _) if !hex && !rune && text.contains(['.', 'e', 'E', 'p', 'P']) => {
+            Ok(Value::Float(float))
+        }
         (_, Some(int)) => Ok(Value::Int(int)),
         _ => fail(format!("{text} overflows int")),
     }

@@ -172,7 +172,11 @@ fn hexadecimal(magnitude: f64, precision: Option<usize>, verb: u8) -> String {
         }
     }
     let digit = |at: u32| {
-        let value = if at < 16 { (bits >> (60 - 4 * at.min(15))) & 0xf } else { 0 };
+        let value = if at < 16 {
+            (bits >> (60 - 4 * at.min(15))) & 0xf
+        } else {
+            0
+        };
         char::from_digit(u32::try_from(value).unwrap_or(0), 16).unwrap_or('0')
     };
     let mut after: String = (1..16).map(digit).collect();
@@ -184,7 +188,11 @@ fn hexadecimal(magnitude: f64, precision: Option<usize>, verb: u8) -> String {
     let point = if after.is_empty() { "" } else { "." };
     let sign = if power < 0 { '-' } else { '+' };
     let text = format!("0x{}{point}{after}p{sign}{:02}", digit(0), power.abs());
-    if verb == b'X' { text.to_ascii_uppercase() } else { text }
+    if verb == b'X' {
+        text.to_ascii_uppercase()
+    } else {
+        text
+    }
 }
 
 /// `%b`: mantissa and exponent as they are stored.

@@ -43,7 +43,8 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), Failure> {
         self.meter.step(1)?;
-        self.meter.text(self.out.len().saturating_sub(super::limits::MAX_TEXT - 1))?;
+        self.meter
+            .text(self.out.len().saturating_sub(super::limits::MAX_TEXT - 1))?;
         nested(depth)?;
         let text = match value {
             Value::Missing | Value::Nil => "null".to_owned(),
@@ -76,7 +77,8 @@ impl Writer<'_> {
                 for (at, (key, item)) in entries.iter().enumerate() {
                     self.separate(at, depth + 1);
                     self.text(key)?;
-                    self.out.extend_from_slice(if self.style == Style::Pretty { b": " } else { b":" });
+                    self.out
+                        .extend_from_slice(if self.style == Style::Pretty { b": " } else { b":" });
                     self.value(item, depth + 1)?;
                 }
                 self.close(entries.is_empty(), depth, b'}');
@@ -196,7 +198,9 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Value, Failure> {
         self.meter.step(1)?;
         if depth > MAX_NESTING {
-            return Err(Failure::new(format!("JSON is nested deeper than {MAX_NESTING} levels")));
+            return Err(Failure::new(format!(
+                "JSON is nested deeper than {MAX_NESTING} levels"
+            )));
         }
         self.space();
         match self.text.get(self.at) {
@@ -351,7 +355,10 @@ impl Reader<'_> {
     fn code(&mut self) -> Result<u32, Failure> {
         let mut code = 0;
         for _ in 0..4 {
-            let digit = self.text.get(self.at).and_then(|byte| char::from(*byte).to_digit(16));
+            let digit = self
+                .text
+                .get(self.at)
+                .and_then(|byte| char::from(*byte).to_digit(16));
             code = code * 16 + digit.ok_or_else(|| self.invalid())?;
             self.at += 1;
         }

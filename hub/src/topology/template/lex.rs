@@ -162,7 +162,11 @@ impl<'a> Lexer<'a> {
             }
             self.at += LEFT.len();
             let marker = if trims_left(self.rest()) { MARKER } else { 0 };
-            if self.rest().get(marker..).is_some_and(|rest| rest.starts_with("/*")) {
+            if self
+                .rest()
+                .get(marker..)
+                .is_some_and(|rest| rest.starts_with("/*"))
+            {
                 self.at += marker;
                 if let Some(error) = self.comment() {
                     return error;

@@ -49,7 +49,9 @@ impl Failure {
 /// Refuses what is nested deeper than one value may be.
 pub(crate) fn nested(depth: usize) -> Result<(), Failure> {
     if depth > MAX_NESTING {
-        return Err(Failure::new(format!("a value is nested deeper than {MAX_NESTING} levels")));
+        return Err(Failure::new(format!(
+            "a value is nested deeper than {MAX_NESTING} levels"
+        )));
     }
     Ok(())
 }

@@ -52,7 +52,9 @@ impl Meter {
     /// Counts a text that a function is about to return.
     pub(crate) fn text(&mut self, length: usize) -> Result<(), Failure> {
         if length > MAX_TEXT && !self.free {
-            return Err(Failure::new(format!("makes a text of more than {MAX_TEXT} bytes")));
+            return Err(Failure::new(format!(
+                "makes a text of more than {MAX_TEXT} bytes"
+            )));
         }
         self.hold(length)
     }
@@ -70,7 +72,9 @@ impl Meter {
     fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_BYTES && !self.free {
-            return Err(Failure::new(format!("makes more than {MAX_BYTES} bytes of values")));
+            return Err(Failure::new(format!(
+                "makes more than {MAX_BYTES} bytes of values"
+            )));
         }
         self.read(bytes)
     }

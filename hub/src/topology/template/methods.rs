@@ -18,7 +18,9 @@ pub(crate) fn find(value: &Value, name: &str) -> Option<Signature> {
         Value::Release(_) => of_version(name),
         Value::Time(_) => of_time(name),
         Value::Named(..) if name == "String" => exactly(&[], |_, given| {
-            Ok(Value::text(given.first().and_then(Value::stringer).unwrap_or_default()))
+            Ok(Value::text(
+                given.first().and_then(Value::stringer).unwrap_or_default(),
+            ))
         }),
         _ => None,
     }
@@ -63,7 +65,11 @@ fn of_version(name: &str) -> Option<Signature> {
         "IncPatch" => exactly(&[], |_, given| {
             let old = version(given, 0)?;
             let [major, minor, patch] = old.numbers;
-            let next = if old.prerelease.is_empty() { patch.wrapping_add(1) } else { patch };
+            let next = if old.prerelease.is_empty() {
+                patch.wrapping_add(1)
+            } else {
+                patch
+            };
             release(old.derived([major, minor, next], "", ""))
         }),
         "SetPrerelease" => exactly(&[Type::Text], |_, given| {
@@ -131,7 +137,9 @@ fn of_time(name: &str) -> Option<Signature> {
         "Unix" => exactly(&[], |_, given| Ok(Value::Int64(time(given).seconds))),
         "IsZero" => exactly(&[], |_, given| {
             let moment = time(given);
-            Ok(Value::Bool(moment.seconds == Moment::ZERO.seconds && moment.nanos == 0))
+            Ok(Value::Bool(
+                moment.seconds == Moment::ZERO.seconds && moment.nanos == 0,
+            ))
         }),
         "String" => exactly(&[], |_, given| Ok(Value::text(time(given).to_string()))),
         _ => None,

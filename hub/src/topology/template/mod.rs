@@ -111,19 +111,32 @@ fn rendered(outcome: &mut Outcome, template: &str, variables: &[u8]) -> Result<(
     let mut meter = Meter::default();
     let variables = match json::read(&mut meter, variables) {
         Ok(variables @ Value::Dict(_)) => variables,
-        Ok(_) => return Err(failed(Stage::Execute, "the variables are no JSON object".to_owned())),
+        Ok(_) => {
+            return Err(failed(
+                Stage::Execute,
+                "the variables are no JSON object".to_owned(),
+            ));
+        }
         Err(failure) => {
-            return Err(failed(Stage::Execute, format!("the variables are no JSON: {}", failure.message)));
+            return Err(failed(
+                Stage::Execute,
+                format!("the variables are no JSON: {}", failure.message),
+            ));
         }
     };
     let done = exec::render(&set, &mut meter, variables);
     for at in done.missing {
         let (line, column) = place(template, at);
-        outcome.findings.push(format!("template: tpl:{line}:{column}: writes <no value>"));
+        outcome
+            .findings
+            .push(format!("template: tpl:{line}:{column}: writes <no value>"));
     }
     let text = done.text.map_err(|failure| {
         let (line, column) = place(template, done.at);
-        let message = format!("template: tpl:{line}:{column}: executing \"tpl\": {}", failure.message);
+        let message = format!(
+            "template: tpl:{line}:{column}: executing \"tpl\": {}",
+            failure.message
+        );
         failed(Stage::Execute, message)
     })?;
     let decoded = yaml::decode(&text).and_then(|value| {
@@ -141,7 +154,10 @@ fn rendered(outcome: &mut Outcome, template: &str, variables: &[u8]) -> Result<(
 fn place(template: &str, at: usize) -> (usize, usize) {
     let before = template.as_bytes().get(..at).unwrap_or(template.as_bytes());
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let start = before
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |newline| newline + 1);
     (line, at.saturating_sub(start))
 }
 
@@ -178,8 +194,15 @@ impl Outcome {
         }
         field("enabledIf", self.enabled_if.to_string().as_bytes());
         if !self.findings.is_empty() {
-            let findings: Vec<Vec<u8>> = self.findings.iter().map(|finding| quoted(finding.as_bytes())).collect();
-            field("findings", &[b"[", findings.join(&b',').as_slice(), b"]"].concat());
+            let findings: Vec<Vec<u8>> = self
+                .findings
+                .iter()
+                .map(|finding| quoted(finding.as_bytes()))
+                .collect();
+            field(
+                "findings",
+                &[b"[", findings.join(&b',').as_slice(), b"]"].concat(),
+            );
         }
         out.push(b'}');
         runes::lossy(&out)

@@ -17,11 +17,27 @@ pub(crate) struct Moment {
 
 /// Months as Go writes them.
 pub(crate) const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] = [
-    "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
 ];
 
 /// Year, month, day, hour, minute, second.
@@ -158,7 +174,12 @@ pub(crate) fn parse(layout: &str, text: &str) -> Option<Moment> {
 
 impl Reading<'_> {
     fn number(&mut self, least: usize, most: usize) -> Option<i64> {
-        let digits = self.rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
+        let digits = self
+            .rest
+            .bytes()
+            .take(most)
+            .take_while(u8::is_ascii_digit)
+            .count();
         if digits < least {
             return None;
         }
@@ -170,7 +191,9 @@ impl Reading<'_> {
     fn name(&mut self, names: &[&str], length: usize) -> Option<i64> {
         let found = names.iter().position(|name| {
             let name = &name[..length.min(name.len())];
-            self.rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name))
+            self.rest
+                .get(..name.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(name))
         })?;
         self.rest = &self.rest[length.min(names[found].len())..];
         i64::try_from(found).ok()
@@ -209,7 +232,12 @@ impl Reading<'_> {
                 });
                 self.rest = &self.rest[2..];
             }
-            "MST" => self.rest = self.rest.strip_prefix("UTC").or_else(|| self.rest.strip_prefix("GMT"))?,
+            "MST" => {
+                self.rest = self
+                    .rest
+                    .strip_prefix("UTC")
+                    .or_else(|| self.rest.strip_prefix("GMT"))?
+            }
             "Z07:00" if self.rest.starts_with('Z') => self.rest = &self.rest[1..],
             _ => self.zone(piece.contains(':'))?,
         }
@@ -223,7 +251,11 @@ impl Reading<'_> {
         };
         let digits = after.bytes().take_while(u8::is_ascii_digit).count();
         if digits > 0 {
-            let written: String = after[..digits].chars().chain("000000000".chars()).take(9).collect();
+            let written: String = after[..digits]
+                .chars()
+                .chain("000000000".chars())
+                .take(9)
+                .collect();
             self.nanos = written.parse().ok()?;
             self.rest = &after[digits..];
         }

@@ -357,9 +357,18 @@ impl<'a> Parser<'a> {
                 break;
             }
             match token.kind {
-                Kind::Bool | Kind::CharConstant | Kind::Complex | Kind::Dot | Kind::Field
-                | Kind::Identifier | Kind::Number | Kind::Nil | Kind::RawString | Kind::String
-                | Kind::Variable | Kind::LeftParen => {
+                Kind::Bool
+                | Kind::CharConstant
+                | Kind::Complex
+                | Kind::Dot
+                | Kind::Field
+                | Kind::Identifier
+                | Kind::Number
+                | Kind::Nil
+                | Kind::RawString
+                | Kind::String
+                | Kind::Variable
+                | Kind::LeftParen => {
                     self.back(token);
                     commands.push(self.command()?);
                 }

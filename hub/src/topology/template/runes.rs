@@ -129,8 +129,7 @@ static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{N}")
 static PUNCT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{P}").ok());
 static UPPER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{Lu}").ok());
 static LOWER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{Ll}").ok());
-static PRINT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\A[\p{L}\p{M}\p{N}\p{P}\p{S}]").ok());
+static PRINT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A[\p{L}\p{M}\p{N}\p{P}\p{S}]").ok());
 
 fn class(character: char, other: &Option<Regex>, ascii: fn(&u8) -> bool) -> bool {
     match u8::try_from(character) {

@@ -1,12 +1,7 @@
 //! Owns: the values of a template and their Go types: what variables decode to, what functions return.
 //! Never: walks a value deeper than [`super::limits::MAX_NESTING`].
 
-use std::{
-    cell::RefCell,
-    collections::BTreeMap,
-    rc::Rc,
-    sync::Arc,
-};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
 
 use super::{
     limits::{Failure, nested},

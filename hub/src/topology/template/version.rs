@@ -121,7 +121,8 @@ pub(crate) fn check_metadata(text: &str) -> Result<(), String> {
 }
 
 fn allowed(part: &str) -> bool {
-    part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    part.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// The order of two prereleases, part by part.

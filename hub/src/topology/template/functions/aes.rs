@@ -25,7 +25,9 @@ fn product(mut one: u8, mut two: u8) -> u8 {
 fn boxes() -> ([u8; 256], [u8; 256]) {
     let (mut forth, mut back) = ([0; 256], [0; 256]);
     for value in 0..=255_u8 {
-        let inverse = (1..=255_u8).find(|other| product(value, *other) == 1).unwrap_or(0);
+        let inverse = (1..=255_u8)
+            .find(|other| product(value, *other) == 1)
+            .unwrap_or(0);
         let mixed = (0..5).fold(0, |mixed, turn| mixed ^ inverse.rotate_left(turn)) ^ 0x63;
         forth[usize::from(value)] = mixed;
         back[usize::from(mixed)] = value;
@@ -34,7 +36,10 @@ fn boxes() -> ([u8; 256], [u8; 256]) {
 }
 
 fn expanded(key: &[u8; 32], forth: &[u8; 256]) -> Vec<[u8; 4]> {
-    let mut words: Vec<[u8; 4]> = key.chunks_exact(4).map(|word| [word[0], word[1], word[2], word[3]]).collect();
+    let mut words: Vec<[u8; 4]> = key
+        .chunks_exact(4)
+        .map(|word| [word[0], word[1], word[2], word[3]])
+        .collect();
     let mut constant = 1;
     for at in 8..4 * (ROUNDS + 1) {
         let mut word = words[at - 1];
@@ -57,7 +62,10 @@ fn expanded(key: &[u8; 32], forth: &[u8; 256]) -> Vec<[u8; 4]> {
 }
 
 fn add_key(state: &mut [u8; BLOCK], words: &[[u8; 4]], round: usize) {
-    for (byte, key) in state.iter_mut().zip(words[round * 4..round * 4 + 4].iter().flatten()) {
+    for (byte, key) in state
+        .iter_mut()
+        .zip(words[round * 4..round * 4 + 4].iter().flatten())
+    {
         *byte ^= key;
     }
 }

@@ -31,7 +31,10 @@ fn encode(bytes: &[u8], alphabet: &[u8], group: usize, bits: usize) -> Vec<u8> {
 }
 
 fn digit(byte: u8, alphabet: &[u8]) -> Option<u64> {
-    alphabet.iter().position(|known| *known == byte).map(|at| at as u64)
+    alphabet
+        .iter()
+        .position(|known| *known == byte)
+        .map(|at| at as u64)
 }
 
 fn is_newline(byte: u8) -> bool {

@@ -7,7 +7,11 @@ use super::{
         limits::Failure,
         meter::Meter,
         print,
-        signature::{Signature, Type::{Any, Raw, Text}, any, at_least, exactly, said, text},
+        signature::{
+            Signature,
+            Type::{Any, Raw, Text},
+            any, at_least, exactly, said, text,
+        },
         value::{Element, Value},
     },
     compare::{equals, order},
@@ -22,7 +26,10 @@ pub(super) fn find(name: &str) -> Option<Signature> {
         "len" => exactly(&[Raw], |_, given| length(any(given, 0))),
         "index" => at_least(&[Raw], Raw, |_, given| index(given)),
         "call" => at_least(&[Raw], Raw, |_, given| {
-            Err(Failure::new(format!("non-function of type {}", any(given, 0).type_name())))
+            Err(Failure::new(format!(
+                "non-function of type {}",
+                any(given, 0).type_name()
+            )))
         }),
         "print" => at_least(&[], Any, |meter, given| {
             let text = print::sprint(meter, given)?;
@@ -44,14 +51,22 @@ pub(super) fn find(name: &str) -> Option<Signature> {
             Ok(Value::Bool(equals(given)?))
         }),
         "ne" => exactly(&[Raw, Raw], |_, given| Ok(Value::Bool(!equals(given)?))),
-        "lt" => exactly(&[Raw, Raw], |_, given| ordered(given, |order| order == Some(Ordering::Less))),
+        "lt" => exactly(&[Raw, Raw], |_, given| {
+            ordered(given, |order| order == Some(Ordering::Less))
+        }),
         "le" => exactly(&[Raw, Raw], |_, given| {
-            ordered(given, |order| matches!(order, Some(Ordering::Less | Ordering::Equal)))
+            ordered(given, |order| {
+                matches!(order, Some(Ordering::Less | Ordering::Equal))
+            })
         }),
         "gt" => exactly(&[Raw, Raw], |_, given| {
-            ordered(given, |order| !matches!(order, Some(Ordering::Less | Ordering::Equal)))
+            ordered(given, |order| {
+                !matches!(order, Some(Ordering::Less | Ordering::Equal))
+            })
         }),
-        "ge" => exactly(&[Raw, Raw], |_, given| ordered(given, |order| order != Some(Ordering::Less))),
+        "ge" => exactly(&[Raw, Raw], |_, given| {
+            ordered(given, |order| order != Some(Ordering::Less))
+        }),
         _ => None,
     }
 }
@@ -84,7 +99,11 @@ fn index(given: &[Value]) -> Result<Value, Failure> {
     for index in given.get(1..).unwrap_or(&[]) {
         item = match &item {
             Value::Missing | Value::Nil => return Err(Failure::new("index of nil pointer")),
-            Value::List(list) => list.items.get(position(index, list.items.len())?).cloned().unwrap_or(Value::Nil),
+            Value::List(list) => list
+                .items
+                .get(position(index, list.items.len())?)
+                .cloned()
+                .unwrap_or(Value::Nil),
             Value::Text(text) => Value::Byte(text[position(index, text.len())?]),
             Value::Dict(dict) => {
                 let Value::Text(key) = index else {
@@ -96,7 +115,12 @@ fn index(given: &[Value]) -> Result<Value, Failure> {
                     _ => Value::Nil,
                 })
             }
-            other => return Err(Failure::new(format!("can't index item of type {}", other.type_name()))),
+            other => {
+                return Err(Failure::new(format!(
+                    "can't index item of type {}",
+                    other.type_name()
+                )));
+            }
         };
     }
     Ok(item)

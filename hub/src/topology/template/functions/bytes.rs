@@ -64,6 +64,9 @@ pub(super) fn trim(text: &[u8], drop: impl Fn(char) -> bool) -> &[u8] {
     let Some(first) = all.iter().position(|(_, character, _)| !drop(*character)) else {
         return &[];
     };
-    let last = all.iter().rposition(|(_, character, _)| !drop(*character)).unwrap_or(first);
+    let last = all
+        .iter()
+        .rposition(|(_, character, _)| !drop(*character))
+        .unwrap_or(first);
     &text[all[first].0..all[last].0 + all[last].2]
 }

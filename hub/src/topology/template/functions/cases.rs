@@ -4,7 +4,11 @@ use super::super::{
     limits::Failure,
     meter::Meter,
     runes,
-    signature::{Signature, Type::{Int, Text}, exactly, int, said, text},
+    signature::{
+        Signature,
+        Type::{Int, Text},
+        exactly, int, said, text,
+    },
     value::Value,
 };
 
@@ -18,7 +22,7 @@ pub(super) fn find(name: &str) -> Option<Signature> {
             let title = runes::chars(text(given, 0)).map(|character| {
                 let starts = is_separator(before);
                 before = character;
-                if starts { runes::upper(character) } else { character }
+                if starts { titled(character) } else { character }
             });
             said(meter, title.collect::<String>())
         }),
@@ -89,6 +93,17 @@ fn is_title(character: char) -> bool {
         | '\u{1fa8}'..='\u{1faf}' | '\u{1fbc}' | '\u{1fcc}' | '\u{1ffc}')
 }
 
+/// The letter that begins a word.
+fn titled(character: char) -> char {
+    match character {
+        'Ǆ' | 'ǅ' | 'ǆ' => 'ǅ',
+        'Ǉ' | 'ǈ' | 'ǉ' => 'ǈ',
+        'Ǌ' | 'ǋ' | 'ǌ' => 'ǋ',
+        'Ǳ' | 'ǲ' | 'ǳ' => 'ǲ',
+        other => runes::upper(other),
+    }
+}
+
 fn swapped(text: &[u8]) -> String {
     let mut starts = true;
     let swap = |character: char| {
@@ -97,8 +112,12 @@ fn swapped(text: &[u8]) -> String {
             return runes::lower(character);
         }
         if runes::is_lower(character) {
-            starts = false;
-            return runes::upper(character);
+            let word = std::mem::replace(&mut starts, false);
+            return if word {
+                titled(character)
+            } else {
+                runes::upper(character)
+            };
         }
         starts = runes::is_space(character);
         character
@@ -184,7 +203,10 @@ fn word(text: &[char]) -> (Word, usize) {
         return (Word::Invalid, 0);
     };
     let run = |from: usize, holds: &dyn Fn(char) -> bool| {
-        from + text[from..].iter().take_while(|character| holds(**character)).count()
+        from + text[from..]
+            .iter()
+            .take_while(|character| holds(**character))
+            .count()
     };
     let small = |character: char| is_letters(character) && !runes::is_upper(character);
     if first == runes::BAD {
@@ -214,7 +236,9 @@ fn word(text: &[char]) -> (Word, usize) {
         return (Word::Number, run(1, &runes::is_number));
     }
     let other = |character: char| {
-        !(is_connector(character) || is_letters(character) || runes::is_number(character)
+        !(is_connector(character)
+            || is_letters(character)
+            || runes::is_number(character)
             || runes::is_punct(character))
     };
     (Word::Other, run(1, &other))
@@ -305,7 +329,13 @@ fn lowered(out: &mut String, kind: Word, word: &[char], connector: char) {
     }
 }
 
-fn wrapped(meter: &mut Meter, text: &[u8], width: i64, separator: &[u8], long: bool) -> Result<Value, Failure> {
+fn wrapped(
+    meter: &mut Meter,
+    text: &[u8],
+    width: i64,
+    separator: &[u8],
+    long: bool,
+) -> Result<Value, Failure> {
     let width = usize::try_from(width).unwrap_or(1).max(1);
     let mut out = Vec::new();
     let mut at = 0;

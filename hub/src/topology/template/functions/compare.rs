@@ -40,7 +40,11 @@ fn integer(value: &Value) -> i128 {
 }
 
 fn incompatible(one: &Value, two: &Value) -> Failure {
-    Failure::new(format!("{INCOMPATIBLE}: {} and {}", one.type_name(), two.type_name()))
+    Failure::new(format!(
+        "{INCOMPATIBLE}: {} and {}",
+        one.type_name(),
+        two.type_name()
+    ))
 }
 
 /// Whether the first value equals any of the others.
@@ -61,7 +65,11 @@ pub(super) fn equals(given: &[Value]) -> Result<bool, Failure> {
 
 fn equal(one: &Value, two: &Value) -> Result<bool, Failure> {
     Ok(match (one, two) {
-        _ if matches!((basic(one), basic(two)), (Basic::Int | Basic::Uint, Basic::Int | Basic::Uint)) => {
+        _ if matches!(
+            (basic(one), basic(two)),
+            (Basic::Int | Basic::Uint, Basic::Int | Basic::Uint)
+        ) =>
+        {
             integer(one) == integer(two)
         }
         (Value::Bool(one), Value::Bool(two)) => one == two,
@@ -110,7 +118,11 @@ pub(super) fn order(one: &Value, two: &Value) -> Result<Option<Ordering>, Failur
         return Err(Failure::new("invalid type for comparison"));
     }
     match (one, two) {
-        _ if matches!((left, right), (Basic::Int | Basic::Uint, Basic::Int | Basic::Uint)) => {
+        _ if matches!(
+            (left, right),
+            (Basic::Int | Basic::Uint, Basic::Int | Basic::Uint)
+        ) =>
+        {
             Ok(Some(integer(one).cmp(&integer(two))))
         }
         (Value::Float(one), Value::Float(two)) => Ok(one.partial_cmp(two)),

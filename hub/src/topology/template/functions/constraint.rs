@@ -30,7 +30,9 @@ pub(super) fn satisfied(constraint: &str, version: &str) -> Result<bool, String>
         alternatives.push(conditions(part).ok_or_else(improper)??);
     }
     let version = Version::parse(version)?;
-    Ok(alternatives.iter().any(|all| all.iter().all(|condition| condition.holds(&version))))
+    Ok(alternatives
+        .iter()
+        .any(|all| all.iter().all(|condition| condition.holds(&version))))
 }
 
 /// What stands for a version in a constraint: the text, and its parts.
@@ -48,12 +50,19 @@ fn is_space(character: char) -> bool {
 /// A version at the start of a text, as much of it as there is.
 fn written(text: &str) -> Option<(Written<'_>, &str)> {
     let part = |text: &str| {
-        text.len() - text.trim_start_matches(|sign: char| sign.is_ascii_digit() || "|xX*".contains(sign)).len()
+        text.len()
+            - text
+                .trim_start_matches(|sign: char| sign.is_ascii_digit() || "|xX*".contains(sign))
+                .len()
     };
     let mut rest = text.strip_prefix('v').unwrap_or(text);
     let mut parts = [""; 3];
     for (at, slot) in parts.iter_mut().enumerate() {
-        let body = if at == 0 { Some(rest) } else { rest.strip_prefix('.') };
+        let body = if at == 0 {
+            Some(rest)
+        } else {
+            rest.strip_prefix('.')
+        };
         let Some(body) = body else {
             break;
         };
@@ -81,7 +90,10 @@ fn written(text: &str) -> Option<(Written<'_>, &str)> {
 /// Labels with dots between them, behind a sign.
 fn labels(text: &str, sign: char) -> (&str, &str) {
     let label = |text: &str| {
-        text.len() - text.trim_start_matches(|sign: char| sign.is_ascii_alphanumeric() || sign == '-').len()
+        text.len()
+            - text
+                .trim_start_matches(|sign: char| sign.is_ascii_alphanumeric() || sign == '-')
+                .len()
     };
     let Some(body) = text.strip_prefix(sign) else {
         return ("", text);
@@ -139,7 +151,11 @@ fn conditions(text: &str) -> Option<Result<Vec<Condition>, String>> {
     let mut found = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
     loop {
-        let operator = OPERATORS.iter().copied().find(|operator| rest.starts_with(*operator)).unwrap_or("");
+        let operator = OPERATORS
+            .iter()
+            .copied()
+            .find(|operator| rest.starts_with(*operator))
+            .unwrap_or("");
         let body = rest[operator.len()..].trim_start_matches(is_space);
         let (version, after) = written(body)?;
         match Condition::new(operator, &version) {

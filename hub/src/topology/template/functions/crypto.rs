@@ -7,7 +7,11 @@ use super::{
         limits::Failure,
         meter::Meter,
         runes,
-        signature::{Signature, Type::{Text, Uint32}, any, exactly, said, text},
+        signature::{
+            Signature,
+            Type::{Text, Uint32},
+            any, exactly, said, text,
+        },
         value::Value,
     },
     aes, base, scrypt, sha1,
@@ -19,10 +23,18 @@ const SCRYPT_STEPS: u64 = 200_000;
 /// A function by name.
 pub(super) fn find(name: &str) -> Option<Signature> {
     match name {
-        "sha1sum" => exactly(&[Text], |meter, given| said(meter, hex(&sha1::digest(text(given, 0))))),
-        "sha256sum" => exactly(&[Text], |meter, given| said(meter, hex(&Sha256::digest(text(given, 0))))),
-        "sha512sum" => exactly(&[Text], |meter, given| said(meter, hex(&Sha512::digest(text(given, 0))))),
-        "adler32sum" => exactly(&[Text], |meter, given| said(meter, adler32(text(given, 0)).to_string())),
+        "sha1sum" => exactly(&[Text], |meter, given| {
+            said(meter, hex(&sha1::digest(text(given, 0))))
+        }),
+        "sha256sum" => exactly(&[Text], |meter, given| {
+            said(meter, hex(&Sha256::digest(text(given, 0))))
+        }),
+        "sha512sum" => exactly(&[Text], |meter, given| {
+            said(meter, hex(&Sha512::digest(text(given, 0))))
+        }),
+        "adler32sum" => exactly(&[Text], |meter, given| {
+            said(meter, adler32(text(given, 0)).to_string())
+        }),
         "derivePassword" => exactly(&[Uint32, Text, Text, Text, Text], |meter, given| {
             let password = derived(meter, given)?;
             said(meter, password)
@@ -64,7 +76,10 @@ fn decrypted(password: &[u8], text: &[u8]) -> Result<Vec<u8>, String> {
     }
     let mut plain = aes::decrypt(&key, start, rest);
     let padding = usize::from(plain.last().copied().unwrap_or(0));
-    let length = plain.len().checked_sub(padding).ok_or("the padding is longer than the text".to_owned())?;
+    let length = plain
+        .len()
+        .checked_sub(padding)
+        .ok_or("the padding is longer than the text".to_owned())?;
     plain.truncate(length);
     Ok(plain)
 }
@@ -74,10 +89,26 @@ fn templates(kind: &[u8]) -> &'static [&'static str] {
     match kind {
         b"maximum" => &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"],
         b"long" => &[
-            "CvcvnoCvcvCvcv", "CvcvCvcvnoCvcv", "CvcvCvcvCvcvno", "CvccnoCvcvCvcv", "CvccCvcvnoCvcv",
-            "CvccCvcvCvcvno", "CvcvnoCvccCvcv", "CvcvCvccnoCvcv", "CvcvCvccCvcvno", "CvcvnoCvcvCvcc",
-            "CvcvCvcvnoCvcc", "CvcvCvcvCvccno", "CvccnoCvccCvcv", "CvccCvccnoCvcv", "CvccCvccCvcvno",
-            "CvcvnoCvccCvcc", "CvcvCvccnoCvcc", "CvcvCvccCvccno", "CvccnoCvcvCvcc", "CvccCvcvnoCvcc",
+            "CvcvnoCvcvCvcv",
+            "CvcvCvcvnoCvcv",
+            "CvcvCvcvCvcvno",
+            "CvccnoCvcvCvcv",
+            "CvccCvcvnoCvcv",
+            "CvccCvcvCvcvno",
+            "CvcvnoCvccCvcv",
+            "CvcvCvccnoCvcv",
+            "CvcvCvccCvcvno",
+            "CvcvnoCvcvCvcc",
+            "CvcvCvcvnoCvcc",
+            "CvcvCvcvCvccno",
+            "CvccnoCvccCvcv",
+            "CvccCvccnoCvcv",
+            "CvccCvccCvcvno",
+            "CvcvnoCvccCvcc",
+            "CvcvCvccnoCvcc",
+            "CvcvCvccCvccno",
+            "CvccnoCvcvCvcc",
+            "CvccCvcvnoCvcc",
             "CvccCvcvCvccno",
         ],
         b"medium" => &["CvcnoCvc", "CvcCvcno"],

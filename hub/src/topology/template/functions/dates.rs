@@ -4,7 +4,11 @@ use super::super::{
     limits::Failure,
     moment::{self, Moment},
     runes,
-    signature::{Signature, Type::{Any, Text, Time}, any, exactly, said, text},
+    signature::{
+        Signature,
+        Type::{Any, Text, Time},
+        any, exactly, said, text,
+    },
     value::Value,
 };
 
@@ -93,7 +97,11 @@ fn shown(nanos: i64) -> String {
         let digits = unit.to_string().len() - 1;
         match value % unit {
             0 => format!("{}", value / unit),
-            rest => format!("{}.{}", value / unit, format!("{rest:0digits$}").trim_end_matches('0')),
+            rest => format!(
+                "{}.{}",
+                value / unit,
+                format!("{rest:0digits$}").trim_end_matches('0')
+            ),
         }
     };
     match size {
@@ -134,7 +142,9 @@ fn parse(text: &str) -> Option<i64> {
         if whole.is_empty() && fraction.is_empty() {
             return None;
         }
-        let length = tail.find(|sign: char| sign == '.' || sign.is_ascii_digit()).unwrap_or(tail.len());
+        let length = tail
+            .find(|sign: char| sign == '.' || sign.is_ascii_digit())
+            .unwrap_or(tail.len());
         let unit: u128 = match &tail[..length] {
             "ns" => 1,
             "us" | "µs" | "μs" => 1_000,

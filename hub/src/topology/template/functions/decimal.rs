@@ -43,7 +43,12 @@ fn difference(one: &[u8], two: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut borrow = 0;
     for at in 0..one.len() {
-        let digit = |digits: &[u8]| digits.len().checked_sub(at + 1).map_or(0, |at| i16::from(digits[at]));
+        let digit = |digits: &[u8]| {
+            digits
+                .len()
+                .checked_sub(at + 1)
+                .map_or(0, |at| i16::from(digits[at]))
+        };
         let left = digit(one) - digit(two) - borrow;
         borrow = i16::from(left < 0);
         out.push(u8::try_from(left.rem_euclid(10)).unwrap_or(0));
@@ -61,7 +66,10 @@ impl Decimal {
         let text = format!("{:e}", value.abs());
         let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
         let fraction = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-        let digits = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0');
+        let digits = mantissa
+            .bytes()
+            .filter(u8::is_ascii_digit)
+            .map(|digit| digit - b'0');
         Ok(Self {
             negative: value < 0.0,
             digits: stripped(digits.collect()),
@@ -76,7 +84,9 @@ impl Decimal {
         }
         let digits: String = self.digits.iter().map(|digit| char::from(digit + b'0')).collect();
         let sign = if self.negative { "-" } else { "" };
-        format!("{sign}{digits}e{}", self.exponent).parse().unwrap_or(f64::NAN)
+        format!("{sign}{digits}e{}", self.exponent)
+            .parse()
+            .unwrap_or(f64::NAN)
     }
 
     fn scaled(&self, meter: &mut Meter, exponent: i64) -> Result<Vec<u8>, Failure> {
@@ -129,7 +139,11 @@ impl Decimal {
             }
             out[at + other.digits.len()] += carry;
         }
-        let digits = out.into_iter().rev().map(|digit| u8::try_from(digit).unwrap_or(0)).collect();
+        let digits = out
+            .into_iter()
+            .rev()
+            .map(|digit| u8::try_from(digit).unwrap_or(0))
+            .collect();
         Ok(Self {
             negative: self.negative != other.negative,
             digits: stripped(digits),

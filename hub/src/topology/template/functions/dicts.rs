@@ -8,7 +8,11 @@ use super::{
         limits::{Failure, nested},
         meter::Meter,
         runes,
-        signature::{Signature, Type::{Any, Dict, Text}, any, at_least, dict, exactly, listed, text, texts},
+        signature::{
+            Signature,
+            Type::{Any, Dict, Text},
+            any, at_least, dict, exactly, listed, text, texts,
+        },
         value::{self, List, Value},
     },
     merge::merged,
@@ -46,7 +50,8 @@ fn made(name: &str) -> Option<Signature> {
         }),
         "pick" => at_least(&[Dict], Text, |meter, given| {
             let mut entries = dict(given, 0).snapshot();
-            let wanted: std::collections::BTreeSet<&[u8]> = (1..given.len()).map(|at| text(given, at)).collect();
+            let wanted: std::collections::BTreeSet<&[u8]> =
+                (1..given.len()).map(|at| text(given, at)).collect();
             entries.retain(|key, _| wanted.contains(&**key));
             meter.dict(entries)
         }),
@@ -58,8 +63,13 @@ fn made(name: &str) -> Option<Signature> {
             meter.dict(entries)
         }),
         "merge" | "mustMerge" => at_least(&[Dict], Dict, |meter, given| merged(meter, given, false)),
-        "mergeOverwrite" | "mustMergeOverwrite" => at_least(&[Dict], Dict, |meter, given| merged(meter, given, true)),
-        "deepCopy" | "mustDeepCopy" => exactly(&[Any], |meter, given| copied(meter, any(given, 0), 0)),
+        "mergeOverwrite" | "mustMergeOverwrite" => {
+            at_least(&[Dict], Dict, |meter, given| merged(meter, given, true))
+        }
+        "deepCopy" | "mustDeepCopy" => exactly(&[Any], |meter, given| match any(given, 0) {
+            none if none.is_none() => Err(Failure::new("reflect: call of reflect.Value.Type on zero Value")),
+            value => copied(meter, value, 0),
+        }),
         _ => None,
     }
 }
@@ -70,7 +80,9 @@ fn asked(name: &str) -> Option<Signature> {
             Ok(dict(given, 0).get(text(given, 1)).unwrap_or(Value::text("")))
         }),
         "hasKey" => exactly(&[Dict, Text], |_, given| {
-            Ok(Value::Bool(dict(given, 0).entries.borrow().contains_key(text(given, 1))))
+            Ok(Value::Bool(
+                dict(given, 0).entries.borrow().contains_key(text(given, 1)),
+            ))
         }),
         "pluck" => at_least(&[Text], Dict, |meter, given| {
             let found = (1..given.len()).filter_map(|at| dict(given, at).get(text(given, 0)));
@@ -104,7 +116,9 @@ fn dug(given: &[Value]) -> Result<Value, Failure> {
     }
     if let Some(wrong) = path.iter().find(|key| !matches!(key, Value::Text(_))) {
         let kind = wrong.type_name();
-        return Err(Failure::new(format!("interface conversion: interface {{}} is {kind}, not string")));
+        return Err(Failure::new(format!(
+            "interface conversion: interface {{}} is {kind}, not string"
+        )));
     }
     let mut here = within.clone();
     for key in path {

@@ -5,7 +5,11 @@ use super::{
         cast::to_int,
         limits::Failure,
         meter::Meter,
-        signature::{Body, Signature, Type::{Any, Int}, any, at_least, exactly, int, list, listed},
+        signature::{
+            Body, Signature,
+            Type::{Any, Int},
+            any, at_least, exactly, int, list, listed,
+        },
         value::{Element, List, Value},
     },
     equal::deep_equal,
@@ -19,7 +23,11 @@ pub(super) fn find(name: &str) -> Option<Signature> {
             first.make_ascii_lowercase();
         }
         // Some have no such sister.
-        if matches!(rest.as_str(), "tuple" | "list" | "concat") { name.to_owned() } else { rest }
+        if matches!(rest.as_str(), "tuple" | "list" | "concat") {
+            name.to_owned()
+        } else {
+            rest
+        }
     });
     made(&name).or_else(|| picked(&name)).or_else(|| compared(&name))
 }
@@ -46,7 +54,10 @@ fn made(name: &str) -> Option<Signature> {
             listed(meter, items)
         }),
         "compact" => one(|meter, given| {
-            let items = list(given, 0, "compact")?.items.iter().filter(|item| item.truth());
+            let items = list(given, 0, "compact")?
+                .items
+                .iter()
+                .filter(|item| item.truth());
             listed(meter, items.cloned().collect())
         }),
         "concat" => at_least(&[], Any, |meter, given| {
@@ -68,10 +79,24 @@ fn made(name: &str) -> Option<Signature> {
 
 fn picked(name: &str) -> Option<Signature> {
     match name {
-        "first" => one(|_, given| Ok(list(given, 0, "find first")?.items.first().cloned().unwrap_or(Value::Nil))),
-        "last" => one(|_, given| Ok(list(given, 0, "find last")?.items.last().cloned().unwrap_or(Value::Nil))),
+        "first" => one(|_, given| {
+            Ok(list(given, 0, "find first")?
+                .items
+                .first()
+                .cloned()
+                .unwrap_or(Value::Nil))
+        }),
+        "last" => one(|_, given| {
+            Ok(list(given, 0, "find last")?
+                .items
+                .last()
+                .cloned()
+                .unwrap_or(Value::Nil))
+        }),
         "rest" => one(|meter, given| part(meter, list(given, 0, "find rest")?, |length| (1, length))),
-        "initial" => one(|meter, given| part(meter, list(given, 0, "find initial")?, |length| (0, length - 1))),
+        "initial" => {
+            one(|meter, given| part(meter, list(given, 0, "find initial")?, |length| (0, length - 1)))
+        }
         "slice" => at_least(&[Any], Any, |meter, given| sliced(meter, given)),
         _ => None,
     }
@@ -92,8 +117,13 @@ fn sliced(meter: &mut Meter, given: &[Value]) -> Result<Value, Failure> {
         return Ok(Value::Nil);
     }
     let start = given.get(1).map_or(Ok(0), |at| usize::try_from(to_int(at)));
-    let end = given.get(2).map_or(Ok(list.items.len()), |at| usize::try_from(to_int(at)));
-    let found = start.ok().zip(end.ok()).and_then(|(start, end)| list.items.get(start..end));
+    let end = given
+        .get(2)
+        .map_or(Ok(list.items.len()), |at| usize::try_from(to_int(at)));
+    let found = start
+        .ok()
+        .zip(end.ok())
+        .and_then(|(start, end)| list.items.get(start..end));
     let Some(items) = found else {
         return Err(Failure::new("reflect.Value.Slice: slice index out of bounds"));
     };
@@ -111,7 +141,10 @@ fn chunks(meter: &mut Meter, given: &[Value]) -> Result<Value, Failure> {
     }
     let mut chunks = Vec::new();
     if count > 0.0 {
-        let size = usize::try_from(size).ok().filter(|size| *size > 0).ok_or_else(wrong)?;
+        let size = usize::try_from(size)
+            .ok()
+            .filter(|size| *size > 0)
+            .ok_or_else(wrong)?;
         for chunk in list.items.chunks(size) {
             chunks.push(listed(meter, chunk.to_vec())?);
         }

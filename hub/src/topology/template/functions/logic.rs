@@ -6,7 +6,11 @@ use super::{
         limits::Failure,
         meter::Meter,
         runes,
-        signature::{Signature, Type::{Any, Bool, Text}, any, at_least, exactly, said, text},
+        signature::{
+            Signature,
+            Type::{Any, Bool, Text},
+            any, at_least, exactly, said, text,
+        },
         value::Value,
     },
     equal::deep_equal,
@@ -27,15 +31,25 @@ fn chosen(name: &str) -> Option<Signature> {
         }),
         "empty" => exactly(&[Any], |_, given| Ok(Value::Bool(!any(given, 0).truth()))),
         "coalesce" => at_least(&[], Any, |_, given| {
-            Ok(given.iter().find(|value| value.truth()).cloned().unwrap_or(Value::Nil))
+            Ok(given
+                .iter()
+                .find(|value| value.truth())
+                .cloned()
+                .unwrap_or(Value::Nil))
         }),
-        "all" => at_least(&[], Any, |_, given| Ok(Value::Bool(given.iter().all(Value::truth)))),
-        "any" => at_least(&[], Any, |_, given| Ok(Value::Bool(given.iter().any(Value::truth)))),
+        "all" => at_least(&[], Any, |_, given| {
+            Ok(Value::Bool(given.iter().all(Value::truth)))
+        }),
+        "any" => at_least(&[], Any, |_, given| {
+            Ok(Value::Bool(given.iter().any(Value::truth)))
+        }),
         "ternary" => exactly(&[Any, Any, Bool], |_, given| {
             let first = matches!(any(given, 2), Value::Bool(true));
             Ok(any(given, usize::from(!first)).clone())
         }),
-        "fail" => exactly(&[Text], |_, given| Err(Failure::new(runes::lossy(text(given, 0))))),
+        "fail" => exactly(&[Text], |_, given| {
+            Err(Failure::new(runes::lossy(text(given, 0))))
+        }),
         _ => None,
     }
 }
@@ -44,7 +58,9 @@ fn typed(name: &str) -> Option<Signature> {
     match name {
         "typeOf" => exactly(&[Any], |meter, given| said(meter, any(given, 0).type_name())),
         "typeIs" => exactly(&[Text, Any], |_, given| {
-            Ok(Value::Bool(text(given, 0) == any(given, 1).type_name().as_bytes()))
+            Ok(Value::Bool(
+                text(given, 0) == any(given, 1).type_name().as_bytes(),
+            ))
         }),
         "typeIsLike" => exactly(&[Text, Any], |_, given| {
             let (wanted, found) = (runes::lossy(text(given, 0)), any(given, 1).type_name());

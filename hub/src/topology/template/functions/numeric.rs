@@ -7,7 +7,11 @@ use super::{
         meter::Meter,
         numbers::parse_int_radix,
         print,
-        signature::{Signature, Type::{Any, Float, Int, Text}, any, at_least, exactly, int, said, text},
+        signature::{
+            Signature,
+            Type::{Any, Float, Int, Text},
+            any, at_least, exactly, int, said, text,
+        },
         value::{Element, List, Value},
     },
     decimal::Decimal,
@@ -15,7 +19,10 @@ use super::{
 
 /// A function by name.
 pub(super) fn find(name: &str) -> Option<Signature> {
-    converted(name).or_else(|| whole(name)).or_else(|| exact(name)).or_else(|| counted(name))
+    converted(name)
+        .or_else(|| whole(name))
+        .or_else(|| exact(name))
+        .or_else(|| counted(name))
 }
 
 fn converted(name: &str) -> Option<Signature> {
@@ -26,11 +33,17 @@ fn converted(name: &str) -> Option<Signature> {
         "float64" => exactly(&[Any], |_, given| Ok(Value::Float(to_float(any(given, 0))))),
         "toDecimal" => exactly(&[Any], |meter, given| {
             let shown = print::plain(meter, any(given, 0))?;
-            let value = std::str::from_utf8(&shown).ok().and_then(|text| parse_int_radix(text, 8));
+            let value = std::str::from_utf8(&shown)
+                .ok()
+                .and_then(|text| parse_int_radix(text, 8));
             Ok(Value::Int64(value.unwrap_or(0)))
         }),
-        "floor" => exactly(&[Any], |_, given| Ok(Value::Float(to_float(any(given, 0)).floor()))),
-        "ceil" => exactly(&[Any], |_, given| Ok(Value::Float(to_float(any(given, 0)).ceil()))),
+        "floor" => exactly(&[Any], |_, given| {
+            Ok(Value::Float(to_float(any(given, 0)).floor()))
+        }),
+        "ceil" => exactly(&[Any], |_, given| {
+            Ok(Value::Float(to_float(any(given, 0)).ceil()))
+        }),
         "round" => at_least(&[Any, Int], Float, |_, given| {
             let round_on = match given.get(2) {
                 Some(Value::Float(on)) => *on,
@@ -38,8 +51,16 @@ fn converted(name: &str) -> Option<Signature> {
             };
             let power = 10_f64.powf(int(given, 1) as f64);
             let digit = power * to_float(any(given, 0));
-            let fraction = if digit.is_infinite() { f64::NAN } else { digit.fract() };
-            let rounded = if fraction >= round_on { digit.ceil() } else { digit.floor() };
+            let fraction = if digit.is_infinite() {
+                f64::NAN
+            } else {
+                digit.fract()
+            };
+            let rounded = if fraction >= round_on {
+                digit.ceil()
+            } else {
+                digit.floor()
+            };
             Ok(Value::Float(rounded / power))
         }),
         _ => None,
@@ -52,7 +73,9 @@ fn folded(given: &[Value], fold: fn(i64, i64) -> i64) -> Result<Value, Failure> 
 
 fn whole(name: &str) -> Option<Signature> {
     match name {
-        "add1" => exactly(&[Any], |_, given| Ok(Value::Int64(to_int(any(given, 0)).wrapping_add(1)))),
+        "add1" => exactly(&[Any], |_, given| {
+            Ok(Value::Int64(to_int(any(given, 0)).wrapping_add(1)))
+        }),
         "add" => at_least(&[], Any, |_, given| folded(given, i64::wrapping_add)),
         "sub" => exactly(&[Any, Any], |_, given| folded(given, i64::wrapping_sub)),
         "mul" => at_least(&[Any], Any, |_, given| folded(given, i64::wrapping_mul)),
@@ -75,10 +98,13 @@ fn divided(given: &[Value], divide: fn(i64, i64) -> i64) -> Result<Value, Failur
 
 /// The largest or smallest float; what is no number wins.
 fn extreme(given: &[Value], pick: fn(f64, f64) -> f64) -> Result<Value, Failure> {
-    let picked = given.iter().map(to_float).reduce(|one, two| match one.is_nan() || two.is_nan() {
-        true => f64::NAN,
-        false => pick(one, two),
-    });
+    let picked = given
+        .iter()
+        .map(to_float)
+        .reduce(|one, two| match one.is_nan() || two.is_nan() {
+            true => f64::NAN,
+            false => pick(one, two),
+        });
     Ok(Value::Float(picked.unwrap_or(0.0)))
 }
 
@@ -157,10 +183,14 @@ fn steps(start: i64, stop: i64, step: i64) -> Result<Vec<i64>, Failure> {
     let (distance, size) = (i128::from(stop) - i128::from(start), i128::from(step));
     let count = (distance.abs() + size.abs() - 1) / size.abs();
     if count > MAX_ITEMS as i128 {
-        return Err(Failure::new(format!("makes a list of more than {MAX_ITEMS} elements")));
+        return Err(Failure::new(format!(
+            "makes a list of more than {MAX_ITEMS} elements"
+        )));
     }
     let count = i64::try_from(count).unwrap_or(0);
-    Ok((0..count).map(|at| start.wrapping_add(at.wrapping_mul(step))).collect())
+    Ok((0..count)
+        .map(|at| start.wrapping_add(at.wrapping_mul(step)))
+        .collect())
 }
 
 fn numbers(meter: &mut Meter, found: Vec<i64>) -> Result<Value, Failure> {

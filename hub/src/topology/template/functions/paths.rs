@@ -10,7 +10,9 @@ pub(super) fn find(name: &str) -> Option<Signature> {
         "dir" | "osDir" => exactly(&[Text], |meter, given| said(meter, dir(text(given, 0)))),
         "clean" | "osClean" => exactly(&[Text], |meter, given| said(meter, clean(text(given, 0)))),
         "ext" | "osExt" => exactly(&[Text], |meter, given| said(meter, ext(text(given, 0)))),
-        "isAbs" | "osIsAbs" => exactly(&[Text], |_, given| Ok(Value::Bool(text(given, 0).starts_with(b"/")))),
+        "isAbs" | "osIsAbs" => exactly(&[Text], |_, given| {
+            Ok(Value::Bool(text(given, 0).starts_with(b"/")))
+        }),
         _ => None,
     }
 }

@@ -12,6 +12,7 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
     let mut translator = Translator {
         rest: pattern,
         out: String::with_capacity(pattern.len() * 2),
+        repeated: false,
     };
     translator.run()?;
     Ok(translator.out)
@@ -20,6 +21,8 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
 struct Translator<'a> {
     rest: &'a str,
     out: String,
+    /// Whether a repetition was read last, which none may follow.
+    repeated: bool,
 }
 
 impl Translator<'_> {
@@ -31,11 +34,17 @@ impl Translator<'_> {
 
     fn run(&mut self) -> Result<(), String> {
         while let Some(next) = self.take() {
+            let before = std::mem::take(&mut self.repeated);
             match next {
+                '*' | '+' | '?' => {
+                    self.out.push(next);
+                    self.repetition(before)?;
+                }
                 '\\' => self.escape(false)?,
                 '[' => self.class()?,
                 '(' => self.group()?,
-                '{' => self.braces(),
+                '{' if self.braces() => self.repetition(before)?,
+                '{' => self.out.push_str("\\{"),
                 ' ' | '#' | '&' | '~' | '-' => self.literal(next),
                 other => self.out.push(other),
             }
@@ -75,11 +84,17 @@ impl Translator<'_> {
             }
             'x' => {
                 self.out.push_str("\\x");
-                if !self.rest.starts_with('{') && self.rest.chars().take(2).filter(char::is_ascii_hexdigit).count() < 2 {
+                if !self.rest.starts_with('{')
+                    && self.rest.chars().take(2).filter(char::is_ascii_hexdigit).count() < 2
+                {
                     return Err("invalid escape sequence".to_owned());
                 }
                 // The digits and braces are copied here: a brace is no repetition.
-                let length = if self.rest.starts_with('{') { self.rest.find('}').map_or(1, |at| at + 1) } else { 2 };
+                let length = if self.rest.starts_with('{') {
+                    self.rest.find('}').map_or(1, |at| at + 1)
+                } else {
+                    2
+                };
                 let (digits, rest) = self.rest.split_at(length);
                 self.out.push_str(digits);
                 self.rest = rest;
@@ -99,7 +114,11 @@ impl Translator<'_> {
     /// The name of a property: a letter, or a name in braces.
     fn property(&mut self) -> Result<(), String> {
         let length = match self.rest.strip_prefix('{') {
-            Some(_) => self.rest.find('}').map(|at| at + 1).ok_or("invalid character class range")?,
+            Some(_) => self
+                .rest
+                .find('}')
+                .map(|at| at + 1)
+                .ok_or("invalid character class range")?,
             None => self.rest.chars().next().map_or(0, char::len_utf8),
         };
         let (name, rest) = self.rest.split_at(length);
@@ -115,7 +134,12 @@ impl Translator<'_> {
     }
 
     fn octal(&mut self, first: char) -> Result<(), String> {
-        let more = self.rest.bytes().take(2).take_while(|digit| (b'0'..=b'7').contains(digit)).count();
+        let more = self
+            .rest
+            .bytes()
+            .take(2)
+            .take_while(|digit| (b'0'..=b'7').contains(digit))
+            .count();
         if first != '0' && more == 0 {
             return Err("invalid escape sequence".to_owned());
         }
@@ -134,7 +158,10 @@ impl Translator<'_> {
         if rest.starts_with("P<") || rest.starts_with('<') {
             let end = rest.find('>').ok_or("invalid named capture")?;
             let name = &rest[rest.find('<').map_or(0, |at| at + 1)..end];
-            let good = !name.is_empty() && name.chars().all(|sign| sign == '_' || sign.is_ascii_alphanumeric());
+            let good = !name.is_empty()
+                && name
+                    .chars()
+                    .all(|sign| sign == '_' || sign.is_ascii_alphanumeric());
             if !good {
                 return Err("invalid named capture".to_owned());
             }
@@ -143,7 +170,9 @@ impl Translator<'_> {
             self.rest = &rest[end + 1..];
             return Ok(());
         }
-        let end = rest.find([':', ')']).ok_or("missing argument to repetition operator")?;
+        let end = rest
+            .find([':', ')'])
+            .ok_or("missing argument to repetition operator")?;
         let flags = &rest[..end];
         let minus = flags.matches('-').count();
         if !flags.chars().all(|flag| "imsU-".contains(flag)) || minus > 1 || flags.ends_with('-') {
@@ -155,23 +184,35 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// A repetition, or else a brace.
-    fn braces(&mut self) {
-        let end = self.rest.find('}');
-        let body = end.map(|end| &self.rest[..end]);
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-        let repeats = body.is_some_and(|body| match body.split_once(',') {
-            Some((least, most)) => digits(least) && (most.is_empty() || digits(most)),
-            None => digits(body),
-        });
-        match (repeats, end) {
-            (true, Some(end)) => {
-                self.out.push('{');
-                self.out.push_str(&self.rest[..=end]);
-                self.rest = &self.rest[end + 1..];
-            }
-            _ => self.out.push_str("\\{"),
+    /// Behind a repetition: what makes it lazy.
+    fn repetition(&mut self, before: bool) -> Result<(), String> {
+        if before {
+            return Err("invalid nested repetition operator".to_owned());
         }
+        if let Some(rest) = self.rest.strip_prefix('?') {
+            self.rest = rest;
+            self.out.push('?');
+        }
+        self.repeated = true;
+        Ok(())
+    }
+
+    /// A repetition in braces, if it is one.
+    fn braces(&mut self) -> bool {
+        let Some(end) = self.rest.find('}') else {
+            return false;
+        };
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        let repeats = match self.rest[..end].split_once(',') {
+            Some((least, most)) => digits(least) && (most.is_empty() || digits(most)),
+            None => digits(&self.rest[..end]),
+        };
+        if repeats {
+            self.out.push('{');
+            self.out.push_str(&self.rest[..=end]);
+            self.rest = &self.rest[end + 1..];
+        }
+        repeats
     }
 
     fn class(&mut self) -> Result<(), String> {
@@ -210,6 +251,7 @@ const MAX_REPEAT: u64 = 1_000;
 pub(super) fn bounded(pattern: &str) -> bool {
     pattern.split('{').skip(1).all(|body| {
         let body = body.split('}').next().unwrap_or("");
-        body.split(',').all(|number| number.parse::<u64>().map_or(true, |number| number <= MAX_REPEAT))
+        body.split(',')
+            .all(|number| number.parse::<u64>().map_or(true, |number| number <= MAX_REPEAT))
     })
 }

@@ -7,7 +7,11 @@ use super::{
         limits::{Failure, MAX_TEXT},
         meter::Meter,
         runes,
-        signature::{Body, Signature, Type::{Int, Text}, exactly, int, said, text, texts},
+        signature::{
+            Body, Signature,
+            Type::{Int, Text},
+            exactly, int, said, text, texts,
+        },
         value::{Element, List, Value},
     },
     pattern,
@@ -35,7 +39,9 @@ pub(super) fn find(name: &str) -> Option<Signature> {
         }),
         "regexFind" | "mustRegexFind" => (PAIR, |meter, given| {
             let found = compiled(meter, given)?.map_err(Failure::new)?;
-            let found = found.find(text(given, 1)).map_or(&b""[..], |found| found.as_bytes());
+            let found = found
+                .find(text(given, 1))
+                .map_or(&b""[..], |found| found.as_bytes());
             said(meter, found)
         }),
         "regexReplaceAll" | "mustRegexReplaceAll" => (TRIPLE, |meter, given| replaced(meter, given, true)),
@@ -91,10 +97,20 @@ fn most(given: &[Value], at: usize) -> usize {
     usize::try_from(int(given, at)).unwrap_or(usize::MAX)
 }
 
+/// Whether a match begins where a character does: an empty one may not stand within one.
+fn begins(subject: &[u8]) -> impl Fn(usize) -> bool {
+    let mut starts = vec![false; subject.len() + 1];
+    runes::indexed(subject).for_each(|(at, _, _)| starts[at] = true);
+    starts[subject.len()] = true;
+    move |at| starts.get(at).copied().unwrap_or(false)
+}
+
 fn found_all(meter: &mut Meter, given: &[Value]) -> Result<Value, Failure> {
     let found = compiled(meter, given)?.map_err(Failure::new)?;
+    let begins = begins(text(given, 1));
     let found: Vec<&[u8]> = found
         .find_iter(text(given, 1))
+        .filter(|found| begins(found.start()))
         .take(most(given, 2))
         .map(|found| found.as_bytes())
         .collect();
@@ -116,7 +132,12 @@ fn split(meter: &mut Meter, given: &[Value]) -> Result<Value, Failure> {
     }
     let mut parts = Vec::new();
     let (mut start, mut end) = (0, 0);
-    for found in found.find_iter(subject).take(most) {
+    let begins = begins(subject);
+    for found in found
+        .find_iter(subject)
+        .filter(|found| begins(found.start()))
+        .take(most)
+    {
         if int(given, 2) > 0 && parts.len() + 1 == most {
             break;
         }
@@ -135,11 +156,12 @@ fn split(meter: &mut Meter, given: &[Value]) -> Result<Value, Failure> {
 fn replaced(meter: &mut Meter, given: &[Value], expand: bool) -> Result<Value, Failure> {
     let found = compiled(meter, given)?.map_err(Failure::new)?;
     let (subject, by) = (text(given, 1), text(given, 2));
+    let begins = begins(subject);
     let mut out = Vec::new();
     let mut last = 0;
     for groups in found.captures_iter(subject) {
         meter.step(1)?;
-        let Some(whole) = groups.get(0) else {
+        let Some(whole) = groups.get(0).filter(|whole| begins(whole.start())) else {
             continue;
         };
         out.extend_from_slice(&subject[last..whole.start()]);

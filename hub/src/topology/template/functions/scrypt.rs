@@ -48,7 +48,10 @@ pub(super) fn key(password: &[u8], salt: &[u8]) -> Vec<u8> {
     for part in bytes.chunks_exact_mut(WORDS * 4) {
         let mut block = [0; WORDS];
         for (word, bytes) in block.iter_mut().zip(part.chunks_exact(4)) {
-            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+            *word = bytes
+                .iter()
+                .rev()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte));
         }
         mix(&mut block);
         for (word, bytes) in block.iter().zip(part.chunks_exact_mut(4)) {

@@ -35,7 +35,9 @@ fn add(state: &mut [u32; 5], block: &[u8]) {
             2 => (b & c | b & d | c & d, 0x8f1b_bcdc),
             _ => (b ^ c ^ d, 0xca62_c1d6),
         };
-        let next = [mixed, e, constant, *word].into_iter().fold(a.rotate_left(5), u32::wrapping_add);
+        let next = [mixed, e, constant, *word]
+            .into_iter()
+            .fold(a.rotate_left(5), u32::wrapping_add);
         (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
     }
     for (word, more) in state.iter_mut().zip([a, b, c, d, e]) {

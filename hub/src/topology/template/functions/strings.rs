@@ -6,7 +6,11 @@ use super::{
         limits::Failure,
         meter::Meter,
         print, quote, runes,
-        signature::{Signature, Type::{Any, Int, Text}, any, at_least, exactly, int, said, text, texts},
+        signature::{
+            Signature,
+            Type::{Any, Int, Text},
+            any, at_least, exactly, int, said, text, texts,
+        },
         value::{self, Element, Value},
     },
     base, bytes,
@@ -21,24 +25,52 @@ fn cut(name: &str) -> Option<Signature> {
     match name {
         "abbrev" => exactly(&[Int, Text], |meter, given| {
             let (width, text) = (int(given, 0), text(given, 1));
-            said(meter, if width < 4 { text.to_vec() } else { abbreviated(text, 0, width) })
+            said(
+                meter,
+                if width < 4 {
+                    text.to_vec()
+                } else {
+                    abbreviated(text, 0, width)
+                },
+            )
         }),
         "abbrevboth" => exactly(&[Int, Int, Text], |meter, given| {
             let (left, right, text) = (int(given, 0), int(given, 1), text(given, 2));
             let whole = right < 4 || left > 0 && right < 7;
-            said(meter, if whole { text.to_vec() } else { abbreviated(text, left, right) })
+            said(
+                meter,
+                if whole {
+                    text.to_vec()
+                } else {
+                    abbreviated(text, left, right)
+                },
+            )
         }),
         "trunc" => exactly(&[Int, Text], |meter, given| {
             let (count, text) = (int(given, 0), text(given, 1));
-            let size = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX).min(text.len());
-            said(meter, if count < 0 { &text[text.len() - size..] } else { &text[..size] })
+            let size = usize::try_from(count.unsigned_abs())
+                .unwrap_or(usize::MAX)
+                .min(text.len());
+            said(
+                meter,
+                if count < 0 {
+                    &text[text.len() - size..]
+                } else {
+                    &text[..size]
+                },
+            )
         }),
         "substr" => exactly(&[Int, Int, Text], |meter, given| substring(meter, given)),
-        "trim" => exactly(&[Text], |meter, given| said(meter, bytes::trim(text(given, 0), runes::is_space))),
+        "trim" => exactly(&[Text], |meter, given| {
+            said(meter, bytes::trim(text(given, 0), runes::is_space))
+        }),
         "trimall" | "trimAll" => exactly(&[Text, Text], |meter, given| {
             let drop: Vec<char> = runes::chars(text(given, 0)).collect();
             meter.step((drop.len() as u64).saturating_mul(text(given, 1).len() as u64) / 256)?;
-            said(meter, bytes::trim(text(given, 1), |character| drop.contains(&character)))
+            said(
+                meter,
+                bytes::trim(text(given, 1), |character| drop.contains(&character)),
+            )
         }),
         "trimSuffix" => exactly(&[Text, Text], |meter, given| {
             let text = text(given, 1);
@@ -72,10 +104,17 @@ fn filled(name: &str) -> Option<Signature> {
         "hello" => exactly(&[], |meter, _| said(meter, "Hello!")),
         "repeat" => exactly(&[Int, Text], |meter, given| {
             let text = text(given, 1);
-            let count = usize::try_from(int(given, 0))
-                .map_err(|_| Failure::new("strings: negative Repeat count"))?;
+            let count =
+                usize::try_from(int(given, 0)).map_err(|_| Failure::new("strings: negative Repeat count"))?;
             meter.text(text.len().saturating_mul(count))?;
-            said(meter, if text.is_empty() { Vec::new() } else { text.repeat(count) })
+            said(
+                meter,
+                if text.is_empty() {
+                    Vec::new()
+                } else {
+                    text.repeat(count)
+                },
+            )
         }),
         "quote" => at_least(&[], Any, |meter, given| {
             let mut parts = Vec::new();
@@ -109,9 +148,15 @@ fn filled(name: &str) -> Option<Signature> {
         "plural" => exactly(&[Text, Text, Int], |_, given| {
             Ok(any(given, usize::from(int(given, 2) != 1)).clone())
         }),
-        "toString" => exactly(&[Any], |meter, given| Ok(Value::Text(to_text(meter, any(given, 0))?))),
-        "b64enc" => exactly(&[Text], |meter, given| said(meter, base::encode64(text(given, 0)))),
-        "b32enc" => exactly(&[Text], |meter, given| said(meter, base::encode32(text(given, 0)))),
+        "toString" => exactly(&[Any], |meter, given| {
+            Ok(Value::Text(to_text(meter, any(given, 0))?))
+        }),
+        "b64enc" => exactly(&[Text], |meter, given| {
+            said(meter, base::encode64(text(given, 0)))
+        }),
+        "b32enc" => exactly(&[Text], |meter, given| {
+            said(meter, base::encode32(text(given, 0)))
+        }),
         "b64dec" => exactly(&[Text], |meter, given| match base::decode64(text(given, 0)) {
             Ok(bytes) => said(meter, bytes),
             Err(at) => said(meter, format!("illegal base64 data at input byte {at}")),

@@ -7,7 +7,11 @@ use super::{
         limits::Failure,
         meter::Meter,
         runes,
-        signature::{Signature, Type::{Dict, Text}, dict, exactly, said, text},
+        signature::{
+            Signature,
+            Type::{Dict, Text},
+            dict, exactly, said, text,
+        },
         value::{self, Value},
     },
     bytes,
@@ -72,7 +76,9 @@ fn escaped(text: &[u8], part: Part) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {
         let needed = match (part, byte) {
-            (Part::Path | Part::Fragment, b'!' | b'\'' | b'(' | b')' | b'*') => *byte != b'*' && part == Part::Path && *byte != b'!' ,
+            (Part::Path | Part::Fragment, b'!' | b'\'' | b'(' | b')' | b'*') => {
+                *byte != b'*' && part == Part::Path && *byte != b'!'
+            }
             (Part::User, b'!' | b'\'' | b'(' | b')' | b'*') => true,
             (Part::Host | Part::Zone, b'!' | b'\'' | b'(' | b')' | b'*') => false,
             _ => escapes(*byte, part),
@@ -92,7 +98,10 @@ fn unescaped(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
     let host = matches!(part, Part::Host | Part::Zone);
     while let Some(byte) = text.get(at).copied() {
         if byte != b'%' {
-            let bad = matches!(byte, b' ' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | b'/' | b'?' | b'@' | b'#' | b'%');
+            let bad = matches!(
+                byte,
+                b' ' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | b'/' | b'?' | b'@' | b'#' | b'%'
+            );
             if host && bad {
                 return Err(format!("invalid character {:?} in host name", char::from(byte)));
             }
@@ -172,7 +181,10 @@ fn located(url: &mut Url, rest: &[u8]) -> Result<(), String> {
     }
     let mut path = rest;
     if (!url.scheme.is_empty() || !rest.starts_with(b"///")) && rest.starts_with(b"//") {
-        let end = rest[2..].iter().position(|byte| *byte == b'/').map_or(rest.len(), |at| at + 2);
+        let end = rest[2..]
+            .iter()
+            .position(|byte| *byte == b'/')
+            .map_or(rest.len(), |at| at + 2);
         path = &rest[end..];
         authority(url, &rest[2..end])?;
     }
@@ -192,7 +204,9 @@ fn authority(url: &mut Url, text: &[u8]) -> Result<(), String> {
         return Err("net/url: invalid userinfo".to_owned());
     }
     let (name, password) = cut(user, b':');
-    let password = password.map(|password| unescaped(password, Part::User)).transpose()?;
+    let password = password
+        .map(|password| unescaped(password, Part::User))
+        .transpose()?;
     url.user = Some((unescaped(name, Part::User)?, password));
     Ok(())
 }
@@ -213,7 +227,11 @@ fn host(scheme: &[u8], text: &[u8]) -> Result<Vec<u8>, String> {
     }
     let first = text.iter().position(|byte| *byte == b':');
     let last = text.iter().rposition(|byte| *byte == b':');
-    let at = if matches!(scheme, b"http" | b"https") { first } else { last };
+    let at = if matches!(scheme, b"http" | b"https") {
+        first
+    } else {
+        last
+    };
     if let Some(at) = at {
         port(&text[at..])?;
     }
@@ -222,7 +240,10 @@ fn host(scheme: &[u8], text: &[u8]) -> Result<Vec<u8>, String> {
 
 /// An address in brackets.
 fn literal(text: &[u8]) -> Result<Vec<u8>, String> {
-    let close = text.iter().rposition(|byte| *byte == b']').ok_or("missing ']' in host")?;
+    let close = text
+        .iter()
+        .rposition(|byte| *byte == b']')
+        .ok_or("missing ']' in host")?;
     port(&text[close + 1..])?;
     let inside = &text[1..close];
     let name = match bytes::find(inside, b"%25") {
@@ -252,7 +273,9 @@ fn hostname(host: &[u8]) -> &[u8] {
     {
         name = &host[..colon];
     }
-    name.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]")).unwrap_or(name)
+    name.strip_prefix(b"[")
+        .and_then(|name| name.strip_suffix(b"]"))
+        .unwrap_or(name)
 }
 
 fn userinfo(user: &(Vec<u8>, Option<Vec<u8>>)) -> Vec<u8> {
@@ -330,7 +353,11 @@ fn written(url: &Url) -> Vec<u8> {
             out.push(b'@');
         }
         out.extend(escaped(&url.host, Part::Host));
-        let path = if url.path == b"*" { b"*".to_vec() } else { escaped(&url.path, Part::Path) };
+        let path = if url.path == b"*" {
+            b"*".to_vec()
+        } else {
+            escaped(&url.path, Part::Path)
+        };
         if !path.is_empty() && path[0] != b'/' && !url.host.is_empty() {
             out.push(b'/');
         }

@@ -27,7 +27,9 @@ pub(super) fn find(name: &str) -> Option<Signature> {
         "semverCompare" => exactly(&[Text, Text], |meter, given| {
             meter.step(STEPS + text(given, 0).len() as u64)?;
             let (constraint, version) = (runes::lossy(text(given, 0)), runes::lossy(text(given, 1)));
-            satisfied(&constraint, &version).map(Value::Bool).map_err(Failure::new)
+            satisfied(&constraint, &version)
+                .map(Value::Bool)
+                .map_err(Failure::new)
         }),
         _ => None,
     }

@@ -75,7 +75,10 @@ impl Flags {
         if upper {
             hex.make_ascii_uppercase();
         }
-        let flags = Self { zero: self.zero, ..*self };
+        let flags = Self {
+            zero: self.zero,
+            ..*self
+        };
         flags.pad(out, hex.as_bytes());
     }
 
@@ -176,7 +179,11 @@ impl Flags {
 /// The decimal point always, and for `%g` the zeros behind it.
 fn sharp(text: &str, verb: u8, precision: Option<usize>) -> String {
     let split = text.find(['e', 'E', 'p', 'P']).unwrap_or(text.len());
-    let (mantissa, tail) = text.split_at(if matches!(verb, b'x' | b'X') { text.len() } else { split });
+    let (mantissa, tail) = text.split_at(if matches!(verb, b'x' | b'X') {
+        text.len()
+    } else {
+        split
+    });
     let mut mantissa = mantissa.to_owned();
     if !mantissa.contains('.') {
         mantissa.push('.');

@@ -210,9 +210,9 @@ impl Formatter<'_> {
             return false;
         };
         let digits = &rest[1..close];
-        let number = std::str::from_utf8(digits).ok().filter(|digits| {
-            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-        });
+        let number = std::str::from_utf8(digits)
+            .ok()
+            .filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
         let number = number.and_then(|digits| digits.parse::<usize>().ok());
         self.at += close + 1;
         match number.filter(|number| (1..=self.values.len()).contains(number)) {

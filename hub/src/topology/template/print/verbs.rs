@@ -110,16 +110,29 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn integer(&mut self, out: &mut Vec<u8>, value: &Value, negative: bool, size: u64, verb: char) -> Written {
+    fn integer(
+        &mut self,
+        out: &mut Vec<u8>,
+        value: &Value,
+        negative: bool,
+        size: u64,
+        verb: char,
+    ) -> Written {
         let character = if negative { None } else { u32::try_from(size).ok() };
         let character = character.and_then(char::from_u32).unwrap_or(runes::BAD);
         match verb {
             'v' if self.flags.syntax && matches!(value, Value::Uint64(_) | Value::Byte(_)) => {
-                Flags { sharp: true, ..*self.flags }.integer(out, negative, size, 'x');
+                Flags {
+                    sharp: true,
+                    ..*self.flags
+                }
+                .integer(out, negative, size, 'x');
             }
             'v' | 'd' | 'b' | 'o' | 'O' | 'x' | 'X' => self.flags.integer(out, negative, size, verb),
             'c' => self.flags.pad(out, character.encode_utf8(&mut [0; 4]).as_bytes()),
-            'q' => self.flags.pad(out, &quote::quote_char(character, self.flags.plus)),
+            'q' => self
+                .flags
+                .pad(out, &quote::quote_char(character, self.flags.plus)),
             'U' => {
                 let code = if negative { size.wrapping_neg() } else { size };
                 self.flags.unicode(out, code);

@@ -26,7 +26,9 @@ fn same(one: &Value, two: &Value) -> bool {
         }
         (Value::Object(one), Value::Object(two)) => {
             one.len() == two.len()
-                && one.iter().all(|(key, one)| two.get(key).is_some_and(|two| same(one, two)))
+                && one
+                    .iter()
+                    .all(|(key, one)| two.get(key).is_some_and(|two| same(one, two)))
         }
         _ => one == two,
     }
@@ -47,10 +49,16 @@ fn every_golden_vector_is_right() {
         }
         let found = shown(&render(template, case["variables"].to_string().as_bytes()));
         if !same(&found, &expected) {
-            wrong.push(json!({ "name": case["name"], "template": template, "expected": expected, "found": found }));
+            wrong.push(
+                json!({ "name": case["name"], "template": template, "expected": expected, "found": found }),
+            );
         }
     }
-    println!("{} of {} golden vectors are right", cases.len() - wrong.len(), cases.len());
+    println!(
+        "{} of {} golden vectors are right",
+        cases.len() - wrong.len(),
+        cases.len()
+    );
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(cases.len(), VECTORS);
 }

@@ -32,7 +32,10 @@ impl Cursor {
 
     /// The character that many places further on.
     pub(super) fn peek(&self, ahead: usize) -> char {
-        self.chars.get(self.at.saturating_add(ahead)).copied().unwrap_or(END)
+        self.chars
+            .get(self.at.saturating_add(ahead))
+            .copied()
+            .unwrap_or(END)
     }
 
     /// The character here.

@@ -123,9 +123,7 @@ impl Decoder {
 
 fn is_merge(key: &Node) -> bool {
     match &key.kind {
-        Kind::Scalar(text, implicit) => {
-            text == "<<" && (*implicit || key.tag == "tag:yaml.org,2002:merge")
-        }
+        Kind::Scalar(text, implicit) => text == "<<" && (*implicit || key.tag == "tag:yaml.org,2002:merge"),
         _ => false,
     }
 }

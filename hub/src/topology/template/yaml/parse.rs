@@ -110,7 +110,9 @@ impl Parser {
     fn node(&mut self, block: bool, indentless: bool) -> Parsed {
         self.depth += 1;
         if self.depth > MAX_NESTING {
-            return self.scanner.error(&format!("exceeded max depth of {MAX_NESTING}"));
+            return self
+                .scanner
+                .error(&format!("exceeded max depth of {MAX_NESTING}"));
         }
         let node = self.content(block, indentless)?;
         self.depth -= 1;

@@ -1,6 +1,7 @@
 //! Owns: what a scalar of YAML 1.1 means: `yes` is true, `0123` is 83, `1_000` is 1000, `1:30` is a text.
 
 use super::super::{
+    moment,
     numbers::{parse_float, parse_int, parse_int_radix, parse_uint},
     value::Value,
 };
@@ -10,7 +11,10 @@ const PREFIX: &str = "tag:yaml.org,2002:";
 /// The value of a scalar with that tag, which is empty if there is none.
 pub(super) fn resolve(tag: &str, text: &str) -> Result<Value, String> {
     let short = tag.strip_prefix(PREFIX).unwrap_or(tag);
-    let known = matches!(short, "" | "str" | "bool" | "int" | "float" | "null" | "timestamp");
+    let known = matches!(
+        short,
+        "" | "str" | "bool" | "int" | "float" | "null" | "timestamp"
+    );
     if !tag.is_empty() && (!known || short == tag) {
         return match short == "binary" && short != tag {
             true => super::super::functions::base64(text)
@@ -100,7 +104,12 @@ fn number(plain: &str) -> Option<(&'static str, Value)> {
 
 /// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
 fn is_float(text: &str) -> bool {
-    let digits = |text: &str| text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+    let digits = |text: &str| {
+        text.len()
+            - text
+                .trim_start_matches(|digit: char| digit.is_ascii_digit())
+                .len()
+    };
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     let whole = digits(rest);
     rest = &rest[whole..];
@@ -121,11 +130,14 @@ fn is_float(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Whether it begins like a date: what does is a text either way, unless it were a number, and `2024-` is none.
+/// Whether it is a date, or a date and a time.
 fn is_timestamp(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let four = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count() == 4;
-    let parts: Vec<&str> = text.splitn(3, '-').collect();
-    let short = |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|byte| byte.is_ascii_digit());
-    four && bytes.get(4) == Some(&b'-') && parts.len() == 3 && short(parts[1])
+    const LAYOUTS: [&str; 4] = [
+        "2006-1-2T15:4:5Z07:00",
+        "2006-1-2t15:4:5Z07:00",
+        "2006-1-2 15:4:5",
+        "2006-1-2",
+    ];
+    let year = text.bytes().take_while(u8::is_ascii_digit).count();
+    year == 4 && LAYOUTS.iter().any(|layout| moment::parse(layout, text).is_some())
 }

@@ -106,9 +106,9 @@ impl Scanner {
     fn fill(&mut self) -> Result<(), String> {
         while !self.ended {
             if !self.tokens.is_empty() {
-                let waiting = (0..self.keys.len()).rev().find(|level| {
-                    self.keys[*level].is_some_and(|key| key.token == self.taken)
-                });
+                let waiting = (0..self.keys.len())
+                    .rev()
+                    .find(|level| self.keys[*level].is_some_and(|key| key.token == self.taken));
                 let Some(level) = waiting else {
                     return Ok(());
                 };
