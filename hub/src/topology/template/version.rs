@@ -1,8 +1,6 @@
 //! Owns: semantic versions as Masterminds/semver reads and orders them: lenient, with or without `v`.
 
-use std::{cmp::Ordering, fmt, sync::LazyLock};
-
-use regex::Regex;
+use std::{cmp::Ordering, fmt};
 
 /// A version; parts that are not written are 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,13 +15,6 @@ pub(crate) struct Version {
     pub(crate) original: String,
 }
 
-static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"\Av?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?\z",
-    )
-    .ok()
-});
-
 /// Longest text that is read as a version or a constraint, bytes.
 pub(crate) const MAX_VERSION: usize = 4_096;
 
@@ -34,24 +25,35 @@ impl Version {
         if text.len() > MAX_VERSION {
             return Err(invalid());
         }
-        let found = PATTERN
-            .as_ref()
-            .and_then(|pattern| pattern.captures(text))
-            .ok_or_else(invalid)?;
-        let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
+        let mut rest = text.strip_prefix('v').unwrap_or(text);
         let mut numbers = [0; 3];
         for (at, number) in numbers.iter_mut().enumerate() {
-            let digits = part(at + 1).trim_start_matches('.');
-            if !digits.is_empty() {
-                *number = digits
-                    .parse()
-                    .map_err(|_| "Error parsing version segment: value out of range".to_owned())?;
+            let body = if at == 0 {
+                Some(rest)
+            } else {
+                rest.strip_prefix('.')
+            };
+            let Some(body) = body else {
+                break;
+            };
+            let length = body.bytes().take_while(u8::is_ascii_digit).count();
+            if length == 0 {
+                return Err(invalid());
             }
+            *number = body[..length]
+                .parse()
+                .map_err(|_| "Error parsing version segment: value out of range".to_owned())?;
+            rest = &body[length..];
+        }
+        let (prerelease, rest) = labels(rest, '-').ok_or_else(invalid)?;
+        let (metadata, rest) = labels(rest, '+').ok_or_else(invalid)?;
+        if !rest.is_empty() {
+            return Err(invalid());
         }
         let version = Self {
             numbers,
-            prerelease: part(5).to_owned(),
-            metadata: part(8).to_owned(),
+            prerelease: prerelease.to_owned(),
+            metadata: metadata.to_owned(),
             original: text.to_owned(),
         };
         check_prerelease(&version.prerelease)?;
@@ -96,6 +98,22 @@ impl fmt::Display for Version {
         }
         Ok(())
     }
+}
+
+/// Labels with dots between them behind a sign, and what follows; none if the sign is not there.
+fn labels(text: &str, sign: char) -> Option<(&str, &str)> {
+    let Some(body) = text.strip_prefix(sign) else {
+        return Some(("", text));
+    };
+    let length = body
+        .bytes()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
+        .count();
+    let (labels, rest) = body.split_at(length);
+    labels
+        .split('.')
+        .all(|label| !label.is_empty())
+        .then_some((labels, rest))
 }
 
 /// Whether a text may stand behind `-`.
