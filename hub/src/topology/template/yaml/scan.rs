@@ -47,6 +47,8 @@ struct SimpleKey {
     at: usize,
     line: usize,
     column: usize,
+    /// Whether its first token waits until it is known whether it is one.
+    awaited: bool,
 }
 
 /// Cuts a text.
@@ -63,6 +65,8 @@ pub(super) struct Scanner {
     allowed: bool,
     /// One for each flow level, and one for no level.
     keys: Vec<Option<SimpleKey>>,
+    /// For each of them the number of the token of its last key, or of the one that opened the level.
+    numbers: Vec<usize>,
 }
 
 impl Scanner {
@@ -77,6 +81,7 @@ impl Scanner {
             indents: Vec::new(),
             allowed: true,
             keys: vec![None],
+            numbers: vec![0],
         })
     }
 
@@ -106,9 +111,9 @@ impl Scanner {
     fn fill(&mut self) -> Result<(), String> {
         while !self.ended {
             if !self.tokens.is_empty() {
-                let waiting = (0..self.keys.len())
-                    .rev()
-                    .find(|level| self.keys[*level].is_some_and(|key| key.token == self.taken));
+                let waiting = (0..self.keys.len()).rev().find(|level| {
+                    self.keys[*level].is_some_and(|key| key.awaited && key.token == self.taken)
+                });
                 let Some(level) = waiting else {
                     return Ok(());
                 };
@@ -148,7 +153,11 @@ impl Scanner {
             at: self.cursor.at,
             line: self.cursor.line,
             column,
+            awaited: true,
         };
+        if let Some(number) = self.numbers.last_mut() {
+            *number = key.token;
+        }
         if let Some(last) = self.keys.last_mut() {
             *last = Some(key);
         }
@@ -176,11 +185,16 @@ impl Scanner {
         if self.indents.len() > MAX_NESTING {
             return self.error(&format!("exceeded max depth of {MAX_NESTING}"));
         }
-        match before {
-            Some(number) => self.tokens.insert(number - self.taken, token),
-            None => self.tokens.push_back(token),
-        }
+        self.insert(before, token);
         Ok(())
+    }
+
+    /// Puts a token before the one of that number, or behind all if that is taken already.
+    fn insert(&mut self, before: Option<usize>, token: Token) {
+        match before.and_then(|number| number.checked_sub(self.taken)) {
+            Some(at) if at <= self.tokens.len() => self.tokens.insert(at, token),
+            _ => self.tokens.push_back(token),
+        }
     }
 
     fn unroll(&mut self, column: isize) {
@@ -311,6 +325,7 @@ impl Scanner {
     fn open(&mut self, token: Token) -> Result<(), String> {
         self.save_key()?;
         self.keys.push(None);
+        self.numbers.push(self.taken + self.tokens.len());
         if self.keys.len() > MAX_NESTING {
             return self.error(&format!("exceeded max depth of {MAX_NESTING}"));
         }
@@ -324,6 +339,11 @@ impl Scanner {
         self.remove_key()?;
         if self.flow() {
             self.keys.pop();
+            // As in libyaml for Go: a collection without any key in it forgets that it may be a key itself.
+            let number = self.numbers.pop();
+            for key in self.keys.iter_mut().flatten() {
+                key.awaited &= Some(key.token) != number;
+            }
         }
         self.allowed = false;
         self.cursor.skip();
@@ -354,7 +374,7 @@ impl Scanner {
     fn value(&mut self) -> Result<(), String> {
         let level = self.keys.len() - 1;
         if let Some(key) = self.valid(level)? {
-            self.tokens.insert(key.token - self.taken, Token::Key);
+            self.insert(Some(key.token), Token::Key);
             self.roll(key.column, Token::BlockMapping, Some(key.token))?;
             self.keys[level] = None;
             self.allowed = false;
