@@ -18,7 +18,10 @@ use super::{
 
 /// A function by name.
 pub(super) fn find(name: &str) -> Option<Signature> {
-    cut(name).or_else(|| filled(name)).or_else(|| parted(name))
+    cut(name)
+        .or_else(|| found(name))
+        .or_else(|| filled(name))
+        .or_else(|| parted(name))
 }
 
 fn cut(name: &str) -> Option<Signature> {
@@ -80,6 +83,12 @@ fn cut(name: &str) -> Option<Signature> {
             let text = text(given, 1);
             said(meter, text.strip_prefix(self::text_of(given)).unwrap_or(text))
         }),
+        _ => None,
+    }
+}
+
+fn found(name: &str) -> Option<Signature> {
+    match name {
         "contains" => exactly(&[Text, Text], |meter, given| {
             let work = text(given, 0).len() as u64 * text(given, 1).len() as u64;
             meter.step(work / 4_096)?;
