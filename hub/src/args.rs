@@ -14,6 +14,7 @@ use crate::{
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
     operate::{EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs},
+    topology::command::TopologyArgs,
 };
 
 pub use set::{JoinArgs, SetArgs};
@@ -155,6 +156,12 @@ pub enum Command {
         --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Gather(Box<GatherArgs>),
+    /// Try what a ClusterClass says
+    #[command(
+        long_about = "Try what a ClusterClass says. No hub and no cluster is asked.\n\n\
+        Example:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json"
+    )]
+    Topology(TopologyArgs),
 }
 
 /// The flags of `serve`.

@@ -10,6 +10,7 @@
 //! * [`operate`]: the operator's command line.
 //! * [`maintain`]: what is done to the log of a hub that is stopped.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
+//! * [`topology`]: ClusterClasses; a room of its own.
 //! * [`hub`] puts them together; [`lead`] says what ends when another writes the log; [`recall`] reads events back whole;
 //!   [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
@@ -36,6 +37,7 @@ pub mod recall;
 pub mod replay;
 pub mod run;
 pub mod session;
+pub mod topology;
 pub mod view;
 pub mod wire;
 pub mod writer;

@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::{
     args::{Cli, Command},
-    certs, doctor, maintain, operate, run,
+    certs, doctor, maintain, operate, run, topology,
 };
 
 /// Runs what the arguments of this process say; 0 when it was done, 1 after a failure, whose reason is the last line
@@ -25,6 +25,7 @@ pub fn run() -> ExitCode {
         Command::Policy(args) => operate::run_policy(args).map(|said| print!("{said}")),
         Command::Doctor(args) => return doctor::run(&log, &args),
         Command::Gather(args) => operate::run_gather(*args).map(|said| print!("{said}")),
+        Command::Topology(args) => topology::command::run(args).map(|said| print!("{said}")),
         Command::Events(args) => operate::run_events(*args).map(|said| print!("{said}")),
     })
 }

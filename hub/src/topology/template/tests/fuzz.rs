@@ -1,0 +1,172 @@
+//! Random templates, made of what templates are made of: each one ends, gives the same twice, and never panics.
+//! `corpus.txt` has those that once went wrong here or were answered otherwise by Go, one a line, as JSON strings.
+
+use proptest::{
+    prelude::*,
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
+
+use super::super::render;
+
+const CORPUS: &str = include_str!("corpus.txt");
+const VARIABLES: &str = r#"{"s": "Hello World", "e": "", "n": 3, "f": 2.5, "t": true, "nul": null, "l": ["a", 1, null],
+    "m": {"a": 1, "b": {"c": [1]}}, "v": "v1.30.2-rc.1"}"#;
+/// How many templates are drawn.
+const DRAWN: u32 = 2_000;
+/// Most words of one.
+const WORDS: usize = 14;
+
+const PIECES: [&str; 104] = [
+    "{{",
+    "}}",
+    "{{-",
+    "-}}",
+    "{{ ",
+    " }}",
+    "if",
+    "else",
+    "end",
+    "range",
+    "with",
+    "define",
+    "template",
+    "block",
+    "break",
+    "continue",
+    ".s",
+    ".m",
+    ".l",
+    ".n",
+    ".missing.x",
+    "$",
+    "$x",
+    "$i, $e",
+    ":=",
+    "=",
+    "|",
+    "(",
+    ")",
+    "\"a\"",
+    "`r`",
+    "'c'",
+    "'",
+    "\"",
+    "`",
+    "\\",
+    "1",
+    "-1",
+    "2.5",
+    "0x",
+    "1i",
+    "nil",
+    "true",
+    "/*",
+    "*/",
+    ",",
+    "\n",
+    " ",
+    "é",
+    "\u{2028}",
+    "eq",
+    "index",
+    "len",
+    "printf",
+    "\"%5.2f %v %[3]d %*d\"",
+    "and",
+    "or",
+    "not",
+    "html",
+    "js",
+    "slice",
+    "upper",
+    "title",
+    "snakecase",
+    "camelcase",
+    "wrap",
+    "wrapWith",
+    "abbrevboth",
+    "substr",
+    "trunc",
+    "repeat",
+    "splitn",
+    "join",
+    "regexReplaceAll",
+    "\"(a|b)*[^c]\"",
+    "\"${1}$x\"",
+    "regexSplit",
+    "semverCompare",
+    "\">=1 <2 || 1.2 - 3\"",
+    "semver",
+    "dict",
+    "set",
+    "merge",
+    "dig",
+    "list",
+    "append",
+    "chunk",
+    "concat",
+    "untilStep",
+    "round",
+    "divf",
+    "mulf",
+    "toJson",
+    "fromJson",
+    "b64dec",
+    "b32dec",
+    "urlParse",
+    "\"http://[::1%25x]:80/%zz\"",
+    "toDate",
+    "durationRound",
+    "a: ",
+    "- ",
+    "&x [*x, {? : }]",
+    "|+2\n  ",
+];
+
+fn template() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        9 => proptest::sample::select(&PIECES[..]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+    ];
+    let words = proptest::collection::vec(word, 0..WORDS);
+    (words, any::<bool>()).prop_map(|(words, action)| match action {
+        true => format!("{{{{ {} }}}}", words.join(" ")),
+        false => words.concat(),
+    })
+}
+
+fn holds(template: &str) -> Result<(), TestCaseError> {
+    let once = render(template, VARIABLES.as_bytes());
+    prop_assert_eq!(&once, &render(template, VARIABLES.as_bytes()));
+    prop_assert!(once.value.is_some() != once.problem.is_some(), "{:?}", once);
+    let line = once.to_json();
+    prop_assert!(!line.contains('\n'));
+    prop_assert!(
+        serde_json::from_str::<serde_json::Value>(&line).is_ok(),
+        "{}",
+        line
+    );
+    Ok(())
+}
+
+#[test]
+fn templates_that_once_went_wrong_do_not() {
+    for line in CORPUS.lines() {
+        let template: String = serde_json::from_str(line).expect("a JSON string");
+        holds(&template).unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+    assert!(CORPUS.lines().count() > 20);
+}
+
+#[test]
+fn random_templates_end_and_give_the_same_twice() {
+    let config = Config {
+        cases: DRAWN,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(config, random)
+        .run(&template(), |template| holds(&template))
+        .unwrap_or_else(|error| panic!("{error}"));
+}

@@ -1,0 +1,104 @@
+//! What the golden vectors do not say: findings, refusals, and where upstream is not repeatable.
+
+use super::super::{Stage, render};
+
+fn problem(template: &str, variables: &str) -> (Stage, String) {
+    let problem = render(template, variables.as_bytes()).problem.expect("it fails");
+    (problem.stage, problem.message)
+}
+
+fn text(template: &str, variables: &str) -> String {
+    let outcome = render(template, variables.as_bytes());
+    let rendered = outcome
+        .rendered
+        .unwrap_or_else(|| panic!("{template}: {:?}", outcome.problem));
+    String::from_utf8(rendered).expect("UTF-8")
+}
+
+#[test]
+fn a_value_that_is_missing_is_written_and_reported() {
+    let outcome = render("a: {{ .a }}\nb: {{ .b }}", br#"{"b": 1}"#);
+    assert_eq!(
+        outcome.value.as_deref(),
+        Some(r#"{"a":"\u003cno value\u003e","b":1}"#)
+    );
+    assert_eq!(outcome.findings, ["template: tpl:1:6: writes <no value>"]);
+    assert!(outcome.problem.is_none());
+}
+
+#[test]
+fn what_is_not_repeatable_is_refused_where_it_is_reached() {
+    for call in [
+        "randInt 1 5",
+        "shuffle \"ab\"",
+        "genCA \"a\" 1",
+        "bcrypt \"a\"",
+        "ago 1",
+        "encryptAES \"k\" \"v\"",
+    ] {
+        let (stage, message) = problem(&format!("{{{{ {call} }}}}"), "{}");
+        assert_eq!(stage, Stage::Execute, "{call}");
+        assert!(
+            message.contains("does not give the same result twice"),
+            "{message}"
+        );
+        let unreached = render(&format!("{{{{ if false }}}}{{{{ {call} }}}}{{{{ end }}}}"), b"{}");
+        assert_eq!(unreached.problem, None, "{call}");
+        assert_eq!(unreached.findings.len(), 1, "{call}");
+    }
+    let (stage, message) = problem("{{ now }}", "{}");
+    assert_eq!(stage, Stage::Parse);
+    assert_eq!(
+        message,
+        "template: tpl:1: function \"now\" not defined: it gives another result each time or place"
+    );
+}
+
+#[test]
+fn keys_and_values_go_by_the_keys() {
+    let variables = r#"{"m": {"b": 1, "a": 2, "c": 0}}"#;
+    assert_eq!(
+        text("{{ keys .m }} {{ values .m }}", variables),
+        "[a b c] [2 1 0]"
+    );
+}
+
+#[test]
+fn the_place_of_a_failure_is_told() {
+    let (_, message) = problem("x\n{{ .a }}{{ index .l 7 }}", r#"{"l": []}"#);
+    assert_eq!(
+        message,
+        "template: tpl:2:11: executing \"tpl\": error calling index: index out of range: 7"
+    );
+    let (_, message) = problem("x\n{{ if }}", "{}");
+    assert_eq!(message, "template: tpl:2: missing value for if");
+}
+
+#[test]
+fn yaml_is_that_of_version_1_1() {
+    for (written, meant) in [
+        (
+            "[yes, No, on, y, ~, 'yes']",
+            "[true,false,true,true,null,\"yes\"]",
+        ),
+        ("[0123, 1_000, 0b11, 1:30, 1.30]", "[83,1000,3,\"1:30\",1.3]"),
+        ("a: 1\n---\nb: 2", "{\"a\":1}"),
+        (
+            "{1: a, true: b, 1.5: c}",
+            "{\"1\":\"a\",\"1.5\":\"c\",\"true\":\"b\"}",
+        ),
+        (
+            "a: &x {k: 1}\nb: {k: 2, <<: *x}",
+            "{\"a\":{\"k\":1},\"b\":{\"k\":1}}",
+        ),
+    ] {
+        assert_eq!(render(written, b"{}").value.as_deref(), Some(meant), "{written}");
+    }
+}
+
+#[test]
+fn secrets_that_upstream_wrote_are_read() {
+    let template = "{{ decryptAES \"key\" .s }}";
+    let variables = r#"{"s": "MDAwMDAwMDAwMDAwMDAwMA=="}"#;
+    assert_eq!(problem(template, variables).0, Stage::Execute);
+}
