@@ -16,9 +16,10 @@ impl<T: Args> Args for UnlessClustersets<T> {
         own.get_arguments().fold(command, |command, argument| {
             let argument = argument.clone().conflicts_with(FILE);
             let required = argument.is_required_set();
-            command.arg(match required {
-                true => argument.required(false).required_unless_present(FILE),
-                false => argument,
+            command.arg(if required {
+                argument.required(false).required_unless_present(FILE)
+            } else {
+                argument
             })
         })
     }

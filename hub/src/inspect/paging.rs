@@ -191,7 +191,7 @@ impl Inspection {
         match seen {
             Seen::Member(seen) => {
                 let report = self.reports.of(&seen.cluster);
-                Object::Member(convert::member(*seen, report, self.reports.now()))
+                Object::Member(Box::new(convert::member(*seen, report, self.reports.now())))
             }
             Seen::RevokedKey(key, revoked) => Object::RevokedKey(convert::revoked_key(key, revoked)),
             Seen::Export(seen) => Object::Export(Box::new(convert::export(seen))),
@@ -203,7 +203,7 @@ impl Inspection {
 
 /// One object as a message.
 enum Object {
-    Member(v1::MemberState),
+    Member(Box<v1::MemberState>),
     RevokedKey(v1::RevokedKey),
     Export(Box<v1::RecordedExport>),
     Import(Box<v1::RecordedImport>),
@@ -223,7 +223,7 @@ impl Object {
 
     fn show(self, shown: &mut Shown) {
         match self {
-            Self::Member(member) => shown.members.push(member),
+            Self::Member(member) => shown.members.push(*member),
             Self::RevokedKey(key) => shown.revoked_keys.push(key),
             Self::Export(export) => shown.exports.push(*export),
             Self::Import(import) => shown.imports.push(*import),

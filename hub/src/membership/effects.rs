@@ -207,9 +207,8 @@ fn revoke(state: &State, holder: &KeyHolder, key: KeyFingerprint) -> Effects {
             "key {other} of {cluster} was certified over its sessions, and is refused for ever with it"
         ));
     }
-    let goes = |cluster: &ClusterId, other: KeyFingerprint| {
-        other == key || came_of_it.iter().any(|one| *one == (cluster, other))
-    };
+    let goes =
+        |cluster: &ClusterId, other: KeyFingerprint| other == key || came_of_it.contains(&(cluster, other));
     for (cluster, member) in state.members().iter() {
         let stay = member
             .keys()

@@ -72,7 +72,7 @@ fn line_without(line: &str) -> String {
         let rest = names.strip_prefix(*field);
         rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with([':', '=']))
     };
-    if CREDENTIAL_FIELDS.iter().any(|field| holds(&field)) {
+    if CREDENTIAL_FIELDS.iter().any(holds) {
         let end = line.find([':', '=']).map_or(line.len(), |place| place + 1);
         return format!("{} {REDACTED}\n", &line[..end]);
     }

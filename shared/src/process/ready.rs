@@ -76,9 +76,10 @@ impl Readiness {
         lines.extend(awaited);
         for (name, part) in parts.iter() {
             let awaited = part.awaited();
-            lines.push(match awaited.is_empty() {
-                true => format!("{name}: ok"),
-                false => format!("{name}: {}", awaited.join(", ")),
+            lines.push(if awaited.is_empty() {
+                format!("{name}: ok")
+            } else {
+                format!("{name}: {}", awaited.join(", "))
             });
         }
         lines.push(String::new());

@@ -60,9 +60,8 @@ fn nobody_who_appends_waits_for_a_segment_that_goes() {
     };
     let clusterset = Clusterset::new("example.org", "default").expect("a name");
     let epoch = Epoch::default().next(UnixMillis(1), 1);
-    let mut log =
-        OwnerThread::spawn(move || Ok(Store::open(&volume, &clusterset, epoch).ok().expect("opened")))
-            .expect("a log");
+    let mut log = OwnerThread::spawn(move || Ok(Store::open(&volume, &clusterset, epoch).expect("opened")))
+        .expect("a log");
     append(&mut log, "before");
     log.seal_and_wait(UnixMillis(2), Box::new(std::iter::empty()))
         .expect("sealed");

@@ -4,9 +4,10 @@
 pub(crate) fn parse_int(text: &str) -> Option<i64> {
     let (negative, magnitude) = sign(text);
     let value = parse_uint(magnitude)?;
-    match negative {
-        true => (value <= 1 << 63).then(|| (value as i64).wrapping_neg()),
-        false => i64::try_from(value).ok(),
+    if negative {
+        (value <= 1 << 63).then(|| (value as i64).wrapping_neg())
+    } else {
+        i64::try_from(value).ok()
     }
 }
 
@@ -33,9 +34,10 @@ pub(crate) fn parse_int_radix(text: &str, radix: u32) -> Option<i64> {
         return None;
     }
     let value = digits_of(digits, radix)?;
-    match negative {
-        true => (value <= 1 << 63).then(|| (value as i64).wrapping_neg()),
-        false => i64::try_from(value).ok(),
+    if negative {
+        (value <= 1 << 63).then(|| (value as i64).wrapping_neg())
+    } else {
+        i64::try_from(value).ok()
     }
 }
 
@@ -135,7 +137,7 @@ fn hex_float(text: &str) -> Option<f64> {
 
 /// `int64(float)` as amd64 does it: what does not fit is the smallest number.
 pub(crate) fn truncate(value: f64) -> i64 {
-    if value.is_nan() || !(-9.223_372_036_854_775_8e18..9.223_372_036_854_775_8e18).contains(&value) {
+    if value.is_nan() || !(-9.223_372_036_854_776e18..9.223_372_036_854_776e18).contains(&value) {
         return i64::MIN;
     }
     value as i64

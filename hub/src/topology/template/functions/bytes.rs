@@ -38,9 +38,10 @@ pub(super) fn split<'a>(text: &'a [u8], separator: &[u8], most: usize) -> Vec<&'
 
 /// How long a text becomes by [`replace`], and how often that replaces something.
 pub(super) fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> usize {
-    let count = match old.is_empty() {
-        true => runes::count(text) + 1,
-        false => split(text, old, usize::MAX).len() - 1,
+    let count = if old.is_empty() {
+        runes::count(text) + 1
+    } else {
+        split(text, old, usize::MAX).len() - 1
     };
     (text.len() + count.saturating_mul(new.len())).saturating_sub(count * old.len())
 }

@@ -9,9 +9,12 @@ pub(super) fn arguments(meter: &mut Meter, given: &[Value]) -> Result<Vec<u8>, F
     }
     let shown: Vec<Value> = given
         .iter()
-        .map(|value| match value.is_none() {
-            true => Value::text("<no value>"),
-            false => value.clone(),
+        .map(|value| {
+            if value.is_none() {
+                Value::text("<no value>")
+            } else {
+                value.clone()
+            }
         })
         .collect();
     print::sprint(meter, &shown)

@@ -72,7 +72,7 @@ fn made(name: &str) -> Option<Signature> {
             }
             listed(meter, items)
         }),
-        "chunk" => exactly(&[Int, Any], |meter, given| chunks(meter, given)),
+        "chunk" => exactly(&[Int, Any], chunks),
         _ => None,
     }
 }
@@ -97,7 +97,7 @@ fn picked(name: &str) -> Option<Signature> {
         "initial" => {
             one(|meter, given| part(meter, list(given, 0, "find initial")?, |length| (0, length - 1)))
         }
-        "slice" => at_least(&[Any], Any, |meter, given| sliced(meter, given)),
+        "slice" => at_least(&[Any], Any, sliced),
         _ => None,
     }
 }

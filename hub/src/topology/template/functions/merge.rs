@@ -11,9 +11,10 @@ pub(super) fn merged(meter: &mut Meter, given: &[Value], overwrite: bool) -> Res
     let Some((Value::Dict(first), others)) = given.split_first() else {
         return Err(Failure::new("merge needs a map"));
     };
-    let into = match first.nil && !others.is_empty() {
-        true => meter.dict(std::collections::BTreeMap::new())?,
-        false => Value::Dict(first.clone()),
+    let into = if first.nil && !others.is_empty() {
+        meter.dict(std::collections::BTreeMap::new())?
+    } else {
+        Value::Dict(first.clone())
     };
     if let Value::Dict(into) = &into {
         for other in others {

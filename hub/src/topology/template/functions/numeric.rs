@@ -98,13 +98,13 @@ fn divided(given: &[Value], divide: fn(i64, i64) -> i64) -> Result<Value, Failur
 
 /// The largest or smallest float; what is no number wins.
 fn extreme(given: &[Value], pick: fn(f64, f64) -> f64) -> Result<Value, Failure> {
-    let picked = given
-        .iter()
-        .map(to_float)
-        .reduce(|one, two| match one.is_nan() || two.is_nan() {
-            true => f64::NAN,
-            false => pick(one, two),
-        });
+    let picked = given.iter().map(to_float).reduce(|one, two| {
+        if one.is_nan() || two.is_nan() {
+            f64::NAN
+        } else {
+            pick(one, two)
+        }
+    });
     Ok(Value::Float(picked.unwrap_or(0.0)))
 }
 

@@ -49,10 +49,10 @@ pub(super) fn find(name: &str) -> Option<Signature> {
             (TRIPLE, |meter, given| replaced(meter, given, false))
         }
         "regexFindAll" | "mustRegexFindAll" => {
-            return exactly(&[Text, Text, Int], |meter, given| found_all(meter, given));
+            return exactly(&[Text, Text, Int], found_all);
         }
         "regexSplit" | "mustRegexSplit" => {
-            return exactly(&[Text, Text, Int], |meter, given| split(meter, given));
+            return exactly(&[Text, Text, Int], split);
         }
         "regexQuoteMeta" => return exactly(&[Text], |meter, given| said(meter, quoted(text(given, 0)))),
         _ => return None,

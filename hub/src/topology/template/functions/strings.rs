@@ -63,7 +63,7 @@ fn cut(name: &str) -> Option<Signature> {
                 },
             )
         }),
-        "substr" => exactly(&[Int, Int, Text], |meter, given| substring(meter, given)),
+        "substr" => exactly(&[Int, Int, Text], substring),
         "trim" => exactly(&[Text], |meter, given| {
             said(meter, bytes::trim(text(given, 0), runes::is_space))
         }),

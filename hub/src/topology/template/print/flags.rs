@@ -152,7 +152,7 @@ impl Flags {
             let flags = Self { zero: false, ..*self };
             let bare = value.is_nan() && !self.space && !self.plus
                 || value.is_infinite() && text.starts_with('+') && !self.plus;
-            return flags.pad(out, text[usize::from(bare)..].as_bytes());
+            return flags.pad(out, &text.as_bytes()[usize::from(bare)..]);
         }
         if !self.plus && text.starts_with('+') {
             return self.pad(out, &text.as_bytes()[1..]);
@@ -189,14 +189,12 @@ fn sharp(text: &str, verb: u8, precision: Option<usize>) -> String {
         mantissa.push('.');
     }
     if matches!(verb, b'g' | b'G') {
-        let wanted = match precision {
-            Some(precision) => precision,
-            None => 6,
-        };
+        let wanted = precision.unwrap_or(6);
         let digits = mantissa.trim_start_matches(['-', '0', '.']);
-        let found = match digits.is_empty() {
-            true => 1,
-            false => digits.bytes().filter(u8::is_ascii_digit).count(),
+        let found = if digits.is_empty() {
+            1
+        } else {
+            digits.bytes().filter(u8::is_ascii_digit).count()
         };
         mantissa.push_str(&"0".repeat(wanted.saturating_sub(found)));
     }

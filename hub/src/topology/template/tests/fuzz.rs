@@ -129,9 +129,12 @@ fn template() -> impl Strategy<Value = String> {
         1 => any::<char>().prop_map(String::from),
     ];
     let words = proptest::collection::vec(word, 0..WORDS);
-    (words, any::<bool>()).prop_map(|(words, action)| match action {
-        true => format!("{{{{ {} }}}}", words.join(" ")),
-        false => words.concat(),
+    (words, any::<bool>()).prop_map(|(words, action)| {
+        if action {
+            format!("{{{{ {} }}}}", words.join(" "))
+        } else {
+            words.concat()
+        }
     })
 }
 

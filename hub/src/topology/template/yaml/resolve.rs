@@ -16,11 +16,12 @@ pub(super) fn resolve(tag: &str, text: &str) -> Result<Value, String> {
         "" | "str" | "bool" | "int" | "float" | "null" | "timestamp"
     );
     if !tag.is_empty() && (!known || short == tag) {
-        return match short == "binary" && short != tag {
-            true => super::super::functions::base64(text)
+        return if short == "binary" && short != tag {
+            super::super::functions::base64(text)
                 .map(Value::text)
-                .ok_or_else(|| "!!binary value contains invalid base64 data".to_owned()),
-            false => Ok(Value::text(text)),
+                .ok_or_else(|| "!!binary value contains invalid base64 data".to_owned())
+        } else {
+            Ok(Value::text(text))
         };
     }
     if short == "str" {

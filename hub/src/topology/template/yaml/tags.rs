@@ -103,9 +103,10 @@ pub(super) fn tag(cursor: &mut Cursor) -> Result<(String, String), String> {
             (handle, suffix)
         } else {
             let suffix = uri(cursor, &handle)?;
-            match suffix.is_empty() {
-                true => (String::new(), "!".to_owned()),
-                false => ("!".to_owned(), suffix),
+            if suffix.is_empty() {
+                (String::new(), "!".to_owned())
+            } else {
+                ("!".to_owned(), suffix)
             }
         }
     };
