@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shared::model::{Clusterset, Cursor, Epoch, Revision, UnixMillis};
 
 use super::{
-    Batch, Retention, SnapshotCompletion, SnapshotRows, Stats,
+    Batch, SnapshotCompletion, SnapshotRows, Stats,
     error::{AppendError, Failure, LogError},
     group, key,
     reader::{DurableHistory, History},
@@ -271,8 +271,9 @@ impl<V: Volume> Store<V> {
         Ok(rows)
     }
 
-    /// Removes the oldest segments that are not to be kept, and that nothing which is kept needs.
-    pub(super) fn retain(&mut self, retention: &Retention, now: UnixMillis) -> Result<(), LogError> {
+    /// Removes the oldest segments that are not to be kept, and that nothing which is kept needs, here and now.
+    #[cfg(any(test, feature = "simulated"))]
+    pub(super) fn retain(&mut self, retention: &super::Retention, now: UnixMillis) -> Result<(), LogError> {
         self.alive()?;
         let kept = self.keeper().retain(retention, now);
         self.retained();

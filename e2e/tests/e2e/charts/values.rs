@@ -30,13 +30,17 @@ pub(super) fn trials() -> Vec<Trial> {
 const HUB: &str = "hubs={https://hub.example.org:8443}";
 
 /// Flags that no pod is given, and why.
-const FOR_NO_POD: [(&str, &str); 3] = [
+const FOR_NO_POD: [(&str, &str); 4] = [
     ("kubeconfig", "a pod has an account"),
     (
         "join",
         "a string that others may see; the Secret is read from a file",
     ),
     ("inventory-namespace", "rights are bound to tributary-CLUSTERSET"),
+    (
+        "clustersets",
+        "a release of the chart is one clusterset, with rights of its own",
+    ),
 ];
 
 /// A chart, values, and what the refusal must say.
