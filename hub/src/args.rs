@@ -136,7 +136,7 @@ pub enum Command {
         authority with which clusters join, the inventory in the hub's own cluster (definition, namespace, rights). It \
         changes nothing. While a hub runs its log is left alone; that of a stopped one is opened for a moment, as log stats \
         does.\n\n\
-        What a member sees of the hub says `tributary-agent doctor` there.\n\n\
+        What a member sees of the hub says the doctor of its agent.\n\n\
         Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing that was seen is wrong and something could not be \
         looked at.\n\n\
         Example:\n  \

@@ -6,7 +6,7 @@ use super::{
     own::lasting,
     report::{Check, Verdict},
 };
-use crate::model::UnixMillis;
+use crate::model::{UnixMillis, advice};
 
 /// By how much a clock may differ from the hub's, in milliseconds. Times of certificates are seconds, and what agents and
 /// hub agree on does not depend on their clocks; people who compare logs do.
@@ -121,7 +121,7 @@ pub fn hub(seen: &HubSeen) -> Vec<Check> {
         Some(Err(said)) => checks.push(Check::fault(
             "hub-answer",
             format!("{} does not answer: {said}", seen.address),
-            "do what it says; the hub's own log and `tributary-hub doctor` there say more",
+            "do what it says; the hub's own log and its doctor there say more",
         )),
         None => {}
     }
@@ -246,7 +246,10 @@ fn certificate(seen: &HubSeen, shown: &Shown) -> Vec<Check> {
         ),
         (Err(NotVerified::Other(said)), Ok(identity)) => fault(
             format!("the certificate of {identity} at {address} is refused: {said}"),
-            "issue another one for the hub with `tributary-hub certs hub --ca DIR --dns-name HOST`",
+            &format!(
+                "issue another one for the hub with `{}`",
+                advice::certs_hub("DIR")
+            ),
         ),
     }
 }

@@ -97,6 +97,9 @@ mod tests {
 
     use super::*;
 
+    /// A name that no program has.
+    const EVENTS: &str = "events";
+
     #[test]
     fn parts_that_count_the_same_make_one_family() {
         let mut metrics = Metrics::new("tributary_test", "1.2.3");
@@ -127,7 +130,7 @@ mod tests {
         let mut metrics = Metrics::new("tributary_test", "1.2.3");
         metrics
             .registry()
-            .register("events", "Some", Counter::<u64>::default());
+            .register(EVENTS, "Some", Counter::<u64>::default());
         let registry = metrics.finish();
         let mut plain = String::new();
         text::encode(&mut plain, &registry).expect("text");

@@ -1,3 +1,5 @@
+//! What the threads of a log do beside each other.
+
 use shared::model::Revision;
 
 use super::*;
