@@ -1,6 +1,6 @@
 //! Certificates that renew themselves over the session, and an authority that is replaced by the commands of the runbook.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use libtest_mimic::Trial;
@@ -17,8 +17,11 @@ use tributary_e2e::{
 
 use crate::join::{joinable, made, start_hub};
 
-/// How long certificates last here: they are renewed about every 20 s.
-const LIFETIME: &str = "30s";
+/// How long certificates last here: they are renewed about every 40 s, and a hub that starts on a busy machine has
+/// the 20 s that are left then.
+const LIFETIME: &str = "60s";
+/// Longest wait for a renewal, or for the end of a session.
+const RENEWAL_WAIT: Duration = Duration::from_secs(150);
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![sim_test(
@@ -87,7 +90,7 @@ impl Story {
         let began = Instant::now();
         while self.renewals().await? < times {
             ensure!(
-                began.elapsed().as_secs() < 60,
+                began.elapsed() < RENEWAL_WAIT,
                 "not renewed {times} times:\n{}",
                 self.joined.tail()
             );
@@ -121,7 +124,7 @@ impl Story {
     }
 }
 
-/// Three renewals while exports change, with a hub that is killed in between: a renewal ends no stream, the next
+/// Two renewals while exports change, with a hub that is killed in between: a renewal ends no stream, the next
 /// connection carries the new key and needs neither an operator nor a ping, and no acknowledged fact is lost.
 async fn certificates_renew_themselves_under_changes() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
@@ -146,7 +149,7 @@ async fn certificates_renew_themselves_under_changes() -> anyhow::Result<()> {
     let began = Instant::now();
     while story.sessions().await? == sessions {
         ensure!(
-            began.elapsed().as_secs() < 60,
+            began.elapsed() < RENEWAL_WAIT,
             "the session outlived its certificate"
         );
         story.change().await?;
@@ -155,10 +158,10 @@ async fn certificates_renew_themselves_under_changes() -> anyhow::Result<()> {
     story.clusterset.kill_hub().await?;
     start_hub(&mut story.clusterset, door, &["--member-cert-lifetime", LIFETIME]).await?;
     questions::listed(&story.clusterset, &["east", "west"]).await?;
-    story.until_renewed(3).await?;
-    let third = story.key_in_file()?;
+    story.until_renewed(2).await?;
+    let newest = story.key_in_file()?;
     eventually("the newest key is known", async || {
-        Ok(story.keys().await?.contains(&third).then_some(()))
+        Ok(story.keys().await?.contains(&newest).then_some(()))
     })
     .await?;
     story.change().await?;
