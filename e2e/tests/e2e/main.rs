@@ -3,7 +3,6 @@
 
 mod apply;
 mod apply_real;
-mod authority;
 mod charts;
 mod conformance;
 mod crds;
@@ -23,6 +22,7 @@ mod profiles;
 mod real_clusters;
 mod registered;
 mod renewal;
+mod runbooks;
 mod scenarios;
 mod sim_cluster;
 mod swarm;
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());
     trials.extend(renewal::trials());
-    trials.extend(authority::trials());
+    trials.extend(runbooks::trials());
     trials.extend(kubectl::trials());
     trials.extend(documents::trials());
     trials.extend(netsim::trials());

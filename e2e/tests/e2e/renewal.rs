@@ -1,4 +1,4 @@
-//! Certificates that renew themselves over the session, and an authority that is replaced by the commands of the runbook.
+//! Certificates that renew themselves over the session. An authority that is replaced is in `runbooks`.
 
 use std::time::{Duration, Instant};
 
