@@ -119,9 +119,10 @@ pub(super) const STEPS: &[Step] = &[
         r#"{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"conflict.1"},"type":"Warning","reason":"Conflict","action":"Resolve","note":"ports differ","reportingController":"tributary.dev/agent","reportingInstance":"agent-0","eventTime":"2026-01-01T00:00:00.000000Z","regarding":{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","name":"cart","namespace":"conformance"}}"#,
     ),
     (
+        // Of one reason: a busy controller tells its own of the same object.
         "list the Events of an object",
         "LIST",
-        "/api/v1/namespaces/conformance/events?fieldSelector=involvedObject.name%3Dcart",
+        "/api/v1/namespaces/conformance/events?fieldSelector=involvedObject.name%3Dcart%2Creason%3DConflict",
         "",
     ),
     (
