@@ -122,6 +122,11 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
     conclusion.exit_code()
 }
 
+/// Marks the namespaces of stories on shared clusters, so that a later one finds what one left that was killed.
+pub const LABEL_STORY: &str = "e2e.tributary.dev/story";
+/// Its value while the namespace holds something.
+pub const RUNNING: &str = "running";
+
 /// A name that no other test of this process has: for namespaces on the shared clusters.
 pub fn unique_name(prefix: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);

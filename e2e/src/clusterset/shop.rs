@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{LocalClusterset, eventually::eventually, picture::picture};
 use crate::{
     oracle::{Picture, wrong_in},
-    suite::unique_name,
+    suite::{LABEL_STORY, RUNNING, unique_name},
 };
 use anyhow::{Context, ensure};
 use k8s_openapi::api::{
@@ -36,7 +36,8 @@ impl Shop {
     pub async fn open(clusterset: &LocalClusterset) -> anyhow::Result<Self> {
         let namespace = unique_name("failures");
         for cluster in clusterset.clusters.values() {
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            let metadata = json!({"name": namespace, "labels": {LABEL_STORY: RUNNING}});
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
             apply(
                 &Api::<Namespace>::all(cluster.client.clone()),
                 &namespace,

@@ -54,7 +54,17 @@ pub(crate) async fn joinable(
     clusters: &[&str],
     flags: &[&str],
 ) -> anyhow::Result<LocalClusterset> {
-    let mut clusterset = LocalClusterset::without_agents(dir, &Backend::Simulated, clusters).await?;
+    joinable_on(dir, &Backend::Simulated, clusters, flags).await
+}
+
+/// The same with clusters of this kind.
+pub(crate) async fn joinable_on(
+    dir: &std::path::Path,
+    backend: &Backend,
+    clusters: &[&str],
+    flags: &[&str],
+) -> anyhow::Result<LocalClusterset> {
+    let mut clusterset = LocalClusterset::without_agents(dir, backend, clusters).await?;
     let joining = clusterset.authority.members_only(Validity::days_from_now(30))?;
     write_joining(&clusterset, &joining)?;
     clusterset.stop_hub().await?;

@@ -10,10 +10,10 @@ use std::{
 
 use anyhow::{bail, ensure};
 use shared::model::ClusterId;
-use tributary_e2e::clusterset::{LocalClusterset, Program, Role, admin, questions};
+use tributary_e2e::clusterset::{Backend, LocalClusterset, Program, Role, admin, questions};
 
 use super::{Page, Player};
-use crate::join::{joinable, made, start_hub};
+use crate::join::{joinable_on, made, start_hub};
 
 /// Renewed about every 30 s; the 15 s that are left then are what a hub has that starts on a busy machine.
 const LIFETIME: [&str; 2] = ["--member-cert-lifetime", "45s"];
@@ -85,9 +85,9 @@ pub(super) async fn taken_up(clusterset: &mut LocalClusterset, before: u64) -> a
 }
 
 /// The new root stands beside the old one until everybody has what it certifies.
-pub(super) async fn an_authority_is_replaced() -> anyhow::Result<()> {
+pub(super) async fn an_authority_is_replaced(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut clusterset = joinable(dir.path(), &["east"], &LIFETIME).await?;
+    let mut clusterset = joinable_on(dir.path(), &backend, &["east"], &LIFETIME).await?;
     clusterset.issue("alice", &hub::certs::Subject::Operator("alice".into()))?;
     let (join, _) = made(&clusterset, &["--cluster-id", "east"]).await?;
     let own = dir.path().join("own");

@@ -9,10 +9,9 @@ use tributary_e2e::clusterset::{Backend, LocalClusterset, Program, Role, questio
 use super::{Page, Player};
 
 /// A hub is given its authority and its door, an operator has a string made, an agent joins with it.
-pub(super) async fn a_cluster_joins() -> anyhow::Result<()> {
+pub(super) async fn a_cluster_joins(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut clusterset =
-        LocalClusterset::without_hub(dir.path(), &Backend::Simulated, &["east"], "default").await?;
+    let mut clusterset = LocalClusterset::without_hub(dir.path(), &backend, &["east"], "default").await?;
     clusterset.issue("alice", &Subject::Operator("alice".into()))?;
     // The directory of `certs ca` has the key of the authority, too.
     fs::write(clusterset.certificate("ca.key"), clusterset.authority.key_pem())?;

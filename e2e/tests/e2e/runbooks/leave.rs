@@ -1,39 +1,43 @@
 //! The runbook of a cluster that leaves, and of one that is evicted.
 
 use anyhow::ensure;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use shared::api::names::TRIBUTARY_NAMESPACE;
 use tributary_e2e::clusterset::{
     Backend, LocalClusterset, eventually::eventually, questions, questions::kinds, shop::Shop,
 };
 
 use super::{Page, Player};
 
-/// Commands that a simulated cluster has nothing for, or that another line of the page types whole.
-const LEFT_OUT: [(&str, &str); 7] = [
+/// Commands that these clusters have nothing for, or that another line of the page types whole.
+const LEFT_OUT: [(&str, &str); 5] = [
     (
         "helm uninstall tributary-agent --namespace tributary-system",
-        "`cargo nodes uninstall` plays it on real clusters",
+        "nothing was installed by Helm: `cargo nodes uninstall` plays it",
     ),
     ("helm uninstall", "the same"),
     ("tributary-agent leave", "the listing has it with its flags"),
     (
         "tributary-agent corefile remove --apply",
-        "its own tests, and `cargo nodes uninstall`",
-    ),
-    (
-        "kubectl -n tributary-system get secret tributary-agent-tls -o go-template='{{index .data \"tls.crt\" | \
-         base64decode}}' > agent.crt",
-        "simulated clusters serve no Secrets; the certificate is a file here",
-    ),
-    (
-        "kubectl -n tributary-system get secret tributary-agent-tls -o go-template='{{index .data \"tls.key\" | \
-         base64decode}}' > agent.key",
-        "the same",
+        "there is no CoreDNS: `cargo nodes uninstall` plays it",
     ),
     (
         "kubectl delete validatingadmissionpolicybinding tributary-only-the-agent-writes \
          tributary-membership-is-immutable",
-        "simulated clusters admit everything",
+        "these clusters have no such policies: `cargo nodes uninstall` plays it",
     ),
+];
+/// How the page takes the cluster's certificate out of its Secret.
+const CERTIFICATE: [&str; 2] = [
+    "kubectl -n tributary-system get secret tributary-agent-tls -o go-template='{{index .data \"tls.crt\" | \
+     base64decode}}' > agent.crt",
+    "kubectl -n tributary-system get secret tributary-agent-tls -o go-template='{{index .data \"tls.key\" | \
+     base64decode}}' > agent.key",
 ];
 /// What `tributary-agent leave` of the page is told of hub and certificate.
 const LEAVE: &str = "tributary-agent leave --hub https://HOST:8443 --tls-ca certs/ca.crt --tls-cert agent.crt --tls-key \
@@ -48,11 +52,54 @@ async fn told(clusterset: &LocalClusterset, cluster: &str, kind: &str) -> anyhow
     .await
 }
 
+/// The Secret in which a chart keeps the agent's certificate.
+async fn keep_certificate(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<()> {
+    let file = |end: &str| std::fs::read(clusterset.certificate(&format!("{cluster}.{end}")));
+    let data = [("tls.crt", file("crt")?), ("tls.key", file("key")?)];
+    let secret = Secret {
+        data: Some(
+            data.map(|(name, bytes)| (name.to_owned(), ByteString(bytes)))
+                .into(),
+        ),
+        ..serde_json::from_value(json!({"metadata": {"name": "tributary-agent-tls"}}))?
+    };
+    let client = clusterset.cluster(cluster)?.client.clone();
+    let secrets: Api<Secret> = Api::namespaced(client, TRIBUTARY_NAMESPACE);
+    let person = PatchParams::apply("person").force();
+    secrets
+        .patch("tributary-agent-tls", &person, &Patch::Apply(&secret))
+        .await?;
+    Ok(())
+}
+
+/// The cluster's certificate as the page says, or where clusters have no Secrets, from its file.
+async fn take_certificate(
+    clusterset: &LocalClusterset,
+    backend: &Backend,
+    player: &Player,
+    page: &mut Page,
+) -> anyhow::Result<Vec<(&'static str, &'static str)>> {
+    if matches!(backend, Backend::Simulated) {
+        for end in ["crt", "key"] {
+            let file = |name: &str| clusterset.certificate(&format!("{name}.{end}"));
+            std::fs::copy(file("west"), file("agent"))?;
+        }
+        return Ok(CERTIFICATE
+            .map(|command| (command, "simulated clusters serve no Secrets"))
+            .to_vec());
+    }
+    keep_certificate(clusterset, "west").await?;
+    for command in CERTIFICATE {
+        player.play(clusterset, page.take(command)?).await?;
+    }
+    Ok(Vec::new())
+}
+
 /// Drained, taken back, and then gone of its own will; another one is evicted.
-pub(super) async fn a_cluster_leaves() -> anyhow::Result<()> {
+pub(super) async fn a_cluster_leaves(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let clusters = ["east", "north", "west"];
-    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &clusters).await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &backend, &clusters).await?;
     questions::listed(&clusterset, &clusters).await?;
     let mut shop = Shop::open(&clusterset).await?;
     for cluster in ["east", "west"] {
@@ -61,14 +108,15 @@ pub(super) async fn a_cluster_leaves() -> anyhow::Result<()> {
     shop.arrived(&clusterset).await?;
     let mut page = Page::of("A cluster leaves")?;
     let file = |name: &str| clusterset.certificate(name).display().to_string();
-    let player = Player::at(&clusterset)
+    let mut player = Player::at(&clusterset)
         .with("ID", "west")
         .with(
             "FILE",
             clusterset.cluster("west")?.kubeconfig.display().to_string(),
         )
-        .with("agent.crt", file("west.crt"))
-        .with("agent.key", file("west.key"));
+        .with("agent.crt", file("agent.crt"))
+        .with("agent.key", file("agent.key"));
+    player.kubeconfig = Some(clusterset.cluster("west")?.kubeconfig.clone());
 
     for (command, kind) in [
         ("tributary-hub member drain ID --after 1h", "member_leaving"),
@@ -83,6 +131,8 @@ pub(super) async fn a_cluster_leaves() -> anyhow::Result<()> {
         told(&clusterset, "west", kind).await?;
     }
 
+    let mut left = take_certificate(&clusterset, &backend, &player, &mut page).await?;
+    left.extend(LEFT_OUT);
     clusterset.stop_agent("west").await?;
     player.play(&clusterset, page.take(LEAVE)?).await?;
     ensure!(
@@ -115,6 +165,6 @@ pub(super) async fn a_cluster_leaves() -> anyhow::Result<()> {
     told(&clusterset, "east", "member_evicted").await?;
     shop.forget_cluster("east");
     shop.arrived_in(&clusterset, "north").await?;
-    page.is_played(&LEFT_OUT)?;
+    page.is_played(&left)?;
     clusterset.end().await
 }

@@ -42,10 +42,12 @@ async fn recorded(clusterset: &LocalClusterset, cluster: &str, kind: &str) -> an
 }
 
 /// Two of three fall silent: nobody is withdrawn until the operator says that it is so. One comes back, one is evicted.
-pub(super) async fn half_of_the_members_are_lost_and_one_never_comes_back() -> anyhow::Result<()> {
+pub(super) async fn half_of_the_members_are_lost_and_one_never_comes_back(
+    backend: Backend,
+) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let clusters = ["east", "north", "west"];
-    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &clusters).await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &backend, &clusters).await?;
     questions::listed(&clusterset, &clusters).await?;
     clusterset.apply_policy(SOON).await?;
     let mut shop = Shop::open(&clusterset).await?;
@@ -91,10 +93,10 @@ pub(super) async fn half_of_the_members_are_lost_and_one_never_comes_back() -> a
 }
 
 /// Its exports count until the operator lets them go.
-pub(super) async fn a_member_took_back_most_of_its_exports() -> anyhow::Result<()> {
+pub(super) async fn a_member_took_back_most_of_its_exports(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let clusters = ["east", "north"];
-    let clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &clusters).await?;
+    let clusterset = LocalClusterset::start(dir.path(), &backend, &clusters).await?;
     questions::listed(&clusterset, &clusters).await?;
     let mut shop = Shop::open(&clusterset).await?;
     for service in SERVICES {
@@ -102,13 +104,22 @@ pub(super) async fn a_member_took_back_most_of_its_exports() -> anyhow::Result<(
     }
     shop.arrived(&clusterset).await?;
     let mut page = Page::of("A member took back most of its exports")?;
-    let player = Player::at(&clusterset).with("ID", "east");
+    let mut player = Player::at(&clusterset).with("ID", "east");
+    player.kubeconfig = Some(clusterset.cluster("east")?.kubeconfig.clone());
 
     for service in &SERVICES[1..] {
         shop.withdraw(&clusterset, "east", service).await?;
     }
     let list = page.take("tributary-hub member list")?;
     until_it_says(&player, &clusterset, list, &["east", "held"]).await?;
+    let look = "kubectl get crd serviceexports.multicluster.x-k8s.io";
+    let left: &[_] = match &backend {
+        Backend::Simulated => &[(look, "simulated clusters serve no definitions to look at")],
+        Backend::Real(_) => {
+            player.play(&clusterset, page.take(look)?).await?;
+            &[]
+        }
+    };
     let release = page.take("tributary-hub member release ID")?;
     let said = player.play(&clusterset, release).await?;
     ensure!(
@@ -121,9 +132,6 @@ pub(super) async fn a_member_took_back_most_of_its_exports() -> anyhow::Result<(
     player.confirm(&clusterset, &said).await?;
     recorded(&clusterset, "east", "brake_released").await?;
     shop.arrived(&clusterset).await?;
-    page.is_played(&[(
-        "kubectl get crd serviceexports.multicluster.x-k8s.io",
-        "simulated clusters serve no definitions to look at",
-    )])?;
+    page.is_played(left)?;
     clusterset.end().await
 }

@@ -1,5 +1,5 @@
-//! Owns: that the runbooks of docs/operations.md do what they say: each is played with the commands that stand in it, on a
-//! simulated clusterset, and none of its commands is left unplayed without a reason.
+//! Owns: that the runbooks of docs/operations.md do what they say: each is played with the commands that stand in it, on
+//! simulated clusters and on real ones, and none of its commands is left unplayed without a reason.
 //! Never: judges how the product does it; the scenarios do.
 //!
 //! * `page`: the commands of a section. `player`: types them, with the words of this clusterset for those of the page.
@@ -13,35 +13,57 @@ mod player;
 mod renew;
 mod restore;
 
-use libtest_mimic::Trial;
-use tributary_e2e::suite::sim_test;
+use std::sync::Arc;
 
+use libtest_mimic::Trial;
+use tributary_e2e::{
+    clusterset::Backend,
+    real::Fleet,
+    suite::{real_test, sim_test},
+};
+
+use crate::scenarios::empty_namespaces;
 use page::Page;
 use player::Player;
 
+/// One runbook on both kinds of clusters.
+macro_rules! runbook {
+    ($trials:ident, $story:path) => {
+        let name = stringify!($story).split("::").last().unwrap_or_default();
+        $trials.push(sim_test(&format!("sim::runbooks::{name}"), || {
+            $story(Backend::Simulated)
+        }));
+        $trials.push(real_test(
+            &format!("real::runbooks::{name}"),
+            |fleet: Arc<Fleet>| async move {
+                let played = $story(Backend::Real(fleet.clone())).await;
+                let emptied = emptied(&fleet).await;
+                played.and(emptied)
+            },
+        ));
+    };
+}
+
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        sim_test("sim::runbooks::a_cluster_joins", join::a_cluster_joins),
-        sim_test(
-            "sim::runbooks::a_certificate_ends_and_another_key_is_admitted",
-            renew::a_certificate_ends_and_another_key_is_admitted,
-        ),
-        sim_test(
-            "sim::runbooks::an_authority_is_replaced",
-            authority::an_authority_is_replaced,
-        ),
-        sim_test(
-            "sim::runbooks::half_of_the_members_are_lost_and_one_never_comes_back",
-            lost::half_of_the_members_are_lost_and_one_never_comes_back,
-        ),
-        sim_test(
-            "sim::runbooks::a_member_took_back_most_of_its_exports",
-            lost::a_member_took_back_most_of_its_exports,
-        ),
-        sim_test("sim::runbooks::a_cluster_leaves", leave::a_cluster_leaves),
-        sim_test(
-            "sim::runbooks::a_backup_is_restored",
-            restore::a_backup_is_restored,
-        ),
-    ]
+    let mut trials = Vec::new();
+    runbook!(trials, join::a_cluster_joins);
+    runbook!(trials, renew::a_certificate_ends_and_another_key_is_admitted);
+    runbook!(trials, authority::an_authority_is_replaced);
+    runbook!(
+        trials,
+        lost::half_of_the_members_are_lost_and_one_never_comes_back
+    );
+    runbook!(trials, lost::a_member_took_back_most_of_its_exports);
+    runbook!(trials, leave::a_cluster_leaves);
+    runbook!(trials, restore::a_backup_is_restored);
+    trials
+}
+
+/// Nothing that a runbook exported on shared clusters is there for the next story.
+async fn emptied(fleet: &Fleet) -> anyhow::Result<()> {
+    let mut clients = Vec::new();
+    for cluster in fleet.clusters() {
+        clients.push(cluster.client().await?);
+    }
+    empty_namespaces(&clients).await
 }

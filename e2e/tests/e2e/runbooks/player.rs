@@ -1,13 +1,16 @@
 //! Owns: typing the command of a page: a reader's own words are put in the place of those that stand for them, a hub's
 //! command that names no hub is told of this one, and what was printed is returned.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use hub::args::{Cli, Command};
 use shared::testing::advice::words;
-use tributary_e2e::clusterset::{LocalClusterset, Program, Role};
+use tributary_e2e::{
+    clusterset::{LocalClusterset, Program, Role},
+    real::kubectl::Kubectl,
+};
 
 /// Whose certificate a command is given that names none.
 const OPERATOR: &str = "operator";
@@ -17,6 +20,8 @@ const OPERATOR: &str = "operator";
 pub(super) struct Player {
     /// Words of the page, and what this reader types for each; `certs` also stands in `certs/ca.crt`.
     words: Vec<(&'static str, String)>,
+    /// What `kubectl` of a page speaks to.
+    pub(super) kubeconfig: Option<PathBuf>,
 }
 
 impl Player {
@@ -28,6 +33,7 @@ impl Player {
                 ("certs", directory.trim_end_matches('/').to_owned()),
                 ("https://HOST:8443", format!("https://{}", clusterset.hub_address)),
             ],
+            kubeconfig: None,
         }
     }
 
@@ -100,11 +106,18 @@ impl Player {
     }
 
     async fn in_a_shell(&self, clusterset: &LocalClusterset, command: &str) -> anyhow::Result<String> {
-        let line: Vec<String> = command.split(' ').map(|word| self.instead(word)).collect();
+        let mut line: Vec<String> = command.split(' ').map(|word| self.instead(word)).collect();
+        let mut shell = tokio::process::Command::new("sh");
+        if line[0] == "kubectl" {
+            line[0] = Kubectl::of_today()?.path.display().to_string();
+            shell.env(
+                "KUBECONFIG",
+                self.kubeconfig.as_ref().context("kubectl of which cluster")?,
+            );
+        }
         let line = line.join(" ");
         println!("$ {line}");
         let directory = clusterset.certificate("");
-        let mut shell = tokio::process::Command::new("sh");
         let output = shell.args(["-c", &line]).current_dir(directory).output().await?;
         ensure!(output.status.success(), "{line}: {output:?}");
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -3,19 +3,19 @@
 use std::fs;
 
 use anyhow::{Context, ensure};
-use tributary_e2e::clusterset::{questions, questions::kinds};
+use tributary_e2e::clusterset::{Backend, questions, questions::kinds};
 
 use super::{
     Page, Player,
     authority::{loaded, taken_up},
 };
-use crate::join::joinable;
+use crate::join::joinable_on;
 
 /// New files are put in the place of old ones, the hub's and a member's; an operator admits the member's new key with the
 /// command that the refusal names. One whose certificate has ended is given a string.
-pub(super) async fn a_certificate_ends_and_another_key_is_admitted() -> anyhow::Result<()> {
+pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut clusterset = joinable(dir.path(), &["east", "west"], &[]).await?;
+    let mut clusterset = joinable_on(dir.path(), &backend, &["east", "west"], &[]).await?;
     fs::write(clusterset.certificate("ca.key"), clusterset.authority.key_pem())?;
     clusterset.start_agent("east").await?;
     questions::listed(&clusterset, &["east"]).await?;

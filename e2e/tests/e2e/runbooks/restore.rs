@@ -8,10 +8,10 @@ use tributary_e2e::clusterset::{Backend, LocalClusterset, questions, shop::Shop}
 use super::{Page, Player};
 
 /// A running hub is backed up, its disk is lost, and nobody loses anything, not even what came after the backup.
-pub(super) async fn a_backup_is_restored() -> anyhow::Result<()> {
+pub(super) async fn a_backup_is_restored(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let clusters = ["east", "west"];
-    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &clusters).await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &backend, &clusters).await?;
     questions::listed(&clusterset, &clusters).await?;
     let mut shop = Shop::open(&clusterset).await?;
     shop.export(&clusterset, "east", "cart", &["10.96.0.7"]).await?;

@@ -30,6 +30,7 @@ use tributary_e2e::{
 };
 
 use crate::charts::with_policies;
+pub(crate) use story::empty_namespaces;
 use story::tell;
 
 /// One story on both kinds of clusters.

@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use tributary_e2e::{
     clusterset::{Backend, LocalClusterset},
     rights::denied::{Asked, Watched},
-    suite::unique_name,
+    suite::{LABEL_STORY, RUNNING, unique_name},
 };
 
 pub(super) use act::Kind;
@@ -39,10 +39,6 @@ pub(super) const CLUSTERS: [&str; 3] = ["east", "west", "north"];
 pub(super) const EVENTUALLY_WAIT: Duration = Duration::from_secs(30);
 /// How often it is looked at meanwhile.
 const EVENTUALLY_POLL: Duration = Duration::from_millis(50);
-/// Marks the namespaces of stories, so that a later story finds what a killed one left.
-const LABEL_STORY: &str = "e2e.tributary.dev/story";
-/// Its value while the namespace holds something.
-const RUNNING: &str = "running";
 /// What is exported or imported, exports first.
 const CONTENTS: [Kind; 4] = [
     Kind::ServiceExport,
@@ -102,7 +98,7 @@ fn allowed_all(asked: &Asked) -> anyhow::Result<()> {
 
 /// Empties the namespaces of stories in shared clusters: what is left there would be exported by the agents of
 /// the next story too.
-async fn empty_namespaces(clients: &[Client]) -> anyhow::Result<()> {
+pub(crate) async fn empty_namespaces(clients: &[Client]) -> anyhow::Result<()> {
     let of_stories = ListParams::default().labels(&format!("{LABEL_STORY}={RUNNING}"));
     for client in clients {
         let namespaces = Kind::Namespace.api(client, "");

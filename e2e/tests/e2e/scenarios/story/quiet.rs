@@ -10,7 +10,7 @@ use tributary_e2e::{
     real::{HARNESS_USER, Mark, resource_versions},
 };
 
-use super::{CLUSTERS, LABEL_STORY, Story, seen};
+use super::{CLUSTERS, Story, seen};
 
 /// The kinds that a simulated cluster keeps, Leases excepted.
 const SIMULATED_KINDS: [&str; 8] = [
@@ -156,7 +156,7 @@ impl Story {
                 .clone()
                 .context("a namespace has a name")?;
             let object: Value = serde_json::to_value(namespace)?;
-            let of_a_story = !seen::label(&object, LABEL_STORY).is_empty();
+            let of_a_story = !seen::label(&object, tributary_e2e::suite::LABEL_STORY).is_empty();
             if name != self.namespace && of_a_story {
                 others.push(name);
             }
