@@ -84,13 +84,23 @@ impl LocalClusterset {
         names: &[&str],
         clusterset: &str,
     ) -> anyhow::Result<Self> {
+        Self::without_hub_beside(dir, backend, names, (clusterset, 0)).await
+    }
+
+    /// The same beside other clustersets, which have so many of the clusters of a shared fleet.
+    pub async fn without_hub_beside(
+        dir: &Path,
+        backend: &Backend,
+        names: &[&str],
+        (clusterset, taken): (&str, usize),
+    ) -> anyhow::Result<Self> {
         let dir = dir.to_owned();
         fs::create_dir_all(dir.join("certs"))?;
         let clusterset = Clusterset::new("e2e.tributary.test", clusterset)?;
         let authority = CertificateAuthority::generate(&clusterset, Validity::days_from_now(365))?;
         let mut clusters = BTreeMap::new();
         for (index, name) in names.iter().enumerate() {
-            let cluster = MemberCluster::start(backend, name, index, &dir).await;
+            let cluster = MemberCluster::start(backend, name, taken + index, &dir).await;
             let cluster = cluster.with_context(|| format!("cannot start cluster {name}"))?;
             clusters.insert((*name).to_owned(), cluster);
         }

@@ -14,6 +14,7 @@ mod leadership;
 mod roles;
 mod several;
 mod source_leases;
+mod source_leases_real;
 
 use std::sync::Arc;
 
@@ -59,6 +60,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials,
         source_leases::what_came_from_others_goes_while_the_hub_is_away
     );
+    trials.push(real_test(
+        "real::failures::source_leases::what_came_from_others_goes_while_the_hub_is_away",
+        source_leases_real::what_came_from_others_goes_while_the_hub_is_away,
+    ));
     sim_story!(trials, source_leases::what_came_from_others_stays_under_retain);
     sim_story!(trials, source_leases::one_that_stands_by_takes_away_what_expired);
     sim_story!(trials, source_leases::a_strangers_lease_is_left_alone);
@@ -94,7 +99,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     sim_story!(trials, disk::a_corrupt_log_is_refused_at_start);
     sim_story!(trials, disk::a_log_that_was_cut_shows_in_the_cursors);
     sim_story!(trials, disk::a_disk_that_refuses_to_grow_ends_the_hub);
-    sim_story!(trials, several::two_clustersets_know_nothing_of_each_other);
+    story!(trials, several::two_clustersets_know_nothing_of_each_other);
     sim_story!(trials, several::a_failed_append_ends_one_clusterset_alone);
     sim_story!(
         trials,

@@ -31,11 +31,16 @@ struct Several {
 impl Several {
     /// Clustersets with these names and a cluster `east` each, which nobody serves yet.
     async fn named(names: &[&str]) -> anyhow::Result<Self> {
+        Self::on(&Backend::Simulated, names).await
+    }
+
+    async fn on(backend: &Backend, names: &[&str]) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let mut sets = Vec::new();
-        for name in names {
+        for (taken, name) in names.iter().enumerate() {
             let below = dir.path().join(name);
-            sets.push(LocalClusterset::without_hub(&below, &Backend::Simulated, &["east"], name).await?);
+            let set = LocalClusterset::without_hub_beside(&below, backend, &["east"], (name, taken));
+            sets.push(set.await?);
         }
         Ok(Self { dir, sets })
     }
@@ -128,8 +133,8 @@ fn memory(program: &Program) -> anyhow::Result<u64> {
 }
 
 /// Members of each see and are shown their own, its operator is refused by the other, and so are its policy and its log.
-pub(super) async fn two_clustersets_know_nothing_of_each_other() -> anyhow::Result<()> {
-    let mut several = Several::named(&["shops", "labs"]).await?;
+pub(super) async fn two_clustersets_know_nothing_of_each_other(backend: Backend) -> anyhow::Result<()> {
+    let mut several = Several::on(&backend, &["shops", "labs"]).await?;
     let mut hub = several.start(&[]).await?;
     let admin = hub.admin().await?;
     let (status, text) = told(admin).await?;
@@ -198,6 +203,8 @@ pub(super) async fn two_clustersets_know_nothing_of_each_other() -> anyhow::Resu
         state(&several.sets[1]).await?.exports.len() == 1,
         "labs kept its own"
     );
+    shop.close(&several.sets[0]).await?;
+    labs_shop.close(&several.sets[1]).await?;
     for set in several.sets {
         set.end().await?;
     }

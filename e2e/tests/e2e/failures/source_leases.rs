@@ -19,7 +19,8 @@ use tributary_e2e::{
 
 use super::{hub::said, shop::Shop};
 
-const EXPIRE: [&str; 3] = [
+/// What an agent is told that lets go after seconds.
+pub(super) const EXPIRE: [&str; 3] = [
     "--on-hub-loss=expire",
     "--source-lease-duration=6",
     "--source-lease-renew=2",
@@ -27,7 +28,8 @@ const EXPIRE: [&str; 3] = [
 const RETAIN: [&str; 2] = ["--source-lease-duration=6", "--source-lease-renew=2"];
 /// Longer than a Lease lasts and anybody waits to see that it does.
 const LONG: Duration = Duration::from_secs(12);
-const LEASE: &str = "tributary-source-west";
+/// The Lease of the cluster whose exports are imported.
+pub(super) const LEASE: &str = "tributary-source-west";
 
 fn east(clusterset: &LocalClusterset) -> anyhow::Result<SimCluster> {
     let cluster = clusterset.cluster("east")?.sim();
