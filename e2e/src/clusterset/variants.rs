@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::ensure;
 
-use super::{LocalClusterset, Program, Role};
+use super::{LocalClusterset, Program, Role, admin, eventually::eventually, questions};
 
 /// Says in which pod an agent runs; one that is given this flag runs in another than all before.
 pub const POD_UID_FLAG: &str = "--pod-uid";
@@ -47,6 +47,23 @@ impl LocalClusterset {
         }
         arguments.extend(variant.flags.iter().map(OsString::from));
         Program::start(Role::Agent, arguments, &self.log(variant.log))
+    }
+
+    /// Starts one more agent of a cluster in a pod of its own, and waits until it stands by and has read everything.
+    pub async fn start_standby(&self, cluster: &str, pod: &str) -> anyhow::Result<Program> {
+        let mut program = self.spawn_agent(&AgentVariant {
+            certificate: cluster,
+            cluster,
+            log: pod,
+            flags: &[POD_UID_FLAG, pod],
+        })?;
+        questions::said(&self.log(pod), "standing by until it ends").await?;
+        let address = program.admin().await?;
+        eventually("the agent that stands by is ready", async || {
+            Ok((admin::get(address, "/readyz").await?.0 == 200).then_some(()))
+        })
+        .await?;
+        Ok(program)
     }
 
     /// Starts a hub over a data directory, under other programs if there are any, and waits for nothing.

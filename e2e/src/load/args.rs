@@ -45,9 +45,11 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load --programs DIR storm          the hub of an image: unpack an archive of `cargo image build` into DIR\n  \
         cargo load flood --seconds 20            what 249 members notice of one that floods\n  \
         cargo load questions                     mesh-250 without and with ten readers\n  \
+        cargo load renewals                      1,000 members renew their certificates\n  \
+        cargo load handovers --runs 1            a hundred times another agent of a cluster leads\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
         Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
-        is refused and the comparison left out, and the table says so.\n\n\
+        and handovers are refused and the comparison left out, and the table says so.\n\n\
         Figures of a machine that does other work at the same time are worth little: the table shows the load \
         average before each shape."
 )]
@@ -107,6 +109,9 @@ pub struct Arguments {
     /// retention: events that are recorded at full speed
     #[arg(long, value_name = "COUNT", default_value_t = 60_000_000)]
     pub retained_events: u64,
+    /// handovers: how often the leader ends
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub handovers: u32,
 }
 
 impl Arguments {
@@ -152,6 +157,10 @@ pub enum Shape {
     Flood,
     /// mesh-250 while nobody asks, and while ten operators ask about members, state and imports once a second each
     Questions,
+    /// All members of fleet-1000 have certificates made for new keys, while they report, and come again with those
+    Renewals,
+    /// Two agents of a real cluster: the leader ends in good order or is killed by turns, while an export changes
+    Handovers,
     /// Every shape, real clusters last
     All,
     /// Two real clusters with an agent each: an EndpointSlice changed in one, applied in the other
@@ -162,7 +171,7 @@ impl Shape {
     /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
     /// What `all` stands for.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Churn8,
         Self::Mesh250,
         Self::Mesh250All,
@@ -175,6 +184,8 @@ impl Shape {
         Self::Doors,
         Self::Flood,
         Self::Questions,
+        Self::Renewals,
+        Self::Handovers,
         Self::Real,
     ];
 }

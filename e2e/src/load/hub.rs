@@ -110,6 +110,13 @@ impl Setup {
         Ok(LiveCredentials::new(Credentials::from_pem(&pem)?))
     }
 
+    /// Writes an operator's certificate into `NAME.crt` and `NAME.key`.
+    pub(super) fn write_operator(&self, name: &str) -> anyhow::Result<()> {
+        let pem = self.issue(&Subject::Operator(name.to_owned()))?;
+        write_private(&self.directory.join(format!("{name}.crt")), &pem.cert)?;
+        write_private(&self.directory.join(format!("{name}.key")), &pem.key)
+    }
+
     /// What follows belongs to this run of the shapes.
     pub(super) fn begin_run(&self, run: u32) {
         self.run.store(run, Ordering::Relaxed);
@@ -189,6 +196,26 @@ impl HubProcess {
         Self::spawn(command, setup, data, listen).await
     }
 
+    /// The same with an authority of its own, with which members renew.
+    pub(super) async fn start_certifying(
+        setup: &Setup,
+        data: &Path,
+        place: UsedCores,
+    ) -> anyhow::Result<Self> {
+        let joining = setup
+            .authority
+            .members_only(Validity::days_from_now(CERTIFICATE_DAYS))?;
+        let file = |name: &str| setup.directory.join(name);
+        write_private(&file("joining.crt"), joining.certificate_pem.as_bytes())?;
+        write_private(&file("joining.key"), joining.key_pem.as_bytes())?;
+        let mut command = setup.cores.under_test(&programs::command_line(Role::Hub)?, place);
+        // The rest of the command line follows; a variable counts as much as a flag.
+        command
+            .env("TRIBUTARY_JOIN_CERT", file("joining.crt"))
+            .env("TRIBUTARY_JOIN_KEY", file("joining.key"));
+        Self::spawn(command, setup, data, ANY_PORT).await
+    }
+
     async fn spawn(
         mut command: Command,
         setup: &Setup,
@@ -197,7 +224,13 @@ impl HubProcess {
     ) -> anyhow::Result<Self> {
         let file = |name: &str| setup.directory.join(name);
         let ours = |name: &str| name.starts_with("TRIBUTARY_");
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
+        let given: Vec<_> = command
+            .as_std()
+            .get_envs()
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        let inherited = std::env::vars_os().map(|(name, _)| name);
+        for name in inherited.filter(|name| name.to_str().is_some_and(ours) && !given.contains(name)) {
             command.env_remove(name);
         }
         command.env(ROLE_VARIABLE, Role::Hub.as_str());

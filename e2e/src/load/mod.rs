@@ -9,7 +9,8 @@
 //! * `ingest`, `churn`, `replay`: the shapes. `loaded`: a hub with all members of one. `flood`: one member that floods beside
 //!   249 others. `unbounded`: a hub whose budgets nobody meets. `etcd`: the peer that ingest and churn are compared with.
 //! * `real`: two real clusters with agents, and the bare relay beside them.
-//! * `storm`, `restart`: a hub, and an agent, that come back. `progress`: what a member of a storm holds.
+//! * `storm`, `restart`: a hub, and an agent, that come back. `handovers`: two agents that take turns.
+//! * `renewals`: certificates of all members that are renewed. `progress`: what a member of a storm holds.
 //! * `doors`: strangers with sockets and a hostile member, beside an operator who calls.
 //! * `questions`: a hub that is asked while it records, by `readers`.
 //! * `judged`: whether the clusters are right that were measured. `declared`: what a played member declared.
@@ -28,6 +29,7 @@ mod etcd;
 mod facts;
 mod figure;
 mod flood;
+mod handovers;
 mod held;
 mod hub;
 mod ingest;
@@ -41,6 +43,7 @@ mod progress;
 mod questions;
 mod readers;
 mod real;
+mod renewals;
 mod replay;
 mod report;
 mod restart;

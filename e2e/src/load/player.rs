@@ -14,8 +14,8 @@ use shared::{
     model::{
         ClusterId, ControlPlane, Cursor, EncodedFact, Fact, FactsDigest, Health, facts_digest,
         sync::{
-            CHUNK_BYTES, FEATURE_DIFFERENCES, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION,
-            Source, Welcome,
+            CHUNK_BYTES, FEATURE_DIFFERENCES, FEATURE_RENEWAL, Hello, HubMessage, Interest, Namespaces,
+            PROTOCOL_VERSION, Renewed, Source, Welcome,
         },
     },
     tls::{HubAddress, HubConnector, LiveCredentials, TlsMetrics, explain},
@@ -132,9 +132,9 @@ impl Player {
         Hello {
             protocol_version: PROTOCOL_VERSION,
             features: if self.takes_differences {
-                FEATURE_DIFFERENCES
+                FEATURE_DIFFERENCES | FEATURE_RENEWAL
             } else {
-                0
+                FEATURE_RENEWAL
             },
             agent_version: concat!("load-", env!("CARGO_PKG_VERSION")).into(),
             highest_epoch: memory.cursor.map(|cursor| cursor.epoch),
@@ -162,6 +162,8 @@ pub(super) enum Heard {
     SnapshotComplete,
     /// What is known of other members.
     Sources(Vec<Source>),
+    /// A certificate that was asked for, or why there is none.
+    Renewal(Result<Box<Renewed>, Box<str>>),
     /// Acknowledgements and signs of life.
     Other,
 }
@@ -187,6 +189,11 @@ impl Session {
         !self.welcome.resume
     }
 
+    /// True when the hub does not hold what it reports, and has it listed.
+    pub(super) fn asks_for_exports(&self) -> bool {
+        self.welcome.list_exports
+    }
+
     /// How many facts may be sent now.
     pub(super) fn room(&self) -> u64 {
         u64::from(self.welcome.unacknowledged_max).saturating_sub(self.sent() - self.acknowledged())
@@ -210,6 +217,7 @@ impl Session {
                 Heard::SnapshotComplete
             }
             HubMessage::SourcesChanged(sources) => Heard::Sources(sources),
+            HubMessage::RenewalAnswered(answer) => Heard::Renewal(answer),
             HubMessage::UpTo(up_to) | HubMessage::Heartbeat(Some(up_to)) => {
                 self.cursor = Some(up_to.cursor);
                 Heard::Other

@@ -52,7 +52,7 @@ impl<'a> Progress<'a> {
                     self.broken.get_or_insert(error);
                 }
             }
-            Heard::Other => return false,
+            Heard::Renewal(_) | Heard::Other => return false,
         }
         !std::mem::replace(&mut self.pushed, true)
     }

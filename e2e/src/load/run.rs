@@ -13,9 +13,9 @@ use super::{
     churn,
     cores::{Cores, UsedCores},
     disk::Disk,
-    doors, flood,
+    doors, flood, handovers,
     hub::Setup,
-    ingest, plot, questions, real, replay,
+    ingest, plot, questions, real, renewals, replay,
     report::{Report, Section},
     restart, retention, storm,
 };
@@ -108,7 +108,7 @@ async fn play_one(
     sections: &mut Vec<Section>,
 ) -> anyhow::Result<()> {
     setup.cores.place_generator(match shape {
-        Shape::Real | Shape::RestartAgent => UsedCores::AllCores,
+        Shape::Real | Shape::RestartAgent | Shape::Handovers => UsedCores::AllCores,
         _ => UsedCores::OwnCores,
     })?;
     match shape {
@@ -145,6 +145,8 @@ async fn play_one(
             };
             sections.push(doors::measure(setup, size, UsedCores::OwnCores).await?);
         }
+        Shape::Handovers => sections.push(handovers::measure(setup, arguments).await?),
+        Shape::Renewals => sections.push(renewals::measure(setup, arguments).await?),
         Shape::Flood => flood::measure(setup, arguments, sections).await?,
         Shape::Real => real::measure(setup, arguments, sections).await?,
         // It stands for the others.

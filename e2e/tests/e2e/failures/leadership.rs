@@ -5,32 +5,15 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use tributary_e2e::{
-    clusterset::{
-        AgentVariant, Backend, LocalClusterset, POD_UID_FLAG, Program, USER_AGENT, admin,
-        eventually::eventually, signal,
-    },
+    clusterset::{Backend, LocalClusterset, Program, USER_AGENT, admin, signal},
     sim::SimCluster,
 };
 
-use super::{
-    hub::{listed, said},
-    shop::Shop,
-};
+use super::{hub::listed, shop::Shop};
 
-/// One more agent of east, in a pod of its own, that stands by and has read everything.
+/// One more agent of east that stands by, without the Lease and without a session.
 async fn standby(clusterset: &LocalClusterset, pod: &str) -> anyhow::Result<Program> {
-    let mut program = clusterset.spawn_agent(&AgentVariant {
-        certificate: "east",
-        cluster: "east",
-        log: pod,
-        flags: &[POD_UID_FLAG, pod],
-    })?;
-    said(&clusterset.log(pod), "standing by until it ends").await?;
-    let address = program.admin().await?;
-    eventually("it is ready", async || {
-        Ok((admin::get(address, "/readyz").await?.0 == 200).then_some(()))
-    })
-    .await?;
+    let mut program = clusterset.start_standby("east", pod).await?;
     for name in ["tributary_agent_lease_held", "tributary_agent_hub_sessions_total"] {
         let value = admin::metric(&mut program, name, "").await?;
         ensure!(value == 0.0, "{name} is {value} while it stands by");
