@@ -108,7 +108,8 @@ impl Renewing {
                 cluster: member.cluster.clone(),
                 credentials: setup.member(&member.cluster)?,
                 interest: member.interest.clone(),
-                takes_differences: true,
+                // What it holds is not kept from the one session to the next.
+                takes_differences: false,
             },
             exports: member.exports.clone(),
             slices: member.slices.clone(),

@@ -57,6 +57,14 @@ impl<V: Volume> Segment<V> {
         segment
     }
 
+    /// One that begins now, with this row: nobody has to open it again to know what it follows.
+    pub(super) fn begun(volume: V, clusterset: Clusterset, row: SegmentRow, rows: V::Rows) -> Self {
+        let name = SegmentName::After(row.start.epoch, row.start.revision);
+        let segment = Self::opened(volume, clusterset, name, rows);
+        let _ = segment.row.set(row);
+        segment
+    }
+
     fn lock(&self) -> MutexGuard<'_, Handle<V::Rows>> {
         // The store is there or not, whatever panicked.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)

@@ -253,7 +253,7 @@ impl<V: Volume> Store<V> {
         let name = SegmentName::After(row.start.epoch, row.start.revision);
         let rows = self.make_segment(name, &row).map_err(|error| self.fail(error))?;
         let volume = self.segments.volume().clone();
-        let segment = Segment::opened(volume, self.clusterset().clone(), name, rows);
+        let segment = Segment::begun(volume, self.clusterset().clone(), row, rows);
         self.rows = segment.rows()?;
         self.segments.push(segment);
         // What a snapshot of the old segment still had to remove goes with the segment.

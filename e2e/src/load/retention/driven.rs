@@ -145,7 +145,7 @@ impl Driven {
         }
         self.settle().await?;
         self.acknowledged();
-        // The simulated clock went with the events: what it took in real time must not be added, times any haste.
+        // The simulated clock went with the events: what it took in real time must not be added.
         self.looked = Instant::now();
         Ok(())
     }
@@ -158,17 +158,18 @@ impl Driven {
         Ok(self.reporter.sequence)
     }
 
-    /// Goes on until a moment, the simulated clock going so many times as fast as the real one: the sequence numbers
-    /// that were acknowledged up to, each with when.
-    pub(super) async fn acknowledged_by(
-        &mut self,
-        until: Instant,
-        haste: u64,
-    ) -> anyhow::Result<Vec<(u64, Instant)>> {
+    /// The simulated clock is so many milliseconds later at once.
+    pub(super) fn jump(&mut self, millis: u64) {
+        self.wall.0 += millis;
+    }
+
+    /// Goes on until a moment: the sequence numbers that were acknowledged up to, each with when.
+    pub(super) async fn acknowledged_by(&mut self, until: Instant) -> anyhow::Result<Vec<(u64, Instant)>> {
         let mut acknowledged = Vec::new();
         while Instant::now() < until {
-            let passed = std::mem::replace(&mut self.looked, Instant::now()).elapsed();
-            self.wall.0 += u64::try_from(passed.as_micros()).unwrap_or_default() * haste / 1_000;
+            let passed = self.looked.elapsed().as_millis();
+            self.looked += Duration::from_millis(u64::try_from(passed)?);
+            self.wall.0 += u64::try_from(passed)?;
             self.tick_if_due();
             self.go_on(Some(until)).await?;
             acknowledged.extend(self.acknowledged());

@@ -31,8 +31,10 @@ use segments::Segments;
 const FACT_BYTES: usize = 400;
 /// Updates a second: by the simulated clock at full speed, by the real one at the quiet rate.
 const QUIET_RATE: u32 = 100;
-/// How many times history becomes too old by the simulated clock while segments are to go: all that there was goes.
-const AGES: u64 = 1;
+/// How often the simulated clock jumps while segments are to go; together as far as history is kept, so that all there
+/// was goes. Between them it goes as the real one does: each segment that is sealed meanwhile is one more than the log
+/// would have in these seconds.
+const JUMPS: u32 = 6;
 /// Events between two looks at the disk.
 const LOOK_EVERY: u64 = 100_000;
 /// The largest size on disk once history goes, beside the smallest, is to stay below this.
@@ -47,7 +49,7 @@ pub(super) async fn measure(setup: &Setup, events: u64, seconds: u64) -> anyhow:
     let mut hub = Driven::start(&data, setup.clusterset()).await?;
     let mut segments = Segments::of(&data)?;
     let lasting = Duration::from_secs(seconds);
-    let before = quiet(&mut hub, lasting, 1).await?;
+    let before = quiet(&mut hub, lasting, 0).await?;
     let began = Instant::now();
     let sizes = fill(&mut hub, events, &data, &mut segments).await?;
     let rate = events as f64 / began.elapsed().as_secs_f64();
@@ -55,8 +57,8 @@ pub(super) async fn measure(setup: &Setup, events: u64, seconds: u64) -> anyhow:
     section.figure("segments that had gone by then", segments.went() as f64, "");
     describe(&sizes, &mut section);
     let went_before = segments.went();
-    let haste = AGES * Retention::default().age_millis / u64::try_from(lasting.as_millis())?;
-    let after = quiet(&mut hub, lasting, haste).await?;
+    let jump = Retention::default().age_millis / u64::from(JUMPS);
+    let after = quiet(&mut hub, lasting, jump).await?;
     segments.look(&data)?;
     for (when, latency) in [("before", &before), ("while segments go", &after)] {
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
@@ -118,22 +120,25 @@ fn describe(sizes: &[u64], section: &mut Section) {
     section.aimed("largest beside smallest", sway, "", Aim::Below(FLAT_AIM));
 }
 
-/// Updates at the quiet rate for so long, while the simulated clock goes so many times as fast as the real one: from
-/// when each was due until it was acknowledged, in microseconds.
-async fn quiet(hub: &mut Driven, lasting: Duration, haste: u64) -> anyhow::Result<Histogram<u64>> {
+/// Updates at the quiet rate for so long, while the simulated clock jumps by so many milliseconds now and then: from when
+/// each was due until it was acknowledged, in microseconds.
+async fn quiet(hub: &mut Driven, lasting: Duration, jump: u64) -> anyhow::Result<Histogram<u64>> {
     let interval = Duration::from_secs(1) / QUIET_RATE;
     let count = u32::try_from(lasting.as_secs())? * QUIET_RATE;
     let start = Instant::now() + interval;
     let mut latency = latencies()?;
     let mut waiting = VecDeque::new();
     for number in 0..count {
+        if number.is_multiple_of(count.div_ceil(JUMPS)) {
+            hub.jump(jump);
+        }
         let due = start + interval * number;
-        let arrived = hub.acknowledged_by(due, haste).await?;
+        let arrived = hub.acknowledged_by(due).await?;
         note(&mut waiting, &arrived, &mut latency);
         waiting.push_back((hub.say_one()?, due));
     }
     while !waiting.is_empty() {
-        let arrived = hub.acknowledged_by(Instant::now() + interval, haste).await?;
+        let arrived = hub.acknowledged_by(Instant::now() + interval).await?;
         note(&mut waiting, &arrived, &mut latency);
     }
     Ok(latency)
