@@ -128,7 +128,9 @@ fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
             1 => ("1 error".to_owned(), "is"),
             errors => (format!("{errors} errors"), "are"),
         };
-        anyhow::bail!("{errors} {are} named at the end of what was printed: correct the class, or the variables");
+        anyhow::bail!(
+            "{errors} {are} named at the end of what was printed: correct the class, or the variables"
+        );
     }
     Ok(report.text)
 }

@@ -58,8 +58,7 @@ pub fn apply(patches: &[Patch], targets: &[Target], global: &Map<String, Value>)
     };
     if targets.len() > MAX_TARGETS {
         let why = format!("a cluster has at most {MAX_TARGETS} templates; the others are left out");
-        run.findings
-            .add(Rule::Limit, &Place::default(), "", None, why);
+        run.findings.add(Rule::Limit, &Place::default(), "", None, why);
     }
     let targets = targets.get(..MAX_TARGETS).unwrap_or(targets);
     let mut patched = Vec::new();
@@ -208,8 +207,8 @@ impl Run {
             Some(Source::Value(value)) => return Ok(Some(value.clone())),
             Some(Source::Variable(path)) => {
                 let field = "valueFrom.variable";
-                let value = lookup::value(&way.variables, path)
-                    .map_err(|why| (Rule::VariableMissing, field, why))?;
+                let value =
+                    lookup::value(&way.variables, path).map_err(|why| (Rule::VariableMissing, field, why))?;
                 (value.clone(), field)
             }
             Some(Source::Template(template)) => {

@@ -9,6 +9,7 @@ use super::{
     definition::{Change, Operation, Patch, Selector, Source},
     finding::{Finding, Findings, Place, Rule, shown},
     lookup, select,
+    values::BUILTIN,
 };
 use crate::topology::template::{Problem, examine};
 
@@ -74,8 +75,9 @@ impl Checker<'_> {
             Err(problem) => self.add(rule, place, field, shown(&problem.message)),
             Ok(refused) => {
                 for name in refused {
-                    let why =
-                        format!("function {name:?} gives another result each time: templates would never rest");
+                    let why = format!(
+                        "function {name:?} gives another result each time: templates would never rest"
+                    );
                     self.add(Rule::NotRepeatable, place, field, why);
                 }
             }
@@ -94,7 +96,8 @@ impl Checker<'_> {
         }
         let names = &selector.machine_deployment_classes;
         if !selector.control_plane && !selector.infrastructure_cluster && names.is_empty() {
-            let why = "it selects nothing; give controlPlane, infrastructureCluster or machineDeploymentClass";
+            let why =
+                "it selects nothing; give controlPlane, infrastructureCluster or machineDeploymentClass";
             self.add(Rule::SelectorEmpty, place, "selector.matchResources", why);
             return;
         }
@@ -109,7 +112,8 @@ impl Checker<'_> {
             self.unmatched(place, "infrastructureCluster", why);
         }
         if selector.control_plane && !is(&class.control_plane) && !is(&class.control_plane_machines) {
-            let why = "neither the control plane nor its machines have a template of this apiVersion and kind";
+            let why =
+                "neither the control plane nor its machines have a template of this apiVersion and kind";
             self.unmatched(place, "controlPlane", why);
         }
         for (index, name) in names.iter().enumerate() {
@@ -124,7 +128,8 @@ impl Checker<'_> {
                 select::names(name, &one.class) && (is(&one.bootstrap) || is(&one.infrastructure))
             });
             if !found {
-                let why = "no machine deployments of such a class have a template of this apiVersion and kind";
+                let why =
+                    "no machine deployments of such a class have a template of this apiVersion and kind";
                 self.unmatched(place, &field, why);
             }
         }
@@ -140,9 +145,9 @@ impl Checker<'_> {
         self.path(operation, place);
         match operation.change.source() {
             Some(Source::Variable(variable)) => {
-                let known = match variable.strip_prefix("builtin.") {
-                    Some(_) => builtins::exists(variable),
-                    None => self.class.variables.contains(lookup::base(variable)),
+                let known = match lookup::base(variable) {
+                    BUILTIN => builtins::exists(variable),
+                    base => self.class.variables.contains(base),
                 };
                 if !known {
                     let why = format!(

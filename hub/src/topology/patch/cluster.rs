@@ -47,7 +47,11 @@ pub fn read(document: &Value, class: &Class) -> Result<Cluster, String> {
     let about = of_cluster(document, topology, class);
     global.insert(BUILTIN.to_owned(), json!({ "cluster": about }));
     let place = "spec.topology.controlPlane.variables.overrides";
-    let mut control_plane = variables(topology.pointer("/controlPlane/variables/overrides"), class, place)?;
+    let mut control_plane = variables(
+        topology.pointer("/controlPlane/variables/overrides"),
+        class,
+        place,
+    )?;
     let about = of_control_plane(document, topology, class);
     control_plane.insert(BUILTIN.to_owned(), json!({ "controlPlane": about }));
     let mut workers = Vec::new();
@@ -223,10 +227,7 @@ fn cloned_from(reference: &Reference) -> Map<String, Value> {
             "cluster.x-k8s.io/cloned-from-name".to_owned(),
             json!(reference.name),
         ),
-        (
-            "cluster.x-k8s.io/cloned-from-groupkind".to_owned(),
-            json!(kind),
-        ),
+        ("cluster.x-k8s.io/cloned-from-groupkind".to_owned(), json!(kind)),
     ])
 }
 
@@ -241,7 +242,12 @@ fn metadata<const N: usize>(
     for (name, ours) in [("labels", labels), ("annotations", annotations)] {
         let mut merged = Map::new();
         for said in said {
-            merged.extend(said.get(name).and_then(Value::as_object).cloned().unwrap_or_default());
+            merged.extend(
+                said.get(name)
+                    .and_then(Value::as_object)
+                    .cloned()
+                    .unwrap_or_default(),
+            );
         }
         merged.extend(ours);
         merged.retain(|name, _| {
@@ -268,7 +274,10 @@ fn variables(listed: Option<&Value>, class: &Class, place: &str) -> Result<Map<S
         }
         defined(name, class).map_err(|why| format!("{place}[{index}]: {why}"))?;
         if all.insert(name.to_owned(), value(one, "value")).is_some() {
-            return Err(format!("{place}[{index}]: variable {} is there twice", shown(name)));
+            return Err(format!(
+                "{place}[{index}]: variable {} is there twice",
+                shown(name)
+            ));
         }
     }
     Ok(all)

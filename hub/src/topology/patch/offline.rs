@@ -7,8 +7,7 @@ use super::{
     apply::{self, Patched},
     check,
     class::{self, Class, Reference},
-    cluster,
-    document,
+    cluster, document,
     finding::{Finding, shown},
     target::{Role, Target},
 };
@@ -44,9 +43,15 @@ pub fn patch(
     cluster.give(variables, &class)?;
     let mut places = Vec::new();
     let mut place = |role, reference, variables: &Map<String, Value>| {
-        places.extend(Option::map(reference, |reference| (role, reference, variables.clone())));
+        places.extend(Option::map(reference, |reference| {
+            (role, reference, variables.clone())
+        }));
     };
-    place(Role::InfrastructureCluster, class.infrastructure.as_ref(), &Map::new());
+    place(
+        Role::InfrastructureCluster,
+        class.infrastructure.as_ref(),
+        &Map::new(),
+    );
     place(
         Role::ControlPlane,
         class.control_plane.as_ref(),

@@ -139,7 +139,11 @@ mod tests {
         for (op, path, after) in [
             ("add", "/spec/c", json!({"a": {"b": 1}, "c": "new", "l": [1, 2]})),
             ("add", "/spec/a", json!({"a": "new", "l": [1, 2]})),
-            ("add", "/spec/a/c", json!({"a": {"b": 1, "c": "new"}, "l": [1, 2]})),
+            (
+                "add",
+                "/spec/a/c",
+                json!({"a": {"b": 1, "c": "new"}, "l": [1, 2]}),
+            ),
             ("add", "/spec/l/-", json!({"a": {"b": 1}, "l": [1, 2, "new"]})),
             ("add", "/spec/l/0", json!({"a": {"b": 1}, "l": ["new", 1, 2]})),
             ("add", "/spec/l/2", json!({"a": {"b": 1}, "l": [1, 2, "new"]})),
@@ -210,7 +214,10 @@ mod tests {
             assert_eq!(done["spec"]["l"], after, "{op} {path}");
         }
         assert!(done(&before, "remove", "/spec/l/-3").is_err());
-        assert!(done(&before, "add", "/spec//b").is_err(), "nothing is below the empty name");
+        assert!(
+            done(&before, "add", "/spec//b").is_err(),
+            "nothing is below the empty name"
+        );
         let set = done(&json!({"spec": {}}), "replace", "/spec/").expect("it is set");
         assert_eq!(set, json!({"spec": {"": "new"}}));
     }

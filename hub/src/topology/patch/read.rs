@@ -93,10 +93,7 @@ impl Reader {
         for (index, operation) in list.iter().enumerate() {
             operations.extend(self.operation(operation, index, &place.operation(index)));
         }
-        Definition {
-            selector,
-            operations,
-        }
+        Definition { selector, operations }
     }
 
     fn selector(&mut self, document: Option<&Value>, place: &Place) -> Selector {
@@ -185,7 +182,12 @@ impl Reader {
                 None
             }
             (Some(_), Some(_)) => {
-                self.refuse(Rule::ValueTwice, place, "", "give only one of value and valueFrom");
+                self.refuse(
+                    Rule::ValueTwice,
+                    place,
+                    "",
+                    "give only one of value and valueFrom",
+                );
                 None
             }
             (Some(value), None) if value.to_string().len() > MAX_VALUE => {
@@ -241,13 +243,7 @@ impl Reader {
     }
 
     /// The elements of a list; none where there is no list.
-    fn list<'a>(
-        &mut self,
-        value: Option<&'a Value>,
-        most: usize,
-        place: &Place,
-        field: &str,
-    ) -> &'a [Value] {
+    fn list<'a>(&mut self, value: Option<&'a Value>, most: usize, place: &Place, field: &str) -> &'a [Value] {
         match value {
             None | Some(Value::Null) => &[],
             Some(Value::Array(items)) if items.len() > most => {
@@ -294,4 +290,105 @@ impl Reader {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_patch_is_what_its_document_says() {
+        let list = json!([{
+            "name": "image",
+            "description": "Sets it",
+            "enabledIf": "{{ .on }}",
+            "definitions": [{
+                "selector": {
+                    "apiVersion": "g/v1",
+                    "kind": "KTemplate",
+                    "matchResources": {
+                        "controlPlane": true,
+                        "infrastructureCluster": false,
+                        "machineDeploymentClass": {"names": ["linux-*"]},
+                    },
+                },
+                "jsonPatches": [
+                    {"op": "add", "path": "/spec/a", "value": {"x": 1.0}},
+                    {"op": "replace", "path": "/spec/b", "valueFrom": {"variable": "v.w"}},
+                    {"op": "add", "path": "/spec/c", "valueFrom": {"template": "{{ .v }}"}, "value": null},
+                    {"op": "remove", "path": "/spec/d"},
+                ],
+            }],
+            "external": null,
+        }]);
+        let (patches, findings) = patches(Some(&list));
+        assert_eq!(findings, []);
+        let changes = [
+            ("/spec/a", Change::Add(Source::Value(json!({"x": 1})))),
+            ("/spec/b", Change::Replace(Source::Variable("v.w".to_owned()))),
+            ("/spec/c", Change::Add(Source::Template("{{ .v }}".to_owned()))),
+            ("/spec/d", Change::Remove),
+        ];
+        let operation = |(index, (path, change)): (usize, (&str, Change))| Operation {
+            index,
+            path: path.to_owned(),
+            change,
+        };
+        let expected = Patch {
+            index: 0,
+            name: "image".to_owned(),
+            description: "Sets it".to_owned(),
+            enabled_if: "{{ .on }}".to_owned(),
+            definitions: vec![Definition {
+                selector: Selector {
+                    api_version: "g/v1".to_owned(),
+                    kind: "KTemplate".to_owned(),
+                    control_plane: true,
+                    infrastructure_cluster: false,
+                    machine_deployment_classes: vec!["linux-*".to_owned()],
+                },
+                operations: changes.into_iter().enumerate().map(operation).collect(),
+            }],
+            whole: true,
+        };
+        assert_eq!(patches, [expected]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_keeps_its_place_and_is_not_whole() {
+        let list = json!([
+            {"name": "a", "definitions": [{"jsonPatches": [{"op": "move"}, {"op": "remove", "path": "/spec/x"}]}]},
+            "no patch",
+            {"name": "c", "definitions": [{"jsonPatches": []}]},
+        ]);
+        let (patches, findings) = patches(Some(&list));
+        let whole: Vec<bool> = patches.iter().map(|patch| patch.whole).collect();
+        assert_eq!(whole, [false, false, true]);
+        assert_eq!(patches[0].definitions[0].operations[0].index, 1);
+        let rules: Vec<Rule> = findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!(
+            rules,
+            [Rule::OperationUnknown, Rule::Malformed, Rule::NothingDefined]
+        );
+        assert_eq!(
+            findings[0].to_string(),
+            "error operation-unknown: spec.patches[0].definitions[0].jsonPatches[0].op (patch \"a\"): \
+             \"move\" is none of add, replace and remove"
+        );
+    }
+
+    #[test]
+    fn lists_and_texts_are_bounded() {
+        let (read, findings) = patches(Some(&Value::from(vec![json!({}); MAX_PATCHES + 1])));
+        assert_eq!(read.len(), MAX_PATCHES);
+        assert_eq!(findings[0].rule, Rule::Limit);
+        let remove = json!({"op": "remove", "path": "/spec/x"});
+        let definition = json!({ "jsonPatches": vec![remove; MAX_ITEMS] });
+        let patch = json!({"name": "p", "definitions": vec![definition; MAX_ITEMS]});
+        let (read, findings) = patches(Some(&Value::from(vec![patch; 3])));
+        let operations: usize = (read.iter().flat_map(|patch| &patch.definitions))
+            .map(|definition| definition.operations.len())
+            .sum();
+        assert_eq!(operations, MAX_OPERATIONS);
+        assert_eq!(findings[0].rule, Rule::Limit);
+        assert!(!read[2].whole);
+    }
+}

@@ -69,7 +69,12 @@ mod tests {
             name: "md".to_owned(),
         };
         let template = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind});
-        let fits = |role: Role| matches(&selector, &Target::new(role, &template("g/v1", "KTemplate"), Map::new()));
+        let fits = |role: Role| {
+            matches(
+                &selector,
+                &Target::new(role, &template("g/v1", "KTemplate"), Map::new()),
+            )
+        };
         assert!(fits(Role::ControlPlane));
         assert!(fits(Role::ControlPlaneMachines));
         assert!(fits(Role::Bootstrap(workers("linux-1"))));
