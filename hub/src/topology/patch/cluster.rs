@@ -155,7 +155,8 @@ fn machine_deployment(
         "topology.cluster.x-k8s.io/deployment-name".to_owned(),
         json!(workers.name),
     );
-    let metadata = metadata([&known.metadata, &value(one, "metadata")], labels, Map::new());
+    let said = [known.metadata.clone(), value(one, "metadata")].map(without_steering);
+    let metadata = metadata([&said[0], &said[1]], labels, Map::new());
     set(&mut about, "metadata", Some(metadata));
     own.insert(BUILTIN.to_owned(), json!({ "machineDeployment": about }));
     Ok((workers, own))
@@ -209,6 +210,15 @@ fn of_control_plane(document: &Value, topology: &Value, class: &Class) -> Value 
     about
 }
 
+/// Metadata without the annotations that steer upgrades, which are the topology's alone.
+fn without_steering(mut metadata: Value) -> Value {
+    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+        annotations.remove("topology.cluster.x-k8s.io/hold-upgrade-sequence");
+        annotations.remove("topology.cluster.x-k8s.io/defer-upgrade");
+    }
+    metadata
+}
+
 /// Labels of all that belongs to a topology.
 fn of_owned(document: &Value) -> Map<String, Value> {
     let name = text(document, "/metadata/name").unwrap_or_default();
@@ -231,8 +241,7 @@ fn cloned_from(reference: &Reference) -> Map<String, Value> {
     ])
 }
 
-/// Labels and annotations of several, the later ones over the earlier, and ours over all. Those of annotations that
-/// steer upgrades, and of tools, are no object's.
+/// Labels and annotations of several, the later ones over the earlier, and ours over all.
 fn metadata<const N: usize>(
     said: [&Value; N],
     labels: Map<String, Value>,
@@ -250,12 +259,7 @@ fn metadata<const N: usize>(
             );
         }
         merged.extend(ours);
-        merged.retain(|name, _| {
-            let steers = ["hold-upgrade-sequence", "defer-upgrade"]
-                .map(|end| format!("topology.cluster.x-k8s.io/{end}"))
-                .contains(name);
-            !steers && !is_bookkeeping(name)
-        });
+        merged.retain(|name, _| !is_bookkeeping(name));
         if !merged.is_empty() {
             set(&mut all, name, Some(Value::Object(merged)));
         }

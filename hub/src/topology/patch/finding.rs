@@ -254,8 +254,10 @@ pub(super) fn shown(text: &str) -> String {
     kept
 }
 
+/// A character, or a space for one that might end a line.
 fn printable(character: char) -> char {
-    if character.is_control() { ' ' } else { character }
+    let ends = character.is_control() || ['\u{2028}', '\u{2029}'].contains(&character);
+    if ends { ' ' } else { character }
 }
 
 #[cfg(test)]

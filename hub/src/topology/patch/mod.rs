@@ -19,6 +19,7 @@ mod lookup;
 mod numbers;
 pub mod offline;
 mod operation;
+mod print;
 mod read;
 mod select;
 pub mod target;

@@ -9,6 +9,7 @@ use super::{
     class::{self, Class, Reference},
     cluster, document,
     finding::{Finding, shown},
+    print,
     target::{Role, Target},
 };
 
@@ -76,7 +77,7 @@ pub fn patch(
     let applied = apply::apply(&class.patches, &targets, &cluster.global);
     findings.extend(applied.findings);
     Ok(Report {
-        text: printed(&applied.patched, &class, &findings)?,
+        text: printed(&applied.patched, &class, &findings),
         errors: findings.iter().filter(|finding| finding.rule.is_error()).count(),
     })
 }
@@ -141,7 +142,7 @@ fn template<'a>(reference: &Reference, class: &Class, objects: &'a [Value]) -> R
     })
 }
 
-fn printed(patched: &[Patched], class: &Class, findings: &[Finding]) -> Result<String, String> {
+fn printed(patched: &[Patched], class: &Class, findings: &[Finding]) -> String {
     let mut said = String::new();
     for one in patched {
         said += &format!("---\n# {}\n", shown(&one.target));
@@ -160,12 +161,12 @@ fn printed(patched: &[Patched], class: &Class, findings: &[Finding]) -> Result<S
             }
             said.push('\n');
         }
-        said += &serde_norway::to_string(&one.template).map_err(|error| shown(&error.to_string()))?;
+        said += &print::yaml(&one.template);
     }
     for finding in findings {
         said += &format!("# {finding}\n");
     }
-    Ok(said)
+    said
 }
 
 fn text<'a>(object: &'a Value, place: &str) -> Option<&'a str> {
