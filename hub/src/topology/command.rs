@@ -194,3 +194,65 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     );
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    /// The words after `topology`.
+    #[derive(Debug, Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: TopologyArgs,
+    }
+
+    const CLASS: &str = r#"{
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "ClusterClass",
+        "metadata": {"name": "c"},
+        "spec": {
+            "controlPlane": {"templateRef": {"apiVersion": "g/v1", "kind": "KTemplate", "name": "k"}},
+            "variables": [{"name": "tag"}],
+            "patches": [{"name": "tag", "definitions": [{
+                "selector": {"apiVersion": "g/v1", "kind": "KTemplate", "matchResources": {"controlPlane": true}},
+                "jsonPatches": [{"op": "add", "path": "/spec/template/spec/tag", "valueFrom": {"variable": "tag"}}]
+            }]}]
+        }
+    }"#;
+    const TEMPLATE: &str =
+        "apiVersion: g/v1\nkind: KTemplate\nmetadata: {name: k}\nspec: {template: {spec: {}}}\n";
+
+    #[test]
+    fn templates_of_files_are_patched() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path.display().to_string()
+        };
+        let (class, template) = (file("class.json", CLASS), file("templates.yaml", TEMPLATE));
+        let variables = file("variables.json", r#"{"tag": "v1"}"#);
+        let said = |words: &[&str]| {
+            let words = ["topology", "patch", "-f", &class, "--file", &template]
+                .into_iter()
+                .chain(words.iter().copied());
+            run(Words::try_parse_from(words).expect("its words").args)
+        };
+        let text = said(&["--variables", &variables, "--target", "control-plane"]).expect("all is well");
+        assert!(
+            text.ends_with("spec:\n  template:\n    spec:\n      tag: v1\n"),
+            "{text}"
+        );
+        let error = said(&[]).expect_err("the variable has no value").to_string();
+        assert!(error.starts_with("1 error is named"), "{error}");
+        let error = said(&["--target", "workers"])
+            .expect_err("no such target")
+            .to_string();
+        assert!(error.contains("there is no target \"workers\""), "{error}");
+        let error = said(&["--variables", &template])
+            .expect_err("no JSON")
+            .to_string();
+        assert!(error.ends_with("is no JSON object of variables"), "{error}");
+    }
+}

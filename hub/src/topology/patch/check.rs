@@ -95,7 +95,8 @@ impl Checker<'_> {
             }
         }
         let names = &selector.machine_deployment_classes;
-        if !selector.control_plane && !selector.infrastructure_cluster && names.is_empty() {
+        let other = selector.infrastructure_cluster || selector.machine_pools;
+        if !selector.control_plane && !other && names.is_empty() {
             let why =
                 "it selects nothing; give controlPlane, infrastructureCluster or machineDeploymentClass";
             self.add(Rule::SelectorEmpty, place, "selector.matchResources", why);

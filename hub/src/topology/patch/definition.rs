@@ -42,6 +42,8 @@ pub struct Selector {
     pub infrastructure_cluster: bool,
     /// Classes of machine deployments by name; `*` stands for anything, at the start or at the end.
     pub machine_deployment_classes: Vec<String>,
+    /// Machine pools, too. They are refused and match nothing; without them a selector is not empty.
+    pub machine_pools: bool,
 }
 
 /// One step of a definition.

@@ -109,7 +109,8 @@ impl Reader {
         ];
         let within = "selector.matchResources";
         let resources = self.object(fields.get("matchResources"), &known, place, within);
-        if resources.get("machinePoolClass").is_some() {
+        let machine_pools = resources.get("machinePoolClass").is_some();
+        if machine_pools {
             self.refuse(
                 Rule::MachinePools,
                 place,
@@ -134,6 +135,7 @@ impl Reader {
             control_plane: self.truth(resources, "controlPlane", place),
             infrastructure_cluster: self.truth(resources, "infrastructureCluster", place),
             machine_deployment_classes,
+            machine_pools,
         }
     }
 
@@ -344,6 +346,7 @@ mod tests {
                     control_plane: true,
                     infrastructure_cluster: false,
                     machine_deployment_classes: vec!["linux-*".to_owned()],
+                    machine_pools: false,
                 },
                 operations: changes.into_iter().enumerate().map(operation).collect(),
             }],

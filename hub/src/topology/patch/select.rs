@@ -63,6 +63,7 @@ mod tests {
             control_plane: true,
             infrastructure_cluster: false,
             machine_deployment_classes: vec!["linux-*".to_owned()],
+            machine_pools: true,
         };
         let workers = |class: &str| Workers {
             class: class.to_owned(),

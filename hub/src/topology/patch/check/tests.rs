@@ -204,9 +204,11 @@ fn selectors() {
     );
     let mut pools = plane.clone();
     pools["matchResources"]["machinePoolClass"] = json!({"names": ["p"]});
+    let mut only = pools.clone();
+    only["matchResources"]["controlPlane"] = json!(false);
     holds(
         Rule::MachinePools,
-        &[with_selector(&pools)],
+        &[with_selector(&pools), with_selector(&only)],
         &[with_selector(&plane)],
     );
 }
