@@ -123,7 +123,8 @@ fn is_plain(text: &str) -> bool {
     let known = |character: char| character.is_ascii_alphanumeric() || "-_./:@ ".contains(character);
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
         && text.chars().all(known)
-        && yaml_to_json(text.as_bytes()).is_ok_and(|json| json == Value::from(text).to_string())
+        && yaml_to_json(text.as_bytes())
+            .is_ok_and(|json| serde_json::from_str::<Value>(&json).is_ok_and(|read| read == text))
 }
 
 /// What ends a line of YAML 1.1 and is no control character, and the mark of a text's beginning.
