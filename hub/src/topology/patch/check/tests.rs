@@ -145,7 +145,7 @@ fn what_a_patch_does() {
         Rule::External,
         &[
             json!([{"name": "p", "external": external}]),
-            with("external", external.clone()),
+            with("external", external),
         ],
         &[good.clone(), with("external", Value::Null)],
     );
