@@ -159,7 +159,8 @@ pub enum Command {
     /// Try what a ClusterClass says
     #[command(
         long_about = "Try what a ClusterClass says. No hub and no cluster is asked.\n\n\
-        Example:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json"
+        Examples:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json\n  \
+        tributary-hub topology patch -f class.yaml -f templates.yaml --variables variables.json"
     )]
     Topology(TopologyArgs),
 }

@@ -10,9 +10,12 @@ use std::{
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 
-use super::template::{cases, render};
+use super::{
+    patch::offline,
+    template::{cases, render},
+};
 
-/// Largest file of variables or cases, bytes.
+/// Largest file that is read, bytes.
 const FILE_MAX: u64 = 64 << 20;
 
 /// Try what a ClusterClass says.
@@ -34,6 +37,43 @@ enum TopologyCommand {
         Example:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json"
     )]
     Render(RenderArgs),
+    /// Apply the patches of a ClusterClass to its templates
+    #[command(
+        long_about = "Apply the patches of a ClusterClass to its templates, as Cluster API does for a Cluster. No hub and \
+        no cluster is asked.\n\n\
+        The templates are printed as YAML, each with the patches that were applied to it, and then, as comments, what is \
+        wrong or doubtful: the rule, the patch and its field, and why. A definition that fails is left out, and the others \
+        go on. Exit code 0, or 1 if something is wrong.\n\n\
+        Example:\n  tributary-hub topology patch -f class.yaml -f templates.yaml --variables variables.json \\\n    \
+        --target control-plane"
+    )]
+    Patch(PatchArgs),
+}
+
+/// A class, its templates, and what a cluster would say.
+#[derive(Debug, Args)]
+struct PatchArgs {
+    /// File (YAML or JSON) with a ClusterClass, its templates, or the Cluster that they are for; may be repeated
+    #[arg(
+        short = 'f',
+        long = "file",
+        env = "TRIBUTARY_FILE",
+        value_name = "FILE",
+        required = true,
+        value_delimiter = ','
+    )]
+    files: Vec<PathBuf>,
+    /// File with variables, a JSON object; they go over those of the Cluster, and `builtin` into its parts
+    #[arg(long, env = "TRIBUTARY_VARIABLES", value_name = "FILE")]
+    variables: Option<PathBuf>,
+    /// Patch this template only, as `control-plane` or `machine-deployment/NAME/bootstrap`; may be repeated
+    #[arg(
+        long = "target",
+        env = "TRIBUTARY_TARGET",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    targets: Vec<String>,
 }
 
 /// A template, or a file of them.
@@ -65,7 +105,37 @@ struct RenderArgs {
 
 /// Runs `tributary-hub topology …` and returns what to print.
 pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
-    let TopologyCommand::Render(args) = args.command;
+    match args.command {
+        TopologyCommand::Render(args) => run_render(args),
+        TopologyCommand::Patch(args) => run_patch(&args),
+    }
+}
+
+/// Prints what there is even where something is wrong with it.
+fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
+    let mut files = Vec::new();
+    for file in &args.files {
+        files.push((file.display().to_string(), read(file)?));
+    }
+    let variables = match &args.variables {
+        Some(file) => read_variables(file)?.1,
+        None => serde_json::Map::new(),
+    };
+    let report = offline::patch(&files, &variables, &args.targets).map_err(anyhow::Error::msg)?;
+    if report.errors > 0 {
+        print!("{}", report.text);
+        let (errors, are) = match report.errors {
+            1 => ("1 error".to_owned(), "is"),
+            errors => (format!("{errors} errors"), "are"),
+        };
+        anyhow::bail!(
+            "{errors} {are} named at the end of what was printed: correct the class, or the variables"
+        );
+    }
+    Ok(report.text)
+}
+
+fn run_render(args: RenderArgs) -> anyhow::Result<String> {
     let RenderArgs {
         template,
         variables,
@@ -92,12 +162,7 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
         return Ok(said);
     }
     let variables = match variables {
-        Some(file) => {
-            let text = read(&file)?;
-            let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_slice(&text);
-            object.with_context(|| format!("{} is no JSON object of variables", file.display()))?;
-            text
-        }
+        Some(file) => read_variables(&file)?.0,
         None => b"{}".to_vec(),
     };
     writeln!(
@@ -106,6 +171,14 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
         render(&template.unwrap_or_default(), &variables).to_json()
     )?;
     Ok(said)
+}
+
+/// A file with a JSON object, as it is written and as it is meant.
+fn read_variables(file: &Path) -> anyhow::Result<(Vec<u8>, serde_json::Map<String, serde_json::Value>)> {
+    let text = read(file)?;
+    let object = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no JSON object of variables", file.display()))?;
+    Ok((text, object))
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -120,4 +193,66 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
         "{shown} has more than {FILE_MAX} bytes: give a smaller file"
     );
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    /// The words after `topology`.
+    #[derive(Debug, Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: TopologyArgs,
+    }
+
+    const CLASS: &str = r#"{
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "ClusterClass",
+        "metadata": {"name": "c"},
+        "spec": {
+            "controlPlane": {"templateRef": {"apiVersion": "g/v1", "kind": "KTemplate", "name": "k"}},
+            "variables": [{"name": "tag"}],
+            "patches": [{"name": "tag", "definitions": [{
+                "selector": {"apiVersion": "g/v1", "kind": "KTemplate", "matchResources": {"controlPlane": true}},
+                "jsonPatches": [{"op": "add", "path": "/spec/template/spec/tag", "valueFrom": {"variable": "tag"}}]
+            }]}]
+        }
+    }"#;
+    const TEMPLATE: &str =
+        "apiVersion: g/v1\nkind: KTemplate\nmetadata: {name: k}\nspec: {template: {spec: {}}}\n";
+
+    #[test]
+    fn templates_of_files_are_patched() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path.display().to_string()
+        };
+        let (class, template) = (file("class.json", CLASS), file("templates.yaml", TEMPLATE));
+        let variables = file("variables.json", r#"{"tag": "v1"}"#);
+        let said = |words: &[&str]| {
+            let words = ["topology", "patch", "-f", &class, "--file", &template]
+                .into_iter()
+                .chain(words.iter().copied());
+            run(Words::try_parse_from(words).expect("its words").args)
+        };
+        let text = said(&["--variables", &variables, "--target", "control-plane"]).expect("all is well");
+        assert!(
+            text.ends_with("spec:\n  template:\n    spec:\n      tag: v1\n"),
+            "{text}"
+        );
+        let error = said(&[]).expect_err("the variable has no value").to_string();
+        assert!(error.starts_with("1 error is named"), "{error}");
+        let error = said(&["--target", "workers"])
+            .expect_err("no such target")
+            .to_string();
+        assert!(error.contains("there is no target \"workers\""), "{error}");
+        let error = said(&["--variables", &template])
+            .expect_err("no JSON")
+            .to_string();
+        assert!(error.ends_with("is no JSON object of variables"), "{error}");
+    }
 }

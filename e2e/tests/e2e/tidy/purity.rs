@@ -167,6 +167,11 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold", "crate::recall", "shared::wire"],
     },
     PureRoom {
+        path: "hub/src/topology/patch",
+        // It reads and patches objects as API servers show them.
+        may_name: &["crate::topology::patch", "crate::topology::template", "serde_json"],
+    },
+    PureRoom {
         path: "hub/src/topology/template",
         // Regular expressions and checksums are functions of their input.
         may_name: &["crate::topology::unicode", "regex", "sha2"],

@@ -44,6 +44,11 @@ impl Meter {
         Ok(())
     }
 
+    /// What was counted so far, at most [`MAX_STEPS`].
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.min(MAX_STEPS)
+    }
+
     /// Counts bytes that are read.
     pub(crate) fn read(&mut self, bytes: usize) -> Result<(), Failure> {
         self.step((bytes / BYTES_PER_STEP) as u64)

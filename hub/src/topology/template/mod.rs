@@ -31,7 +31,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-use self::{limits::MAX_SOURCE, meter::Meter, value::Value};
+use self::{limits::MAX_SOURCE, meter::Meter, node::Set, value::Value};
 
 /// At which stage a template failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub struct Outcome {
     pub value: Option<String>,
     /// Whether the value is `true`, which is what `enabledIf` asks.
     pub enabled_if: bool,
+    /// Steps that it took, up to [`limits::MAX_STEPS`].
+    pub steps: u64,
     /// Why there is no value.
     pub problem: Option<Problem>,
     /// What is right by the rules and probably not meant, a line each.
@@ -90,20 +92,51 @@ pub fn render(template: &str, variables: &[u8]) -> Outcome {
     outcome
 }
 
-fn rendered(outcome: &mut Outcome, template: &str, variables: &[u8]) -> Result<(), Problem> {
-    let failed = |stage, message: String| Problem {
+/// What is wrong with a template whatever the variables are; otherwise the functions that it names and that do not give
+/// the same result twice.
+pub fn examine(template: &str) -> Result<Vec<&'static str>, Problem> {
+    parsed(template).map(|(_, refused)| refused)
+}
+
+/// The first document of a file of YAML 1.1, as JSON; `null` if it has none.
+pub fn yaml_to_json(text: &[u8]) -> Result<String, String> {
+    decoded(&mut Meter::of_a_file(), text)
+}
+
+fn decoded(meter: &mut Meter, text: &[u8]) -> Result<String, String> {
+    let json = yaml::decode(text).and_then(|value| {
+        json::write(meter, &value, json::Style::Escaped)
+            .map_err(|failure| failure.message.trim_start_matches("json: ").to_owned())
+    });
+    match json {
+        Ok(json) => Ok(runes::lossy(&json)),
+        Err(message) => Err(format!("yaml: {}", one_line(&message))),
+    }
+}
+
+fn failed(stage: Stage, message: &str) -> Problem {
+    Problem {
         stage,
-        message: one_line(&message),
-    };
+        message: one_line(message),
+    }
+}
+
+fn parsed(template: &str) -> Result<(Set, Vec<&'static str>), Problem> {
     if template.len() > MAX_SOURCE {
         let message = format!("template: tpl: is longer than {MAX_SOURCE} bytes");
-        return Err(failed(Stage::Parse, message));
+        return Err(failed(Stage::Parse, &message));
     }
     let (set, functions) = parse::parse(template).map_err(|(at, message)| {
         let (line, _) = place(template, at);
-        failed(Stage::Parse, format!("template: tpl:{line}: {message}"))
+        failed(Stage::Parse, &format!("template: tpl:{line}: {message}"))
     })?;
-    for name in functions.iter().filter_map(|name| functions::refused(name)) {
+    let refused = functions.iter().filter_map(|name| functions::refused(name));
+    Ok((set, refused.collect()))
+}
+
+fn rendered(outcome: &mut Outcome, template: &str, variables: &[u8]) -> Result<(), Problem> {
+    let (set, refused) = parsed(template)?;
+    for name in refused {
         outcome.findings.push(format!(
             "function {name:?} does not give the same result twice: where it is reached the template fails"
         ));
@@ -112,19 +145,15 @@ fn rendered(outcome: &mut Outcome, template: &str, variables: &[u8]) -> Result<(
     let variables = match json::read(&mut meter, variables) {
         Ok(variables @ Value::Dict(_)) => variables,
         Ok(_) => {
-            return Err(failed(
-                Stage::Execute,
-                "the variables are no JSON object".to_owned(),
-            ));
+            return Err(failed(Stage::Execute, "the variables are no JSON object"));
         }
         Err(failure) => {
-            return Err(failed(
-                Stage::Execute,
-                format!("the variables are no JSON: {}", failure.message),
-            ));
+            let message = format!("the variables are no JSON: {}", failure.message);
+            return Err(failed(Stage::Execute, &message));
         }
     };
     let done = exec::render(&set, &mut meter, variables);
+    outcome.steps = meter.steps();
     for at in done.missing {
         let (line, column) = place(template, at);
         outcome
@@ -137,16 +166,13 @@ fn rendered(outcome: &mut Outcome, template: &str, variables: &[u8]) -> Result<(
             "template: tpl:{line}:{column}: executing \"tpl\": {}",
             failure.message
         );
-        failed(Stage::Execute, message)
+        failed(Stage::Execute, &message)
     })?;
-    let decoded = yaml::decode(&text).and_then(|value| {
-        json::write(&mut Meter::default(), &value, json::Style::Escaped)
-            .map_err(|failure| failure.message.trim_start_matches("json: ").to_owned())
-    });
+    let decoded = decoded(&mut Meter::default(), &text);
     outcome.rendered = Some(text);
-    let json = decoded.map_err(|message| failed(Stage::Yaml, format!("yaml: {message}")))?;
-    outcome.enabled_if = json == b"true";
-    outcome.value = Some(runes::lossy(&json));
+    let json = decoded.map_err(|message| failed(Stage::Yaml, &message))?;
+    outcome.enabled_if = json == "true";
+    outcome.value = Some(json);
     Ok(())
 }
 

@@ -1,0 +1,99 @@
+//! Owns: inline patches of a class, as values.
+//! Never: something that cannot be meant, as an operation with two values; `read` refuses that.
+
+use serde_json::Value;
+
+/// A patch: definitions that apply under one condition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Patch {
+    /// Which of the class's, from 0.
+    pub index: usize,
+    /// Its name.
+    pub name: String,
+    /// What it is for, in its author's words; may be empty.
+    pub description: String,
+    /// A template that must come to `true`; empty if there is no condition.
+    pub enabled_if: String,
+    /// What it does, in this order.
+    pub definitions: Vec<Definition>,
+    /// Whether all of it could be read. What could not is checked as far as possible, and not applied.
+    pub whole: bool,
+}
+
+/// Operations for the templates that a selector matches.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Definition {
+    /// Which templates.
+    pub selector: Selector,
+    /// What is done to them, in this order.
+    pub operations: Vec<Operation>,
+}
+
+/// Which templates: those of this type, where one of the places is theirs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Selector {
+    /// The template's, exactly.
+    pub api_version: String,
+    /// The template's, exactly.
+    pub kind: String,
+    /// The control plane, and its machines.
+    pub control_plane: bool,
+    /// The cluster's infrastructure.
+    pub infrastructure_cluster: bool,
+    /// Classes of machine deployments by name; `*` stands for anything, at the start or at the end.
+    pub machine_deployment_classes: Vec<String>,
+    /// Machine pools, too. They are refused and match nothing; without them a selector is not empty.
+    pub machine_pools: bool,
+}
+
+/// One step of a definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// Which of the definition's, from 0.
+    pub index: usize,
+    /// Where, as a JSON pointer from the template's root.
+    pub path: String,
+    /// What.
+    pub change: Change,
+}
+
+/// What is done at a path.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A field is set, or an element put into a list.
+    Add(Source),
+    /// What is there becomes something else.
+    Replace(Source),
+    /// What is there goes.
+    Remove,
+}
+
+impl Change {
+    /// The operation as the class spells it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "add",
+            Self::Replace(_) => "replace",
+            Self::Remove => "remove",
+        }
+    }
+
+    /// Where its value comes from.
+    pub fn source(&self) -> Option<&Source> {
+        match self {
+            Self::Add(source) | Self::Replace(source) => Some(source),
+            Self::Remove => None,
+        }
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// It stands in the class.
+    Value(Value),
+    /// A variable, or a part of one: `a.b[0].c`.
+    Variable(String),
+    /// A template, whose text is read as YAML.
+    Template(String),
+}

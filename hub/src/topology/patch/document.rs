@@ -1,0 +1,91 @@
+//! Owns: files of Kubernetes objects: several documents of YAML 1.1 or JSON in each, lists taken apart.
+
+use serde_json::Value;
+
+use super::finding::shown;
+use crate::topology::template::yaml_to_json;
+
+/// Most objects of all files together.
+const MAX_OBJECTS: usize = 10_000;
+
+/// The objects of files, each a name and its bytes, in their order.
+///
+/// # Errors
+///
+/// One line: which document of which file cannot be read, and why.
+pub(super) fn objects(files: &[(String, Vec<u8>)]) -> Result<Vec<Value>, String> {
+    let mut objects = Vec::new();
+    for (file, bytes) in files {
+        for (index, document) in documents(bytes).iter().enumerate() {
+            let wrong = |why: &str| format!("{file}, document {}: {}", index + 1, shown(why));
+            let json = yaml_to_json(document).map_err(|why| wrong(&why))?;
+            let value: Value = serde_json::from_str(&json).map_err(|error| wrong(&error.to_string()))?;
+            match value {
+                Value::Null => {}
+                Value::Object(mut fields) if fields.get("kind") == Some(&Value::from("List")) => {
+                    match fields.get_mut("items").map(Value::take) {
+                        Some(Value::Array(items)) => objects.extend(items),
+                        _ => return Err(wrong("a List without items")),
+                    }
+                }
+                value @ Value::Object(_) => objects.push(value),
+                _ => return Err(wrong("it is no object")),
+            }
+            if objects.len() > MAX_OBJECTS {
+                return Err(format!(
+                    "the files have more than {MAX_OBJECTS} objects: give those of one class"
+                ));
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// A file taken apart before each line that begins a document.
+fn documents(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut documents = vec![Vec::new()];
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let begins = line
+            .strip_prefix(b"---")
+            .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace));
+        if begins {
+            documents.push(Vec::new());
+        }
+        if let Some(document) = documents.last_mut() {
+            document.extend_from_slice(line);
+        }
+    }
+    documents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(text: &str) -> Result<Vec<Value>, String> {
+        objects(&[("f.yaml".to_owned(), text.as_bytes().to_vec())])
+    }
+
+    #[test]
+    fn a_file_has_several_documents() {
+        let text = "# first\na: yes\n--- # second\nb: |\n  ---\n---\n---\nkind: List\nitems: [{c: 0123}]\n";
+        assert_eq!(
+            read(text),
+            Ok(vec![json!({"a": true}), json!({"b": "---\n"}), json!({"c": 83})])
+        );
+        assert_eq!(read("{\"a\": 1}"), Ok(vec![json!({"a": 1})]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (text, why) in [
+            ("a: 1\n---\n- 1\n", "f.yaml, document 2: it is no object"),
+            ("kind: List\n", "f.yaml, document 1: a List without items"),
+        ] {
+            assert_eq!(read(text), Err(why.to_owned()));
+        }
+        let why = read("a: [").expect_err("no YAML");
+        assert!(why.starts_with("f.yaml, document 1: yaml: "), "{why}");
+    }
+}

@@ -1,0 +1,26 @@
+//! Owns: the inline patches of a ClusterClass: what they are, the rules that they keep, and what they make of the
+//! templates of one cluster.
+//! Never: a clock, a file, a server; never applies half of a patch's definition. [`limits`] bounds what the patches of
+//! one class may take.
+//!
+//! A document goes [`class`] → [`check`], and with the [`target`]s of a [`cluster`] → [`apply`]. [`offline`] does all of
+//! it for files.
+
+pub mod apply;
+mod builtins;
+pub mod check;
+pub mod class;
+pub mod cluster;
+pub mod definition;
+mod document;
+pub mod finding;
+pub mod limits;
+mod lookup;
+mod numbers;
+pub mod offline;
+mod operation;
+mod print;
+mod read;
+mod select;
+pub mod target;
+mod values;

@@ -1,0 +1,177 @@
+//! Owns: what `tributary-hub topology patch` says for files: templates as the patches of a class leave them, and findings.
+//! Never: reads a file; the command line does.
+
+use serde_json::{Map, Value};
+
+use super::{
+    apply::{self, Patched},
+    check,
+    class::{self, Class, Reference},
+    cluster, document,
+    finding::{Finding, shown},
+    print,
+    target::{Role, Target},
+};
+
+/// What is printed, and how much of it is wrong.
+#[derive(Debug)]
+pub struct Report {
+    /// Documents of YAML, with comments.
+    pub text: String,
+    /// How many findings are errors.
+    pub errors: usize,
+}
+
+/// Patches the templates of files, each a name and its bytes: one ClusterClass, its templates, and perhaps a Cluster.
+/// `variables` are put over those of the Cluster. If `wanted` names templates, only those are patched.
+///
+/// # Errors
+///
+/// One line: what of the files cannot be used, and what would do.
+pub fn patch(
+    files: &[(String, Vec<u8>)],
+    variables: &Map<String, Value>,
+    wanted: &[String],
+) -> Result<Report, String> {
+    let objects = document::objects(files)?;
+    let document = only(&objects, "ClusterClass")?.ok_or("the files have no ClusterClass: give its file")?;
+    let (class, mut findings) = class::read(document);
+    findings.extend(check::check(&class));
+    let mut cluster = match only(&objects, "Cluster")? {
+        Some(document) => cluster::read(document, &class)?,
+        None => cluster::of_class(&class),
+    };
+    cluster.give(variables, &class)?;
+    let mut places = Vec::new();
+    let mut place = |role, reference, variables: &Map<String, Value>| {
+        places.extend(Option::map(reference, |reference| {
+            (role, reference, variables.clone())
+        }));
+    };
+    place(
+        Role::InfrastructureCluster,
+        class.infrastructure.as_ref(),
+        &Map::new(),
+    );
+    place(
+        Role::ControlPlane,
+        class.control_plane.as_ref(),
+        &cluster.control_plane,
+    );
+    place(
+        Role::ControlPlaneMachines,
+        class.control_plane_machines.as_ref(),
+        &cluster.control_plane,
+    );
+    for (workers, variables) in &cluster.workers {
+        let class = class
+            .machine_deployments
+            .iter()
+            .find(|class| class.class == workers.class);
+        let bootstrap = class.and_then(|class| class.bootstrap.as_ref());
+        let infrastructure = class.and_then(|class| class.infrastructure.as_ref());
+        place(Role::Bootstrap(workers.clone()), bootstrap, variables);
+        place(Role::Infrastructure(workers.clone()), infrastructure, variables);
+    }
+    let targets = targets(places, &class, &objects, wanted)?;
+    let applied = apply::apply(&class.patches, &targets, &cluster.global);
+    findings.extend(applied.findings);
+    Ok(Report {
+        text: printed(&applied.patched, &class, &findings),
+        errors: findings.iter().filter(|finding| finding.rule.is_error()).count(),
+    })
+}
+
+/// The one object of a kind of Cluster API.
+fn only<'a>(objects: &'a [Value], kind: &str) -> Result<Option<&'a Value>, String> {
+    let mut found = objects.iter().filter(|object| {
+        let group = text(object, "/apiVersion").is_some_and(|one| one.starts_with("cluster.x-k8s.io/"));
+        group && text(object, "/kind") == Some(kind)
+    });
+    let one = found.next();
+    if found.next().is_some() {
+        return Err(format!("the files have more than one {kind}: give one"));
+    }
+    Ok(one)
+}
+
+/// The templates for places, those that are wanted.
+fn targets(
+    places: Vec<(Role, &Reference, Map<String, Value>)>,
+    class: &Class,
+    objects: &[Value],
+    wanted: &[String],
+) -> Result<Vec<Target>, String> {
+    let names: Vec<String> = places.iter().map(|(role, ..)| role.name()).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
+        return Err(format!(
+            "there is no target {unknown:?}; there are {}",
+            shown(&names.join(", "))
+        ));
+    }
+    let mut targets = Vec::new();
+    for (role, reference, variables) in places {
+        if wanted.is_empty() || wanted.contains(&role.name()) {
+            let template = template(reference, class, objects)?;
+            targets.push(Target::new(role, template, variables));
+        }
+    }
+    Ok(targets)
+}
+
+/// The object that a class names.
+fn template<'a>(reference: &Reference, class: &Class, objects: &'a [Value]) -> Result<&'a Value, String> {
+    let is = |object: &Value, place: &str, wanted: &str| text(object, place) == Some(wanted);
+    let found = objects.iter().find(|object| {
+        let elsewhere = match (text(object, "/metadata/namespace"), &class.namespace) {
+            (Some(namespace), Some(wanted)) => namespace != wanted,
+            _ => false,
+        };
+        !elsewhere
+            && is(object, "/apiVersion", &reference.api_version)
+            && is(object, "/kind", &reference.kind)
+            && is(object, "/metadata/name", &reference.name)
+    });
+    found.ok_or_else(|| {
+        format!(
+            "the files have no {} {} of {}, which the class names: give its file, or the targets that you want",
+            shown(&reference.kind),
+            shown(&reference.name),
+            shown(&reference.api_version)
+        )
+    })
+}
+
+fn printed(patched: &[Patched], class: &Class, findings: &[Finding]) -> String {
+    let mut said = String::new();
+    for one in patched {
+        said += &format!("---\n# {}\n", shown(&one.target));
+        for step in &one.steps {
+            let (name, index) = (shown(&step.name), step.definition);
+            let effect = if step.changed {
+                "changed it"
+            } else {
+                "changed nothing"
+            };
+            said += &format!("# patch {name:?}, definition {index}, {effect}");
+            let patch = class.patches.iter().find(|patch| patch.index == step.patch);
+            let description = patch.map(|patch| shown(patch.description.trim()));
+            if let Some(description) = description.filter(|description| !description.is_empty()) {
+                said += &format!(": {description}");
+            }
+            said.push('\n');
+        }
+        said += &print::yaml(&one.template);
+    }
+    for finding in findings {
+        said += &format!("# {finding}\n");
+    }
+    said
+}
+
+fn text<'a>(object: &'a Value, place: &str) -> Option<&'a str> {
+    object.pointer(place).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests;
