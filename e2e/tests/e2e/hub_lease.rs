@@ -17,6 +17,9 @@ use tributary_e2e::{
     suite::sim_test,
 };
 
+/// 1 while the Lease is not kept.
+const FAILING: &str = "tributary_hub_identity_lease_failing";
+
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         sim_test(
@@ -90,9 +93,10 @@ async fn that_cannot_be_kept_is_told_and_nothing_else() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let (mut clusterset, cluster) = hub_in_east(dir.path()).await?;
     one(&cluster, 0).await?;
+    let address = clusterset.hub()?.admin().await?;
     cluster.faults().rate(Fault::InternalError, ALWAYS, "leases");
     eventually("the metric says that it is not kept", async || {
-        let failing = admin::metric(clusterset.hub()?, "tributary_hub_identity_lease_failing", "").await?;
+        let failing = admin::metric_at(address, FAILING, "").await?;
         Ok((failing == 1.0).then_some(()))
     })
     .await?;
@@ -102,7 +106,7 @@ async fn that_cannot_be_kept_is_told_and_nothing_else() -> anyhow::Result<()> {
     clusterset.start_agent("east").await?;
     listed(&clusterset, &["east"]).await?;
     eventually("the metric says that it is kept again", async || {
-        let failing = admin::metric(clusterset.hub()?, "tributary_hub_identity_lease_failing", "").await?;
+        let failing = admin::metric_at(address, FAILING, "").await?;
         Ok((failing == 0.0).then_some(()))
     })
     .await?;
