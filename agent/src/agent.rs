@@ -13,7 +13,8 @@ use prometheus_client::registry::Registry;
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
     api_client::{ApiMetrics, NoAnswer, ServedVersions, in_served_version},
-    process::{Backoff, Readiness, ReadyHandle, Supervisor, random},
+    identity_lease::{IdentityLease, IdentityLeaseMetrics, Replica},
+    process::{Backoff, Readiness, ReadyHandle, Supervisor, host_name, random},
     tls::HubConnector,
 };
 use tokio::{
@@ -27,7 +28,7 @@ use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
     expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
     health::watch::HealthWatch,
-    lease::{self, AgentLease, Election, LeaseMetrics, WritePermit, identity::IdentityLease},
+    lease::{self, AgentLease, Election, LeaseMetrics, WritePermit},
     link::{CertificateWish, Complaints, Link, LinkMetrics, machine::Introduction},
     membership::{Membership, agree, keep::Keeper},
     observe::{Observer, Observing, known, removal},
@@ -43,6 +44,8 @@ const START_RETRY_FIRST: Duration = Duration::from_millis(200);
 const START_RETRY_LONGEST: Duration = Duration::from_secs(5);
 /// After this long a start that is not answered has failed.
 const START_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a renewal of a replica's Lease holds, for whoever looks: four of them may be missed.
+const IDENTITY_LEASE_SECONDS: i32 = 40;
 /// After this long one that stands by is ready though a kind cannot be listed.
 const STANDBY_READY_WAIT: Duration = Duration::from_secs(10);
 
@@ -80,6 +83,7 @@ pub struct AgentMetrics {
     versions: ServedVersions,
     apply: ApplyMetrics,
     lease: LeaseMetrics,
+    identity_lease: IdentityLeaseMetrics,
     expiry: ExpiryMetrics,
     link: LinkMetrics,
     renewal: RenewalMetrics,
@@ -98,6 +102,7 @@ impl AgentMetrics {
             versions,
             apply,
             lease: LeaseMetrics::register(registry),
+            identity_lease: IdentityLeaseMetrics::register(registry),
             expiry: ExpiryMetrics::register(registry),
             link: LinkMetrics::register(registry),
             renewal: RenewalMetrics::register(registry),
@@ -142,7 +147,7 @@ pub async fn run(
         Ok(())
     });
     look_after_sources(&options, &metrics, &permit, &warm.apply, &mut supervisor);
-    say_who_runs(&options, &permit, &mut supervisor);
+    say_who_runs(&options, &metrics, &permit, &mut supervisor);
     let wishes = renew(&mut options, &metrics, &mut supervisor);
     let elected = elect(&options, &metrics, &permit, &stands_by);
     let lease = supervisor.meanwhile(elected).await?;
@@ -192,13 +197,26 @@ fn look_after_sources(
 }
 
 /// People and tools see by these Leases which agents run in a cluster, whoever of them leads.
-fn say_who_runs(options: &AgentOptions, permit: &WritePermit, supervisor: &mut Supervisor) {
+fn say_who_runs(
+    options: &AgentOptions,
+    metrics: &AgentMetrics,
+    permit: &WritePermit,
+    supervisor: &mut Supervisor,
+) {
+    let replica = Replica {
+        program: names::AGENT_MANAGER,
+        namespace: options.namespace.clone(),
+        place: options.holder.clone(),
+        host: host_name(),
+        duration_seconds: IDENTITY_LEASE_SECONDS,
+    };
+    let permit = permit.clone();
     let identity = IdentityLease::new(
         options.client.clone(),
-        &options.namespace,
-        (&options.holder, &lease::host_name()),
-        permit.clone(),
+        replica,
         lease::monotonic(),
+        move || permit.holds(),
+        metrics.identity_lease.clone(),
     );
     let drain = supervisor.shutdown().drain().clone();
     supervisor.spawn("the Lease of this process", identity.run(drain));

@@ -9,11 +9,13 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use shared::{
-    api::{convert::NamespaceDenyList, names},
+    api::convert::NamespaceDenyList,
     api_client::api_client,
     identity::{Identity, Role},
     model::{ClusterId, advice},
-    process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, Threads, block_on},
+    process::{
+        AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, Threads, block_on, own_namespace,
+    },
     tls::{HubConnector, Reloader, TcpDial, TlsMetrics, install_crypto_provider},
 };
 use tracing::info;
@@ -26,9 +28,6 @@ use crate::{
     plan::ImportRules,
     renewal::Renewing,
 };
-
-/// Where a pod finds the namespace it runs in.
-const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Runs the agent until it is told to stop or a part of it fails.
 pub fn run(log: &LogArgs, args: RunArgs) -> anyhow::Result<()> {
@@ -126,14 +125,6 @@ pub(crate) async fn kubernetes(kubeconfig: Option<&Path>) -> anyhow::Result<Conf
                 .with_context(|| format!("--kubeconfig {} cannot be used", path.display()))?
         }
     })
-}
-
-/// The namespace that the agent's Lease lives in: its pod's, else the one of the manifests.
-pub(crate) fn own_namespace() -> String {
-    let pod = std::fs::read_to_string(POD_NAMESPACE_FILE).map(|text| text.trim().to_owned());
-    pod.ok()
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| names::TRIBUTARY_NAMESPACE.to_owned())
 }
 
 /// The id of this cluster: the certificate's. One that was configured must equal it.

@@ -3,9 +3,11 @@
 //!
 //! * `set.rs`: one clusterset. `ports.rs`, `joining.rs`: what it serves.
 //! * `layout.rs`: the file that names several. `several.rs`: they run beside each other, and each ends alone.
+//! * `own_lease.rs`: how the process says in its own cluster that it runs.
 
 mod joining;
 mod layout;
+mod own_lease;
 mod ports;
 mod set;
 mod several;
@@ -13,6 +15,7 @@ mod several;
 use std::{net::SocketAddr, path::Path};
 
 use shared::{
+    identity_lease::IdentityLease,
     process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor},
     tls::{CONNECTIONS_MAX, DoorBounds, install_crypto_provider},
 };
@@ -41,6 +44,8 @@ struct Process {
     metrics: Metrics,
     readiness: Readiness,
     admin: AdminServer,
+    /// How it says that it runs, where it has a cluster to say it in.
+    own_lease: Option<IdentityLease>,
 }
 
 /// Runs the hub until it is told to stop or a part of it fails.
@@ -56,9 +61,12 @@ pub fn serve(log: &LogArgs, args: ServeArgs) -> anyhow::Result<()> {
         let layout = layout.transpose()?;
         let shutdown = Shutdown::default();
         tokio::spawn(shutdown.listen()?);
+        let mut metrics = Metrics::new("tributary_hub", env!("CARGO_PKG_VERSION"));
+        let own_lease = own_lease::prepare(&args, metrics.registry()).await?;
         let process = Process {
             shutdown,
-            metrics: Metrics::new("tributary_hub", env!("CARGO_PKG_VERSION")),
+            metrics,
+            own_lease,
             readiness: Readiness::default(),
             admin: AdminServer::bind(args.admin).await?,
         };
@@ -97,10 +105,13 @@ impl Process {
         supervisor.run().await
     }
 
-    /// A supervisor that has the admin port already. Everything that counts is registered.
+    /// A supervisor that has the admin port already, and the process's own Lease. Everything that counts is registered.
     fn supervisor(self) -> Supervisor {
         let drain = self.shutdown.drain().clone();
         let mut supervisor = Supervisor::new(self.shutdown);
+        if let Some(lease) = self.own_lease {
+            supervisor.spawn("the Lease of this process", lease.run(drain.clone()));
+        }
         let admin = self.admin.serve(self.readiness, self.metrics.finish(), drain);
         supervisor.spawn("the admin port", admin);
         supervisor

@@ -6,6 +6,7 @@
 //! * [`doctor`]: what is looked at when something is wrong, and how it is said.
 //! * [`model`]: the domain's pure vocabulary.
 //! * [`identity`]: who a certificate says somebody is.
+//! * [`identity_lease`]: the Lease that each process keeps of itself in a cluster.
 //! * [`tls`]: mutual TLS that reloads, acceptor and connector.
 //! * [`process`]: what every process needs around its work: logs, readiness, admin port, shutdown.
 //! * `testing`: generators of model values, for tests only (feature `testing`).
@@ -18,6 +19,7 @@ pub mod api_client;
 pub mod difference;
 pub mod doctor;
 pub mod identity;
+pub mod identity_lease;
 pub mod model;
 pub mod process;
 #[cfg(any(test, feature = "testing"))]

@@ -21,14 +21,13 @@ use shared::{
     },
     identity::Role,
     model::sync::MESSAGE_BYTES_MAX,
-    process::{LogArgs, Threads, block_on},
+    process::{LogArgs, Threads, block_on, own_namespace},
     tls::{Credentials, install_crypto_provider},
 };
 use tokio::time::timeout;
 use tonic::{Request, transport::Channel};
 
 use super::{args::GatherArgs, client, examine, see::OBJECTS_MAX};
-use crate::run::own_namespace;
 
 /// Newest events that are read, and how far back.
 const EVENTS_MAX: u32 = 1_000;

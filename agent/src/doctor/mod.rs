@@ -27,7 +27,7 @@ use shared::{
         rights::rights as judged_rights,
     },
     model::advice,
-    process::{LogArgs, Threads, block_on},
+    process::{LogArgs, Threads, block_on, own_namespace},
     tls::{Credentials, install_crypto_provider},
 };
 
@@ -107,7 +107,7 @@ async fn client(args: &LookArgs) -> anyhow::Result<Client> {
 
 /// What is wrong in the cluster whose id is `id`, and between it and others.
 async fn cluster(args: &LookArgs, client: &Client, id: &str) -> Vec<Check> {
-    let namespace = run::own_namespace();
+    let namespace = own_namespace();
     let seen = match see::cluster(client, &namespace).await {
         Ok(seen) => seen,
         Err(why) => {

@@ -1,10 +1,8 @@
 //! The agent's own Lease `tributary-agent`: which agent leads in this cluster, and the highest epoch that the cluster
 //! has known. It is renewed while the agent runs, released when it ends in good order, and put back when somebody
-//! deletes it; another holder in it ends this agent. `machine` and `hold` decide, this does. `identity`: who runs at all.
+//! deletes it; another holder in it ends this agent. `machine` and `hold` decide, this does.
 
-pub mod collect;
 pub mod hold;
-pub mod identity;
 pub mod machine;
 mod object;
 mod permit;
@@ -18,7 +16,7 @@ use anyhow::{Context, bail};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, api::PostParams};
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
-use shared::{api::names, model::Epoch};
+use shared::{api::names, model::Epoch, process::host_name};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -26,6 +24,7 @@ use tracing::{info, warn};
 use hold::{Hold, May, Standing, standing};
 use machine::{Candidate, RETRY_PERIOD, Verdict};
 pub use permit::WritePermit;
+pub use shared::process::{Monotonic, monotonic};
 
 /// Conflicts in a row before writing is given up for this time.
 const CONFLICTS_MAX: usize = 5;
@@ -33,15 +32,6 @@ const CONFLICTS_MAX: usize = 5;
 const RENEW_WAIT: Duration = Duration::from_secs(3);
 /// How long the release may take: a clean end is not held up by an API server that does not answer.
 pub const RELEASE_WAIT: Duration = Duration::from_secs(3);
-
-/// The time since some moment, by a clock that only goes forward: the process's own, or a simulation's.
-pub type Monotonic = Arc<dyn Fn() -> Duration + Send + Sync>;
-
-/// The process's clock, from now on.
-pub fn monotonic() -> Monotonic {
-    let begun = Instant::now();
-    Arc::new(move || begun.elapsed())
-}
 
 /// What is counted of the Lease.
 #[derive(Debug, Clone, Default)]
@@ -378,17 +368,6 @@ pub fn holder(pod_uid: Option<&str>) -> String {
         None => format!("{}_{}", host_name(), std::process::id()),
     }
 }
-
-/// The name of the host that this process runs on; in a pod the pod's name.
-pub fn host_name() -> String {
-    let name = std::fs::read_to_string(HOST_NAME_FILE).map(|text| text.trim().to_owned());
-    name.ok()
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "unknown-host".to_owned())
-}
-
-/// Where Linux tells the host name.
-const HOST_NAME_FILE: &str = "/proc/sys/kernel/hostname";
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use anyhow::{Context, ensure};
 use kube::Client;
 use shared::{
     api_client::{ApiMetrics, ServedVersions, api_client, in_served_version},
-    process::{LogArgs, Threads, block_on},
+    process::{LogArgs, Threads, block_on, own_namespace},
     tls::install_crypto_provider,
 };
 
@@ -50,7 +50,7 @@ pub fn run(log: &LogArgs, args: &LeaveArgs) -> anyhow::Result<()> {
 
 /// Leaves, or says what that would mean: what people are to read. An error says what has happened until then.
 pub async fn leave(client: &Client, args: &LeaveArgs) -> anyhow::Result<String> {
-    let namespace = args.namespace.clone().unwrap_or_else(run::own_namespace);
+    let namespace = args.namespace.clone().unwrap_or_else(own_namespace);
     let wish = Wish {
         keep: args.keep.iter().copied().collect(),
         forget_id: args.forget_id,

@@ -52,6 +52,9 @@ pub fn run_if_child() -> Option<ExitCode> {
                 hub::args::Command::Policy(args) => {
                     shared::process::exit_code(hub::operate::run_policy(args).map(drop))
                 }
+                hub::args::Command::Gather(args) => {
+                    shared::process::exit_code(hub::operate::run_gather(*args).map(drop))
+                }
                 _ => ExitCode::from(2),
             }
         }

@@ -5,10 +5,12 @@
 //! * `table`: the rights, as `e2e/fixtures/permissions.yaml` lists them; a rule of the charts is a line there.
 //! * `roles`: the rights in rendered roles, and the same roles without one of them.
 //! * `ask`: whether an API server lets an account do something.
+//! * `grants`: what a simulated cluster says of it, by roles.
 //! * `denied`: what the audit logs say was denied to the accounts.
 
 pub mod ask;
 pub mod denied;
+pub(crate) mod grants;
 pub mod roles;
 mod table;
 

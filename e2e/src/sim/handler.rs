@@ -23,6 +23,7 @@ use super::{
     versions::{convert_event, in_version, presented},
     write::{How, Write},
 };
+use crate::rights::grants::{Grants, REVIEWS};
 
 /// How long a watch lives that names no timeoutSeconds.
 const WATCH_SECONDS_DEFAULT: u64 = 1_800;
@@ -34,6 +35,7 @@ pub(crate) struct Cluster {
     pub(crate) store: Store,
     pub(crate) faults: Faults,
     pub(crate) requests: Requests,
+    pub(crate) grants: Grants,
 }
 
 impl Cluster {
@@ -47,6 +49,16 @@ impl Cluster {
             if let Some(answer) = described.or_else(|| discovery::answer(kinds, &path).map(whole)) {
                 return Reply { delay_ms: 0, answer };
             }
+        }
+        if request.method() == Method::POST && path == REVIEWS {
+            let review: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+            return Reply {
+                delay_ms: 0,
+                answer: Answer::Whole {
+                    code: 201,
+                    body: self.grants.review(&review),
+                },
+            };
         }
         let query = request.uri().query().unwrap_or_default();
         let target = Target::parse(&self.store.kinds, &path, query);

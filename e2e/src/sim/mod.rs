@@ -16,7 +16,9 @@
 //!
 //! Deployments and ConfigMaps are kept, and nothing runs them. Protobuf is read and never written.
 //!
-//! Not simulated: JSON patch, RBAC, admission, CEL, dryRun, deletecollection.
+//! Reviews of access are answered by the roles that `grant` names, and no request is refused because of them.
+//!
+//! Not simulated: JSON patch, RBAC otherwise, admission, CEL, dryRun, deletecollection.
 
 mod age;
 mod answer;
@@ -67,6 +69,7 @@ pub use listing::Listing;
 pub use requests::{Entry, REQUESTS_MAX, Requests};
 pub use store::{HISTORY_CHANGES_MAX, Watch};
 
+use crate::rights::grants::Grants;
 use handler::Cluster;
 use kinds::Kinds;
 use service::Range;
@@ -183,6 +186,7 @@ impl SimCluster {
             store,
             faults: faults.clone(),
             requests: requests.clone(),
+            grants: Grants::default(),
         };
         let simulated = Self {
             cluster: Arc::new(Mutex::new(cluster)),
@@ -344,6 +348,12 @@ impl SimCluster {
                 .map(drop)
                 .map_err(|refusal| anyhow::anyhow!("{}", refusal.body()))
         })
+    }
+
+    /// From now on an account that asks what it may do is told that it has these roles; until then, that it may do
+    /// everything. Whatever it is told, it is refused nothing.
+    pub fn grant(&self, roles: &[Value]) {
+        self.lock().grants = Grants::of(roles);
     }
 
     /// Holds the namespace controller and the garbage collector, or lets them finish.

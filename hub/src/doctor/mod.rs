@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use shared::{
-    api::names::MULTICLUSTER_GROUP,
+    api::names::{MULTICLUSTER_GROUP, TRIBUTARY_NAMESPACE},
     doctor::{
         Check, Report, ask, look,
         own::{Wanted, own},
@@ -21,7 +21,7 @@ use shared::{
         rights::rights as judged_rights,
     },
     model::{Clusterset, advice},
-    process::{LogArgs, Threads, block_on},
+    process::{LogArgs, Threads, block_on, own_namespace},
     tls::{Credentials, install_crypto_provider},
 };
 
@@ -157,9 +157,15 @@ async fn inventory_of(set: &SetArgs, clusterset: Option<&Clusterset>, client: &C
         let fix = "see that the API server is there and takes these credentials";
         return vec![Check::unseen("inventory", why.clone(), fix)];
     }
-    let needed = rights::NEEDED
-        .iter()
-        .flat_map(|rights| rights.each((INVENTORY, &namespace)));
+    let own = own_namespace();
+    let needed = rights::NEEDED.iter().flat_map(|rights| {
+        let inventory = rights.namespace == INVENTORY;
+        rights.each(if inventory {
+            (INVENTORY, &*namespace)
+        } else {
+            (TRIBUTARY_NAMESPACE, &*own)
+        })
+    });
     let answered = ask::rights(client, needed.collect()).await;
     vec![
         judge::definition(&served),

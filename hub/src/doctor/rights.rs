@@ -4,11 +4,14 @@
 
 use shared::doctor::rights::Rights;
 
-/// What its role must hold. The namespace `tributary-default` stands for that of the inventory.
-pub const NEEDED: [Rights; 5] = [
+/// What its roles must hold. The namespace `tributary-default` stands for that of the inventory, `tributary-system` for
+/// the hub's own.
+pub const NEEDED: [Rights; 7] = [
     Rights::of("multicluster.x-k8s.io", "clusterprofiles", &["list", "watch"]).within("tributary-default"),
     Rights::of("multicluster.x-k8s.io", "clusterprofiles", &["create", "patch"]).within("tributary-default"),
     Rights::of("multicluster.x-k8s.io", "clusterprofiles", &["delete"]).within("tributary-default"),
     Rights::of("multicluster.x-k8s.io", "clusterprofiles/status", &["patch"]).within("tributary-default"),
     Rights::of("", "namespaces", &["get"]).within("tributary-default"),
+    Rights::of("coordination.k8s.io", "leases", &["get", "create", "update"]).within("tributary-system"),
+    Rights::of("coordination.k8s.io", "leases", &["list", "delete"]).within("tributary-system"),
 ];

@@ -26,7 +26,6 @@ use std::path::Path;
 use anyhow::Context;
 use kube::{Client, Config, config::KubeConfigOptions};
 use shared::{api::names::INVENTORY_NAMESPACE_PREFIX, api_client::api_client, model::Clusterset};
-use tracing::info;
 
 pub use access::AccessProviders;
 pub use budget::{BURST_MAX, Budget, FLIP_DEBT_MAX, MILLIS_PER_WRITE, Urgency};
@@ -34,7 +33,7 @@ pub use metrics::ProfileMetrics;
 pub use run::ProfileWriter;
 
 /// A client for the hub's own cluster: from the kubeconfig if one is named, else from the pod's service account.
-/// `None`: there is neither, and profiles are shown over gRPC only.
+/// `None`: there is neither.
 pub async fn client(kubeconfig: Option<&Path>, metrics: &ProfileMetrics) -> anyhow::Result<Option<Client>> {
     let config = match kubeconfig {
         Some(path) => {
@@ -45,10 +44,7 @@ pub async fn client(kubeconfig: Option<&Path>, metrics: &ProfileMetrics) -> anyh
         }
         None => match Config::incluster() {
             Ok(config) => config,
-            Err(_) => {
-                info!("no --kubeconfig and no service account: ClusterProfiles are shown over gRPC only");
-                return Ok(None);
-            }
+            Err(_) => return Ok(None),
         },
     };
     let client =

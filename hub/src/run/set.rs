@@ -107,6 +107,9 @@ impl Prepared {
             None => AccessProviders::default(),
         };
         let client = profile::client(common.kubeconfig.as_deref(), &profile_metrics).await?;
+        if client.is_none() {
+            info!("no --kubeconfig and no service account: ClusterProfiles are shown over gRPC only");
+        }
         let opening = readiness.handle("event log replayed");
         let starting = readiness.handle("gRPC port open");
 

@@ -1,12 +1,18 @@
 //! Owns: what a hub does with each of its rights.
 //! Never: says which right that is; the table does.
 
-use kube::api::{Patch, PatchParams};
+use anyhow::ensure;
+use kube::{
+    ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
 use proto::v1::EvictMemberRequest;
 use serde_json::json;
-use shared::api::names::{CLUSTER_MANAGER, LABEL_CLUSTER_MANAGER};
+use shared::api::names::{
+    CLUSTER_MANAGER, HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_IDENTITY, TRIBUTARY_NAMESPACE,
+};
 
-use super::stage::{MEMBER, Stage};
+use super::stage::{MEMBER, Stage, api};
 use crate::rights::Account;
 
 /// A member has a profile, which says how its cluster is, which is put right when somebody changes it, and which goes
@@ -54,4 +60,44 @@ pub(super) async fn profiles_are_kept(stage: &mut Stage) -> anyhow::Result<()> {
             Ok(profiles.get_opt(MEMBER).await?.is_none().then_some(()))
         })
         .await
+}
+
+/// A hub keeps a Lease of itself, which the next start of the same hub takes over, and which goes with a clean end.
+pub(super) async fn a_hub_says_that_it_runs(stage: &mut Stage) -> anyhow::Result<()> {
+    let leases = api(
+        &stage.client,
+        "coordination.k8s.io/v1",
+        "Lease",
+        TRIBUTARY_NAMESPACE,
+    );
+    let selector = ListParams::default().labels(&format!("{LABEL_IDENTITY}={HUB_MANAGER}"));
+    let kept = async || {
+        let found = leases.list(&selector).await?.items.into_iter();
+        anyhow::Ok(found.map(|lease| (lease.name_any(), lease.data["spec"]["leaseTransitions"].as_i64())))
+    };
+    let kubeconfig = stage.kubeconfig(Account::Hub)?;
+    let flags = ["--kubeconfig", &*kubeconfig.to_string_lossy()];
+    stage.clusterset.stop_hub().await?;
+    let before: Vec<String> = kept().await?.map(|(name, _)| name).collect();
+    stage.clusterset.start_hub_with(&flags).await?;
+    let name = stage
+        .until("the hub keeps a Lease of itself", async || {
+            Ok(kept()
+                .await?
+                .map(|(name, _)| name)
+                .find(|name| !before.contains(name)))
+        })
+        .await?;
+    stage.clusterset.kill_hub().await?;
+    stage.clusterset.start_hub_with(&flags).await?;
+    let taken_over = (name.clone(), Some(1));
+    stage
+        .until("the next start takes the Lease over", async || {
+            Ok(kept().await?.any(|lease| lease == taken_over).then_some(()))
+        })
+        .await?;
+    stage.clusterset.stop_hub().await?;
+    let left = kept().await?.any(|(left, _)| left == name);
+    ensure!(!left, "the hub ended, and its Lease stays");
+    Ok(())
 }

@@ -35,7 +35,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const ALL: [Scenario; 10] = [
+pub const ALL: [Scenario; 11] = [
     Scenario {
         name: "an_export_arrives",
         play: |stage| Box::pin(agent::an_export_arrives(stage)),
@@ -75,6 +75,10 @@ pub const ALL: [Scenario; 10] = [
     Scenario {
         name: "profiles_are_kept",
         play: |stage| Box::pin(hub::profiles_are_kept(stage)),
+    },
+    Scenario {
+        name: "a_hub_says_that_it_runs",
+        play: |stage| Box::pin(hub::a_hub_says_that_it_runs(stage)),
     },
 ];
 

@@ -60,6 +60,9 @@ const EDGES: &[Edge] = &[
             "shared/src/api/",
             "shared/src/api_client.rs",
             "shared/src/api_client/",
+            // The Lease that each process keeps of itself.
+            "shared/src/identity_lease.rs",
+            "shared/src/identity_lease/",
             "shared/src/bin/",
             "shared/src/testing/",
             // The agent's shells: watches, reports, writes, its Leases, whose cluster it is; and what wires them.

@@ -221,7 +221,7 @@ const ROOMS: &[PureRoom] = &[
         may_name: &[],
     },
     PureRoom {
-        path: "agent/src/lease/collect.rs",
+        path: "shared/src/identity_lease/collect.rs",
         may_name: &[],
     },
     PureRoom {

@@ -7,6 +7,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::names::{AGENT_MANAGER, HUB_MANAGER};
 
 /// Requests that an API server was asked, and one Lease that it holds.
 #[derive(Clone, Default)]
@@ -69,21 +70,26 @@ impl Server {
     }
 }
 
-fn replica(server: &Server, host: &str, now: u64) -> IdentityLease {
-    let clock: Monotonic = Arc::new(move || Duration::from_secs(now));
-    IdentityLease::new(
-        server.client(),
-        "tributary-system",
-        ("pod-uid", host),
-        WritePermit::unlimited(),
-        clock,
-    )
+fn of(program: &'static str, host: &str) -> Replica {
+    Replica {
+        program,
+        namespace: "tributary-system".to_owned(),
+        place: "pod-uid".to_owned(),
+        host: host.to_owned(),
+        duration_seconds: 40,
+    }
+}
+
+fn replica(server: &Server, host: &str) -> IdentityLease {
+    let clock: Monotonic = Arc::new(Duration::default);
+    let metrics = IdentityLeaseMetrics::default();
+    IdentityLease::new(server.client(), of(AGENT_MANAGER, host), clock, || true, metrics)
 }
 
 #[tokio::test]
 async fn each_start_takes_its_replicas_lease_over_and_says_so() {
     let server = Server::default();
-    let mut first = replica(&server, "node-1", 0);
+    let mut first = replica(&server, "node-1");
     first.turn().await.expect("answered");
     first.turn().await.expect("answered");
     let lease = server.lease();
@@ -95,7 +101,7 @@ async fn each_start_takes_its_replicas_lease_over_and_says_so() {
         name.starts_with("tributary-agent-") && name.len() == "tributary-agent-".len() + 26,
         "{name}"
     );
-    let mut second = replica(&server, "node-1", 0);
+    let mut second = replica(&server, "node-1");
     second.turn().await.expect("answered");
     let after = server.lease();
     assert_eq!(after["metadata"]["name"], name.as_str());
@@ -106,10 +112,7 @@ async fn each_start_takes_its_replicas_lease_over_and_says_so() {
 #[tokio::test]
 async fn a_host_name_that_is_no_label_is_left_out() {
     let server = Server::default();
-    replica(&server, &"x".repeat(64), 0)
-        .turn()
-        .await
-        .expect("answered");
+    replica(&server, &"x".repeat(64)).turn().await.expect("answered");
     assert_eq!(server.lease()["metadata"]["labels"][LABEL_HOSTNAME], Value::Null);
 }
 
@@ -117,7 +120,7 @@ async fn a_host_name_that_is_no_label_is_left_out() {
 async fn a_clean_end_takes_it_away() {
     let server = Server::default();
     let drain = CancellationToken::new();
-    let replica = replica(&server, "node-1", 0);
+    let replica = replica(&server, "node-1");
     let name = replica.name.clone();
     let running = tokio::spawn(replica.run(drain.clone()));
     while !server.asked().iter().any(|asked| asked.starts_with("POST")) {
@@ -129,4 +132,62 @@ async fn a_clean_end_takes_it_away() {
         server.asked().contains(&format!("DELETE {name}")),
         "it is given up"
     );
+}
+
+/// Hours of a process that looks at what another one left, by a clock that the test moves.
+async fn looked_at(server: &Server, may_collect: bool) -> IdentityLeaseMetrics {
+    let hour = Arc::new(Mutex::new(0));
+    let clock: Monotonic = Arc::new({
+        let hour = hour.clone();
+        move || Duration::from_secs(3_600 * *hour.lock().expect("one at a time"))
+    });
+    let metrics = IdentityLeaseMetrics::default();
+    let hub = of(HUB_MANAGER, "hub-0");
+    let mut looking = IdentityLease::new(server.client(), hub, clock, move || may_collect, metrics.clone());
+    for _ in 0..3 {
+        looking.collect_if_due().await.expect("answered");
+        *hour.lock().expect("one at a time") += 1;
+    }
+    metrics
+}
+
+fn left_over(name: &str, renewed: &str) -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": name, "uid": "u", "resourceVersion": "7"},
+        "spec": {"renewTime": renewed, "leaseDurationSeconds": 3_600}})
+}
+
+#[tokio::test]
+async fn what_a_process_left_that_is_long_gone_is_deleted_and_nothing_else() {
+    let long_ago = "2020-01-01T00:00:00.000000Z";
+    let server = Server::default();
+    server.0.lock().expect("one at a time").1 = Some(left_over("tributary-hub-x", long_ago));
+    let metrics = looked_at(&server, true).await;
+    assert_eq!(metrics.collected.get(), 1);
+    assert!(server.asked().contains(&"DELETE tributary-hub-x".to_owned()));
+
+    let now = Timestamp::now().to_string();
+    let own = format!("tributary-hub-{}", identity_lease_suffix("pod-uid", HUB_MANAGER));
+    for (name, renewed, may_collect) in [
+        ("tributary-hub-x", &*now, true),
+        (&*own, long_ago, true),
+        ("tributary-hub-x", long_ago, false),
+    ] {
+        server.0.lock().expect("one at a time").1 = Some(left_over(name, renewed));
+        let metrics = looked_at(&server, may_collect).await;
+        assert_eq!(metrics.collected.get(), 0, "{name} {renewed}");
+        assert!(
+            !server.asked().iter().any(|asked| asked.starts_with("DELETE")),
+            "{name} {renewed}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn people_hear_of_a_failure_that_lasts_and_of_its_end() {
+    let mut replica = replica(&Server::default(), "node-1");
+    replica.tell(Err(anyhow::anyhow!("no answer")));
+    assert_eq!((replica.metrics.failing.get(), replica.failures), (1, 1));
+    replica.tell(Ok(()));
+    assert_eq!((replica.metrics.failing.get(), replica.failures), (0, 0));
 }

@@ -1,6 +1,8 @@
-//! Owns: the Lease that each replica keeps of itself, after the pattern of KEP-1965: who runs in this cluster, leading or
-//! standing by. The leader deletes those of processes that are long gone; `collect` decides which.
-//! Never: says who leads (the Lease `tributary-agent` does), or who may do what: a holder is a claim.
+//! Owns: the Lease that each replica of a program keeps of itself, after the pattern of KEP-1965: who runs in this cluster.
+//! Whoever may deletes those of processes that are long gone; `collect` decides which.
+//! Never: says who leads or who may do what, for a holder is a claim; or ends anybody: what fails is tried again.
+
+mod collect;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,75 +15,121 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions},
 };
-use shared::{
-    api::names::{AGENT_MANAGER, LABEL_HOSTNAME, LABEL_IDENTITY},
-    model::{derived_name::identity_lease_suffix, validate},
-    process::random,
+use prometheus_client::{
+    metrics::{counter::Counter, gauge::Gauge},
+    registry::Registry,
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
-use super::{
-    Monotonic, RELEASE_WAIT, WritePermit,
-    collect::{Collector, Identity},
+use crate::{
+    api::names::{LABEL_HOSTNAME, LABEL_IDENTITY},
+    model::{derived_name::identity_lease_suffix, validate},
+    process::{Monotonic, random},
 };
+use collect::{Collector, Identity};
 
 /// How often a replica renews its own, but for some jitter.
 const RENEW_PERIOD: Duration = Duration::from_secs(10);
 /// By how much a wait is longer, at most, in a thousand of [`RENEW_PERIOD`].
 const JITTER_PERMILLE: u32 = 40;
-/// How long a renewal holds, for whoever looks: four of them may be missed.
-const DURATION_SECONDS: i32 = 40;
-/// How often the leader looks for those of processes that are gone.
+/// How long a Lease holds that does not say it, as upstream's: an hour.
+const DURATION_SECONDS_DEFAULT: i32 = 3_600;
+/// How often those of processes that are gone are looked for.
 const COLLECT_PERIOD: Duration = Duration::from_secs(5 * 60);
+/// Most Leases that are looked at then; further ones have their turn when some of these are gone.
+const COLLECT_MAX: u32 = 500;
+/// After so many failures in a row people are told: then a renewal is missed that others can see.
+const FAILURES_TOLD: u32 = 3;
+/// How long the last request may take: a clean end is not held up by an API server that does not answer.
+const GIVE_UP_WAIT: Duration = Duration::from_secs(1);
+
+/// What is counted of it. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct IdentityLeaseMetrics {
+    failing: Gauge,
+    collected: Counter,
+}
+
+impl IdentityLeaseMetrics {
+    /// Makes the metrics and registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let failing =
+            "1 while this process cannot renew the Lease that says that it runs, or look at those of others";
+        registry.register("identity_lease_failing", failing, metrics.failing.clone());
+        let collected = "Leases deleted whose process is long gone";
+        registry.register("identity_leases_collected", collected, metrics.collected.clone());
+        metrics
+    }
+}
+
+/// A process, and where it says that it runs.
+#[derive(Debug, Clone)]
+pub struct Replica {
+    /// Its program: the value of [`LABEL_IDENTITY`], the beginning of the Lease's name, the field manager.
+    pub program: &'static str,
+    /// Where its Lease is.
+    pub namespace: String,
+    /// What is the same at every start of this replica, and no other replica's: the Lease's name follows from it.
+    pub place: String,
+    /// The host, for people.
+    pub host: String,
+    /// How long a renewal holds by the Lease's own word, in seconds. It never goes before it was seen to stand still for an
+    /// hour.
+    pub duration_seconds: i32,
+}
 
 /// The Lease of this replica.
 pub struct IdentityLease {
     api: Api<Lease>,
+    replica: Replica,
     name: String,
     /// Another one at every start.
     holder: String,
-    host: String,
-    permit: WritePermit,
+    /// Whether those of others may be deleted now.
+    may_collect: Box<dyn Fn() -> bool + Send + Sync>,
     clock: Monotonic,
+    metrics: IdentityLeaseMetrics,
     collector: Collector,
     looked: Option<Duration>,
     /// As it was written last.
     written: Option<Lease>,
+    /// Turns in a row that failed.
+    failures: u32,
 }
 
 impl IdentityLease {
-    /// Of a replica at `place` (its pod) on `host`, in `namespace`.
+    /// Of a replica, which deletes those of others that are long gone whenever `may_collect`.
     pub fn new(
         client: Client,
-        namespace: &str,
-        (place, host): (&str, &str),
-        permit: WritePermit,
+        replica: Replica,
         clock: Monotonic,
+        may_collect: impl Fn() -> bool + Send + Sync + 'static,
+        metrics: IdentityLeaseMetrics,
     ) -> Self {
-        let name = format!("{AGENT_MANAGER}-{}", identity_lease_suffix(place, AGENT_MANAGER));
+        let suffix = identity_lease_suffix(&replica.place, replica.program);
+        let name = format!("{}-{suffix}", replica.program);
         Self {
-            api: Api::namespaced(client, namespace),
+            api: Api::namespaced(client, &replica.namespace),
+            replica,
             holder: format!("{name}_{:032x}", random::<u128>()),
             name,
-            host: host.to_owned(),
-            permit,
+            may_collect: Box::new(may_collect),
             clock,
+            metrics,
             collector: Collector::default(),
             looked: None,
             written: None,
+            failures: 0,
         }
     }
 
     /// Keeps it until `drain`, and deletes it then. It is for people: what fails is tried again and ends nobody.
     pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
         loop {
-            let turn = drain.run_until_cancelled(self.turn()).await;
-            if let Some(Err(error)) = &turn {
-                debug!(
-                    error = format!("{error:#}"),
-                    "the Lease of this process is not renewed"
-                );
+            if let Some(turn) = drain.run_until_cancelled(self.turn()).await {
+                self.tell(turn);
             }
             let jitter = RENEW_PERIOD * (random::<u32>() % JITTER_PERMILLE) / 1_000;
             tokio::select! {
@@ -90,18 +138,50 @@ impl IdentityLease {
                 () = tokio::time::sleep(RENEW_PERIOD + jitter) => {}
             }
         }
-        let _ = tokio::time::timeout(RELEASE_WAIT, self.give_up()).await; // the leader collects one that stays
+        let _ = tokio::time::timeout(GIVE_UP_WAIT, self.give_up()).await; // others collect one that stays
         Ok(())
     }
 
-    /// Renews it once; the leader looks at those of others now and then.
-    pub async fn turn(&mut self) -> anyhow::Result<()> {
+    /// People hear of it when it fails for longer than an answer may be lost, and when it goes on.
+    fn tell(&mut self, turn: anyhow::Result<()>) {
+        let told = self.failures >= FAILURES_TOLD;
+        let Err(error) = turn else {
+            self.failures = 0;
+            self.metrics.failing.set(0);
+            if told {
+                info!(name = self.name, "the Lease of this process is kept again");
+            }
+            return;
+        };
+        self.failures = self.failures.saturating_add(1);
+        self.metrics.failing.set(1);
+        let (error, name) = (format!("{error:#}"), &self.name);
+        let namespace = &self.replica.namespace;
+        if !told && self.failures >= FAILURES_TOLD {
+            warn!(
+                error,
+                %namespace,
+                %name,
+                "the Lease that says that this process runs is not kept; nothing else depends on it: see that the \
+                 namespace is there, and the rights on Leases in it (get, list, create, update, delete)"
+            );
+        } else {
+            debug!(error, %namespace, %name, "the Lease of this process is not kept");
+        }
+    }
+
+    /// Renews it once, and looks at those of others now and then.
+    async fn turn(&mut self) -> anyhow::Result<()> {
         self.renew().await?;
+        self.collect_if_due().await
+    }
+
+    async fn collect_if_due(&mut self) -> anyhow::Result<()> {
         let now = (self.clock)();
         let due = self
             .looked
             .is_none_or(|at| now.saturating_sub(at) >= COLLECT_PERIOD);
-        if due && self.permit.holds() {
+        if due && (self.may_collect)() {
             self.looked = Some(now);
             self.collect(now).await?;
         }
@@ -116,7 +196,7 @@ impl IdentityLease {
         let is_new = found.is_none();
         let lease = self.renewed(found);
         let parameters = PostParams {
-            field_manager: Some(AGENT_MANAGER.to_owned()),
+            field_manager: Some(self.replica.program.to_owned()),
             ..PostParams::default()
         };
         let written = if is_new {
@@ -147,7 +227,7 @@ impl IdentityLease {
             acquire_time: acquired.or_else(|| Some(now.clone())),
             renew_time: Some(now),
             holder_identity: Some(self.holder.clone()),
-            lease_duration_seconds: Some(DURATION_SECONDS),
+            lease_duration_seconds: Some(self.replica.duration_seconds),
             lease_transitions: Some(transitions),
             ..LeaseSpec::default()
         });
@@ -157,18 +237,19 @@ impl IdentityLease {
             ..lease.metadata
         };
         let labels = lease.labels_mut();
-        labels.insert(LABEL_IDENTITY.into(), AGENT_MANAGER.into());
+        labels.insert(LABEL_IDENTITY.into(), self.replica.program.into());
         // A host name may be longer than a label's value: then the Lease does without.
-        if validate::label_value(LABEL_HOSTNAME, &self.host).is_ok() {
-            labels.insert(LABEL_HOSTNAME.into(), self.host.clone());
+        if validate::label_value(LABEL_HOSTNAME, &self.replica.host).is_ok() {
+            labels.insert(LABEL_HOSTNAME.into(), self.replica.host.clone());
         }
         lease
     }
 
     /// Deletes those of processes that are long gone, each read again right before.
     async fn collect(&mut self, now: Duration) -> anyhow::Result<()> {
-        let selector = format!("{LABEL_IDENTITY}={AGENT_MANAGER}");
-        let listed = self.api.list(&ListParams::default().labels(&selector)).await?;
+        let selector = format!("{LABEL_IDENTITY}={}", self.replica.program);
+        let those = ListParams::default().labels(&selector).limit(COLLECT_MAX);
+        let listed = self.api.list(&those).await?;
         let found: BTreeMap<Box<str>, Identity> = listed
             .items
             .iter()
@@ -185,7 +266,10 @@ impl IdentityLease {
                 continue; // it moved after all
             }
             match self.api.delete(&name, &only(&lease)).await {
-                Ok(_) => info!(%name, "deleted the Lease of an agent that is long gone"),
+                Ok(_) => {
+                    self.metrics.collected.inc();
+                    info!(%name, "deleted the Lease of a process that is long gone");
+                }
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -228,15 +312,12 @@ fn identity(lease: &Lease) -> Identity {
     let created = lease.metadata.creation_timestamp.as_ref().map(|time| time.0);
     let seconds = spec
         .and_then(|spec| spec.lease_duration_seconds)
-        .unwrap_or(DURATION_SECONDS);
-    let over = renewed
-        .or(created)
-        .map(|time| Timestamp::now().as_second() - time.as_second() - i64::from(seconds));
+        .unwrap_or(DURATION_SECONDS_DEFAULT);
+    let over =
+        |time: Timestamp| time.as_second().saturating_add(seconds.into()) < Timestamp::now().as_second();
     Identity {
         version: lease.resource_version().unwrap_or_default().into(),
-        over_since: over
-            .and_then(|over| u64::try_from(over).ok())
-            .map(Duration::from_secs),
+        is_over: renewed.or(created).is_some_and(over),
     }
 }
 
