@@ -1,6 +1,7 @@
-//! Owns: ClusterClasses and managed topologies. So far their templates.
+//! Owns: ClusterClasses and managed topologies: how they are written, their variables, their templates, their rules.
 //! Never: is used by the rest of the hub; only the command line calls it.
 
 pub mod command;
+pub mod model;
 pub mod template;
 mod unicode;
