@@ -5,3 +5,4 @@ pub mod command;
 pub mod model;
 pub mod template;
 mod unicode;
+pub mod variables;
