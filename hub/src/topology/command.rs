@@ -1,4 +1,4 @@
-//! `tributary-hub topology`: the flags, the files that are read, a line of JSON for each case.
+//! `tributary-hub topology`: the flags, the files that are read, a line for each case or finding.
 
 use std::{
     fmt::Write,
@@ -7,12 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 
-use super::template::{cases, render};
+use super::{
+    model::World,
+    template::{cases, render},
+    validation::validate,
+};
 
-/// Largest file of variables or cases, bytes.
+/// Largest file that is read, bytes.
 const FILE_MAX: u64 = 64 << 20;
 
 /// Try what a ClusterClass says.
@@ -34,6 +38,40 @@ enum TopologyCommand {
         Example:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json"
     )]
     Render(RenderArgs),
+    /// Check ClusterClasses and Clusters by the rules of topologies
+    #[command(
+        long_about = "Check ClusterClasses and Clusters by the rules that Cluster API's admission has, and by the \
+        proposal's own: variables in use stay. Both spellings (v1beta1, v1beta2) are read, objects of other kinds are \
+        passed over. No hub and no cluster is asked.\n\n\
+        A line says for each finding where it is (the file, the object, the field), the rule, and what is wrong. With \
+        --old the change from those objects to these is checked too; what is in --old only is taken as deleted. Exit code \
+        0 if nothing is found, 1 if something is, or if a file cannot be read.\n\n\
+        Example:\n  tributary-hub topology validate -f class.yaml -f clusters.yaml --old class-before.yaml"
+    )]
+    Validate(ValidateArgs),
+}
+
+/// Classes and clusters, and what they were.
+#[derive(Debug, Args)]
+struct ValidateArgs {
+    /// File (YAML or JSON) with ClusterClasses and Clusters; may be repeated
+    #[arg(
+        short = 'f',
+        long = "file",
+        env = "TRIBUTARY_FILE",
+        value_name = "FILE",
+        required = true,
+        value_delimiter = ','
+    )]
+    files: Vec<PathBuf>,
+    /// File with the objects as they were before; may be repeated
+    #[arg(
+        long = "old",
+        env = "TRIBUTARY_OLD",
+        value_name = "FILE",
+        value_delimiter = ','
+    )]
+    old: Vec<PathBuf>,
 }
 
 /// A template, or a file of them.
@@ -65,7 +103,39 @@ struct RenderArgs {
 
 /// Runs `tributary-hub topology …` and returns what to print.
 pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
-    let TopologyCommand::Render(args) = args.command;
+    match args.command {
+        TopologyCommand::Render(args) => run_render(args),
+        TopologyCommand::Validate(args) => run_validate(&args),
+    }
+}
+
+/// Nothing is said if nothing is found; findings are printed even though the command fails.
+fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
+    let new = read_world(&args.files)?;
+    let old = read_world(&args.old)?;
+    let findings = validate(&new, (!args.old.is_empty()).then_some(&old));
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(String::new()),
+        1 => bail!("1 finding is printed above: correct the object"),
+        count => bail!("{count} findings are printed above: correct the objects"),
+    }
+}
+
+fn read_world(files: &[PathBuf]) -> anyhow::Result<World> {
+    let mut world = World::default();
+    for file in files {
+        let shown = file.display().to_string();
+        let text = String::from_utf8(read(file)?)
+            .with_context(|| format!("{shown} is no text in UTF-8: give YAML or JSON"))?;
+        world.add(&shown, &text);
+    }
+    Ok(world)
+}
+
+fn run_render(args: RenderArgs) -> anyhow::Result<String> {
     let RenderArgs {
         template,
         variables,

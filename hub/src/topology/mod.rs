@@ -5,4 +5,5 @@ pub mod command;
 pub mod model;
 pub mod template;
 mod unicode;
+pub mod validation;
 pub mod variables;

@@ -167,6 +167,19 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold", "crate::recall", "shared::wire"],
     },
     PureRoom {
+        path: "hub/src/topology/model",
+        may_name: &["serde_json", "serde_norway"],
+    },
+    PureRoom {
+        path: "hub/src/topology/validation",
+        may_name: &["crate::topology", "serde_json"],
+    },
+    PureRoom {
+        path: "hub/src/topology/variables",
+        // Regular expressions are functions of their input.
+        may_name: &["crate::topology", "regex", "serde_json"],
+    },
+    PureRoom {
         path: "hub/src/topology/template",
         // Regular expressions and checksums are functions of their input.
         may_name: &["crate::topology::unicode", "regex", "sha2"],

@@ -6,8 +6,8 @@ use super::{
     finding::Report,
     limits::{MAX_PATCHES, MAX_VARIABLES, MAX_WORKERS},
     parts::{
-        HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, health_check, metadata, naming, reference,
-        referring, rollout,
+        HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, health_check, metadata, naming,
+        reference, referring, rollout,
     },
     read::Fields,
 };
@@ -91,7 +91,12 @@ impl Class {
     }
 
     /// Reads `spec`; what is wrong with its shape is told.
-    pub(super) fn read(spec: &Value, spelling: Spelling, name: (String, String), report: &mut Report) -> Self {
+    pub(super) fn read(
+        spec: &Value,
+        spelling: Spelling,
+        name: (String, String),
+        report: &mut Report,
+    ) -> Self {
         let fields = Fields::open(
             Some(spec),
             "spec",
@@ -125,7 +130,10 @@ impl Class {
             name: name.1,
             infrastructure: reference(&infrastructure, spelling, report),
             control_plane,
-            namings: infrastructure_naming.into_iter().chain(control_plane_naming).collect(),
+            namings: infrastructure_naming
+                .into_iter()
+                .chain(control_plane_naming)
+                .collect(),
             workers: workers
                 .items("machineDeployments", MAX_WORKERS, report)
                 .into_iter()
@@ -214,11 +222,9 @@ fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> 
     };
     let fields = Fields::open(Some(item), path, known, report);
     let template = match spelling {
-        Spelling::V1Beta1 => Some(fields.within(
-            "template",
-            &["metadata", "bootstrap", "infrastructure"],
-            report,
-        )),
+        Spelling::V1Beta1 => {
+            Some(fields.within("template", &["metadata", "bootstrap", "infrastructure"], report))
+        }
         Spelling::V1Beta2 => None,
     };
     let template = template.as_ref().unwrap_or(&fields);
@@ -259,7 +265,11 @@ fn patches(spec: &Fields<'_>, report: &mut Report) -> Vec<Placed<Value>> {
     spec.items("patches", MAX_PATCHES, report)
         .into_iter()
         .map(|(field, value)| {
-            Fields::open(Some(value), &field, &known, report).left_out("external", "external patches", report);
+            Fields::open(Some(value), &field, &known, report).left_out(
+                "external",
+                "external patches",
+                report,
+            );
             Placed {
                 field,
                 value: value.clone(),

@@ -6,8 +6,8 @@ use super::{
     finding::Report,
     limits::MAX_WORKERS,
     parts::{
-        HealthCheck, Metadata, Placed, Rollout, Spelling, Variable, health_check, metadata, overrides, rollout,
-        variables,
+        HealthCheck, Metadata, Placed, Rollout, Spelling, Variable, health_check, metadata, overrides,
+        rollout, variables,
     },
     read::Fields,
 };

@@ -125,9 +125,17 @@ mod tests {
     #[test]
     fn bounds_are_told() {
         let large = format!("a: {}", "x".repeat(MAX_DOCUMENT));
-        assert!(documents(&large)[0].as_ref().is_err_and(|why| why.contains("bytes, more than")));
+        assert!(
+            documents(&large)[0]
+                .as_ref()
+                .is_err_and(|why| why.contains("bytes, more than"))
+        );
         let deep = "[".repeat(MAX_DEPTH + 1) + &"]".repeat(MAX_DEPTH + 1);
-        assert!(documents(&deep)[0].as_ref().is_err_and(|why| why.contains("nested deeper")));
+        assert!(
+            documents(&deep)[0]
+                .as_ref()
+                .is_err_and(|why| why.contains("nested deeper"))
+        );
         let many = "---\na: 1\n".repeat(MAX_DOCUMENTS + 1);
         let read = documents(&many);
         assert_eq!(read.len(), MAX_DOCUMENTS + 1);

@@ -22,13 +22,7 @@ pub struct Finding {
 impl fmt::Display for Finding {
     /// One line, whatever the object says.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
-            &self.origin,
-            &self.object,
-            &self.field,
-            self.rule,
-            &self.message,
-        ];
+        let parts = [&self.origin, &self.object, &self.field, self.rule, &self.message];
         for (at, part) in parts.into_iter().enumerate() {
             if at > 0 {
                 out.write_str(": ")?;

@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use self::{documents::documents, read::Fields};
 pub use self::{
     class::{Class, ControlPlaneClass, Definition, WorkerClass},
     cluster::{Cluster, ControlPlaneTopology, Topology, WorkerTopology},
     finding::{Finding, Report},
     parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable},
 };
+use self::{documents::documents, read::Fields};
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -68,7 +68,11 @@ impl World {
 
     fn object(&mut self, document: &Value, report: &mut Report) {
         let (Some(api_version), Some(kind)) = (text(document, "apiVersion"), text(document, "kind")) else {
-            report.say("document", ".", "is no object of Kubernetes: give apiVersion and kind");
+            report.say(
+                "document",
+                ".",
+                "is no object of Kubernetes: give apiVersion and kind",
+            );
             return;
         };
         let Some(version) = api_version.strip_prefix("cluster.x-k8s.io/") else {
@@ -81,7 +85,11 @@ impl World {
             "v1beta1" => Spelling::V1Beta1,
             "v1beta2" => Spelling::V1Beta2,
             _ => {
-                report.say("document", "apiVersion", "must be v1beta1 or v1beta2 of cluster.x-k8s.io");
+                report.say(
+                    "document",
+                    "apiVersion",
+                    "must be v1beta1 or v1beta2 of cluster.x-k8s.io",
+                );
                 return;
             }
         };

@@ -136,7 +136,12 @@ pub(super) fn reference(within: &Fields<'_>, spelling: Spelling, report: &mut Re
 }
 
 /// An object that has a reference only.
-pub(super) fn referring(within: &Fields<'_>, name: &str, spelling: Spelling, report: &mut Report) -> Reference {
+pub(super) fn referring(
+    within: &Fields<'_>,
+    name: &str,
+    spelling: Spelling,
+    report: &mut Report,
+) -> Reference {
     let fields = within.within(name, &[spelling.name("ref", "templateRef")], report);
     reference(&fields, spelling, report)
 }
@@ -218,7 +223,11 @@ fn newer_health_check(within: &Fields<'_>, report: &mut Report) -> Option<Health
         ],
         report,
     );
-    let remediation = fields.within("remediation", &["maxInFlight", "triggerIf", "templateRef"], report);
+    let remediation = fields.within(
+        "remediation",
+        &["maxInFlight", "triggerIf", "templateRef"],
+        report,
+    );
     let trigger = remediation.within(
         "triggerIf",
         &["unhealthyLessThanOrEqualTo", "unhealthyInRange"],
@@ -252,9 +261,11 @@ fn quantity(within: &Fields<'_>, name: &str) -> Option<Placed<Value>> {
 pub(super) fn rollout(within: &Fields<'_>, spelling: Spelling, report: &mut Report) -> Option<Rollout> {
     let fields = match spelling {
         Spelling::V1Beta1 => within.within("strategy", &["type", "rollingUpdate", "remediation"], report),
-        Spelling::V1Beta2 => within
-            .within("rollout", &["after", "strategy"], report)
-            .within("strategy", &["type", "rollingUpdate"], report),
+        Spelling::V1Beta2 => within.within("rollout", &["after", "strategy"], report).within(
+            "strategy",
+            &["type", "rollingUpdate"],
+            report,
+        ),
     };
     if !fields.any() {
         return None;

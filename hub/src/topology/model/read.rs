@@ -103,7 +103,10 @@ impl<'a> Fields<'a> {
         match self.get(name) {
             None => Vec::new(),
             Some(Value::Array(items)) if items.len() > most => {
-                let message = format!("has {} items, more than {most}: none of them is read", items.len());
+                let message = format!(
+                    "has {} items, more than {most}: none of them is read",
+                    items.len()
+                );
                 report.say("bound", path, message);
                 Vec::new()
             }
@@ -142,7 +145,11 @@ impl<'a> Fields<'a> {
     /// Says of a field that is written that it is left out here.
     pub(super) fn left_out(&self, name: &str, what: &str, report: &mut Report) {
         if self.get(name).is_some() {
-            report.say("left-out", self.at(name), format!("{what} are not supported: remove it"));
+            report.say(
+                "left-out",
+                self.at(name),
+                format!("{what} are not supported: remove it"),
+            );
         }
     }
 }
@@ -164,7 +171,9 @@ pub(super) fn seconds(text: &str) -> Option<i64> {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let number: f64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
-        let unit = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let unit = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
         sum += number
             * match &rest[..unit] {
                 "h" => 3600.0,

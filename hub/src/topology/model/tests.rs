@@ -71,14 +71,21 @@ fn both_spellings_of_a_class_mean_the_same() {
     assert_eq!(older.namings[0].value, newer.namings[0].value);
     let check = |class: &Class| {
         let check = class.control_plane.health_check.clone().unwrap();
-        (check.startup_seconds.unwrap().value, check.quantities[0].value.clone())
+        (
+            check.startup_seconds.unwrap().value,
+            check.quantities[0].value.clone(),
+        )
     };
     assert_eq!(check(older), (180, "33%".into()));
     assert_eq!(check(older), check(newer));
     let worker = |class: &Class| {
         let worker = class.worker("linux").unwrap();
         let surge = worker.rollout.clone().unwrap().max_surge.unwrap().value;
-        (worker.metadata.labels.clone(), worker.bootstrap.kind.clone(), surge)
+        (
+            worker.metadata.labels.clone(),
+            worker.bootstrap.kind.clone(),
+            surge,
+        )
     };
     assert_eq!(worker(older), worker(newer));
     assert_eq!(worker(older).1, "BTemplate");
@@ -115,7 +122,10 @@ fn the_proposals_labels_beside_metadata_are_told() {
         [
             ("unknown-field", "spec.topology.controlPlane.annotations"),
             ("unknown-field", "spec.topology.controlPlane.labels"),
-            ("unknown-field", "spec.topology.workers.machineDeployments[0].labels"),
+            (
+                "unknown-field",
+                "spec.topology.workers.machineDeployments[0].labels"
+            ),
         ]
     );
 }
@@ -153,7 +163,10 @@ fn ten_thousand_variables_are_told_and_the_rest_goes_on() {
         "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {{name: a}}\nspec: {{variables: [{many}], \
         x: 1}}\n---\napiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {{name: c}}\nspec: {{}}\n"
     ));
-    assert_eq!(told(&world), [("unknown-field", "spec.x"), ("bound", "spec.variables")]);
+    assert_eq!(
+        told(&world),
+        [("unknown-field", "spec.x"), ("bound", "spec.variables")]
+    );
     assert!(world.findings[1].message.contains(&MAX_VARIABLES.to_string()));
     assert_eq!(world.clusters.len(), 1);
 }
@@ -177,6 +190,10 @@ fn other_kinds_are_passed_over_and_other_texts_are_not() {
     );
     assert_eq!(
         told(&world),
-        [("document", "."), ("document", "apiVersion"), ("document", "metadata.name")]
+        [
+            ("document", "."),
+            ("document", "apiVersion"),
+            ("document", "metadata.name")
+        ]
     );
 }

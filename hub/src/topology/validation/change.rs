@@ -11,7 +11,12 @@ use super::super::{
 type Rule = fn(&Class, &Class, &World, &mut Report);
 
 /// Every rule of a class that changes; that of variables stands beside them.
-pub(super) const RULES: &[Rule] = &[template_kind_kept, worker_class_in_use, health_check_in_use, version_in_use];
+pub(super) const RULES: &[Rule] = &[
+    template_kind_kept,
+    worker_class_in_use,
+    health_check_in_use,
+    version_in_use,
+];
 
 fn key(class: &Class) -> Key {
     (class.namespace.clone(), class.name.clone())
@@ -58,7 +63,11 @@ fn template_kind_kept(old: &Class, new: &Class, _: &World, report: &mut Report) 
 /// A class of workers that a cluster uses is not removed.
 fn worker_class_in_use(old: &Class, new: &Class, world: &World, report: &mut Report) {
     for (cluster, topology) in world.users(&key(new)) {
-        let used: BTreeSet<&str> = topology.workers.iter().map(|worker| worker.class.as_str()).collect();
+        let used: BTreeSet<&str> = topology
+            .workers
+            .iter()
+            .map(|worker| worker.class.as_str())
+            .collect();
         for class in used {
             if old.worker(class).is_some() && new.worker(class).is_none() {
                 let message = format!("class {class} is used by {} and must stay", shown(cluster));
@@ -82,7 +91,11 @@ fn health_check_in_use(old: &Class, new: &Class, world: &World, report: &mut Rep
         if removed && relies(&topology.control_plane.health_check) {
             report.say(RULE, "spec.controlPlane", message.clone());
         }
-        for worker in topology.workers.iter().filter(|worker| relies(&worker.health_check)) {
+        for worker in topology
+            .workers
+            .iter()
+            .filter(|worker| relies(&worker.health_check))
+        {
             if let (Some(before), Some(now)) = (old.worker(&worker.class), new.worker(&worker.class)) {
                 if before.health_check.is_some() && now.health_check.is_none() {
                     report.say(RULE, &now.field, message.clone());
@@ -121,7 +134,13 @@ fn values(topology: &Topology) -> impl Iterator<Item = &Variable> {
 }
 
 /// Variables in use are not removed; values that clusters have fit what changed; what is newly required is there.
-pub(super) fn variable_in_use(old: &Class, new: &Class, read: &Variables, world: &World, report: &mut Report) {
+pub(super) fn variable_in_use(
+    old: &Class,
+    new: &Class,
+    read: &Variables,
+    world: &World,
+    report: &mut Report,
+) {
     const RULE: &str = "variable-in-use";
     let find = |class: &'_ Class, name: &str| -> Option<Definition> {
         let found = class.variables.iter().find(|definition| definition.name == name);
@@ -151,7 +170,12 @@ pub(super) fn variable_in_use(old: &Class, new: &Class, read: &Variables, world:
         }
         for now in new.variables.iter().filter(|now| read.must_be_given(&now.name)) {
             let before = find(old, &now.name).is_some_and(|before| before.required);
-            if !before && !topology.variables.iter().any(|variable| variable.name == now.name) {
+            if !before
+                && !topology
+                    .variables
+                    .iter()
+                    .any(|variable| variable.name == now.name)
+            {
                 let message = format!("is newly required, and {} has no value of it", shown(cluster));
                 report.say(RULE, format!("{}.required", now.field), message);
             }

@@ -35,7 +35,8 @@ fn references(class: &Class) -> impl Iterator<Item = &Reference> {
 fn template_reference(class: &Class, report: &mut Report) {
     const RULE: &str = "template-reference";
     for reference in references(class) {
-        let mut say = |name: &str, message: &str| report.say(RULE, format!("{}.{name}", reference.field), message);
+        let mut say =
+            |name: &str, message: &str| report.say(RULE, format!("{}.{name}", reference.field), message);
         if reference.name.is_empty() {
             say("name", "must be given");
         }
@@ -75,7 +76,10 @@ fn rollout_strategy(class: &Class, report: &mut Report) {
 /// Health checks have sane numbers, and the control plane's has machines to look at.
 fn health_check(class: &Class, report: &mut Report) {
     const RULE: &str = "health-check";
-    let workers = class.workers.iter().filter_map(|worker| worker.health_check.as_ref());
+    let workers = class
+        .workers
+        .iter()
+        .filter_map(|worker| worker.health_check.as_ref());
     for check in class.control_plane.health_check.iter().chain(workers) {
         check_health(check, RULE, report);
     }
@@ -106,12 +110,19 @@ fn check_naming(naming: &Placed<String>, variables: &[u8], report: &mut Report) 
     let outcome = template::render(&naming.value, variables);
     let made = outcome.rendered.unwrap_or_default();
     let name = String::from_utf8_lossy(&made);
-    if let Some(problem) = outcome.problem.filter(|problem| problem.stage != template::Stage::Yaml) {
+    if let Some(problem) = outcome
+        .problem
+        .filter(|problem| problem.stage != template::Stage::Yaml)
+    {
         report.say(RULE, &naming.field, problem.message);
     } else if let Some(finding) = outcome.findings.first() {
         report.say(RULE, &naming.field, finding.clone());
     } else if !is_dns_label(name.get(..58).unwrap_or(&name).trim_end_matches('-')) || name.ends_with('-') {
-        report.say(RULE, &naming.field, format!("makes {name}, which is no name of an object"));
+        report.say(
+            RULE,
+            &naming.field,
+            format!("makes {name}, which is no name of an object"),
+        );
     }
 }
 

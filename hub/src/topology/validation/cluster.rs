@@ -13,8 +13,12 @@ use super::{
 };
 
 /// Rules of every Cluster.
-pub(super) const RULES: &[fn(&Cluster, &mut Report)] =
-    &[cluster_name, topology_or_references, network_blocks, upgrade_concurrency];
+pub(super) const RULES: &[fn(&Cluster, &mut Report)] = &[
+    cluster_name,
+    topology_or_references,
+    network_blocks,
+    upgrade_concurrency,
+];
 
 /// Rules of a Cluster with a topology.
 pub(super) const TOPOLOGY_RULES: &[fn(&Cluster, &Topology, &mut Report)] = &[
@@ -105,7 +109,11 @@ fn worker_name(_: &Cluster, topology: &Topology, report: &mut Report) {
         if worker.name.is_empty() {
             report.say(RULE, at, "must be given");
         } else if !is_label_value(&worker.name) {
-            report.say(RULE, at, "must be a value of a label: at most 63 letters, digits, -, _ and .");
+            report.say(
+                RULE,
+                at,
+                "must be a value of a label: at most 63 letters, digits, -, _ and .",
+            );
         } else if !known.insert(&worker.name) {
             report.say(RULE, at, format!("{} is given twice", worker.name));
         }
@@ -135,7 +143,11 @@ fn topology_metadata(_: &Cluster, topology: &Topology, report: &mut Report) {
 
 /// Rollouts can go on.
 fn topology_rollout(_: &Cluster, topology: &Topology, report: &mut Report) {
-    for rollout in topology.workers.iter().filter_map(|worker| worker.rollout.as_ref()) {
+    for rollout in topology
+        .workers
+        .iter()
+        .filter_map(|worker| worker.rollout.as_ref())
+    {
         check_rollout(rollout, report);
     }
 }

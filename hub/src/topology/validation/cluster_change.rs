@@ -23,7 +23,11 @@ pub(super) fn check(old: &Cluster, new: &Cluster, before: &World, now: &World, r
 
 /// A reference that was there stays.
 fn references_kept(old: &Cluster, new: &Cluster, report: &mut Report) {
-    for name in old.references.iter().filter(|name| !new.references.contains(name)) {
+    for name in old
+        .references
+        .iter()
+        .filter(|name| !new.references.contains(name))
+    {
         report.say("references-kept", format!("spec.{name}"), "must not be removed");
     }
 }
@@ -34,7 +38,11 @@ fn topology_kept(old: &Cluster, new: &Cluster, report: &mut Report) {
     match (&old.topology, &new.topology) {
         (Some(_), None) => report.say(RULE, "spec.topology", "must not be removed"),
         (None, Some(_)) if !new.metadata.annotations.contains_key(UNSAFE_CLASS) => {
-            report.say(RULE, "spec.topology", "must not be added to a Cluster that has none");
+            report.say(
+                RULE,
+                "spec.topology",
+                "must not be added to a Cluster that has none",
+            );
         }
         _ => {}
     }
@@ -43,12 +51,18 @@ fn topology_kept(old: &Cluster, new: &Cluster, report: &mut Report) {
 /// A version never goes back, and at most one minor ahead unless the class lists the steps.
 fn version_change(old: &Topology, new: &Topology, now: &World, report: &mut Report) {
     const RULE: &str = "version-change";
-    let (Some(was), Some(is)) = (Version::read(&old.version.value), Version::read(&new.version.value)) else {
+    let (Some(was), Some(is)) = (
+        Version::read(&old.version.value),
+        Version::read(&new.version.value),
+    ) else {
         return;
     };
     let listed = now.class(new).is_some_and(|class| !class.versions.is_empty());
     if is.order(&was).is_lt() {
-        let message = format!("must not go back, from {} to {}", old.version.value, new.version.value);
+        let message = format!(
+            "must not go back, from {} to {}",
+            old.version.value, new.version.value
+        );
         report.say(RULE, &new.version.field, message);
     } else if !listed && (is.numbers[0] != was.numbers[0] || is.numbers[1] > was.numbers[1] + 1) {
         let message = format!(

@@ -5,7 +5,10 @@ use super::super::model::{Metadata, Report};
 /// A label of DNS: lower-case letters, digits and `-`, at most 63.
 pub(super) fn is_dns_label(text: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&text.len()) && text.bytes().all(inside) && !text.starts_with('-') && !text.ends_with('-')
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inside)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 fn is_dns_name(text: &str) -> bool {
@@ -43,7 +46,11 @@ pub(super) fn check_metadata(metadata: &Metadata, report: &mut Report) {
         if !is_key(key) {
             report.say(RULE, at, "is no key of a label");
         } else if !is_label_value(value) {
-            report.say(RULE, at, "is no value of a label: at most 63 letters, digits, -, _ and .");
+            report.say(
+                RULE,
+                at,
+                "is no value of a label: at most 63 letters, digits, -, _ and .",
+            );
         }
     }
     // An API server has the keys of annotations in small letters before it looks at them.

@@ -19,7 +19,11 @@ fn read(value: &Value) -> Option<u64> {
 
 fn check(placed: &Placed<Value>, rule: &'static str, report: &mut Report) {
     if read(&placed.value).is_none() {
-        report.say(rule, &placed.field, "must be a number or a percentage, such as 1 or 30%");
+        report.say(
+            rule,
+            &placed.field,
+            "must be a number or a percentage, such as 1 or 30%",
+        );
     }
 }
 
@@ -27,7 +31,11 @@ fn check(placed: &Placed<Value>, rule: &'static str, report: &mut Report) {
 pub(super) fn check_health(health: &HealthCheck, rule: &'static str, report: &mut Report) {
     if let Some(startup) = &health.startup_seconds {
         if startup.value != 0 && startup.value < 30 {
-            report.say(rule, &startup.field, "must be at least 30 seconds, or 0 for no limit");
+            report.say(
+                rule,
+                &startup.field,
+                "must be at least 30 seconds, or 0 for no limit",
+            );
         }
     }
     for quantity in &health.quantities {
@@ -38,13 +46,22 @@ pub(super) fn check_health(health: &HealthCheck, rule: &'static str, report: &mu
 /// Tells what is wrong with a rollout.
 pub(super) fn check_rollout(rollout: &Rollout, report: &mut Report) {
     const RULE: &str = "rollout-strategy";
-    for quantity in [&rollout.max_surge, &rollout.max_unavailable].into_iter().flatten() {
+    for quantity in [&rollout.max_surge, &rollout.max_unavailable]
+        .into_iter()
+        .flatten()
+    {
         check(quantity, RULE, report);
     }
     let none = |quantity: &Option<Placed<Value>>| {
-        quantity.as_ref().is_some_and(|quantity| read(&quantity.value) == Some(0))
+        quantity
+            .as_ref()
+            .is_some_and(|quantity| read(&quantity.value) == Some(0))
     };
     if none(&rollout.max_surge) && none(&rollout.max_unavailable) {
-        report.say(RULE, &rollout.field, "maxSurge and maxUnavailable must not both be 0");
+        report.say(
+            RULE,
+            &rollout.field,
+            "maxSurge and maxUnavailable must not both be 0",
+        );
     }
 }

@@ -26,7 +26,10 @@ impl Version {
         let numbers = [parts.next()??, parts.next()??, parts.next()??];
         let labels_fit = |text: &str| {
             text.split('.').all(|label| {
-                !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                !label.is_empty()
+                    && label
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
             })
         };
         let labelled = [prerelease, build].into_iter().flatten().all(labels_fit);
@@ -41,11 +44,13 @@ impl Version {
     /// The order of semantic versions, in which builds do not count.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         let numbers = self.numbers.cmp(&other.numbers);
-        numbers.then_with(|| match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
-            (true, false) => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            _ => labels(&self.prerelease, &other.prerelease),
-        })
+        numbers.then_with(
+            || match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
+                (true, false) => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                _ => labels(&self.prerelease, &other.prerelease),
+            },
+        )
     }
 }
 
@@ -78,14 +83,31 @@ mod tests {
         for good in ["v1.30.0", "1.30.0", "v1.30.0-rc.1+build.2", "v0.0.0+a-b"] {
             assert!(Version::read(good).is_some(), "{good}");
         }
-        for bad in ["", "v1", "v1.30", "v1.30.0.1", "v01.30.0", "v1.30.x", "v1.30.0-", "v1.30.0+a_b"] {
+        for bad in [
+            "",
+            "v1",
+            "v1.30",
+            "v1.30.0.1",
+            "v01.30.0",
+            "v1.30.x",
+            "v1.30.0-",
+            "v1.30.0+a_b",
+        ] {
             assert!(Version::read(bad).is_none(), "{bad}");
         }
     }
 
     #[test]
     fn versions_are_ordered() {
-        let ordered = ["v1.2.9-alpha", "v1.2.9-alpha.1", "v1.2.9-alpha.b", "v1.2.9-beta", "v1.2.9", "v1.2.10", "v1.10.0"];
+        let ordered = [
+            "v1.2.9-alpha",
+            "v1.2.9-alpha.1",
+            "v1.2.9-alpha.b",
+            "v1.2.9-beta",
+            "v1.2.9",
+            "v1.2.10",
+            "v1.10.0",
+        ];
         let read = ordered.map(|text| Version::read(text).unwrap());
         for pair in read.windows(2) {
             assert_eq!(pair[0].order(&pair[1]), Ordering::Less);

@@ -72,13 +72,21 @@ impl Check {
         };
         if let Some(bound) = schema.bounds.get("minimum") {
             if below(*bound, schema.exclusive.0) {
-                let or = if schema.exclusive.0 { "more than" } else { "at least" };
+                let or = if schema.exclusive.0 {
+                    "more than"
+                } else {
+                    "at least"
+                };
                 self.say(path, format!("must be {or} {bound}"));
             }
         }
         if let Some(bound) = schema.bounds.get("maximum") {
             if !below(*bound, !schema.exclusive.1) {
-                let or = if schema.exclusive.1 { "less than" } else { "at most" };
+                let or = if schema.exclusive.1 {
+                    "less than"
+                } else {
+                    "at most"
+                };
                 self.say(path, format!("must be {or} {bound}"));
             }
         }

@@ -66,11 +66,11 @@ static MAC: Pattern = LazyLock::new(|| {
     let dotted = [2, 3, 9].map(fours);
     Regex::new(&format!("^(?:{}|{})$", all.join("|"), dotted.join("|"))).ok()
 });
-static UUID: Pattern =
-    LazyLock::new(|| Regex::new("^(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$").ok());
-static BYTE: Pattern = LazyLock::new(|| {
-    Regex::new("^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$").ok()
+static UUID: Pattern = LazyLock::new(|| {
+    Regex::new("^(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$").ok()
 });
+static BYTE: Pattern =
+    LazyLock::new(|| Regex::new("^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$").ok());
 static HOSTNAME: Pattern = LazyLock::new(|| {
     const LABEL: &str = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
     Regex::new(&format!(r"^{LABEL}(?:\.{LABEL})*$")).ok()
@@ -78,10 +78,7 @@ static HOSTNAME: Pattern = LazyLock::new(|| {
 static DATE: Pattern = LazyLock::new(|| Regex::new("^[0-9]{4}-[0-9]{2}-[0-9]{2}$").ok());
 static TIME: Pattern = LazyLock::new(|| {
     const CLOCK: &str = "(?:[01][0-9]|2[0-3]):[0-5][0-9]";
-    Regex::new(&format!(
-        r"^{CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:[zZ]|[+-]{CLOCK})$"
-    ))
-    .ok()
+    Regex::new(&format!(r"^{CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:[zZ]|[+-]{CLOCK})$")).ok()
 });
 static URI: Pattern = LazyLock::new(|| {
     Regex::new(r"^(?:/|[a-zA-Z][a-zA-Z0-9+.-]*:(?://[^\x00-\x20\x7f<>\x22]*)?)(?:[^%\x00-\x1f\x7f]|%[0-9a-fA-F]{2})*$")

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use self::schema::Schema;
 pub use self::format::is_block;
+use self::schema::Schema;
 use super::model::{Class, Report, Variable};
 
 /// The definitions of a class, read once for all its clusters.
@@ -100,9 +100,11 @@ impl Variables {
     /// What is wrong with one value; nothing if its definition is missing, or wrong itself.
     pub fn problems(&self, variable: &Variable) -> Vec<(String, String)> {
         match self.0.get(&variable.name) {
-            Some(read) if read.sound => {
-                check::problems(&read.schema, &variable.value, &format!("{}.value", variable.field))
-            }
+            Some(read) if read.sound => check::problems(
+                &read.schema,
+                &variable.value,
+                &format!("{}.value", variable.field),
+            ),
             _ => Vec::new(),
         }
     }
@@ -113,7 +115,11 @@ impl Variables {
         let known: BTreeSet<&str> = values.iter().map(|variable| variable.name.as_str()).collect();
         for (name, read) in &self.0 {
             if read.required && !known.contains(name.as_str()) {
-                report.say("variable-required", field, format!("variable {name} must be given"));
+                report.say(
+                    "variable-required",
+                    field,
+                    format!("variable {name} must be given"),
+                );
             }
         }
     }
@@ -157,7 +163,10 @@ fn constants(schema: &Schema, path: &str, report: &mut Report) {
     for (name, property) in &schema.properties {
         constants(property, &format!("{path}.properties[{name}]"), report);
     }
-    let nested = [(&schema.additional, "additionalProperties"), (&schema.items, "items")];
+    let nested = [
+        (&schema.additional, "additionalProperties"),
+        (&schema.items, "items"),
+    ];
     for (of, name) in nested {
         if let Some(of) = of {
             constants(of, &format!("{path}.{name}"), report);

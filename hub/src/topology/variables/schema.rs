@@ -144,7 +144,9 @@ impl Reader<'_> {
                         .say("left-out", at, "rules in CEL are not supported: remove it");
                 }
                 name if OTHERS.contains(&name) || BOUNDS.contains(&name) => {}
-                _ => self.report.say("unknown-field", at, "no such field of a schema: remove it"),
+                _ => self
+                    .report
+                    .say("unknown-field", at, "no such field of a schema: remove it"),
             }
         }
     }
@@ -165,8 +167,11 @@ impl Reader<'_> {
         let kind = self.text(map, path, "type");
         read.kind = TYPES.iter().copied().find(|known| *known == kind);
         if read.kind.is_none() && !kind.is_empty() {
-            self.report
-                .say(RULE, format!("{path}.type"), format!("must be one of {}", TYPES.join(", ")));
+            self.report.say(
+                RULE,
+                format!("{path}.type"),
+                format!("must be one of {}", TYPES.join(", ")),
+            );
         }
         if format::LEFT_OUT.contains(&read.format.as_str()) {
             let message = format!("format {} is not supported: use a pattern", read.format);
@@ -178,7 +183,9 @@ impl Reader<'_> {
                 Some(Some(bound)) if bound >= 0 || name.ends_with("imum") => {
                     read.bounds.insert(name, bound);
                 }
-                Some(_) => self.report.say(RULE, format!("{path}.{name}"), "must be a whole number"),
+                Some(_) => self
+                    .report
+                    .say(RULE, format!("{path}.{name}"), "must be a whole number"),
             }
         }
         read.pattern = self.pattern(map, path);
@@ -226,9 +233,10 @@ impl Reader<'_> {
     fn required(&mut self, map: &Map<String, Value>, path: &str) -> Vec<String> {
         let names = match map.get("required") {
             None => return Vec::new(),
-            Some(Value::Array(names)) if names.len() <= MAX_LISTED => {
-                names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
-            }
+            Some(Value::Array(names)) if names.len() <= MAX_LISTED => names
+                .iter()
+                .map(|name| name.as_str().map(str::to_owned))
+                .collect(),
             Some(_) => None,
         };
         names.unwrap_or_else(|| {
@@ -280,7 +288,9 @@ impl Reader<'_> {
         let mut say = |name: &str, message: &str| self.report.say(RULE, format!("{path}{name}"), message);
         match read.kind {
             None if !read.int_or_text && !read.preserve => say(".type", "must be given"),
-            Some(_) if read.int_or_text => say(".type", "must not be given beside x-kubernetes-int-or-string"),
+            Some(_) if read.int_or_text => {
+                say(".type", "must not be given beside x-kubernetes-int-or-string")
+            }
             Some("array") if read.items.is_none() => say(".items", "must be given for an array"),
             _ => {}
         }

@@ -56,7 +56,9 @@ fn judged(schema: Value, value: Value) -> Vec<String> {
     let variables = Variables::read(&class(&[("a", false, schema)]), &mut report);
     assert_eq!(told(report), []);
     let problems = variables.problems(&given("a", value)).into_iter();
-    problems.map(|(field, message)| format!("{} {message}", field.trim_start_matches("x[a].value"))).collect()
+    problems
+        .map(|(field, message)| format!("{} {message}", field.trim_start_matches("x[a].value")))
+        .collect()
 }
 
 #[test]
@@ -64,10 +66,16 @@ fn names_are_unique_and_none_is_reserved() {
     let text = json!({"type": "string"});
     assert_eq!(defined("a", text.clone()), []);
     for bad in ["", "builtin", "a.b"] {
-        assert_eq!(defined(bad, text.clone()), [("v[0].name".to_owned(), "variable-name")]);
+        assert_eq!(
+            defined(bad, text.clone()),
+            [("v[0].name".to_owned(), "variable-name")]
+        );
     }
     let mut report = Report::new("f", "o");
-    Variables::read(&class(&[("a", false, text.clone()), ("a", true, text)]), &mut report);
+    Variables::read(
+        &class(&[("a", false, text.clone()), ("a", true, text)]),
+        &mut report,
+    );
     assert_eq!(told(report), [("v[1].name".to_owned(), "variable-name")]);
 }
 
@@ -87,7 +95,10 @@ fn schemas_are_structural() {
             json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}}),
             "v[0].s.additionalProperties",
         ),
-        (json!({"type": "string", "items": {"type": "string"}}), "v[0].s.items"),
+        (
+            json!({"type": "string", "items": {"type": "string"}}),
+            "v[0].s.items",
+        ),
         (
             json!({"type": "string", "properties": {"a": {"type": "string"}}}),
             "v[0].s.properties",
@@ -103,7 +114,10 @@ fn schemas_are_structural() {
         (json!({"type": "string", "uniqueItems": 1}), "v[0].s.uniqueItems"),
     ] {
         let told = defined("a", schema);
-        assert!(told.contains(&(field.to_owned(), "variable-schema")), "{field}: {told:?}");
+        assert!(
+            told.contains(&(field.to_owned(), "variable-schema")),
+            "{field}: {told:?}"
+        );
     }
 }
 
@@ -129,7 +143,13 @@ fn what_is_left_out_of_schemas_is_refused() {
 
 #[test]
 fn constants_fit_their_schema() {
-    assert_eq!(defined("a", json!({"type": "integer", "default": 1, "example": 2, "enum": [1, 2]})), []);
+    assert_eq!(
+        defined(
+            "a",
+            json!({"type": "integer", "default": 1, "example": 2, "enum": [1, 2]})
+        ),
+        []
+    );
     for (name, schema) in [
         ("default", json!({"type": "integer", "default": "1"})),
         ("example", json!({"type": "integer", "example": "1"})),
@@ -143,7 +163,10 @@ fn constants_fit_their_schema() {
             json!({"type": "array", "items": {"type": "integer", "default": "1"}}),
         ),
     ] {
-        assert_eq!(defined("a", schema), [(format!("v[0].s.{name}"), "variable-constant")]);
+        assert_eq!(
+            defined("a", schema),
+            [(format!("v[0].s.{name}"), "variable-constant")]
+        );
     }
 }
 
@@ -157,25 +180,71 @@ fn values_have_their_type() {
         ("object", json!({}), json!([])),
     ] {
         assert_eq!(judged(json!({"type": kind}), good), Vec::<String>::new());
-        assert_eq!(judged(json!({"type": kind}), bad), [format!(" must be of type {kind}")]);
+        assert_eq!(
+            judged(json!({"type": kind}), bad),
+            [format!(" must be of type {kind}")]
+        );
         assert!(!judged(json!({"type": kind}), Value::Null).is_empty());
     }
     let either = json!({"x-kubernetes-int-or-string": true});
     assert!(judged(either.clone(), json!(1)).is_empty() && judged(either.clone(), json!("1")).is_empty());
-    assert_eq!(judged(either, json!(true)), [" must be of type integer or string"]);
+    assert_eq!(
+        judged(either, json!(true)),
+        [" must be of type integer or string"]
+    );
 }
 
 #[test]
 fn values_keep_their_bounds() {
     for (schema, good, bad, message) in [
-        (json!({"type": "string", "minLength": 2}), json!("ää"), json!("ä"), "at least 2 characters"),
-        (json!({"type": "string", "maxLength": 1}), json!("ä"), json!("ää"), "at most 1 characters"),
-        (json!({"type": "string", "pattern": "^a+$"}), json!("aa"), json!("ab"), "match ^a+$"),
-        (json!({"type": "string", "format": "ipv4"}), json!("1.2.3.4"), json!("1"), "format ipv4"),
-        (json!({"type": "string", "enum": ["a"]}), json!("a"), json!("b"), "one of \"a\""),
-        (json!({"type": "number", "enum": [1]}), json!(1.0), json!(2), "one of 1"),
-        (json!({"type": "number", "minimum": 2}), json!(2), json!(1.9), "at least 2"),
-        (json!({"type": "number", "maximum": 2}), json!(2), json!(2.1), "at most 2"),
+        (
+            json!({"type": "string", "minLength": 2}),
+            json!("ää"),
+            json!("ä"),
+            "at least 2 characters",
+        ),
+        (
+            json!({"type": "string", "maxLength": 1}),
+            json!("ä"),
+            json!("ää"),
+            "at most 1 characters",
+        ),
+        (
+            json!({"type": "string", "pattern": "^a+$"}),
+            json!("aa"),
+            json!("ab"),
+            "match ^a+$",
+        ),
+        (
+            json!({"type": "string", "format": "ipv4"}),
+            json!("1.2.3.4"),
+            json!("1"),
+            "format ipv4",
+        ),
+        (
+            json!({"type": "string", "enum": ["a"]}),
+            json!("a"),
+            json!("b"),
+            "one of \"a\"",
+        ),
+        (
+            json!({"type": "number", "enum": [1]}),
+            json!(1.0),
+            json!(2),
+            "one of 1",
+        ),
+        (
+            json!({"type": "number", "minimum": 2}),
+            json!(2),
+            json!(1.9),
+            "at least 2",
+        ),
+        (
+            json!({"type": "number", "maximum": 2}),
+            json!(2),
+            json!(2.1),
+            "at most 2",
+        ),
         (
             json!({"type": "integer", "minimum": 2, "exclusiveMinimum": true}),
             json!(3),
@@ -200,8 +269,14 @@ fn lists_and_objects_are_judged_inside() {
     let list = json!({"type": "array", "minItems": 1, "maxItems": 2, "uniqueItems": true, "items": {"type": "integer"}});
     assert!(judged(list.clone(), json!([1, 2])).is_empty());
     assert_eq!(judged(list.clone(), json!([])), [" must have at least 1 items"]);
-    assert_eq!(judged(list.clone(), json!([1, 2, 3])), [" must have at most 2 items"]);
-    assert_eq!(judged(list.clone(), json!([1, 1.0])), [" must not have an item twice"]);
+    assert_eq!(
+        judged(list.clone(), json!([1, 2, 3])),
+        [" must have at most 2 items"]
+    );
+    assert_eq!(
+        judged(list.clone(), json!([1, 1.0])),
+        [" must not have an item twice"]
+    );
     assert_eq!(judged(list, json!([1, "a"])), ["[1] must be of type integer"]);
     let object = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}, "maxProperties": 1});
     assert!(judged(object.clone(), json!({"a": "b"})).is_empty());
@@ -215,7 +290,10 @@ fn lists_and_objects_are_judged_inside() {
         ]
     );
     let map = json!({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1});
-    assert_eq!(judged(map.clone(), json!({})), [" must have at least 1 properties"]);
+    assert_eq!(
+        judged(map.clone(), json!({})),
+        [" must have at least 1 properties"]
+    );
     assert_eq!(judged(map, json!({"a": 1})), [".a must be of type string"]);
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     assert!(judged(free, json!({"a": {"b": []}})).is_empty());
@@ -229,9 +307,15 @@ fn combinations_are_judged() {
     assert!(judged(schema("allOf"), json!("ab")).is_empty());
     assert_eq!(judged(schema("allOf"), json!("b")).len(), 2);
     assert!(judged(schema("anyOf"), json!("a")).is_empty());
-    assert_eq!(judged(schema("anyOf"), json!("b")), [" must be as one of anyOf says"]);
+    assert_eq!(
+        judged(schema("anyOf"), json!("b")),
+        [" must be as one of anyOf says"]
+    );
     assert!(judged(schema("oneOf"), json!("a")).is_empty());
-    assert_eq!(judged(schema("oneOf"), json!("ab")), [" must be as exactly one of oneOf says"]);
+    assert_eq!(
+        judged(schema("oneOf"), json!("ab")),
+        [" must be as exactly one of oneOf says"]
+    );
     let not = json!({"type": "string", "not": {"pattern": "a"}});
     assert!(judged(not.clone(), json!("b")).is_empty());
     assert_eq!(judged(not, json!("a")), [" must not be as not says"]);
@@ -246,15 +330,26 @@ fn defaults_stick_and_reach_what_is_there() {
             ("z", true, json!({"type": "string", "default": "new"})),
             ("b", false, nested.clone()),
             ("c", false, json!({"type": "array", "items": nested})),
-            ("a", false, json!({"type": "object", "default": {}, "properties": {"d": {"type": "string", "default": "e"}}})),
+            (
+                "a",
+                false,
+                json!({"type": "object", "default": {}, "properties": {"d": {"type": "string", "default": "e"}}}),
+            ),
             ("none", false, json!({"type": "string"})),
         ]),
         &mut report,
     );
     assert_eq!(told(report), []);
-    let values = [given("z", json!("old")), given("b", json!({"n": null})), given("c", json!([{}, {"n": 4}]))];
+    let values = [
+        given("z", json!("old")),
+        given("b", json!({"n": null})),
+        given("c", json!([{}, {"n": 4}])),
+    ];
     let named = |values: Vec<Variable>| -> Vec<(String, Value)> {
-        values.into_iter().map(|variable| (variable.name, variable.value)).collect()
+        values
+            .into_iter()
+            .map(|variable| (variable.name, variable.value))
+            .collect()
     };
     let filled = [
         ("z".to_owned(), json!("old")),
@@ -267,14 +362,20 @@ fn defaults_stick_and_reach_what_is_there() {
     let defaulted = variables.defaulted(&values, "x");
     assert_eq!(named(defaulted.clone()), all);
     assert_eq!(variables.defaulted(&defaulted, "x"), defaulted);
-    assert_eq!(named(variables.defaulted(&[], "x"))[1], ("z".to_owned(), json!("new")));
+    assert_eq!(
+        named(variables.defaulted(&[], "x"))[1],
+        ("z".to_owned(), json!("new"))
+    );
 }
 
 #[test]
 fn values_are_defined_unique_and_complete() {
     let text = json!({"type": "string"});
     let mut report = Report::new("f", "o");
-    let variables = Variables::read(&class(&[("a", true, text.clone()), ("b", false, text)]), &mut report);
+    let variables = Variables::read(
+        &class(&[("a", true, text.clone()), ("b", false, text)]),
+        &mut report,
+    );
     variables.check(&[given("a", json!("1"))], "x", &mut report);
     variables.check_overrides(&[], &mut report);
     assert_eq!(told(report), []);
@@ -295,12 +396,16 @@ fn values_are_defined_unique_and_complete() {
 
 #[test]
 fn a_large_schema_is_told_once() {
-    let many: serde_json::Map<String, Value> =
-        (0..3_000).map(|at| (format!("p{at}"), json!({"type": "string"}))).collect();
+    let many: serde_json::Map<String, Value> = (0..3_000)
+        .map(|at| (format!("p{at}"), json!({"type": "string"})))
+        .collect();
     let told = defined("a", json!({"type": "object", "properties": many}));
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].1, "bound");
     let many: Vec<Value> = (0..60).map(|_| json!({"pattern": "a"})).collect();
     let told = defined("a", json!({"type": "string", "allOf": many}));
-    assert_eq!(told[0], ("v[0].s.allOf[50].pattern".to_owned(), "variable-schema"));
+    assert_eq!(
+        told[0],
+        ("v[0].s.allOf[50].pattern".to_owned(), "variable-schema")
+    );
 }
