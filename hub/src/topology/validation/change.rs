@@ -96,10 +96,11 @@ fn health_check_in_use(old: &Class, new: &Class, world: &World, report: &mut Rep
             .iter()
             .filter(|worker| relies(&worker.health_check))
         {
-            if let (Some(before), Some(now)) = (old.worker(&worker.class), new.worker(&worker.class)) {
-                if before.health_check.is_some() && now.health_check.is_none() {
-                    report.say(RULE, &now.field, message.clone());
-                }
+            if let (Some(before), Some(now)) = (old.worker(&worker.class), new.worker(&worker.class))
+                && before.health_check.is_some()
+                && now.health_check.is_none()
+            {
+                report.say(RULE, &now.field, message.clone());
             }
         }
     }

@@ -74,14 +74,14 @@ fn network_blocks(cluster: &Cluster, report: &mut Report) {
 
 /// How many upgrades go on at once is a number from 1.
 fn upgrade_concurrency(cluster: &Cluster, report: &mut Report) {
-    if let Some(written) = cluster.metadata.annotations.get(CONCURRENCY) {
-        if !written.parse::<i32>().is_ok_and(|number| number >= 1) {
-            report.say(
-                "upgrade-concurrency",
-                format!("metadata.annotations[{CONCURRENCY}]"),
-                "must be a whole number from 1",
-            );
-        }
+    if let Some(written) = cluster.metadata.annotations.get(CONCURRENCY)
+        && !written.parse::<i32>().is_ok_and(|number| number >= 1)
+    {
+        report.say(
+            "upgrade-concurrency",
+            format!("metadata.annotations[{CONCURRENCY}]"),
+            "must be a whole number from 1",
+        );
     }
 }
 

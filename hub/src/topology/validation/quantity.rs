@@ -29,14 +29,15 @@ fn check(placed: &Placed<Value>, rule: &'static str, report: &mut Report) {
 
 /// Tells what is wrong with a health check.
 pub(super) fn check_health(health: &HealthCheck, rule: &'static str, report: &mut Report) {
-    if let Some(startup) = &health.startup_seconds {
-        if startup.value != 0 && startup.value < 30 {
-            report.say(
-                rule,
-                &startup.field,
-                "must be at least 30 seconds, or 0 for no limit",
-            );
-        }
+    if let Some(startup) = &health.startup_seconds
+        && startup.value != 0
+        && startup.value < 30
+    {
+        report.say(
+            rule,
+            &startup.field,
+            "must be at least 30 seconds, or 0 for no limit",
+        );
     }
     for quantity in &health.quantities {
         check(quantity, rule, report);

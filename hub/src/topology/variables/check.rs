@@ -34,11 +34,11 @@ impl Check {
             self.say(path, format!("must be of type {kind}"));
             return;
         }
-        if let Some(listed) = &schema.listed {
-            if !listed.iter().any(|one| same(one, value)) {
-                let listed: Vec<_> = listed.iter().take(10).map(Value::to_string).collect();
-                self.say(path, format!("must be one of {}", listed.join(", ")));
-            }
+        if let Some(listed) = &schema.listed
+            && !listed.iter().any(|one| same(one, value))
+        {
+            let listed: Vec<_> = listed.iter().take(10).map(Value::to_string).collect();
+            self.say(path, format!("must be one of {}", listed.join(", ")));
         }
         match value {
             Value::String(text) => self.text(schema, text, path),
@@ -53,10 +53,10 @@ impl Check {
     fn text(&mut self, schema: &Schema, text: &str, path: &str) {
         let length = text.chars().count();
         self.size(schema, ("minLength", "maxLength"), length, "characters", path);
-        if let Some((written, pattern)) = &schema.pattern {
-            if !pattern.is_match(text.as_bytes()) {
-                self.say(path, format!("must match {written}"));
-            }
+        if let Some((written, pattern)) = &schema.pattern
+            && !pattern.is_match(text.as_bytes())
+        {
+            self.say(path, format!("must match {written}"));
         }
         if !format::fits(&schema.format, text) {
             self.say(path, format!("must have format {}", schema.format));
@@ -70,25 +70,25 @@ impl Check {
                 .as_f64()
                 .is_some_and(|real| real < bound as f64 || itself && real == bound as f64),
         };
-        if let Some(bound) = schema.bounds.get("minimum") {
-            if below(*bound, schema.exclusive.0) {
-                let or = if schema.exclusive.0 {
-                    "more than"
-                } else {
-                    "at least"
-                };
-                self.say(path, format!("must be {or} {bound}"));
-            }
+        if let Some(bound) = schema.bounds.get("minimum")
+            && below(*bound, schema.exclusive.0)
+        {
+            let or = if schema.exclusive.0 {
+                "more than"
+            } else {
+                "at least"
+            };
+            self.say(path, format!("must be {or} {bound}"));
         }
-        if let Some(bound) = schema.bounds.get("maximum") {
-            if !below(*bound, !schema.exclusive.1) {
-                let or = if schema.exclusive.1 {
-                    "less than"
-                } else {
-                    "at most"
-                };
-                self.say(path, format!("must be {or} {bound}"));
-            }
+        if let Some(bound) = schema.bounds.get("maximum")
+            && !below(*bound, !schema.exclusive.1)
+        {
+            let or = if schema.exclusive.1 {
+                "less than"
+            } else {
+                "at most"
+            };
+            self.say(path, format!("must be {or} {bound}"));
         }
     }
 
