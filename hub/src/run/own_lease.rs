@@ -1,7 +1,7 @@
 //! Owns: the Lease that says that this hub process runs, in the namespace and the cluster that it runs in.
 //! Never: holds up, ends or tells anything else of the process: a hub serves without a cluster as well as with one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use prometheus_client::registry::Registry;
 use shared::{
@@ -55,6 +55,8 @@ fn place(host: &str, files: Option<&Path>) -> String {
         None => host.to_owned(),
         Some(files) => {
             let files = std::path::absolute(files).unwrap_or_else(|_| files.to_owned());
+            // Without a slash at the end.
+            let files: PathBuf = files.components().collect();
             format!("{host}:{}", files.display())
         }
     }

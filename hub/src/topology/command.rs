@@ -1,4 +1,4 @@
-//! `tributary-hub topology`: the flags, the files that are read, a line of JSON for each case.
+//! `tributary-hub topology`: the flags, the files that are read, a line for each case or finding.
 
 use std::{
     fmt::Write,
@@ -7,12 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 
 use super::{
+    model::World,
     patch::offline,
     template::{cases, render},
+    validation::validate,
 };
 
 /// Largest file that is read, bytes.
@@ -48,6 +50,17 @@ enum TopologyCommand {
         --target control-plane"
     )]
     Patch(PatchArgs),
+    /// Check ClusterClasses and Clusters by the rules of topologies
+    #[command(
+        long_about = "Check ClusterClasses and Clusters by the rules that Cluster API's admission has, and by the \
+        proposal's own: variables in use stay. Both spellings (v1beta1, v1beta2) are read, objects of other kinds are \
+        passed over. No hub and no cluster is asked.\n\n\
+        A line says for each finding where it is (the file, the object, the field), the rule, and what is wrong. With \
+        --old the change from those objects to these is checked too; what is in --old only is taken as deleted. Exit code \
+        0 if nothing is found, 1 if something is, or if a file cannot be read.\n\n\
+        Example:\n  tributary-hub topology validate -f class.yaml -f clusters.yaml --old class-before.yaml"
+    )]
+    Validate(ValidateArgs),
 }
 
 /// A class, its templates, and what a cluster would say.
@@ -74,6 +87,29 @@ struct PatchArgs {
         value_delimiter = ','
     )]
     targets: Vec<String>,
+}
+
+/// Classes and clusters, and what they were.
+#[derive(Debug, Args)]
+struct ValidateArgs {
+    /// File (YAML or JSON) with ClusterClasses and Clusters; may be repeated
+    #[arg(
+        short = 'f',
+        long = "file",
+        env = "TRIBUTARY_FILE",
+        value_name = "FILE",
+        required = true,
+        value_delimiter = ','
+    )]
+    files: Vec<PathBuf>,
+    /// File with the objects as they were before; may be repeated
+    #[arg(
+        long = "old",
+        env = "TRIBUTARY_OLD",
+        value_name = "FILE",
+        value_delimiter = ','
+    )]
+    old: Vec<PathBuf>,
 }
 
 /// A template, or a file of them.
@@ -108,6 +144,7 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
     match args.command {
         TopologyCommand::Render(args) => run_render(args),
         TopologyCommand::Patch(args) => run_patch(&args),
+        TopologyCommand::Validate(args) => run_validate(&args),
     }
 }
 
@@ -128,11 +165,35 @@ fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
             1 => ("1 error".to_owned(), "is"),
             errors => (format!("{errors} errors"), "are"),
         };
-        anyhow::bail!(
-            "{errors} {are} named at the end of what was printed: correct the class, or the variables"
-        );
+        bail!("{errors} {are} named at the end of what was printed: correct the class, or the variables");
     }
     Ok(report.text)
+}
+
+/// Nothing is said if nothing is found; findings are printed even though the command fails.
+fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
+    let new = read_world(&args.files)?;
+    let old = read_world(&args.old)?;
+    let findings = validate(&new, (!args.old.is_empty()).then_some(&old));
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(String::new()),
+        1 => bail!("1 finding is printed above: correct the object"),
+        count => bail!("{count} findings are printed above: correct the objects"),
+    }
+}
+
+fn read_world(files: &[PathBuf]) -> anyhow::Result<World> {
+    let mut world = World::default();
+    for file in files {
+        let shown = file.display().to_string();
+        let text = String::from_utf8(read(file)?)
+            .with_context(|| format!("{shown} is no text in UTF-8: give YAML or JSON"))?;
+        world.add(&shown, &text);
+    }
+    Ok(world)
 }
 
 fn run_render(args: RenderArgs) -> anyhow::Result<String> {

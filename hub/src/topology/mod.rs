@@ -1,7 +1,11 @@
-//! Owns: ClusterClasses and managed topologies. So far their patches, and the templates in these.
+//! Owns: ClusterClasses and managed topologies: how they are written, their variables, their rules, their patches and the
+//! templates in these.
 //! Never: is used by the rest of the hub; only the command line calls it.
 
 pub mod command;
+pub mod model;
 pub mod patch;
 pub mod template;
 mod unicode;
+pub mod validation;
+pub mod variables;

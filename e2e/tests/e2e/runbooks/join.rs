@@ -88,7 +88,7 @@ pub(super) async fn a_cluster_joins(backend: Backend) -> anyhow::Result<()> {
         .find(|line| line.contains("prod-*"))
         .unwrap_or_default();
     ensure!(line.split_whitespace().any(|word| word == "yes"), "{said}");
-    page.is_played(&[])?;
+    page.all_played(&[])?;
     agent.stop().await?;
     clusterset.end().await
 }

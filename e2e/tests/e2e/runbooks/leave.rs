@@ -165,6 +165,6 @@ pub(super) async fn a_cluster_leaves(backend: Backend) -> anyhow::Result<()> {
     told(&clusterset, "east", "member_evicted").await?;
     shop.forget_cluster("east");
     shop.arrived_in(&clusterset, "north").await?;
-    page.is_played(&left)?;
+    page.all_played(&left)?;
     clusterset.end().await
 }

@@ -88,7 +88,7 @@ pub(super) async fn half_of_the_members_are_lost_and_one_never_comes_back(
     for cluster in ["north", "west"] {
         shop.arrived_in(&clusterset, cluster).await?;
     }
-    page.is_played(&[])?;
+    page.all_played(&[])?;
     clusterset.end().await
 }
 
@@ -132,6 +132,6 @@ pub(super) async fn a_member_took_back_most_of_its_exports(backend: Backend) -> 
     player.confirm(&clusterset, &said).await?;
     recorded(&clusterset, "east", "brake_released").await?;
     shop.arrived(&clusterset).await?;
-    page.is_played(left)?;
+    page.all_played(left)?;
     clusterset.end().await
 }

@@ -61,7 +61,7 @@ impl Page {
     }
 
     /// Every command was played, but for those of `left`, each with its reason.
-    pub(super) fn is_played(self, left: &[(&str, &str)]) -> anyhow::Result<()> {
+    pub(super) fn all_played(self, left: &[(&str, &str)]) -> anyhow::Result<()> {
         for (command, reason) in left {
             let there = self.commands.iter().any(|one| one == command);
             ensure!(

@@ -31,7 +31,7 @@ pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Back
         player.play(&clusterset, page.take(command)?).await?;
     }
     taken_up(&mut clusterset, before).await?;
-    page.is_played(&[])?;
+    page.all_played(&[])?;
 
     clusterset.kill_agent("east").await?;
     clusterset.start_agent("east").await?;
@@ -56,7 +56,7 @@ pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Back
             .any(|kind| kind == "member_rekeyed"),
         "no event tells of the new key"
     );
-    page.is_played(&[])?;
+    page.all_played(&[])?;
 
     let mut page = Page::of("Certificates renew themselves")?;
     let player = player.with("ID", "west");
@@ -65,6 +65,6 @@ pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Back
     ensure!(said.lines().next().is_some_and(|line| line.len() > 40), "{said}");
     let events = page.take("tributary-hub events --kind member_key_certified")?;
     player.play(&clusterset, events).await?;
-    page.is_played(&[])?;
+    page.all_played(&[])?;
     clusterset.end().await
 }

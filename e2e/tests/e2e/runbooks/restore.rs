@@ -47,6 +47,6 @@ pub(super) async fn a_backup_is_restored(backend: Backend) -> anyhow::Result<()>
         .play(&clusterset, page.take("tributary-hub member list")?)
         .await?;
     ensure!(clusters.iter().all(|cluster| said.contains(cluster)), "{said}");
-    page.is_played(&[])?;
+    page.all_played(&[])?;
     clusterset.end().await
 }

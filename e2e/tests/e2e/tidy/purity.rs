@@ -167,9 +167,26 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold", "crate::recall", "shared::wire"],
     },
     PureRoom {
+        path: "hub/src/topology/model",
+        may_name: &["serde_json", "serde_norway"],
+    },
+    PureRoom {
+        path: "hub/src/topology/validation",
+        may_name: &["crate::topology", "serde_json"],
+    },
+    PureRoom {
+        path: "hub/src/topology/variables",
+        // Regular expressions are functions of their input.
+        may_name: &["crate::topology", "regex", "serde_json"],
+    },
+    PureRoom {
         path: "hub/src/topology/patch",
         // It reads and patches objects as API servers show them.
-        may_name: &["crate::topology::patch", "crate::topology::template", "serde_json"],
+        may_name: &[
+            "crate::topology::patch",
+            "crate::topology::template",
+            "serde_json",
+        ],
     },
     PureRoom {
         path: "hub/src/topology/template",

@@ -31,6 +31,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::topology) use self::functions::compile as regular_expression;
 use self::{limits::MAX_SOURCE, meter::Meter, node::Set, value::Value};
 
 /// At which stage a template failed.

@@ -27,6 +27,7 @@ mod strings;
 mod urls;
 mod versions;
 
+pub(in crate::topology) use self::regexes::compile;
 use super::signature::Signature;
 
 /// A function by name.

@@ -70,7 +70,8 @@ fn compiled(meter: &mut Meter, given: &[Value]) -> Result<Result<Regex, String>,
     Ok(compile(written).map_err(|message| format!("error parsing regexp: {message}")))
 }
 
-fn compile(written: &str) -> Result<Regex, String> {
+/// A regular expression of Go, of at most `MAX_SIZE`.
+pub(in crate::topology) fn compile(written: &str) -> Result<Regex, String> {
     if !pattern::bounded(written) {
         return Err("invalid repeat count".to_owned());
     }

@@ -1,0 +1,293 @@
+//! Owns: a ClusterClass as both spellings write it.
+
+use serde_json::Value;
+
+use super::{
+    finding::Report,
+    limits::{MAX_PATCHES, MAX_VARIABLES, MAX_WORKERS},
+    parts::{
+        HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, health_check, metadata, naming,
+        reference, referring, rollout,
+    },
+    read::Fields,
+};
+
+/// A ClusterClass.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Class {
+    /// Where it was read.
+    pub origin: String,
+    /// Its namespace, where its templates are too.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The template of the cluster's infrastructure.
+    pub infrastructure: Reference,
+    /// The control plane.
+    pub control_plane: ControlPlaneClass,
+    /// How names are made, of infrastructure and control plane.
+    pub namings: Vec<Placed<String>>,
+    /// Classes of machine deployments.
+    pub workers: Vec<WorkerClass>,
+    /// What clusters may say, and the schemas of it.
+    pub variables: Vec<Definition>,
+    /// Patches as they are written.
+    pub patches: Vec<Placed<Value>>,
+    /// Versions that clusters may have, oldest first; all if there are none.
+    pub versions: Vec<Placed<String>>,
+}
+
+/// The control plane of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlPlaneClass {
+    /// The template of the control plane.
+    pub template: Reference,
+    /// The template of its machines, if it has machines.
+    pub machines: Option<Reference>,
+    /// Labels and annotations.
+    pub metadata: Metadata,
+    /// How its machines are watched.
+    pub health_check: Option<HealthCheck>,
+}
+
+/// A class of machine deployments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerClass {
+    /// Its path.
+    pub field: String,
+    /// Its name.
+    pub class: String,
+    /// Labels and annotations.
+    pub metadata: Metadata,
+    /// The template of what makes a machine a node.
+    pub bootstrap: Reference,
+    /// The template of machines.
+    pub machines: Reference,
+    /// How machines are watched.
+    pub health_check: Option<HealthCheck>,
+    /// How machines are replaced.
+    pub rollout: Option<Rollout>,
+    /// How names are made.
+    pub naming: Option<Placed<String>>,
+}
+
+/// What a variable is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// Its path.
+    pub field: String,
+    /// Its name.
+    pub name: String,
+    /// Whether every cluster must have it.
+    pub required: bool,
+    /// Its OpenAPI schema as it is written.
+    pub schema: Placed<Value>,
+}
+
+impl Class {
+    /// A class of workers by its name.
+    pub fn worker(&self, class: &str) -> Option<&WorkerClass> {
+        self.workers.iter().find(|worker| worker.class == class)
+    }
+
+    /// Reads `spec`; what is wrong with its shape is told.
+    pub(super) fn read(
+        spec: &Value,
+        spelling: Spelling,
+        name: (String, String),
+        report: &mut Report,
+    ) -> Self {
+        let fields = Fields::open(
+            Some(spec),
+            "spec",
+            &[
+                "infrastructure",
+                spelling.name("infrastructureNamingStrategy", "infrastructure"),
+                "controlPlane",
+                "workers",
+                "variables",
+                "patches",
+                "availabilityGates",
+                "upgrade",
+                "kubernetesVersions",
+            ],
+            report,
+        );
+        fields.left_out("upgrade", "extensions that plan upgrades", report);
+        let template = spelling.name("ref", "templateRef");
+        let known = [template, spelling.name("ref", "naming")];
+        let infrastructure = fields.within("infrastructure", &known, report);
+        let infrastructure_naming = match spelling {
+            Spelling::V1Beta1 => naming(&fields, "infrastructureNamingStrategy", report),
+            Spelling::V1Beta2 => naming(&infrastructure, "naming", report),
+        };
+        let (control_plane, control_plane_naming) = control_plane(&fields, spelling, report);
+        let workers = fields.within("workers", &["machineDeployments", "machinePools"], report);
+        workers.left_out("machinePools", "machine pools", report);
+        Self {
+            origin: report.origin.clone(),
+            namespace: name.0,
+            name: name.1,
+            infrastructure: reference(&infrastructure, spelling, report),
+            control_plane,
+            namings: infrastructure_naming
+                .into_iter()
+                .chain(control_plane_naming)
+                .collect(),
+            workers: workers
+                .items("machineDeployments", MAX_WORKERS, report)
+                .into_iter()
+                .map(|(path, item)| worker(&path, item, spelling, report))
+                .collect(),
+            variables: fields
+                .items("variables", MAX_VARIABLES, report)
+                .into_iter()
+                .map(|(path, item)| definition(path, item, spelling, report))
+                .collect(),
+            patches: patches(&fields, report),
+            versions: versions(&fields, report),
+        }
+    }
+}
+
+fn control_plane(
+    spec: &Fields<'_>,
+    spelling: Spelling,
+    report: &mut Report,
+) -> (ControlPlaneClass, Option<Placed<String>>) {
+    let known: &[&str] = match spelling {
+        Spelling::V1Beta1 => &[
+            "ref",
+            "metadata",
+            "machineInfrastructure",
+            "machineHealthCheck",
+            "namingStrategy",
+            "nodeDrainTimeout",
+            "nodeVolumeDetachTimeout",
+            "nodeDeletionTimeout",
+            "readinessGates",
+        ],
+        Spelling::V1Beta2 => &[
+            "templateRef",
+            "metadata",
+            "machineInfrastructure",
+            "healthCheck",
+            "naming",
+            "deletion",
+            "readinessGates",
+            "taints",
+        ],
+    };
+    let fields = spec.within("controlPlane", known, report);
+    let machines = referring(&fields, "machineInfrastructure", spelling, report);
+    let class = ControlPlaneClass {
+        template: reference(&fields, spelling, report),
+        machines: fields.get("machineInfrastructure").is_some().then_some(machines),
+        metadata: metadata(&fields, report),
+        health_check: health_check(&fields, spelling, report),
+    };
+    let naming = naming(&fields, spelling.name("namingStrategy", "naming"), report);
+    (class, naming)
+}
+
+fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> WorkerClass {
+    let known: &[&str] = match spelling {
+        Spelling::V1Beta1 => &[
+            "class",
+            "template",
+            "machineHealthCheck",
+            "failureDomain",
+            "namingStrategy",
+            "nodeDrainTimeout",
+            "nodeVolumeDetachTimeout",
+            "nodeDeletionTimeout",
+            "minReadySeconds",
+            "readinessGates",
+            "strategy",
+        ],
+        Spelling::V1Beta2 => &[
+            "class",
+            "metadata",
+            "bootstrap",
+            "infrastructure",
+            "healthCheck",
+            "failureDomain",
+            "naming",
+            "deletion",
+            "minReadySeconds",
+            "readinessGates",
+            "taints",
+            "rollout",
+        ],
+    };
+    let fields = Fields::open(Some(item), path, known, report);
+    let template = match spelling {
+        Spelling::V1Beta1 => {
+            Some(fields.within("template", &["metadata", "bootstrap", "infrastructure"], report))
+        }
+        Spelling::V1Beta2 => None,
+    };
+    let template = template.as_ref().unwrap_or(&fields);
+    WorkerClass {
+        field: path.to_owned(),
+        class: fields.text("class", report),
+        metadata: metadata(template, report),
+        bootstrap: referring(template, "bootstrap", spelling, report),
+        machines: referring(template, "infrastructure", spelling, report),
+        health_check: health_check(&fields, spelling, report),
+        rollout: rollout(&fields, spelling, report),
+        naming: naming(&fields, spelling.name("namingStrategy", "naming"), report),
+    }
+}
+
+fn definition(path: String, item: &Value, spelling: Spelling, report: &mut Report) -> Definition {
+    let known = [
+        "name",
+        "required",
+        "schema",
+        spelling.name("metadata", "deprecatedV1Beta1Metadata"),
+    ];
+    let fields = Fields::open(Some(item), &path, &known, report);
+    let schema = fields.within("schema", &["openAPIV3Schema"], report);
+    Definition {
+        name: fields.text("name", report),
+        required: fields.flag("required", report).unwrap_or(false),
+        schema: Placed {
+            field: schema.at("openAPIV3Schema"),
+            value: schema.get("openAPIV3Schema").cloned().unwrap_or_default(),
+        },
+        field: path,
+    }
+}
+
+fn patches(spec: &Fields<'_>, report: &mut Report) -> Vec<Placed<Value>> {
+    let known = ["name", "description", "enabledIf", "definitions", "external"];
+    spec.items("patches", MAX_PATCHES, report)
+        .into_iter()
+        .map(|(field, value)| {
+            Fields::open(Some(value), &field, &known, report).left_out(
+                "external",
+                "external patches",
+                report,
+            );
+            Placed {
+                field,
+                value: value.clone(),
+            }
+        })
+        .collect()
+}
+
+fn versions(spec: &Fields<'_>, report: &mut Report) -> Vec<Placed<String>> {
+    let mut read = Vec::new();
+    for (field, value) in spec.items("kubernetesVersions", MAX_VARIABLES, report) {
+        match value {
+            Value::String(value) => read.push(Placed {
+                field,
+                value: value.clone(),
+            }),
+            _ => report.say("type", field, "must be a text"),
+        }
+    }
+    read
+}

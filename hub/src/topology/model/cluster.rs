@@ -1,0 +1,275 @@
+//! Owns: a Cluster, of which the topology counts, as both spellings write it.
+
+use serde_json::Value;
+
+use super::{
+    finding::Report,
+    limits::MAX_WORKERS,
+    parts::{
+        HealthCheck, Metadata, Placed, Rollout, Spelling, Variable, health_check, metadata, overrides,
+        rollout, variables,
+    },
+    read::Fields,
+};
+
+/// Annotations of lifecycle hooks start so.
+const HOOKS: &str = "before-upgrade.hook.cluster.cluster.x-k8s.io";
+
+/// A Cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cluster {
+    /// Where it was read.
+    pub origin: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its labels and annotations.
+    pub metadata: Metadata,
+    /// Which of `infrastructureRef` and `controlPlaneRef` it has.
+    pub references: Vec<String>,
+    /// Blocks of addresses of pods and services.
+    pub blocks: Vec<Placed<String>>,
+    /// What it is stamped from, if it is.
+    pub topology: Option<Topology>,
+}
+
+/// `spec.topology`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Topology {
+    /// The class's name.
+    pub class: Placed<String>,
+    /// The class's namespace, the Cluster's unless it is written.
+    pub class_namespace: String,
+    /// The version of Kubernetes.
+    pub version: Placed<String>,
+    /// The control plane.
+    pub control_plane: ControlPlaneTopology,
+    /// Machine deployments.
+    pub workers: Vec<WorkerTopology>,
+    /// Values of the class's variables.
+    pub variables: Vec<Variable>,
+}
+
+/// The control plane of a topology.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ControlPlaneTopology {
+    /// Labels and annotations.
+    pub metadata: Metadata,
+    /// What it says of the class's health check.
+    pub health_check: Option<HealthCheck>,
+    /// Values that go before the Cluster's.
+    pub overrides: Vec<Variable>,
+}
+
+/// A machine deployment of a topology.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerTopology {
+    /// Its path.
+    pub field: String,
+    /// Its class's name.
+    pub class: String,
+    /// Its name.
+    pub name: String,
+    /// Labels and annotations.
+    pub metadata: Metadata,
+    /// How many machines, if it says so.
+    pub replicas: Option<Placed<i64>>,
+    /// What it says of the class's health check.
+    pub health_check: Option<HealthCheck>,
+    /// How machines are replaced, if not as the class says.
+    pub rollout: Option<Rollout>,
+    /// Values that go before the Cluster's.
+    pub overrides: Vec<Variable>,
+}
+
+impl Cluster {
+    /// Reads a Cluster; what is wrong with its shape is told.
+    pub(super) fn read(
+        spec: &Value,
+        spelling: Spelling,
+        (namespace, name): (String, String),
+        metadata: Metadata,
+        report: &mut Report,
+    ) -> Self {
+        let known = [
+            "paused",
+            "clusterNetwork",
+            "controlPlaneEndpoint",
+            "controlPlaneRef",
+            "infrastructureRef",
+            "topology",
+            "availabilityGates",
+        ];
+        for key in metadata.annotations.keys().filter(|key| key.starts_with(HOOKS)) {
+            report.say(
+                "left-out",
+                format!("metadata.annotations[{key}]"),
+                "lifecycle hooks are not supported: remove it",
+            );
+        }
+        let fields = Fields::open(Some(spec), "spec", &known, report);
+        let network = fields.within(
+            "clusterNetwork",
+            &["apiServerPort", "services", "pods", "serviceDomain"],
+            report,
+        );
+        let mut blocks = Vec::new();
+        for name in ["services", "pods"] {
+            let ranges = network.within(name, &["cidrBlocks"], report);
+            for (field, block) in ranges.items("cidrBlocks", MAX_WORKERS, report) {
+                let value = block.as_str().unwrap_or_default().to_owned();
+                blocks.push(Placed { field, value });
+            }
+        }
+        Self {
+            origin: report.origin.clone(),
+            references: ["infrastructureRef", "controlPlaneRef"]
+                .into_iter()
+                .filter(|name| fields.get(name).is_some())
+                .map(str::to_owned)
+                .collect(),
+            blocks,
+            topology: fields
+                .get("topology")
+                .map(|value| topology(value, spelling, &namespace, report)),
+            namespace,
+            name,
+            metadata,
+        }
+    }
+}
+
+fn topology(value: &Value, spelling: Spelling, namespace: &str, report: &mut Report) -> Topology {
+    let known: &[&str] = match spelling {
+        Spelling::V1Beta1 => &[
+            "class",
+            "classNamespace",
+            "version",
+            "rolloutAfter",
+            "controlPlane",
+            "workers",
+            "variables",
+        ],
+        Spelling::V1Beta2 => &["classRef", "version", "controlPlane", "workers", "variables"],
+    };
+    let fields = Fields::open(Some(value), "spec.topology", known, report);
+    let (class, written) = match spelling {
+        Spelling::V1Beta1 => (
+            Placed {
+                field: fields.at("class"),
+                value: fields.text("class", report),
+            },
+            fields.text("classNamespace", report),
+        ),
+        Spelling::V1Beta2 => {
+            let named = fields.within("classRef", &["name", "namespace"], report);
+            let class = Placed {
+                field: named.at("name"),
+                value: named.text("name", report),
+            };
+            (class, named.text("namespace", report))
+        }
+    };
+    let workers = fields.within("workers", &["machineDeployments", "machinePools"], report);
+    workers.left_out("machinePools", "machine pools", report);
+    Topology {
+        class,
+        class_namespace: if written.is_empty() {
+            namespace.to_owned()
+        } else {
+            written
+        },
+        version: Placed {
+            field: fields.at("version"),
+            value: fields.text("version", report),
+        },
+        control_plane: control_plane(&fields, spelling, report),
+        workers: workers
+            .items("machineDeployments", MAX_WORKERS, report)
+            .into_iter()
+            .map(|(path, item)| worker(path, item, spelling, report))
+            .collect(),
+        variables: variables(&fields, "variables", report),
+    }
+}
+
+fn control_plane(topology: &Fields<'_>, spelling: Spelling, report: &mut Report) -> ControlPlaneTopology {
+    let known: &[&str] = match spelling {
+        Spelling::V1Beta1 => &[
+            "metadata",
+            "replicas",
+            "machineHealthCheck",
+            "nodeDrainTimeout",
+            "nodeVolumeDetachTimeout",
+            "nodeDeletionTimeout",
+            "readinessGates",
+            "variables",
+        ],
+        Spelling::V1Beta2 => &[
+            "metadata",
+            "replicas",
+            "rollout",
+            "healthCheck",
+            "deletion",
+            "readinessGates",
+            "taints",
+            "variables",
+        ],
+    };
+    let fields = topology.within("controlPlane", known, report);
+    fields.whole("replicas", report);
+    ControlPlaneTopology {
+        metadata: metadata(&fields, report),
+        health_check: health_check(&fields, spelling, report),
+        overrides: overrides(&fields, report),
+    }
+}
+
+fn worker(path: String, item: &Value, spelling: Spelling, report: &mut Report) -> WorkerTopology {
+    let known: &[&str] = match spelling {
+        Spelling::V1Beta1 => &[
+            "class",
+            "name",
+            "metadata",
+            "replicas",
+            "failureDomain",
+            "machineHealthCheck",
+            "nodeDrainTimeout",
+            "nodeVolumeDetachTimeout",
+            "nodeDeletionTimeout",
+            "minReadySeconds",
+            "readinessGates",
+            "strategy",
+            "variables",
+        ],
+        Spelling::V1Beta2 => &[
+            "class",
+            "name",
+            "metadata",
+            "replicas",
+            "failureDomain",
+            "healthCheck",
+            "deletion",
+            "minReadySeconds",
+            "readinessGates",
+            "taints",
+            "rollout",
+            "variables",
+        ],
+    };
+    let fields = Fields::open(Some(item), &path, known, report);
+    WorkerTopology {
+        class: fields.text("class", report),
+        name: fields.text("name", report),
+        metadata: metadata(&fields, report),
+        replicas: fields.whole("replicas", report).map(|value| Placed {
+            field: fields.at("replicas"),
+            value,
+        }),
+        health_check: health_check(&fields, spelling, report),
+        rollout: rollout(&fields, spelling, report),
+        overrides: overrides(&fields, report),
+        field: path,
+    }
+}

@@ -1,0 +1,117 @@
+//! Owns: findings: what is wrong, in which object, at which field, by which rule.
+
+use std::fmt;
+
+use super::limits::{MAX_FINDINGS, MAX_SHOWN};
+
+/// What is wrong at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where the object was read, as the reader was told: a file's name.
+    pub origin: String,
+    /// Kind, namespace and name; or which document it is.
+    pub object: String,
+    /// The field's path from the object's root, with indices.
+    pub field: String,
+    /// The rule's name.
+    pub rule: &'static str,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    /// One line, whatever the object says.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [&self.origin, &self.object, &self.field, self.rule, &self.message];
+        for (at, part) in parts.into_iter().enumerate() {
+            if at > 0 {
+                out.write_str(": ")?;
+            }
+            for (at, character) in part.chars().enumerate() {
+                if at == MAX_SHOWN {
+                    out.write_str("…")?;
+                    break;
+                }
+                let shown = if character.is_control() { ' ' } else { character };
+                write!(out, "{shown}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The findings of one object, at most [`MAX_FINDINGS`] of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Where the object was read.
+    pub origin: String,
+    /// The object.
+    pub object: String,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Nothing found yet.
+    pub fn new(origin: &str, object: &str) -> Self {
+        Self {
+            origin: origin.to_owned(),
+            object: object.to_owned(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// Adds a finding; one more than the bound says that there are more.
+    pub fn say(&mut self, rule: &'static str, field: impl Into<String>, message: impl Into<String>) {
+        let (field, rule, message) = match self.findings.len() {
+            known if known < MAX_FINDINGS => (field.into(), rule, message.into()),
+            MAX_FINDINGS => (
+                String::from("."),
+                "bound",
+                format!("has more than {MAX_FINDINGS} findings: mend these first"),
+            ),
+            _ => return,
+        };
+        self.findings.push(Finding {
+            origin: self.origin.clone(),
+            object: self.object.clone(),
+            field,
+            rule,
+            message,
+        });
+    }
+
+    /// How many findings there are.
+    pub fn count(&self) -> usize {
+        self.findings.len()
+    }
+
+    /// What was found.
+    pub fn into_findings(self) -> Vec<Finding> {
+        self.findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_one_line_and_short() {
+        let mut report = Report::new("f.yaml", "ClusterClass a/b");
+        report.say("type", "spec.x\ny", "m".repeat(MAX_SHOWN + 9));
+        let line = report.into_findings().remove(0).to_string();
+        assert!(line.starts_with("f.yaml: ClusterClass a/b: spec.x y: type: mmm"));
+        assert!(line.ends_with("m…") && !line.contains('\n'));
+    }
+
+    #[test]
+    fn more_findings_than_the_bound_are_told_and_not_kept() {
+        let mut report = Report::new("f", "o");
+        for _ in 0..MAX_FINDINGS + 50 {
+            report.say("type", "x", "bad");
+        }
+        let findings = report.into_findings();
+        assert_eq!(findings.len(), MAX_FINDINGS + 1);
+        assert_eq!(findings[MAX_FINDINGS].rule, "bound");
+    }
+}

@@ -1,0 +1,154 @@
+//! Owns: ClusterClasses and Clusters as values, one model of both spellings, and findings about what is written.
+//! Never: ignores a field. What nobody knows is told; what is left out here is refused; [`limits`] bounds the rest.
+
+mod class;
+mod cluster;
+mod documents;
+mod finding;
+pub mod limits;
+mod parts;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub use self::{
+    class::{Class, ControlPlaneClass, Definition, WorkerClass},
+    cluster::{Cluster, ControlPlaneTopology, Topology, WorkerTopology},
+    finding::{Finding, Report},
+    parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable},
+};
+use self::{documents::documents, read::Fields};
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+/// Classes and clusters that were read together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct World {
+    /// Classes.
+    pub classes: BTreeMap<Key, Class>,
+    /// Clusters.
+    pub clusters: BTreeMap<Key, Cluster>,
+    /// What is wrong with how they are written.
+    pub findings: Vec<Finding>,
+}
+
+impl World {
+    /// Reads a text of YAML or JSON; objects of other kinds are passed over.
+    pub fn add(&mut self, origin: &str, text: &str) {
+        for (at, document) in documents(text).into_iter().enumerate() {
+            let place = format!("document {}", at + 1);
+            let mut report = Report::new(origin, &place);
+            match document {
+                Ok(document) => self.object(&document, &mut report),
+                Err(message) => report.say("document", ".", message),
+            }
+            self.findings.extend(report.into_findings());
+        }
+    }
+
+    /// The class of a topology.
+    pub fn class(&self, topology: &Topology) -> Option<&Class> {
+        let key = (topology.class_namespace.clone(), topology.class.value.clone());
+        self.classes.get(&key)
+    }
+
+    /// The clusters of a class.
+    pub fn users(&self, key: &Key) -> impl Iterator<Item = (&Cluster, &Topology)> {
+        self.clusters.values().filter_map(|cluster| {
+            let topology = cluster.topology.as_ref()?;
+            let used = topology.class_namespace == key.0 && topology.class.value == key.1;
+            used.then_some((cluster, topology))
+        })
+    }
+
+    fn object(&mut self, document: &Value, report: &mut Report) {
+        let (Some(api_version), Some(kind)) = (text(document, "apiVersion"), text(document, "kind")) else {
+            report.say(
+                "document",
+                ".",
+                "is no object of Kubernetes: give apiVersion and kind",
+            );
+            return;
+        };
+        let Some(version) = api_version.strip_prefix("cluster.x-k8s.io/") else {
+            return;
+        };
+        if kind != "ClusterClass" && kind != "Cluster" {
+            return;
+        }
+        let spelling = match version {
+            "v1beta1" => Spelling::V1Beta1,
+            "v1beta2" => Spelling::V1Beta2,
+            _ => {
+                report.say(
+                    "document",
+                    "apiVersion",
+                    "must be v1beta1 or v1beta2 of cluster.x-k8s.io",
+                );
+                return;
+            }
+        };
+        let fields = Fields::open(
+            Some(document),
+            "",
+            &["apiVersion", "kind", "metadata", "spec", "status"],
+            report,
+        );
+        let named = Fields::open(fields.get("metadata"), "metadata", METADATA, report);
+        let name = named.text("name", report);
+        let namespace = match named.text("namespace", report) {
+            namespace if namespace.is_empty() => "default".to_owned(),
+            namespace => namespace,
+        };
+        let metadata = Metadata {
+            field: "metadata".to_owned(),
+            labels: named.texts("labels", report),
+            annotations: named.texts("annotations", report),
+        };
+        if name.is_empty() {
+            report.say("document", "metadata.name", "must be given");
+            return;
+        }
+        let key = (namespace, name);
+        let mut read = Report::new(&report.origin, &format!("{kind} {}/{}", key.0, key.1));
+        let spec = fields.get("spec").unwrap_or(&Value::Null);
+        let twice = if kind == "ClusterClass" {
+            let class = Class::read(spec, spelling, key.clone(), &mut read);
+            self.classes.insert(key, class).is_some()
+        } else {
+            let cluster = Cluster::read(spec, spelling, key.clone(), metadata, &mut read);
+            self.clusters.insert(key, cluster).is_some()
+        };
+        if twice {
+            read.say("document", "metadata.name", "is given twice: the last one counts");
+        }
+        self.findings.extend(read.into_findings());
+    }
+}
+
+const METADATA: &[&str] = &[
+    "name",
+    "generateName",
+    "namespace",
+    "labels",
+    "annotations",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "finalizers",
+    "ownerReferences",
+    "managedFields",
+    "selfLink",
+];
+
+fn text<'a>(document: &'a Value, name: &str) -> Option<&'a str> {
+    document.get(name)?.as_str()
+}

@@ -1,0 +1,86 @@
+//! Owns: the rules that a change of a Cluster keeps.
+
+use super::{
+    super::model::{Cluster, Report, Topology, World},
+    change::incompatible,
+    version::Version,
+};
+
+const UNSAFE_VERSION: &str = "unsafe.topology.cluster.x-k8s.io/disable-update-version-check";
+const UNSAFE_CLASS: &str = "unsafe.topology.cluster.x-k8s.io/disable-update-class-name-check";
+
+/// Tells what a Cluster may not become.
+pub(super) fn check(old: &Cluster, new: &Cluster, before: &World, now: &World, report: &mut Report) {
+    references_kept(old, new, report);
+    topology_kept(old, new, report);
+    if let (Some(was), Some(is)) = (&old.topology, &new.topology) {
+        if !new.metadata.annotations.contains_key(UNSAFE_VERSION) {
+            version_change(was, is, now, report);
+        }
+        class_change(was, is, before, now, report);
+    }
+}
+
+/// A reference that was there stays.
+fn references_kept(old: &Cluster, new: &Cluster, report: &mut Report) {
+    for name in old
+        .references
+        .iter()
+        .filter(|name| !new.references.contains(name))
+    {
+        report.say("references-kept", format!("spec.{name}"), "must not be removed");
+    }
+}
+
+/// A topology is there from the start to the end.
+fn topology_kept(old: &Cluster, new: &Cluster, report: &mut Report) {
+    const RULE: &str = "topology-kept";
+    match (&old.topology, &new.topology) {
+        (Some(_), None) => report.say(RULE, "spec.topology", "must not be removed"),
+        (None, Some(_)) if !new.metadata.annotations.contains_key(UNSAFE_CLASS) => {
+            report.say(
+                RULE,
+                "spec.topology",
+                "must not be added to a Cluster that has none",
+            );
+        }
+        _ => {}
+    }
+}
+
+/// A version never goes back, and at most one minor ahead unless the class lists the steps.
+fn version_change(old: &Topology, new: &Topology, now: &World, report: &mut Report) {
+    const RULE: &str = "version-change";
+    let (Some(was), Some(is)) = (
+        Version::read(&old.version.value),
+        Version::read(&new.version.value),
+    ) else {
+        return;
+    };
+    let listed = now.class(new).is_some_and(|class| !class.versions.is_empty());
+    if is.order(&was).is_lt() {
+        let message = format!(
+            "must not go back, from {} to {}",
+            old.version.value, new.version.value
+        );
+        report.say(RULE, &new.version.field, message);
+    } else if !listed && (is.numbers[0] != was.numbers[0] || is.numbers[1] > was.numbers[1] + 1) {
+        let message = format!(
+            "must go one minor version at a time, from {} to {}",
+            old.version.value, new.version.value
+        );
+        report.say(RULE, &new.version.field, message);
+    }
+}
+
+/// Another class is compatible with the one before.
+fn class_change(old: &Topology, new: &Topology, before: &World, now: &World, report: &mut Report) {
+    let same = old.class.value == new.class.value && old.class_namespace == new.class_namespace;
+    let was = now.class(old).or_else(|| before.class(old));
+    if let (false, Some(was), Some(is)) = (same, was, now.class(new)) {
+        for (field, message) in incompatible(was, is) {
+            let message = format!("class {} is not compatible: {field}: {message}", is.name);
+            report.say("class-change", &new.class.field, message);
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! Every rule by its name: what it takes, and what it tells of what it does not take.
+
+mod clusters;
+
+use serde_json::{Value, json};
+
+use super::{super::model::World, validate};
+
+/// A class that keeps every rule.
+fn class() -> Value {
+    let reference =
+        |kind: &str| json!({"templateRef": {"apiVersion": "i.example/v1", "kind": kind, "name": "t"}});
+    let worker = json!({"class": "linux", "bootstrap": reference("BTemplate"), "infrastructure": reference("MTemplate")});
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass", "metadata": {"name": "mixed", "namespace": "bar"},
+        "spec": {
+            "infrastructure": reference("CTemplate"),
+            "controlPlane": {
+                "templateRef": {"apiVersion": "i.example/v1", "kind": "PTemplate", "name": "t"},
+                "machineInfrastructure": reference("MTemplate"),
+                "metadata": {"labels": {"a.example/b": "c"}},
+                "healthCheck": {"checks": {"nodeStartupTimeoutSeconds": 30}},
+            },
+            "workers": {"machineDeployments": [worker]},
+            "variables": [
+                {"name": "region", "schema": {"openAPIV3Schema": {"type": "string", "maxLength": 9}}},
+                {"name": "size", "required": true, "schema": {"openAPIV3Schema": {"type": "integer", "default": 1}}},
+            ],
+        }
+    })
+}
+
+/// A cluster of it that keeps every rule.
+fn cluster() -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": {"name": "foo", "namespace": "bar", "annotations": {}},
+        "spec": {"topology": {
+            "classRef": {"name": "mixed"}, "version": "v1.30.1", "controlPlane": {},
+            "workers": {"machineDeployments": [{"class": "linux", "name": "big"}]},
+            "variables": [{"name": "region", "value": "here"}],
+        }}
+    })
+}
+
+fn world(objects: &[&Value]) -> World {
+    let mut world = World::default();
+    for object in objects {
+        world.add("f.yaml", &object.to_string());
+    }
+    world
+}
+
+fn told(new: &[&Value], old: Option<&[&Value]>) -> Vec<(&'static str, String)> {
+    let found = validate(&world(new), old.map(world).as_ref());
+    found
+        .into_iter()
+        .map(|finding| (finding.rule, finding.field))
+        .collect()
+}
+
+/// Sets a field by its JSON pointer's parent and name.
+fn with(mut object: Value, parent: &str, name: &str, value: Value) -> Value {
+    let parent = object
+        .pointer_mut(parent)
+        .unwrap_or_else(|| panic!("no {parent}"));
+    match (parent, name.parse::<usize>()) {
+        (Value::Array(items), Ok(at)) if at == items.len() => items.push(value),
+        (parent, Ok(at)) if parent.is_array() => parent[at] = value,
+        (parent, _) => parent[name] = value,
+    }
+    object
+}
+
+fn without(mut object: Value, parent: &str, name: &str) -> Value {
+    object
+        .pointer_mut(parent)
+        .and_then(Value::as_object_mut)
+        .and_then(|parent| parent.remove(name))
+        .unwrap_or_else(|| panic!("no {name}"));
+    object
+}
+
+/// What is told of a class with one field set.
+fn of_class(parent: &str, name: &str, value: Value) -> Vec<(&'static str, String)> {
+    told(&[&with(class(), parent, name, value)], None)
+}
+
+/// What is told of a cluster with one field set.
+fn of_cluster(parent: &str, name: &str, value: Value) -> Vec<(&'static str, String)> {
+    told(&[&class(), &with(cluster(), parent, name, value)], None)
+}
+
+fn one(rule: &'static str, field: &str) -> Vec<(&'static str, String)> {
+    vec![(rule, field.to_owned())]
+}
+
+const WORKER: &str = "/spec/workers/machineDeployments/0";
+const AT_WORKER: &str = "spec.workers.machineDeployments[0]";
+const OF_CLUSTER: &str = "/spec/topology/workers/machineDeployments/0";
+const AT_CLUSTERS: &str = "spec.topology.workers.machineDeployments[0]";
+
+#[test]
+fn what_keeps_every_rule_is_not_told_of() {
+    assert_eq!(told(&[&class(), &cluster()], None), []);
+    assert_eq!(told(&[&class(), &cluster()], Some(&[&class(), &cluster()])), []);
+}
+
+#[test]
+fn template_reference() {
+    let parent = format!("{WORKER}/bootstrap/templateRef");
+    for (name, bad) in [
+        ("name", ""),
+        ("apiVersion", ""),
+        ("kind", "B"),
+        ("kind", "Template"),
+    ] {
+        assert_eq!(
+            of_class(&parent, name, json!(bad)),
+            one(
+                "template-reference",
+                &format!("{AT_WORKER}.bootstrap.templateRef.{name}")
+            )
+        );
+    }
+    let older = |namespace: &str| {
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "ClusterClass", "metadata": {"name": "a", "namespace": "bar"},
+            "spec": {"infrastructure": {"ref": {"apiVersion": "i/v1", "kind": "CTemplate", "name": "t", "namespace": namespace}},
+            "controlPlane": {"ref": {"apiVersion": "i/v1", "kind": "PTemplate", "name": "t"}}}})
+    };
+    assert_eq!(told(&[&older("bar")], None), []);
+    let bad = one("template-reference", "spec.infrastructure.ref.namespace");
+    assert_eq!(told(&[&older("other")], None), bad);
+}
+
+#[test]
+fn worker_class_unique() {
+    let worker = class().pointer(WORKER).cloned().unwrap();
+    let at = "/spec/workers/machineDeployments";
+    let other = with(worker.clone(), "", "class", json!("windows"));
+    assert_eq!(of_class(at, "1", other), []);
+    let field = "spec.workers.machineDeployments[1].class";
+    assert_eq!(
+        of_class(at, "1", worker.clone()),
+        one("worker-class-unique", field)
+    );
+    let unnamed = with(worker, "", "class", json!(""));
+    assert_eq!(of_class(at, "1", unnamed), one("worker-class-unique", field));
+}
+
+#[test]
+fn rollout_strategy() {
+    let rolling = |surge: Value, unavailable: Value| json!({"strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}});
+    let at = format!("{AT_WORKER}.rollout.strategy");
+    assert_eq!(of_class(WORKER, "rollout", rolling(json!(1), json!("0%"))), []);
+    for none in [json!(0), json!("0%")] {
+        let told = of_class(WORKER, "rollout", rolling(json!(0), none));
+        assert_eq!(told, one("rollout-strategy", &at));
+    }
+    for bad in [json!("1"), json!(-1), json!("%"), json!(1.5), json!(true)] {
+        let told = of_class(WORKER, "rollout", rolling(bad, json!(1)));
+        assert_eq!(
+            told,
+            one("rollout-strategy", &format!("{at}.rollingUpdate.maxSurge"))
+        );
+    }
+}
+
+#[test]
+fn health_check() {
+    let check = |startup: i64| json!({"checks": {"nodeStartupTimeoutSeconds": startup}});
+    let at = format!("{AT_WORKER}.healthCheck");
+    for good in [0, 30] {
+        assert_eq!(of_class(WORKER, "healthCheck", check(good)), []);
+    }
+    for bad in [29, -1] {
+        assert_eq!(
+            of_class(WORKER, "healthCheck", check(bad)),
+            one("health-check", &format!("{at}.checks.nodeStartupTimeoutSeconds"))
+        );
+    }
+    let quantity =
+        json!({"remediation": {"maxInFlight": "x", "triggerIf": {"unhealthyLessThanOrEqualTo": "40%"}}});
+    let told_of = of_class(WORKER, "healthCheck", quantity);
+    assert_eq!(
+        told_of,
+        one("health-check", &format!("{at}.remediation.maxInFlight"))
+    );
+    let bare = without(class(), "/spec/controlPlane", "machineInfrastructure");
+    assert_eq!(
+        told(&[&bare], None),
+        one("health-check", "spec.controlPlane.healthCheck")
+    );
+    assert_eq!(
+        told(&[&without(bare, "/spec/controlPlane", "healthCheck")], None),
+        []
+    );
+}
+
+#[test]
+fn naming_template() {
+    let naming = |template: &str| json!({"template": template});
+    let at = "spec.controlPlane.naming.template";
+    for good in ["{{ .cluster.name }}-{{ .random }}", "a"] {
+        assert_eq!(of_class("/spec/controlPlane", "naming", naming(good)), []);
+    }
+    for bad in [
+        "{{ .cluster.nam }}",
+        "{{",
+        "A",
+        "-a",
+        "{{ .machineDeployment.topologyName }}",
+        "a-",
+    ] {
+        assert_eq!(
+            of_class("/spec/controlPlane", "naming", naming(bad)),
+            one("naming-template", at),
+            "{bad}"
+        );
+    }
+    let of_worker = naming("{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}");
+    assert_eq!(of_class(WORKER, "naming", of_worker), []);
+}
+
+#[test]
+fn metadata() {
+    let labels = |key: &str, value: &str| json!({"labels": {key: value}});
+    assert_eq!(of_class(WORKER, "metadata", labels("a.example/B_c", "")), []);
+    for (key, value) in [
+        ("", ""),
+        ("a b", ""),
+        ("A.example/b", ""),
+        ("a", "-"),
+        ("a", "x".repeat(64).as_str()),
+    ] {
+        let field = format!("{AT_WORKER}.metadata.labels[{key}]");
+        assert_eq!(
+            of_class(WORKER, "metadata", labels(key, value)),
+            one("metadata", &field)
+        );
+    }
+    assert_eq!(
+        of_class(
+            WORKER,
+            "metadata",
+            json!({"annotations": {"A.example/b": "any\ntext"}})
+        ),
+        []
+    );
+    let field = format!("{AT_CLUSTERS}.metadata.annotations[a//b]");
+    let annotations = json!({"annotations": {"a//b": ""}});
+    assert_eq!(
+        of_cluster(OF_CLUSTER, "metadata", annotations),
+        one("metadata", &field)
+    );
+}
+
+#[test]
+fn kubernetes_versions() {
+    let good = json!(["v1.29.1", "v1.29.2", "v1.30.1"]);
+    assert_eq!(of_class("/spec", "kubernetesVersions", good), []);
+    for bad in ["v1.29.1", "v1.28.9", "v1.31.0", "v2.0.0", "1.30"] {
+        let told = of_class("/spec", "kubernetesVersions", json!(["v1.29.1", bad]));
+        assert_eq!(
+            told,
+            one("kubernetes-versions", "spec.kubernetesVersions[1]"),
+            "{bad}"
+        );
+    }
+}
+
+/// What is told of the change of the class, to which a cluster is given.
+fn changed(old: &Value, new: &Value, cluster: &Value) -> Vec<(&'static str, String)> {
+    told(&[new, cluster], Some(&[old, cluster]))
+}
+
+#[test]
+fn template_kind_kept() {
+    let kind = "template-kind-kept";
+    let set = |parent: &str, name: &str, value: &str| with(class(), parent, name, json!(value));
+    for (parent, field) in [
+        (
+            "/spec/infrastructure/templateRef",
+            "spec.infrastructure.templateRef".to_owned(),
+        ),
+        (
+            "/spec/controlPlane/templateRef",
+            "spec.controlPlane.templateRef".to_owned(),
+        ),
+        (
+            "/spec/controlPlane/machineInfrastructure/templateRef",
+            "spec.controlPlane.machineInfrastructure.templateRef".to_owned(),
+        ),
+        (
+            "/spec/workers/machineDeployments/0/infrastructure/templateRef",
+            format!("{AT_WORKER}.infrastructure.templateRef"),
+        ),
+    ] {
+        assert_eq!(
+            changed(&class(), &set(parent, "kind", "XTemplate"), &cluster()),
+            one(kind, &field)
+        );
+        assert_eq!(
+            changed(&class(), &set(parent, "apiVersion", "x/v1"), &cluster()),
+            one(kind, &field)
+        );
+        assert_eq!(
+            changed(&class(), &set(parent, "apiVersion", "i.example/v2"), &cluster()),
+            []
+        );
+        assert_eq!(changed(&class(), &set(parent, "name", "other"), &cluster()), []);
+    }
+    let bootstrap = set(&format!("{WORKER}/bootstrap/templateRef"), "kind", "XTemplate");
+    assert_eq!(changed(&class(), &bootstrap, &cluster()), []);
+    let watched = without(class(), "/spec/controlPlane", "healthCheck");
+    let bare = without(watched.clone(), "/spec/controlPlane", "machineInfrastructure");
+    let told = one(kind, "spec.controlPlane.machineInfrastructure");
+    assert_eq!(changed(&watched, &bare, &cluster()), told);
+    assert_eq!(changed(&bare, &watched, &cluster()), told);
+}
+
+#[test]
+fn worker_class_in_use() {
+    let none = with(class(), "/spec/workers", "machineDeployments", json!([]));
+    let unused = with(cluster(), "/spec/topology", "workers", json!({}));
+    assert_eq!(changed(&class(), &none, &unused), []);
+    let told = changed(&class(), &none, &cluster());
+    assert_eq!(
+        told[0],
+        (
+            "worker-class-in-use",
+            "spec.workers.machineDeployments".to_owned()
+        )
+    );
+}
+
+#[test]
+fn health_check_in_use() {
+    let none = without(class(), "/spec/controlPlane", "healthCheck");
+    assert_eq!(changed(&class(), &none, &cluster()), []);
+    let relying = with(
+        cluster(),
+        "/spec/topology/controlPlane",
+        "healthCheck",
+        json!({"enabled": true}),
+    );
+    assert_eq!(changed(&class(), &class(), &relying), []);
+    let told = changed(&class(), &none, &relying);
+    assert_eq!(told[0], ("health-check-in-use", "spec.controlPlane".to_owned()));
+    let watched = with(class(), WORKER, "healthCheck", json!({"checks": {}}));
+    let relying = with(cluster(), OF_CLUSTER, "healthCheck", json!({"enabled": true}));
+    let told = changed(&watched, &class(), &relying);
+    assert_eq!(told[0], ("health-check-in-use", AT_WORKER.to_owned()));
+}
+
+#[test]
+fn version_in_use_and_listed() {
+    let listing = |versions: Value| with(class(), "/spec", "kubernetesVersions", versions);
+    assert_eq!(
+        changed(&class(), &listing(json!(["v1.30.1", "v1.31.0"])), &cluster()),
+        []
+    );
+    let told_of = changed(&class(), &listing(json!(["v1.31.0"])), &cluster());
+    assert_eq!(
+        told_of,
+        [
+            ("version-in-use", "spec.kubernetesVersions".to_owned()),
+            ("version-listed", "spec.topology.version".to_owned())
+        ]
+    );
+}
+
+#[test]
+fn variable_in_use() {
+    const RULE: &str = "variable-in-use";
+    let rule = |told: Vec<(&'static str, String)>| -> Vec<String> {
+        told.into_iter()
+            .filter(|(rule, _)| *rule == RULE)
+            .map(|(_, field)| field)
+            .collect()
+    };
+    let removed = with(class(), "/spec", "variables", json!([]));
+    assert_eq!(rule(changed(&class(), &removed, &cluster())), ["spec.variables"]);
+    let unused = with(cluster(), "/spec/topology", "variables", json!([]));
+    assert_eq!(rule(changed(&class(), &removed, &unused)), Vec::<String>::new());
+    let schema = "/spec/variables/0/schema/openAPIV3Schema";
+    let altered = with(class(), schema, "maxLength", json!(3));
+    let at_schema = ["spec.variables[0].schema.openAPIV3Schema"];
+    assert_eq!(rule(changed(&class(), &altered, &cluster())), at_schema);
+    assert_eq!(
+        rule(changed(
+            &class(),
+            &with(class(), schema, "maxLength", json!(4)),
+            &cluster()
+        )),
+        Vec::<String>::new()
+    );
+    assert_eq!(rule(changed(&removed, &altered, &cluster())), at_schema);
+    let overriding = with(
+        unused.clone(),
+        OF_CLUSTER,
+        "variables",
+        json!({"overrides": [{"name": "region", "value": "long"}]}),
+    );
+    assert_eq!(rule(changed(&class(), &altered, &overriding)), at_schema);
+    let required = with(class(), "/spec/variables/0", "required", json!(true));
+    assert_eq!(
+        rule(changed(&class(), &required, &cluster())),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        rule(changed(&class(), &required, &unused)),
+        ["spec.variables[0].required"]
+    );
+}
+
+#[test]
+fn class_in_use() {
+    let plain = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "foo", "namespace": "bar"},
+        "spec": {"infrastructureRef": {"name": "a"}}});
+    assert_eq!(told(&[&plain], Some(&[&class()])), []);
+    assert_eq!(
+        told(&[&cluster()], Some(&[&class(), &cluster()])),
+        [
+            ("class-in-use", "metadata.name".to_owned()),
+            ("class-exists", "spec.topology.classRef.name".to_owned())
+        ]
+    );
+}

@@ -1,0 +1,119 @@
+//! Owns: versions of Kubernetes: strict semantic versions, with or without `v`, and their order.
+
+use std::cmp::Ordering;
+
+/// A version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Version {
+    /// Major, minor, patch.
+    pub(super) numbers: [u64; 3],
+    prerelease: Vec<String>,
+}
+
+impl Version {
+    /// Reads a version; none if it is none.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let (text, build) = match text.split_once('+') {
+            Some((text, build)) => (text, Some(build)),
+            None => (text, None),
+        };
+        let (core, prerelease) = match text.split_once('-') {
+            Some((core, prerelease)) => (core, Some(prerelease)),
+            None => (text, None),
+        };
+        let mut parts = core.split('.').map(number);
+        let numbers = [parts.next()??, parts.next()??, parts.next()??];
+        let labels_fit = |text: &str| {
+            text.split('.').all(|label| {
+                !label.is_empty()
+                    && label
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            })
+        };
+        let labelled = [prerelease, build].into_iter().flatten().all(labels_fit);
+        (parts.next().is_none() && labelled).then(|| Self {
+            numbers,
+            prerelease: prerelease
+                .map(|text| text.split('.').map(str::to_owned).collect())
+                .unwrap_or_default(),
+        })
+    }
+
+    /// The order of semantic versions, in which builds do not count.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        let numbers = self.numbers.cmp(&other.numbers);
+        numbers.then_with(
+            || match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
+                (true, false) => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                _ => labels(&self.prerelease, &other.prerelease),
+            },
+        )
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    (digits && (text == "0" || !text.starts_with('0'))).then(|| text.parse().ok())?
+}
+
+fn labels(one: &[String], other: &[String]) -> Ordering {
+    for (one, other) in one.iter().zip(other) {
+        let order = match (number(one), number(other)) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => one.cmp(other),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    one.len().cmp(&other.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_strict() {
+        for good in ["v1.30.0", "1.30.0", "v1.30.0-rc.1+build.2", "v0.0.0+a-b"] {
+            assert!(Version::read(good).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            "v1",
+            "v1.30",
+            "v1.30.0.1",
+            "v01.30.0",
+            "v1.30.x",
+            "v1.30.0-",
+            "v1.30.0+a_b",
+        ] {
+            assert!(Version::read(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn versions_are_ordered() {
+        let ordered = [
+            "v1.2.9-alpha",
+            "v1.2.9-alpha.1",
+            "v1.2.9-alpha.b",
+            "v1.2.9-beta",
+            "v1.2.9",
+            "v1.2.10",
+            "v1.10.0",
+        ];
+        let read = ordered.map(|text| Version::read(text).unwrap());
+        for pair in read.windows(2) {
+            assert_eq!(pair[0].order(&pair[1]), Ordering::Less);
+            assert_eq!(pair[1].order(&pair[0]), Ordering::Greater);
+        }
+        let builds = ["v1.2.3+a", "v1.2.3+b"].map(|text| Version::read(text).unwrap());
+        assert_eq!(builds[0].order(&builds[1]), Ordering::Equal);
+    }
+}

@@ -1,0 +1,175 @@
+//! Owns: the variables of a class: what their definitions must be, which values they get, and which values they take.
+//! Never: changes a value that a cluster has; a default is set once and stays.
+
+mod check;
+mod defaults;
+mod format;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+pub use self::format::is_block;
+use self::schema::Schema;
+use super::model::{Class, Report, Variable};
+
+/// The definitions of a class, read once for all its clusters.
+#[derive(Debug, Default)]
+pub struct Variables(BTreeMap<String, Read>);
+
+#[derive(Debug)]
+struct Read {
+    required: bool,
+    schema: Schema,
+    /// Whether values can be judged by it.
+    sound: bool,
+}
+
+impl Variables {
+    /// Reads the definitions; what is wrong with them is told.
+    pub fn read(class: &Class, report: &mut Report) -> Self {
+        let mut read = BTreeMap::new();
+        for definition in &class.variables {
+            let (name, at) = (&definition.name, format!("{}.name", definition.field));
+            let before = report.count();
+            match name.as_str() {
+                "" => report.say("variable-name", at, "must be given"),
+                "builtin" => report.say("variable-name", at, "builtin is reserved: choose another"),
+                _ if name.contains('.') => report.say("variable-name", at, "must not have a dot"),
+                _ if read.contains_key(name) => report.say("variable-name", at, "is defined twice"),
+                _ => {}
+            }
+            let schema = schema::read(&definition.schema, report);
+            if report.count() == before {
+                constants(&schema, &definition.schema.field, report);
+            }
+            let one = Read {
+                required: definition.required,
+                schema,
+                sound: report.count() == before,
+            };
+            read.entry(name.clone()).or_insert(one);
+        }
+        Self(read)
+    }
+
+    /// Whether a variable is defined.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Whether a cluster must have it and gets no default.
+    pub fn must_be_given(&self, name: &str) -> bool {
+        self.0
+            .get(name)
+            .is_some_and(|read| read.required && read.schema.default.is_none())
+    }
+
+    /// A cluster's variables with defaults: what is there, in its order, then by name what has a default.
+    pub fn defaulted(&self, values: &[Variable], field: &str) -> Vec<Variable> {
+        let mut filled = self.filled(values);
+        let known: BTreeSet<&str> = values.iter().map(|variable| variable.name.as_str()).collect();
+        for (name, read) in &self.0 {
+            if let (Some(default), false) = (&read.schema.default, known.contains(name.as_str())) {
+                let mut value = default.clone();
+                defaults::fill(&read.schema, &mut value);
+                filled.push(Variable {
+                    field: format!("{field}[{name}]"),
+                    name: name.clone(),
+                    value,
+                });
+            }
+        }
+        filled
+    }
+
+    /// Overrides with the defaults of what they say; none is added.
+    pub fn filled(&self, values: &[Variable]) -> Vec<Variable> {
+        let mut filled = values.to_vec();
+        for variable in &mut filled {
+            if let Some(read) = self.0.get(&variable.name) {
+                defaults::fill(&read.schema, &mut variable.value);
+            }
+        }
+        filled
+    }
+
+    /// What is wrong with one value; nothing if its definition is missing, or wrong itself.
+    pub fn problems(&self, variable: &Variable) -> Vec<(String, String)> {
+        match self.0.get(&variable.name) {
+            Some(read) if read.sound => check::problems(
+                &read.schema,
+                &variable.value,
+                &format!("{}.value", variable.field),
+            ),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Tells what is wrong with a cluster's variables, defaulted; `field` is where they are.
+    pub fn check(&self, values: &[Variable], field: &str, report: &mut Report) {
+        self.check_overrides(values, report);
+        let known: BTreeSet<&str> = values.iter().map(|variable| variable.name.as_str()).collect();
+        for (name, read) in &self.0 {
+            if read.required && !known.contains(name.as_str()) {
+                report.say(
+                    "variable-required",
+                    field,
+                    format!("variable {name} must be given"),
+                );
+            }
+        }
+    }
+
+    /// Tells what is wrong with overrides, which need not be complete.
+    pub fn check_overrides(&self, values: &[Variable], report: &mut Report) {
+        let mut known = BTreeSet::new();
+        for variable in values {
+            let at = format!("{}.name", variable.field);
+            if !self.has(&variable.name) {
+                let message = format!("variable {} is not defined by the class", variable.name);
+                report.say("variable-defined", at, message);
+            } else if !known.insert(&variable.name) {
+                report.say("variable-unique", at, "is given twice");
+            }
+            for (field, message) in self.problems(variable) {
+                report.say("variable-value", field, message);
+            }
+        }
+    }
+}
+
+/// Defaults, examples and listed values must fit the schema that has them.
+fn constants(schema: &Schema, path: &str, report: &mut Report) {
+    let mut fits = |schema: &Schema, value: &Value, at: String| {
+        let mut value = value.clone();
+        defaults::fill(schema, &mut value);
+        for (field, message) in check::problems(schema, &value, &at) {
+            report.say("variable-constant", field, message);
+        }
+    };
+    if let Some(default) = &schema.default {
+        fits(schema, default, format!("{path}.default"));
+    }
+    for example in &schema.examples {
+        fits(schema, &example.value, example.field.clone());
+    }
+    for (at, value) in schema.listed.iter().flatten().enumerate() {
+        fits(schema, value, format!("{path}.enum[{at}]"));
+    }
+    for (name, property) in &schema.properties {
+        constants(property, &format!("{path}.properties[{name}]"), report);
+    }
+    let nested = [
+        (&schema.additional, "additionalProperties"),
+        (&schema.items, "items"),
+    ];
+    for (of, name) in nested {
+        if let Some(of) = of {
+            constants(of, &format!("{path}.{name}"), report);
+        }
+    }
+}
