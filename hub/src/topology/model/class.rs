@@ -31,8 +31,8 @@ pub struct Class {
     pub workers: Vec<WorkerClass>,
     /// What clusters may say, and the schemas of it.
     pub variables: Vec<Definition>,
-    /// Patches as they are written.
-    pub patches: Vec<Placed<Value>>,
+    /// All of it as it is written, for who reads its patches.
+    pub spec: Value,
     /// Versions that clusters may have, oldest first; all if there are none.
     pub versions: Vec<Placed<String>>,
 }
@@ -124,6 +124,7 @@ impl Class {
         let (control_plane, control_plane_naming) = control_plane(&fields, spelling, report);
         let workers = fields.within("workers", &["machineDeployments", "machinePools"], report);
         workers.left_out("machinePools", "machine pools", report);
+        patches(&fields, report);
         Self {
             origin: report.origin.clone(),
             namespace: name.0,
@@ -144,7 +145,7 @@ impl Class {
                 .into_iter()
                 .map(|(path, item)| definition(path, item, spelling, report))
                 .collect(),
-            patches: patches(&fields, report),
+            spec: spec.clone(),
             versions: versions(&fields, report),
         }
     }
@@ -260,22 +261,13 @@ fn definition(path: String, item: &Value, spelling: Spelling, report: &mut Repor
     }
 }
 
-fn patches(spec: &Fields<'_>, report: &mut Report) -> Vec<Placed<Value>> {
-    let known = ["name", "description", "enabledIf", "definitions", "external"];
-    spec.items("patches", MAX_PATCHES, report)
-        .into_iter()
-        .map(|(field, value)| {
-            Fields::open(Some(value), &field, &known, report).left_out(
-                "external",
-                "external patches",
-                report,
-            );
-            Placed {
-                field,
-                value: value.clone(),
-            }
-        })
-        .collect()
+/// What is left out of patches; the rest of them is read by who applies them.
+fn patches(spec: &Fields<'_>, report: &mut Report) {
+    for (field, value) in spec.items("patches", MAX_PATCHES, report) {
+        let known = ["name", "description", "enabledIf", "definitions", "external"];
+        let patch = Fields::open(Some(value), &field, &known, report);
+        patch.left_out("external", "external patches", report);
+    }
 }
 
 fn versions(spec: &Fields<'_>, report: &mut Report) -> Vec<Placed<String>> {

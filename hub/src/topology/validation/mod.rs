@@ -6,6 +6,7 @@ mod class;
 mod cluster;
 mod cluster_change;
 mod names;
+mod patches;
 mod quantity;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub fn validate(new: &World, old: Option<&World>) -> Vec<Finding> {
         for rule in class::RULES {
             rule(class, &mut report);
         }
+        patches::patches(class, &mut report);
         let read = Variables::read(class, &mut report);
         if let Some(before) = old.and_then(|old| old.classes.get(key)) {
             for rule in change::RULES {

@@ -427,3 +427,27 @@ fn class_in_use() {
         ]
     );
 }
+
+#[test]
+fn patches_of_a_class() {
+    let patch = |path: &str, kind: &str| {
+        json!([{"name": "p", "definitions": [{
+            "selector": {"apiVersion": "i.example/v1", "kind": kind, "matchResources": {"infrastructureCluster": true}},
+            "jsonPatches": [{"op": "add", "path": path, "valueFrom": {"variable": "region"}}],
+        }]}])
+    };
+    let told = |patches| of_class("/spec", "patches", patches);
+    assert_eq!(told(patch("/spec/template/spec/region", "CTemplate")), []);
+    let at = "spec.patches[0].definitions[0]";
+    assert_eq!(
+        told(patch("/status/region", "CTemplate")),
+        one("path-outside-spec", &format!("{at}.jsonPatches[0].path"))
+    );
+    assert_eq!(
+        told(json!([{"name": "p", "external": {"generatePatchesExtension": "x"}, "other": 1}])),
+        [
+            ("unknown-field", "spec.patches[0].other".to_owned()),
+            ("left-out", "spec.patches[0].external".to_owned()),
+        ]
+    );
+}

@@ -1,0 +1,32 @@
+//! The rules of a class's patches, told as those of the rest of it.
+
+use serde_json::json;
+
+use crate::topology::{
+    model::{Class, Report},
+    patch::{
+        check::check,
+        class,
+        finding::{Finding, Rule},
+    },
+};
+
+/// Patches are what they should be, and fit the class: each rule under its own name. What is only doubtful is not told.
+pub(super) fn patches(class: &Class, report: &mut Report) {
+    let (read, form) = class::read(&json!({"spec": class.spec}));
+    let findings = form.into_iter().chain(check(&read));
+    for finding in findings.filter(|finding| finding.rule.is_error() && !is_told(finding)) {
+        let place = finding.place.to_string();
+        let field = match &*finding.field {
+            "" => place,
+            field => format!("{place}.{field}"),
+        };
+        report.say(finding.rule.name(), field, finding.why);
+    }
+}
+
+/// The reader of the class has said it: what is left out, and fields of a patch that nobody knows.
+fn is_told(finding: &Finding) -> bool {
+    finding.rule == Rule::External
+        || (finding.rule == Rule::UnknownField && finding.place.definition.is_none())
+}
