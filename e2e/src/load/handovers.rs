@@ -29,7 +29,7 @@ const IMPORTER: &str = "east";
 const CHANGES_BEFORE: u32 = 10;
 /// Agents' accounts begin so.
 const ACCOUNTS: &str = "system:serviceaccount:tributary-system:";
-/// What is to be reached, at the slowest of all (DESIGN, section 6).
+/// What is to be reached, at the slowest of all (ADR 0042).
 const CLEAN_SECONDS_AIM: f64 = 2.0;
 const KILLED_SECONDS_AIM: f64 = 9.0;
 

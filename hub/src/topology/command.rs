@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 
 use super::{
-    model::World,
+    model::Estate,
     patch::offline,
     template::{cases, render},
     validation::validate,
@@ -172,8 +172,8 @@ fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
 
 /// Nothing is said if nothing is found; findings are printed even though the command fails.
 fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
-    let new = read_world(&args.files)?;
-    let old = read_world(&args.old)?;
+    let new = read_estate(&args.files)?;
+    let old = read_estate(&args.old)?;
     let findings = validate(&new, (!args.old.is_empty()).then_some(&old));
     for finding in &findings {
         println!("{finding}");
@@ -185,15 +185,15 @@ fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
     }
 }
 
-fn read_world(files: &[PathBuf]) -> anyhow::Result<World> {
-    let mut world = World::default();
+fn read_estate(files: &[PathBuf]) -> anyhow::Result<Estate> {
+    let mut estate = Estate::default();
     for file in files {
         let shown = file.display().to_string();
         let text = String::from_utf8(read(file)?)
             .with_context(|| format!("{shown} is no text in UTF-8: give YAML or JSON"))?;
-        world.add(&shown, &text);
+        estate.add(&shown, &text);
     }
-    Ok(world)
+    Ok(estate)
 }
 
 fn run_render(args: RenderArgs) -> anyhow::Result<String> {

@@ -28,7 +28,7 @@ pub type Key = (String, String);
 
 /// Classes and clusters that were read together.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct World {
+pub struct Estate {
     /// Classes.
     pub classes: BTreeMap<Key, Class>,
     /// Clusters.
@@ -37,7 +37,7 @@ pub struct World {
     pub findings: Vec<Finding>,
 }
 
-impl World {
+impl Estate {
     /// Reads a text of YAML or JSON; objects of other kinds are passed over.
     pub fn add(&mut self, origin: &str, text: &str) {
         for (at, document) in documents(text).into_iter().enumerate() {

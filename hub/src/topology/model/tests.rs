@@ -46,14 +46,14 @@ spec:
       rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}
 "#;
 
-fn read(text: &str) -> World {
-    let mut world = World::default();
-    world.add("f.yaml", text);
-    world
+fn read(text: &str) -> Estate {
+    let mut estate = Estate::default();
+    estate.add("f.yaml", text);
+    estate
 }
 
-fn told(world: &World) -> Vec<(&str, &str)> {
-    world
+fn told(estate: &Estate) -> Vec<(&str, &str)> {
+    estate
         .findings
         .iter()
         .map(|finding| (finding.rule, finding.field.as_str()))
@@ -101,9 +101,9 @@ fn both_spellings_of_a_cluster_mean_the_same() {
         "{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: foo}, spec: {topology: {classRef: \
         {name: c, namespace: n}, version: v1.30.0, controlPlane: {healthCheck: {enabled: true}}}}}",
     );
-    for world in [older, newer] {
-        assert_eq!(told(&world), []);
-        let (_, topology) = world.users(&("n".to_owned(), "c".to_owned())).next().unwrap();
+    for estate in [older, newer] {
+        assert_eq!(told(&estate), []);
+        let (_, topology) = estate.users(&("n".to_owned(), "c".to_owned())).next().unwrap();
         assert_eq!(topology.version.value, "v1.30.0");
         let check = topology.control_plane.health_check.as_ref().unwrap();
         assert_eq!((check.enabled, check.defined), (Some(true), false));
@@ -112,13 +112,13 @@ fn both_spellings_of_a_cluster_mean_the_same() {
 
 #[test]
 fn the_proposals_labels_beside_metadata_are_told() {
-    let world = read(
+    let estate = read(
         "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: foo}\nspec:\n  topology:\n    \
         class: mixed\n    version: v1.19.1\n    controlPlane: {replicas: 3, labels: {}, annotations: {}}\n    \
         workers:\n      machineDeployments:\n      - {class: a, name: b, labels: {c: d}}\n",
     );
     assert_eq!(
-        told(&world),
+        told(&estate),
         [
             ("unknown-field", "spec.topology.controlPlane.annotations"),
             ("unknown-field", "spec.topology.controlPlane.labels"),
@@ -132,7 +132,7 @@ fn the_proposals_labels_beside_metadata_are_told() {
 
 #[test]
 fn what_is_left_out_is_refused_with_its_field() {
-    let world = read(
+    let estate = read(
         "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: a}\nspec:\n  \
         patches: [{name: p, external: {generatePatchesExtension: x}}]\n  workers: {machinePools: []}\n  \
         upgrade: {external: {}}\n---\n\
@@ -141,7 +141,7 @@ fn what_is_left_out_is_refused_with_its_field() {
         variables: [{name: v, definitionFrom: x, value: 1}]\n    workers: {machinePools: [{}]}\n",
     );
     assert_eq!(
-        told(&world),
+        told(&estate),
         [
             ("left-out", "spec.upgrade"),
             ("left-out", "spec.workers.machinePools"),
@@ -159,37 +159,37 @@ fn what_is_left_out_is_refused_with_its_field() {
 #[test]
 fn ten_thousand_variables_are_told_and_the_rest_goes_on() {
     let many = "{name: a}, ".repeat(10_000);
-    let world = read(&format!(
+    let estate = read(&format!(
         "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {{name: a}}\nspec: {{variables: [{many}], \
         x: 1}}\n---\napiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {{name: c}}\nspec: {{}}\n"
     ));
     assert_eq!(
-        told(&world),
+        told(&estate),
         [("unknown-field", "spec.x"), ("bound", "spec.variables")]
     );
-    assert!(world.findings[1].message.contains(&MAX_VARIABLES.to_string()));
-    assert_eq!(world.clusters.len(), 1);
+    assert!(estate.findings[1].message.contains(&MAX_VARIABLES.to_string()));
+    assert_eq!(estate.clusters.len(), 1);
 }
 
 #[test]
 fn a_class_of_a_megabyte_is_told_and_the_next_document_is_read() {
     let large = "x".repeat(1_000_000);
-    let world = read(&format!(
+    let estate = read(&format!(
         "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {{name: a}}\nspec: {{x: {large}}}\n---\n{NEWER}"
     ));
-    assert_eq!(told(&world), [("document", ".")]);
-    assert_eq!(world.findings[0].object, "document 1");
-    assert_eq!(world.classes.len(), 1);
+    assert_eq!(told(&estate), [("document", ".")]);
+    assert_eq!(estate.findings[0].object, "document 1");
+    assert_eq!(estate.classes.len(), 1);
 }
 
 #[test]
 fn other_kinds_are_passed_over_and_other_texts_are_not() {
-    let world = read(
+    let estate = read(
         "{apiVersion: i/v1, kind: X}\n---\n[1]\n---\n{apiVersion: cluster.x-k8s.io/v1, kind: Cluster, metadata: {name: a}}\n\
         ---\n{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster}\n",
     );
     assert_eq!(
-        told(&world),
+        told(&estate),
         [
             ("document", "."),
             ("document", "apiVersion"),

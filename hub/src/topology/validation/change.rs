@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::super::{
-    model::{Class, Cluster, Definition, Key, Reference, Report, Topology, Variable, World},
+    model::{Class, Cluster, Definition, Estate, Key, Reference, Report, Topology, Variable},
     variables::Variables,
 };
 
 /// A rule of a class before, the class now, and the clusters now.
-type Rule = fn(&Class, &Class, &World, &mut Report);
+type Rule = fn(&Class, &Class, &Estate, &mut Report);
 
 /// Every rule of a class that changes; that of variables stands beside them.
 pub(super) const RULES: &[Rule] = &[
@@ -54,15 +54,15 @@ pub(super) fn incompatible(old: &Class, new: &Class) -> Vec<(String, String)> {
 }
 
 /// Group and kind of templates stay.
-fn template_kind_kept(old: &Class, new: &Class, _: &World, report: &mut Report) {
+fn template_kind_kept(old: &Class, new: &Class, _: &Estate, report: &mut Report) {
     for (field, message) in incompatible(old, new) {
         report.say("template-kind-kept", field, message);
     }
 }
 
 /// A class of workers that a cluster uses is not removed.
-fn worker_class_in_use(old: &Class, new: &Class, world: &World, report: &mut Report) {
-    for (cluster, topology) in world.users(&key(new)) {
+fn worker_class_in_use(old: &Class, new: &Class, estate: &Estate, report: &mut Report) {
+    for (cluster, topology) in estate.users(&key(new)) {
         let used: BTreeSet<&str> = topology
             .workers
             .iter()
@@ -78,9 +78,9 @@ fn worker_class_in_use(old: &Class, new: &Class, world: &World, report: &mut Rep
 }
 
 /// A health check that a cluster enables, and does not define, is not removed.
-fn health_check_in_use(old: &Class, new: &Class, world: &World, report: &mut Report) {
+fn health_check_in_use(old: &Class, new: &Class, estate: &Estate, report: &mut Report) {
     const RULE: &str = "health-check-in-use";
-    for (cluster, topology) in world.users(&key(new)) {
+    for (cluster, topology) in estate.users(&key(new)) {
         let relies = |check: &Option<super::super::model::HealthCheck>| {
             check
                 .as_ref()
@@ -107,8 +107,8 @@ fn health_check_in_use(old: &Class, new: &Class, world: &World, report: &mut Rep
 }
 
 /// A version that a cluster has stays in the list.
-fn version_in_use(_: &Class, new: &Class, world: &World, report: &mut Report) {
-    for (cluster, topology) in world.users(&key(new)) {
+fn version_in_use(_: &Class, new: &Class, estate: &Estate, report: &mut Report) {
+    for (cluster, topology) in estate.users(&key(new)) {
         let version = &topology.version.value;
         if !new.versions.is_empty() && !new.versions.iter().any(|listed| listed.value == *version) {
             let message = format!("version {version} is used by {} and must stay", shown(cluster));
@@ -118,8 +118,8 @@ fn version_in_use(_: &Class, new: &Class, world: &World, report: &mut Report) {
 }
 
 /// A class that a cluster uses is not deleted.
-pub(super) fn class_in_use(key: &Key, world: &World, report: &mut Report) {
-    for (cluster, _) in world.users(key) {
+pub(super) fn class_in_use(key: &Key, estate: &Estate, report: &mut Report) {
+    for (cluster, _) in estate.users(key) {
         let message = format!("is used by {} and must not be deleted", shown(cluster));
         report.say("class-in-use", "metadata.name", message);
     }
@@ -139,7 +139,7 @@ pub(super) fn variable_in_use(
     old: &Class,
     new: &Class,
     read: &Variables,
-    world: &World,
+    estate: &Estate,
     report: &mut Report,
 ) {
     const RULE: &str = "variable-in-use";
@@ -147,7 +147,7 @@ pub(super) fn variable_in_use(
         let found = class.variables.iter().find(|definition| definition.name == name);
         found.cloned()
     };
-    for (cluster, topology) in world.users(&key(new)) {
+    for (cluster, topology) in estate.users(&key(new)) {
         let used: BTreeSet<&str> = values(topology).map(|variable| variable.name.as_str()).collect();
         for name in used {
             if let (Some(_), None) = (find(old, name), find(new, name)) {

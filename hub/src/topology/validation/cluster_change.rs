@@ -1,7 +1,7 @@
 //! Owns: the rules that a change of a Cluster keeps.
 
 use super::{
-    super::model::{Cluster, Report, Topology, World},
+    super::model::{Cluster, Estate, Report, Topology},
     change::incompatible,
     version::Version,
 };
@@ -10,7 +10,7 @@ const UNSAFE_VERSION: &str = "unsafe.topology.cluster.x-k8s.io/disable-update-ve
 const UNSAFE_CLASS: &str = "unsafe.topology.cluster.x-k8s.io/disable-update-class-name-check";
 
 /// Tells what a Cluster may not become.
-pub(super) fn check(old: &Cluster, new: &Cluster, before: &World, now: &World, report: &mut Report) {
+pub(super) fn check(old: &Cluster, new: &Cluster, before: &Estate, now: &Estate, report: &mut Report) {
     references_kept(old, new, report);
     topology_kept(old, new, report);
     if let (Some(was), Some(is)) = (&old.topology, &new.topology) {
@@ -49,7 +49,7 @@ fn topology_kept(old: &Cluster, new: &Cluster, report: &mut Report) {
 }
 
 /// A version never goes back, and at most one minor ahead unless the class lists the steps.
-fn version_change(old: &Topology, new: &Topology, now: &World, report: &mut Report) {
+fn version_change(old: &Topology, new: &Topology, now: &Estate, report: &mut Report) {
     const RULE: &str = "version-change";
     let (Some(was), Some(is)) = (
         Version::read(&old.version.value),
@@ -74,7 +74,7 @@ fn version_change(old: &Topology, new: &Topology, now: &World, report: &mut Repo
 }
 
 /// Another class is compatible with the one before.
-fn class_change(old: &Topology, new: &Topology, before: &World, now: &World, report: &mut Report) {
+fn class_change(old: &Topology, new: &Topology, before: &Estate, now: &Estate, report: &mut Report) {
     let same = old.class.value == new.class.value && old.class_namespace == new.class_namespace;
     let was = now.class(old).or_else(|| before.class(old));
     if let (false, Some(was), Some(is)) = (same, was, now.class(new)) {

@@ -15,13 +15,13 @@ mod version;
 use std::collections::BTreeMap;
 
 use super::{
-    model::{Finding, Report, World},
+    model::{Estate, Finding, Report},
     variables::Variables,
 };
 
 /// What is wrong with classes and clusters, and, if there were others before, with the change from those to these.
 /// What is in `old` and not in `new` is taken as deleted.
-pub fn validate(new: &World, old: Option<&World>) -> Vec<Finding> {
+pub fn validate(new: &Estate, old: Option<&Estate>) -> Vec<Finding> {
     let mut findings = new.findings.clone();
     findings.extend(old.into_iter().flat_map(|old| old.findings.iter().cloned()));
     let mut variables = BTreeMap::new();

@@ -1,9 +1,6 @@
 //! Owns: the formats that a text of a schema may have, as the API server's validation knows them.
 
-use std::{
-    net::{Ipv4Addr, Ipv6Addr},
-    sync::LazyLock,
-};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use regex::Regex;
 
@@ -27,18 +24,18 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_block(text),
-        "mac" => matches(&MAC, text),
-        "uuid" => matches(&UUID, text),
-        "uuid3" => matches(&UUID, text) && digit(text, 12) == Some(b'3'),
-        "uuid4" => matches(&UUID, text) && digit(text, 12) == Some(b'4') && variant(text),
-        "uuid5" => matches(&UUID, text) && digit(text, 12) == Some(b'5') && variant(text),
-        "byte" => matches(&BYTE, text),
-        "hostname" => text.len() <= 255 && matches(&HOSTNAME, text),
+        "mac" => matches(&mac(), text),
+        "uuid" => matches(UUID, text),
+        "uuid3" => matches(UUID, text) && digit(text, 12) == Some(b'3'),
+        "uuid4" => matches(UUID, text) && digit(text, 12) == Some(b'4') && variant(text),
+        "uuid5" => matches(UUID, text) && digit(text, 12) == Some(b'5') && variant(text),
+        "byte" => matches(BYTE, text),
+        "hostname" => text.len() <= 255 && matches(&hostname(), text),
         "uri" => is_uri(text),
         "date" => is_date(text),
         "date-time" | "datetime" => text
             .split_once(['T', 't'])
-            .is_some_and(|(date, time)| is_date(date) && matches(&TIME, time)),
+            .is_some_and(|(date, time)| is_date(date) && matches(&clock(), time)),
         _ => true,
     }
 }
@@ -57,40 +54,37 @@ pub fn is_block(text: &str) -> bool {
     digits && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
 }
 
-type Pattern = LazyLock<Option<Regex>>;
-
-static MAC: Pattern = LazyLock::new(|| {
+fn mac() -> String {
     let pairs = |count, by: char| format!("(?:[0-9a-fA-F]{{2}}{by}){{{count}}}[0-9a-fA-F]{{2}}");
     let fours = |count| format!(r"(?:[0-9a-fA-F]{{4}}\.){{{count}}}[0-9a-fA-F]{{4}}");
     let all = [5, 7, 19].map(|count| format!("{}|{}", pairs(count, ':'), pairs(count, '-')));
     let dotted = [2, 3, 9].map(fours);
-    Regex::new(&format!("^(?:{}|{})$", all.join("|"), dotted.join("|"))).ok()
-});
-static UUID: Pattern = LazyLock::new(|| {
-    Regex::new("^(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$").ok()
-});
-static BYTE: Pattern =
-    LazyLock::new(|| Regex::new("^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$").ok());
-static HOSTNAME: Pattern = LazyLock::new(|| {
-    const LABEL: &str = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
-    Regex::new(&format!(r"^{LABEL}(?:\.{LABEL})*$")).ok()
-});
-static DATE: Pattern = LazyLock::new(|| Regex::new("^[0-9]{4}-[0-9]{2}-[0-9]{2}$").ok());
-static TIME: Pattern = LazyLock::new(|| {
-    const CLOCK: &str = "(?:[01][0-9]|2[0-3]):[0-5][0-9]";
-    Regex::new(&format!(r"^{CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:[zZ]|[+-]{CLOCK})$")).ok()
-});
-static URI: Pattern = LazyLock::new(|| {
-    Regex::new(r"^(?:/|[a-zA-Z][a-zA-Z0-9+.-]*:(?://[^\x00-\x20\x7f<>\x22]*)?)(?:[^%\x00-\x1f\x7f]|%[0-9a-fA-F]{2})*$")
-        .ok()
-});
+    format!("^(?:{}|{})$", all.join("|"), dotted.join("|"))
+}
 
-fn matches(pattern: &Pattern, text: &str) -> bool {
-    pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
+fn hostname() -> String {
+    const LABEL: &str = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
+    format!(r"^{LABEL}(?:\.{LABEL})*$")
+}
+
+fn clock() -> String {
+    const HOUR: &str = "(?:[01][0-9]|2[0-3]):[0-5][0-9]";
+    format!(r"^{HOUR}:[0-5][0-9](?:\.[0-9]+)?(?:[zZ]|[+-]{HOUR})$")
+}
+
+const UUID: &str = "^(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$";
+const BYTE: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
+const DATE: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$";
+const URI: &str =
+    r"^(?:/|[a-zA-Z][a-zA-Z0-9+.-]*:(?://[^\x00-\x20\x7f<>\x22]*)?)(?:[^%\x00-\x1f\x7f]|%[0-9a-fA-F]{2})*$";
+
+/// The expression is made each time: formats are rare, and nothing is kept here.
+fn matches(pattern: &str, text: &str) -> bool {
+    Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text))
 }
 
 fn is_uri(text: &str) -> bool {
-    matches(&URI, text) && !text.contains("://:")
+    matches(URI, text) && !text.contains("://:")
 }
 
 fn digit(uuid: &str, at: usize) -> Option<u8> {
@@ -102,7 +96,7 @@ fn variant(uuid: &str) -> bool {
 }
 
 fn is_date(text: &str) -> bool {
-    if !matches(&DATE, text) {
+    if !matches(DATE, text) {
         return false;
     }
     let part = |range: std::ops::Range<usize>| text[range].parse::<u32>().unwrap_or(0);

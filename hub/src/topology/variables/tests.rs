@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::model::{Definition, Placed, World},
+    super::model::{Definition, Estate, Placed},
     *,
 };
 
 fn class(definitions: &[(&str, bool, Value)]) -> Class {
-    let mut world = World::default();
-    world.add(
+    let mut estate = Estate::default();
+    estate.add(
         "f",
         "{apiVersion: cluster.x-k8s.io/v1beta2, kind: ClusterClass, metadata: {name: c}, spec: {}}",
     );
-    let mut class = world.classes.into_values().next().unwrap();
+    let mut class = estate.classes.into_values().next().unwrap();
     class.variables = definitions
         .iter()
         .enumerate()

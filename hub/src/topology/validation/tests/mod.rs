@@ -4,7 +4,7 @@ mod clusters;
 
 use serde_json::{Value, json};
 
-use super::{super::model::World, validate};
+use super::{super::model::Estate, validate};
 
 /// A class that keeps every rule.
 fn class() -> Value {
@@ -43,16 +43,16 @@ fn cluster() -> Value {
     })
 }
 
-fn world(objects: &[&Value]) -> World {
-    let mut world = World::default();
+fn estate(objects: &[&Value]) -> Estate {
+    let mut estate = Estate::default();
     for object in objects {
-        world.add("f.yaml", &object.to_string());
+        estate.add("f.yaml", &object.to_string());
     }
-    world
+    estate
 }
 
 fn told(new: &[&Value], old: Option<&[&Value]>) -> Vec<(&'static str, String)> {
-    let found = validate(&world(new), old.map(world).as_ref());
+    let found = validate(&estate(new), old.map(estate).as_ref());
     found
         .into_iter()
         .map(|finding| (finding.rule, finding.field))
