@@ -8,11 +8,9 @@ use kube::{
 };
 use serde_json::json;
 use shared::api::names::TRIBUTARY_NAMESPACE;
-use tributary_e2e::clusterset::{
-    Backend, LocalClusterset, eventually::eventually, questions, questions::kinds, shop::Shop,
-};
+use tributary_e2e::clusterset::{Backend, LocalClusterset, questions, questions::kinds, shop::Shop};
 
-use super::{Page, Player};
+use super::{Page, Player, recorded};
 
 /// Commands that these clusters have nothing for, or that another line of the page types whole.
 const LEFT_OUT: [(&str, &str); 5] = [
@@ -42,15 +40,6 @@ const CERTIFICATE: [&str; 2] = [
 /// What `tributary-agent leave` of the page is told of hub and certificate.
 const LEAVE: &str = "tributary-agent leave --hub https://HOST:8443 --tls-ca certs/ca.crt --tls-cert agent.crt --tls-key \
                      agent.key --kubeconfig FILE";
-
-/// Whether an event of this kind is the latest of a member's leaving.
-async fn told(clusterset: &LocalClusterset, cluster: &str, kind: &str) -> anyhow::Result<()> {
-    eventually(&format!("{kind} of {cluster}"), async || {
-        let kinds = kinds(clusterset, cluster).await?;
-        Ok(kinds.iter().any(|one| one == kind).then_some(()))
-    })
-    .await
-}
 
 /// The Secret in which a chart keeps the agent's certificate.
 async fn keep_certificate(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<()> {
@@ -128,7 +117,7 @@ pub(super) async fn a_cluster_leaves(backend: Backend) -> anyhow::Result<()> {
             "`{command}` did it without being told so"
         );
         player.confirm(&clusterset, &said).await?;
-        told(&clusterset, "west", kind).await?;
+        recorded(&clusterset, "west", kind).await?;
     }
 
     let mut left = take_certificate(&clusterset, &backend, &player, &mut page).await?;
@@ -144,7 +133,7 @@ pub(super) async fn a_cluster_leaves(backend: Backend) -> anyhow::Result<()> {
     );
     let leave = format!("{LEAVE} --confirm");
     player.play(&clusterset, page.take(&leave)?).await?;
-    told(&clusterset, "west", "member_left").await?;
+    recorded(&clusterset, "west", "member_left").await?;
     shop.forget_cluster("west");
     for cluster in ["east", "north"] {
         shop.arrived_in(&clusterset, cluster).await?;
@@ -157,12 +146,12 @@ pub(super) async fn a_cluster_leaves(backend: Backend) -> anyhow::Result<()> {
         .play(&clusterset, page.take("tributary-hub member evict ID")?)
         .await?;
     player.confirm(&clusterset, &said).await?;
-    told(&clusterset, "east", "member_leaving").await?;
+    recorded(&clusterset, "east", "member_leaving").await?;
     let said = player
         .play(&clusterset, page.take("tributary-hub member evict ID --now")?)
         .await?;
     player.confirm(&clusterset, &said).await?;
-    told(&clusterset, "east", "member_evicted").await?;
+    recorded(&clusterset, "east", "member_evicted").await?;
     shop.forget_cluster("east");
     shop.arrived_in(&clusterset, "north").await?;
     page.all_played(&left)?;

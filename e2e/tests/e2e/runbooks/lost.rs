@@ -5,7 +5,7 @@ use tributary_e2e::clusterset::{
     Backend, LocalClusterset, eventually::eventually, questions, questions::kinds, shop::Shop,
 };
 
-use super::{Page, Player};
+use super::{Page, Player, recorded};
 
 /// A loss is noticed within ten seconds, and nobody is withdrawn before.
 const SOON: &str = "
@@ -29,14 +29,6 @@ async fn until_it_says(
         let said = player.play(clusterset, command).await?;
         ensure!(wanted.iter().all(|one| said.contains(one)), "{said}");
         Ok(Some(()))
-    })
-    .await
-}
-
-async fn recorded(clusterset: &LocalClusterset, cluster: &str, kind: &str) -> anyhow::Result<()> {
-    eventually(&format!("{kind} of {cluster}"), async || {
-        let kinds = kinds(clusterset, cluster).await?;
-        Ok(kinds.iter().any(|one| one == kind).then_some(()))
     })
     .await
 }

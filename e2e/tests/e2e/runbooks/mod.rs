@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use tributary_e2e::{
-    clusterset::Backend,
+    clusterset::{Backend, LocalClusterset, eventually::eventually, questions::kinds},
     real::Fleet,
     suite::{real_test, sim_test},
 };
@@ -57,6 +57,15 @@ pub(crate) fn trials() -> Vec<Trial> {
     runbook!(trials, leave::a_cluster_leaves);
     runbook!(trials, restore::a_backup_is_restored);
     trials
+}
+
+/// Waits until the log of the hub has an event of this kind about a cluster.
+async fn recorded(clusterset: &LocalClusterset, cluster: &str, kind: &str) -> anyhow::Result<()> {
+    eventually(&format!("{kind} of {cluster}"), async || {
+        let kinds = kinds(clusterset, cluster).await?;
+        Ok(kinds.iter().any(|one| one == kind).then_some(()))
+    })
+    .await
 }
 
 /// Nothing that a runbook exported on shared clusters is there for the next story.
