@@ -14,7 +14,7 @@ use shared::model::Clusterset;
 use super::{
     Space,
     error::{Corruption, LogError, OpenError},
-    key,
+    give_back, key,
     rows::{RowsError, Volume},
     segment_name::SegmentName,
     sled::{DATA_FILE, SledRows, Store},
@@ -122,7 +122,8 @@ impl Volume for Directory {
         Ok(rows)
     }
 
-    /// Under another name first, which is atomic: files that are deleted one by one are no segment any more.
+    /// Under another name first, which is atomic: files that are deleted one by one are no segment any more. What the end
+    /// of the process leaves of them, the next start deletes.
     fn remove(&self, name: SegmentName) -> Result<(), RowsError> {
         let removed = self.data_dir.join(format!("{REMOVED}{name}"));
         match fs::rename(self.dir(name), &removed) {
@@ -131,7 +132,7 @@ impl Volume for Directory {
             renamed => renamed?,
         }
         sync_names(&self.data_dir)?;
-        Ok(fs::remove_dir_all(removed)?)
+        Ok(give_back::remove_dir(&removed)?)
     }
 
     fn bytes_on_disk(&self, name: SegmentName) -> u64 {

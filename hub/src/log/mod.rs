@@ -22,6 +22,7 @@ mod damage;
 mod directory;
 mod epochs;
 mod error;
+mod give_back;
 mod group;
 mod history;
 mod key;

@@ -1,7 +1,10 @@
 //! Which segments go: the oldest, as wholes, by age and by the bytes that all of them take. Time is an argument.
 //! A keeper removes them, beside what is appended.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use shared::model::UnixMillis;
 
@@ -9,17 +12,31 @@ use super::{error::LogError, rows::Volume, segment::Segment, segments::Segments}
 
 /// Removes what is not to be kept. To close a store of a gigabyte, to open one and to delete its files takes up to seconds,
 /// in which nobody waits for it who appends.
-pub(super) struct Keeper<V: Volume>(pub(super) Segments<V>);
+pub(super) struct Keeper<V: Volume> {
+    segments: Segments<V>,
+    ending: Arc<AtomicBool>,
+}
 
 impl<V: Volume> Keeper<V> {
+    pub(super) fn new(segments: Segments<V>) -> Self {
+        let ending = Arc::default();
+        Self { segments, ending }
+    }
+
+    /// Once it is set, no further segment is removed: whoever closes the log waits for one at most.
+    pub(super) fn ending(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.ending)
+    }
+
     /// Removes the oldest segments that are not to be kept, and that nothing which is kept needs; what could not be removed
     /// the last time too.
     pub(super) fn retain(&self, retention: &Retention, now: UnixMillis) -> Result<(), LogError> {
-        let count = removable(&self.0.kept(), retention, now)?;
+        let count = removable(&self.segments.kept(), retention, now)?;
         if count > 0 {
-            self.0.retire(count);
+            self.segments.retire(count);
         }
-        Ok(self.0.remove_retired()?)
+        let goes_on = || !self.ending.load(Ordering::Relaxed);
+        Ok(self.segments.remove_retired(&goes_on)?)
     }
 }
 

@@ -115,11 +115,13 @@ impl<V: Volume> Segments<V> {
         list.retired.extend(list.kept.drain(..count));
     }
 
-    /// Removes what is not kept any more from the volume, but what somebody still reads: that another time.
-    pub(super) fn remove_retired(&self) -> Result<(), RowsError> {
+    /// Removes what is not kept any more from the volume, but what somebody still reads: that another time, and so what is
+    /// left when `goes_on` says no.
+    pub(super) fn remove_retired(&self, goes_on: &dyn Fn() -> bool) -> Result<(), RowsError> {
         let retired = std::mem::take(&mut self.list().retired);
         for (index, segment) in retired.iter().enumerate() {
-            match segment.remove() {
+            let removed = if goes_on() { segment.remove() } else { Ok(false) };
+            match removed {
                 Ok(true) => {}
                 // Oldest first: what is there after a crash has no gap.
                 waiting => {

@@ -282,7 +282,7 @@ impl<V: Volume> Store<V> {
 
     /// Whoever removes segments beside what is appended; nobody else removes any.
     pub(super) fn keeper(&self) -> Keeper<V> {
-        Keeper(self.segments.clone())
+        Keeper::new(self.segments.clone())
     }
 
     /// A keeper looked, and may have removed some.

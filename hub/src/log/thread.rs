@@ -5,6 +5,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, SendError, SyncSender, TryRecvError, TrySendError},
     },
     thread::JoinHandle,
@@ -59,6 +60,8 @@ pub(super) struct OwnerThread {
     reads: SyncSender<Read>,
     /// Asks the system, which no store is needed for.
     space: Box<dyn Fn() -> Option<Space> + Send>,
+    /// Tells the keeper to leave the rest.
+    ending: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -101,6 +104,7 @@ impl OwnerThread {
             .expect("the owner answers once, and opening catches panics")?;
         let reader = spawn_named("log-reader", move || read(&history, &read_receiver));
         let commands = command_sender.clone();
+        let ending = keeper.ending();
         let keeper = spawn_named("log-keeper", move || keep(&keeper, &retain_receiver, &commands));
         Ok(Self {
             clusterset,
@@ -108,6 +112,7 @@ impl OwnerThread {
             commands: command_sender,
             reads: read_sender,
             space: Box::new(move || volume.space()),
+            ending,
             threads: vec![reader, owner, keeper],
         })
     }
@@ -310,8 +315,9 @@ impl Log for OwnerThread {
 }
 
 impl Drop for OwnerThread {
-    /// What was appended is written first; then both threads end and the store is closed.
+    /// What was appended is written first; then the threads end and the store is closed.
     fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
         let _ = self.reads.send(Read::Stop);
         let _ = self.commands.send(Command::Stop);
         for thread in self.threads.drain(..) {

@@ -52,26 +52,38 @@ fn append(log: &mut OwnerThread, text: &str) -> Cursor {
     log.append_and_wait(batch).expect("durable")
 }
 
-#[test]
-fn nobody_who_appends_waits_for_a_segment_that_goes() {
-    let ((asked, is_asked), (delete, deletes)) = (mpsc::sync_channel(1), mpsc::channel());
+/// A log on such a disk, the disk, what hears that a segment is to go, and what has it go.
+fn slow_to_delete() -> (OwnerThread, MemoryDisk, Receiver<()>, mpsc::Sender<()>) {
+    let ((asked, is_asked), (delete, deletes)) = (mpsc::sync_channel(2), mpsc::channel());
+    let disk = MemoryDisk::default();
     let volume = SlowToDelete {
-        disk: MemoryDisk::default(),
+        disk: disk.clone(),
         asked,
         deletes: Arc::new(std::sync::Mutex::new(deletes)),
     };
     let clusterset = Clusterset::new("example.org", "default").expect("a name");
     let epoch = Epoch::default().next(UnixMillis(1), 1);
-    let mut log = OwnerThread::spawn(move || Ok(Store::open(&volume, &clusterset, epoch).expect("opened")))
-        .expect("a log");
-    append(&mut log, "before");
+    let open = move || Ok(Store::open(&volume, &clusterset, epoch).expect("opened"));
+    let log = OwnerThread::spawn(open).expect("a log");
+    (log, disk, is_asked, delete)
+}
+
+fn seal(log: &mut OwnerThread) {
     log.seal_and_wait(UnixMillis(2), Box::new(std::iter::empty()))
         .expect("sealed");
-    let nothing = Retention {
-        age_millis: 0,
-        bytes: 0,
-    };
-    log.retain(nothing, UnixMillis(3));
+}
+
+const NOTHING: Retention = Retention {
+    age_millis: 0,
+    bytes: 0,
+};
+
+#[test]
+fn nobody_who_appends_waits_for_a_segment_that_goes() {
+    let (mut log, _, is_asked, delete) = slow_to_delete();
+    append(&mut log, "before");
+    seal(&mut log);
+    log.retain(NOTHING, UnixMillis(3));
     is_asked.recv().expect("the first segment is to go");
     let head = append(&mut log, "meanwhile");
     assert_eq!(head.revision, Revision(2));
@@ -84,4 +96,27 @@ fn nobody_who_appends_waits_for_a_segment_that_goes() {
         (log.stats().segments, log.stats().oldest_revision),
         (1, Revision(2))
     );
+}
+
+#[test]
+fn who_closes_a_log_waits_for_one_segment_that_goes() {
+    let (mut log, disk, is_asked, delete) = slow_to_delete();
+    for text in ["first", "second", "third"] {
+        append(&mut log, text);
+        seal(&mut log);
+    }
+    log.retain(NOTHING, UnixMillis(3));
+    is_asked.recv().expect("the first segment is to go");
+    let ending = Arc::clone(&log.ending);
+    let closing = std::thread::spawn(move || drop(log));
+    while !ending.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
+    delete.send(()).expect("it waits for this");
+    closing.join().expect("closed");
+    assert!(
+        is_asked.try_recv().is_err(),
+        "the second one waits for the next start"
+    );
+    assert_eq!(disk.segments().expect("listed").len(), 3);
 }
