@@ -10,6 +10,7 @@ use super::{
         reference, referring, rollout,
     },
     read::Fields,
+    settings::{Settings, settings},
 };
 
 /// A ClusterClass.
@@ -25,8 +26,8 @@ pub struct Class {
     pub infrastructure: Reference,
     /// The control plane.
     pub control_plane: ControlPlaneClass,
-    /// How names are made, of infrastructure and control plane.
-    pub namings: Vec<Placed<String>>,
+    /// How the name of the cluster's infrastructure is made.
+    pub infrastructure_naming: Option<Placed<String>>,
     /// Classes of machine deployments.
     pub workers: Vec<WorkerClass>,
     /// What clusters may say, and the schemas of it.
@@ -48,6 +49,10 @@ pub struct ControlPlaneClass {
     pub metadata: Metadata,
     /// How its machines are watched.
     pub health_check: Option<HealthCheck>,
+    /// How its name is made.
+    pub naming: Option<Placed<String>>,
+    /// What else it says of its machines.
+    pub settings: Settings,
 }
 
 /// A class of machine deployments.
@@ -69,6 +74,8 @@ pub struct WorkerClass {
     pub rollout: Option<Rollout>,
     /// How names are made.
     pub naming: Option<Placed<String>>,
+    /// What else it says of its machines.
+    pub settings: Settings,
 }
 
 /// What a variable is.
@@ -88,6 +95,11 @@ impl Class {
     /// A class of workers by its name.
     pub fn worker(&self, class: &str) -> Option<&WorkerClass> {
         self.workers.iter().find(|worker| worker.class == class)
+    }
+
+    /// Whether it defines a variable.
+    pub fn defines(&self, variable: &str) -> bool {
+        self.variables.iter().any(|defined| defined.name == variable)
     }
 
     /// Reads `spec`; what is wrong with its shape is told.
@@ -121,7 +133,7 @@ impl Class {
             Spelling::V1Beta1 => naming(&fields, "infrastructureNamingStrategy", report),
             Spelling::V1Beta2 => naming(&infrastructure, "naming", report),
         };
-        let (control_plane, control_plane_naming) = control_plane(&fields, spelling, report);
+        let control_plane = control_plane(&fields, spelling, report);
         let workers = fields.within("workers", &["machineDeployments", "machinePools"], report);
         workers.left_out("machinePools", "machine pools", report);
         patches(&fields, report);
@@ -131,10 +143,7 @@ impl Class {
             name: name.1,
             infrastructure: reference(&infrastructure, spelling, report),
             control_plane,
-            namings: infrastructure_naming
-                .into_iter()
-                .chain(control_plane_naming)
-                .collect(),
+            infrastructure_naming,
             workers: workers
                 .items("machineDeployments", MAX_WORKERS, report)
                 .into_iter()
@@ -151,11 +160,7 @@ impl Class {
     }
 }
 
-fn control_plane(
-    spec: &Fields<'_>,
-    spelling: Spelling,
-    report: &mut Report,
-) -> (ControlPlaneClass, Option<Placed<String>>) {
+fn control_plane(spec: &Fields<'_>, spelling: Spelling, report: &mut Report) -> ControlPlaneClass {
     let known: &[&str] = match spelling {
         Spelling::V1Beta1 => &[
             "ref",
@@ -181,14 +186,14 @@ fn control_plane(
     };
     let fields = spec.within("controlPlane", known, report);
     let machines = referring(&fields, "machineInfrastructure", spelling, report);
-    let class = ControlPlaneClass {
+    ControlPlaneClass {
         template: reference(&fields, spelling, report),
         machines: fields.get("machineInfrastructure").is_some().then_some(machines),
         metadata: metadata(&fields, report),
         health_check: health_check(&fields, spelling, report),
-    };
-    let naming = naming(&fields, spelling.name("namingStrategy", "naming"), report);
-    (class, naming)
+        naming: naming(&fields, spelling.name("namingStrategy", "naming"), report),
+        settings: settings(&fields, spelling, report),
+    }
 }
 
 fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> WorkerClass {
@@ -238,6 +243,7 @@ fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> 
         health_check: health_check(&fields, spelling, report),
         rollout: rollout(&fields, spelling, report),
         naming: naming(&fields, spelling.name("namingStrategy", "naming"), report),
+        settings: settings(&fields, spelling, report),
     }
 }
 

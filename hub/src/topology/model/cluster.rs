@@ -10,6 +10,7 @@ use super::{
         rollout, variables,
     },
     read::Fields,
+    settings::{Settings, settings},
 };
 
 /// Annotations of lifecycle hooks start so.
@@ -24,14 +25,27 @@ pub struct Cluster {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// Its identity, if a server has given it one.
+    pub uid: Option<String>,
     /// Its labels and annotations.
     pub metadata: Metadata,
     /// Which of `infrastructureRef` and `controlPlaneRef` it has.
     pub references: Vec<String>,
-    /// Blocks of addresses of pods and services.
-    pub blocks: Vec<Placed<String>>,
+    /// `spec.clusterNetwork`.
+    pub network: Network,
     /// What it is stamped from, if it is.
     pub topology: Option<Topology>,
+}
+
+/// `spec.clusterNetwork`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    /// The domain of services.
+    pub service_domain: String,
+    /// Blocks of addresses of services.
+    pub services: Vec<Placed<String>>,
+    /// Blocks of addresses of pods.
+    pub pods: Vec<Placed<String>>,
 }
 
 /// `spec.topology`.
@@ -47,6 +61,8 @@ pub struct Topology {
     pub control_plane: ControlPlaneTopology,
     /// Machine deployments.
     pub workers: Vec<WorkerTopology>,
+    /// Whether it has machine pools, which are left out here.
+    pub has_machine_pools: bool,
     /// Values of the class's variables.
     pub variables: Vec<Variable>,
 }
@@ -56,8 +72,12 @@ pub struct Topology {
 pub struct ControlPlaneTopology {
     /// Labels and annotations.
     pub metadata: Metadata,
+    /// How many machines, if it says so.
+    pub replicas: Option<i64>,
     /// What it says of the class's health check.
     pub health_check: Option<HealthCheck>,
+    /// What else it says of its machines.
+    pub settings: Settings,
     /// Values that go before the Cluster's.
     pub overrides: Vec<Variable>,
 }
@@ -79,6 +99,8 @@ pub struct WorkerTopology {
     pub health_check: Option<HealthCheck>,
     /// How machines are replaced, if not as the class says.
     pub rollout: Option<Rollout>,
+    /// What else it says of its machines.
+    pub settings: Settings,
     /// Values that go before the Cluster's.
     pub overrides: Vec<Variable>,
 }
@@ -89,7 +111,7 @@ impl Cluster {
         spec: &Value,
         spelling: Spelling,
         (namespace, name): (String, String),
-        metadata: Metadata,
+        (metadata, uid): (Metadata, Option<String>),
         report: &mut Report,
     ) -> Self {
         let known = [
@@ -109,19 +131,25 @@ impl Cluster {
             );
         }
         let fields = Fields::open(Some(spec), "spec", &known, report);
-        let network = fields.within(
+        let written = fields.within(
             "clusterNetwork",
             &["apiServerPort", "services", "pods", "serviceDomain"],
             report,
         );
-        let mut blocks = Vec::new();
-        for name in ["services", "pods"] {
-            let ranges = network.within(name, &["cidrBlocks"], report);
-            for (field, block) in ranges.items("cidrBlocks", MAX_WORKERS, report) {
-                let value = block.as_str().unwrap_or_default().to_owned();
-                blocks.push(Placed { field, value });
-            }
-        }
+        let mut blocks = |name: &str| -> Vec<Placed<String>> {
+            let ranges = written.within(name, &["cidrBlocks"], report);
+            let blocks = ranges.items("cidrBlocks", MAX_WORKERS, report).into_iter();
+            let placed = |(field, block): (String, &Value)| Placed {
+                field,
+                value: block.as_str().unwrap_or_default().to_owned(),
+            };
+            blocks.map(placed).collect()
+        };
+        let network = Network {
+            services: blocks("services"),
+            pods: blocks("pods"),
+            service_domain: written.text("serviceDomain", report),
+        };
         Self {
             origin: report.origin.clone(),
             references: ["infrastructureRef", "controlPlaneRef"]
@@ -129,12 +157,13 @@ impl Cluster {
                 .filter(|name| fields.get(name).is_some())
                 .map(str::to_owned)
                 .collect(),
-            blocks,
+            network,
             topology: fields
                 .get("topology")
                 .map(|value| topology(value, spelling, &namespace, report)),
             namespace,
             name,
+            uid,
             metadata,
         }
     }
@@ -190,6 +219,9 @@ fn topology(value: &Value, spelling: Spelling, namespace: &str, report: &mut Rep
             .into_iter()
             .map(|(path, item)| worker(path, item, spelling, report))
             .collect(),
+        has_machine_pools: workers
+            .get("machinePools")
+            .is_some_and(|pools| pools.as_array().is_none_or(|pools| !pools.is_empty())),
         variables: variables(&fields, "variables", report),
     }
 }
@@ -218,10 +250,11 @@ fn control_plane(topology: &Fields<'_>, spelling: Spelling, report: &mut Report)
         ],
     };
     let fields = topology.within("controlPlane", known, report);
-    fields.whole("replicas", report);
     ControlPlaneTopology {
         metadata: metadata(&fields, report),
+        replicas: fields.whole("replicas", report),
         health_check: health_check(&fields, spelling, report),
+        settings: settings(&fields, spelling, report),
         overrides: overrides(&fields, report),
     }
 }
@@ -269,6 +302,7 @@ fn worker(path: String, item: &Value, spelling: Spelling, report: &mut Report) -
         }),
         health_check: health_check(&fields, spelling, report),
         rollout: rollout(&fields, spelling, report),
+        settings: settings(&fields, spelling, report),
         overrides: overrides(&fields, report),
         field: path,
     }

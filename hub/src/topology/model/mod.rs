@@ -6,10 +6,13 @@ mod cluster;
 mod documents;
 mod finding;
 pub mod limits;
+mod older;
 mod parts;
 mod read;
+mod settings;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::collections::BTreeMap;
 
@@ -17,9 +20,11 @@ use serde_json::Value;
 
 pub use self::{
     class::{Class, ControlPlaneClass, Definition, WorkerClass},
-    cluster::{Cluster, ControlPlaneTopology, Topology, WorkerTopology},
+    cluster::{Cluster, ControlPlaneTopology, Network, Topology, WorkerTopology},
     finding::{Finding, Report},
     parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable},
+    settings::Settings,
+    version::Version,
 };
 use self::{documents::documents, read::Fields};
 
@@ -47,6 +52,15 @@ impl Estate {
                 Ok(document) => self.object(&document, &mut report),
                 Err(message) => report.say("document", ".", message),
             }
+            self.findings.extend(report.into_findings());
+        }
+    }
+
+    /// Reads objects that were taken apart before; each with where it was read; those of other kinds are passed over.
+    pub fn add_objects<'a>(&mut self, objects: impl IntoIterator<Item = (&'a str, &'a Value)>) {
+        for (at, (origin, object)) in objects.into_iter().enumerate() {
+            let mut report = Report::new(origin, &format!("object {}", at + 1));
+            self.object(object, &mut report);
             self.findings.extend(report.into_findings());
         }
     }
@@ -110,6 +124,7 @@ impl Estate {
             labels: named.texts("labels", report),
             annotations: named.texts("annotations", report),
         };
+        let uid = Some(named.text("uid", report)).filter(|uid| !uid.is_empty());
         if name.is_empty() {
             report.say("document", "metadata.name", "must be given");
             return;
@@ -121,7 +136,7 @@ impl Estate {
             let class = Class::read(spec, spelling, key.clone(), &mut read);
             self.classes.insert(key, class).is_some()
         } else {
-            let cluster = Cluster::read(spec, spelling, key.clone(), metadata, &mut read);
+            let cluster = Cluster::read(spec, spelling, key.clone(), (metadata, uid), &mut read);
             self.clusters.insert(key, cluster).is_some()
         };
         if twice {

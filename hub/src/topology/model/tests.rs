@@ -68,7 +68,8 @@ fn both_spellings_of_a_class_mean_the_same() {
     let key = ("bar".to_owned(), "mixed".to_owned());
     let (older, newer) = (&older.classes[&key], &newer.classes[&key]);
     assert_eq!(older.infrastructure.group_kind(), ("i", "CTemplate"));
-    assert_eq!(older.namings[0].value, newer.namings[0].value);
+    let naming = |class: &Class| class.infrastructure_naming.clone().unwrap().value;
+    assert_eq!(naming(older), naming(newer));
     let check = |class: &Class| {
         let check = class.control_plane.health_check.clone().unwrap();
         (

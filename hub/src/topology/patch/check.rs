@@ -5,22 +5,24 @@ use std::collections::BTreeSet;
 
 use super::{
     builtins,
-    class::{Class, Reference},
     definition::{Change, Operation, Patch, Selector, Source},
     finding::{Finding, Findings, Place, Rule, shown},
     lookup, select,
     values::BUILTIN,
 };
-use crate::topology::template::{Problem, examine};
+use crate::topology::{
+    model::{Class, Reference},
+    template::{Problem, examine},
+};
 
 /// What is wrong with the patches of a class, in their order.
-pub fn check(class: &Class) -> Vec<Finding> {
+pub fn check(class: &Class, patches: &[Patch]) -> Vec<Finding> {
     let mut checker = Checker {
         class,
         findings: Findings::default(),
     };
     let mut names = BTreeSet::new();
-    for patch in &class.patches {
+    for patch in patches {
         let place = Place::of(patch.index, &patch.name);
         checker.name(patch, &place, !names.insert(patch.name.as_str()));
         if !patch.enabled_if.is_empty() {
@@ -103,16 +105,13 @@ impl Checker<'_> {
             return;
         }
         let class = self.class;
-        let is = |reference: &Option<Reference>| {
-            reference.as_ref().is_some_and(|reference| {
-                reference.api_version == selector.api_version && reference.kind == selector.kind
-            })
-        };
+        let is = |reference: &Reference| reference.is(&selector.api_version, &selector.kind);
+        let plane = &class.control_plane;
         if selector.infrastructure_cluster && !is(&class.infrastructure) {
             let why = "the template of the infrastructure has another apiVersion or kind";
             self.unmatched(place, "infrastructureCluster", why);
         }
-        if selector.control_plane && !is(&class.control_plane) && !is(&class.control_plane_machines) {
+        if selector.control_plane && !is(&plane.template) && !plane.machines.as_ref().is_some_and(is) {
             let why =
                 "neither the control plane nor its machines have a template of this apiVersion and kind";
             self.unmatched(place, "controlPlane", why);
@@ -125,9 +124,10 @@ impl Checker<'_> {
                 self.add(Rule::SelectorName, place, &field, why);
                 continue;
             }
-            let found = class.machine_deployments.iter().any(|one| {
-                select::names(name, &one.class) && (is(&one.bootstrap) || is(&one.infrastructure))
-            });
+            let found = class
+                .workers
+                .iter()
+                .any(|one| select::names(name, &one.class) && (is(&one.bootstrap) || is(&one.machines)));
             if !found {
                 let why =
                     "no machine deployments of such a class have a template of this apiVersion and kind";
@@ -148,7 +148,7 @@ impl Checker<'_> {
             Some(Source::Variable(variable)) => {
                 let known = match lookup::base(variable) {
                     BUILTIN => builtins::exists(variable),
-                    base => self.class.variables.contains(base),
+                    base => self.class.defines(base),
                 };
                 if !known {
                     let why = format!(

@@ -5,11 +5,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    class::{Class, Reference},
     finding::shown,
-    target::{Workers, is_bookkeeping},
+    owned,
+    target::{Role, Workers, is_bookkeeping},
     values::{self, BUILTIN},
 };
+use crate::topology::model::{self, Class, Metadata, Reference, Topology, Variable, WorkerTopology};
 
 /// What patches are told of a cluster.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,53 +23,45 @@ pub struct Cluster {
     pub workers: Vec<(Workers, Map<String, Value>)>,
 }
 
-/// Reads a document of kind Cluster, in both spellings of the API. Its version is taken for the version of everything.
+/// What a Cluster says. Its version is taken for the version of everything.
 ///
 /// # Errors
 ///
 /// One line: the field and what would do. Machine pools are refused.
-pub fn read(document: &Value, class: &Class) -> Result<Cluster, String> {
-    let topology = document
-        .pointer("/spec/topology")
-        .filter(|topology| topology.is_object())
+pub fn read(cluster: &model::Cluster, class: &Class) -> Result<Cluster, String> {
+    let topology = cluster
+        .topology
+        .as_ref()
         .ok_or("the Cluster has no spec.topology")?;
-    let named = text(topology, "/classRef/name").or_else(|| text(topology, "/class"));
-    if named != Some(class.name.as_str()) {
+    let named = topology.class.value.as_str();
+    if named != class.name {
         return Err(format!(
             "the Cluster's class is {}, and the files have {}: give those that belong together",
-            shown(named.unwrap_or("not said")),
+            shown(if named.is_empty() { "not said" } else { named }),
             shown(&class.name)
         ));
     }
-    if !list(topology, "/workers/machinePools").is_empty() {
+    if topology.has_machine_pools {
         return Err("spec.topology.workers.machinePools: machine pools are not supported here".to_owned());
     }
-    let mut global = variables(topology.get("variables"), class, "spec.topology.variables")?;
-    let about = of_cluster(document, topology, class);
+    let mut global = variables(&topology.variables, class)?;
+    let about = of_cluster(cluster, topology);
     global.insert(BUILTIN.to_owned(), json!({ "cluster": about }));
-    let place = "spec.topology.controlPlane.variables.overrides";
-    let mut control_plane = variables(
-        topology.pointer("/controlPlane/variables/overrides"),
-        class,
-        place,
-    )?;
-    let about = of_control_plane(document, topology, class);
+    let mut control_plane = variables(&topology.control_plane.overrides, class)?;
+    let about = of_control_plane(cluster, topology, class);
     control_plane.insert(BUILTIN.to_owned(), json!({ "controlPlane": about }));
-    let mut workers = Vec::new();
-    for (index, one) in list(topology, "/workers/machineDeployments").iter().enumerate() {
-        let place = format!("spec.topology.workers.machineDeployments[{index}]");
-        workers.push(machine_deployment(document, topology, class, one, &place)?);
-    }
+    let workers = topology.workers.iter();
+    let workers = workers.map(|one| machine_deployment(cluster, topology, class, one));
     Ok(Cluster {
         global,
         control_plane,
-        workers,
+        workers: workers.collect::<Result<_, _>>()?,
     })
 }
 
 /// What is known without a Cluster: that each class of machine deployments may have one, called as the class.
 pub fn of_class(class: &Class) -> Cluster {
-    let workers = class.machine_deployments.iter().map(|one| {
+    let workers = class.workers.iter().map(|one| {
         let workers = Workers {
             class: one.class.clone(),
             name: one.class.clone(),
@@ -86,6 +79,36 @@ pub fn of_class(class: &Class) -> Cluster {
 }
 
 impl Cluster {
+    /// The places of the cluster's templates, in the order in which objects are made, each with the template that the
+    /// class names and the variables of the place.
+    pub fn places<'a>(&self, class: &'a Class) -> Vec<(Role, &'a Reference, Map<String, Value>)> {
+        let plane = &class.control_plane;
+        let of_plane = |role, reference| (role, reference, self.control_plane.clone());
+        let mut places = vec![(Role::InfrastructureCluster, &class.infrastructure, Map::new())];
+        places.push(of_plane(Role::ControlPlane, &plane.template));
+        places.extend(
+            plane
+                .machines
+                .as_ref()
+                .map(|one| of_plane(Role::ControlPlaneMachines, one)),
+        );
+        for (workers, variables) in &self.workers {
+            if let Some(class) = class.worker(&workers.class) {
+                places.push((
+                    Role::Bootstrap(workers.clone()),
+                    &class.bootstrap,
+                    variables.clone(),
+                ));
+                places.push((
+                    Role::Infrastructure(workers.clone()),
+                    &class.machines,
+                    variables.clone(),
+                ));
+            }
+        }
+        places
+    }
+
     /// Puts variables over those of the cluster. Of `builtin`, what is about the control plane and machine deployments
     /// is for their templates only; a deployment keeps its class and its name.
     ///
@@ -123,71 +146,68 @@ fn put(variables: &mut Map<String, Value>, builtin: Option<Map<String, Value>>) 
 }
 
 fn machine_deployment(
-    document: &Value,
-    topology: &Value,
+    cluster: &model::Cluster,
+    topology: &Topology,
     class: &Class,
-    one: &Value,
-    place: &str,
+    one: &WorkerTopology,
 ) -> Result<(Workers, Map<String, Value>), String> {
-    let field = |name: &str| {
-        let said = text(one, &format!("/{name}")).filter(|said| !said.is_empty());
-        said.ok_or_else(|| format!("{place}.{name} is missing"))
-    };
+    let place = &one.field;
+    for (name, said) in [("class", &one.class), ("name", &one.name)] {
+        if said.is_empty() {
+            return Err(format!("{place}.{name} is missing"));
+        }
+    }
     let workers = Workers {
-        class: field("class")?.to_owned(),
-        name: field("name")?.to_owned(),
+        class: one.class.clone(),
+        name: one.name.clone(),
     };
-    let known = class
-        .machine_deployments
-        .iter()
-        .find(|known| known.class == workers.class)
-        .ok_or_else(|| {
-            let said = shown(&workers.class);
-            format!("{place}.class: the class has no machine deployments of class {said}")
-        })?;
-    let overrides = format!("{place}.variables.overrides");
-    let mut own = variables(one.pointer("/variables/overrides"), class, &overrides)?;
+    let known = class.worker(&workers.class).ok_or_else(|| {
+        let said = shown(&workers.class);
+        format!("{place}.class: the class has no machine deployments of class {said}")
+    })?;
+    let mut own = variables(&one.overrides, class)?;
     let mut about = json!({"class": workers.class, "topologyName": workers.name});
-    set(&mut about, "version", topology.get("version").cloned());
-    set(&mut about, "replicas", one.get("replicas").cloned());
-    let mut labels = of_owned(document);
-    labels.insert(
-        "topology.cluster.x-k8s.io/deployment-name".to_owned(),
-        json!(workers.name),
+    set(&mut about, "version", text(&topology.version.value));
+    set(
+        &mut about,
+        "replicas",
+        one.replicas.as_ref().map(|replicas| json!(replicas.value)),
     );
-    let said = [known.metadata.clone(), value(one, "metadata")].map(without_steering);
-    let metadata = metadata([&said[0], &said[1]], labels, Map::new());
-    set(&mut about, "metadata", Some(metadata));
+    let said = metadata(owned::of_worker(cluster, known, one));
+    set(&mut about, "metadata", Some(said));
     own.insert(BUILTIN.to_owned(), json!({ "machineDeployment": about }));
     Ok((workers, own))
 }
 
-fn of_cluster(document: &Value, topology: &Value, class: &Class) -> Value {
-    let mut about = json!({});
-    for name in ["name", "namespace", "uid"] {
-        set(&mut about, name, value(document, "metadata").get(name).cloned());
-    }
-    let own = metadata([&value(document, "metadata")], Map::new(), Map::new());
+fn of_cluster(cluster: &model::Cluster, topology: &Topology) -> Value {
+    let mut about = json!({"name": cluster.name, "namespace": cluster.namespace});
+    set(&mut about, "uid", cluster.uid.as_deref().and_then(text));
+    let mut own = cluster.metadata.clone();
+    own.annotations.retain(|name, _| !is_bookkeeping(name));
+    let own = metadata(own);
     if own != json!({}) {
         set(&mut about, "metadata", Some(own));
     }
-    let namespace = text(topology, "/classRef/namespace")
-        .or_else(|| text(topology, "/classNamespace"))
-        .or_else(|| text(document, "/metadata/namespace"));
+    let (class, namespace) = (&topology.class.value, &topology.class_namespace);
     let mut said = json!({
-        "class": class.name,
-        "classRef": {"name": class.name, "namespace": namespace.unwrap_or_default()},
+        "class": class,
+        "classNamespace": namespace,
+        "classRef": {"name": class, "namespace": namespace},
     });
-    set(&mut said, "version", topology.get("version").cloned());
-    set(&mut said, "classNamespace", namespace.map(Value::from));
+    set(&mut said, "version", text(&topology.version.value));
     set(&mut about, "topology", Some(said));
     let mut network = json!({});
-    for (name, place) in [
-        ("serviceDomain", "/spec/clusterNetwork/serviceDomain"),
-        ("services", "/spec/clusterNetwork/services/cidrBlocks"),
-        ("pods", "/spec/clusterNetwork/pods/cidrBlocks"),
+    set(
+        &mut network,
+        "serviceDomain",
+        text(&cluster.network.service_domain),
+    );
+    for (name, blocks) in [
+        ("services", &cluster.network.services),
+        ("pods", &cluster.network.pods),
     ] {
-        set(&mut network, name, document.pointer(place).cloned());
+        let listed: Vec<&str> = blocks.iter().map(|block| block.value.as_str()).collect();
+        set(&mut network, name, (!listed.is_empty()).then(|| json!(listed)));
     }
     if network != json!({}) {
         set(&mut about, "network", Some(network));
@@ -195,100 +215,52 @@ fn of_cluster(document: &Value, topology: &Value, class: &Class) -> Value {
     about
 }
 
-fn of_control_plane(document: &Value, topology: &Value, class: &Class) -> Value {
+fn of_control_plane(cluster: &model::Cluster, topology: &Topology, class: &Class) -> Value {
     let mut about = json!({});
-    let said = value(topology, "controlPlane");
-    set(&mut about, "version", topology.get("version").cloned());
-    set(&mut about, "replicas", said.get("replicas").cloned());
-    let from = class.control_plane.as_ref().map(cloned_from);
-    let metadata = metadata(
-        [&class.control_plane_metadata, &value(&said, "metadata")],
-        of_owned(document),
-        from.unwrap_or_default(),
+    set(&mut about, "version", text(&topology.version.value));
+    set(
+        &mut about,
+        "replicas",
+        topology.control_plane.replicas.map(Value::from),
     );
-    set(&mut about, "metadata", Some(metadata));
+    let (of_class, said) = (&class.control_plane, &topology.control_plane);
+    let mut all = owned::of_control_plane(cluster, &of_class.metadata, &said.metadata);
+    if !of_class.template.name.is_empty() {
+        all.annotations.extend(owned::cloned_from(&of_class.template));
+    }
+    set(&mut about, "metadata", Some(metadata(all)));
     about
 }
 
-/// Metadata without the annotations that steer upgrades, which are the topology's alone.
-fn without_steering(mut metadata: Value) -> Value {
-    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-        annotations.remove("topology.cluster.x-k8s.io/hold-upgrade-sequence");
-        annotations.remove("topology.cluster.x-k8s.io/defer-upgrade");
-    }
-    metadata
-}
-
-/// Labels of all that belongs to a topology.
-fn of_owned(document: &Value) -> Map<String, Value> {
-    let name = text(document, "/metadata/name").unwrap_or_default();
-    Map::from_iter([
-        ("cluster.x-k8s.io/cluster-name".to_owned(), json!(name)),
-        ("topology.cluster.x-k8s.io/owned".to_owned(), json!("")),
-    ])
-}
-
-/// Annotations of an object that is made from a template.
-fn cloned_from(reference: &Reference) -> Map<String, Value> {
-    let group = reference.api_version.split('/').next().unwrap_or_default();
-    let kind = format!("{}.{group}", reference.kind);
-    Map::from_iter([
-        (
-            "cluster.x-k8s.io/cloned-from-name".to_owned(),
-            json!(reference.name),
-        ),
-        ("cluster.x-k8s.io/cloned-from-groupkind".to_owned(), json!(kind)),
-    ])
-}
-
-/// Labels and annotations of several, the later ones over the earlier, and ours over all.
-fn metadata<const N: usize>(
-    said: [&Value; N],
-    labels: Map<String, Value>,
-    annotations: Map<String, Value>,
-) -> Value {
+/// Labels and annotations as patches are told them.
+pub fn metadata(said: Metadata) -> Value {
     let mut all = json!({});
-    for (name, ours) in [("labels", labels), ("annotations", annotations)] {
-        let mut merged = Map::new();
-        for said in said {
-            merged.extend(
-                said.get(name)
-                    .and_then(Value::as_object)
-                    .cloned()
-                    .unwrap_or_default(),
-            );
-        }
-        merged.extend(ours);
-        merged.retain(|name, _| !is_bookkeeping(name));
-        if !merged.is_empty() {
-            set(&mut all, name, Some(Value::Object(merged)));
-        }
+    for (name, map) in [("labels", said.labels), ("annotations", said.annotations)] {
+        set(&mut all, name, (!map.is_empty()).then(|| json!(map)));
     }
     all
 }
 
-/// A list of names and values. One that is called `builtin` is not given to patches, as upstream has it.
-fn variables(listed: Option<&Value>, class: &Class, place: &str) -> Result<Map<String, Value>, String> {
-    let listed = listed.and_then(Value::as_array).map(Vec::as_slice);
+/// Names and values. One that is called `builtin` is not given to patches, as upstream has it.
+fn variables(listed: &[Variable], class: &Class) -> Result<Map<String, Value>, String> {
     let mut all = Map::new();
-    for (index, one) in listed.unwrap_or_default().iter().enumerate() {
-        let name = text(one, "/name").ok_or_else(|| format!("{place}[{index}].name is missing"))?;
+    for Variable { field, name, value } in listed {
+        if name.is_empty() {
+            return Err(format!("{field}.name is missing"));
+        }
         if name == BUILTIN {
             continue;
         }
-        defined(name, class).map_err(|why| format!("{place}[{index}]: {why}"))?;
-        if all.insert(name.to_owned(), value(one, "value")).is_some() {
-            return Err(format!(
-                "{place}[{index}]: variable {} is there twice",
-                shown(name)
-            ));
+        defined(name, class).map_err(|why| format!("{field}: {why}"))?;
+        if all.insert(name.clone(), value.clone()).is_some() {
+            return Err(format!("{field}: variable {} is there twice", shown(name)));
         }
     }
     Ok(all)
 }
 
 fn defined(name: &str, class: &Class) -> Result<(), String> {
-    if class.variables.contains(name) {
+    if class.defines(name) {
         return Ok(());
     }
     Err(format!(
@@ -303,17 +275,8 @@ fn set(object: &mut Value, name: &str, value: Option<Value>) {
     }
 }
 
-fn value(document: &Value, name: &str) -> Value {
-    document.get(name).cloned().unwrap_or_default()
-}
-
-fn text<'a>(document: &'a Value, place: &str) -> Option<&'a str> {
-    document.pointer(place).and_then(Value::as_str)
-}
-
-fn list<'a>(document: &'a Value, place: &str) -> &'a [Value] {
-    let list = document.pointer(place).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default()
+fn text(said: &str) -> Option<Value> {
+    (!said.is_empty()).then(|| Value::from(said))
 }
 
 #[cfg(test)]

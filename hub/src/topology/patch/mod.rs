@@ -3,13 +3,12 @@
 //! Never: a clock, a file, a server; never applies half of a patch's definition. [`limits`] bounds what the patches of
 //! one class may take.
 //!
-//! A document goes [`class`] → [`check`], and with the [`target`]s of a [`cluster`] → [`apply`]. [`offline`] does all of
+//! The patches of a class are [`read`] and [`check`]ed, and with the [`target`]s of a [`cluster`] they [`apply`]. [`offline`] does all of
 //! it for files.
 
 pub mod apply;
 mod builtins;
 pub mod check;
-pub mod class;
 pub mod cluster;
 pub mod definition;
 mod document;
@@ -19,8 +18,9 @@ mod lookup;
 mod numbers;
 pub mod offline;
 mod operation;
+pub mod owned;
 mod print;
-mod read;
+pub mod read;
 mod select;
 pub mod target;
 mod values;

@@ -5,13 +5,14 @@ use serde_json::{Map, Value};
 
 use super::{
     apply::{self, Patched},
-    check,
-    class::{self, Class, Reference},
-    cluster, document,
+    check, cluster,
+    definition::Patch,
+    document,
     finding::{Finding, shown},
-    print,
+    print, read,
     target::{Role, Target},
 };
+use crate::topology::model::{Estate, Reference};
 
 /// What is printed, and how much of it is wrong.
 #[derive(Debug)]
@@ -35,50 +36,42 @@ pub fn patch(
 ) -> Result<Report, String> {
     let objects = document::objects(files)?;
     let document = only(&objects, "ClusterClass")?.ok_or("the files have no ClusterClass: give its file")?;
-    let (class, mut findings) = class::read(document);
-    findings.extend(check::check(&class));
-    let mut cluster = match only(&objects, "Cluster")? {
-        Some(document) => cluster::read(document, &class)?,
-        None => cluster::of_class(&class),
+    let of_cluster = only(&objects, "Cluster")?;
+    let mut estate = Estate::default();
+    estate.add_objects([document].into_iter().chain(of_cluster).map(|one| ("", one)));
+    let unread = |kind: &str| format!("the {kind} cannot be read: {}", of_form(&estate));
+    let class = estate
+        .classes
+        .values()
+        .next()
+        .ok_or_else(|| unread("ClusterClass"))?;
+    let (patches, mut findings) = read::patches(class.spec.get("patches"));
+    findings.extend(check::check(class, &patches));
+    let mut cluster = match of_cluster {
+        Some(_) => {
+            let cluster = estate.clusters.values().next().ok_or_else(|| unread("Cluster"))?;
+            cluster::read(cluster, class)?
+        }
+        None => cluster::of_class(class),
     };
-    cluster.give(variables, &class)?;
-    let mut places = Vec::new();
-    let mut place = |role, reference, variables: &Map<String, Value>| {
-        places.extend(Option::map(reference, |reference| {
-            (role, reference, variables.clone())
-        }));
-    };
-    place(
-        Role::InfrastructureCluster,
-        class.infrastructure.as_ref(),
-        &Map::new(),
-    );
-    place(
-        Role::ControlPlane,
-        class.control_plane.as_ref(),
-        &cluster.control_plane,
-    );
-    place(
-        Role::ControlPlaneMachines,
-        class.control_plane_machines.as_ref(),
-        &cluster.control_plane,
-    );
-    for (workers, variables) in &cluster.workers {
-        let class = class
-            .machine_deployments
-            .iter()
-            .find(|class| class.class == workers.class);
-        let bootstrap = class.and_then(|class| class.bootstrap.as_ref());
-        let infrastructure = class.and_then(|class| class.infrastructure.as_ref());
-        place(Role::Bootstrap(workers.clone()), bootstrap, variables);
-        place(Role::Infrastructure(workers.clone()), infrastructure, variables);
-    }
-    let targets = targets(places, &class, &objects, wanted)?;
-    let applied = apply::apply(&class.patches, &targets, &cluster.global);
+    cluster.give(variables, class)?;
+    let mut places = cluster.places(class);
+    places.retain(|(_, reference, _)| !reference.name.is_empty());
+    let namespace = text(document, "/metadata/namespace");
+    let targets = targets(places, namespace, &objects, wanted)?;
+    let applied = apply::apply(&patches, &targets, &cluster.global);
     findings.extend(applied.findings);
     Ok(Report {
-        text: printed(&applied.patched, &class, &findings),
+        text: printed(&applied.patched, &patches, &findings),
         errors: findings.iter().filter(|finding| finding.rule.is_error()).count(),
+    })
+}
+
+/// Why an object is not among those that were read.
+fn of_form(estate: &Estate) -> String {
+    let finding = estate.findings.iter().find(|finding| finding.rule == "document");
+    finding.map_or_else(String::new, |finding| {
+        shown(&format!("{}: {}", finding.field, finding.message))
     })
 }
 
@@ -98,7 +91,7 @@ fn only<'a>(objects: &'a [Value], kind: &str) -> Result<Option<&'a Value>, Strin
 /// The templates for places, those that are wanted.
 fn targets(
     places: Vec<(Role, &Reference, Map<String, Value>)>,
-    class: &Class,
+    namespace: Option<&str>,
     objects: &[Value],
     wanted: &[String],
 ) -> Result<Vec<Target>, String> {
@@ -112,7 +105,7 @@ fn targets(
     let mut targets = Vec::new();
     for (role, reference, variables) in places {
         if wanted.is_empty() || wanted.contains(&role.name()) {
-            let template = template(reference, class, objects)?;
+            let template = template(reference, namespace, objects)?;
             targets.push(Target::new(role, template, variables));
         }
     }
@@ -120,10 +113,14 @@ fn targets(
 }
 
 /// The object that a class names.
-fn template<'a>(reference: &Reference, class: &Class, objects: &'a [Value]) -> Result<&'a Value, String> {
+fn template<'a>(
+    reference: &Reference,
+    namespace: Option<&str>,
+    objects: &'a [Value],
+) -> Result<&'a Value, String> {
     let is = |object: &Value, place: &str, wanted: &str| text(object, place) == Some(wanted);
     let found = objects.iter().find(|object| {
-        let elsewhere = match (text(object, "/metadata/namespace"), &class.namespace) {
+        let elsewhere = match (text(object, "/metadata/namespace"), namespace) {
             (Some(namespace), Some(wanted)) => namespace != wanted,
             _ => false,
         };
@@ -142,7 +139,7 @@ fn template<'a>(reference: &Reference, class: &Class, objects: &'a [Value]) -> R
     })
 }
 
-fn printed(patched: &[Patched], class: &Class, findings: &[Finding]) -> String {
+fn printed(patched: &[Patched], patches: &[Patch], findings: &[Finding]) -> String {
     let mut said = String::new();
     for one in patched {
         said += &format!("---\n# {}\n", shown(&one.target));
@@ -154,7 +151,7 @@ fn printed(patched: &[Patched], class: &Class, findings: &[Finding]) -> String {
                 "changed nothing"
             };
             said += &format!("# patch {name:?}, definition {index}, {effect}");
-            let patch = class.patches.iter().find(|patch| patch.index == step.patch);
+            let patch = patches.iter().find(|patch| patch.index == step.patch);
             let description = patch.map(|patch| shown(patch.description.trim()));
             if let Some(description) = description.filter(|description| !description.is_empty()) {
                 said += &format!(": {description}");

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Reads the list `spec.patches`. A patch that could not be read as a whole says so.
-pub(super) fn patches(list: Option<&Value>) -> (Vec<Patch>, Vec<Finding>) {
+pub fn patches(list: Option<&Value>) -> (Vec<Patch>, Vec<Finding>) {
     let mut reader = Reader::default();
     let place = Place::default();
     let mut patches = Vec::new();

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        model::{Class, Placed, Reference, Report},
+        model::{Class, Placed, Reference, Report, Version},
         template,
     },
     names::{check_metadata, is_dns_label},
     quantity::{check_health, check_rollout},
-    version::Version,
 };
 
 /// Every rule of a class by itself; those of variables stand beside them.
@@ -97,7 +96,11 @@ fn naming_template(class: &Class, report: &mut Report) {
     const VARIABLES: &[u8] = br#"{"cluster": {"name": "cluster"}, "random": "bcdfg"}"#;
     const OF_WORKER: &[u8] = br#"{"cluster": {"name": "cluster"}, "random": "bcdfg",
         "machineDeployment": {"topologyName": "workers"}}"#;
-    for naming in &class.namings {
+    for naming in class
+        .infrastructure_naming
+        .iter()
+        .chain(&class.control_plane.naming)
+    {
         check_naming(naming, VARIABLES, report);
     }
     for naming in class.workers.iter().filter_map(|worker| worker.naming.as_ref()) {

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        model::{Class, Cluster, HealthCheck, Report, Topology},
+        model::{Class, Cluster, HealthCheck, Report, Topology, Version},
         variables::{Variables, is_block},
     },
     names::{check_metadata, is_dns_label, is_label_value},
     quantity::{check_health, check_rollout},
-    version::Version,
 };
 
 /// Rules of every Cluster.
@@ -64,7 +63,7 @@ fn topology_or_references(cluster: &Cluster, report: &mut Report) {
 
 /// Blocks of addresses are such.
 fn network_blocks(cluster: &Cluster, report: &mut Report) {
-    for block in &cluster.blocks {
+    for block in cluster.network.services.iter().chain(&cluster.network.pods) {
         if !is_block(&block.value) {
             let message = "must be a block of addresses, such as 10.0.0.0/8";
             report.say("network-blocks", &block.field, message);

@@ -1,9 +1,8 @@
 //! Owns: the rules that a change of a Cluster keeps.
 
 use super::{
-    super::model::{Cluster, Estate, Report, Topology},
+    super::model::{Cluster, Estate, Report, Topology, Version},
     change::incompatible,
-    version::Version,
 };
 
 const UNSAFE_VERSION: &str = "unsafe.topology.cluster.x-k8s.io/disable-update-version-check";

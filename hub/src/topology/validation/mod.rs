@@ -10,7 +10,6 @@ mod patches;
 mod quantity;
 #[cfg(test)]
 mod tests;
-mod version;
 
 use std::collections::BTreeMap;
 

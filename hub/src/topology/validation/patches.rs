@@ -1,20 +1,18 @@
 //! The rules of a class's patches, told as those of the rest of it.
 
-use serde_json::json;
-
 use crate::topology::{
     model::{Class, Report},
     patch::{
         check::check,
-        class,
         finding::{Finding, Rule},
+        read::patches as patches_of,
     },
 };
 
 /// Patches are what they should be, and fit the class: each rule under its own name. What is only doubtful is not told.
 pub(super) fn patches(class: &Class, report: &mut Report) {
-    let (read, form) = class::read(&json!({"spec": class.spec}));
-    let findings = form.into_iter().chain(check(&read));
+    let (patches, form) = patches_of(class.spec.get("patches"));
+    let findings = form.into_iter().chain(check(class, &patches));
     for finding in findings.filter(|finding| finding.rule.is_error() && !is_told(finding)) {
         let place = finding.place.to_string();
         let field = match &*finding.field {

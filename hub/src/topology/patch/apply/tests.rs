@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::topology::patch::{
-    class,
+    read,
     target::{Role, Workers},
 };
 
@@ -26,9 +26,9 @@ fn patch(name: &str, kind: &str, operations: &Value) -> Value {
 }
 
 fn patches(documents: &Value) -> Vec<Patch> {
-    let (class, findings) = class::read(&json!({"spec": {"patches": documents}}));
+    let (patches, findings) = read::patches(Some(documents));
     assert_eq!(findings, []);
-    class.patches
+    patches
 }
 
 fn template(kind: &str) -> Value {

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::topology::patch::{class, limits::MAX_PATH};
+use crate::topology::{
+    model::Estate,
+    patch::{limits::MAX_PATH, read},
+};
 
 /// A class with these patches.
 fn document(patches: &Value) -> Value {
@@ -31,8 +34,11 @@ fn document(patches: &Value) -> Value {
 
 /// All rules that these patches break.
 fn broken(patches: &Value) -> Vec<Rule> {
-    let (class, mut findings) = class::read(&document(patches));
-    findings.extend(check(&class));
+    let mut estate = Estate::default();
+    estate.add_objects([("f.yaml", &document(patches))]);
+    let class = estate.classes.into_values().next().expect("a class");
+    let (patches, mut findings) = read::patches(Some(patches));
+    findings.extend(check(&class, &patches));
     findings.iter().map(|finding| finding.rule).collect()
 }
 

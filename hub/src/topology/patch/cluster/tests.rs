@@ -1,10 +1,12 @@
 //! What patches are told of a Cluster, in both spellings.
 
 use super::*;
-use crate::topology::patch::class;
+use crate::topology::model::Estate;
 
 fn a_class() -> Class {
     let document = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "ClusterClass",
         "metadata": {"name": "k"},
         "spec": {
             "controlPlane": {
@@ -18,11 +20,24 @@ fn a_class() -> Class {
             "variables": [{"name": "image"}, {"name": "nodes"}],
         },
     });
-    class::read(&document).0
+    estate(&document).classes.into_values().next().expect("a class")
+}
+
+fn estate(document: &Value) -> Estate {
+    let mut estate = Estate::default();
+    estate.add_objects([("f.yaml", document)]);
+    estate
+}
+
+fn read(document: &Value, class: &Class) -> Result<Cluster, String> {
+    let cluster = estate(document).clusters.into_values().next().expect("a cluster");
+    super::read(&cluster, class)
 }
 
 fn document() -> Value {
     json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Cluster",
         "metadata": {
             "name": "c",
             "namespace": "ns",
@@ -127,6 +142,7 @@ fn the_older_spelling_says_the_same() {
     let topology = old["spec"]["topology"].as_object_mut().expect("an object");
     topology.remove("classRef");
     topology.insert("class".to_owned(), json!("k"));
+    old["apiVersion"] = json!("cluster.x-k8s.io/v1beta1");
     assert_eq!(read(&old, &a_class()), read(&document(), &a_class()));
     old["spec"]["topology"]["classNamespace"] = json!("other");
     let cluster = read(&old, &a_class()).expect("a cluster");

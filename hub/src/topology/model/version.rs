@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 
 /// A version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Version {
+pub struct Version {
     /// Major, minor, patch.
-    pub(super) numbers: [u64; 3],
+    pub numbers: [u64; 3],
     prerelease: Vec<String>,
 }
 
 impl Version {
     /// Reads a version; none if it is none.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    pub fn read(text: &str) -> Option<Self> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let (text, build) = match text.split_once('+') {
             Some((text, build)) => (text, Some(build)),
@@ -42,7 +42,7 @@ impl Version {
     }
 
     /// The order of semantic versions, in which builds do not count.
-    pub(super) fn order(&self, other: &Self) -> Ordering {
+    pub fn order(&self, other: &Self) -> Ordering {
         let numbers = self.numbers.cmp(&other.numbers);
         numbers.then_with(
             || match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
