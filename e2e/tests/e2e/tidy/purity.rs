@@ -177,7 +177,7 @@ const ROOMS: &[PureRoom] = &[
     PureRoom {
         path: "hub/src/topology/variables",
         // Regular expressions are functions of their input.
-        may_name: &["crate::topology", "regex", "serde_json"],
+        may_name: &["crate::topology", "kube_cel", "regex", "serde_json", "stacker"],
     },
     PureRoom {
         path: "hub/src/topology/patch",

@@ -1,7 +1,10 @@
 //! Owns: the rules that a change of a Cluster keeps.
 
 use super::{
-    super::model::{Cluster, Estate, Report, Topology, Version},
+    super::{
+        model::{Cluster, Estate, Report, Topology, Variable, Version},
+        variables::Variables,
+    },
     change::incompatible,
 };
 
@@ -80,6 +83,25 @@ fn class_change(old: &Topology, new: &Topology, before: &Estate, now: &Estate, r
         for (field, message) in incompatible(was, is) {
             let message = format!("class {} is not compatible: {field}: {message}", is.name);
             report.say("class-change", &new.class.field, message);
+        }
+    }
+}
+
+/// Values change as the rules of their definitions let them; a machine deployment is the one of its name.
+pub(super) fn variable_change(old: &Cluster, new: &Cluster, read: &Variables, report: &mut Report) {
+    let (Some(was), Some(is)) = (&old.topology, &new.topology) else {
+        return;
+    };
+    const FIELD: &str = "spec.topology.variables";
+    let defaulted = |topology: &Topology| read.defaulted(&topology.variables, FIELD);
+    read.check_change(&defaulted(was), &defaulted(is), report);
+    let mut overrides = |was: &[Variable], is: &[Variable]| {
+        read.check_change(&read.filled(was), &read.filled(is), report);
+    };
+    overrides(&was.control_plane.overrides, &is.control_plane.overrides);
+    for worker in &is.workers {
+        if let Some(before) = was.workers.iter().find(|before| before.name == worker.name) {
+            overrides(&before.overrides, &worker.overrides);
         }
     }
 }

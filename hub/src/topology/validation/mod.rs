@@ -69,6 +69,11 @@ pub fn validate(new: &Estate, old: Option<&Estate>) -> Vec<Finding> {
         }
         if let Some((old, before)) = old.and_then(|old| Some((old, old.clusters.get(key)?))) {
             cluster_change::check(before, cluster, old, new, &mut report);
+            let class = cluster.topology.as_ref().and_then(|topology| new.class(topology));
+            let key = class.map(|class| (class.namespace.clone(), class.name.clone()));
+            if let Some(read) = key.and_then(|key| variables.get(&key)) {
+                cluster_change::variable_change(before, cluster, read, &mut report);
+            }
         }
         findings.extend(report.into_findings());
     }

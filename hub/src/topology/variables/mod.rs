@@ -2,8 +2,10 @@
 //! Never: changes a value that a cluster has; a default is set once and stays.
 
 mod check;
+mod cost;
 mod defaults;
 mod format;
+mod rules;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -13,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 pub use self::format::is_block;
-use self::schema::Schema;
+use self::{rules::Rules, schema::Schema};
 use super::model::{Class, Report, Variable};
 
 /// The definitions of a class, read once for all its clusters.
@@ -24,6 +26,7 @@ pub struct Variables(BTreeMap<String, Read>);
 struct Read {
     required: bool,
     schema: Schema,
+    rules: Rules,
     /// Whether values can be judged by it.
     sound: bool,
 }
@@ -43,12 +46,14 @@ impl Variables {
                 _ => {}
             }
             let schema = schema::read(&definition.schema, report);
+            let rules = rules::read(&definition.schema, report);
             if report.count() == before {
                 constants(&schema, &definition.schema.field, report);
             }
             let one = Read {
                 required: definition.required,
                 schema,
+                rules,
                 sound: report.count() == before,
             };
             read.entry(name.clone()).or_insert(one);
@@ -99,13 +104,34 @@ impl Variables {
 
     /// What is wrong with one value; nothing if its definition is missing, or wrong itself.
     pub fn problems(&self, variable: &Variable) -> Vec<(String, String)> {
-        match self.0.get(&variable.name) {
-            Some(read) if read.sound => check::problems(
-                &read.schema,
-                &variable.value,
-                &format!("{}.value", variable.field),
-            ),
-            _ => Vec::new(),
+        let path = format!("{}.value", variable.field);
+        let Some(read) = self.0.get(&variable.name).filter(|read| read.sound) else {
+            return Vec::new();
+        };
+        let problems = check::problems(&read.schema, &variable.value, &path);
+        if problems.is_empty() {
+            // An API server asks rules only of what its schema takes.
+            return read.rules.problems(&variable.value, None, &path);
+        }
+        problems
+    }
+
+    /// Tells what is wrong with a change of values, defaulted both: what its rules that name `oldSelf` say.
+    pub fn check_change(&self, old: &[Variable], new: &[Variable], report: &mut Report) {
+        for variable in new {
+            let before = old.iter().find(|before| before.name == variable.name);
+            let (Some(before), Some(read)) = (before, self.0.get(&variable.name)) else {
+                continue;
+            };
+            let path = format!("{}.value", variable.field);
+            if !read.sound || !check::problems(&read.schema, &variable.value, &path).is_empty() {
+                continue;
+            }
+            let of_itself = read.rules.problems(&variable.value, None, &path);
+            let of_change = read.rules.problems(&variable.value, Some(&before.value), &path);
+            for (field, message) in of_change.into_iter().filter(|one| !of_itself.contains(one)) {
+                report.say("variable-change", field, message);
+            }
         }
     }
 

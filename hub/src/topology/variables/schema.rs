@@ -114,7 +114,7 @@ impl Reader<'_> {
             }
             return Schema::default();
         }
-        self.names(map, path);
+        self.names(map, path, outer);
         let mut read = self.scalars(map, path);
         self.nested(&mut read, map, path, outer);
         if outer {
@@ -130,7 +130,7 @@ impl Reader<'_> {
         read
     }
 
-    fn names(&mut self, map: &Map<String, Value>, path: &str) {
+    fn names(&mut self, map: &Map<String, Value>, path: &str, outer: bool) {
         for name in map.keys() {
             let at = format!("{path}.{name}");
             match name.as_str() {
@@ -139,9 +139,10 @@ impl Reader<'_> {
                     at,
                     "a schema cannot refer to another, nor to itself: write it out",
                 ),
+                "x-kubernetes-validations" if outer => {}
                 "x-kubernetes-validations" => {
                     self.report
-                        .say("left-out", at, "rules in CEL are not supported: remove it");
+                        .say(RULE, at, "must not be within allOf, anyOf, oneOf or not");
                 }
                 name if OTHERS.contains(&name) || BOUNDS.contains(&name) => {}
                 _ => self

@@ -158,6 +158,45 @@ fn became(old: &Value, new: &Value) -> Vec<(&'static str, String)> {
 }
 
 #[test]
+fn variable_change() {
+    let rule = json!([{"rule": "self == oldSelf || self.size() > oldSelf.size()", "message": "only grows"}]);
+    let at = "/spec/variables/0/schema/openAPIV3Schema";
+    let grows = with(class(), at, "x-kubernetes-validations", rule);
+    let said = |region: &str, parent: &str, field: &str| {
+        let said = json!([{"name": "region", "value": region}]);
+        let said = if field == "overrides" {
+            said
+        } else {
+            json!({"overrides": said})
+        };
+        with(cluster(), parent, field, said)
+    };
+    let became_so = |old: &Value, new: &Value| told(&[&grows, new], Some(&[&grows, old]));
+    for (parent, field) in [
+        ("/spec/topology/controlPlane", "variables"),
+        (OF_CLUSTER, "variables"),
+    ] {
+        let (short, long) = (said("a", parent, field), said("ab", parent, field));
+        assert_eq!(became_so(&short, &long), []);
+        assert_eq!(became_so(&cluster(), &short), []);
+        let told = became_so(&long, &short);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].0, "variable-change");
+        assert!(told[0].1.ends_with("variables.overrides[0].value"), "{told:?}");
+    }
+    let whole = |region: &str| {
+        let value = json!({"name": "region", "value": region});
+        with(cluster(), "/spec/topology/variables", "0", value)
+    };
+    assert_eq!(became_so(&whole("a"), &whole("ab")), []);
+    let field = "spec.topology.variables[0].value";
+    assert_eq!(
+        became_so(&whole("ab"), &whole("a")),
+        one("variable-change", field)
+    );
+}
+
+#[test]
 fn references_and_topology_kept() {
     let referring = with(cluster(), "/spec", "infrastructureRef", json!({"name": "a"}));
     assert_eq!(became(&cluster(), &referring), []);
