@@ -219,3 +219,111 @@ fn a_value_that_its_rules_would_be_busy_with_is_refused() {
         "{told:?}"
     );
 }
+
+const PIECES: &[&str] = &[
+    "self",
+    ".",
+    "a",
+    "l",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ":",
+    ",",
+    "?",
+    "!",
+    "-",
+    "+",
+    "*",
+    "/",
+    "%",
+    "<",
+    "==",
+    "&&",
+    "||",
+    " in ",
+    "has(",
+    "all(x,",
+    "map(x,",
+    "exists_one(",
+    "filter(x,",
+    "size(",
+    "x",
+    "1",
+    "0",
+    "-1",
+    "9223372036854775807",
+    "1u",
+    "1.5",
+    "1e400",
+    "'t'",
+    "b'\\xff'",
+    "'\\u0000'",
+    "''",
+    "r'('",
+    "null",
+    "true",
+    "matches(",
+    "replace(",
+    "substring(",
+    "split(",
+    "join(",
+    "format(",
+    "'%s%d%e'",
+    "charAt(",
+    "indexOf(",
+    "slice(",
+    "quantity(",
+    "'1Gi'",
+    "ip(",
+    "'::1'",
+    "cidr(",
+    "'10.0.0.0/8'",
+    "url(",
+    "semver(",
+    "duration(",
+    "'1h'",
+    "timestamp(",
+    "int(",
+    "uint(",
+    "string(",
+    "bytes(",
+    "math.greatest(",
+    "math.bitShiftLeft(",
+    "sets.contains(",
+    "optional.of(",
+    "optional.none()",
+    "orValue(",
+    "flatten(",
+    "sort(",
+    "sum(",
+    "min(",
+    "base64.decode(",
+    "getFullYear(",
+    "oldSelf",
+    "\"",
+    "'",
+    "\\",
+    "//",
+    "\n",
+    "\u{1f980}",
+    "msg{",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    /// Whatever somebody writes for a rule, nothing ends but the reading of it.
+    #[test]
+    fn no_rule_ends_the_process(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 1..14)) {
+        let rule = json!({"rule": pieces.concat(), "messageExpression": pieces.concat()});
+        let (rules, told) = read_one(with_rule(rule));
+        if told.is_empty() {
+            let value = json!({"a": "t", "l": [1, "t", {"a": 1.5}], "x": null});
+            rules.problems(&value, Some(&json!({"a": 1})), "v");
+        }
+    }
+}
