@@ -20,6 +20,7 @@ mod manifests;
 mod many;
 mod netsim;
 mod permissions;
+mod player;
 mod profiles;
 mod real_clusters;
 mod registered;
