@@ -3,6 +3,7 @@
 
 mod apply;
 mod apply_real;
+mod bad_words;
 mod charts;
 mod conformance;
 mod crds;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
     trials.extend(join::trials());
     trials.extend(renewal::trials());
     trials.extend(runbooks::trials());
+    trials.extend(bad_words::trials());
     trials.extend(kubectl::trials());
     trials.extend(documents::trials());
     trials.extend(doctors::trials());

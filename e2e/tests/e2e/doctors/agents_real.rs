@@ -54,13 +54,17 @@ fn corefile(text: &str) -> anyhow::Result<DynamicObject> {
 }
 
 fn node() -> anyhow::Result<DynamicObject> {
-    object(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "planted"},
-        "spec": {"podCIDR": OVERLAPPING, "podCIDRs": [OVERLAPPING]}}))
+    object(
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "planted"},
+        "spec": {"podCIDR": OVERLAPPING, "podCIDRs": [OVERLAPPING]}}),
+    )
 }
 
 fn property(id: &str) -> anyhow::Result<DynamicObject> {
-    object(json!({"apiVersion": "about.k8s.io/v1beta1", "kind": "ClusterProperty",
-        "metadata": {"name": PROPERTY_CLUSTER_ID}, "spec": {"value": id}}))
+    object(
+        json!({"apiVersion": "about.k8s.io/v1beta1", "kind": "ClusterProperty",
+        "metadata": {"name": PROPERTY_CLUSTER_ID}, "spec": {"value": id}}),
+    )
 }
 
 /// Deletes an object if it is there.
@@ -101,7 +105,10 @@ pub(super) async fn a_member_has_nothing_and_faults_are_named(fleet: Arc<Fleet>)
         deploy::apply(&client, &corefile(COREFILE)?).await?;
         let well = Patient::of(&clusterset, "east")?;
         finds(&clusterset, &well, &[]).await?;
-        ensure!(well.exit_code(&clusterset).await? == Some(0), "not 0 when all is well");
+        ensure!(
+            well.exit_code(&clusterset).await? == Some(0),
+            "not 0 when all is well"
+        );
         in_the_cluster(&fleet, &clusterset, &client).await?;
         before_the_hub(&clusterset, dir.path()).await?;
         in_the_files(&clusterset).await?;
@@ -123,7 +130,9 @@ async fn restore(client: &Client) -> anyhow::Result<()> {
     for object in [corefile(COREFILE)?, node()?, property("")?] {
         delete(client, &object).await?;
     }
-    leases(client).delete(AGENT_LEASE, &DeleteParams::default()).await?;
+    leases(client)
+        .delete(AGENT_LEASE, &DeleteParams::default())
+        .await?;
     Ok(())
 }
 
@@ -151,7 +160,12 @@ async fn in_the_cluster(fleet: &Fleet, clusterset: &LocalClusterset, client: &Cl
     deploy::install(client, &["agent"]).await?;
 
     deploy::apply(client, &corefile(COREFILE_WITHOUT)?).await?;
-    finds(clusterset, &well, &[("coredns-corefile", "zone clusterset.local")]).await?;
+    finds(
+        clusterset,
+        &well,
+        &[("coredns-corefile", "zone clusterset.local")],
+    )
+    .await?;
     deploy::apply(client, &corefile(COREFILE)?).await?;
     deploy::apply(client, &node()?).await?;
     finds(clusterset, &well, &[("ranges", ENDPOINT)]).await?;
@@ -160,7 +174,10 @@ async fn in_the_cluster(fleet: &Fleet, clusterset: &LocalClusterset, client: &Cl
         flags: vec!["--dial-endpoints"],
         ..well
     };
-    let wanted = [("coredns-answer", "clusterset.local"), ("source-endpoint", ENDPOINT)];
+    let wanted = [
+        ("coredns-answer", "clusterset.local"),
+        ("source-endpoint", ENDPOINT),
+    ];
     finds(clusterset, &within, &wanted).await
 }
 
@@ -275,7 +292,9 @@ async fn while_no_agent_runs(clusterset: &LocalClusterset, client: &Client) -> a
         .replace(AGENT_LEASE, &PostParams::default(), &lease)
         .await?;
     finds(clusterset, &well, &[("agent-lease", "held by a-laptop")]).await?;
-    leases(client).delete(AGENT_LEASE, &DeleteParams::default()).await?;
+    leases(client)
+        .delete(AGENT_LEASE, &DeleteParams::default())
+        .await?;
 
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let mut definition = definitions.get(PROPERTIES).await?;

@@ -72,7 +72,10 @@ pub(super) fn found(report: &Report, wanted: &[(&str, &str)]) -> anyhow::Result<
     for (check, (name, word)) in report.faults().zip(wanted) {
         let (what, fix) = check.verdict.words();
         ensure!(what.contains(word), "{name} does not say {word}: {what}");
-        ensure!(fix.is_some_and(|fix| !fix.is_empty()), "{name} has no fix: {text}");
+        ensure!(
+            fix.is_some_and(|fix| !fix.is_empty()),
+            "{name} has no fix: {text}"
+        );
     }
     Ok(())
 }

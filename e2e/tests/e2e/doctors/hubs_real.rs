@@ -178,7 +178,12 @@ async fn in_its_cluster(
 async fn at_its_place(clusterset: &LocalClusterset, place: &Place) -> anyhow::Result<()> {
     finds(clusterset, place, &[]).await?;
     let taken = std::net::TcpListener::bind(place.listen)?;
-    finds(clusterset, place, &[("port", "by no hub with this data directory")]).await?;
+    finds(
+        clusterset,
+        place,
+        &[("port", "by no hub with this data directory")],
+    )
+    .await?;
     drop(taken);
 
     let file = clusterset.log("file");
