@@ -182,7 +182,9 @@ impl Crowd {
     fn all_run(&mut self) -> anyhow::Result<()> {
         match self.running.try_join_next() {
             None => Ok(()),
-            Some(ended) => ended?.context("an agent ended").and(Err(anyhow::anyhow!("an agent ended"))),
+            Some(ended) => ended?
+                .context("an agent ended")
+                .and(Err(anyhow::anyhow!("an agent ended"))),
         }
     }
 
@@ -226,7 +228,10 @@ async fn all_are_back(hub: &HubProcess) -> anyhow::Result<()> {
             return Ok(());
         }
         let waited = began.elapsed();
-        ensure!(waited < WAIT, "after {waited:?} {open} of {MEMBERS} sessions are open");
+        ensure!(
+            waited < WAIT,
+            "after {waited:?} {open} of {MEMBERS} sessions are open"
+        );
     }
 }
 
@@ -306,7 +311,9 @@ mod tests {
     fn clusters_of_a_group_declare_the_same_service_with_endpoints_of_their_own() {
         let (one, other) = (cluster(3).expect("valid"), cluster(4).expect("valid"));
         let address = |cluster: &SimCluster| {
-            let slice = cluster.get("EndpointSlice", "group-0", "cart-1").expect("declared");
+            let slice = cluster
+                .get("EndpointSlice", "group-0", "cart-1")
+                .expect("declared");
             slice["endpoints"][0]["addresses"][0].clone()
         };
         assert_ne!(address(&one), address(&other));

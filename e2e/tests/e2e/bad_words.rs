@@ -44,14 +44,14 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// All that was ever decided, and the policy in force. What members report of themselves comes when they look.
 async fn decided(clusterset: &LocalClusterset, player: &Player) -> anyhow::Result<(Vec<String>, String)> {
+    let decisions = ["member_", "join_token_", "policy_"];
     let events = questions::events(clusterset).await?;
-    let kinds = events.into_iter().map(|event| event.kind);
-    let reported = ["export_", "endpoint_slice_", "cluster_", "listing_"];
-    let kinds = kinds.filter(|kind| !reported.iter().any(|prefix| kind.starts_with(prefix)));
+    let mut kinds: Vec<String> = events.into_iter().map(|event| event.kind).collect();
+    kinds.retain(|kind| decisions.iter().any(|prefix| kind.starts_with(prefix)));
     let policy = player.play(clusterset, "tributary-hub policy get").await?;
-    // The last line says at which revision it was asked.
+    // What it says of itself has the revision in it at which it was asked.
     let policy = policy.lines().filter(|line| !line.starts_with('#'));
-    Ok((kinds.collect(), policy.collect::<Vec<_>>().join("\n")))
+    Ok((kinds, policy.collect::<Vec<_>>().join("\n")))
 }
 
 /// The line in which a command of the hub's said why it did nothing.
@@ -119,10 +119,7 @@ async fn wrong_strings(clusterset: &LocalClusterset, text: &str, join: &JoinStri
             other_hub.encode().context("it fits")?,
             "is not the hub that this join string is of",
         ),
-        (
-            other_token.encode().context("it fits")?,
-            "this hub knows no such token",
-        ),
+        (other_token.encode().context("it fits")?, "knows no such token"),
     ] {
         let variant = AgentVariant {
             certificate: "nobody",

@@ -219,7 +219,7 @@ async fn before_the_hub(clusterset: &LocalClusterset, dir: &std::path::Path) -> 
     let proxy_at = at(proxy.local_addr()?.to_string())?;
     let answering = tokio::spawn(async move {
         while let Ok((mut socket, _)) = proxy.accept().await {
-            let mut asked = [0; 1024];
+            let mut asked = [0; 16 * 1024];
             let _ = socket.read(&mut asked).await;
             let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
         }
@@ -236,10 +236,15 @@ async fn before_the_hub(clusterset: &LocalClusterset, dir: &std::path::Path) -> 
     other.end().await?;
 
     let hub = served(clusterset, UnixMillis(look::now().0 + APART)).await?;
-    let apart = at(hub.address.to_string())?;
-    let named = finds(clusterset, &apart, &[("hub-clock", "behind the hub's")]).await;
+    let report = at(hub.address.to_string())?.examined(clusterset).await?;
     hub.stop().await?;
-    named
+    // That hub knows nothing of this member, which may be told beside it.
+    let clock = report.faults().find(|check| check.name == "hub-clock");
+    let (what, _) = clock.with_context(|| report.text())?.verdict.words();
+    ensure!(what.contains("behind the hub's"), "{what}");
+    ensure!(report.exit_code() == 1, "{}", report.text());
+    println!("found hub-clock");
+    Ok(())
 }
 
 /// A certificate that has expired; one of another cluster; one of another authority.
@@ -306,15 +311,18 @@ async fn while_no_agent_runs(clusterset: &LocalClusterset, client: &Client) -> a
         .await?;
     let only = [("definitions", "is served in about.k8s.io/v1alpha1 only")];
     finds(clusterset, &well, &only).await?;
-    definitions.delete(PROPERTIES, &DeleteParams::default()).await?;
+    remove(&definitions, PROPERTIES).await?;
     let none = [("definitions", "there is no definition of clusterproperties")];
     finds(clusterset, &well, &none).await?;
     deploy::install(client, &["crds"]).await?;
-    leases(client)
-        .create(
-            &PostParams::default(),
-            &serde_json::from_value(json!({"metadata": {"name": AGENT_LEASE}, "spec": {}}))?,
-        )
-        .await?;
     finds(clusterset, &well, &[]).await
+}
+
+/// Deletes a definition, and waits until it is gone: one that is going would take its successor along.
+pub(super) async fn remove(definitions: &Api<CustomResourceDefinition>, name: &str) -> anyhow::Result<()> {
+    definitions.delete(name, &DeleteParams::default()).await?;
+    eventually("the definition is gone", async || {
+        Ok(definitions.get_opt(name).await?.is_none().then_some(()))
+    })
+    .await
 }

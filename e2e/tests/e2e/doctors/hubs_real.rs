@@ -10,7 +10,7 @@ use hub::{
     certs::{Subject, Validity},
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client, api::DeleteParams};
+use kube::{Api, Client};
 use serde_json::json;
 use shared::{
     api::names::LABEL_CLUSTERSET,
@@ -25,7 +25,7 @@ use tributary_e2e::{
 };
 
 use super::{
-    agents_real::{object, right_of, without},
+    agents_real::{object, remove, right_of, without},
     asked::found,
 };
 
@@ -168,7 +168,7 @@ async fn in_its_cluster(
     finds(clusterset, place, &[]).await?;
 
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-    definitions.delete(PROFILES, &DeleteParams::default()).await?;
+    remove(&definitions, PROFILES).await?;
     let none = [("inventory-definition", "there is no definition")];
     finds(clusterset, place, &none).await
 }
