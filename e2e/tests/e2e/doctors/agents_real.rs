@@ -20,7 +20,7 @@ use shared::{
     model::{ClusterId, Clusterset, UnixMillis},
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::AsyncWriteExt,
     net::{TcpListener, TcpSocket},
 };
 use tributary_e2e::{
@@ -218,10 +218,11 @@ async fn before_the_hub(clusterset: &LocalClusterset, dir: &std::path::Path) -> 
     let proxy = TcpListener::bind("127.0.0.1:0").await?;
     let proxy_at = at(proxy.local_addr()?.to_string())?;
     let answering = tokio::spawn(async move {
+        // They stay open until it was looked at: an end would be another fault.
+        let mut open = Vec::new();
         while let Ok((mut socket, _)) = proxy.accept().await {
-            let mut asked = [0; 16 * 1024];
-            let _ = socket.read(&mut asked).await;
             let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+            open.push(socket);
         }
     });
     let named = finds(clusterset, &proxy_at, &[("hub-tls", "ends TLS")]).await;
