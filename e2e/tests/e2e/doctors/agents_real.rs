@@ -36,9 +36,6 @@ use super::{
     served,
 };
 
-/// An endpoint of west, and the range of pods that overlaps with it.
-const ENDPOINT: &str = "10.77.0.1";
-const OVERLAPPING: &str = "10.77.0.0/24";
 /// The definition of what a cluster says of itself, of which we speak one version.
 const PROPERTIES: &str = "clusterproperties.about.k8s.io";
 /// How far the clock of a hub is ahead, in milliseconds.
@@ -53,11 +50,22 @@ fn corefile(text: &str) -> anyhow::Result<DynamicObject> {
         "metadata": {"name": "coredns", "namespace": "kube-system"}, "data": {"Corefile": text}}))
 }
 
-fn node() -> anyhow::Result<DynamicObject> {
+/// A node whose pods have this address.
+fn node(address: &str) -> anyhow::Result<DynamicObject> {
+    let range = format!("{address}/32");
     object(
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "planted"},
-        "spec": {"podCIDR": OVERLAPPING, "podCIDRs": [OVERLAPPING]}}),
+        "spec": {"podCIDR": range, "podCIDRs": [range]}}),
     )
+}
+
+/// An address that refuses connections at once, for which no other could be relied upon: one of this machine's own, at
+/// which nothing listens. It is no address of the clusters'.
+fn endpoint() -> anyhow::Result<String> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+    // Nothing is sent: it says from which address it would be.
+    socket.connect("192.0.2.1:9")?;
+    Ok(socket.local_addr()?.ip().to_string())
 }
 
 fn property(id: &str) -> anyhow::Result<DynamicObject> {
@@ -98,7 +106,8 @@ pub(super) async fn a_member_has_nothing_and_faults_are_named(fleet: Arc<Fleet>)
     let mut clusterset = LocalClusterset::start(dir.path(), &backend, &["east", "west"]).await?;
     listed(&clusterset, &["east", "west"]).await?;
     let mut shop = Shop::open(&clusterset).await?;
-    shop.export(&clusterset, "west", "cart", &[ENDPOINT]).await?;
+    let endpoint = endpoint()?;
+    shop.export(&clusterset, "west", "cart", &[&endpoint]).await?;
     shop.arrived(&clusterset).await?;
     let client = clusterset.cluster("east")?.client.clone();
     let played = async {
@@ -109,7 +118,7 @@ pub(super) async fn a_member_has_nothing_and_faults_are_named(fleet: Arc<Fleet>)
             well.exit_code(&clusterset).await? == Some(0),
             "not 0 when all is well"
         );
-        in_the_cluster(&fleet, &clusterset, &client).await?;
+        in_the_cluster(&fleet, &clusterset, &client, &endpoint).await?;
         before_the_hub(&clusterset, dir.path()).await?;
         in_the_files(&clusterset).await?;
         anyhow::Ok(())
@@ -127,7 +136,7 @@ pub(super) async fn a_member_has_nothing_and_faults_are_named(fleet: Arc<Fleet>)
 /// What the next story finds is what this one found.
 async fn restore(client: &Client) -> anyhow::Result<()> {
     deploy::install(client, &["crds", "agent"]).await?;
-    for object in [corefile(COREFILE)?, node()?, property("")?] {
+    for object in [corefile(COREFILE)?, node("")?, property("")?] {
         delete(client, &object).await?;
     }
     leases(client)
@@ -142,7 +151,12 @@ fn leases(client: &Client) -> Api<Lease> {
 
 /// The agent may not delete slices; CoreDNS does not know the zone; a node's pods have addresses of another cluster; names
 /// and endpoints of the clusterset are not answered.
-async fn in_the_cluster(fleet: &Fleet, clusterset: &LocalClusterset, client: &Client) -> anyhow::Result<()> {
+async fn in_the_cluster(
+    fleet: &Fleet,
+    clusterset: &LocalClusterset,
+    client: &Client,
+    endpoint: &str,
+) -> anyhow::Result<()> {
     let well = Patient::of(clusterset, "east")?;
     let of_the_agent = Patient {
         kubeconfig: clusterset.cluster("east")?.agent_kubeconfig.clone(),
@@ -167,16 +181,16 @@ async fn in_the_cluster(fleet: &Fleet, clusterset: &LocalClusterset, client: &Cl
     )
     .await?;
     deploy::apply(client, &corefile(COREFILE)?).await?;
-    deploy::apply(client, &node()?).await?;
-    finds(clusterset, &well, &[("ranges", ENDPOINT)]).await?;
-    delete(client, &node()?).await?;
+    deploy::apply(client, &node(endpoint)?).await?;
+    finds(clusterset, &well, &[("ranges", endpoint)]).await?;
+    delete(client, &node(endpoint)?).await?;
     let within = Patient {
         flags: vec!["--dial-endpoints"],
         ..well
     };
     let wanted = [
         ("coredns-answer", "clusterset.local"),
-        ("source-endpoint", ENDPOINT),
+        ("source-endpoint", endpoint),
     ];
     finds(clusterset, &within, &wanted).await
 }

@@ -192,7 +192,7 @@ async fn at_its_place(clusterset: &LocalClusterset, place: &Place) -> anyhow::Re
         data: file,
         ..place.clone()
     };
-    finds(clusterset, &nowhere, &[("data-directory", "it is no directory")]).await?;
+    finds(clusterset, &nowhere, &[("data-directory", "cannot be written")]).await?;
 
     let subject = Subject::Hub {
         name: "hub".into(),
