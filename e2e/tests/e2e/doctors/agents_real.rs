@@ -139,9 +139,6 @@ async fn restore(client: &Client) -> anyhow::Result<()> {
     for object in [corefile(COREFILE)?, node("")?, property("")?] {
         delete(client, &object).await?;
     }
-    leases(client)
-        .delete(AGENT_LEASE, &DeleteParams::default())
-        .await?;
     Ok(())
 }
 
