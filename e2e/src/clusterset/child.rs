@@ -55,6 +55,7 @@ pub fn run_if_child() -> Option<ExitCode> {
                 hub::args::Command::Gather(args) => {
                     shared::process::exit_code(hub::operate::run_gather(*args).map(drop))
                 }
+                hub::args::Command::Doctor(args) => hub::doctor::run(&log, &args),
                 _ => ExitCode::from(2),
             }
         }
@@ -65,6 +66,7 @@ pub fn run_if_child() -> Option<ExitCode> {
                 agent::args::Command::Leave(args) => {
                     shared::process::exit_code(agent::leave::run(&log, &args))
                 }
+                agent::args::Command::Doctor(args) => agent::doctor::run(&log, &args),
                 _ => ExitCode::from(2),
             }
         }

@@ -131,8 +131,13 @@ impl LocalClusterset {
 
     /// Where an operator's command finds the hub, and with which certificate.
     fn to_the_hub(&self) -> Vec<OsString> {
-        let address = format!("https://{}", self.hub_address);
-        [vec!["--hub".into(), address.into()], self.tls("operator")].concat()
+        self.access_to_the_hub(&self.hub_address.to_string(), "operator")
+    }
+
+    /// The words with which a command finds a hub at HOST:PORT, under a certificate of this name.
+    pub fn access_to_the_hub(&self, hub: &str, certificate: &str) -> Vec<OsString> {
+        let address = format!("https://{hub}");
+        [vec!["--hub".into(), address.into()], self.tls(certificate)].concat()
     }
 
     /// Runs `tributary-hub log backup` against the running hub.

@@ -156,7 +156,8 @@ pub(super) struct HubProcess {
     child: Child,
     pid: u32,
     said: Said,
-    admin: SocketAddr,
+    /// Where it says how it is.
+    pub(super) admin: SocketAddr,
     /// When it was started.
     pub(super) began: Instant,
     /// Where it listens.

@@ -9,7 +9,8 @@
 //! * `ingest`, `churn`, `replay`: the shapes. `loaded`: a hub with all members of one. `flood`: one member that floods beside
 //!   249 others. `unbounded`: a hub whose budgets nobody meets. `etcd`: the peer that ingest and churn are compared with.
 //! * `real`: two real clusters with agents, and the bare relay beside them.
-//! * `storm`, `restart`: a hub, and an agent, that come back. `handovers`: two agents that take turns.
+//! * `storm`, `restart`: a hub, and an agent, that come back. `storm_agents`: what agents write when a hub does.
+//! * `handovers`: two agents that take turns.
 //! * `renewals`: certificates of all members that are renewed. `progress`: what a member of a storm holds.
 //! * `doors`: strangers with sockets and a hostile member, beside an operator who calls.
 //! * `questions`: a hub that is asked while it records, by `readers`.
@@ -51,6 +52,7 @@ mod retention;
 mod run;
 mod series;
 mod storm;
+mod storm_agents;
 mod traffic;
 mod unbounded;
 

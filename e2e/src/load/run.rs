@@ -17,7 +17,7 @@ use super::{
     hub::Setup,
     ingest, plot, questions, real, renewals, replay,
     report::{Report, Section},
-    restart, retention, storm,
+    restart, retention, storm, storm_agents,
 };
 use crate::clusterset::programs;
 
@@ -131,7 +131,10 @@ async fn play_one(
         Shape::Mesh250All => churn::mesh_250(setup, arguments, true, sections).await?,
         Shape::Fleet1000 => churn::fleet_1000(setup, arguments, sections).await?,
         Shape::Questions => questions::measure(setup, arguments, sections).await?,
-        Shape::Storm => storm::measure(setup, sections).await?,
+        Shape::Storm => {
+            storm::measure(setup, sections).await?;
+            sections.push(storm_agents::measure(setup).await?);
+        }
         Shape::RestartAgent => {
             for &slices in &arguments.slices {
                 restart::measure(setup, arguments, slices, sections).await?;

@@ -1,7 +1,7 @@
 //! One string to join: from the operator's command to a member that is ready, every refusal, an answer that got lost, and
 //! fifty clusters from one template.
 
-use std::{fs, net::SocketAddr, sync::Arc, time::Instant};
+use std::{ffi::OsString, fs, net::SocketAddr, sync::Arc, time::Instant};
 
 use anyhow::{Context, ensure};
 use clap::Parser;
@@ -92,20 +92,9 @@ pub(crate) async fn start_hub(
 
 /// Runs `tributary-hub token WORDS` with the operator's certificate; what it printed.
 async fn token(clusterset: &LocalClusterset, words: &[&str]) -> anyhow::Result<String> {
-    let path = |file: &str| clusterset.certificate(file).display().to_string();
-    let (ca, cert, key) = (path("ca.crt"), path("operator.crt"), path("operator.key"));
-    let hub = format!("https://{}", clusterset.hub_address);
-    let access = [
-        "--hub",
-        &hub,
-        "--tls-ca",
-        &ca,
-        "--tls-cert",
-        &cert,
-        "--tls-key",
-        &key,
-    ];
-    let line = [&["tributary-hub", "token"], words, &access].concat();
+    let words = ["tributary-hub", "token"].iter().chain(words).map(OsString::from);
+    let access = clusterset.access_to_the_hub(&clusterset.hub_address.to_string(), "operator");
+    let line = words.chain(access);
     let Command::Token(args) = Cli::try_parse_from(line)?.command else {
         anyhow::bail!("another command");
     };

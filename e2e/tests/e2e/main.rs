@@ -3,6 +3,7 @@
 
 mod apply;
 mod apply_real;
+mod bad_words;
 mod charts;
 mod conformance;
 mod crds;
@@ -20,6 +21,7 @@ mod manifests;
 mod many;
 mod netsim;
 mod permissions;
+mod player;
 mod profiles;
 mod real_clusters;
 mod registered;
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
     trials.extend(join::trials());
     trials.extend(renewal::trials());
     trials.extend(runbooks::trials());
+    trials.extend(bad_words::trials());
     trials.extend(kubectl::trials());
     trials.extend(documents::trials());
     trials.extend(doctors::trials());

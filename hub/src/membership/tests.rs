@@ -1,14 +1,20 @@
 //! `Membership`: a dry run changes nothing and says what the decision then does; each decision is one event.
 
 use proto::v1::{
-    self, event_log_server::EventLog, membership_server::Membership, policy_server::Policy,
-    state_server::State as _,
+    self, event_log_server::EventLog, join_tokens_server::JoinTokens, membership_server::Membership,
+    policy_server::Policy, state_server::State as _,
 };
-use shared::{model::KeyFingerprint, wire};
+use shared::{
+    model::{KeyFingerprint, UnixMillis},
+    wire,
+};
 use tonic::Code;
 
-use super::PolicyService;
-use crate::inspect::tests::inspected_hub::{EAST_KEY, InspectedHub, by_alice, by_east, cluster, export};
+use super::{Joinable, PolicyService, TokenService};
+use crate::{
+    clock::Clock,
+    inspect::tests::inspected_hub::{EAST_KEY, InspectedHub, by_alice, by_east, cluster, export},
+};
 
 fn evict(cluster: &str, confirm: bool) -> v1::EvictMemberRequest {
     v1::EvictMemberRequest {
@@ -205,6 +211,36 @@ async fn requests_that_make_no_sense_are_refused_with_advice() {
         .await
         .expect_err("refused");
     assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(inspected.head(), head);
+}
+
+#[tokio::test]
+async fn a_token_for_ids_that_nobody_or_everybody_has_is_a_line_and_changes_nothing() {
+    let (inspected, ..) = InspectedHub::with_two_members().await;
+    let head = inspected.head();
+    let joinable = Joinable {
+        pin: EAST_KEY,
+        port: 8_444,
+    };
+    let clock = Clock::simulated(UnixMillis(1_000));
+    let tokens = TokenService::new(inspected.membership.clone(), clock, Some(joinable));
+    for (ids, said) in [
+        ("prod.*", "matches no cluster id"),
+        ("*", "matches every cluster id"),
+        ("Prod", "is no cluster id"),
+    ] {
+        let create = v1::CreateJoinTokenRequest {
+            token_hash: vec![1; 32],
+            cluster_ids: ids.into(),
+            uses: 1,
+            valid_millis: 60_000,
+            ..Default::default()
+        };
+        let status = tokens.create(by_alice(create)).await.expect_err(ids);
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+        assert!(status.message().contains(said), "{ids}: {status}");
+        assert!(!status.message().contains('\n'), "{ids}: {status}");
+    }
     assert_eq!(inspected.head(), head);
 }
 

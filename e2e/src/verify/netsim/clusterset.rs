@@ -20,7 +20,7 @@ use shared::{
 use turmoil::Sim;
 
 use super::{
-    credentials::Authority,
+    credentials::{Authorities, Change},
     program::{AgentMachine, HUB, HubMachine, Life, WALL_AT_START, run_agent, run_hub},
     script::{CLUSTERS, Event, Fault, Script, WATCHED},
     trace::Trace,
@@ -65,6 +65,7 @@ pub(super) struct SimulatedClusterset {
     pub(super) counts: BTreeMap<&'static str, u64>,
     /// What the laws guarded that are looked at here.
     pub(super) guarded: Guarded,
+    authorities: Authorities,
     backup: MemoryDisk,
     latency: Duration,
     /// Machines that are down until the script starts them.
@@ -76,7 +77,7 @@ pub(super) struct SimulatedClusterset {
 impl SimulatedClusterset {
     pub(super) fn build(seed: u64, script: &Script, trace: Trace) -> anyhow::Result<Self> {
         let clusterset = Clusterset::new("simulation.internal", "netsim")?;
-        let authority = Authority::new(&clusterset)?;
+        let authorities = Authorities::new(&clusterset)?;
         let mut sim = turmoil::Builder::new()
             .rng_seed(seed)
             .simulation_duration(LONGEST)
@@ -91,14 +92,14 @@ impl SimulatedClusterset {
             disk: RefCell::new(disk.clone()),
             adopt_epoch: Cell::default(),
             sessions: RefCell::default(),
-            credentials: authority.issue(Role::hub(HUB)?)?,
+            credentials: authorities.issue(Role::hub(HUB)?)?,
             clusterset,
         });
         let machine = hub.clone();
         sim.host(HUB, move || run_hub(machine.clone()));
         let mut members = Vec::new();
         for (number, name) in (0_u64..).zip(CLUSTERS) {
-            let member = member(name, seed.wrapping_mul(16) + number, &authority)?;
+            let member = member(name, seed.wrapping_mul(16) + number, &authorities)?;
             let machine = member.machine.clone();
             sim.host(name, move || run_agent(machine.clone()));
             members.push(member);
@@ -110,6 +111,7 @@ impl SimulatedClusterset {
             trace,
             counts: BTreeMap::new(),
             guarded: Guarded::default(),
+            authorities,
             backup: disk.copy(),
             latency: script.latency,
             down: RefCell::default(),
@@ -215,6 +217,7 @@ impl SimulatedClusterset {
                 lie_about_sync: true,
                 ..Faults::default()
             }),
+            Fault::Authority(machine, to) => self.change_authority(machine, to),
             Fault::BackUp => self.backup = self.hub.disk.borrow().copy(),
             Fault::Restore { from_backup } => self.restore_hub(from_backup),
             Fault::HideKind(member, kind) => {
@@ -231,6 +234,16 @@ impl SimulatedClusterset {
             Fault::DropWatches(member) => self.members[member].cluster.faults().drop_watches(),
             Fault::ForgetHistory(member) => self.members[member].cluster.forget_history(),
         }
+    }
+
+    /// A machine's files change while its process runs, or is away.
+    fn change_authority(&self, machine: Option<usize>, to: Change) {
+        let live = match machine {
+            Some(member) => &self.members[member].machine.credentials,
+            None => &self.hub.credentials,
+        };
+        let changed = self.authorities.change(live, to);
+        changed.expect("identity and key are those that the machine had");
     }
 
     fn drop_hub(&mut self, kept: usize) {
@@ -384,7 +397,7 @@ impl SimulatedClusterset {
     }
 }
 
-fn member(name: &'static str, seed: u64, authority: &Authority) -> anyhow::Result<SimulatedMember> {
+fn member(name: &'static str, seed: u64, authorities: &Authorities) -> anyhow::Result<SimulatedMember> {
     let clock = Arc::new(ManualClock::new(WALL_AT_START as i64));
     let cluster = SimCluster::new(SimConfig {
         name: name.into(),
@@ -400,7 +413,7 @@ fn member(name: &'static str, seed: u64, authority: &Authority) -> anyhow::Resul
         life: Life::default(),
         cluster: cluster.clone(),
         pace: Arc::default(),
-        credentials: authority.issue(Role::Cluster(id.clone()))?,
+        credentials: authorities.issue(Role::Cluster(id.clone()))?,
         id,
     });
     Ok(SimulatedMember {

@@ -269,6 +269,7 @@ mod tests {
 
     use super::*;
     use crate::verify::netsim::{
+        credentials::Change,
         script::{Event, Fault},
         user::{Deed, NAMESPACE, SERVICES, Shape},
     };
@@ -305,6 +306,30 @@ mod tests {
             generation: 1,
         };
         (100, Event::Deed(0, deed))
+    }
+
+    /// How many members have a session after the hub was killed and came back, when these machines had changed their
+    /// files before, one after the other.
+    fn sessions_after(changes: &[(Option<usize>, Change)]) -> usize {
+        let change = |(number, (machine, to)): (u64, &(Option<usize>, Change))| {
+            (5_000 + number, Event::Fault(Fault::Authority(*machine, *to)))
+        };
+        let mut events = vec![exported()];
+        events.extend((0..).zip(changes).map(change));
+        events.push((6_000, Event::Fault(Fault::KillHub)));
+        events.push((7_000, Event::Fault(Fault::StartHub)));
+        let (clusterset, _) = played(events, 20_000);
+        clusterset.hub.sessions.borrow().len()
+    }
+
+    #[test]
+    fn an_authority_is_replaced_beside_the_former_and_not_without_it() {
+        let machines = || (0..CLUSTERS.len()).map(Some).chain([None]);
+        let all = |to: Change| machines().map(move |machine| (machine, to));
+        let steps = [Change::Beside, Change::Certified, Change::After];
+        let in_order: Vec<_> = steps.into_iter().flat_map(all).collect();
+        assert_eq!(sessions_after(&in_order), CLUSTERS.len());
+        assert_eq!(sessions_after(&[(None, Change::After)]), 0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
+use super::credentials::Change;
 use super::user::{Deed, PODS_MAX, SERVICES, SHAPES};
 
 /// Clusters of the simulated clusterset, by name.
@@ -62,6 +63,8 @@ pub(super) enum Fault {
     FillDisk(u64),
     /// The hub's disk says that it synced, and did not.
     LieAboutSync,
+    /// The files of a machine, the hub's if it is no member's, are those of a step in the change of the authority.
+    Authority(Option<usize>, Change),
     /// Somebody copies the hub's data.
     BackUp,
     /// The hub goes down and comes back with the copy, or with nothing.
@@ -103,6 +106,9 @@ impl Fault {
             Self::LieAboutSync => "disk: lied about syncs",
             Self::Restore { from_backup: true } => "disk: restored from a backup",
             Self::Restore { from_backup: false } => "disk: emptied",
+            Self::Authority(_, Change::Before | Change::Beside) => "authority: the next beside it",
+            Self::Authority(_, Change::Certified) => "authority: certificate of the next",
+            Self::Authority(_, Change::After) => "authority: the former away",
             Self::ApiErrors(..) => "API: errors",
             Self::HideKind(..) => "API: a kind cannot be listed",
             Self::RemoveDefinition(_) => "API: definition deleted",
@@ -149,6 +155,7 @@ impl Script {
         };
         draft.deeds();
         draft.faults();
+        draft.authority();
         let latency = draft.random.random_range(2..120);
         let tcp_capacity = [4, 16, 64][draft.random.random_range(0..3)];
         draft.events.sort_by_key(|(at, _)| *at);
@@ -230,6 +237,20 @@ impl Draft {
                 30..50 => self.agent(at, member),
                 50..78 => self.hub(at),
                 _ => self.api(at, member),
+            }
+        }
+    }
+
+    /// The authority is replaced in the order that operators are told, each machine at a moment of its own: when all
+    /// trust both, certificates change; when all have those of the next, the former goes.
+    fn authority(&mut self) {
+        let machines: Vec<Option<usize>> = (0..CLUSTERS.len()).map(Some).chain([None]).collect();
+        let third = (TROUBLE - CALM) / 3;
+        for (number, to) in (0..).zip([Change::Beside, Change::Certified, Change::After]) {
+            let begins = CALM + number * third;
+            for machine in &machines {
+                let at = begins + self.random.random_range(0..third);
+                self.push(at, Fault::Authority(*machine, to));
             }
         }
     }

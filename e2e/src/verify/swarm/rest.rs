@@ -1,5 +1,5 @@
 //! Rest: faults stop, everybody goes on until nobody has anything to do, every cluster is compared with what it must
-//! hold, and a restart of all agents must write nothing. It draws nothing.
+//! hold, and a restart of the hub, and then of all agents, must write nothing. It draws nothing.
 
 use hub::log::Faults;
 
@@ -30,7 +30,8 @@ const TURNS_OF_A_ROUND_MAX: usize = 200;
 const TURNS_OF_A_TROUBLED_ROUND_MAX: usize = 20;
 
 impl World {
-    /// Faults stop; everything comes to rest; every cluster is compared; a `restart` of all agents writes nothing.
+    /// Faults stop; everything comes to rest; every cluster is compared; a `restart` of the hub, and of all agents, writes
+    /// nothing.
     pub(super) fn rest(&mut self, restart: bool) -> Result<(), String> {
         self.heal();
         self.settle(true)?;
@@ -45,20 +46,23 @@ impl World {
         }
         self.definitions.forget();
         if restart {
-            self.restart_agents()?;
+            self.stop_hub()?;
+            self.nothing_is_written("after a restart of the hub")?;
+            for index in 0..self.sites.len() {
+                self.crash_agent(index);
+            }
+            self.nothing_is_written("after a restart of the agents")?;
         }
         Ok(())
     }
 
-    fn restart_agents(&mut self) -> Result<(), String> {
-        for index in 0..self.sites.len() {
-            self.crash_agent(index);
-        }
+    /// Everything comes to rest again, and nobody has written anything meanwhile but Leases.
+    fn nothing_is_written(&mut self, when: &str) -> Result<(), String> {
         self.settle(true)?;
         let objects = self.stood.iter().map(Stood::objects).sum();
         self.seen.guarded.count(Law::NoWrite, objects);
         if let Some(write) = self.sites.iter().find_map(laws::writes) {
-            return Err(Law::NoWrite.broken(format!("after a restart of the agents: {write}")));
+            return Err(Law::NoWrite.broken(format!("{when}: {write}")));
         }
         self.look()?;
         self.judge().map(drop)

@@ -2,14 +2,14 @@
 //! simulated clusters and on real ones, and none of its commands is left unplayed without a reason.
 //! Never: judges how the product does it; the scenarios do.
 //!
-//! * `page`: the commands of a section. `player`: types them, with the words of this clusterset for those of the page.
+//! * `page`: the commands of a section; the `player` of all tests types them, with the words of this clusterset for those
+//!   of the page.
 
 mod authority;
 mod join;
 mod leave;
 mod lost;
 mod page;
-mod player;
 mod renew;
 mod restore;
 
@@ -22,9 +22,8 @@ use tributary_e2e::{
     suite::{real_test, sim_test},
 };
 
-use crate::scenarios::empty_namespaces;
+use crate::{player::Player, scenarios::empty_namespaces};
 use page::Page;
-use player::Player;
 
 /// One runbook on both kinds of clusters.
 macro_rules! runbook {

@@ -131,6 +131,10 @@ async fn a_policy_that_is_wrong_is_refused_in_one_line_and_the_old_one_stays() {
             document("  members: [{name: a, members: [a], endpoints: [10.0.0.0/33]}]\n"),
             "spec.members[0].endpoints[0]: \"10.0.0.0/33\" has a prefix longer than 32 bits",
         ),
+        (
+            document("  loss: {action: withdraw, after: 9s}\n"),
+            "\"9s\" is less than 10 s, in which a loss is noticed",
+        ),
         (large, "at most"),
     ] {
         let refused = policy.apply(by_alice(apply(&wrong, true))).await.expect_err(why);

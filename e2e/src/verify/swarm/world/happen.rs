@@ -435,7 +435,8 @@ impl World {
         self.start_hub()
     }
 
-    fn stop_hub(&mut self) -> Result<(), String> {
+    /// The hub ends in order, and another process of it starts over the same disk.
+    pub(in crate::verify::swarm) fn stop_hub(&mut self) -> Result<(), String> {
         let at = self.moment();
         if let Some(hub) = self.hub.take() {
             self.broken = self.broken.take().or_else(|| hub.broken().cloned());

@@ -17,16 +17,16 @@ const OPERATOR: &str = "operator";
 
 /// Somebody with a terminal.
 #[derive(Default)]
-pub(super) struct Player {
+pub(crate) struct Player {
     /// Words of the page, and what this reader types for each; `certs` also stands in `certs/ca.crt`.
     words: Vec<(&'static str, String)>,
     /// What `kubectl` of a page speaks to.
-    pub(super) kubeconfig: Option<PathBuf>,
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 impl Player {
     /// With the words that most pages have: where certificates are, and the hub.
-    pub(super) fn at(clusterset: &LocalClusterset) -> Self {
+    pub(crate) fn at(clusterset: &LocalClusterset) -> Self {
         let directory = clusterset.certificate("").display().to_string();
         Self {
             words: vec![
@@ -38,14 +38,14 @@ impl Player {
     }
 
     /// A further word.
-    pub(super) fn with(mut self, word: &'static str, typed: impl Into<String>) -> Self {
+    pub(crate) fn with(mut self, word: &'static str, typed: impl Into<String>) -> Self {
         self.words.retain(|(other, _)| *other != word);
         self.words.push((word, typed.into()));
         self
     }
 
     /// The words that are typed for a command of ours.
-    pub(super) fn typed(&self, command: &str) -> Vec<String> {
+    pub(crate) fn typed(&self, command: &str) -> Vec<String> {
         let typed = words(command).into_iter().enumerate();
         // The command and its sub-command mean themselves.
         typed
@@ -66,12 +66,12 @@ impl Player {
     }
 
     /// Types it and waits for its end; what it printed. An error when it failed.
-    pub(super) async fn play(&self, clusterset: &LocalClusterset, command: &str) -> anyhow::Result<String> {
+    pub(crate) async fn play(&self, clusterset: &LocalClusterset, command: &str) -> anyhow::Result<String> {
         self.play_with(clusterset, command, &[]).await
     }
 
     /// The same with words behind it that the page leaves to the reader.
-    pub(super) async fn play_with(
+    pub(crate) async fn play_with(
         &self,
         clusterset: &LocalClusterset,
         command: &str,
@@ -90,7 +90,8 @@ impl Player {
             Ok(parsed) => hub(parsed.command).await,
             // A person has these in the environment.
             Err(_) => {
-                typed.extend(access(clusterset));
+                let access = clusterset.access_to_the_hub(&clusterset.hub_address.to_string(), OPERATOR);
+                let typed = typed.into_iter().map(OsString::from).chain(access);
                 hub(Cli::try_parse_from(typed)?.command).await
             }
         }
@@ -98,7 +99,7 @@ impl Player {
     }
 
     /// Types the command that a dry run printed as the one that does it.
-    pub(super) async fn confirm(&self, clusterset: &LocalClusterset, said: &str) -> anyhow::Result<String> {
+    pub(crate) async fn confirm(&self, clusterset: &LocalClusterset, said: &str) -> anyhow::Result<String> {
         let (_, confirm) = said
             .split_once("To do it:\n")
             .with_context(|| format!("no command that does it: {said}"))?;
@@ -124,21 +125,6 @@ impl Player {
     }
 }
 
-fn access(clusterset: &LocalClusterset) -> Vec<String> {
-    let file = |name: &str| clusterset.certificate(name).display().to_string();
-    let hub = format!("https://{}", clusterset.hub_address);
-    let (certificate, key) = (format!("{OPERATOR}.crt"), format!("{OPERATOR}.key"));
-    [
-        ("--hub", hub),
-        ("--tls-ca", file("ca.crt")),
-        ("--tls-cert", file(&certificate)),
-        ("--tls-key", file(&key)),
-    ]
-    .into_iter()
-    .flat_map(|(flag, value)| [flag.to_owned(), value])
-    .collect()
-}
-
 /// As in its own process: each makes a runtime for itself.
 async fn hub(command: Command) -> anyhow::Result<String> {
     tokio::task::spawn_blocking(|| match command {
@@ -146,6 +132,7 @@ async fn hub(command: Command) -> anyhow::Result<String> {
         Command::Member(args) => hub::operate::run_member(args),
         Command::Token(args) => hub::operate::run_token(args),
         Command::Events(args) => hub::operate::run_events(*args),
+        Command::Policy(args) => hub::operate::run_policy(args),
         Command::Log(args) => hub::maintain::command::run(args).map(|()| String::new()),
         _ => bail!("a command that nobody plays yet"),
     })

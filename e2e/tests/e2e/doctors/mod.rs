@@ -1,5 +1,11 @@
-//! Doctors against real hubs and simulated clusters: no fault where there is none, each planted one named; a hub whose clock
-//! is apart; and what `tributary-hub gather` writes, without a key in it.
+//! Doctors against real hubs, on simulated and on real clusters: no fault where there is none, each planted one named; a hub
+//! whose clock is apart; and what `tributary-hub gather` writes, without a key in it.
+//!
+//! * `asked`: what a doctor is told, and what it found. `agents_real`, `hubs_real`: planted in real clusters.
+
+mod agents_real;
+mod asked;
+mod hubs_real;
 
 use std::{
     collections::BTreeSet,
@@ -11,12 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agent::{
-    args::{Cli, Command},
-    doctor,
-};
 use anyhow::{Context, ensure};
-use clap::Parser;
 use hub::{
     clock::Clock,
     hub::{Hub, HubMetrics},
@@ -46,8 +47,10 @@ use tributary_e2e::{
         shop::Shop,
     },
     rights::{Account, Table, roles},
-    suite::sim_test,
+    suite::{real_test_with_denials, sim_test},
 };
+
+use asked::{Patient, faults};
 
 use crate::join::{joinable, made};
 
@@ -75,41 +78,23 @@ pub(crate) fn trials() -> Vec<Trial> {
             "sim::doctors::what_a_hub_gathers_has_no_key_in_it",
             what_a_hub_gathers_has_no_key_in_it,
         ),
+        // They look with accounts that may not do everything, and say so.
+        real_test_with_denials(
+            "real::doctors::a_member_has_nothing_and_faults_are_named",
+            agents_real::a_member_has_nothing_and_faults_are_named,
+        ),
+        real_test_with_denials(
+            "real::doctors::a_hub_has_nothing_and_faults_are_named",
+            hubs_real::a_hub_has_nothing_and_faults_are_named,
+        ),
     ]
 }
 
 /// What `tributary-agent doctor` finds in east, with its kubeconfig and its certificate.
 async fn examined(clusterset: &LocalClusterset, hub: SocketAddr) -> anyhow::Result<Report> {
-    let path = |file: &str| clusterset.certificate(file).display().to_string();
-    let (hub, ca, cert, key) = (
-        format!("https://{hub}"),
-        path("ca.crt"),
-        path("east.crt"),
-        path("east.key"),
-    );
-    let kubeconfig = clusterset.cluster("east")?.kubeconfig.display().to_string();
-    let line = [
-        "tributary-agent",
-        "doctor",
-        "--hub",
-        &hub,
-        "--tls-ca",
-        &ca,
-        "--tls-cert",
-        &cert,
-        "--tls-key",
-        &key,
-        "--kubeconfig",
-        &kubeconfig,
-    ];
-    let Command::Doctor(args) = Cli::try_parse_from(line)?.command else {
-        anyhow::bail!("another command");
-    };
-    Ok(doctor::examine(&args.look).await)
-}
-
-fn faults(report: &Report) -> Vec<&'static str> {
-    report.faults().map(|check| check.name).collect()
+    let mut patient = Patient::of(clusterset, "east")?;
+    patient.hub = hub.to_string();
+    patient.examined(clusterset).await
 }
 
 /// Serves a hub in this process, as `serve` does, whose clock shows another time.
@@ -149,9 +134,18 @@ async fn served(clusterset: &LocalClusterset, wall: UnixMillis) -> anyhow::Resul
 
 /// A hub that runs in this process.
 struct Served {
+    /// Where it serves.
     address: SocketAddr,
     shutdown: Shutdown,
     running: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Served {
+    /// Lets it drain.
+    async fn stop(self) -> anyhow::Result<()> {
+        self.shutdown.begin();
+        self.running.await?
+    }
 }
 
 /// It is a fault from ten seconds on, in either direction, with the direction in it.
@@ -169,8 +163,7 @@ async fn a_hub_whose_clock_is_apart_is_named() -> anyhow::Result<()> {
         let wall = UnixMillis(look::now().0.saturating_add_signed(apart));
         let hub = served(&clusterset, wall).await?;
         let report = examined(&clusterset, hub.address).await?;
-        hub.shutdown.begin();
-        hub.running.await??;
+        hub.stop().await?;
         let clock = report.checks.iter().find(|check| check.name == "hub-clock");
         let clock = clock.with_context(|| format!("nothing of the clock: {}", report.text()))?;
         let (what, _) = clock.verdict.words();
