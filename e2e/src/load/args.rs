@@ -112,6 +112,9 @@ pub struct Arguments {
     /// handovers: how often the leader ends
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub handovers: u32,
+    /// storm: agents over simulated clusters; 0: none
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    pub agents: usize,
 }
 
 impl Arguments {

@@ -133,7 +133,9 @@ async fn play_one(
         Shape::Questions => questions::measure(setup, arguments, sections).await?,
         Shape::Storm => {
             storm::measure(setup, sections).await?;
-            sections.push(storm_agents::measure(setup).await?);
+            if arguments.agents > 0 {
+                sections.push(storm_agents::measure(setup, arguments.agents).await?);
+            }
         }
         Shape::RestartAgent => {
             for &slices in &arguments.slices {
