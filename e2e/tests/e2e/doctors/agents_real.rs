@@ -80,7 +80,7 @@ pub(super) async fn delete(client: &Client, object: &DynamicObject) -> anyhow::R
     let api = deploy::api(client, object)?;
     match api.delete(deploy::name(object), &DeleteParams::default()).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        deleted => Ok(drop(deleted?)),
+        deleted => deleted.map(drop).map_err(Into::into),
     }
 }
 
