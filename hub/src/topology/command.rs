@@ -63,10 +63,10 @@ enum TopologyCommand {
     Validate(ValidateArgs),
 }
 
-/// A class, its templates, and what a cluster would say.
+/// The objects that a command is about.
 #[derive(Debug, Args)]
-struct PatchArgs {
-    /// File (YAML or JSON) with a ClusterClass, its templates, or the Cluster that they are for; may be repeated
+struct Files {
+    /// File (YAML or JSON) with ClusterClasses, the templates that they name, or Clusters; may be repeated
     #[arg(
         short = 'f',
         long = "file",
@@ -75,7 +75,23 @@ struct PatchArgs {
         required = true,
         value_delimiter = ','
     )]
-    files: Vec<PathBuf>,
+    named: Vec<PathBuf>,
+}
+
+impl Files {
+    /// The files, each a name and its bytes.
+    fn read(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        let all = self.named.iter();
+        all.map(|file| Ok((file.display().to_string(), read(file)?)))
+            .collect()
+    }
+}
+
+/// A class, its templates, and what a cluster would say.
+#[derive(Debug, Args)]
+struct PatchArgs {
+    #[command(flatten)]
+    files: Files,
     /// File with variables, a JSON object; they go over those of the Cluster, and `builtin` into its parts
     #[arg(long, env = "TRIBUTARY_VARIABLES", value_name = "FILE")]
     variables: Option<PathBuf>,
@@ -92,16 +108,8 @@ struct PatchArgs {
 /// Classes and clusters, and what they were.
 #[derive(Debug, Args)]
 struct ValidateArgs {
-    /// File (YAML or JSON) with ClusterClasses and Clusters; may be repeated
-    #[arg(
-        short = 'f',
-        long = "file",
-        env = "TRIBUTARY_FILE",
-        value_name = "FILE",
-        required = true,
-        value_delimiter = ','
-    )]
-    files: Vec<PathBuf>,
+    #[command(flatten)]
+    files: Files,
     /// File with the objects as they were before; may be repeated
     #[arg(
         long = "old",
@@ -150,10 +158,7 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
 
 /// Prints what there is even where something is wrong with it.
 fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
-    let mut files = Vec::new();
-    for file in &args.files {
-        files.push((file.display().to_string(), read(file)?));
-    }
+    let files = args.files.read()?;
     let variables = match &args.variables {
         Some(file) => read_variables(file)?.1,
         None => serde_json::Map::new(),
@@ -172,7 +177,7 @@ fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
 
 /// Nothing is said if nothing is found; findings are printed even though the command fails.
 fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
-    let new = read_estate(&args.files)?;
+    let new = read_estate(&args.files.named)?;
     let old = read_estate(&args.old)?;
     let findings = validate(&new, (!args.old.is_empty()).then_some(&old));
     for finding in &findings {

@@ -183,6 +183,7 @@ const ROOMS: &[PureRoom] = &[
         path: "hub/src/topology/patch",
         // It reads and patches objects as API servers show them.
         may_name: &[
+            "crate::topology::model",
             "crate::topology::patch",
             "crate::topology::template",
             "serde_json",

@@ -153,6 +153,18 @@ fn the_older_spelling_says_the_same() {
 }
 
 #[test]
+fn without_a_namespace_it_is_the_default_one() {
+    let mut document = document();
+    document["metadata"]["namespace"] = Value::Null;
+    let cluster = read(&document, &a_class()).expect("a cluster");
+    let about = &cluster.global[BUILTIN]["cluster"];
+    assert_eq!(
+        (&about["namespace"], &about["topology"]["classRef"]["namespace"]),
+        (&json!("default"), &json!("default"))
+    );
+}
+
+#[test]
 fn what_does_not_fit_the_class_is_told_with_its_field() {
     let changed = |place: &str, value: Value| {
         let mut document = document();

@@ -151,9 +151,21 @@ fn without_a_cluster_each_class_of_machines_is_patched_and_findings_are_told() {
 #[test]
 fn files_that_do_not_fit_are_told_in_one_line() {
     let twice = CLASS.replace("name: quick", "name: other");
+    let later = CLASS.replace("x-k8s.io/v1beta1", "x-k8s.io/v1beta3");
+    let unnamed = CLUSTER.replace("{name: c}", "{}");
     for (texts, wanted, why) in [
         (vec![TEMPLATES], vec![], "the files have no ClusterClass"),
         (vec![CLASS, &twice], vec![], "more than one ClusterClass"),
+        (
+            vec![&later],
+            vec![],
+            "the ClusterClass cannot be read: apiVersion: must be v1beta1 or v1beta2",
+        ),
+        (
+            vec![CLASS, &unnamed],
+            vec![],
+            "the Cluster cannot be read: metadata.name",
+        ),
         (vec![CLASS, CLUSTER, CLUSTER], vec![], "more than one Cluster"),
         (
             vec![CLASS],
