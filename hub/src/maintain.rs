@@ -33,8 +33,7 @@ pub fn compact(
     let before = log.stats();
     let (state, _) = replay(&log.reader())?;
     log.seal_and_wait(now, Box::new(wire::snapshot::rows(state)))?;
-    log.retain(retention, now);
-    // Whoever closes it has removed what goes.
+    log.retain_and_wait(retention, now);
     drop(log);
     let after = log::open(data, clusterset, Epoch::default())?.stats();
     Ok((before, after))
