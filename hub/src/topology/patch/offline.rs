@@ -38,7 +38,7 @@ pub fn patch(
     let document = only(&objects, "ClusterClass")?.ok_or("the files have no ClusterClass: give its file")?;
     let of_cluster = only(&objects, "Cluster")?;
     let mut estate = Estate::default();
-    estate.add_objects([document].into_iter().chain(of_cluster).map(|one| ("", one)));
+    estate.add_objects([document].into_iter().chain(of_cluster).map(|one| ("files", one)));
     let unread = |kind: &str| format!("the {kind} cannot be read: {}", of_form(&estate));
     let class = estate
         .classes
@@ -61,9 +61,15 @@ pub fn patch(
     let targets = targets(places, namespace, &objects, wanted)?;
     let applied = apply::apply(&patches, &targets, &cluster.global);
     findings.extend(applied.findings);
+    let errors = findings.iter().filter(|finding| finding.rule.is_error()).count();
+    let mut text = printed(&applied.patched, &patches, &findings);
+    // What the model left out of the class or the Cluster is in nothing that is printed.
+    for finding in &estate.findings {
+        text += &format!("# error {finding}\n");
+    }
     Ok(Report {
-        text: printed(&applied.patched, &patches, &findings),
-        errors: findings.iter().filter(|finding| finding.rule.is_error()).count(),
+        text,
+        errors: errors + estate.findings.len(),
     })
 }
 

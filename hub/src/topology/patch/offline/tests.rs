@@ -183,3 +183,29 @@ fn files_that_do_not_fit_are_told_in_one_line() {
         assert!(said.contains(why) && !said.contains('\n'), "{said}");
     }
 }
+
+#[test]
+fn what_the_model_leaves_out_is_told() {
+    let other_spelling = CLASS.replace(
+        "    ref: {apiVersion: infra.x/v1, kind: CloudTemplate, name: cloud}",
+        "    ref: {apiVersion: infra.x/v1, kind: CloudTemplate, name: cloud}\n    templateRef: {name: cloud}",
+    );
+    let no_text = CLUSTER.replace("metadata: {name: c}", "metadata: {name: c, labels: {a: 1}}");
+    let sound = run(&[CLASS, TEMPLATES, CLUSTER], &[]).expect("a report");
+    for (class, cluster, field) in [
+        (
+            other_spelling.as_str(),
+            CLUSTER,
+            "spec.infrastructure.templateRef: unknown-field:",
+        ),
+        (CLASS, no_text.as_str(), "metadata.labels"),
+    ] {
+        let report = run(&[class, TEMPLATES, cluster], &[]).expect("a report");
+        assert_eq!(report.errors, sound.errors + 1, "{}", report.text);
+        let told = report.text.lines().last().expect("lines");
+        assert!(
+            told.starts_with("# error files: ") && told.contains(field),
+            "{told}"
+        );
+    }
+}
