@@ -1,5 +1,7 @@
 //! What the threads of a log do beside each other.
 
+use std::time::{Duration, Instant};
+
 use shared::model::Revision;
 
 use super::*;
@@ -109,10 +111,14 @@ fn who_closes_a_log_waits_for_one_segment_that_goes() {
     is_asked.recv().expect("the first segment is to go");
     let ending = Arc::clone(&log.ending);
     let closing = std::thread::spawn(move || drop(log));
+    let until = Instant::now() + Duration::from_secs(10);
     while !ending.load(Ordering::Relaxed) {
+        assert!(Instant::now() < until, "the keeper is not told");
         std::thread::yield_now();
     }
     delete.send(()).expect("it waits for this");
+    // A second one that is to go finds nobody who lets it.
+    drop(delete);
     closing.join().expect("closed");
     assert!(
         is_asked.try_recv().is_err(),

@@ -158,6 +158,37 @@ const GROWING: &[&str] = &[
     "strings.quote",
 ];
 
+/// Functions that go through what they are given, and how many times its size that may be: in a loop, once for each turn.
+const WALKING: &[(&str, u32)] = &[
+    ("@in", 1),
+    ("_==_", 1),
+    ("_!=_", 1),
+    ("contains", 1),
+    ("distinct", 2),
+    ("endsWith", 1),
+    ("find", 1),
+    ("findAll", 1),
+    ("flatten", 1),
+    ("indexOf", 1),
+    ("isSorted", 1),
+    ("lastIndexOf", 1),
+    ("lowerAscii", 1),
+    ("matches", 1),
+    ("max", 1),
+    ("min", 1),
+    ("reverse", 1),
+    ("sets.contains", 2),
+    ("sets.equivalent", 2),
+    ("sets.intersects", 2),
+    ("size", 1),
+    ("slice", 1),
+    ("sort", 2),
+    ("substring", 1),
+    ("sum", 1),
+    ("trim", 1),
+    ("upperAscii", 1),
+];
+
 /// What stands before the point of a function's name.
 const LIBRARIES: &[&str] = &[
     "base64",
@@ -190,7 +221,12 @@ pub(super) struct Cost {
 pub(super) fn of(expression: &IdedExpr) -> Result<Cost, String> {
     let mut walk = Walk::default();
     let power = walk.expression(expression)?;
-    Ok(Cost { power, ..walk.cost })
+    let mut cost = Cost { power, ..walk.cost };
+    if cost.sums > 0 {
+        // Texts that are put together are copied each time.
+        (cost.texts, cost.power) = (true, power.max(1));
+    }
+    Ok(cost)
 }
 
 /// Whether a value can be held against all of them.
@@ -296,8 +332,7 @@ impl<'e> Walk<'e> {
             name = format!("{library}.{name}");
             target = None;
         }
-        let is_operator = !name.starts_with(|first: char| first.is_ascii_alphabetic());
-        if !is_operator && !FUNCTIONS.contains(&name.as_str()) {
+        if is_word(&name) && !FUNCTIONS.contains(&name.as_str()) {
             return Err(format!("names the function {name}, which there is not"));
         }
         if name == "format" && !has_plain_format(target) {
@@ -316,8 +351,40 @@ impl<'e> Walk<'e> {
             self.cost.texts = true;
             power += 1;
         }
+        let walks = WALKING.iter().find(|(walking, _)| *walking == name);
+        if let Some((_, times)) = walks {
+            let mut given = call.args.iter().chain(target);
+            let compares = name == "_==_" || name == "_!=_";
+            let whole = if compares {
+                given.all(|one| self.is_whole(one))
+            } else {
+                given.any(|one| self.is_whole(one))
+            };
+            if whole {
+                self.cost.texts |= is_word(&name);
+                power += times;
+            }
+        }
         Ok(power)
     }
+
+    /// Whether it may be all there is, and not what a loop is at, the whole of which the loop has counted.
+    fn is_whole(&self, expression: &IdedExpr) -> bool {
+        match &expression.expr {
+            Expr::Ident(name) => !self.loops.contains(&name.as_str()),
+            Expr::Select(select) => self.is_whole(&select.operand),
+            Expr::Call(call) if call.func_name == "_[_]" => {
+                call.args.first().is_some_and(|of| self.is_whole(of))
+            }
+            Expr::Call(_) | Expr::Comprehension(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether it is called by a word, and no operator.
+fn is_word(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
 }
 
 /// Whether what `format` is called on says no widths that nothing bounds.

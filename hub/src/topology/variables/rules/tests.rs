@@ -210,6 +210,26 @@ fn a_value_that_its_rules_would_be_busy_with_is_refused() {
         told[0].1.starts_with("is too large for its rules in CEL"),
         "{told:?}"
     );
+    for walks in [
+        "self.l.all(x, x in self.l)",
+        "self.l.all(x, self.l == self.l)",
+        "sets.equivalent(self.l, self.l)",
+        "self.l.all(x, self.l.contains(x))",
+        "size(self.l.distinct()) == size(self.l)",
+    ] {
+        let told = judged(walks, names(10_000), None);
+        assert!(
+            told[0].1.starts_with("is too large for its rules in CEL"),
+            "{walks}: {told:?}"
+        );
+    }
+    assert_eq!(judged("self.l.all(x, x in self.l)", names(100), None), []);
+    let sums = "self.t+".repeat(500) + "'' != ''";
+    let told = judged(&sums, json!({"t": "a".repeat(100_000)}), None);
+    assert!(
+        told[0].1.starts_with("is too large for its rules in CEL"),
+        "{told:?}"
+    );
     // Each makes the text as large as its square.
     let grows = "size(self.t.replace('', self.t).replace('', self.t)) > 0";
     assert_eq!(judged(grows, json!({"t": "abc"}), None), []);
