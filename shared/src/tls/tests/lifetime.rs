@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use tokio::{
     io::AsyncReadExt,
+    task::JoinSet,
     time::{Instant, advance},
 };
 use tonic::{Code, Status};
@@ -63,9 +64,16 @@ async fn what_is_as_old_as_connections_get_ends_and_not_all_at_once() {
         open.push(hub.join(&operator).await);
     }
     let began = Instant::now();
-    for pair in &open {
-        pair.server.peer().lifetime.ended().await;
-        ends.insert(began.elapsed().as_secs());
+    // All are waited for at once: one after the other, whatever ended before the first would seem to end with it.
+    let lifetimes = open.iter().map(|pair| pair.server.peer().lifetime.clone());
+    let mut waiting: JoinSet<u64> = lifetimes
+        .map(|lifetime| async move {
+            lifetime.ended().await;
+            began.elapsed().as_secs()
+        })
+        .collect();
+    while let Some(seconds) = waiting.join_next().await {
+        ends.insert(seconds.expect("a wait that ends"));
     }
     assert!(ends.len() > 1, "{ends:?}");
 }
