@@ -7,13 +7,25 @@ use clap::Parser;
 
 use crate::{
     args::{Cli, Command},
-    certs, doctor, maintain, operate, run, topology,
+    certs, doctor, maintain, operate, run,
+    topology::{self, command::Changes},
 };
 
+/// The exit code of a preview that changes something.
+const PREVIEW_CHANGES: u8 = 2;
+
 /// Runs what the arguments of this process say; 0 when it was done, 1 after a failure, whose reason is the last line
-/// on standard error. Wrong arguments end the process at once, with 2.
+/// on standard error. Wrong arguments end the process at once, with 2; those of a preview, whose 2 says that something
+/// would change, with 1.
 pub fn run() -> ExitCode {
-    let Cli { log, command } = Cli::parse();
+    let Cli { log, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && std::env::args().any(|word| word == "topology") => {
+            let _ = error.print();
+            return ExitCode::FAILURE;
+        }
+        Err(error) => error.exit(),
+    };
     shared::process::exit_code(match command {
         Command::Serve(args) => run::serve(&log, *args),
         Command::Log(args) => maintain::command::run(args),
@@ -25,7 +37,16 @@ pub fn run() -> ExitCode {
         Command::Policy(args) => operate::run_policy(args).map(|said| print!("{said}")),
         Command::Doctor(args) => return doctor::run(&log, &args),
         Command::Gather(args) => operate::run_gather(*args).map(|said| print!("{said}")),
-        Command::Topology(args) => topology::command::run(args).map(|said| print!("{said}")),
+        Command::Topology(args) => match topology::command::run(args) {
+            Ok((said, changes)) => {
+                print!("{said}");
+                match changes {
+                    Changes::Nothing => Ok(()),
+                    Changes::Something => return ExitCode::from(PREVIEW_CHANGES),
+                }
+            }
+            Err(error) => Err(error),
+        },
         Command::Events(args) => operate::run_events(*args).map(|said| print!("{said}")),
     })
 }

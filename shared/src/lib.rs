@@ -2,6 +2,7 @@
 //!
 //! * [`api`]: the Kubernetes kinds that Tributary brings along.
 //! * [`api_client`]: the way to a cluster's API.
+//! * [`columns`]: rows of text as columns.
 //! * [`difference`]: what changed between two versions of an encoded object.
 //! * [`doctor`]: what is looked at when something is wrong, and how it is said.
 //! * [`model`]: the domain's pure vocabulary.
@@ -16,6 +17,7 @@
 
 pub mod api;
 pub mod api_client;
+pub mod columns;
 pub mod difference;
 pub mod doctor;
 pub mod identity;

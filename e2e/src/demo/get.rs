@@ -9,10 +9,11 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 use proto::v1::{Event, EventFilter, ListEventsRequest, WatchEventsRequest, fact::Fact};
 use shared::{
     api::{ServiceExport, ServiceImport, ServiceImportType, conditions, names},
+    columns::columns,
     tls::TlsFiles,
 };
 
-use super::{control::HUB, directory::DemoDirectory, picture::condition, table::columns};
+use super::{control::HUB, directory::DemoDirectory, picture::condition};
 use crate::{advice::demo_start, clusterset::Inspection};
 
 /// Events in one page of the log.

@@ -118,27 +118,10 @@ fn yes(holds: bool) -> String {
     if holds { "yes" } else { "no" }.to_owned()
 }
 
-/// Rows as aligned columns, two spaces apart, nothing behind the last.
-fn columns(rows: Vec<Vec<String>>) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-    };
-    let widths: Vec<usize> = (0..count)
-        .map(|column| width(column).unwrap_or_default())
-        .collect();
-    let line = |row: &Vec<String>| {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
-        let line: Vec<String> = cells.collect();
-        format!("{}\n", line.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
+/// Rows as lines whose columns align.
+fn columns(rows: &[Vec<String>]) -> String {
+    let lines = shared::columns::columns(rows).into_iter();
+    lines.map(|line| line + "\n").collect()
 }
 
 /// A version as a column shows it: what a member states of itself is cut.

@@ -11,7 +11,12 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 
 use super::{
-    model::Estate,
+    desired::{
+        change::Plan,
+        offline::plans,
+        table::{documents, table},
+    },
+    model::{Estate, Finding},
     patch::offline,
     template::{cases, render},
     validation::validate,
@@ -61,6 +66,26 @@ enum TopologyCommand {
         Example:\n  tributary-hub topology validate -f class.yaml -f clusters.yaml --old class-before.yaml"
     )]
     Validate(ValidateArgs),
+    /// Show the objects that Clusters are to have
+    #[command(
+        long_about = "Show the objects that Clusters are to have, as YAML, in the order in which they are written: each \
+        under what becomes of it (create, update, rotate, keep), and as comments what is deleted and what waits for an \
+        upgrade. Nothing is written, and no hub and no cluster is asked.\n\n\
+        What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
+        those files would have made. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        Example:\n  tributary-hub topology plan -f class.yaml -f templates.yaml -f cluster.yaml"
+    )]
+    Plan(PlanArgs),
+    /// Show what an edit of a ClusterClass or Cluster would change
+    #[command(
+        long_about = "Show what an edit of a ClusterClass or Cluster would create, change, rotate (another template takes \
+        the place of one, and machines are replaced) and delete: a row for each object, with the fields, old and new, then \
+        the sum. Nothing is written, and no hub and no cluster is asked.\n\n\
+        What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
+        those files would have made. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        Example:\n  tributary-hub topology diff --old before.yaml -f after.yaml"
+    )]
+    Diff(PlanArgs),
 }
 
 /// The objects that a command is about.
@@ -78,13 +103,11 @@ struct Files {
     named: Vec<PathBuf>,
 }
 
-impl Files {
-    /// The files, each a name and its bytes.
-    fn read(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-        let all = self.named.iter();
-        all.map(|file| Ok((file.display().to_string(), read(file)?)))
-            .collect()
-    }
+/// Files, each a name and its bytes.
+fn contents(files: &[PathBuf]) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let all = files.iter();
+    all.map(|file| Ok((file.display().to_string(), read(file)?)))
+        .collect()
 }
 
 /// A class, its templates, and what a cluster would say.
@@ -111,6 +134,21 @@ struct ValidateArgs {
     #[command(flatten)]
     files: Files,
     /// File with the objects as they were before; may be repeated
+    #[arg(
+        long = "old",
+        env = "TRIBUTARY_OLD",
+        value_name = "FILE",
+        value_delimiter = ','
+    )]
+    old: Vec<PathBuf>,
+}
+
+/// Classes with their templates, clusters, and what there is of these.
+#[derive(Debug, Args)]
+struct PlanArgs {
+    #[command(flatten)]
+    files: Files,
+    /// File with classes, templates and Clusters as they were before; may be repeated
     #[arg(
         long = "old",
         env = "TRIBUTARY_OLD",
@@ -147,18 +185,69 @@ struct RenderArgs {
     cases: Option<PathBuf>,
 }
 
-/// Runs `tributary-hub topology …` and returns what to print.
-pub fn run(args: TopologyArgs) -> anyhow::Result<String> {
+/// Runs `tributary-hub topology …`: what to print, and whether something would change.
+pub fn run(args: TopologyArgs) -> anyhow::Result<(String, Changes)> {
+    let nothing = |said| (said, Changes::Nothing);
     match args.command {
-        TopologyCommand::Render(args) => run_render(args),
-        TopologyCommand::Patch(args) => run_patch(&args),
-        TopologyCommand::Validate(args) => run_validate(&args),
+        TopologyCommand::Render(args) => run_render(args).map(nothing),
+        TopologyCommand::Patch(args) => run_patch(&args).map(nothing),
+        TopologyCommand::Validate(args) => run_validate(&args).map(nothing),
+        TopologyCommand::Plan(args) => run_plan(&args, documents),
+        TopologyCommand::Diff(args) => run_plan(&args, table),
+    }
+}
+
+/// What a preview comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changes {
+    /// Nothing would be written.
+    Nothing,
+    /// Something would.
+    Something,
+}
+
+/// Prints what is planned even where something else is wrong.
+fn run_plan(args: &PlanArgs, print: fn(&[Plan]) -> String) -> anyhow::Result<(String, Changes)> {
+    let files = contents(&args.files.named)?;
+    let old = contents(&args.old)?;
+    let old = (!args.old.is_empty()).then_some(old.as_slice());
+    let planned = plans(&files, old).map_err(anyhow::Error::msg)?;
+    if !planned.findings.is_empty() {
+        if !planned.plans.is_empty() {
+            print!("{}", print(&planned.plans));
+        }
+        return Err(told(&planned.findings, "its Clusters are not planned"));
+    }
+    ensure!(
+        !planned.plans.is_empty(),
+        "the files have no Cluster with a topology: give one, with its ClusterClass and the templates that this names"
+    );
+    let changes = if planned.plans.iter().any(Plan::writes) {
+        Changes::Something
+    } else {
+        Changes::Nothing
+    };
+    Ok((print(&planned.plans), changes))
+}
+
+/// Prints findings, and says how many there are.
+fn told(findings: &[Finding], besides: &str) -> anyhow::Error {
+    for finding in findings {
+        println!("{finding}");
+    }
+    let besides = match besides {
+        "" => String::new(),
+        besides => format!("; {besides}"),
+    };
+    match findings.len() {
+        1 => anyhow::anyhow!("1 finding is printed above: correct the object{besides}"),
+        count => anyhow::anyhow!("{count} findings are printed above: correct the objects{besides}"),
     }
 }
 
 /// Prints what there is even where something is wrong with it.
 fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
-    let files = args.files.read()?;
+    let files = contents(&args.files.named)?;
     let variables = match &args.variables {
         Some(file) => read_variables(file)?.1,
         None => serde_json::Map::new(),
@@ -180,13 +269,9 @@ fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
     let new = read_estate(&args.files.named)?;
     let old = read_estate(&args.old)?;
     let findings = validate(&new, (!args.old.is_empty()).then_some(&old));
-    for finding in &findings {
-        println!("{finding}");
-    }
     match findings.len() {
         0 => Ok(String::new()),
-        1 => bail!("1 finding is printed above: correct the object"),
-        count => bail!("{count} findings are printed above: correct the objects"),
+        _ => Err(told(&findings, "")),
     }
 }
 
@@ -303,7 +388,7 @@ mod tests {
             let words = ["topology", "patch", "-f", &class, "--file", &template]
                 .into_iter()
                 .chain(words.iter().copied());
-            run(Words::try_parse_from(words).expect("its words").args)
+            run(Words::try_parse_from(words).expect("its words").args).map(|(said, _)| said)
         };
         let text = said(&["--variables", &variables, "--target", "control-plane"]).expect("all is well");
         assert!(

@@ -1,8 +1,9 @@
 //! Owns: ClusterClasses and managed topologies: how they are written, their variables, their rules, their patches and the
-//! templates in these.
+//! templates in these, and what their objects should be.
 //! Never: is used by the rest of the hub; only the command line calls it.
 
 pub mod command;
+pub mod desired;
 pub mod model;
 pub mod patch;
 pub mod template;

@@ -38,7 +38,7 @@ pub(in crate::operate) fn events(response: &v1::ListEventsResponse, output: Outp
         ]
     });
     let header = std::iter::once(header.map(str::to_owned).to_vec());
-    let table = columns(header.chain(rows).collect());
+    let table = columns(&header.chain(rows).collect::<Vec<_>>());
     let count = match events.len() {
         1 => "1 event".to_owned(),
         more => format!("{more} events"),

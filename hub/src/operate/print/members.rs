@@ -61,11 +61,8 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
             keys_end(member),
         ]
     });
-    let table = columns(
-        std::iter::once(header.map(str::to_owned).to_vec())
-            .chain(rows)
-            .collect(),
-    );
+    let header = std::iter::once(header.map(str::to_owned).to_vec());
+    let table = columns(&header.chain(rows).collect::<Vec<_>>());
     let members = match response.members.len() {
         1 => "1 member".to_owned(),
         more => format!("{more} members"),

@@ -10,6 +10,7 @@ use super::{
         reference, referring, rollout,
     },
     read::Fields,
+    settings::{Settings, settings},
 };
 
 /// A ClusterClass.
@@ -50,6 +51,8 @@ pub struct ControlPlaneClass {
     pub health_check: Option<HealthCheck>,
     /// How its name is made.
     pub naming: Option<Placed<String>>,
+    /// What else it says of its machines.
+    pub settings: Settings,
 }
 
 /// A class of machine deployments.
@@ -71,6 +74,8 @@ pub struct WorkerClass {
     pub rollout: Option<Rollout>,
     /// How names are made.
     pub naming: Option<Placed<String>>,
+    /// What else it says of its machines.
+    pub settings: Settings,
 }
 
 /// What a variable is.
@@ -187,6 +192,7 @@ fn control_plane(spec: &Fields<'_>, spelling: Spelling, report: &mut Report) -> 
         metadata: metadata(&fields, report),
         health_check: health_check(&fields, spelling, report),
         naming: naming(&fields, spelling.name("namingStrategy", "naming"), report),
+        settings: settings(&fields, spelling, report),
     }
 }
 
@@ -237,6 +243,7 @@ fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> 
         health_check: health_check(&fields, spelling, report),
         rollout: rollout(&fields, spelling, report),
         naming: naming(&fields, spelling.name("namingStrategy", "naming"), report),
+        settings: settings(&fields, spelling, report),
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
         rollout, variables,
     },
     read::Fields,
+    settings::{Settings, settings},
 };
 
 /// Annotations of lifecycle hooks start so.
@@ -75,6 +76,8 @@ pub struct ControlPlaneTopology {
     pub replicas: Option<i64>,
     /// What it says of the class's health check.
     pub health_check: Option<HealthCheck>,
+    /// What else it says of its machines.
+    pub settings: Settings,
     /// Values that go before the Cluster's.
     pub overrides: Vec<Variable>,
 }
@@ -96,6 +99,8 @@ pub struct WorkerTopology {
     pub health_check: Option<HealthCheck>,
     /// How machines are replaced, if not as the class says.
     pub rollout: Option<Rollout>,
+    /// What else it says of its machines.
+    pub settings: Settings,
     /// Values that go before the Cluster's.
     pub overrides: Vec<Variable>,
 }
@@ -249,6 +254,7 @@ fn control_plane(topology: &Fields<'_>, spelling: Spelling, report: &mut Report)
         metadata: metadata(&fields, report),
         replicas: fields.whole("replicas", report),
         health_check: health_check(&fields, spelling, report),
+        settings: settings(&fields, spelling, report),
         overrides: overrides(&fields, report),
     }
 }
@@ -296,6 +302,7 @@ fn worker(path: String, item: &Value, spelling: Spelling, report: &mut Report) -
         }),
         health_check: health_check(&fields, spelling, report),
         rollout: rollout(&fields, spelling, report),
+        settings: settings(&fields, spelling, report),
         overrides: overrides(&fields, report),
         field: path,
     }

@@ -6,8 +6,10 @@ mod cluster;
 mod documents;
 mod finding;
 pub mod limits;
+mod older;
 mod parts;
 mod read;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -21,6 +23,7 @@ pub use self::{
     cluster::{Cluster, ControlPlaneTopology, Network, Topology, WorkerTopology},
     finding::{Finding, Report},
     parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable},
+    settings::Settings,
     version::Version,
 };
 use self::{documents::documents, read::Fields};

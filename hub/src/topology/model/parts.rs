@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     finding::Report,
     limits::MAX_VARIABLES,
+    older::{older_checks, older_remediation},
     read::{Fields, seconds},
 };
 
@@ -90,6 +91,10 @@ pub struct HealthCheck {
     pub startup_seconds: Option<Placed<i64>>,
     /// Numbers or percentages.
     pub quantities: Vec<Placed<Value>>,
+    /// What is looked at, as v1beta2 writes it.
+    pub checks: Map<String, Value>,
+    /// What is done about it, as v1beta2 writes it.
+    pub remediation: Map<String, Value>,
 }
 
 /// How machines are replaced.
@@ -213,6 +218,8 @@ fn older_health_check(within: &Fields<'_>, report: &mut Report) -> Option<Health
         defined: KNOWN[1..].iter().any(|name| fields.get(name).is_some()),
         startup_seconds,
         quantities: quantity(&fields, "maxUnhealthy").into_iter().collect(),
+        checks: older_checks(&fields),
+        remediation: older_remediation(&fields),
     })
 }
 
@@ -252,6 +259,8 @@ fn newer_health_check(within: &Fields<'_>, report: &mut Report) -> Option<Health
             .into_iter()
             .chain(quantity(&remediation, "maxInFlight"))
             .collect(),
+        checks: checks.map(),
+        remediation: remediation.map(),
     })
 }
 

@@ -60,6 +60,11 @@ impl<'a> Fields<'a> {
         self.map.is_some_and(|map| !map.is_empty())
     }
 
+    /// The object as it is written; empty if there is none.
+    pub(super) fn map(&self) -> Map<String, Value> {
+        self.map.cloned().unwrap_or_default()
+    }
+
     /// A field's value; `null` is none.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.map?.get(name).filter(|value| !value.is_null())

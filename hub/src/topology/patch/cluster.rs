@@ -136,6 +136,22 @@ impl Cluster {
         }
         Ok(())
     }
+
+    /// Adds what is known of the control plane once it has a name, for its templates.
+    pub fn know_control_plane(&mut self, about: &Value) {
+        let about = Map::from_iter([("controlPlane".to_owned(), about.clone())]);
+        put(&mut self.control_plane, Some(about));
+    }
+
+    /// Adds what is known of a machine deployment once it has a name, for its templates; `name` is the topology's.
+    pub fn know_workers(&mut self, name: &str, about: &Value) {
+        for (workers, variables) in &mut self.workers {
+            if workers.name == name {
+                let about = Map::from_iter([("machineDeployment".to_owned(), about.clone())]);
+                put(variables, Some(about));
+            }
+        }
+    }
 }
 
 fn put(variables: &mut Map<String, Value>, builtin: Option<Map<String, Value>>) {

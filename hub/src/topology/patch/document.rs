@@ -6,39 +6,53 @@ use super::finding::shown;
 use crate::topology::template::yaml_to_json;
 
 /// Most objects of all files together.
-const MAX_OBJECTS: usize = 10_000;
+const MAX_OBJECTS: usize = 100_000;
+
+/// An object and the name of the file that it is in.
+pub type Read<'f> = (&'f str, Value);
 
 /// The objects of files, each a name and its bytes, in their order.
 ///
 /// # Errors
 ///
 /// One line: which document of which file cannot be read, and why.
-pub(super) fn objects(files: &[(String, Vec<u8>)]) -> Result<Vec<Value>, String> {
+pub fn objects(files: &[(String, Vec<u8>)]) -> Result<Vec<Read<'_>>, String> {
     let mut objects = Vec::new();
     for (file, bytes) in files {
         for (index, document) in documents(bytes).iter().enumerate() {
             let wrong = |why: &str| format!("{file}, document {}: {}", index + 1, shown(why));
+            if has_two(document) {
+                return Err(wrong("it has kind twice: put a line of --- between two objects"));
+            }
             let json = yaml_to_json(document).map_err(|why| wrong(&why))?;
             let value: Value = serde_json::from_str(&json).map_err(|error| wrong(&error.to_string()))?;
             match value {
                 Value::Null => {}
                 Value::Object(mut fields) if fields.get("kind") == Some(&Value::from("List")) => {
                     match fields.get_mut("items").map(Value::take) {
-                        Some(Value::Array(items)) => objects.extend(items),
+                        Some(Value::Array(items)) => {
+                            objects.extend(items.into_iter().map(|item| (file.as_str(), item)))
+                        }
                         _ => return Err(wrong("a List without items")),
                     }
                 }
-                value @ Value::Object(_) => objects.push(value),
+                value @ Value::Object(_) => objects.push((file.as_str(), value)),
                 _ => return Err(wrong("it is no object")),
             }
             if objects.len() > MAX_OBJECTS {
                 return Err(format!(
-                    "the files have more than {MAX_OBJECTS} objects: give those of one class"
+                    "the files have more than {MAX_OBJECTS} objects: give fewer"
                 ));
             }
         }
     }
     Ok(objects)
+}
+
+/// Whether two objects stand in one document, of which YAML 1.1 would silently take the last.
+fn has_two(document: &[u8]) -> bool {
+    let lines = document.split(|byte| *byte == b'\n');
+    lines.filter(|line| line.starts_with(b"kind:")).count() > 1
 }
 
 /// A file taken apart before each line that begins a document.
@@ -64,7 +78,8 @@ mod tests {
     use serde_json::json;
 
     fn read(text: &str) -> Result<Vec<Value>, String> {
-        objects(&[("f.yaml".to_owned(), text.as_bytes().to_vec())])
+        let files = [("f.yaml".to_owned(), text.as_bytes().to_vec())];
+        objects(&files).map(|read| read.into_iter().map(|(_, object)| object).collect())
     }
 
     #[test]
@@ -82,6 +97,10 @@ mod tests {
         for (text, why) in [
             ("a: 1\n---\n- 1\n", "f.yaml, document 2: it is no object"),
             ("kind: List\n", "f.yaml, document 1: a List without items"),
+            (
+                "kind: A\nkind: B\n",
+                "f.yaml, document 1: it has kind twice: put a line of --- between two objects",
+            ),
         ] {
             assert_eq!(read(text), Err(why.to_owned()));
         }

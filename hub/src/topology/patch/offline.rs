@@ -34,7 +34,10 @@ pub fn patch(
     variables: &Map<String, Value>,
     wanted: &[String],
 ) -> Result<Report, String> {
-    let objects = document::objects(files)?;
+    let objects: Vec<Value> = document::objects(files)?
+        .into_iter()
+        .map(|(_, object)| object)
+        .collect();
     let document = only(&objects, "ClusterClass")?.ok_or("the files have no ClusterClass: give its file")?;
     let of_cluster = only(&objects, "Cluster")?;
     let mut estate = Estate::default();

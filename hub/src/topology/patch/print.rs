@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::topology::template::yaml_to_json;
 
 /// An object as one document, without a line that begins it.
-pub(super) fn yaml(object: &Value) -> String {
+pub fn yaml(object: &Value) -> String {
     let mut out = String::new();
     match object {
         Value::Object(fields) if !fields.is_empty() => write_fields(&mut out, fields, 0),

@@ -20,7 +20,7 @@ pub(super) fn merged(global: &Map<String, Value>, place: &Map<String, Value>) ->
 }
 
 /// Puts a value over another; objects are merged field by field.
-pub(super) fn merge(below: &mut Value, above: &Value) {
+pub(in crate::topology) fn merge(below: &mut Value, above: &Value) {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {
             for (name, value) in above {

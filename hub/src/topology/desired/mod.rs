@@ -1,0 +1,26 @@
+//! Owns: what the objects of a cluster should be: its plan, from a class with its templates, the Cluster, and what is
+//! there; which is made, changed, replaced by another or deleted, and why.
+//! Never: a clock, a file, a server; never draws a name. [`offline`] does all of it for files.
+//!
+//! [`blueprint`] reads a class once for all its clusters, [`current`] finds what is there, [`upgrade`] says who has which
+//! version next, [`names`] what is called how, [`variables`] what patches are told; `parts`, `plane`, `workers` and `health`
+//! make the objects, [`compare`] finds the differences, and [`plan`] is all of it in order.
+
+pub mod blueprint;
+pub mod change;
+mod changes;
+mod compare;
+pub mod current;
+mod health;
+mod named;
+mod names;
+pub mod objects;
+pub mod offline;
+mod parts;
+pub mod plan;
+mod plane;
+pub mod table;
+mod upgrade;
+mod variables;
+mod versions;
+mod workers;
