@@ -18,6 +18,8 @@ pub const BUILD_CONTROL_PLANE: &str = "cargo control-plane build";
 pub const BUILD_HELM: &str = "cargo control-plane helm";
 /// Builds the Lua of Argo CD.
 pub const BUILD_LUA: &str = "cargo control-plane lua";
+/// Builds the manager of Cluster API.
+pub const BUILD_CLUSTER_API: &str = "cargo control-plane cluster-api";
 /// Installs grpcurl.
 pub const BUILD_GRPCURL: &str = "cargo control-plane grpcurl";
 /// Builds kubectl.
@@ -91,6 +93,7 @@ pub fn advised() -> Vec<String> {
         BUILD_CONTROL_PLANE,
         BUILD_HELM,
         BUILD_LUA,
+        BUILD_CLUSTER_API,
         BUILD_GRPCURL,
         BUILD_KUBECTL,
         RENDER_MANIFESTS,

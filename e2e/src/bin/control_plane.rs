@@ -1,9 +1,9 @@
-//! Owns: the command that provides real control planes: build, install grpcurl, kubectl, Helm and
-//! Lua, render manifests, take rights away, run clusters by hand.
+//! Owns: the command that provides real control planes, and compares with upstream on them: build, install grpcurl, kubectl, Helm,
+//! Lua and the manager of Cluster API, render manifests, take rights away, run clusters by hand.
 //! Never: is called by a test to build.
 
 use clap::Parser;
-use shared::process::exit_code;
+use shared::{process::exit_code, tls::install_crypto_provider};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tributary_e2e::permissions::red;
 use tributary_e2e::real::args::{Arguments, Command};
 use tributary_e2e::real::module::Module;
 use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
+use tributary_e2e::verify::topology::{self, Told};
 
 /// How often running clusters are looked at: a component that ended ends the command with its log.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -41,6 +42,7 @@ fn provide(command: Command) -> anyhow::Result<()> {
         Command::Kubectl => println!("{}", build::kubectl(&module)?.display()),
         Command::Helm => println!("{}", build::helm(&module)?.display()),
         Command::Lua => println!("{}", build::lua(&module)?.display()),
+        Command::ClusterApi => println!("{}", build::cluster_api(&module)?.display()),
         Command::Manifests => {
             for path in Charts::new()?.write_manifests()? {
                 println!("{}", path.display());
@@ -51,6 +53,7 @@ fn provide(command: Command) -> anyhow::Result<()> {
             list,
             deadline: Duration::from_secs(seconds),
         })?,
+        Command::Topology { seeds, first, edits } => println!("{}", compare(Told { first, seeds, edits })?),
         Command::Run {
             names,
             dual_stack,
@@ -72,6 +75,12 @@ fn provide(command: Command) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[tokio::main]
+async fn compare(told: Told) -> anyhow::Result<String> {
+    install_crypto_provider()?;
+    topology::compare(told).await
 }
 
 #[tokio::main]

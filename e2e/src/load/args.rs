@@ -47,6 +47,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load questions                     mesh-250 without and with ten readers\n  \
         cargo load renewals                      1,000 members renew their certificates\n  \
         cargo load handovers --runs 1            a hundred times another agent of a cluster leads\n  \
+        cargo load preview                       an edit of a ClusterClass, planned for 1,000 clusters\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
         Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
         and handovers are refused and the comparison left out, and the table says so.\n\n\
@@ -112,6 +113,9 @@ pub struct Arguments {
     /// handovers: how often the leader ends
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub handovers: u32,
+    /// preview: clusters of one class
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub clusters: u32,
     /// storm: agents over simulated clusters; 0: none
     #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
     pub agents: usize,
@@ -164,6 +168,8 @@ pub enum Shape {
     Renewals,
     /// Two agents of a real cluster: the leader ends in good order or is killed by turns, while an export changes
     Handovers,
+    /// An edit of one ClusterClass planned for all its clusters, from files
+    Preview,
     /// Every shape, real clusters last
     All,
     /// Two real clusters with an agent each: an EndpointSlice changed in one, applied in the other
@@ -174,7 +180,7 @@ impl Shape {
     /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
     /// What `all` stands for.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Churn8,
         Self::Mesh250,
         Self::Mesh250All,
@@ -189,6 +195,7 @@ impl Shape {
         Self::Questions,
         Self::Renewals,
         Self::Handovers,
+        Self::Preview,
         Self::Real,
     ];
 }

@@ -39,6 +39,7 @@ mod load_shape;
 mod loaded;
 mod player;
 mod plot;
+mod preview;
 mod probe;
 mod progress;
 mod questions;

@@ -6,6 +6,11 @@ use clap::{Parser, Subcommand};
 /// Longer than what a scenario waits for takes when nothing is missing, on two cores.
 const SECONDS_WITHOUT_A_RIGHT: u64 = 5;
 
+/// Seeds of a comparison before a release: less than an hour on two cores.
+const TOPOLOGY_SEEDS: u32 = 200;
+/// Edits of each seed: enough that each comes and goes in the first ones.
+const TOPOLOGY_EDITS: u32 = 32;
+
 /// Real Kubernetes control planes for tests and the demo, without containers.
 #[derive(Debug, Parser)]
 #[command(name = "cargo control-plane", bin_name = "cargo control-plane")]
@@ -31,6 +36,9 @@ pub enum Command {
     /// Build the Lua in which Argo CD runs health checks into the target directory, unless that is done already; prints
     /// its path.
     Lua,
+    /// Build the manager of Cluster API into the target directory and copy its definitions, unless that is done already;
+    /// prints its path.
+    ClusterApi,
     /// Render deploy/manifests from deploy/charts; prints the files that changed.
     Manifests,
     /// Take each right of the charts' accounts away, one at a time, and see the scenario fail that needs it.
@@ -46,6 +54,19 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value_t = SECONDS_WITHOUT_A_RIGHT,
             value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
+    },
+    /// Compare our plans of topologies with what upstream's manager of Cluster API does, for many Clusters at once on one
+    /// real API server: every edit of every seed is planned while the manager stands still.
+    Topology {
+        /// How many seeds, each a namespace with a class, its templates and a Cluster.
+        #[arg(long, value_name = "N", default_value_t = TOPOLOGY_SEEDS)]
+        seeds: u32,
+        /// The first seed.
+        #[arg(long, value_name = "SEED", default_value_t = 1)]
+        first: u64,
+        /// Edits of each seed, one after the other.
+        #[arg(long, value_name = "N", default_value_t = TOPOLOGY_EDITS)]
+        edits: u32,
     },
     /// Run clusters until Ctrl-C; prints the kubeconfig file of each.
     Run {

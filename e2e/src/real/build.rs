@@ -4,7 +4,7 @@
 use super::Unavailable;
 use super::module::Module;
 use super::programs::ASSETS_VARIABLE;
-use crate::advice::{BUILD_HELM, BUILD_LUA};
+use crate::advice::{BUILD_CLUSTER_API, BUILD_HELM, BUILD_LUA};
 use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,15 @@ const LUA: Release = Release {
     package: "github.com/yuin/gopher-lua/cmd/glua",
     version: "v1.1.1",
 };
+/// The release of Cluster API whose topologies ours are held against (Apache-2.0). The next one's module cannot be installed
+/// from outside.
+const CLUSTER_API: Release = Release {
+    name: "cluster-api",
+    package: "sigs.k8s.io/cluster-api",
+    version: "v1.13.6",
+};
+/// Where its module has the definitions of its kinds.
+const CLUSTER_API_DEFINITIONS: &str = "config/crd/bases";
 /// Ours as a tool of the Go module, so that one version is pinned for it and the control plane.
 const KUBECTL_PACKAGE: &str = "k8s.io/kubernetes/cmd/kubectl";
 /// How often progress is shown: in place on a terminal, as a line elsewhere.
@@ -95,6 +104,51 @@ pub fn helm(module: &Module) -> anyhow::Result<PathBuf> {
 /// Builds the Lua of Argo CD unless it is built already; the path of the binary.
 pub fn lua(module: &Module) -> anyhow::Result<PathBuf> {
     install(module, &LUA)
+}
+
+/// Builds the manager of Cluster API and copies its definitions unless that is done already; the path of the binary.
+pub fn cluster_api(module: &Module) -> anyhow::Result<PathBuf> {
+    let binary = install(module, &CLUSTER_API)?;
+    let definitions = cluster_api_definitions(module);
+    if definitions.is_dir() {
+        return Ok(binary);
+    }
+    let Release { package, version, .. } = CLUSTER_API;
+    let mut download = go_command(&module.tools());
+    download.args(["mod", "download", "-json", &format!("{package}@{version}")]);
+    let said = run(&mut download, "finding the definitions", &Counted::Downloads)?;
+    let said: serde_json::Value = serde_json::from_str(&said).context("go says where a module is")?;
+    let sources = said["Dir"].as_str().context("go says where a module is")?;
+    let sources = Path::new(sources).join(CLUSTER_API_DEFINITIONS);
+    // Copied beside their place and moved: a copy cut off is none.
+    let fresh = definitions.with_extension(std::process::id().to_string());
+    std::fs::create_dir_all(&fresh).with_context(|| format!("cannot create {}", fresh.display()))?;
+    for file in std::fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))? {
+        let file = file?;
+        // Read and written, since a copy would take over that nobody may write it.
+        std::fs::write(fresh.join(file.file_name()), std::fs::read(file.path())?)?;
+    }
+    std::fs::rename(&fresh, &definitions)
+        .with_context(|| format!("cannot create {}", definitions.display()))?;
+    Ok(binary)
+}
+
+fn cluster_api_definitions(module: &Module) -> PathBuf {
+    module
+        .tools()
+        .join(format!("cluster-api-{}", CLUSTER_API.version))
+}
+
+/// The manager of Cluster API and the directory of its definitions.
+pub(super) fn built_cluster_api(module: &Module) -> Result<(PathBuf, PathBuf), Unavailable> {
+    let program = built(module, &CLUSTER_API, BUILD_CLUSTER_API)?;
+    let definitions = cluster_api_definitions(module);
+    if definitions.is_dir() {
+        return Ok((program, definitions));
+    }
+    Err(Unavailable {
+        reason: format!("there are no definitions of Cluster API; run `{BUILD_CLUSTER_API}`"),
+    })
 }
 
 /// The Helm that is built, if it is of the version that is wanted; else the reason, with the command to type.

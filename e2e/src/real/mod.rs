@@ -37,6 +37,7 @@ mod audit;
 pub mod build;
 pub(crate) mod certificates;
 mod cluster;
+pub mod cluster_api;
 pub(crate) mod command;
 mod components;
 mod directory;

@@ -31,6 +31,7 @@ mod scenarios;
 mod sim_cluster;
 mod swarm;
 mod tidy;
+mod topology;
 mod workloads;
 
 use std::process::ExitCode;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     trials.extend(hub_lease::trials());
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());
+    trials.extend(topology::trials());
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());

@@ -9,13 +9,18 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
+use shared::{
+    process::{Threads, block_on},
+    tls::install_crypto_provider,
+};
 
 use super::{
     desired::{
         change::Plan,
-        offline::plans,
+        offline::{plans, plans_of_server},
         table::{documents, table},
     },
+    live,
     model::{Estate, Finding},
     patch::offline,
     template::{cases, render},
@@ -70,9 +75,9 @@ enum TopologyCommand {
     #[command(
         long_about = "Show the objects that Clusters are to have, as YAML, in the order in which they are written: each \
         under what becomes of it (create, update, rotate, keep), and as comments what is deleted and what waits for an \
-        upgrade. Nothing is written, and no hub and no cluster is asked.\n\n\
+        upgrade. Nothing is written, and no hub is asked.\n\n\
         What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
-        those files would have made. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        those files would have made; with --kubeconfig it is read from a management cluster. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
         Example:\n  tributary-hub topology plan -f class.yaml -f templates.yaml -f cluster.yaml"
     )]
     Plan(PlanArgs),
@@ -80,10 +85,11 @@ enum TopologyCommand {
     #[command(
         long_about = "Show what an edit of a ClusterClass or Cluster would create, change, rotate (another template takes \
         the place of one, and machines are replaced) and delete: a row for each object, with the fields, old and new, then \
-        the sum. Nothing is written, and no hub and no cluster is asked.\n\n\
+        the sum. Nothing is written, and no hub is asked.\n\n\
         What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
-        those files would have made. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
-        Example:\n  tributary-hub topology diff --old before.yaml -f after.yaml"
+        those files would have made; with --kubeconfig it is read from a management cluster. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        Examples:\n  tributary-hub topology diff --old before.yaml -f after.yaml\n  \
+        tributary-hub topology diff --kubeconfig management.kubeconfig -f class.yaml"
     )]
     Diff(PlanArgs),
 }
@@ -143,19 +149,44 @@ struct ValidateArgs {
     old: Vec<PathBuf>,
 }
 
-/// Classes with their templates, clusters, and what there is of these.
+/// Classes with their templates, clusters, and what there is of these: in files, or in a management cluster.
 #[derive(Debug, Args)]
 struct PlanArgs {
-    #[command(flatten)]
-    files: Files,
+    /// File (YAML or JSON) with ClusterClasses, the templates that they name, Clusters, or what there is of these; may be
+    /// repeated
+    #[arg(
+        short = 'f',
+        long = "file",
+        env = "TRIBUTARY_FILE",
+        value_name = "FILE",
+        required_unless_present = "kubeconfig",
+        value_delimiter = ','
+    )]
+    files: Vec<PathBuf>,
     /// File with classes, templates and Clusters as they were before; may be repeated
     #[arg(
         long = "old",
         env = "TRIBUTARY_OLD",
         value_name = "FILE",
-        value_delimiter = ','
+        value_delimiter = ',',
+        conflicts_with = "kubeconfig"
     )]
     old: Vec<PathBuf>,
+    /// Kubeconfig of a management cluster: read what there is from it, and take the files for edits of that
+    #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; its current one unless given
+    #[arg(long, env = "TRIBUTARY_CONTEXT", value_name = "NAME", requires = "kubeconfig")]
+    context: Option<String>,
+    /// Read this namespace only; all unless given
+    #[arg(
+        short = 'n',
+        long,
+        env = "TRIBUTARY_NAMESPACE",
+        value_name = "NAME",
+        requires = "kubeconfig"
+    )]
+    namespace: Option<String>,
 }
 
 /// A template, or a file of them.
@@ -197,6 +228,22 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<(String, Changes)> {
     }
 }
 
+/// What a management cluster has.
+fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
+    install_crypto_provider()?;
+    let place = live::Place {
+        kubeconfig,
+        context: args.context.as_deref(),
+        namespace: args.namespace.as_deref(),
+    };
+    let mut objects = Vec::new();
+    block_on(Threads::One, async {
+        objects = live::read(place).await?;
+        Ok(())
+    })?;
+    Ok(objects)
+}
+
 /// What a preview comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changes {
@@ -208,10 +255,15 @@ pub enum Changes {
 
 /// Prints what is planned even where something else is wrong.
 fn run_plan(args: &PlanArgs, print: fn(&[Plan]) -> String) -> anyhow::Result<(String, Changes)> {
-    let files = contents(&args.files.named)?;
-    let old = contents(&args.old)?;
-    let old = (!args.old.is_empty()).then_some(old.as_slice());
-    let planned = plans(&files, old).map_err(anyhow::Error::msg)?;
+    let files = contents(&args.files)?;
+    let planned = match &args.kubeconfig {
+        Some(kubeconfig) => plans_of_server(live(args, kubeconfig)?, &files),
+        None => {
+            let old = contents(&args.old)?;
+            plans(&files, (!args.old.is_empty()).then_some(old.as_slice()))
+        }
+    };
+    let planned = planned.map_err(anyhow::Error::msg)?;
     if !planned.findings.is_empty() {
         if !planned.plans.is_empty() {
             print!("{}", print(&planned.plans));

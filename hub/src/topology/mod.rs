@@ -4,6 +4,7 @@
 
 pub mod command;
 pub mod desired;
+mod live;
 pub mod model;
 pub mod patch;
 pub mod template;

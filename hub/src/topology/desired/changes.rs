@@ -93,7 +93,7 @@ pub(super) fn cluster(
     cluster: &Cluster,
     current: &Current<'_>,
     references: [(&'static str, Value); 2],
-    step: Option<&str>,
+    step: &str,
 ) -> Change {
     let mut wanted = json!({
         "apiVersion": CORE,
@@ -102,6 +102,8 @@ pub(super) fn cluster(
             "name": cluster.name,
             "namespace": cluster.namespace,
             "labels": owned::labels(&cluster.name),
+            // Empty rather than gone: who has lost its ownership could not take it away.
+            "annotations": {UPGRADE_STEP: step},
         },
         "spec": {},
     });
@@ -117,20 +119,7 @@ pub(super) fn cluster(
         }
         wanted["spec"][name] = reference;
     }
-    if let Some(step) = step {
-        wanted["metadata"]["annotations"] = json!({UPGRADE_STEP: step});
-    }
-    let mut fields = compare(&there, &wanted, Seen::OnServer);
-    let old = there
-        .pointer("/metadata/annotations")
-        .and_then(|all| all.get(UPGRADE_STEP));
-    if let (Some(old), None) = (old, step) {
-        fields.push(Difference {
-            field: format!("metadata.annotations[{UPGRADE_STEP}]"),
-            old: Some(old.clone()),
-            new: None,
-        });
-    }
+    let fields = compare(&there, &wanted, Seen::OnServer);
     let action = if fields.is_empty() {
         Action::Keep
     } else {

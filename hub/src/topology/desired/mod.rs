@@ -16,6 +16,7 @@ mod named;
 mod names;
 pub mod objects;
 pub mod offline;
+mod overlay;
 mod parts;
 pub mod plan;
 mod plane;

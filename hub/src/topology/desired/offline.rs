@@ -11,6 +11,7 @@ use super::{
     compare::Seen,
     current::{Current, group_of_cluster},
     objects::Objects,
+    overlay::over,
     plan::plan,
 };
 use crate::topology::{
@@ -72,6 +73,20 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
     let gone = gone.filter(|plan| !known.contains(&(plan.namespace.clone(), plan.name.clone())));
     all.plans.extend(gone.map(deleted));
     Ok(all)
+}
+
+/// Plans the clusters of a server as they would be after an edit: the objects of `files` over those that it has.
+///
+/// # Errors
+///
+/// One line: which file cannot be read, and why.
+pub fn plans_of_server(live: Vec<Value>, files: &Files) -> Result<Planned, String> {
+    let live: Vec<Read<'_>> = live.into_iter().map(|object| ("server", object)).collect();
+    let edits = document::objects(files)?;
+    let after = over(&live, &edits);
+    let (before, new) = (Room::of(&live), Room::of(&after));
+    let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
+    Ok(new.plans(findings, |_| Basis::Objects))
 }
 
 /// What a plan starts from.

@@ -308,8 +308,12 @@ impl<'p, 'a> Planner<'p, 'a> {
     }
 
     /// The version that an upgrade has come to, while one goes on.
-    fn upgrade_step(&self) -> Option<&str> {
-        (!self.step.lines.is_empty()).then_some(&self.step.plane.version)
+    fn upgrade_step(&self) -> &str {
+        if self.step.goes_on {
+            &self.step.plane.version
+        } else {
+            ""
+        }
     }
 }
 

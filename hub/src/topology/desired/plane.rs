@@ -98,11 +98,7 @@ fn settings(plane: &mut Value, class: &Class, topology: &Topology, contract: Con
         }
     }
     if let Some(after) = all.get("rollout").and_then(|rollout| rollout.get("after")) {
-        let path: &[&str] = match contract {
-            Contract::V1Beta1 => &["spec", "rolloutAfter"],
-            Contract::V1Beta2 => &["spec", "rollout", "after"],
-        };
-        set(plane, path, after.clone());
+        set(plane, &["spec", "rollout", "after"], after.clone());
     }
 }
 
@@ -150,5 +146,4 @@ const KEPT: &[&[&str]] = &[
     &["spec", "replicas"],
     &["spec", "version"],
     &["spec", "rollout", "after"],
-    &["spec", "rolloutAfter"],
 ];

@@ -68,6 +68,8 @@ pub(super) struct Step {
     pub(super) workers: Vec<Result<Part, String>>,
     /// What goes on, a line each; empty if everything has the wanted version.
     pub(super) lines: Vec<String>,
+    /// Whether versions are still to be given.
+    pub(super) goes_on: bool,
 }
 
 /// The next step of a cluster.
@@ -83,6 +85,7 @@ pub(super) fn next(state: &State) -> Result<Step, String> {
             plane: at(wanted, ""),
             workers: state.workers.iter().map(all).collect(),
             lines: Vec::new(),
+            goes_on: false,
         });
     };
     let plans = plans(state, plane)?;
@@ -117,6 +120,7 @@ pub(super) fn next(state: &State) -> Result<Step, String> {
         plane: of_plane,
         workers,
         lines,
+        goes_on: !plans.plane.is_empty() || !plans.workers.is_empty(),
     })
 }
 

@@ -1,0 +1,209 @@
+//! Owns: our plans of topologies beside what upstream's own manager of Cluster API makes of the same classes and Clusters,
+//! on a real API server: it is the oracle. Many at once: each seed has a namespace with a class, templates and a Cluster.
+//! Never: has providers; what they would report is written here.
+//!
+//! * `world`: the API server, the manager, and everything that is there. `edits`: what people change.
+//! * `judged`: whether what the manager did is what was planned, and how much of that was seen.
+
+mod edits;
+mod judged;
+mod world;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail, ensure};
+use hub::topology::{command::Changes, desired::change::Plan};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use self::{
+    edits::{EDITS, Edit},
+    judged::{Guarded, judge, shown},
+    world::{Export, World},
+};
+use crate::{clusterset::eventually::eventually, real::cluster_api::ClusterApi};
+
+/// Most seeds of one run: each costs the manager some objects, and all are listed at every look.
+pub const SEEDS_MAX: u32 = 500;
+/// Rounds of providers after one edit, at most: an upgrade of several parts is the longest.
+const ROUNDS_MAX: usize = 8;
+
+/// What is played.
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    /// The first seed.
+    pub first: u64,
+    /// How many.
+    pub seeds: u32,
+    /// Edits of each seed.
+    pub edits: u32,
+}
+
+/// A namespace with its draw.
+struct Seed {
+    namespace: String,
+    draw: StdRng,
+}
+
+/// Each edit of a class, a template or a Cluster is planned while upstream's manager stands still; then it goes on, and
+/// must have done what was planned: the same objects made, kept, replaced and gone, and no field of theirs in another way.
+/// Returns how much was seen.
+///
+/// # Errors
+///
+/// What upstream did in another way, with the seed and its edit.
+pub async fn compare(told: Told) -> anyhow::Result<String> {
+    ensure!(
+        (1..=SEEDS_MAX).contains(&told.seeds) && told.edits > 0,
+        "one run plays 1 to {SEEDS_MAX} seeds, with an edit at least"
+    );
+    let upstream = ClusterApi::find()?;
+    let mut seeds: Vec<Seed> = (0..u64::from(told.seeds))
+        .map(|at| Seed {
+            namespace: format!("seed-{}", told.first + at),
+            draw: StdRng::seed_from_u64(told.first + at),
+        })
+        .collect();
+    let namespaces = seeds.iter().map(|seed| seed.namespace.clone());
+    let mut world = World::start(&upstream, namespaces.collect()).await?;
+    let mut guarded = Guarded::default();
+    round(&mut world, &mut guarded, &BTreeMap::new())
+        .await
+        .context("clusters are made")?;
+    rounds(&mut world, &mut guarded, &BTreeMap::new()).await?;
+    for turn in 0..told.edits as usize {
+        world.manager.pause()?;
+        let mut edits = BTreeMap::new();
+        for (at, seed) in seeds.iter_mut().enumerate() {
+            let edit = drawn(at, turn, &mut seed.draw);
+            let made = (edit.make)(&world, &seed.namespace, &mut seed.draw).await;
+            made.with_context(|| format!("{}: {}", seed.namespace, edit.name))?;
+            edits.insert(seed.namespace.clone(), edit.name);
+        }
+        // With the edits in it: what is changed from here on, the manager changes.
+        let before = world.export().await?;
+        let planned = round(&mut world, &mut guarded, &edits).await?;
+        let after = world.export().await?;
+        for (namespace, plan) in &planned {
+            let said = || {
+                format!(
+                    "{namespace}: {}",
+                    edits.get(namespace).copied().unwrap_or_default()
+                )
+            };
+            judged::kept(plan, &before, &after).with_context(said)?;
+        }
+        rounds(&mut world, &mut guarded, &edits).await?;
+        eprintln!("edit {} of {}: {}", turn + 1, told.edits, guarded.shown());
+    }
+    guarded.complete()?;
+    previewed(&world, seeds.len()).await?;
+    let (seeds, edits) = (told.seeds, told.edits);
+    Ok(format!(
+        "{seeds} seeds from {}, {edits} edits each; {}",
+        told.first,
+        guarded.shown()
+    ))
+}
+
+/// The command reads the same from the server: nothing to do, and what an edited template would rotate.
+async fn previewed(world: &World, clusters: usize) -> anyhow::Result<()> {
+    let (said, changes) = world.diff(None).await?;
+    let nothing = changes == Changes::Nothing && said.starts_with("nothing changes in ");
+    ensure!(nothing, "topology diff finds something to do: {said}");
+    let export = world.export().await?;
+    let template = export
+        .iter()
+        .find(|((_, kind, name), _)| kind == "HostTemplate" && name == "host");
+    let mut template = template.context("a template")?.1.clone();
+    template["spec"]["template"]["spec"]["preview"] = json!(true);
+    let (said, changes) = world.diff(Some(&template)).await?;
+    let rotates = said.contains("  rotate  control-plane-machines  ")
+        && said.contains("spec.template.spec.preview: nothing");
+    let one = said.contains(&format!("1 of {clusters} cluster"));
+    ensure!(
+        changes == Changes::Something && rotates && one,
+        "topology diff of an edited template says: {said}"
+    );
+    Ok(())
+}
+
+/// The first seeds go through all edits, each from another one on, so that even a short run has seen each.
+fn drawn(seed: usize, turn: usize, draw: &mut StdRng) -> &'static Edit {
+    if seed < 2 {
+        return &EDITS[(turn + seed * EDITS.len() / 2) % EDITS.len()];
+    }
+    &EDITS[draw.random_range(0..EDITS.len())]
+}
+
+/// What providers would report follows, until the manager has nothing left to do.
+async fn rounds(
+    world: &mut World,
+    guarded: &mut Guarded,
+    edits: &BTreeMap<String, &'static str>,
+) -> anyhow::Result<()> {
+    for _ in 0..ROUNDS_MAX {
+        world.manager.pause()?;
+        let news = world.provide().await?;
+        let planned = world.plans().await?;
+        if !news && !planned.values().any(Plan::writes) {
+            return world.manager.go_on();
+        }
+        round(world, guarded, edits).await?;
+    }
+    bail!("providers and the manager never come to an end")
+}
+
+/// Plans while the manager stands still, lets it go on, and judges what it did.
+async fn round(
+    world: &mut World,
+    guarded: &mut Guarded,
+    edits: &BTreeMap<String, &'static str>,
+) -> anyhow::Result<BTreeMap<String, Plan>> {
+    world.manager.pause()?;
+    let planned = world.plans().await?;
+    world.nudge().await?;
+    world.manager.go_on()?;
+    let after = settled(world, edits).await?;
+    for (namespace, plan) in &planned {
+        let said = || {
+            let edit = edits.get(namespace).copied().unwrap_or("at first");
+            format!("{namespace}: {edit}")
+        };
+        let now = after.get(namespace).with_context(said)?;
+        judge(plan, now).with_context(said)?;
+        guarded.add(plan);
+    }
+    Ok(planned)
+}
+
+/// Waits until plans of what is there change nothing; those that do not are not made again.
+async fn settled(
+    world: &World,
+    edits: &BTreeMap<String, &'static str>,
+) -> anyhow::Result<BTreeMap<String, Plan>> {
+    let done = Mutex::new(BTreeMap::new());
+    let look = async || {
+        let mut done = done.lock().await;
+        let left: Vec<&str> = (world.namespaces())
+            .filter(|namespace| !done.contains_key(*namespace))
+            .collect();
+        let mut still = None;
+        for (namespace, plan) in world.plans_of(&left).await? {
+            if plan.writes() {
+                let edit = edits.get(&namespace).copied().unwrap_or("at first");
+                still = Some(format!("{namespace}, {edit}: still to do: {}", shown(&plan)));
+            } else {
+                done.insert(namespace, plan);
+            }
+        }
+        match still {
+            Some(still) => bail!(still),
+            None => Ok(Some(())),
+        }
+    };
+    let looked = eventually("upstream's manager does what is planned", look);
+    looked.await.with_context(|| world.manager_says())?;
+    Ok(done.into_inner())
+}

@@ -1,0 +1,344 @@
+//! Owns: a real API server with upstream's manager, the kinds of a provider that is none, a class with its templates and
+//! a Cluster; and everything that is there, as files.
+
+use std::{collections::BTreeMap, io::Write};
+
+use anyhow::{Context, bail, ensure};
+use clap::Parser;
+use hub::{
+    args::{Cli, Command},
+    topology::{
+        command::{self, Changes},
+        desired::{change::Plan, offline::plans},
+    },
+};
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    core::GroupVersionKind,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    deploy,
+    real::{
+        Fleet, Options,
+        cluster_api::{CONTRACT, CONTRACT_LABEL, ClusterApi, Manager},
+    },
+};
+
+/// The Cluster.
+pub(super) const CLUSTER: &str = "c";
+/// The class, and another that is like it.
+pub(super) const CLASS: &str = "standard";
+pub(super) const OTHER_CLASS: &str = "other";
+/// The group of the provider that is none.
+const GROUP: &str = "pretend.example.org";
+/// Its kinds.
+const KINDS: [&str; 8] = [
+    "Cloud",
+    "CloudTemplate",
+    "Plane",
+    "PlaneTemplate",
+    "Host",
+    "HostTemplate",
+    "Boot",
+    "BootTemplate",
+];
+const OWN_KINDS: [&str; 5] = [
+    "ClusterClass",
+    "Cluster",
+    "MachineDeployment",
+    "Machine",
+    "MachineHealthCheck",
+];
+/// Most of our findings, or of the manager's errors, that are shown.
+const FINDINGS_SHOWN: usize = 5;
+/// What asks the manager to look at the Cluster again: it does not watch templates.
+const NUDGE: &str = "example.org/nudge";
+/// The class, its templates and the Cluster.
+const OBJECTS: &str = include_str!("objects.yaml");
+
+pub(super) struct World {
+    client: Client,
+    pub(super) manager: Manager,
+    namespaces: Vec<String>,
+    nudges: u64,
+    // Drop ends it, after what uses it.
+    fleet: Fleet,
+}
+
+/// Everything that is there, by namespace, kind and name.
+pub(super) type Export = BTreeMap<(String, String, String), Value>;
+
+impl World {
+    /// A world in which nothing happens yet: the manager stands still.
+    pub(super) async fn start(upstream: &ClusterApi, namespaces: Vec<String>) -> anyhow::Result<Self> {
+        let fleet = Fleet::start(&["topology"], Options::default()).await?;
+        let cluster = &fleet.clusters()[0];
+        let client = cluster.client().await?;
+        let mut definitions = upstream.definitions()?;
+        for kind in KINDS {
+            definitions.push(definition(kind)?);
+        }
+        let definitions = definitions.into_iter().map(|mut one| {
+            one.status = None;
+            let value = serde_json::to_value(one)?;
+            anyhow::Ok(serde_json::from_value::<DynamicObject>(value)?)
+        });
+        let definitions: Vec<_> = definitions.collect::<Result<_, _>>()?;
+        deploy::install_objects(&client, &definitions).await?;
+        let mut manager = upstream.start(cluster)?;
+        manager.pause()?;
+        let world = Self {
+            client,
+            manager,
+            namespaces,
+            nudges: 0,
+            fleet,
+        };
+        let documents = serde_norway::Deserializer::from_str(OBJECTS);
+        let objects: Vec<Value> = documents.map(Value::deserialize).collect::<Result<_, _>>()?;
+        for namespace in &world.namespaces {
+            world.furnish(namespace, &objects).await?;
+        }
+        Ok(world)
+    }
+
+    async fn furnish(&self, namespace: &str, objects: &[Value]) -> anyhow::Result<()> {
+        let made: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
+        Api::all(self.client.clone())
+            .create(&PostParams::default(), &made)
+            .await?;
+        for object in objects {
+            if object["kind"] == "ClusterClass" {
+                let mut other = object.clone();
+                other["metadata"]["name"] = json!(OTHER_CLASS);
+                self.create(namespace, other).await?;
+            }
+            self.create(namespace, object.clone()).await?;
+        }
+        Ok(())
+    }
+
+    fn api(&self, namespace: &str, kind: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, &resource(kind))
+    }
+
+    async fn all(&self, kind: &str) -> anyhow::Result<Vec<DynamicObject>> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(kind));
+        let listed = api.list(&ListParams::default()).await;
+        Ok(listed.with_context(|| format!("list {kind}"))?.items)
+    }
+
+    async fn create(&self, namespace: &str, object: Value) -> anyhow::Result<()> {
+        let kind = object["kind"].as_str().context("a kind")?.to_owned();
+        let object: DynamicObject = serde_json::from_value(object)?;
+        let created = self
+            .api(namespace, &kind)
+            .create(&PostParams::default(), &object)
+            .await;
+        created.with_context(|| format!("create a {kind}"))?;
+        Ok(())
+    }
+
+    /// Changes an object as a person does.
+    pub(super) async fn edit(
+        &self,
+        namespace: &str,
+        (kind, name): (&str, &str),
+        edit: impl Fn(&mut Value),
+    ) -> anyhow::Result<()> {
+        let api = self.api(namespace, kind);
+        loop {
+            let object = api
+                .get(name)
+                .await
+                .with_context(|| format!("get {kind} {name}"))?;
+            let mut value = serde_json::to_value(object)?;
+            edit(&mut value);
+            let object: DynamicObject = serde_json::from_value(value)?;
+            match api.replace(name, &PostParams::default(), &object).await {
+                // What the manager had sent when it was stopped came in between; it sends nothing more.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                replaced => {
+                    replaced.with_context(|| format!("change {kind} {name}"))?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Changes what the Cluster says of its topology.
+    pub(super) async fn topology(&self, namespace: &str, edit: impl Fn(&mut Value)) -> anyhow::Result<()> {
+        let cluster = ("Cluster", CLUSTER);
+        self.edit(namespace, cluster, |cluster| {
+            edit(&mut cluster["spec"]["topology"])
+        })
+        .await
+    }
+
+    /// Lets the manager look again.
+    pub(super) async fn nudge(&mut self) -> anyhow::Result<()> {
+        self.nudges += 1;
+        let patch = json!({"metadata": {"annotations": {NUDGE: self.nudges.to_string()}}});
+        for namespace in &self.namespaces {
+            let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
+            self.api(namespace, "Cluster")
+                .patch(CLUSTER, &parameters, &patch)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Everything that is there.
+    pub(super) async fn export(&self) -> anyhow::Result<Export> {
+        let mut all = Export::new();
+        for kind in OWN_KINDS.into_iter().chain(KINDS) {
+            for object in self.all(kind).await? {
+                let name = object.metadata.name.clone().unwrap_or_default();
+                let namespace = object.metadata.namespace.clone().unwrap_or_default();
+                let mut value = serde_json::to_value(object)?;
+                value["apiVersion"] = json!(resource(kind).api_version);
+                value["kind"] = json!(kind);
+                all.insert((namespace, kind.to_owned(), name), value);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The namespaces, each with a Cluster.
+    pub(super) fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.iter().map(String::as_str)
+    }
+
+    /// What we would do now, by namespace.
+    pub(super) async fn plans(&self) -> anyhow::Result<BTreeMap<String, Plan>> {
+        self.plans_of(&self.namespaces().collect::<Vec<_>>()).await
+    }
+
+    /// The same for some of them.
+    pub(super) async fn plans_of(&self, namespaces: &[&str]) -> anyhow::Result<BTreeMap<String, Plan>> {
+        let export = self.export().await?;
+        let files: Vec<(String, Vec<u8>)> = export
+            .iter()
+            .filter(|((namespace, ..), _)| namespaces.contains(&namespace.as_str()))
+            .map(|((namespace, kind, name), value)| {
+                let file = format!("{namespace}/{kind}/{name}");
+                (file, value.to_string().into_bytes())
+            })
+            .collect();
+        let planned = plans(&files, None).map_err(anyhow::Error::msg)?;
+        let findings: Vec<String> = planned
+            .findings
+            .iter()
+            .take(FINDINGS_SHOWN)
+            .map(ToString::to_string)
+            .collect();
+        ensure!(findings.is_empty(), "our findings: {}", findings.join("; "));
+        let plans: BTreeMap<String, Plan> = planned
+            .plans
+            .into_iter()
+            .map(|plan| (plan.namespace.clone(), plan))
+            .collect();
+        ensure!(plans.len() == namespaces.len(), "not every Cluster has a plan");
+        Ok(plans)
+    }
+
+    /// What the command `topology diff` says of the whole cluster, with an object of a file edited, if one is given.
+    pub(super) async fn diff(&self, edited: Option<&Value>) -> anyhow::Result<(String, Changes)> {
+        let mut file = tempfile::NamedTempFile::new()?;
+        let kubeconfig = self.fleet.clusters()[0].kubeconfig_path().display().to_string();
+        let mut words = ["tributary-hub", "topology", "diff", "--kubeconfig"]
+            .map(str::to_owned)
+            .to_vec();
+        words.push(kubeconfig);
+        if let Some(edited) = edited {
+            file.write_all(edited.to_string().as_bytes())?;
+            words.extend(["-f".to_owned(), file.path().display().to_string()]);
+        }
+        let Cli {
+            command: Command::Topology(args),
+            ..
+        } = Cli::try_parse_from(words)?
+        else {
+            bail!("the words are another command")
+        };
+        // It makes a runtime of its own, as a program does.
+        tokio::task::spawn_blocking(|| command::run(args)).await?
+    }
+
+    /// Reports what a provider would: control planes have the version that they were told. Whether that is news.
+    pub(super) async fn provide(&self) -> anyhow::Result<bool> {
+        let mut news = false;
+        for plane in self.all("Plane").await? {
+            let wanted = &plane.data["spec"]["version"];
+            if plane.data["status"]["version"] == *wanted {
+                continue;
+            }
+            news = true;
+            let status =
+                json!({"status": {"version": wanted, "initialization": {"controlPlaneInitialized": true}}});
+            let (name, namespace) = (plane.metadata.name.unwrap_or_default(), plane.metadata.namespace);
+            let api = self.api(&namespace.unwrap_or_default(), "Plane");
+            api.patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
+                .await?;
+        }
+        Ok(news)
+    }
+
+    /// The last errors in the manager's log.
+    pub(super) fn manager_says(&self) -> String {
+        let text = std::fs::read_to_string(self.manager.log()).unwrap_or_default();
+        let errors: Vec<&str> = text.lines().filter(|line| line.starts_with('E')).collect();
+        let last = &errors[errors.len().saturating_sub(FINDINGS_SHOWN)..];
+        format!("errors of the manager: {}", last.join("\n"))
+    }
+}
+
+fn resource(kind: &str) -> ApiResource {
+    let group = if KINDS.contains(&kind) {
+        GROUP
+    } else {
+        "cluster.x-k8s.io"
+    };
+    let plural = match kind {
+        "ClusterClass" => "clusterclasses".to_owned(),
+        kind => format!("{}s", kind.to_lowercase()),
+    };
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, CONTRACT, kind), &plural)
+}
+
+/// A kind of a provider, of whatever fields.
+fn definition(kind: &str) -> anyhow::Result<CustomResourceDefinition> {
+    let resource = resource(kind);
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let value = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{}.{GROUP}", resource.plural),
+            "labels": {CONTRACT_LABEL: CONTRACT},
+        },
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": resource.plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": CONTRACT,
+                "served": true,
+                "storage": true,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"spec": any, "status": any},
+                }},
+            }],
+        },
+    });
+    Ok(serde_json::from_value(value)?)
+}

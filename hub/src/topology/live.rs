@@ -1,0 +1,184 @@
+//! Owns: the classes, Clusters and objects of these as the API server of a management cluster has them.
+//! Never: writes anything.
+
+use std::{collections::BTreeSet, path::Path};
+
+use anyhow::{Context, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, Config,
+    api::{ApiResource, DynamicObject, ListParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    core::GroupVersionKind,
+    discovery,
+};
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use shared::api_client::{ApiMetrics, api_client};
+
+/// The API group of Cluster API.
+const GROUP: &str = "cluster.x-k8s.io";
+/// What is read of it, and whether it must be there.
+const KINDS: [(&str, bool); 5] = [
+    ("ClusterClass", true),
+    ("Cluster", true),
+    ("MachineDeployment", true),
+    ("Machine", false),
+    ("MachineHealthCheck", false),
+];
+/// Objects of one answer.
+const PAGE: u32 = 500;
+/// Most objects that are read.
+const MAX_OBJECTS: usize = 100_000;
+
+/// Where to read, and what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// How the API server is reached.
+    pub(super) kubeconfig: &'a Path,
+    /// Which of its contexts; the current one unless given.
+    pub(super) context: Option<&'a str>,
+    /// Objects of this namespace; of all unless given.
+    pub(super) namespace: Option<&'a str>,
+}
+
+/// Reads what topologies are made of.
+pub(super) async fn read(place: Place<'_>) -> anyhow::Result<Vec<Value>> {
+    let mut reader = Reader {
+        client: client(place).await?,
+        namespace: place.namespace,
+        objects: Vec::new(),
+    };
+    let group = discovery::group(&reader.client, GROUP).await;
+    let group = group.with_context(|| {
+        format!(
+            "the cluster serves no {GROUP}: install Cluster API there, or name another kubeconfig or context"
+        )
+    })?;
+    for (kind, needed) in KINDS {
+        match group.recommended_kind(kind) {
+            Some((resource, _)) => reader.list(&resource).await?,
+            None => ensure!(!needed, "the cluster serves no {kind} of {GROUP}"),
+        }
+    }
+    let mut kinds = BTreeSet::new();
+    for class in reader
+        .objects
+        .iter()
+        .filter(|object| object["kind"] == "ClusterClass")
+    {
+        named(&class["spec"], &mut kinds);
+    }
+    for (api_version, kind) in &kinds {
+        reader.list(&reader.resource(api_version, kind).await?).await?;
+    }
+    reader.of_clusters(&kinds).await?;
+    Ok(reader.objects)
+}
+
+async fn client(place: Place<'_>) -> anyhow::Result<Client> {
+    let shown = place.kubeconfig.display();
+    let read = Kubeconfig::read_from(place.kubeconfig).with_context(|| format!("{shown} cannot be read"))?;
+    let options = KubeConfigOptions {
+        context: place.context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let config = Config::from_custom_kubeconfig(read, &options).await;
+    let config = config.with_context(|| format!("{shown} names no cluster to use"))?;
+    api_client(config, ApiMetrics::register(&mut Registry::default())).context("no client can be made")
+}
+
+/// The types of templates that a class names: wherever a type stands with a name.
+fn named(value: &Value, kinds: &mut BTreeSet<(String, String)>) {
+    match value {
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            if let (Some(api_version), Some(kind), Some(_)) = (text("apiVersion"), text("kind"), text("name"))
+            {
+                kinds.insert((api_version.to_owned(), kind.to_owned()));
+            }
+            fields.values().for_each(|value| named(value, kinds));
+        }
+        Value::Array(items) => items.iter().for_each(|item| named(item, kinds)),
+        _ => {}
+    }
+}
+
+struct Reader<'a> {
+    client: Client,
+    namespace: Option<&'a str>,
+    objects: Vec<Value>,
+}
+
+impl Reader<'_> {
+    /// What Clusters refer to, in the version of the class's template, and how the contract of its kind stands.
+    async fn of_clusters(&mut self, templates: &BTreeSet<(String, String)>) -> anyhow::Result<()> {
+        let mut kinds = BTreeSet::new();
+        for cluster in self.objects.iter().filter(|object| object["kind"] == "Cluster") {
+            for field in ["infrastructureRef", "controlPlaneRef"] {
+                let reference = &cluster["spec"][field];
+                let group = reference["apiGroup"].as_str().or_else(|| {
+                    let version = reference["apiVersion"].as_str()?;
+                    Some(version.split_once('/')?.0)
+                });
+                if let (Some(group), Some(kind)) = (group, reference["kind"].as_str()) {
+                    let template = templates.iter().find(|(api_version, template)| {
+                        let of_group = api_version.split_once('/').is_some_and(|(one, _)| one == group);
+                        of_group && template.strip_suffix("Template") == Some(kind)
+                    });
+                    kinds.extend(template.map(|(api_version, _)| (api_version.clone(), kind.to_owned())));
+                }
+            }
+        }
+        for (api_version, kind) in kinds {
+            let resource = self.resource(&api_version, &kind).await?;
+            self.list(&resource).await?;
+            let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+            let name = format!("{}.{}", resource.plural, resource.group);
+            // Who may not read definitions is told of the contract by the version's name.
+            if let Ok(definition) = definitions.get(&name).await {
+                let mut value = serde_json::to_value(definition)?;
+                value["kind"] = json!("CustomResourceDefinition");
+                value["apiVersion"] = json!("apiextensions.k8s.io/v1");
+                self.objects.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    async fn resource(&self, api_version: &str, kind: &str) -> anyhow::Result<ApiResource> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let found = discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind)).await;
+        let (resource, _) = found.with_context(|| {
+            format!("the cluster serves no {kind} of {api_version}, which a ClusterClass names: install its provider")
+        })?;
+        Ok(resource)
+    }
+
+    /// Adds all objects of a kind.
+    async fn list(&mut self, resource: &ApiResource) -> anyhow::Result<()> {
+        let api: Api<DynamicObject> = match self.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        };
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let listed = api.list(&page).await;
+            let listed = listed.with_context(|| format!("cannot list {}", resource.plural))?;
+            for object in listed.items {
+                let mut value = serde_json::to_value(object)?;
+                value["apiVersion"] = json!(resource.api_version);
+                value["kind"] = json!(resource.kind);
+                self.objects.push(value);
+            }
+            ensure!(
+                self.objects.len() <= MAX_OBJECTS,
+                "the cluster has more than {MAX_OBJECTS} objects: name a namespace"
+            );
+            match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(()),
+            }
+        }
+    }
+}
