@@ -47,6 +47,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load questions                     mesh-250 without and with ten readers\n  \
         cargo load renewals                      1,000 members renew their certificates\n  \
         cargo load handovers --runs 1            a hundred times another agent of a cluster leads\n  \
+        cargo load losses                        members that go without a word, and come back\n  \
         cargo load preview                       an edit of a ClusterClass, planned for 1,000 clusters\n  \
         cargo load real                          two real clusters, the bare relay beside them\n\n\
         Real clusters, and etcd beside ingest and churn, come from KUBEBUILDER_ASSETS or from `cargo control-plane build`; without either, real \
@@ -168,6 +169,8 @@ pub enum Shape {
     Renewals,
     /// Two agents of a real cluster: the leader ends in good order or is killed by turns, while an export changes
     Handovers,
+    /// Members that go without a word: until the loss is noticed, their endpoints go, and are back with them
+    Losses,
     /// An edit of one ClusterClass planned for all its clusters, from files
     Preview,
     /// Every shape, real clusters last
@@ -180,7 +183,7 @@ impl Shape {
     /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
     /// What `all` stands for.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Churn8,
         Self::Mesh250,
         Self::Mesh250All,
@@ -195,6 +198,7 @@ impl Shape {
         Self::Questions,
         Self::Renewals,
         Self::Handovers,
+        Self::Losses,
         Self::Preview,
         Self::Real,
     ];

@@ -37,6 +37,7 @@ mod ingest;
 mod judged;
 mod load_shape;
 mod loaded;
+mod losses;
 mod player;
 mod plot;
 mod preview;

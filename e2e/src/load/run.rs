@@ -15,7 +15,7 @@ use super::{
     disk::Disk,
     doors, flood, handovers,
     hub::Setup,
-    ingest, plot, preview, questions, real, renewals, replay,
+    ingest, losses, plot, preview, questions, real, renewals, replay,
     report::{Report, Section},
     restart, retention, storm, storm_agents,
 };
@@ -153,6 +153,7 @@ async fn play_one(
         Shape::Handovers => sections.push(handovers::measure(setup, arguments).await?),
         Shape::Renewals => sections.push(renewals::measure(setup, arguments).await?),
         Shape::Flood => flood::measure(setup, arguments, sections).await?,
+        Shape::Losses => sections.push(losses::measure(setup).await?),
         Shape::Preview => sections.push(preview::measure(arguments.clusters as usize)?),
         Shape::Real => real::measure(setup, arguments, sections).await?,
         // It stands for the others.

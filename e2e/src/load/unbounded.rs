@@ -1,4 +1,4 @@
-//! Owns: a hub whose budgets do not end a measurement of what it can take.
+//! Owns: the policy of a hub that is measured: budgets that do not end a measurement, or what a shape asks for.
 //! Never: measures.
 
 use std::sync::Arc;
@@ -18,12 +18,28 @@ const EVENTS_PER_MINUTE: u64 = 1_000_000_000;
 /// The policy that says so.
 pub(super) fn policy() -> String {
     let budget = format!("{{eventsPerMinute: {EVENTS_PER_MINUTE}}}");
-    let rule = format!("{{name: measured, members: [\"*\"], budget: {budget}}}");
-    format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  members: [{rule}]\n")
+    document(&format!(
+        "members: [{{name: measured, members: [\"*\"], budget: {budget}}}]"
+    ))
+}
+
+fn document(rules: &str) -> String {
+    format!("apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  {rules}\n")
 }
 
 /// Gives every member a budget that none of them meets.
 pub(super) async fn lift_budgets(setup: &Setup, hub: &HubProcess) -> anyhow::Result<()> {
+    let applied = apply(setup, hub, policy()).await;
+    applied.context("the budgets were not lifted")
+}
+
+/// Gives the clusterset a policy of this one line.
+pub(super) async fn apply_policy(setup: &Setup, hub: &HubProcess, rules: &str) -> anyhow::Result<()> {
+    let applied = apply(setup, hub, document(rules)).await;
+    applied.context("the policy was not applied")
+}
+
+async fn apply(setup: &Setup, hub: &HubProcess, document: String) -> anyhow::Result<()> {
     let operator = setup.operator("load")?;
     let addresses = vec![hub.address.clone()];
     let connector = HubConnector::new(addresses, operator, Arc::new(TcpDial), TlsMetrics::default());
@@ -32,10 +48,10 @@ pub(super) async fn lift_budgets(setup: &Setup, hub: &HubProcess) -> anyhow::Res
         Err(error) => bail!(explain(&error).unwrap_or_else(|| error.to_string())),
     };
     let apply = ApplyPolicyRequest {
-        document: policy(),
+        document,
         confirm: true,
         ..Default::default()
     };
-    let applied = PolicyClient::new(channel).apply(apply).await;
-    applied.context("the budgets were not lifted").map(drop)
+    PolicyClient::new(channel).apply(apply).await?;
+    Ok(())
 }
