@@ -110,7 +110,9 @@ impl Prepared {
             None => AccessProviders::default(),
         };
         let client = profile::client(common.kubeconfig.as_deref(), &profile_metrics).await?;
-        let topology = args.topology.map(|TopologyMode::Observe| TopologyMetrics::register(registry));
+        let topology = args
+            .topology
+            .map(|TopologyMode::Observe| TopologyMetrics::register(registry));
         if client.is_none() {
             ensure!(
                 topology.is_none(),

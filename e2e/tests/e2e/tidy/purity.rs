@@ -173,7 +173,12 @@ const ROOMS: &[PureRoom] = &[
     PureRoom {
         path: "hub/src/topology/observe",
         // Names are constants; a digest is a function of its input.
-        may_name: &["crate::topology::model", "serde_json", "sha2", "shared::api::names"],
+        may_name: &[
+            "crate::topology::model",
+            "serde_json",
+            "sha2",
+            "shared::api::names",
+        ],
     },
     PureRoom {
         path: "hub/src/topology/validation",

@@ -349,7 +349,12 @@ fn what_is_said_of_topologies_stays_until_it_is_known_and_goes_when_nobody_asks(
     newer.kubernetes_version = "v1.34.0".into();
     inventory.want(wanted([newer.clone()]));
     let due = inventory.due(0);
-    let [Action::Apply { profile: written_now, .. }] = &due.actions[..] else {
+    let [
+        Action::Apply {
+            profile: written_now, ..
+        },
+    ] = &due.actions[..]
+    else {
         panic!("{due:?}")
     };
     assert_eq!(written_now.properties, before.properties);
@@ -359,7 +364,12 @@ fn what_is_said_of_topologies_stays_until_it_is_known_and_goes_when_nobody_asks(
     assert_eq!(inventory.due(0), Due::default());
     inventory.topologies_unknown(false);
     let due = inventory.due(0);
-    let [Action::Apply { profile: written_now, .. }] = &due.actions[..] else {
+    let [
+        Action::Apply {
+            profile: written_now, ..
+        },
+    ] = &due.actions[..]
+    else {
         panic!("{due:?}")
     };
     assert_eq!(**written_now, newer);

@@ -107,7 +107,11 @@ fn a_member_carries_what_its_cluster_says_and_its_class_lists() {
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(told(&watched, "east", "v1.30.9"), BTreeMap::from(expected));
     assert_eq!(told(&watched, "foo", "v1.30.9"), BTreeMap::new(), "its name");
-    assert_eq!(told(&watched, UID, "v1.30.9"), BTreeMap::new(), "an annotation decides");
+    assert_eq!(
+        told(&watched, UID, "v1.30.9"),
+        BTreeMap::new(),
+        "an annotation decides"
+    );
 }
 
 #[test]
@@ -247,7 +251,10 @@ fn a_variable_whose_property_would_have_too_long_a_name_is_left_out() {
     document["spec"]["topology"]["variables"] =
         json!([{"name": &long, "value": 1}, {"name": "y", "value": 2}]);
     let told = told(&watched(&format!("{long},y"), &[document]), UID, "");
-    assert_eq!(names(&told), ["class", "class-namespace", "variables.y", "version"]);
+    assert_eq!(
+        names(&told),
+        ["class", "class-namespace", "variables.y", "version"]
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject},
     core::PartialObjectMeta,
-    runtime::watcher::{self, Event, metadata_watcher, watcher},
+    runtime::watcher::{self, Event, watcher},
 };
 use shared::{
     api::names::{ANNOTATION_MEMBER_ID, ANNOTATION_PUBLISHED_VARIABLES},
@@ -31,9 +31,7 @@ use tracing::{debug, info, warn};
 use self::told::told;
 use super::{
     model::Key,
-    observe::{
-        CLASSES_MAX, CLUSTERS_MAX, Observation, PublishedVariables, Seen, Watched, cluster_facts,
-    },
+    observe::{CLASSES_MAX, CLUSTERS_MAX, Observation, PublishedVariables, Seen, Watched, cluster_facts},
 };
 
 pub use metrics::TopologyMetrics;
@@ -109,8 +107,9 @@ impl Observer {
             Err(reason) => return reason,
         };
         let paged = watcher::Config::default().page_size(PAGE);
-        let classes: Api<DynamicObject> = Api::all_with(self.client.clone(), &class);
-        let mut classes = pin!(metadata_watcher(classes, paged.clone()));
+        // Their metadata only: a class is large.
+        let classes: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.client.clone(), &class);
+        let mut classes = pin!(watcher(classes, paged.clone()));
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &cluster);
         let listed_anew = || -> Clusters { watcher(api.clone(), paged.clone()).boxed() };
         let mut clusters: Option<Clusters> = None;
