@@ -196,7 +196,7 @@ fn nothing_is_known_before_both_kinds_were_listed_to_the_end() {
     assert_eq!(fresh.observation().map(|seen| seen.clusters()), Some(0));
     fresh.see_cluster(Seen::Listed(key.clone(), facts.clone()));
     assert_eq!(fresh.observation().map(|seen| seen.clusters()), Some(0));
-    fresh.see_cluster(Seen::Changed(key.clone(), facts));
+    fresh.see_cluster(Seen::Changed(key, facts));
     // A listing that is cut off leaves what was known in force.
     fresh.see_cluster(Seen::ListingBegins);
     assert_eq!(fresh.observation().map(|seen| seen.clusters()), Some(1));
