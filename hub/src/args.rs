@@ -17,7 +17,7 @@ use crate::{
     topology::command::TopologyArgs,
 };
 
-pub use set::{JoinArgs, SetArgs};
+pub use set::{JoinArgs, SetArgs, TopologyMode};
 pub(crate) use set::{MEMBER_CERT_LIFETIME, lifetime};
 pub use unless::UnlessClustersets;
 

@@ -20,6 +20,7 @@ mod kubectl;
 mod manifests;
 mod many;
 mod netsim;
+mod observed_clusters;
 mod permissions;
 mod player;
 mod profiles;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
     trials.extend(documents::trials());
     trials.extend(doctors::trials());
     trials.extend(netsim::trials());
+    trials.extend(observed_clusters::trials());
     trials.extend(swarm::trials());
     trials.extend(tidy::trials());
     trials.extend(workloads::trials());

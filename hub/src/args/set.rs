@@ -3,7 +3,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
 use shared::tls::{ClientFiles, TlsFiles};
 
 use crate::operate::duration;
@@ -43,6 +44,18 @@ pub struct SetArgs {
     /// accessProviders: servers and their authorities, without credentials. It is read at the start
     #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
     pub access_providers: Option<PathBuf>,
+    /// What is done about the topologies of Clusters (Cluster API) in the hub's own cluster; nothing unless given. Needs a
+    /// --kubeconfig, or the service account of a pod
+    #[arg(long, env = "TRIBUTARY_TOPOLOGY", value_name = "MODE")]
+    pub topology: Option<TopologyMode>,
+}
+
+/// What a hub does about topologies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TopologyMode {
+    /// Read Clusters and their classes, and say in ClusterProfiles what they say; write nothing else
+    Observe,
 }
 
 /// Shortest life of a member's certificate: renewing takes a few tries when the hub is restarted meanwhile.

@@ -46,7 +46,7 @@ impl<T: FromArgMatches> FromArgMatches for UnlessClustersets<T> {
 mod tests {
     use clap::Parser;
 
-    use crate::args::{Cli, Command, ServeArgs};
+    use crate::args::{Cli, Command, ServeArgs, TopologyMode};
 
     const ONE: [&str; 8] = [
         "--data",
@@ -88,6 +88,20 @@ mod tests {
     }
 
     #[test]
+    fn topologies_are_observed_if_asked_for_and_nothing_else_is_known() {
+        let set = |more: &[&str]| {
+            let args = serve(&[&ONE, more].concat())?;
+            Ok::<_, String>(args.set.0.expect("flags of one").topology)
+        };
+        assert_eq!(set(&[]), Ok(None));
+        assert_eq!(set(&["--topology", "observe"]), Ok(Some(TopologyMode::Observe)));
+        for mode in ["shadow", "own", ""] {
+            let refused = set(&["--topology", mode]).expect_err("it is no mode");
+            assert!(refused.contains("[possible values: observe]"), "{refused}");
+        }
+    }
+
+    #[test]
     fn beside_the_file_every_flag_of_one_clusterset_is_refused() {
         let mut flags: Vec<Vec<&str>> = ONE.chunks(2).map(<[&str]>::to_vec).collect();
         flags.extend([
@@ -99,6 +113,7 @@ mod tests {
             vec!["--adopt-epoch"],
             vec!["--inventory-namespace", "profiles"],
             vec!["--access-providers", "file"],
+            vec!["--topology", "observe"],
         ]);
         for given in flags {
             let refused = serve(&[&["--clustersets", "sets.yaml"], &given[..]].concat());

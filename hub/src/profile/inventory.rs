@@ -17,8 +17,8 @@ use shared::{
 use super::{
     access::AccessProviders,
     budget::{Budget, Urgency},
-    object::{Difference, difference, is_ours},
-    wanted::Wanted,
+    object::{Difference, difference, is_ours, told_of_topology},
+    wanted::{Wanted, with_properties},
 };
 use crate::fold::Profile;
 
@@ -64,6 +64,8 @@ pub(super) enum Outcome {
 pub(super) struct Inventory {
     wanted: Wanted,
     access: AccessProviders,
+    /// Nothing is known of topologies yet: what profiles say of them stays.
+    topologies_unknown: bool,
     there: BTreeMap<String, ClusterProfile>,
     /// What the listing that goes on has shown so far.
     listing: Option<BTreeMap<String, ClusterProfile>>,
@@ -108,6 +110,7 @@ impl Inventory {
         Self {
             wanted: Wanted::new(),
             access,
+            topologies_unknown: false,
             there: BTreeMap::new(),
             listing: None,
             listed: false,
@@ -127,6 +130,14 @@ impl Inventory {
         self.tracks
             .retain(|cluster, track| track.under_way || wanted.contains_key(cluster));
         self.wanted = wanted;
+    }
+
+    /// From now on what profiles say of topologies stays as it is, or is as it is wanted.
+    pub(super) fn topologies_unknown(&mut self, unknown: bool) {
+        if self.topologies_unknown != unknown {
+            self.topologies_unknown = unknown;
+            self.pending.extend(self.wanted.keys().cloned());
+        }
     }
 
     /// Clusters whose object somebody else made.
@@ -193,9 +204,12 @@ impl Inventory {
         }
         let pending = std::mem::take(&mut self.pending);
         for cluster in pending {
-            let wanted = self.wanted.get(&cluster).and_then(Option::as_ref);
+            let mut wanted = self.wanted.get(&cluster).cloned().flatten();
             let there = self.there.get(cluster.as_str());
-            let need = need(&cluster, wanted, || self.access.of(&cluster), there);
+            if let (true, Some(profile), Some(object)) = (self.topologies_unknown, &mut wanted, there) {
+                with_properties(profile, told_of_topology(object));
+            }
+            let need = need(&cluster, wanted.as_ref(), || self.access.of(&cluster), there);
             match need {
                 Need::NotOurs => self.not_ours.insert(cluster.clone()),
                 Need::Nothing | Need::Act(..) => self.not_ours.remove(&cluster),

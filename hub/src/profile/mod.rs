@@ -1,6 +1,6 @@
 //! ClusterProfiles (KEP-4322) in the hub's own Kubernetes cluster: one per member, in the inventory namespace.
 //!
-//! * `wanted.rs`: what the state says. `object.rs`: a profile as a Kubernetes object, and how two differ.
+//! * `wanted.rs`: what the state says, and what was observed of topologies. `object.rs`: a profile as a Kubernetes object, and how two differ.
 //! * `budget.rs`, `inventory.rs`: when which object is written or deleted; pure.
 //! * `access/`: the access providers that an operator names.
 //! * `namespace.rs`, `api.rs`: the requests. `run.rs`: the loop around them.

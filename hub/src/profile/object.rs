@@ -15,7 +15,7 @@ use shared::{
         conditions::{Condition, MESSAGE_CHARS_MAX},
         names::{
             CLUSTER_MANAGER, HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_INVENTORY_MEMBER_ID, LABEL_MANAGED_BY,
-            MULTICLUSTER_GROUP, PROPERTY_API_SERVERS,
+            MULTICLUSTER_GROUP, PROPERTY_API_SERVERS, PROPERTY_TOPOLOGY_PREFIX, PROPERTY_TOPOLOGY_RECONCILED,
         },
     },
     model::{ClusterProperty, PropertyValue, UnixMillis},
@@ -187,6 +187,9 @@ fn status_difference(object: &ClusterProfile, wanted: &ClusterProfileStatus) -> 
     }
     let (known, named) = (by_name(&there.properties), by_name(&wanted.properties));
     differs |= named.iter().any(|(name, value)| known.get(name) != Some(value));
+    flips |= reconciled(&known)
+        .zip(reconciled(&named))
+        .is_some_and(|(one, other)| one != other);
     differs |= owned(object, "f:properties", "name")
         .iter()
         .any(|name| !named.contains_key(&**name));
@@ -212,6 +215,23 @@ fn by_name(properties: &[Property]) -> BTreeMap<&str, &str> {
     let named = properties.iter();
     named
         .map(|property| (&*property.name, &*property.value))
+        .collect()
+}
+
+/// The status of the condition that a topology is reconciled, as the properties show it: a flip of it is one.
+fn reconciled<'a>(properties: &BTreeMap<&str, &'a str>) -> Option<&'a str> {
+    let shown = properties.get(PROPERTY_TOPOLOGY_RECONCILED)?;
+    shown.split('/').next()
+}
+
+/// What we wrote into an object of the member's topology.
+pub(super) fn told_of_topology(object: &ClusterProfile) -> Vec<(String, String)> {
+    let ours = owned(object, "f:properties", "name");
+    let properties = object.status.iter().flat_map(|status| &status.properties);
+    properties
+        .filter(|property| property.name.starts_with(PROPERTY_TOPOLOGY_PREFIX))
+        .filter(|property| ours.contains(&property.name))
+        .map(|property| (property.name.clone(), property.value.clone()))
         .collect()
 }
 

@@ -18,7 +18,7 @@ use super::{
     inventory::{Action, Due, Inventory, Outcome},
     wanted,
 };
-use crate::{clock::Clock, hub::Hub, view::SharedView, writer::Present};
+use crate::{clock::Clock, hub::Hub, topology::watch::Observed, view::SharedView, writer::Present};
 
 /// Writes that are under way at once.
 const WRITES_AT_ONCE: usize = 8;
@@ -34,6 +34,8 @@ pub struct ProfileWriter {
     metrics: ProfileMetrics,
     drain: CancellationToken,
     inventory: Inventory,
+    /// What is observed of topologies, if they are.
+    observed: Option<Observed>,
     /// What Kubernetes does not do for us at the moment.
     failing: Option<Reason>,
     namespace_ensured: bool,
@@ -62,10 +64,17 @@ impl ProfileWriter {
             metrics,
             drain,
             inventory: Inventory::new(access),
+            observed: None,
             failing: None,
             namespace_ensured: false,
             told_of: BTreeSet::new(),
         }
+    }
+
+    /// Profiles say what is observed of their members' topologies, too.
+    pub fn observing(mut self, observed: Observed) -> Self {
+        self.observed = Some(observed);
+        self
     }
 
     /// Runs until the drain begins.
@@ -95,7 +104,13 @@ impl ProfileWriter {
                     None => return self.drain.cancelled().await,
                 },
                 // In this order: a change that was waited for must not be lost while something else comes first.
-                alive = async { look_again.tick().await; changed.changed().await.is_ok() } => {
+                alive = async {
+                    look_again.tick().await;
+                    tokio::select! {
+                        alive = changed.changed() => alive.is_ok(),
+                        () = observed(&mut self.observed) => true,
+                    }
+                } => {
                     if !alive || !self.look() {
                         return self.drain.cancelled().await;
                     }
@@ -109,7 +124,15 @@ impl ProfileWriter {
     fn look(&mut self) -> bool {
         match self.present.read() {
             Ok(present) => {
-                self.inventory.want(wanted::of(&present.state));
+                let mut wanted = wanted::of(&present.state);
+                if let Some(observed) = &mut self.observed {
+                    let observation = observed.borrow_and_update();
+                    self.inventory.topologies_unknown(observation.is_none());
+                    if let Some(observation) = &*observation {
+                        wanted = wanted::with_topologies(wanted, observation);
+                    }
+                }
+                self.inventory.want(wanted);
                 true
             }
             Err(_gone) => false,
@@ -210,6 +233,17 @@ impl ProfileWriter {
         if self.failing.take().is_some() {
             info!("ClusterProfiles are kept up to date in Kubernetes again");
         }
+    }
+}
+
+/// Returns when something else was observed of topologies, or never.
+async fn observed(observed: &mut Option<Observed>) {
+    let seen = match observed {
+        Some(observed) => observed.changed().await.is_ok(),
+        None => false,
+    };
+    if !seen {
+        std::future::pending().await
     }
 }
 

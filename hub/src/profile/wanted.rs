@@ -1,11 +1,15 @@
 //! What the state says of profiles: one for each member, none for a cluster that is a member no more, and nothing
-//! about clusters that this log has never heard of: their objects are not touched.
+//! about clusters that this log has never heard of: their objects are not touched. And what was observed of their
+//! topologies, which never was in the state.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use shared::model::ClusterId;
+use shared::model::{ClusterId, ClusterProperty, PropertyValue};
 
-use crate::fold::{DerivedContent, DerivedKey, Profile, State};
+use crate::{
+    fold::{DerivedContent, DerivedKey, Profile, State},
+    topology::observe::Observation,
+};
 
 /// For each known cluster its profile, or `None` where the membership ended.
 pub(super) type Wanted = BTreeMap<ClusterId, Option<Arc<Profile>>>;
@@ -24,4 +28,30 @@ pub(super) fn of(state: &State) -> Wanted {
         (member.is_current() == profile.is_some()).then(|| (cluster.clone(), profile))
     });
     wanted.collect()
+}
+
+/// Adds to the profiles what was observed of their members' topologies.
+pub(super) fn with_topologies(mut wanted: Wanted, observation: &Observation) -> Wanted {
+    for (cluster, profile) in &mut wanted {
+        if let Some(profile) = profile {
+            let observed = observation.properties(cluster, &profile.kubernetes_version);
+            with_properties(profile, observed);
+        }
+    }
+    wanted
+}
+
+/// Adds properties to a profile; the state's own stays as it is.
+pub(super) fn with_properties(
+    profile: &mut Arc<Profile>,
+    properties: impl IntoIterator<Item = (String, String)>,
+) {
+    for (name, value) in properties {
+        let property = ClusterProperty {
+            name: name.as_str().into(),
+            value: PropertyValue::Text(value.into()),
+        };
+        let properties = &mut Arc::make_mut(profile).properties;
+        properties.change(&name, Some(&Arc::new(property)));
+    }
 }

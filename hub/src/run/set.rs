@@ -3,7 +3,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use kube::Client;
 use prometheus_client::registry::Registry;
 use shared::{
@@ -23,7 +23,7 @@ use super::{
     ports::{serve_grpc, serve_joining},
 };
 use crate::{
-    args::SetArgs,
+    args::{SetArgs, TopologyMode},
     bounds::Bounds,
     certs::MemberIssuer,
     clock::Clock,
@@ -32,6 +32,7 @@ use crate::{
     log::{self, Retention, limits::DiskArgs},
     profile::{self, AccessProviders, ProfileMetrics, ProfileWriter},
     session::Reports,
+    topology::watch::{Observer, TopologyMetrics},
     writer::Options,
 };
 
@@ -71,6 +72,8 @@ struct Profiles {
     client: Option<Client>,
     access: AccessProviders,
     metrics: ProfileMetrics,
+    /// Only where topologies are observed.
+    topology: Option<TopologyMetrics>,
 }
 
 /// A clusterset whose log is replayed and whose writer runs.
@@ -107,7 +110,14 @@ impl Prepared {
             None => AccessProviders::default(),
         };
         let client = profile::client(common.kubeconfig.as_deref(), &profile_metrics).await?;
+        let topology = args
+            .topology
+            .map(|TopologyMode::Observe| TopologyMetrics::register(registry));
         if client.is_none() {
+            ensure!(
+                topology.is_none(),
+                "--topology needs a cluster to look at: give --kubeconfig, or run in a pod with a service account"
+            );
             info!("no --kubeconfig and no service account: ClusterProfiles are shown over gRPC only");
         }
         let opening = readiness.handle("event log replayed");
@@ -134,6 +144,7 @@ impl Prepared {
             client,
             access,
             metrics: profile_metrics,
+            topology,
         };
         Ok(Self {
             args,
@@ -201,7 +212,16 @@ impl Opened {
             let namespace = set.args.inventory_namespace.unwrap_or_else(default);
             info!(%namespace, "keeping ClusterProfiles in the hub's own Kubernetes cluster");
             let kept = (namespace, set.profiles.access);
-            let profiles = ProfileWriter::new(client, kept, &hub, set.profiles.metrics, leading.clone());
+            let mut profiles =
+                ProfileWriter::new(client.clone(), kept, &hub, set.profiles.metrics, leading.clone());
+            if let Some(metrics) = set.profiles.topology {
+                let (observer, observed) = Observer::new(client, metrics, leading.clone());
+                profiles = profiles.observing(observed);
+                spawn(
+                    "the observer of topologies",
+                    Box::pin(lead.clone().keep(observer.run())),
+                );
+            }
             spawn(
                 "the ClusterProfile writer",
                 Box::pin(lead.clone().keep(profiles.run())),

@@ -1,13 +1,16 @@
 //! Owns: ClusterClasses and managed topologies: how they are written, their variables, their rules, their patches and the
-//! templates in these, and what their objects should be.
-//! Never: is used by the rest of the hub; only the command line calls it.
+//! templates in these, what their objects should be; and what a hub sees of them beside Cluster API.
+//! Never: is used by the rest of the hub, but for two things: the command line calls it, and who keeps ClusterProfiles takes
+//! over what was observed. Nothing of it reaches the state or the log.
 
 pub mod command;
 pub mod desired;
 mod live;
 pub mod model;
+pub mod observe;
 pub mod patch;
 pub mod template;
 mod unicode;
 pub mod validation;
 pub mod variables;
+pub mod watch;

@@ -52,6 +52,8 @@ pub const LABEL_CLUSTERSET: &str = "multicluster.x-k8s.io/clusterset";
 pub const LABEL_INVENTORY_MEMBER_ID: &str = "multicluster.x-k8s.io/inventory-member-id";
 /// What lets the API server take a CRD of the protected group `about.k8s.io`.
 pub const ANNOTATION_API_APPROVED: &str = "api-approved.kubernetes.io";
+/// Longest name of a property in `status.properties` of a ClusterProfile, in characters.
+pub const PROFILE_PROPERTY_NAME_CHARS_MAX: usize = 253;
 /// Longest property value that fits into `status.properties` of a ClusterProfile, in characters.
 pub const PROFILE_PROPERTY_VALUE_CHARS_MAX: usize = 1024;
 /// The namespace whose uid is a cluster's fingerprint.
@@ -67,6 +69,15 @@ pub const SELECTOR_API_SERVER_IDENTITY_OLD: &str = "k8s.io/component=kube-apiser
 pub const CONTROLLER_MANAGER_LEASE: &str = "kube-controller-manager";
 /// That of the scheduler's.
 pub const SCHEDULER_LEASE: &str = "kube-scheduler";
+
+// === Cluster API ===
+
+/// API group of Cluster and ClusterClass.
+pub const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
+/// Condition of a Cluster: whether it is as its topology says.
+pub const CONDITION_TOPOLOGY_RECONCILED: &str = "TopologyReconciled";
+/// On a Cluster, while it is upgraded: the version that its control plane is brought to.
+pub const ANNOTATION_UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
 
 // === Tributary's own ===
 
@@ -101,6 +112,14 @@ pub const LABEL_HOSTNAME: &str = "kubernetes.io/hostname";
 /// Property of a ClusterProfile: how many API servers renew their identity Lease, of how many, as `3/3`. The hub's: a member
 /// reports none of this name, for the domain is ours.
 pub const PROPERTY_API_SERVERS: &str = "apiservers.tributary.dev";
+/// How properties of a ClusterProfile begin that say what the member's Cluster says of its topology.
+pub const PROPERTY_TOPOLOGY_PREFIX: &str = "topology.tributary.dev/";
+/// Property of a ClusterProfile: whether the member's Cluster is as its topology says, and why not.
+pub const PROPERTY_TOPOLOGY_RECONCILED: &str = "topology.tributary.dev/reconciled";
+/// On a Cluster of Cluster API: the id of the member that it is. Without it that is the Cluster's uid.
+pub const ANNOTATION_MEMBER_ID: &str = "tributary.dev/member-id";
+/// On a ClusterClass: the variables, by name and with commas between them, whose values ClusterProfiles show.
+pub const ANNOTATION_PUBLISHED_VARIABLES: &str = "topology.tributary.dev/published-variables";
 /// The cluster manager named by Tributary's ClusterProfiles.
 pub const CLUSTER_MANAGER: &str = "tributary";
 /// How the default inventory namespace begins; the clusterset's name follows.

@@ -38,6 +38,9 @@ capabilities:
 {{- if and .inventory.enabled (eq (printf "tributary-%s" .clusterset) $.Release.Namespace) -}}
 {{- fail (printf "the inventory of the clusterset %s would be the hub's own namespace %s: install the hub into another, --namespace NAME" .clusterset $.Release.Namespace) -}}
 {{- end -}}
+{{- if and .topology (not .inventory.enabled) -}}
+{{- fail (printf "topology is %s and inventory.enabled is false: what is observed is shown in ClusterProfiles, --set inventory.enabled=true" .topology) -}}
+{{- end -}}
 {{- if and (eq .service.type "ClusterIP") (not .address) (not .service.externalIPs) -}}
 {{- fail "service.type is ClusterIP and members are in other clusters: say what leads to the hub, --set address=HOST:PORT" -}}
 {{- end -}}

@@ -173,6 +173,12 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &["storage.reserve=lots"],
         &["/storage/reserve", "share_in_percent"],
     ),
+    ("hub", &["topology=own"], &["/topology", "'observe'"]),
+    (
+        "hub",
+        &["topology=observe", "inventory.enabled=false"],
+        &["topology is observe", "--set inventory.enabled=true"],
+    ),
     ("hub", &["replicas=2"], &["'replicas' not allowed"]),
     (
         "agent",

@@ -96,6 +96,8 @@ const EDGES: &[Edge] = &[
             "hub/src/run/set.rs",
             // Previews read a management cluster, with a person's rights.
             "hub/src/topology/live.rs",
+            // And looks at what Cluster API keeps there.
+            "hub/src/topology/watch/",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
     },
@@ -109,6 +111,21 @@ const EDGES: &[Edge] = &[
             "hub/src/run/",
         ],
         law: "the writer knows no session, only what sessions ask of it",
+    },
+    Edge {
+        name: "topologies",
+        pattern: r"\btopology::",
+        files: &[
+            "hub/src/topology/",
+            // The command line, and what starts the observer.
+            "hub/src/args.rs",
+            "hub/src/program.rs",
+            "hub/src/run/set.rs",
+            // What was observed becomes properties of profiles.
+            "hub/src/profile/run.rs",
+            "hub/src/profile/wanted.rs",
+        ],
+        law: "topologies are a room of their own; only the command line and the inventory take something from there",
     },
     Edge {
         name: "a decision of an operator",

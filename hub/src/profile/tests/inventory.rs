@@ -16,7 +16,7 @@ use crate::{
         AccessProviders, MILLIS_PER_WRITE, Urgency,
         inventory::{ACTIONS_MAX, Action, Due, Inventory, Outcome},
         object::{Difference, difference, status},
-        wanted::Wanted,
+        wanted::{Wanted, with_properties},
     },
 };
 
@@ -325,6 +325,88 @@ fn many_members_are_handed_out_in_bounded_parts() {
         (ACTIONS_MAX, 10, Some(0))
     );
     assert_eq!(inventory.due(0).actions.len(), 10);
+}
+
+/// Properties of the member east by the last part of their names.
+fn stamped(told: &[(&str, &str)]) -> Profile {
+    let mut stamped = Arc::new(profile("east"));
+    let told = told
+        .iter()
+        .map(|(name, value)| (format!("topology.tributary.dev/{name}"), (*value).to_owned()));
+    with_properties(&mut stamped, told);
+    Arc::unwrap_or_clone(stamped)
+}
+
+#[test]
+fn what_is_said_of_topologies_stays_until_it_is_known_and_goes_when_nobody_asks() {
+    let before = stamped(&[("class", "edge"), ("reconciled", "True")]);
+    let mut inventory = listed([written(&before, json!({}))]);
+    inventory.topologies_unknown(true);
+    inventory.want(wanted([profile("east")]));
+    assert_eq!(inventory.due(0), Due::default());
+    // Another change is written with what was said before.
+    let mut newer = profile("east");
+    newer.kubernetes_version = "v1.34.0".into();
+    inventory.want(wanted([newer.clone()]));
+    let due = inventory.due(0);
+    let [
+        Action::Apply {
+            profile: written_now, ..
+        },
+    ] = &due.actions[..]
+    else {
+        panic!("{due:?}")
+    };
+    assert_eq!(written_now.properties, before.properties);
+    assert_eq!(written_now.kubernetes_version, newer.kubernetes_version);
+    let object = written(written_now, json!({ "metadata": { "resourceVersion": "11" } }));
+    inventory.done(&cluster("east"), Outcome::Written(Box::new(object)), 0);
+    assert_eq!(inventory.due(0), Due::default());
+    inventory.topologies_unknown(false);
+    let due = inventory.due(0);
+    let [
+        Action::Apply {
+            profile: written_now, ..
+        },
+    ] = &due.actions[..]
+    else {
+        panic!("{due:?}")
+    };
+    assert_eq!(**written_now, newer);
+}
+
+#[test]
+fn what_somebody_else_says_of_a_topology_is_not_kept_as_ours() {
+    let object = edited(json!({ "status": { "properties": [
+        { "name": "location", "value": "apac" }, { "name": "topology.tributary.dev/class", "value": "theirs" },
+    ] } }));
+    let mut inventory = listed([object]);
+    inventory.topologies_unknown(true);
+    inventory.want(wanted([lost("east")]));
+    let due = inventory.due(0);
+    let [Action::Apply { profile, .. }] = &due.actions[..] else {
+        panic!("{due:?}")
+    };
+    assert_eq!(**profile, lost("east"));
+}
+
+#[test]
+fn a_flip_of_reconciled_is_urgent_and_its_reason_is_not() {
+    let there = |told: &[(&str, &str)]| written(&stamped(told), json!({}));
+    let urgency = |before: &[(&str, &str)], now: &[(&str, &str)]| {
+        differs(&there(before), &stamped(now)).and_then(|(_, status)| status)
+    };
+    let upgrading = [("reconciled", "False/ClusterUpgrading")];
+    let failed = [("reconciled", "False/ReconcileFailed")];
+    assert_eq!(urgency(&[("reconciled", "True")], &failed), Some(Urgency::Flip));
+    assert_eq!(urgency(&upgrading, &failed), Some(Urgency::Ordinary));
+    assert_eq!(urgency(&upgrading, &[]), Some(Urgency::Ordinary));
+    assert_eq!(urgency(&[], &failed), Some(Urgency::Ordinary));
+    assert_eq!(
+        urgency(&[("version", "v1")], &[("version", "v2")]),
+        Some(Urgency::Ordinary)
+    );
+    assert_eq!(urgency(&failed, &failed), None);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use shared::tls::{ClientFiles, MemberKeys, TlsFiles};
 
-use crate::args::{JoinArgs, MEMBER_CERT_LIFETIME, SetArgs, lifetime};
+use crate::args::{JoinArgs, MEMBER_CERT_LIFETIME, SetArgs, TopologyMode, lifetime};
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -31,6 +31,7 @@ pub(super) struct Entry {
     adopt_epoch: bool,
     inventory_namespace: Option<String>,
     access_providers: Option<PathBuf>,
+    topology: Option<TopologyMode>,
 }
 
 /// `--tls-…`.
@@ -87,6 +88,7 @@ impl Entry {
             adopt_epoch: self.adopt_epoch,
             inventory_namespace: self.inventory_namespace,
             access_providers: self.access_providers,
+            topology: self.topology,
         })
     }
 }

@@ -52,6 +52,7 @@ fn the_example_of_the_runbook_is_taken() {
     assert!(sets.len() > 1);
     let (_, first) = &sets[0];
     assert!(first.join.join_listen.is_some() && first.clients.deny_keys.is_some());
+    assert!(first.topology.is_some() && sets[1].1.topology.is_none());
 }
 
 #[test]

@@ -1,0 +1,92 @@
+//! Owns: which member each Cluster is, and the properties that follow from it.
+//! Never: chooses between two Clusters that name one member.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use shared::{api::names::PROPERTY_TOPOLOGY_PREFIX, model::ClusterId};
+
+use super::{
+    bounds,
+    drift::drift,
+    facts::{ClusterFacts, PublishedVariables, Stamped},
+};
+use crate::topology::model::Key;
+
+/// What was seen of all Clusters at one time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// By the member that they are: Clusters that alone name it, and have a topology.
+    members: BTreeMap<ClusterId, Member>,
+    ambiguous: BTreeSet<ClusterId>,
+    clusters: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Member {
+    stamped: Arc<Stamped>,
+    /// What its class lists now, which may be less than was read.
+    published: PublishedVariables,
+}
+
+impl Observation {
+    pub(super) fn of(
+        clusters: &BTreeMap<Key, ClusterFacts>,
+        classes: &BTreeMap<Key, PublishedVariables>,
+    ) -> Self {
+        let mut named: BTreeMap<&ClusterId, Vec<&ClusterFacts>> = BTreeMap::new();
+        for facts in clusters.values() {
+            if let Some(member) = &facts.member {
+                named.entry(member).or_default().push(facts);
+            }
+        }
+        let mut observation = Self {
+            clusters: clusters.len(),
+            ..Self::default()
+        };
+        for (member, facts) in named {
+            let [only] = facts[..] else {
+                observation.ambiguous.insert(member.clone());
+                continue;
+            };
+            if let Some(stamped) = &only.stamped {
+                let published = classes.get(&stamped.class).cloned().unwrap_or_default();
+                let stamped = stamped.clone();
+                observation
+                    .members
+                    .insert(member.clone(), Member { stamped, published });
+            }
+        }
+        observation
+    }
+
+    /// Ids of members that more than one Cluster names: none of those counts.
+    pub fn ambiguous(&self) -> &BTreeSet<ClusterId> {
+        &self.ambiguous
+    }
+
+    /// How many Clusters there are.
+    pub fn clusters(&self) -> usize {
+        self.clusters
+    }
+
+    /// Names and values of the properties of a member whose API server has this version, empty if it is not known.
+    pub fn properties(&self, member: &ClusterId, version: &str) -> Vec<(String, String)> {
+        let Some(Member { stamped, published }) = self.members.get(member) else {
+            return Vec::new();
+        };
+        let drift = drift(&stamped.version, version).and_then(|drift| bounds::text(&drift));
+        let drift = drift.map(|value| (format!("{PROPERTY_TOPOLOGY_PREFIX}drift"), value));
+        let variables = stamped.variables.iter();
+        let variables = variables
+            .filter(|(name, _)| published.contains(name))
+            .filter_map(|(name, value)| {
+                let name = bounds::name(PROPERTY_TOPOLOGY_PREFIX, &format!("variables.{name}"))?;
+                Some((name, value.clone()))
+            });
+        let fixed = stamped.properties.iter().cloned();
+        fixed.chain(drift).chain(variables).collect()
+    }
+}
