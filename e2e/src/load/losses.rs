@@ -51,6 +51,16 @@ enum News {
     Back,
 }
 
+impl News {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Withdrawn => "withdrawn",
+            Self::Back => "back",
+        }
+    }
+}
+
 type Told = (ClusterId, News, Instant);
 
 /// Measures it.
@@ -84,7 +94,7 @@ pub(super) async fn measure(setup: &Setup) -> anyhow::Result<Section> {
     for (cluster, gone) in &went {
         let after = |what: News| {
             let at = news.get(&(cluster.clone(), what));
-            let at = at.with_context(|| format!("{cluster} was never told as {what:?}"))?;
+            let at = at.with_context(|| format!("{cluster} was never told as {}", what.name()))?;
             anyhow::Ok(at.saturating_duration_since(*gone))
         };
         noticed.saturating_record(after(News::Lost)?.as_micros() as u64);
@@ -268,7 +278,7 @@ async fn hear(
     let mut all = BTreeMap::new();
     while all.keys().filter(|(_, news)| *news == wanted).count() < count {
         let heard = timeout(WAIT, told.recv()).await;
-        let heard = heard.with_context(|| format!("not {count} members are told as {wanted:?}: {all:?}"))?;
+        let heard = heard.with_context(|| format!("not {count} members are told as {}", wanted.name()))?;
         let (cluster, news, at) = heard.context("the watching member's session ended")?;
         all.entry((cluster, news)).or_insert(at);
     }

@@ -40,8 +40,12 @@ pub(super) fn measure(clusters: usize) -> anyhow::Result<Section> {
     let plan = began.elapsed().as_secs_f64();
     ensure!(
         planned.findings.is_empty() && planned.plans.len() == clusters,
-        "not all clusters are planned: {:?}",
-        planned.findings.first().map(ToString::to_string)
+        "not all clusters are planned: {}",
+        planned
+            .findings
+            .first()
+            .map(ToString::to_string)
+            .unwrap_or_default()
     );
     section.aimed(
         "all objects of all clusters planned",

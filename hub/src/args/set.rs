@@ -56,6 +56,9 @@ pub struct SetArgs {
 pub enum TopologyMode {
     /// Read Clusters and their classes, and say in ClusterProfiles what they say; write nothing else
     Observe,
+    /// The same, and compare now and then what Cluster API made with what would be planned; differences are told, nothing is
+    /// written
+    Shadow,
 }
 
 /// Shortest life of a member's certificate: renewing takes a few tries when the hub is restarted meanwhile.

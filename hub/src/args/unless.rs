@@ -95,9 +95,13 @@ mod tests {
         };
         assert_eq!(set(&[]), Ok(None));
         assert_eq!(set(&["--topology", "observe"]), Ok(Some(TopologyMode::Observe)));
-        for mode in ["shadow", "own", ""] {
+        assert_eq!(set(&["--topology", "shadow"]), Ok(Some(TopologyMode::Shadow)));
+        for mode in ["own", ""] {
             let refused = set(&["--topology", mode]).expect_err("it is no mode");
-            assert!(refused.contains("[possible values: observe]"), "{refused}");
+            assert!(
+                refused.contains("[possible values: observe, shadow]"),
+                "{refused}"
+            );
         }
     }
 

@@ -32,7 +32,10 @@ use crate::{
     log::{self, Retention, limits::DiskArgs},
     profile::{self, AccessProviders, ProfileMetrics, ProfileWriter},
     session::Reports,
-    topology::watch::{Observer, TopologyMetrics},
+    topology::{
+        shadow::{Shadow, ShadowMetrics},
+        watch::{Observer, TopologyMetrics},
+    },
     writer::Options,
 };
 
@@ -74,6 +77,8 @@ struct Profiles {
     metrics: ProfileMetrics,
     /// Only where topologies are observed.
     topology: Option<TopologyMetrics>,
+    /// Only where they are compared, too.
+    shadow: Option<ShadowMetrics>,
 }
 
 /// A clusterset whose log is replayed and whose writer runs.
@@ -110,9 +115,9 @@ impl Prepared {
             None => AccessProviders::default(),
         };
         let client = profile::client(common.kubeconfig.as_deref(), &profile_metrics).await?;
-        let topology = args
-            .topology
-            .map(|TopologyMode::Observe| TopologyMetrics::register(registry));
+        let topology = args.topology.map(|_| TopologyMetrics::register(registry));
+        let compares = args.topology == Some(TopologyMode::Shadow);
+        let shadow = compares.then(|| ShadowMetrics::register(registry));
         if client.is_none() {
             ensure!(
                 topology.is_none(),
@@ -145,6 +150,7 @@ impl Prepared {
             access,
             metrics: profile_metrics,
             topology,
+            shadow,
         };
         Ok(Self {
             args,
@@ -215,11 +221,18 @@ impl Opened {
             let mut profiles =
                 ProfileWriter::new(client.clone(), kept, &hub, set.profiles.metrics, leading.clone());
             if let Some(metrics) = set.profiles.topology {
-                let (observer, observed) = Observer::new(client, metrics, leading.clone());
+                let (observer, observed) = Observer::new(client.clone(), metrics, leading.clone());
                 profiles = profiles.observing(observed);
                 spawn(
                     "the observer of topologies",
                     Box::pin(lead.clone().keep(observer.run())),
+                );
+            }
+            if let Some(metrics) = set.profiles.shadow {
+                let shadow = Shadow::new(client, metrics, leading.clone());
+                spawn(
+                    "the shadow of topologies",
+                    Box::pin(lead.clone().keep(shadow.run())),
                 );
             }
             spawn(

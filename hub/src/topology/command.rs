@@ -231,14 +231,10 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<(String, Changes)> {
 /// What a management cluster has.
 fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
     install_crypto_provider()?;
-    let place = live::Place {
-        kubeconfig,
-        context: args.context.as_deref(),
-        namespace: args.namespace.as_deref(),
-    };
     let mut objects = Vec::new();
     block_on(Threads::One, async {
-        objects = live::read(place).await?;
+        let client = live::client(kubeconfig, args.context.as_deref()).await?;
+        objects = live::read(client, args.namespace.as_deref()).await?;
         Ok(())
     })?;
     Ok(objects)

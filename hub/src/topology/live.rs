@@ -31,22 +31,11 @@ const PAGE: u32 = 500;
 /// Most objects that are read.
 const MAX_OBJECTS: usize = 100_000;
 
-/// Where to read, and what.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    /// How the API server is reached.
-    pub(super) kubeconfig: &'a Path,
-    /// Which of its contexts; the current one unless given.
-    pub(super) context: Option<&'a str>,
-    /// Objects of this namespace; of all unless given.
-    pub(super) namespace: Option<&'a str>,
-}
-
-/// Reads what topologies are made of.
-pub(super) async fn read(place: Place<'_>) -> anyhow::Result<Vec<Value>> {
+/// Reads what topologies are made of, in a namespace or in all.
+pub(super) async fn read(client: Client, namespace: Option<&str>) -> anyhow::Result<Vec<Value>> {
     let mut reader = Reader {
-        client: client(place).await?,
-        namespace: place.namespace,
+        client,
+        namespace,
         objects: Vec::new(),
     };
     let group = discovery::group(&reader.client, GROUP).await;
@@ -76,11 +65,12 @@ pub(super) async fn read(place: Place<'_>) -> anyhow::Result<Vec<Value>> {
     Ok(reader.objects)
 }
 
-async fn client(place: Place<'_>) -> anyhow::Result<Client> {
-    let shown = place.kubeconfig.display();
-    let read = Kubeconfig::read_from(place.kubeconfig).with_context(|| format!("{shown} cannot be read"))?;
+/// A client for the API server of a kubeconfig; of its contexts the current one unless another is named.
+pub(super) async fn client(kubeconfig: &Path, context: Option<&str>) -> anyhow::Result<Client> {
+    let shown = kubeconfig.display();
+    let read = Kubeconfig::read_from(kubeconfig).with_context(|| format!("{shown} cannot be read"))?;
     let options = KubeConfigOptions {
-        context: place.context.map(str::to_owned),
+        context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
     let config = Config::from_custom_kubeconfig(read, &options).await;

@@ -9,6 +9,7 @@ mod live;
 pub mod model;
 pub mod observe;
 pub mod patch;
+pub mod shadow;
 pub mod template;
 mod unicode;
 pub mod validation;

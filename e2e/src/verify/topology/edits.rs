@@ -4,14 +4,15 @@ use futures::{FutureExt, future::BoxFuture};
 use rand::{RngExt, rngs::StdRng};
 use serde_json::{Value, json};
 
-use super::world::{CLASS, OTHER_CLASS, World};
+use super::world::{CLASS, ManagementCluster, OTHER_CLASS};
 
 /// An edit.
 pub(super) struct Edit {
     /// What it is called.
     pub(super) name: &'static str,
     /// Makes it; it can be made again.
-    pub(super) make: for<'w> fn(&'w World, &'w str, &'w mut StdRng) -> BoxFuture<'w, anyhow::Result<()>>,
+    pub(super) make:
+        for<'w> fn(&'w ManagementCluster, &'w str, &'w mut StdRng) -> BoxFuture<'w, anyhow::Result<()>>,
 }
 
 /// Every edit.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use hub::topology::desired::change::{Action, Plan};
+use serde_json::Value;
 
 use super::Export;
 
@@ -51,6 +52,7 @@ pub(super) fn kept(planned: &Plan, before: &Export, after: &Export) -> anyhow::R
             change.kind.clone(),
             change.name.clone(),
         );
+        let object = format!("{} {}", change.kind, change.name);
         let generation = |export: &Export| export.get(&key).map(|one| one["metadata"]["generation"].clone());
         let (was, is) = (generation(before), generation(after));
         let of_spec = change.fields.iter().any(|one| one.field.starts_with("spec"));
@@ -59,13 +61,13 @@ pub(super) fn kept(planned: &Plan, before: &Export, after: &Export) -> anyhow::R
                 let spec = |export: &Export| export.get(&key).map(|one| one["spec"].to_string());
                 ensure!(
                     was == is,
-                    "{key:?} was to be kept, and was changed from {} to {}",
+                    "{object} was to be kept, and was changed from {} to {}",
                     spec(before).unwrap_or_default(),
                     spec(after).unwrap_or_default()
                 );
             }
             Action::Update if of_spec && change.kind != "Cluster" => {
-                ensure!(was != is, "{key:?} was to be changed, and was kept");
+                ensure!(was != is, "{object} was to be changed, and was kept");
             }
             _ => {}
         }
@@ -78,9 +80,10 @@ pub(super) fn shown(plan: &Plan) -> String {
     let changes = plan.changes.iter().filter(|change| change.action != Action::Keep);
     let said: Vec<String> = changes
         .map(|change| {
+            let value = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
             let fields = change.fields.iter();
             let fields: Vec<String> = fields
-                .map(|one| format!("{} {:?} -> {:?}", one.field, one.old, one.new))
+                .map(|one| format!("{}: {} -> {}", one.field, value(&one.old), value(&one.new)))
                 .collect();
             format!(
                 "{} {} [{}]",

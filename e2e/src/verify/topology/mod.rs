@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use self::{
     edits::{EDITS, Edit},
     judged::{Guarded, judge, shown},
-    world::{Export, World},
+    world::{Export, ManagementCluster},
 };
 use crate::{clusterset::eventually::eventually, real::cluster_api::ClusterApi};
 
@@ -66,7 +66,7 @@ pub async fn compare(told: Told) -> anyhow::Result<String> {
         })
         .collect();
     let namespaces = seeds.iter().map(|seed| seed.namespace.clone());
-    let mut world = World::start(&upstream, namespaces.collect()).await?;
+    let mut world = ManagementCluster::start(&upstream, namespaces.collect()).await?;
     let mut guarded = Guarded::default();
     round(&mut world, &mut guarded, &BTreeMap::new())
         .await
@@ -108,7 +108,7 @@ pub async fn compare(told: Told) -> anyhow::Result<String> {
 }
 
 /// The command reads the same from the server: nothing to do, and what an edited template would rotate.
-async fn previewed(world: &World, clusters: usize) -> anyhow::Result<()> {
+async fn previewed(world: &ManagementCluster, clusters: usize) -> anyhow::Result<()> {
     let (said, changes) = world.diff(None).await?;
     let nothing = changes == Changes::Nothing && said.starts_with("nothing changes in ");
     ensure!(nothing, "topology diff finds something to do: {said}");
@@ -139,7 +139,7 @@ fn drawn(seed: usize, turn: usize, draw: &mut StdRng) -> &'static Edit {
 
 /// What providers would report follows, until the manager has nothing left to do.
 async fn rounds(
-    world: &mut World,
+    world: &mut ManagementCluster,
     guarded: &mut Guarded,
     edits: &BTreeMap<String, &'static str>,
 ) -> anyhow::Result<()> {
@@ -157,7 +157,7 @@ async fn rounds(
 
 /// Plans while the manager stands still, lets it go on, and judges what it did.
 async fn round(
-    world: &mut World,
+    world: &mut ManagementCluster,
     guarded: &mut Guarded,
     edits: &BTreeMap<String, &'static str>,
 ) -> anyhow::Result<BTreeMap<String, Plan>> {
@@ -180,7 +180,7 @@ async fn round(
 
 /// Waits until plans of what is there change nothing; those that do not are not made again.
 async fn settled(
-    world: &World,
+    world: &ManagementCluster,
     edits: &BTreeMap<String, &'static str>,
 ) -> anyhow::Result<BTreeMap<String, Plan>> {
     let done = Mutex::new(BTreeMap::new());

@@ -63,7 +63,7 @@ const NUDGE: &str = "example.org/nudge";
 /// The class, its templates and the Cluster.
 const OBJECTS: &str = include_str!("objects.yaml");
 
-pub(super) struct World {
+pub(super) struct ManagementCluster {
     client: Client,
     pub(super) manager: Manager,
     namespaces: Vec<String>,
@@ -75,7 +75,7 @@ pub(super) struct World {
 /// Everything that is there, by namespace, kind and name.
 pub(super) type Export = BTreeMap<(String, String, String), Value>;
 
-impl World {
+impl ManagementCluster {
     /// A world in which nothing happens yet: the manager stands still.
     pub(super) async fn start(upstream: &ClusterApi, namespaces: Vec<String>) -> anyhow::Result<Self> {
         let fleet = Fleet::start(&["topology"], Options::default()).await?;

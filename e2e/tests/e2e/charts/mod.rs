@@ -142,7 +142,7 @@ const EVERYTHING: [(&str, &[&str]); 2] = [
             "--set=networkPolicy.memberCIDRs={192.0.2.0/24,2001:db8::/32},networkPolicy.metricsNamespaces={monitoring}",
             "--set=clientKeys.members=renew,clientKeys.configMapName=keys,clientKeys.renewalIssuers=issuers.crt",
             "--set=clientKeys.revocationLists=clients.crl,clientKeys.deniedKeys=denied,storage.alarm=20%,storage.reserve=0%",
-            "--set=topology=observe,inventory.accessProvidersConfigMapName=access,join.secretName=joining,join.certificateLifetime=90d",
+            "--set=topology=shadow,topologyProviders={infrastructure.example.org},inventory.accessProvidersConfigMapName=access,join.secretName=joining,join.certificateLifetime=90d",
             "--set=nodeSelector.disk=fast,podAnnotations.note=a,tolerations[0].key=a,tolerations[0].operator=Exists",
         ],
     ),

@@ -173,7 +173,12 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &["storage.reserve=lots"],
         &["/storage/reserve", "share_in_percent"],
     ),
-    ("hub", &["topology=own"], &["/topology", "'observe'"]),
+    ("hub", &["topology=own"], &["/topology", "'observe'", "'shadow'"]),
+    (
+        "hub",
+        &["topologyProviders={*}"],
+        &["/topologyProviders/0", "does not match pattern"],
+    ),
     (
         "hub",
         &["topology=observe", "inventory.enabled=false"],

@@ -98,6 +98,7 @@ const EDGES: &[Edge] = &[
             "hub/src/topology/live.rs",
             // And looks at what Cluster API keeps there.
             "hub/src/topology/watch/",
+            "hub/src/topology/shadow/mod.rs",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
     },

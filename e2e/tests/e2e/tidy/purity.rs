@@ -172,6 +172,10 @@ const ROOMS: &[PureRoom] = &[
         may_name: &["crate::topology", "serde_json", "sha2", "shared::columns"],
     },
     PureRoom {
+        path: "hub/src/topology/shadow/differing.rs",
+        may_name: &["crate::topology"],
+    },
+    PureRoom {
         path: "hub/src/topology/model",
         may_name: &["serde_json", "serde_norway"],
     },

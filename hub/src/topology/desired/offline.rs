@@ -40,13 +40,13 @@ pub type Files = [(String, Vec<u8>)];
 /// One line: which file cannot be read, and why.
 pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
     let read = document::objects(files)?;
-    let new = Room::of(&read);
+    let new = Gathered::of(&read);
     let Some(old) = old else {
         let findings = validate(&new.estate, None);
         return Ok(new.plans(findings, |_| Basis::Objects));
     };
     let read = document::objects(old)?;
-    let old = Room::of(&read);
+    let old = Gathered::of(&read);
     let before = old.plans(validate(&old.estate, None), |_| Basis::Nothing);
     if !before.findings.is_empty() {
         return Ok(Planned {
@@ -84,7 +84,7 @@ pub fn plans_of_server(live: Vec<Value>, files: &Files) -> Result<Planned, Strin
     let live: Vec<Read<'_>> = live.into_iter().map(|object| ("server", object)).collect();
     let edits = document::objects(files)?;
     let after = over(&live, &edits);
-    let (before, new) = (Room::of(&live), Room::of(&after));
+    let (before, new) = (Gathered::of(&live), Gathered::of(&after));
     let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
     Ok(new.plans(findings, |_| Basis::Objects))
 }
@@ -102,12 +102,12 @@ enum Basis<'b> {
 }
 
 /// Files that were read together.
-struct Room<'a> {
+struct Gathered<'a> {
     objects: Objects<'a>,
     estate: Estate,
 }
 
-impl<'a> Room<'a> {
+impl<'a> Gathered<'a> {
     fn of(read: &'a [Read<'_>]) -> Self {
         let mut estate = Estate::default();
         estate.add_objects(read.iter().map(|(file, object)| (*file, object)));

@@ -114,3 +114,60 @@ fn files_that_cannot_be_read_are_an_error() {
     let why = plans(&files(&["a: ["]), None).expect_err("no YAML");
     assert!(why.starts_with("0.yaml, document 1"), "{why}");
 }
+
+/// What a class can be made of to wear out who reads it: each is told with its place, and the other clusters are planned.
+#[test]
+fn classes_that_are_too_much_are_told_and_the_others_go_on() {
+    let many: String = (0..10_000)
+        .map(|at| format!("  - {{name: v{at}, schema: {{openAPIV3Schema: {{type: string}}}}}}\n"))
+        .collect();
+    let patched = |operation: &str| {
+        format!(
+            "  patches:\n  - name: p\n    definitions:\n    - selector: {{apiVersion: i.x/v1, kind: CloudTemplate, \
+             matchResources: {{infrastructureCluster: true}}}}\n      jsonPatches: [{operation}]\n"
+        )
+    };
+    let template = |text: &str| {
+        patched(&format!(
+            "{{op: add, path: /spec/template/spec/x, valueFrom: {{template: '{text}'}}}}"
+        ))
+    };
+    let large = format!(
+        "{{op: add, path: /spec/template/spec/x, value: {}}}",
+        "x".repeat(1 << 20)
+    );
+    for (more, rule) in [
+        (format!("  variables:\n{many}"), "bound"),
+        (
+            template(r#"{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}"#),
+            "template",
+        ),
+        (template("{{ range 1000000000 }}x{{ end }}"), "template"),
+        (template("{{ repeat 1000000000 \"x\" }}"), "template"),
+        (patched("{op: remove, path: /spec/template/spec}"), "emptied"),
+        (
+            "  variables:\n  - {name: v, schema: {openAPIV3Schema: {$ref: '#'}}}\n".to_owned(),
+            "left-out",
+        ),
+        (patched(&large), "limit"),
+    ] {
+        let (class, templates) = CLASS.split_once("---\n").expect("several documents");
+        let other = class.replace("name: k}", "name: other}");
+        let texts = [
+            &format!("{class}{more}---\n{templates}"),
+            &other,
+            &cluster("a", "v1.30.0"),
+            &cluster("b", "v1.30.0").replace("class: k", "class: other"),
+        ];
+        let planned = plans(&files(&texts.map(String::as_str)), None).expect("files");
+        let said = shown(&planned);
+        assert_eq!(said[0], "b v1.30.0 create,create,update", "{rule}: {said:?}");
+        assert!(
+            said[1..].iter().any(|one| one.ends_with(rule)),
+            "{rule}: {:?}",
+            planned.findings
+        );
+        assert_eq!(planned.plans.len(), 1, "{rule}");
+        assert!(planned.findings.iter().all(|one| !one.field.is_empty()), "{rule}");
+    }
+}
