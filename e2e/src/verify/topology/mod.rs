@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail, ensure};
 use hub::topology::{command::Changes, desired::change::Plan};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use self::{
@@ -99,6 +99,8 @@ pub async fn compare(told: Told) -> anyhow::Result<String> {
     }
     guarded.complete()?;
     previewed(&world, seeds.len()).await?;
+    world.manager.pause()?;
+    shadowed(&world, seeds.len()).await?;
     let (seeds, edits) = (told.seeds, told.edits);
     Ok(format!(
         "{seeds} seeds from {}, {edits} edits each; {}",
@@ -125,6 +127,29 @@ async fn previewed(world: &ManagementCluster, clusters: usize) -> anyhow::Result
     ensure!(
         changes == Changes::Something && rotates && one,
         "topology diff of an edited template says: {said}"
+    );
+    Ok(())
+}
+
+/// A hub in shadow mode agrees with the manager, and tells what it has not done yet.
+async fn shadowed(world: &ManagementCluster, clusters: usize) -> anyhow::Result<()> {
+    let agreed = world.compared().await?;
+    let (agrees, differs) = agreed.counts();
+    ensure!(
+        (agrees, differs, agreed.findings()) == (clusters, 0, 0),
+        "{agrees} of {clusters} Clusters agree, and {} things are wrong",
+        agreed.findings()
+    );
+    let namespace = world.namespaces().next().context("a namespace")?;
+    let template = ("HostTemplate", "host");
+    let edit = |one: &mut Value| one["spec"]["template"]["spec"]["shadow"] = json!(true);
+    world.edit(namespace, template, edit).await?;
+    let differing = world.compared().await?;
+    let news = differing.news(&agreed).join("; ");
+    let told = news.contains(&format!("Cluster {namespace}/c is not as it would be planned"));
+    ensure!(
+        differing.counts() == (clusters - 1, 1) && told && news.contains("rotate control-plane-machines"),
+        "a template was edited, and it is told as: {news}"
     );
     Ok(())
 }

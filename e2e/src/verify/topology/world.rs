@@ -10,6 +10,7 @@ use hub::{
     topology::{
         command::{self, Changes},
         desired::{change::Plan, offline::plans},
+        shadow::{self, Differing},
     },
 };
 use k8s_openapi::{
@@ -270,6 +271,11 @@ impl ManagementCluster {
         };
         // It makes a runtime of its own, as a program does.
         tokio::task::spawn_blocking(|| command::run(args)).await?
+    }
+
+    /// What a hub in shadow mode sees.
+    pub(super) async fn compared(&self) -> anyhow::Result<Differing> {
+        shadow::compare(&self.client).await
     }
 
     /// Reports what a provider would: control planes have the version that they were told. Whether that is news.

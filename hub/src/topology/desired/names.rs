@@ -51,7 +51,7 @@ impl<'a> Names<'a> {
         let outcome = template::render(naming, variables.to_string().as_bytes());
         let made = outcome.rendered.and_then(|made| String::from_utf8(made).ok());
         let made = made.filter(|made| !made.is_empty() && outcome.findings.is_empty());
-        let made = made.ok_or_else(|| format!("the template {naming:?} makes no name"))?;
+        let made = made.ok_or_else(|| format!("the template {naming} makes no name"))?;
         Ok(match made.len() {
             ..=MAX_NAME => made,
             _ => format!("{}{random}", front(&made)),

@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 3;
 
 /// What was seen of all Clusters at one look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Differing {
+pub struct Differing {
     /// Clusters with a plan, each with what it would change; empty if nothing.
     clusters: BTreeMap<Key, String>,
     /// What is wrong, a line each; the Clusters that it is about have no plan.
@@ -28,7 +28,7 @@ pub(super) struct Differing {
 
 impl Differing {
     /// What follows from plans.
-    pub(super) fn of(planned: &Planned) -> Self {
+    pub fn of(planned: &Planned) -> Self {
         let clusters = planned.plans.iter();
         Self {
             clusters: clusters
@@ -39,18 +39,18 @@ impl Differing {
     }
 
     /// How many Clusters are as they would be planned, and how many are not.
-    pub(super) fn counts(&self) -> (usize, usize) {
+    pub fn counts(&self) -> (usize, usize) {
         let differing = self.clusters.values().filter(|shown| !shown.is_empty()).count();
         (self.clusters.len() - differing, differing)
     }
 
     /// How many findings there are.
-    pub(super) fn findings(&self) -> usize {
+    pub fn findings(&self) -> usize {
         self.findings.len()
     }
 
     /// What is another thing than before, in lines.
-    pub(super) fn news(&self, before: &Self) -> Vec<String> {
+    pub fn news(&self, before: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         for ((namespace, name), now) in &self.clusters {
             let was = before.clusters.get(&(namespace.clone(), name.clone()));

@@ -15,8 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::differing::Differing;
-pub use self::metrics::ShadowMetrics;
+pub use self::{differing::Differing, metrics::ShadowMetrics};
 use super::{desired::offline::plans_of_server, live};
 
 /// From one comparison to the next: all that topologies are made of is read each time.
@@ -93,8 +92,12 @@ impl Shadow {
     }
 }
 
-/// One look.
-async fn compare(client: &Client) -> anyhow::Result<Differing> {
+/// One look at everything.
+///
+/// # Errors
+///
+/// What cannot be read.
+pub async fn compare(client: &Client) -> anyhow::Result<Differing> {
     let objects = live::read(client.clone(), None).await?;
     // Planning takes seconds for a thousand Clusters.
     let planned = tokio::task::spawn_blocking(|| plans_of_server(objects, &[])).await;
