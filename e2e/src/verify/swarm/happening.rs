@@ -172,6 +172,10 @@ pub enum What {
     /// An operator's policy has lost members withdrawn as soon as may be, or said not to be ready, until the next rest that
     /// compares.
     Impatient(bool),
+    /// The same, and self-preservation lasts for a few seconds.
+    Brief(bool),
+    /// An operator has lost members withdrawn although too many are lost.
+    LetWithdraw,
     /// An operator's policy holds who takes back half of its exports, for a while or until it is let go, until the next rest
     /// that compares.
     Careful(bool),

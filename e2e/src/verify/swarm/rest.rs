@@ -94,6 +94,7 @@ impl World {
                 guarded.count(Law::Restored, imports::restored(hub, &self.sites, &withheld));
             }
             laws::everybody_lives(hub, guarded)?;
+            laws::nothing_is_preserved(hub)?;
             laws::revoked_are_gone(hub, guarded)?;
             refusals::one_holder(hub, &self.sites)?;
         }

@@ -36,6 +36,10 @@ pub(super) struct HubSession {
 }
 
 impl HubSession {
+    pub(super) fn cluster(&self) -> &ClusterId {
+        &self.cluster
+    }
+
     /// Nothing waits to be heard, judged, handed over or answered.
     pub(super) fn is_idle(&self) -> bool {
         self.actor.is_idle() && self.awaited.is_none() && self.events.is_empty()
@@ -51,6 +55,7 @@ impl Hub {
         now: u64,
     ) {
         self.promises.opened(id, cluster, key);
+        self.silence.opened(id, cluster, key);
         let (actor, events) = SessionActor::new(cluster.clone(), key, BOUNDS, Default::default(), now);
         let presented = Presented {
             renewable,
@@ -130,8 +135,13 @@ impl Hub {
             self.promises.heard(id, message, &self.log);
         }
         let taken = message.and_then(|message| session.actor.on_message(message, at.now()));
-        if let Err(end) = taken {
-            self.close(id, network, seen, &end);
+        match taken {
+            Err(end) => self.close(id, network, seen, &end),
+            Ok(()) if self.promises.is_welcomed(id) => {
+                let state = self.writer.core().state();
+                self.silence.heard(id, &session.cluster, state, at.now());
+            }
+            Ok(()) => {}
         }
         Some(news)
     }
