@@ -193,6 +193,10 @@ pub enum What {
     Retain(bool),
     /// An operator revokes the key of the cluster's certificate.
     Revoke(usize),
+    /// Somebody copies the cluster and its agent, state and key.
+    Copy(usize),
+    /// That copy is started, beside the original or while it is away, until the next rest that compares.
+    RunCopy,
     /// The agent's process is killed and started.
     CrashAgent(usize),
     /// A second agent starts beside the first, which is cut off from its API server.

@@ -19,6 +19,8 @@ pub const EXPECTED: &[&str] = &[
     "clock skewed",
     "conflict settled",
     "connection broken",
+    "copy of a member came",
+    "copy of a member held it",
     "crd removed",
     "cursor judged again",
     "cursor older than the log",

@@ -120,6 +120,7 @@ impl World {
         if let Some(hostile) = &mut self.hostile {
             hostile.calm();
         }
+        self.end_copy();
         for index in 0..self.sites.len() {
             self.install_crds(index);
             let site = &mut self.sites[index];
@@ -239,7 +240,7 @@ impl World {
         self.keep_leases();
         self.look_at_sources()?;
         for _ in 0..turns_max {
-            let something = self.sites_round()? | self.hostile_turn()? | self.hub_round();
+            let something = self.sites_round()? | self.hostile_turn()? | self.copy_turn()? | self.hub_round();
             any |= something;
             if !something {
                 break;

@@ -35,9 +35,12 @@ const HELD_DRAW: u64 = 0xb7a4e;
 /// too.
 const HALF_AWAY_PERCENT: u64 = 8;
 const COMES_AND_GOES_PERCENT: u64 = 5;
+/// How often in a hundred worlds a member is copied, and the copy comes.
+const COPIED_PERCENT: u64 = 8;
 /// What tells those draws from all others of a seed.
 const HALF_AWAY_DRAW: u64 = 0x4a1f;
 const COMES_AND_GOES_DRAW: u64 = 0xf1a9;
+const COPIED_DRAW: u64 = 0xc0b7;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
@@ -146,15 +149,25 @@ pub fn draw(seed: u64, size: Size) -> Script {
         let restart = round == rounds && draw.percent(33);
         push(&mut steps, &mut draw, What::Rest(restart), turns);
     }
+    told_apart(&mut steps, seed, clusters, &exported);
+    Script {
+        seed,
+        clusters,
+        steps,
+    }
+}
+
+/// What happens in some worlds beside what their own draws say.
+fn told_apart(steps: &mut Vec<Step>, seed: u64, clusters: usize, exported: &[(usize, Named)]) {
     let apart = |draw| Draw::new(seed ^ draw);
-    hand_over(&mut steps, apart(HAND_OVER_DRAW), clusters);
-    away(&mut steps, apart(AWAY_DRAW), clusters);
-    held(&mut steps, apart(HELD_DRAW), clusters, &exported);
-    insert(&mut steps, apart(HALF_AWAY_DRAW), HALF_AWAY_PERCENT, |draw| {
-        many_lost::half_away(draw, clusters, &exported)
+    hand_over(steps, apart(HAND_OVER_DRAW), clusters);
+    away(steps, apart(AWAY_DRAW), clusters);
+    held(steps, apart(HELD_DRAW), clusters, exported);
+    insert(steps, apart(HALF_AWAY_DRAW), HALF_AWAY_PERCENT, |draw| {
+        many_lost::half_away(draw, clusters, exported)
     });
     insert(
-        &mut steps,
+        steps,
         apart(COMES_AND_GOES_DRAW),
         COMES_AND_GOES_PERCENT,
         |draw| {
@@ -162,11 +175,10 @@ pub fn draw(seed: u64, size: Size) -> Script {
             many_lost::comes_and_goes(draw, site)
         },
     );
-    Script {
-        seed,
-        clusters,
-        steps,
-    }
+    insert(steps, apart(COPIED_DRAW), COPIED_PERCENT, |draw| {
+        let site = draw.index(clusters);
+        story::copied(draw, site, exported)
+    });
 }
 
 /// In some worlds a leader goes between the first rest and the last.

@@ -4,6 +4,7 @@
 mod contests;
 mod counted;
 mod declared;
+mod holders;
 mod left;
 mod operator;
 mod promises;
@@ -26,12 +27,13 @@ use hub::{
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, KeyFingerprint, Revision, ServiceKey};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-pub(super) use self::{left::Left, recorded::Recorded};
 use self::{
+    holders::Holders,
     promises::Promises,
     session::HubSession,
     silence::{Losses, Silence},
 };
+pub(super) use self::{left::Left, recorded::Recorded};
 use super::{draw::Draw, histogram::Histogram, network::StreamId};
 use crate::laws::Law;
 
@@ -76,6 +78,7 @@ pub(super) struct Hub {
     promises: Promises,
     /// What was heard of members, and who was withdrawn when.
     silence: Silence,
+    holders: Holders,
     /// What the writer took while the disk's reserve was touched, and nobody has counted yet.
     reserved_works: u64,
     /// An operator was told to forget a cluster that is gone, and did.
@@ -132,6 +135,7 @@ impl Hub {
             draw: Draw::new(random),
             promises,
             silence: Silence::since(at.now()),
+            holders: Holders::default(),
             reserved_works: 0,
             has_forgotten: false,
             slow: None,

@@ -56,6 +56,7 @@ impl Hub {
     ) {
         self.promises.opened(id, cluster, key);
         self.silence.opened(id, cluster, key);
+        self.holders.opened(id, cluster, key);
         let (actor, events) = SessionActor::new(cluster.clone(), key, BOUNDS, Default::default(), now);
         let presented = Presented {
             renewable,
@@ -80,6 +81,7 @@ impl Hub {
         }
         network.hub_leaves(id, end.message());
         self.promises.closed(id);
+        self.holders.closed(id);
         self.leaving.push(session);
     }
 
@@ -133,6 +135,7 @@ impl Hub {
         }
         if let Ok(message) = &message {
             self.promises.heard(id, message, &self.log);
+            self.holders.heard(id, message, at.now());
         }
         let taken = message.and_then(|message| session.actor.on_message(message, at.now()));
         match taken {
@@ -241,6 +244,9 @@ impl Hub {
             return false;
         };
         self.promises.said(id, &message, &self.log, seen);
+        let state = self.writer.core().state();
+        let held = self.holders.said(id, &message, (state, now), &mut seen.guarded);
+        held.unwrap_or_else(|why| self.promises.breaks(why));
         if let HubMessage::RenewalAnswered(Ok(renewed)) = &message {
             let published = self.writer.present().read().ok();
             let state = published.as_ref().map(|published| &published.state);

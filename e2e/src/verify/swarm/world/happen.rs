@@ -103,6 +103,8 @@ impl World {
                 self.retains_nothing |= always;
                 self.retain_nothing();
             }
+            What::Copy(site) => self.copy_member(index(site)),
+            What::RunCopy => self.run_copy(),
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
             What::ExpireOnHubLoss(site) => self.expire_on_hub_loss(index(site)),
