@@ -60,6 +60,13 @@ pub enum Law {
     Taken,
     /// Nobody is withdrawn who is not lost, and none of the last ready endpoints: exports of withdrawn members, by look.
     Withdrawn,
+    /// Nobody is withdrawn while too many are lost at one time: members that are lost meanwhile, by look.
+    Preserved,
+    /// Nobody is withdrawn who was heard within the time of the policy: withdrawals.
+    InTime,
+    /// Who is withdrawn was declared lost, and each loss has one withdrawal and one return at most: what is recorded of
+    /// members that are silent.
+    OneLoss,
     /// The endpoints of who is to leave stand only where no other answers, and nothing derived is of who is no member:
     /// exports of members that are to leave, by look.
     Leaving,
@@ -76,7 +83,7 @@ pub enum Law {
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 34] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -103,6 +110,9 @@ impl Law {
         Self::Elsewhere,
         Self::Taken,
         Self::Withdrawn,
+        Self::Preserved,
+        Self::InTime,
+        Self::OneLoss,
         Self::Leaving,
         Self::Held,
         Self::Holders,
@@ -139,6 +149,9 @@ impl Law {
             Self::Elsewhere => "no address leads elsewhere",
             Self::Taken => "nobody holds what it may not take",
             Self::Withdrawn => "the last endpoints stay",
+            Self::Preserved => "half of the fleet is not withdrawn",
+            Self::InTime => "nobody is withdrawn before its time",
+            Self::OneLoss => "one loss, one withdrawal",
             Self::Leaving => "who leaves leaves no ghost",
             Self::Held => "what is held stays",
             Self::Holders => "one id, one holder",
@@ -170,7 +183,9 @@ impl Law {
             Self::Order => "pieces of work",
             Self::Bounds => "queues",
             Self::Requests => "kinds, objects and minutes",
-            Self::Alive => "members",
+            Self::Alive | Self::Preserved => "members",
+            Self::InTime => "withdrawals",
+            Self::OneLoss => "facts",
             Self::Reserve => "works",
         }
     }

@@ -172,6 +172,10 @@ pub enum What {
     /// An operator's policy has lost members withdrawn as soon as may be, or said not to be ready, until the next rest that
     /// compares.
     Impatient(bool),
+    /// The same, and self-preservation lasts for a few seconds.
+    Brief(bool),
+    /// An operator has lost members withdrawn although too many are lost.
+    LetWithdraw,
     /// An operator's policy holds who takes back half of its exports, for a while or until it is let go, until the next rest
     /// that compares.
     Careful(bool),
@@ -189,6 +193,10 @@ pub enum What {
     Retain(bool),
     /// An operator revokes the key of the cluster's certificate.
     Revoke(usize),
+    /// Somebody copies the cluster and its agent, state and key.
+    Copy(usize),
+    /// That copy is started, beside the original or while it is away, until the next rest that compares.
+    RunCopy,
     /// The agent's process is killed and started.
     CrashAgent(usize),
     /// A second agent starts beside the first, which is cut off from its API server.

@@ -19,6 +19,8 @@ pub const EXPECTED: &[&str] = &[
     "clock skewed",
     "conflict settled",
     "connection broken",
+    "copy of a member came",
+    "copy of a member held it",
     "crd removed",
     "cursor judged again",
     "cursor older than the log",
@@ -64,6 +66,7 @@ pub const EXPECTED: &[&str] = &[
     "leadership changed hands",
     "lease of a source touched",
     "listing cut off",
+    "lost member back in time",
     "member certified anew",
     "member evicted",
     "member held",
@@ -90,6 +93,9 @@ pub const EXPECTED: &[&str] = &[
     "second session refused",
     "second session took over",
     "segment sealed",
+    "self-preservation entered",
+    "self-preservation let go",
+    "self-preservation over",
     "sequence replayed",
     "service removed",
     "session hears late",
@@ -107,6 +113,7 @@ pub const EXPECTED: &[&str] = &[
     "time passed",
     "watch dropped",
     "watch history lost",
+    "withdrawn after self-preservation",
 ];
 
 /// What is counted and not expected: small events share a row, so that hardly a batch of a small world has two rows to
@@ -124,7 +131,7 @@ const HAND_OVERS_MIN: u64 = 1_000;
 const HAND_OVER: &str = "leadership changed hands";
 
 /// The laws of the swarm.
-const LAWS: [Law; 30] = [
+const LAWS: [Law; 33] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -150,6 +157,9 @@ const LAWS: [Law; 30] = [
     Law::Elsewhere,
     Law::Taken,
     Law::Withdrawn,
+    Law::Preserved,
+    Law::InTime,
+    Law::OneLoss,
     Law::Leaving,
     Law::Held,
     Law::Holders,

@@ -275,6 +275,15 @@ pub(super) fn revoked_are_gone(hub: &Hub, guarded: &mut Guarded) -> Result<(), S
     }
 }
 
+/// **Half of the fleet is not withdrawn**, but for as long only as it is away: once everything is at rest, who stays lost
+/// would be withdrawn.
+pub(super) fn nothing_is_preserved(hub: &Hub) -> Result<(), String> {
+    match hub.state().self_preservation() {
+        None => Ok(()),
+        Some(_) => Err(Law::Preserved.broken("nobody is lost, and self-preservation goes on")),
+    }
+}
+
 /// **Who lives is not suspect**: once everything is at rest, every member is known to live, but for one that was sent away
 /// and does not come back.
 pub(super) fn everybody_lives(hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {

@@ -27,6 +27,7 @@ mod judge;
 mod laws;
 mod leaving;
 mod lost;
+mod many_lost;
 mod network;
 mod order;
 mod refusals;

@@ -94,6 +94,7 @@ impl World {
                 guarded.count(Law::Restored, imports::restored(hub, &self.sites, &withheld));
             }
             laws::everybody_lives(hub, guarded)?;
+            laws::nothing_is_preserved(hub)?;
             laws::revoked_are_gone(hub, guarded)?;
             refusals::one_holder(hub, &self.sites)?;
         }
@@ -119,6 +120,7 @@ impl World {
         if let Some(hostile) = &mut self.hostile {
             hostile.calm();
         }
+        self.end_copy();
         for index in 0..self.sites.len() {
             self.install_crds(index);
             let site = &mut self.sites[index];
@@ -238,7 +240,7 @@ impl World {
         self.keep_leases();
         self.look_at_sources()?;
         for _ in 0..turns_max {
-            let something = self.sites_round()? | self.hostile_turn()? | self.hub_round();
+            let something = self.sites_round()? | self.hostile_turn()? | self.copy_turn()? | self.hub_round();
             any |= something;
             if !something {
                 break;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     draw::Draw,
     happening::{AgentPart, Named, SHAPES, WATCHES, What, going, named, taken},
-    hostilities, story,
+    hostilities, many_lost, story,
 };
 
 /// Turns after a step.
@@ -31,6 +31,16 @@ const AWAY_DRAW: u64 = 0xa4a7;
 const HELD_PERCENT: u64 = 15;
 /// What tells those draws from all others of a seed.
 const HELD_DRAW: u64 = 0xb7a4e;
+/// How often in a hundred worlds half of the fleet is away at one time, and how often a member comes and goes: drawn apart,
+/// too.
+const HALF_AWAY_PERCENT: u64 = 8;
+const COMES_AND_GOES_PERCENT: u64 = 5;
+/// How often in a hundred worlds a member is copied, and the copy comes.
+const COPIED_PERCENT: u64 = 8;
+/// What tells those draws from all others of a seed.
+const HALF_AWAY_DRAW: u64 = 0x4a1f;
+const COMES_AND_GOES_DRAW: u64 = 0xf1a9;
+const COPIED_DRAW: u64 = 0xc0b7;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
@@ -139,9 +149,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
         let restart = round == rounds && draw.percent(33);
         push(&mut steps, &mut draw, What::Rest(restart), turns);
     }
-    hand_over(&mut steps, Draw::new(seed ^ HAND_OVER_DRAW), clusters);
-    away(&mut steps, Draw::new(seed ^ AWAY_DRAW), clusters);
-    held(&mut steps, Draw::new(seed ^ HELD_DRAW), clusters, &exported);
+    told_apart(&mut steps, seed, clusters, &exported);
     Script {
         seed,
         clusters,
@@ -149,50 +157,69 @@ pub fn draw(seed: u64, size: Size) -> Script {
     }
 }
 
+/// What happens in some worlds beside what their own draws say.
+fn told_apart(steps: &mut Vec<Step>, seed: u64, clusters: usize, exported: &[(usize, Named)]) {
+    let apart = |draw| Draw::new(seed ^ draw);
+    hand_over(steps, apart(HAND_OVER_DRAW), clusters);
+    away(steps, apart(AWAY_DRAW), clusters);
+    held(steps, apart(HELD_DRAW), clusters, exported);
+    insert(steps, apart(HALF_AWAY_DRAW), HALF_AWAY_PERCENT, |draw| {
+        many_lost::half_away(draw, clusters, exported)
+    });
+    insert(
+        steps,
+        apart(COMES_AND_GOES_DRAW),
+        COMES_AND_GOES_PERCENT,
+        |draw| {
+            let site = draw.index(clusters);
+            many_lost::comes_and_goes(draw, site)
+        },
+    );
+    insert(steps, apart(COPIED_DRAW), COPIED_PERCENT, |draw| {
+        let site = draw.index(clusters);
+        story::copied(draw, site, exported)
+    });
+}
+
 /// In some worlds a leader goes between the first rest and the last.
-fn hand_over(steps: &mut Vec<Step>, mut draw: Draw, clusters: usize) {
-    let rests = |step: &Step| matches!(step.what, What::Rest(_));
-    let first = steps.iter().position(rests).map_or(0, |rest| rest + 1);
-    if !draw.percent(HAND_OVER_PERCENT) || first >= steps.len() {
-        return;
-    }
-    let at = first + draw.index(steps.len() - first);
-    let (site, going) = (draw.index(clusters), going(&mut draw));
-    let mut goes = Vec::new();
-    push(&mut goes, &mut draw, What::HandOver(site, going), TURNS_MAX);
-    steps.splice(at..at, goes);
+fn hand_over(steps: &mut Vec<Step>, draw: Draw, clusters: usize) {
+    insert(steps, draw, HAND_OVER_PERCENT, |draw| {
+        vec![What::HandOver(draw.index(clusters), going(draw))]
+    });
 }
 
 /// In some worlds the hub is away for long from a cluster whose agents let go then what came from others.
-fn away(steps: &mut Vec<Step>, mut draw: Draw, clusters: usize) {
-    let rests = |step: &Step| matches!(step.what, What::Rest(_));
-    let first = steps.iter().position(rests).map_or(0, |rest| rest + 1);
-    if !draw.percent(AWAY_PERCENT) || first >= steps.len() {
-        return;
-    }
-    let at = first + draw.index(steps.len() - first);
-    let mut away = Vec::new();
-    let site = draw.index(clusters);
-    for what in story::hub_away_for_long(&mut draw, site) {
-        push(&mut away, &mut draw, what, TURNS_MAX);
-    }
-    steps.splice(at..at, away);
+fn away(steps: &mut Vec<Step>, draw: Draw, clusters: usize) {
+    insert(steps, draw, AWAY_PERCENT, |draw| {
+        let site = draw.index(clusters);
+        story::hub_away_for_long(draw, site)
+    });
 }
 
 /// In some worlds a cluster takes back most of its exports at once, and is held.
-fn held(steps: &mut Vec<Step>, mut draw: Draw, clusters: usize, exported: &[(usize, Named)]) {
+fn held(steps: &mut Vec<Step>, draw: Draw, clusters: usize, exported: &[(usize, Named)]) {
+    if exported.is_empty() {
+        return;
+    }
+    insert(steps, draw, HELD_PERCENT, |draw| {
+        let (site, _) = exported[draw.index(exported.len())];
+        story::definition_goes(draw, site, clusters, exported)
+    });
+}
+
+/// So often in a hundred worlds a story is told between the first rest and the last.
+fn insert(steps: &mut Vec<Step>, mut draw: Draw, percent: u64, story: impl FnOnce(&mut Draw) -> Vec<What>) {
     let rests = |step: &Step| matches!(step.what, What::Rest(_));
     let first = steps.iter().position(rests).map_or(0, |rest| rest + 1);
-    if !draw.percent(HELD_PERCENT) || first >= steps.len() || exported.is_empty() {
+    if !draw.percent(percent) || first >= steps.len() {
         return;
     }
     let at = first + draw.index(steps.len() - first);
-    let (site, _) = exported[draw.index(exported.len())];
-    let mut held = Vec::new();
-    for what in story::definition_goes(&mut draw, site, clusters, exported) {
-        push(&mut held, &mut draw, what, TURNS_MAX);
+    let mut told = Vec::new();
+    for what in story(&mut draw) {
+        push(&mut told, &mut draw, what, TURNS_MAX);
     }
-    steps.splice(at..at, held);
+    steps.splice(at..at, told);
 }
 
 /// Not every world has every fault, and some have few of them often: rare ones must not always end in the shadow of

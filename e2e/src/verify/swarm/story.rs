@@ -26,6 +26,8 @@ const LEAVES_ROUNDS: u8 = 8;
 const LEASE_SKEW_MILLIS: i32 = 3_600_000;
 /// Longer than what was taken back is held by the policy that says for how long, in milliseconds.
 const HELD_MILLIS: u32 = 9_000;
+/// Rounds in which a copy of a member is heard, or refused several times.
+const COPY_ROUNDS: u8 = 16;
 /// Changes after which what was removed before them is forgotten; see the bounds of the swarm's hubs.
 const MANY_CHANGES: usize = 6;
 
@@ -124,6 +126,24 @@ pub(super) fn definition_goes(
         _ => steps.push(What::Pass(HELD_MILLIS)),
     }
     steps.push(What::Rounds(2));
+    steps
+}
+
+/// A member is copied, goes on, and its copy comes: beside it, or while it is away, which comes back beside the copy; perhaps
+/// another of its agents has been elected since, or the hub starts again.
+pub(super) fn copied(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<What> {
+    let mut steps = vec![What::Rounds(2), What::Copy(site)];
+    let changes = draw.percent(60);
+    steps.extend(changes.then(|| change(draw, site, exported)));
+    steps.extend(draw.percent(30).then(|| What::HandOver(site, going(draw))));
+    steps.push(What::Rounds(2));
+    let away = draw.percent(50);
+    if away {
+        steps.extend([What::Block(site, true, true), What::Reset(site)]);
+    }
+    steps.extend([What::RunCopy, What::Rounds(COPY_ROUNDS)]);
+    steps.extend(draw.percent(20).then_some(What::StopHub));
+    steps.extend([What::Unblock(site), What::Rounds(COPY_ROUNDS)]);
     steps
 }
 

@@ -45,6 +45,11 @@ impl Agent {
         self.lease.is_some()
     }
 
+    /// How often another one had been elected when it was, last.
+    pub(in crate::verify::swarm) fn transitions(&self) -> i64 {
+        self.introduction.lease_transitions
+    }
+
     /// The pod it runs in: who starts there again is the same holder.
     pub(in crate::verify::swarm) fn pod(&self) -> &str {
         &self.pod

@@ -1,8 +1,9 @@
 //! Owns: a certified member that means no good: what it states, and its session, which is kept as an agent keeps it, so
 //! that nothing but what it says is wrong. `stated`: its facts; `picture`: what the oracle is to make of those that are
-//! recorded; `stranger`: who comes in the name of another.
+//! recorded; `stranger`: who comes in the name of another; `copied`: a copy of a member, which means no harm.
 //! Never: has a cluster, or is judged by what it holds.
 
+mod copied;
 mod picture;
 mod stated;
 mod stranger;
@@ -26,6 +27,7 @@ use shared::{
 };
 
 pub(super) use self::{
+    copied::Copied,
     picture::recorded,
     stated::{OWN_RANGE, SPECIAL},
     stranger::{knock, strange_key},
@@ -236,7 +238,7 @@ impl Hostile {
         };
         let idle = matches!(message, AgentMessage::Heartbeat(_));
         if !idle {
-            tracing::debug!(cluster = NAME, ?message, "agent says");
+            tracing::debug!(instance = %self.introduction.instance, ?message, "agent says");
         }
         let bytes = wire::agent_message_to_proto(message).encode_to_vec();
         trace.update(&bytes);

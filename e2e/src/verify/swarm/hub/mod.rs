@@ -3,11 +3,14 @@
 
 mod contests;
 mod counted;
+mod declared;
+mod holders;
 mod left;
 mod operator;
 mod promises;
 mod recorded;
 mod session;
+mod silence;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,8 +27,13 @@ use hub::{
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, KeyFingerprint, Revision, ServiceKey};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use self::{
+    holders::Holders,
+    promises::Promises,
+    session::HubSession,
+    silence::{Losses, Silence},
+};
 pub(super) use self::{left::Left, recorded::Recorded};
-use self::{promises::Promises, session::HubSession};
 use super::{draw::Draw, histogram::Histogram, network::StreamId};
 use crate::laws::Law;
 
@@ -68,6 +76,9 @@ pub(super) struct Hub {
     oldest: Revision,
     draw: Draw,
     promises: Promises,
+    /// What was heard of members, and who was withdrawn when.
+    silence: Silence,
+    holders: Holders,
     /// What the writer took while the disk's reserve was touched, and nobody has counted yet.
     reserved_works: u64,
     /// An operator was told to forget a cluster that is gone, and did.
@@ -123,6 +134,8 @@ impl Hub {
             oldest,
             draw: Draw::new(random),
             promises,
+            silence: Silence::since(at.now()),
+            holders: Holders::default(),
             reserved_works: 0,
             has_forgotten: false,
             slow: None,
@@ -233,7 +246,17 @@ impl Hub {
             return false;
         };
         let before = self.reserved_facts();
+        let (losses, ticked) = (Losses::of(self.state()), matches!(work, Work::Tick));
         self.writer.take(work, at);
+        let state = self.writer.core().state();
+        if ticked && self.writer.core().not_serving().is_none() {
+            let sessions = self.sessions.values().chain(&self.leaving);
+            let present = sessions.map(|session| session.cluster().clone()).collect();
+            let ticked = self.silence.ticked(&losses, state, &present, at.now());
+            ticked.unwrap_or_else(|why| self.promises.breaks(why));
+        } else {
+            self.silence.took(&losses, state);
+        }
         // Whether it was a tick that found room, or the end of it, says what was before.
         if let Some((before, now)) = before.zip(self.reserved_facts()) {
             self.reserved_works += 1;
@@ -285,6 +308,7 @@ impl Hub {
         let before = self.log.head();
         self.log.sync();
         self.promises.synced(&self.log, before, &mut seen.guarded);
+        self.silence.count(seen);
         for _ in 0..promises::differences(&self.log, before) {
             seen.count("fact stored as a difference");
         }

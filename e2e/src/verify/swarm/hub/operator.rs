@@ -153,10 +153,28 @@ impl Hub {
         self.apply_policy(&rule, at)
     }
 
-    /// Withdraws who stays lost as soon as may be, or says that its endpoints are not ready.
-    pub(in crate::verify::swarm) fn be_impatient(&mut self, withdraw: bool, at: Moment) -> bool {
+    /// Withdraws who stays lost as soon as may be, or says that its endpoints are not ready; `brief`: after some seconds also
+    /// when many are lost.
+    pub(in crate::verify::swarm) fn be_impatient(
+        &mut self,
+        (withdraw, brief): (bool, bool),
+        at: Moment,
+    ) -> bool {
         let action = if withdraw { "withdraw" } else { "notReady" };
-        self.apply_policy(&format!("loss: {{action: {action}, after: 10s}}"), at)
+        let longest = if brief {
+            ", selfPreservation: {longest: 6s}"
+        } else {
+            ""
+        };
+        self.apply_policy(&format!("loss: {{action: {action}, after: 10s{longest}}}"), at)
+    }
+
+    /// Ends self-preservation; false when there is none.
+    pub(in crate::verify::swarm) fn let_withdraw(&mut self, at: Moment) -> bool {
+        let release = Command::ReleaseSelfPreservation {
+            operator: OPERATOR.into(),
+        };
+        self.state().self_preservation().is_some() && self.operate(release, at)
     }
 
     /// Holds who takes back half of its exports: for a while, or until it is let go.

@@ -142,6 +142,18 @@ impl Promises {
         }
     }
 
+    /// Another law was broken.
+    pub(super) fn breaks(&mut self, why: String) {
+        self.broken.get_or_insert(why);
+    }
+
+    /// Whether a session was opened on a stream.
+    pub(super) fn is_welcomed(&self, stream: StreamId) -> bool {
+        self.streams
+            .get(&stream)
+            .is_some_and(|said| said.session.is_some())
+    }
+
     /// There were so many facts, and are so many now, and the disk's reserve was touched all the while.
     pub(super) fn grew(&mut self, before: usize, now: usize) {
         self.require(Law::Reserve, now <= before, || {

@@ -15,6 +15,7 @@ use shared::model::{
 use super::{
     contests::{Ages, Contests},
     counted::TakenBack,
+    declared::Declared,
 };
 use crate::laws::{Guarded, Law};
 
@@ -24,6 +25,8 @@ pub(in crate::verify::swarm) struct Recorded {
     ages: Ages,
     /// Exports that were taken back, and those of them that count.
     taken_back: TakenBack,
+    /// Members that are silent.
+    declared: Declared,
     /// Disputes over the first place.
     pub(super) contests: Contests,
     keys: BTreeSet<(ClusterId, KeyFingerprint)>,
@@ -44,6 +47,7 @@ impl Recorded {
             revoked: state.revoked_keys().keys().copied().collect(),
             contests: Contests::of(state),
             taken_back: TakenBack::of(state),
+            declared: Declared::of(state),
             policies: state
                 .policy()
                 .map(|applied| ((head.epoch, applied.revision), applied.policy.clone()))
@@ -103,6 +107,7 @@ impl Recorded {
                 _ => Ok(()),
             };
         };
+        self.declared.on_fact(cluster, &event.fact.fact, guarded)?;
         match &event.fact.fact {
             Fact::PrecedenceContested {
                 service,

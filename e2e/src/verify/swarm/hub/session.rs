@@ -36,6 +36,10 @@ pub(super) struct HubSession {
 }
 
 impl HubSession {
+    pub(super) fn cluster(&self) -> &ClusterId {
+        &self.cluster
+    }
+
     /// Nothing waits to be heard, judged, handed over or answered.
     pub(super) fn is_idle(&self) -> bool {
         self.actor.is_idle() && self.awaited.is_none() && self.events.is_empty()
@@ -51,6 +55,8 @@ impl Hub {
         now: u64,
     ) {
         self.promises.opened(id, cluster, key);
+        self.silence.opened(id, cluster, key);
+        self.holders.opened(id, cluster, key);
         let (actor, events) = SessionActor::new(cluster.clone(), key, BOUNDS, Default::default(), now);
         let presented = Presented {
             renewable,
@@ -75,6 +81,7 @@ impl Hub {
         }
         network.hub_leaves(id, end.message());
         self.promises.closed(id);
+        self.holders.closed(id);
         self.leaving.push(session);
     }
 
@@ -128,10 +135,16 @@ impl Hub {
         }
         if let Ok(message) = &message {
             self.promises.heard(id, message, &self.log);
+            self.holders.heard(id, message, at.now());
         }
         let taken = message.and_then(|message| session.actor.on_message(message, at.now()));
-        if let Err(end) = taken {
-            self.close(id, network, seen, &end);
+        match taken {
+            Err(end) => self.close(id, network, seen, &end),
+            Ok(()) if self.promises.is_welcomed(id) => {
+                let state = self.writer.core().state();
+                self.silence.heard(id, &session.cluster, state, at.now());
+            }
+            Ok(()) => {}
         }
         Some(news)
     }
@@ -231,6 +244,9 @@ impl Hub {
             return false;
         };
         self.promises.said(id, &message, &self.log, seen);
+        let state = self.writer.core().state();
+        let held = self.holders.said(id, &message, (state, now), &mut seen.guarded);
+        held.unwrap_or_else(|why| self.promises.breaks(why));
         if let HubMessage::RenewalAnswered(Ok(renewed)) = &message {
             let published = self.writer.present().read().ok();
             let state = published.as_ref().map(|published| &published.state);

@@ -89,7 +89,9 @@ impl World {
             }
             What::Restrict(site) => self.restrict(index(site)),
             What::Squeeze(site) => self.squeeze(index(site)),
-            What::Impatient(withdraw) => self.be_impatient(*withdraw),
+            What::Impatient(withdraw) => self.be_impatient(*withdraw, false),
+            What::Brief(withdraw) => self.be_impatient(*withdraw, true),
+            What::LetWithdraw => self.let_withdraw(),
             What::Careful(for_a_while) => self.be_careful(*for_a_while),
             What::LetGo(site) => self.release_held(index(site)),
             What::Take(site, taken) => self.let_take(index(site), *taken),
@@ -101,6 +103,8 @@ impl World {
                 self.retains_nothing |= always;
                 self.retain_nothing();
             }
+            What::Copy(site) => self.copy_member(index(site)),
+            What::RunCopy => self.run_copy(),
             What::CrashAgent(site) => self.crash_agent(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
             What::ExpireOnHubLoss(site) => self.expire_on_hub_loss(index(site)),
@@ -259,15 +263,23 @@ impl World {
         }
     }
 
-    /// Members that stay lost are withdrawn soon.
-    fn be_impatient(&mut self, withdraw: bool) {
+    /// Members that stay lost are withdrawn soon, and perhaps after a brief time though many are lost.
+    fn be_impatient(&mut self, withdraw: bool, brief: bool) {
         let at = self.moment();
         if let Some(hub) = &mut self.hub
-            && hub.be_impatient(withdraw, at)
+            && hub.be_impatient((withdraw, brief), at)
         {
             // It may take the place of one that refused.
             self.sites.iter_mut().for_each(Site::touch_all);
             self.seen.count("policy on losses");
+        }
+    }
+
+    /// Who is lost is withdrawn, however many are.
+    fn let_withdraw(&mut self) {
+        let at = self.moment();
+        if let Some(hub) = &mut self.hub {
+            hub.let_withdraw(at);
         }
     }
 

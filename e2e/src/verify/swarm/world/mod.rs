@@ -1,6 +1,7 @@
 //! A world: sites, a network and a hub, played step by step. It owns time and whose turn it is; everything it
 //! decides comes from the script.
 
+mod copied;
 mod happen;
 mod hostile;
 mod leading;
@@ -19,7 +20,7 @@ use super::{
     happening::What,
     held::{Definitions, HeldBefore},
     histogram::Histogram,
-    hostile::Hostile,
+    hostile::{Copied, Hostile},
     hub::{Hub, Left, Recorded},
     imports::Withheld,
     laws::{self, Stood, Writers},
@@ -126,6 +127,8 @@ pub(super) struct World {
     pub(super) hub_skew: i64,
     /// The member that means no good, once it came.
     pub(super) hostile: Option<Hostile>,
+    /// A copy of a member, state and key, that was made and may run.
+    pub(super) copied: Option<Copied>,
     /// Streams of strangers.
     pub(super) strangers: Vec<StreamId>,
     /// Exports that a policy refused at the last rest under it.
@@ -172,6 +175,7 @@ impl World {
             broken: None,
             hub_skew: 0,
             hostile: None,
+            copied: None,
             strangers: Vec::new(),
             refused: BTreeSet::new(),
             withheld: BTreeSet::new(),
@@ -217,6 +221,10 @@ impl World {
         laws::bounds(&self.sites, self.hub.as_ref(), &mut self.seen.guarded)?;
         if let (Some(hub), Some(_)) = (&self.hub, &self.hostile) {
             refusals::nothing_leads_elsewhere(hub, &self.sites, &mut self.seen.guarded)?;
+        }
+        if self.copied.as_ref().is_some_and(Copied::held_it) {
+            // What the original changed since the copy was made goes, and comes again with it.
+            self.sites.iter_mut().for_each(Site::touch_all);
         }
         if let Some(hub) = &self.hub {
             lost::withdrawn(hub, &mut self.seen.guarded)?;

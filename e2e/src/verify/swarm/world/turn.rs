@@ -3,6 +3,7 @@
 use super::{Draw, HOSTILE_PERCENT, RETURNS_PERCENT, TURN_MILLIS, World};
 use crate::verify::swarm::{
     happening::{AgentPart, WATCHES},
+    hostile::Copied,
     laws, order,
 };
 
@@ -14,6 +15,9 @@ impl World {
         self.look_at_sources()?;
         if self.hostile.is_some() && draw.percent(HOSTILE_PERCENT) {
             return self.hostile_turn().map(drop);
+        }
+        if self.copied.as_ref().is_some_and(Copied::runs) && draw.percent(HOSTILE_PERCENT) {
+            return self.copy_turn().map(drop);
         }
         if draw.percent(45) {
             self.hub_turn(draw)

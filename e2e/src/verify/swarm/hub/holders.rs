@@ -1,0 +1,142 @@
+//! Owns: the law on who holds a member: whoever answers in time keeps it from every other agent of its key that was not
+//! elected since.
+//! Never: asks anybody; judges by what was said on the streams.
+
+use std::collections::BTreeMap;
+
+use hub::fold::State;
+use shared::model::{
+    ClusterId, Epoch, KeyFingerprint,
+    sync::{AgentMessage, Hello, HubMessage, Welcome},
+};
+
+use crate::{
+    laws::{Guarded, Law},
+    verify::swarm::network::StreamId,
+};
+
+/// A holder that answers within this time of another one's Hello has answered in time, in milliseconds.
+const ANSWER_MILLIS: u64 = 2_000;
+
+/// The streams that are open, and who was welcomed last for each member.
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    streams: BTreeMap<StreamId, Line>,
+    last: BTreeMap<ClusterId, StreamId>,
+}
+
+/// What was said on one stream.
+#[derive(Debug)]
+struct Line {
+    cluster: ClusterId,
+    key: KeyFingerprint,
+    /// When its Hello was heard, of which process, and how often another one had been elected before.
+    hello: Option<(u64, Box<str>, i64)>,
+    epoch: Option<Epoch>,
+    /// Pings that wait for their answers, and when they were said.
+    pinged: BTreeMap<u64, u64>,
+    /// The last ping that was answered, and its answer.
+    answered: Option<(u64, u64)>,
+}
+
+impl Holders {
+    /// A stream is opened in the name of a member.
+    pub(super) fn opened(&mut self, stream: StreamId, cluster: &ClusterId, key: KeyFingerprint) {
+        let line = Line {
+            cluster: cluster.clone(),
+            key,
+            hello: None,
+            epoch: None,
+            pinged: BTreeMap::new(),
+            answered: None,
+        };
+        self.streams.insert(stream, line);
+    }
+
+    /// A stream is over.
+    pub(super) fn closed(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+    }
+
+    /// An agent says something.
+    pub(super) fn heard(&mut self, stream: StreamId, message: &AgentMessage, now: u64) {
+        let Some(line) = self.streams.get_mut(&stream) else {
+            return;
+        };
+        match message {
+            AgentMessage::Hello(hello) => {
+                let Hello {
+                    instance,
+                    lease_transitions,
+                    ..
+                } = &**hello;
+                line.hello = Some((now, instance.clone(), *lease_transitions));
+            }
+            AgentMessage::Pong(nonce) => {
+                let asked = line.pinged.remove(nonce);
+                line.answered = asked.map(|asked| (asked, now)).or(line.answered);
+            }
+            _ => {}
+        }
+    }
+
+    /// The hub says something.
+    pub(super) fn said(
+        &mut self,
+        stream: StreamId,
+        message: &HubMessage,
+        (state, now): (&State, u64),
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        match message {
+            HubMessage::Ping(nonce) => {
+                if let Some(line) = self.streams.get_mut(&stream) {
+                    line.pinged.insert(*nonce, now);
+                }
+                Ok(())
+            }
+            HubMessage::Welcome(welcome) => self.welcomed(stream, welcome, state, guarded),
+            _ => Ok(()),
+        }
+    }
+
+    fn welcomed(
+        &mut self,
+        stream: StreamId,
+        welcome: &Welcome,
+        state: &State,
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let Some(line) = self.streams.get_mut(&stream) else {
+            return Ok(());
+        };
+        line.epoch = Some(welcome.epoch);
+        let cluster = line.cluster.clone();
+        let before = self.last.insert(cluster.clone(), stream);
+        let holder = before.filter(|before| *before != stream);
+        let holder = holder.and_then(|holder| self.streams.get(&holder));
+        let (Some(holder), Some(next)) = (holder, self.streams.get(&stream)) else {
+            return Ok(());
+        };
+        let (Some((came_at, instance, elected)), Some((_, held_by, then))) = (&next.hello, &holder.hello)
+        else {
+            return Ok(());
+        };
+        let in_time = |(asked, answered): (u64, u64)| asked >= *came_at && answered < came_at + ANSWER_MILLIS;
+        let is_elected = instance == held_by || elected > then;
+        // Whose key was refused since, or who is of an epoch that is over, holds nothing any more.
+        let member = state.current_member(&cluster);
+        let admitted = member.is_some_and(|member| member.keys().contains_key(&holder.key));
+        let holds = admitted && holder.epoch == next.epoch && !state.revoked_keys().contains_key(&holder.key);
+        guarded.count(Law::Holders, 1);
+        if holds && !is_elected && holder.answered.is_some_and(in_time) {
+            let why =
+                format!("another agent of {cluster} was welcomed, and the one that holds it had answered");
+            return Err(Law::Holders.broken(why));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

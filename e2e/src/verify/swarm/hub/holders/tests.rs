@@ -1,0 +1,133 @@
+//! Others that are welcomed while the holder answers, and others.
+
+use std::collections::BTreeSet;
+
+use hub::fold;
+use shared::{
+    model::{
+        Event, Fact, KeyTerms, Revision, SessionId, UnixMillis,
+        sync::{Interest, Namespaces, PROTOCOL_VERSION},
+    },
+    wire,
+};
+
+use super::*;
+
+const KEY: KeyFingerprint = KeyFingerprint([7; 32]);
+const CAME: u64 = 10_000;
+
+fn east() -> ClusterId {
+    ClusterId::new("east").expect("valid")
+}
+
+fn record(state: &mut State, fact: &Fact) {
+    let event = Event {
+        revision: state.revision().next(),
+        recorded_at: UnixMillis(1),
+        cluster: Some(east()),
+        incarnation: Revision(0),
+        session: SessionId(0),
+        member_sequence: 0,
+        fact: wire::encode_fact(fact),
+        changed_by: None,
+    };
+    fold::apply(state, &event);
+}
+
+fn hello(instance: &str, lease_transitions: i64) -> AgentMessage {
+    AgentMessage::Hello(Box::new(Hello {
+        protocol_version: PROTOCOL_VERSION,
+        features: 0,
+        agent_version: "swarm".into(),
+        highest_epoch: None,
+        cluster_fingerprint: "uid".into(),
+        instance: instance.into(),
+        lease_transitions,
+        cursor: None,
+        exports_digest: None,
+        properties_digest: None,
+        sources_held: BTreeSet::new(),
+        interest: Interest {
+            generation: 1,
+            namespaces: Namespaces::All,
+        },
+    }))
+}
+
+fn welcome(random: u64) -> HubMessage {
+    let epoch = Epoch::default().next(UnixMillis(1), random);
+    HubMessage::Welcome(Welcome {
+        protocol_version: PROTOCOL_VERSION,
+        features: 0,
+        hub_version: "swarm".into(),
+        hub: "hub".into(),
+        epoch,
+        resume: false,
+        list_exports: true,
+        list_properties: true,
+        session: SessionId(1),
+        incarnation: Revision(1),
+        heartbeat_interval_millis: 1_000,
+        silence_max_millis: 9_000,
+        unacknowledged_max: 8,
+        term: 0,
+        hubs: Vec::new(),
+    })
+}
+
+/// One holder and one who comes at [`CAME`]; the holder is asked and answers after so long, if it does.
+fn comes(
+    answers_after: Option<u64>,
+    (instance, elected): (&str, i64),
+    between: impl FnOnce(&mut Holders, &mut State),
+    random: u64,
+) -> Result<(), String> {
+    let (mut holders, mut state, mut guarded) = (Holders::default(), State::new(), Guarded::default());
+    let joined = Fact::MemberJoined {
+        key: KEY,
+        cluster_fingerprint: "uid".into(),
+        terms: KeyTerms::default(),
+    };
+    record(&mut state, &joined);
+    for stream in [1, 2] {
+        holders.opened(stream, &east(), KEY);
+    }
+    holders.heard(1, &hello("holder", 3), 1_000);
+    holders
+        .said(1, &welcome(1), (&state, 1_000), &mut guarded)
+        .expect("it is the first");
+    holders.heard(2, &hello(instance, elected), CAME);
+    let ping = HubMessage::Ping(9);
+    holders
+        .said(1, &ping, (&state, CAME + 1), &mut guarded)
+        .expect("only a question");
+    if let Some(after) = answers_after {
+        holders.heard(1, &AgentMessage::Pong(9), CAME + after);
+    }
+    between(&mut holders, &mut state);
+    let now = CAME + ANSWER_MILLIS + 1;
+    holders.said(2, &welcome(random), (&state, now), &mut guarded)
+}
+
+#[test]
+fn who_answers_in_time_keeps_what_it_holds() {
+    let nothing = |_: &mut Holders, _: &mut State| {};
+    let copy = ("copy", 3);
+    assert!(comes(Some(ANSWER_MILLIS - 1), copy, nothing, 1).is_err());
+    assert_eq!(comes(Some(ANSWER_MILLIS), copy, nothing, 1), Ok(()), "too late");
+    assert_eq!(comes(None, copy, nothing, 1), Ok(()), "it is silent");
+    assert_eq!(comes(Some(5), ("next", 4), nothing, 1), Ok(()), "it was elected");
+    assert_eq!(
+        comes(Some(5), ("holder", 3), nothing, 1),
+        Ok(()),
+        "it is the same"
+    );
+    assert_eq!(comes(Some(5), copy, nothing, 2), Ok(()), "another epoch began");
+    let gone = |holders: &mut Holders, _: &mut State| holders.closed(1);
+    assert_eq!(comes(Some(5), copy, gone, 1), Ok(()), "it left");
+    let revoked = |_: &mut Holders, state: &mut State| {
+        let operator = "alice".into();
+        record(state, &Fact::MemberKeyRevoked { operator, key: KEY });
+    };
+    assert_eq!(comes(Some(5), copy, revoked, 1), Ok(()), "its key was revoked");
+}
