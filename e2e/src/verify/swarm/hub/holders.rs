@@ -1,5 +1,5 @@
 //! Owns: the law on who holds a member: whoever answers in time keeps it from every other agent of its key that was not
-//! elected since.
+//! elected since, and has that time.
 //! Never: asks anybody; judges by what was said on the streams.
 
 use std::collections::BTreeMap;
@@ -37,6 +37,8 @@ struct Line {
     pinged: BTreeMap<u64, u64>,
     /// The last ping that was answered, and its answer.
     answered: Option<(u64, u64)>,
+    /// Another one came that may have taken over from it, and is gone or was not welcomed yet.
+    is_doubtful: bool,
 }
 
 impl Holders {
@@ -49,13 +51,24 @@ impl Holders {
             epoch: None,
             pinged: BTreeMap::new(),
             answered: None,
+            is_doubtful: false,
         };
         self.streams.insert(stream, line);
     }
 
     /// A stream is over.
     pub(super) fn closed(&mut self, stream: StreamId) {
-        self.streams.remove(&stream);
+        let closed = self.streams.remove(&stream);
+        if let Some(line) = closed.filter(|line| line.epoch.is_none())
+            && let Some(holder) = self.holder(&line.cluster)
+        {
+            holder.is_doubtful = true;
+        }
+    }
+
+    fn holder(&mut self, cluster: &ClusterId) -> Option<&mut Line> {
+        let holder = self.last.get(cluster)?;
+        self.streams.get_mut(holder)
     }
 
     /// An agent says something.
@@ -95,7 +108,7 @@ impl Holders {
                 }
                 Ok(())
             }
-            HubMessage::Welcome(welcome) => self.welcomed(stream, welcome, state, guarded),
+            HubMessage::Welcome(welcome) => self.welcomed(stream, welcome, (state, now), guarded),
             _ => Ok(()),
         }
     }
@@ -104,7 +117,7 @@ impl Holders {
         &mut self,
         stream: StreamId,
         welcome: &Welcome,
-        state: &State,
+        (state, now): (&State, u64),
         guarded: &mut Guarded,
     ) -> Result<(), String> {
         let Some(line) = self.streams.get_mut(&stream) else {
@@ -129,12 +142,18 @@ impl Holders {
         let admitted = member.is_some_and(|member| member.keys().contains_key(&holder.key));
         let holds = admitted && holder.epoch == next.epoch && !state.revoked_keys().contains_key(&holder.key);
         guarded.count(Law::Holders, 1);
-        if holds && !is_elected && holder.answered.is_some_and(in_time) {
-            let why =
-                format!("another agent of {cluster} was welcomed, and the one that holds it had answered");
-            return Err(Law::Holders.broken(why));
+        if !holds || is_elected {
+            return Ok(());
         }
-        Ok(())
+        let why = if holder.answered.is_some_and(in_time) {
+            "had answered"
+        } else if !holder.is_doubtful && now < came_at + ANSWER_MILLIS {
+            "had no time to answer"
+        } else {
+            return Ok(());
+        };
+        let who = format!("another agent of {cluster} was welcomed, and the one that holds it {why}");
+        Err(Law::Holders.broken(who))
     }
 }
 

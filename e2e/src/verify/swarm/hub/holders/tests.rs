@@ -56,7 +56,7 @@ fn hello(instance: &str, lease_transitions: i64) -> AgentMessage {
 
 fn welcome(random: u64) -> HubMessage {
     let epoch = Epoch::default().next(UnixMillis(1), random);
-    HubMessage::Welcome(Welcome {
+    HubMessage::Welcome(Box::new(Welcome {
         protocol_version: PROTOCOL_VERSION,
         features: 0,
         hub_version: "swarm".into(),
@@ -72,7 +72,19 @@ fn welcome(random: u64) -> HubMessage {
         unacknowledged_max: 8,
         term: 0,
         hubs: Vec::new(),
-    })
+    }))
+}
+
+/// A clusterset whose only member has this key.
+fn member() -> State {
+    let mut state = State::new();
+    let joined = Fact::MemberJoined {
+        key: KEY,
+        cluster_fingerprint: "uid".into(),
+        terms: KeyTerms::default(),
+    };
+    record(&mut state, &joined);
+    state
 }
 
 /// One holder and one who comes at [`CAME`]; the holder is asked and answers after so long, if it does.
@@ -82,13 +94,7 @@ fn comes(
     between: impl FnOnce(&mut Holders, &mut State),
     random: u64,
 ) -> Result<(), String> {
-    let (mut holders, mut state, mut guarded) = (Holders::default(), State::new(), Guarded::default());
-    let joined = Fact::MemberJoined {
-        key: KEY,
-        cluster_fingerprint: "uid".into(),
-        terms: KeyTerms::default(),
-    };
-    record(&mut state, &joined);
+    let (mut holders, mut state, mut guarded) = (Holders::default(), member(), Guarded::default());
     for stream in [1, 2] {
         holders.opened(stream, &east(), KEY);
     }
@@ -107,6 +113,24 @@ fn comes(
     between(&mut holders, &mut state);
     let now = CAME + ANSWER_MILLIS + 1;
     holders.said(2, &welcome(random), (&state, now), &mut guarded)
+}
+
+#[test]
+fn who_holds_it_has_its_time_to_answer() {
+    let mut all = Vec::new();
+    for after in [ANSWER_MILLIS - 1, ANSWER_MILLIS] {
+        let (mut holders, mut guarded) = (Holders::default(), Guarded::default());
+        let state = member();
+        for stream in [1, 2] {
+            holders.opened(stream, &east(), KEY);
+        }
+        holders.heard(1, &hello("holder", 3), 1_000);
+        let first = holders.said(1, &welcome(1), (&state, 1_000), &mut guarded);
+        holders.heard(2, &hello("copy", 3), CAME);
+        let next = holders.said(2, &welcome(1), (&state, CAME + after), &mut guarded);
+        all.push((first.is_ok(), next.is_ok()));
+    }
+    assert_eq!(all, [(true, false), (true, true)]);
 }
 
 #[test]
