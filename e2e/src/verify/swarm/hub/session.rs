@@ -140,7 +140,8 @@ impl Hub {
         let taken = message.and_then(|message| session.actor.on_message(message, at.now()));
         match taken {
             Err(end) => self.close(id, network, seen, &end),
-            Ok(()) if self.promises.is_welcomed(id) => {
+            // A session that does not hear the writer may have been ended by it, and what it hears counts for nothing then.
+            Ok(()) if self.promises.is_welcomed(id) && self.slow.as_ref() != Some(&session.cluster) => {
                 let state = self.writer.core().state();
                 self.silence.heard(id, &session.cluster, state, at.now());
             }
