@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 /// Longer than what a scenario waits for takes when nothing is missing, on two cores.
 const SECONDS_WITHOUT_A_RIGHT: u64 = 5;
 
-/// Seeds of a comparison before a release: less than an hour on two cores.
+/// Seeds of a comparison before a release.
 const TOPOLOGY_SEEDS: u32 = 200;
 /// Edits of each seed: enough that each comes and goes in the first ones.
 const TOPOLOGY_EDITS: u32 = 32;
