@@ -14,10 +14,11 @@ use kube::{
 };
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
-use shared::api_client::{ApiMetrics, api_client};
+use shared::{
+    api::names::CLUSTER_API_GROUP,
+    api_client::{ApiMetrics, api_client},
+};
 
-/// The API group of Cluster API.
-const GROUP: &str = "cluster.x-k8s.io";
 /// What is read of it, and whether it must be there.
 const KINDS: [(&str, bool); 5] = [
     ("ClusterClass", true),
@@ -38,16 +39,16 @@ pub(super) async fn read(client: Client, namespace: Option<&str>) -> anyhow::Res
         namespace,
         objects: Vec::new(),
     };
-    let group = discovery::group(&reader.client, GROUP).await;
+    let group = discovery::group(&reader.client, CLUSTER_API_GROUP).await;
     let group = group.with_context(|| {
         format!(
-            "the cluster serves no {GROUP}: install Cluster API there, or name another kubeconfig or context"
+            "the cluster serves no {CLUSTER_API_GROUP}: install Cluster API there, or name another kubeconfig or context"
         )
     })?;
     for (kind, needed) in KINDS {
         match group.recommended_kind(kind) {
             Some((resource, _)) => reader.list(&resource).await?,
-            None => ensure!(!needed, "the cluster serves no {kind} of {GROUP}"),
+            None => ensure!(!needed, "the cluster serves no {kind} of {CLUSTER_API_GROUP}"),
         }
     }
     let mut kinds = BTreeSet::new();
