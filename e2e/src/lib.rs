@@ -22,6 +22,7 @@ pub mod member;
 pub mod nodes;
 pub mod oracle;
 pub mod permissions;
+pub mod pretend;
 pub mod real;
 pub mod rights;
 pub mod sim;

@@ -43,7 +43,8 @@ where
     let recorded = name.to_owned();
     let trial = Trial::ignorable_test(name, move || {
         let began = Instant::now();
-        let result = on_runtime(async move { Ok(bounded(scenario()).await) }).and_then(|result| result);
+        let result =
+            on_runtime(async move { Ok(bounded(SCENARIO_WAIT, scenario()).await) }).and_then(|result| result);
         let missing = result.as_ref().err().and_then(unavailable);
         let outcome = match &missing {
             Some(_) => TestResult::Ignored,
@@ -67,6 +68,33 @@ where
     Run: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     real_trial(name, Denials::FailIt, scenario)
+}
+
+/// A scenario that starts real clusters of its own, and so waits for nobody's turn; one that has not ended after `limit` is
+/// reported as failed. A scenario that returns `Unavailable` is ignored.
+pub fn test_with_own_clusters<F, Run>(name: &str, limit: Duration, scenario: F) -> Trial
+where
+    F: FnOnce() -> Run + Send + 'static,
+    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let recorded = name.to_owned();
+    let trial = Trial::ignorable_test(name, move || {
+        let began = Instant::now();
+        let result = on_runtime(bounded(limit, scenario()));
+        let (outcome, completion) = match result {
+            Err(error) => match unavailable(&error) {
+                Some(unavailable) => (TestResult::Ignored, when_unavailable(&unavailable, in_ci())),
+                None => (TestResult::Failed, Err(failed(error))),
+            },
+            Ok(()) => (
+                TestResult::of(&Ok(()), began.elapsed(), None),
+                Ok(Completion::Completed),
+            ),
+        };
+        table::record(&recorded, Kind::Real, outcome);
+        completion
+    });
+    trial.with_kind("real")
 }
 
 /// The same for a scenario that takes rights away, and judges denials itself.
@@ -171,7 +199,7 @@ where
     on_runtime(async move {
         let watched = Watched::begin(&fleet).await?;
         let began = Instant::now();
-        let result = bounded(scenario(Arc::clone(&fleet))).await;
+        let result = bounded(SCENARIO_WAIT, scenario(Arc::clone(&fleet))).await;
         let took = began.elapsed();
         // A component that died is the better explanation of whatever the scenario saw.
         fleet.check()?;
@@ -222,14 +250,17 @@ fn counts(mut requests: Vec<real::Request>) -> Counts {
 }
 
 /// Runs a scenario as a task of its own, but not for ever; its panic is an error with the panic's message.
-async fn bounded(scenario: impl Future<Output = anyhow::Result<()>> + Send + 'static) -> anyhow::Result<()> {
+async fn bounded(
+    limit: Duration,
+    scenario: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+) -> anyhow::Result<()> {
     let mut running = tokio::spawn(scenario);
-    match tokio::time::timeout(SCENARIO_WAIT, &mut running).await {
+    match tokio::time::timeout(limit, &mut running).await {
         Ok(Ok(result)) => result,
         Ok(Err(error)) => Err(panicked(error)),
         Err(_) => {
             running.abort();
-            anyhow::bail!("has not ended after {} s", SCENARIO_WAIT.as_secs())
+            anyhow::bail!("has not ended after {} s", limit.as_secs())
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub use set::{JoinArgs, SetArgs, TopologyMode};
-pub(crate) use set::{MEMBER_CERT_LIFETIME, lifetime};
+pub(crate) use set::{MEMBER_CERT_LIFETIME, TOPOLOGY_ROLLOUTS, lifetime};
 pub use unless::UnlessClustersets;
 
 /// The hub of a Tributary clusterset

@@ -41,6 +41,10 @@ pub(crate) struct Arguments {
     /// answered. It needs root and Debian's packages (it says which), Go, and the first time half an hour
     #[arg(long, conflicts_with_all = ["real", "directory"])]
     pub(super) nodes: bool,
+    /// Show a hub that keeps topologies: a management cluster (a real kube-apiserver) with a ClusterClass, two Clusters and
+    /// a provider that pretends; an edit of the class is previewed and rolled out in waves
+    #[arg(long, conflicts_with_all = ["real", "nodes", "record", "directory"])]
+    pub(super) topology: bool,
     /// Play it unattended in a directory of its own, check every step through the clusters' APIs, exit with 0 or 1
     #[arg(long, conflicts_with = "directory")]
     pub(super) check: bool,
@@ -146,6 +150,8 @@ mod tests {
             "--real --check",
             "--nodes",
             "--nodes --check",
+            "--topology",
+            "--topology --check",
             "--record",
             "apply east file.yaml",
             "export east shop/cart",
@@ -171,6 +177,7 @@ mod tests {
             ("--check --directory x", "cannot be used with"),
             ("--record --check", "cannot be used with"),
             ("--nodes --real", "cannot be used with"),
+            ("--topology --real", "cannot be used with"),
             ("--nodes --directory x", "cannot be used with"),
         ] {
             let words = ["demo"].into_iter().chain(line.split_whitespace());

@@ -5,6 +5,7 @@
 //! * `play.rs`: the demo; `check.rs`: the check; `story.rs`: what both do with the clusters.
 //! * `observe.rs` → `kept.rs` → `picture.rs` → `table.rs`, `news.rs` → `screen.rs`: watches of the clusters' APIs
 //!   become the table. `stage.rs` holds them together.
+//! * `topology`: another demo, of a class and two Clusters.
 //! * `record.rs` plays a story for the first page; `recording.rs` and `film.rs` are what comes of it.
 //! * `directory.rs`, `kubeconfig.rs`, `control.rs`, `keeper.rs`: the files, the control channel, the programs.
 //!
@@ -33,6 +34,7 @@ mod setting;
 mod stage;
 mod story;
 mod table;
+mod topology;
 
 use std::process::ExitCode;
 
@@ -61,6 +63,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments {
         real,
         nodes,
+        topology,
         check,
         record,
         directory,
@@ -85,6 +88,13 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
             let shutdown = Shutdown::default();
             tokio::spawn(shutdown.listen()?);
             record::write(&shutdown).await
+        });
+    }
+    if topology {
+        return block_on(Threads::Cores, async move {
+            let shutdown = Shutdown::default();
+            tokio::spawn(shutdown.listen()?);
+            topology::run(check, place, &shutdown).await
         });
     }
     let setting = Setting::new(real)?;

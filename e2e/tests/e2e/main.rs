@@ -21,6 +21,7 @@ mod manifests;
 mod many;
 mod netsim;
 mod observed_clusters;
+mod owned_topologies;
 mod permissions;
 mod player;
 mod profiles;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     trials.extend(doctors::trials());
     trials.extend(netsim::trials());
     trials.extend(observed_clusters::trials());
+    trials.extend(owned_topologies::trials());
     trials.extend(swarm::trials());
     trials.extend(tidy::trials());
     trials.extend(workloads::trials());

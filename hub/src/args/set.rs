@@ -48,7 +48,15 @@ pub struct SetArgs {
     /// --kubeconfig, or the service account of a pod
     #[arg(long, env = "TRIBUTARY_TOPOLOGY", value_name = "MODE")]
     pub topology: Option<TopologyMode>,
+    /// With --topology own: of how many Clusters of a ClusterClass machines are replaced at once. Further ones wait until
+    /// these are done, all while one of them fails
+    #[arg(long, env = "TRIBUTARY_TOPOLOGY_ROLLOUTS", value_name = "COUNT", default_value_t = TOPOLOGY_ROLLOUTS,
+        value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub topology_rollouts: u16,
 }
+
+/// Of how many Clusters of a class machines are replaced at once unless something else is said.
+pub(crate) const TOPOLOGY_ROLLOUTS: u16 = 5;
 
 /// What a hub does about topologies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -59,6 +67,9 @@ pub enum TopologyMode {
     /// The same, and compare now and then what Cluster API made with what would be planned; differences are told, nothing is
     /// written
     Shadow,
+    /// Keep the topologies: make, change and delete what Clusters are made of. For clusters in which no other controller does;
+    /// beside one the hub does not start
+    Own,
 }
 
 /// Shortest life of a member's certificate: renewing takes a few tries when the hub is restarted meanwhile.

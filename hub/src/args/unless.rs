@@ -96,10 +96,11 @@ mod tests {
         assert_eq!(set(&[]), Ok(None));
         assert_eq!(set(&["--topology", "observe"]), Ok(Some(TopologyMode::Observe)));
         assert_eq!(set(&["--topology", "shadow"]), Ok(Some(TopologyMode::Shadow)));
-        for mode in ["own", ""] {
+        assert_eq!(set(&["--topology", "own"]), Ok(Some(TopologyMode::Own)));
+        for mode in ["write", ""] {
             let refused = set(&["--topology", mode]).expect_err("it is no mode");
             assert!(
-                refused.contains("[possible values: observe, shadow]"),
+                refused.contains("[possible values: observe, shadow, own]"),
                 "{refused}"
             );
         }
@@ -118,6 +119,7 @@ mod tests {
             vec!["--inventory-namespace", "profiles"],
             vec!["--access-providers", "file"],
             vec!["--topology", "observe"],
+            vec!["--topology-rollouts", "2"],
         ]);
         for given in flags {
             let refused = serve(&[&["--clustersets", "sets.yaml"], &given[..]].concat());

@@ -33,6 +33,7 @@ use crate::{
     profile::{self, AccessProviders, ProfileMetrics, ProfileWriter},
     session::Reports,
     topology::{
+        own::{self, OwnLog, OwnMetrics, Owner, Waves},
         shadow::{Shadow, ShadowMetrics},
         watch::{Observer, TopologyMetrics},
     },
@@ -75,16 +76,51 @@ struct Profiles {
     client: Option<Client>,
     access: AccessProviders,
     metrics: ProfileMetrics,
-    /// Only where topologies are observed.
-    topology: Option<TopologyMetrics>,
+    topologies: Topologies,
+}
+
+/// What is done about topologies.
+struct Topologies {
+    /// Only where they are observed.
+    observed: Option<TopologyMetrics>,
     /// Only where they are compared, too.
-    shadow: Option<ShadowMetrics>,
+    compared: Option<ShadowMetrics>,
+    /// Only where the hub keeps them.
+    kept: Option<OwnMetrics>,
+}
+
+impl Topologies {
+    /// What the flag asks for, if the cluster is one where that may be done.
+    async fn prepare(
+        mode: Option<TopologyMode>,
+        client: Option<&Client>,
+        clock: Clock,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Self> {
+        let is = |wanted: TopologyMode| mode == Some(wanted);
+        let topologies = Self {
+            observed: mode.map(|_| TopologyMetrics::register(registry)),
+            compared: is(TopologyMode::Shadow).then(|| ShadowMetrics::register(registry)),
+            kept: is(TopologyMode::Own).then(|| OwnMetrics::register(registry)),
+        };
+        match client {
+            Some(client) if topologies.kept.is_some() => own::refuse_rival(client, clock).await?,
+            None => ensure!(
+                mode.is_none(),
+                "--topology needs a cluster to look at: give --kubeconfig, or run in a pod with a service account"
+            ),
+            Some(_) => {}
+        }
+        Ok(topologies)
+    }
 }
 
 /// A clusterset whose log is replayed and whose writer runs.
 pub(super) struct Opened {
     set: Serving,
     hub: Hub,
+    /// Only where the hub keeps topologies.
+    topologies: Option<OwnLog>,
 }
 
 /// What is left of the preparation then.
@@ -115,14 +151,9 @@ impl Prepared {
             None => AccessProviders::default(),
         };
         let client = profile::client(common.kubeconfig.as_deref(), &profile_metrics).await?;
-        let topology = args.topology.map(|_| TopologyMetrics::register(registry));
-        let compares = args.topology == Some(TopologyMode::Shadow);
-        let shadow = compares.then(|| ShadowMetrics::register(registry));
+        let clock = Clock::start();
+        let topologies = Topologies::prepare(args.topology, client.as_ref(), clock, registry).await?;
         if client.is_none() {
-            ensure!(
-                topology.is_none(),
-                "--topology needs a cluster to look at: give --kubeconfig, or run in a pod with a service account"
-            );
             info!("no --kubeconfig and no service account: ClusterProfiles are shown over gRPC only");
         }
         let opening = readiness.handle("event log replayed");
@@ -133,7 +164,6 @@ impl Prepared {
         let (reloader, credentials) = Reloader::load_for_hub(tls, clients, tls_metrics.clone())?;
         tls_metrics.register(registry);
         TlsMetrics::register_expiry(registry, credentials.clone());
-        let clock = Clock::start();
         let reports = Reports::new(clock);
         reports.register(registry);
 
@@ -149,8 +179,7 @@ impl Prepared {
             client,
             access,
             metrics: profile_metrics,
-            topology,
-            shadow,
+            topologies,
         };
         Ok(Self {
             args,
@@ -180,6 +209,12 @@ impl Prepared {
     pub(super) async fn open(self) -> anyhow::Result<Opened> {
         let (clusterset, data) = (self.clusterset(), self.args.data.clone());
         let (options, clock, metrics) = (self.options, self.clock, self.metrics);
+        let keeps = self.profiles.topologies.kept.is_some();
+        let topologies = if keeps {
+            Some(open_topologies(data.clone(), clusterset.clone(), clock).await?)
+        } else {
+            None
+        };
         let mut hub = open(data, clusterset, options, clock, metrics).await?;
         drop(self.opening);
         hub.reports = self.reports;
@@ -198,14 +233,18 @@ impl Prepared {
             readiness: self.readiness,
             starting: self.starting,
         };
-        Ok(Opened { set, hub })
+        Ok(Opened { set, hub, topologies })
     }
 }
 
 impl Opened {
     /// Starts what serves it, as tasks of this supervisor and with its shutdown.
     pub(super) fn run_on(self, supervisor: &mut Supervisor) {
-        let Self { set, mut hub } = self;
+        let Self {
+            set,
+            mut hub,
+            topologies,
+        } = self;
         let shutdown = supervisor.shutdown().clone();
         let drain = shutdown.drain().clone();
         let lead = Leading::until(&drain, &set.readiness);
@@ -220,15 +259,27 @@ impl Opened {
             let kept = (namespace, set.profiles.access);
             let mut profiles =
                 ProfileWriter::new(client.clone(), kept, &hub, set.profiles.metrics, leading.clone());
-            if let Some(metrics) = set.profiles.topology {
+            if let Some(metrics) = set.profiles.topologies.observed {
                 let (observer, observed) = Observer::new(client.clone(), metrics, leading.clone());
                 profiles = profiles.observing(observed);
+                if let (Some(metrics), Some(log)) = (set.profiles.topologies.kept, topologies) {
+                    let waves = Waves {
+                        at_once: set.args.topology_rollouts.into(),
+                        patience_millis: own::PATIENCE_MILLIS,
+                    };
+                    let watched = (observer.edited(), hub.clock);
+                    let owner = Owner::new(client.clone(), log, waves, watched, metrics, leading.clone());
+                    spawn(
+                        "the keeper of topologies",
+                        Box::pin(lead.clone().keep(owner.run())),
+                    );
+                }
                 spawn(
                     "the observer of topologies",
                     Box::pin(lead.clone().keep(observer.run())),
                 );
             }
-            if let Some(metrics) = set.profiles.shadow {
+            if let Some(metrics) = set.profiles.topologies.compared {
                 let shadow = Shadow::new(client, metrics, leading.clone());
                 spawn(
                     "the shadow of topologies",
@@ -281,6 +332,13 @@ fn options(args: &SetArgs, common: &Common, identity: &Identity) -> anyhow::Resu
             ..Bounds::default()
         },
     })
+}
+
+/// Opens the log of topologies, on a thread that may block.
+async fn open_topologies(data: PathBuf, clusterset: Clusterset, clock: Clock) -> anyhow::Result<OwnLog> {
+    let span = Span::current();
+    let opening = tokio::task::spawn_blocking(move || span.in_scope(|| own::open(&data, &clusterset, clock)));
+    opening.await.context("opening the log of topologies panicked")?
 }
 
 /// Opens the log and replays it, on a thread that may block.

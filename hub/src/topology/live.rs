@@ -32,8 +32,25 @@ const PAGE: u32 = 500;
 /// Most objects that are read.
 const MAX_OBJECTS: usize = 100_000;
 
+/// What is read beside it by who deletes templates: machines may still be of them.
+const KINDS_OF_MACHINES: [(&str, bool); 1] = [("MachineSet", false)];
+
 /// Reads what topologies are made of, in a namespace or in all.
 pub(super) async fn read(client: Client, namespace: Option<&str>) -> anyhow::Result<Vec<Value>> {
+    read_kinds(client, namespace, &KINDS).await
+}
+
+/// Reads that of all namespaces, and all that may still refer to its templates.
+pub(super) async fn read_for_writing(client: Client) -> anyhow::Result<Vec<Value>> {
+    let kinds: Vec<_> = KINDS.into_iter().chain(KINDS_OF_MACHINES).collect();
+    read_kinds(client, None, &kinds).await
+}
+
+async fn read_kinds(
+    client: Client,
+    namespace: Option<&str>,
+    kinds: &[(&str, bool)],
+) -> anyhow::Result<Vec<Value>> {
     let mut reader = Reader {
         client,
         namespace,
@@ -45,7 +62,7 @@ pub(super) async fn read(client: Client, namespace: Option<&str>) -> anyhow::Res
             "the cluster serves no {CLUSTER_API_GROUP}: install Cluster API there, or name another kubeconfig or context"
         )
     })?;
-    for (kind, needed) in KINDS {
+    for (kind, needed) in kinds.iter().copied() {
         match group.recommended_kind(kind) {
             Some((resource, _)) => reader.list(&resource).await?,
             None => ensure!(!needed, "the cluster serves no {kind} of {CLUSTER_API_GROUP}"),

@@ -8,6 +8,7 @@ pub mod desired;
 mod live;
 pub mod model;
 pub mod observe;
+pub mod own;
 pub mod patch;
 pub mod shadow;
 pub mod template;

@@ -2,11 +2,17 @@
 //! on a real API server: it is the oracle. Many at once: each seed has a namespace with a class, templates and a Cluster.
 //! Never: has providers; what they would report is written here.
 //!
+//! Beside it, on another API server, the hub's own engine keeps the same classes and Clusters through the same edits: both
+//! trees are the same but for names.
+//!
+//! * `ours`: that engine. `trees`: what each of the two says, so that it can be compared.
 //! * `world`: the API server, the manager, and everything that is there. `edits`: what people change.
 //! * `judged`: whether what the manager did is what was planned, and how much of that was seen.
 
 mod edits;
 mod judged;
+mod ours;
+mod trees;
 mod world;
 
 use std::collections::BTreeMap;
@@ -20,6 +26,7 @@ use tokio::sync::Mutex;
 use self::{
     edits::{EDITS, Edit},
     judged::{Guarded, judge, shown},
+    ours::Ours,
     world::{Export, ManagementCluster},
 };
 use crate::{clusterset::eventually::eventually, real::cluster_api::ClusterApi};
@@ -66,21 +73,21 @@ pub async fn compare(told: Told) -> anyhow::Result<String> {
         })
         .collect();
     let namespaces = seeds.iter().map(|seed| seed.namespace.clone());
-    let mut world = ManagementCluster::start(&upstream, namespaces.collect()).await?;
+    let namespaces: Vec<String> = namespaces.collect();
+    let mut ours = Ours::start(&upstream, namespaces.clone()).await?;
+    let mut world = ManagementCluster::start(&upstream, namespaces).await?;
     let mut guarded = Guarded::default();
-    round(&mut world, &mut guarded, &BTreeMap::new())
+    let none = BTreeMap::new();
+    round(&mut world, &mut guarded, &none)
         .await
         .context("clusters are made")?;
-    rounds(&mut world, &mut guarded, &BTreeMap::new()).await?;
+    // Each in its own world.
+    let (theirs, mine) = tokio::join!(rounds(&mut world, &mut guarded, &none), ours.settle());
+    theirs.and(mine)?;
+    let mut same = both(&world, ours.world()).await.context("clusters are made")?;
     for turn in 0..told.edits as usize {
-        world.manager.pause()?;
-        let mut edits = BTreeMap::new();
-        for (at, seed) in seeds.iter_mut().enumerate() {
-            let edit = drawn(at, turn, &mut seed.draw);
-            let made = (edit.make)(&world, &seed.namespace, &mut seed.draw).await;
-            made.with_context(|| format!("{}: {}", seed.namespace, edit.name))?;
-            edits.insert(seed.namespace.clone(), edit.name);
-        }
+        world.pause()?;
+        let edits = edited(&mut seeds, turn, &[ours.world(), &world]).await?;
         // With the edits in it: what is changed from here on, the manager changes.
         let before = world.export().await?;
         let planned = round(&mut world, &mut guarded, &edits).await?;
@@ -94,19 +101,62 @@ pub async fn compare(told: Told) -> anyhow::Result<String> {
             };
             judged::kept(plan, &before, &after).with_context(said)?;
         }
-        rounds(&mut world, &mut guarded, &edits).await?;
+        let (theirs, mine) = tokio::join!(rounds(&mut world, &mut guarded, &edits), ours.settle());
+        theirs.and(mine)?;
+        let said = || format!("after the edits {}", told_edits(&edits));
+        same += both(&world, ours.world()).await.with_context(said)?;
         eprintln!("edit {} of {}: {}", turn + 1, told.edits, guarded.shown());
     }
     guarded.complete()?;
     previewed(&world, seeds.len()).await?;
-    world.manager.pause()?;
+    world.pause()?;
     shadowed(&world, seeds.len()).await?;
     let (seeds, edits) = (told.seeds, told.edits);
     Ok(format!(
-        "{seeds} seeds from {}, {edits} edits each; {}",
+        "{seeds} seeds from {}, {edits} edits each; {}; {same} times an object of ours was the same as upstream's, in \
+         {} writes",
         told.first,
-        guarded.shown()
+        guarded.shown(),
+        ours.writes()
     ))
+}
+
+/// Makes an edit of each seed, the same in all worlds.
+async fn edited(
+    seeds: &mut [Seed],
+    turn: usize,
+    worlds: &[&ManagementCluster],
+) -> anyhow::Result<BTreeMap<String, &'static str>> {
+    let mut edits = BTreeMap::new();
+    for (at, seed) in seeds.iter_mut().enumerate() {
+        let edit = drawn(at, turn, &mut seed.draw);
+        let values = seed.draw.random::<u64>();
+        for world in worlds {
+            let mut draw = StdRng::seed_from_u64(values);
+            let made = (edit.make)(world, &seed.namespace, &mut draw).await;
+            made.with_context(|| format!("{}: {}", seed.namespace, edit.name))?;
+        }
+        edits.insert(seed.namespace.clone(), edit.name);
+    }
+    Ok(edits)
+}
+
+fn told_edits(edits: &BTreeMap<String, &'static str>) -> String {
+    let each: Vec<String> = edits
+        .iter()
+        .map(|(seed, edit)| format!("{seed}: {edit}"))
+        .collect();
+    each.join(", ")
+}
+
+/// Both have the same objects; how many these are.
+async fn both(world: &ManagementCluster, ours: &ManagementCluster) -> anyhow::Result<usize> {
+    let (theirs, mine) = (world.export().await?, ours.export().await?);
+    let mut same = 0;
+    for namespace in world.namespaces() {
+        same += trees::same(&theirs, &mine, namespace).with_context(|| namespace.to_owned())?;
+    }
+    Ok(same)
 }
 
 /// The command reads the same from the server: nothing to do, and what an edited template would rotate.
@@ -169,11 +219,11 @@ async fn rounds(
     edits: &BTreeMap<String, &'static str>,
 ) -> anyhow::Result<()> {
     for _ in 0..ROUNDS_MAX {
-        world.manager.pause()?;
+        world.pause()?;
         let news = world.provide().await?;
         let planned = world.plans().await?;
         if !news && !planned.values().any(Plan::writes) {
-            return world.manager.go_on();
+            return world.go_on();
         }
         round(world, guarded, edits).await?;
     }
@@ -186,10 +236,10 @@ async fn round(
     guarded: &mut Guarded,
     edits: &BTreeMap<String, &'static str>,
 ) -> anyhow::Result<BTreeMap<String, Plan>> {
-    world.manager.pause()?;
+    world.pause()?;
     let planned = world.plans().await?;
     world.nudge().await?;
-    world.manager.go_on()?;
+    world.go_on()?;
     let after = settled(world, edits).await?;
     for (namespace, plan) in &planned {
         let said = || {

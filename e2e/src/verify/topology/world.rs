@@ -13,22 +13,20 @@ use hub::{
         shadow::{self, Differing},
     },
 };
-use k8s_openapi::{
-    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    core::GroupVersionKind,
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
     deploy,
+    pretend::{KINDS, definition, resource},
     real::{
         Fleet, Options,
-        cluster_api::{CONTRACT, CONTRACT_LABEL, ClusterApi, Manager},
+        cluster_api::{ClusterApi, Manager},
     },
 };
 
@@ -37,19 +35,6 @@ pub(super) const CLUSTER: &str = "c";
 /// The class, and another that is like it.
 pub(super) const CLASS: &str = "standard";
 pub(super) const OTHER_CLASS: &str = "other";
-/// The group of the provider that is none.
-const GROUP: &str = "pretend.example.org";
-/// Its kinds.
-const KINDS: [&str; 8] = [
-    "Cloud",
-    "CloudTemplate",
-    "Plane",
-    "PlaneTemplate",
-    "Host",
-    "HostTemplate",
-    "Boot",
-    "BootTemplate",
-];
 const OWN_KINDS: [&str; 5] = [
     "ClusterClass",
     "Cluster",
@@ -66,7 +51,8 @@ const OBJECTS: &str = include_str!("objects.yaml");
 
 pub(super) struct ManagementCluster {
     client: Client,
-    pub(super) manager: Manager,
+    /// Upstream's, where it is the one that works here.
+    manager: Option<Manager>,
     namespaces: Vec<String>,
     nudges: u64,
     // Drop ends it, after what uses it.
@@ -79,6 +65,18 @@ pub(super) type Export = BTreeMap<(String, String, String), Value>;
 impl ManagementCluster {
     /// A world in which nothing happens yet: the manager stands still.
     pub(super) async fn start(upstream: &ClusterApi, namespaces: Vec<String>) -> anyhow::Result<Self> {
+        let mut world = Self::without_manager(upstream, namespaces).await?;
+        let mut manager = upstream.start(&world.fleet.clusters()[0])?;
+        manager.pause()?;
+        world.manager = Some(manager);
+        Ok(world)
+    }
+
+    /// A world in which nobody works.
+    pub(super) async fn without_manager(
+        upstream: &ClusterApi,
+        namespaces: Vec<String>,
+    ) -> anyhow::Result<Self> {
         let fleet = Fleet::start(&["topology"], Options::default()).await?;
         let cluster = &fleet.clusters()[0];
         let client = cluster.client().await?;
@@ -93,11 +91,9 @@ impl ManagementCluster {
         });
         let definitions: Vec<_> = definitions.collect::<Result<_, _>>()?;
         deploy::install_objects(&client, &definitions).await?;
-        let mut manager = upstream.start(cluster)?;
-        manager.pause()?;
         let world = Self {
             client,
-            manager,
+            manager: None,
             namespaces,
             nudges: 0,
             fleet,
@@ -108,6 +104,21 @@ impl ManagementCluster {
             world.furnish(namespace, &objects).await?;
         }
         Ok(world)
+    }
+
+    /// A client of its API server.
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The manager stands still.
+    pub(super) fn pause(&mut self) -> anyhow::Result<()> {
+        self.manager.as_mut().map_or(Ok(()), Manager::pause)
+    }
+
+    /// The manager goes on.
+    pub(super) fn go_on(&mut self) -> anyhow::Result<()> {
+        self.manager.as_mut().map_or(Ok(()), Manager::go_on)
     }
 
     async fn furnish(&self, namespace: &str, objects: &[Value]) -> anyhow::Result<()> {
@@ -297,54 +308,32 @@ impl ManagementCluster {
         Ok(news)
     }
 
+    /// What Clusters say of their topologies that is not well.
+    pub(super) async fn conditions(&self) -> anyhow::Result<Vec<String>> {
+        let mut said = Vec::new();
+        for cluster in self.all("Cluster").await? {
+            let namespace = cluster.metadata.namespace.unwrap_or_default();
+            let all = cluster.data["status"]["conditions"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let wrong = all
+                .iter()
+                .filter(|one| one["type"] == "TopologyReconciled" && one["status"] != "True");
+            said.extend(wrong.map(|one| format!("{namespace}: {} {}", one["reason"], one["message"])));
+        }
+        said.truncate(FINDINGS_SHOWN);
+        Ok(said)
+    }
+
     /// The last errors in the manager's log.
     pub(super) fn manager_says(&self) -> String {
-        let text = std::fs::read_to_string(self.manager.log()).unwrap_or_default();
+        let log = self.manager.as_ref().map(Manager::log);
+        let text = log
+            .and_then(|log| std::fs::read_to_string(log).ok())
+            .unwrap_or_default();
         let errors: Vec<&str> = text.lines().filter(|line| line.starts_with('E')).collect();
         let last = &errors[errors.len().saturating_sub(FINDINGS_SHOWN)..];
         format!("errors of the manager: {}", last.join("\n"))
     }
-}
-
-fn resource(kind: &str) -> ApiResource {
-    let group = if KINDS.contains(&kind) {
-        GROUP
-    } else {
-        "cluster.x-k8s.io"
-    };
-    let plural = match kind {
-        "ClusterClass" => "clusterclasses".to_owned(),
-        kind => format!("{}s", kind.to_lowercase()),
-    };
-    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, CONTRACT, kind), &plural)
-}
-
-/// A kind of a provider, of whatever fields.
-fn definition(kind: &str) -> anyhow::Result<CustomResourceDefinition> {
-    let resource = resource(kind);
-    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let value = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": format!("{}.{GROUP}", resource.plural),
-            "labels": {CONTRACT_LABEL: CONTRACT},
-        },
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": resource.plural, "singular": kind.to_lowercase()},
-            "versions": [{
-                "name": CONTRACT,
-                "served": true,
-                "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": any, "status": any},
-                }},
-            }],
-        },
-    });
-    Ok(serde_json::from_value(value)?)
 }

@@ -173,7 +173,12 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &["storage.reserve=lots"],
         &["/storage/reserve", "share_in_percent"],
     ),
-    ("hub", &["topology=own"], &["/topology", "'observe'", "'shadow'"]),
+    (
+        "hub",
+        &["topology=write"],
+        &["/topology", "'observe'", "'shadow'", "'own'"],
+    ),
+    ("hub", &["topologyRollouts=0"], &["/topologyRollouts", "minimum"]),
     (
         "hub",
         &["topologyProviders={*}"],

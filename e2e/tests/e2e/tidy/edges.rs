@@ -99,6 +99,8 @@ const EDGES: &[Edge] = &[
             // And looks at what Cluster API keeps there.
             "hub/src/topology/watch/",
             "hub/src/topology/shadow/mod.rs",
+            // Or keeps it itself.
+            "hub/src/topology/own/",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
     },

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use shared::tls::{ClientFiles, MemberKeys, TlsFiles};
 
-use crate::args::{JoinArgs, MEMBER_CERT_LIFETIME, SetArgs, TopologyMode, lifetime};
+use crate::args::{JoinArgs, MEMBER_CERT_LIFETIME, SetArgs, TOPOLOGY_ROLLOUTS, TopologyMode, lifetime};
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -32,6 +32,7 @@ pub(super) struct Entry {
     inventory_namespace: Option<String>,
     access_providers: Option<PathBuf>,
     topology: Option<TopologyMode>,
+    topology_rollouts: Option<u16>,
 }
 
 /// `--tls-…`.
@@ -89,8 +90,15 @@ impl Entry {
             inventory_namespace: self.inventory_namespace,
             access_providers: self.access_providers,
             topology: self.topology,
+            topology_rollouts: rollouts(self.topology_rollouts)?,
         })
     }
+}
+
+fn rollouts(said: Option<u16>) -> anyhow::Result<u16> {
+    let count = said.unwrap_or(TOPOLOGY_ROLLOUTS);
+    ensure!((1..=1_000).contains(&count), "topologyRollouts: 1 to 1000");
+    Ok(count)
 }
 
 fn join(join: Option<Join>) -> anyhow::Result<JoinArgs> {

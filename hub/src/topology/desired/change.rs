@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+pub use super::progress::Progress;
 use crate::topology::model::Finding;
 
 /// What becomes of an object.
@@ -89,6 +90,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// What goes on with versions, and what has to be waited for; empty if everything has the one that is wanted.
     pub upgrade: Vec<String>,
+    /// The same as values.
+    pub progress: Progress,
     /// What is wrong. Nothing of the plan is for use then.
     pub findings: Vec<Finding>,
 }

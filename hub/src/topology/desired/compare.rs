@@ -8,7 +8,11 @@ use super::change::Difference;
 /// Most differences of one object that are told.
 pub(super) const MAX_DIFFERENCES: usize = 100;
 /// Managers of fields whose own ones we take over: Cluster API's, and ours.
-const MANAGERS: [&str; 2] = ["capi-topology", "tributary-topology"];
+const MANAGERS: [&str; 2] = [UPSTREAM_MANAGER, MANAGER];
+/// The manager of the fields that Cluster API's own topology controller writes.
+pub const UPSTREAM_MANAGER: &str = "capi-topology";
+/// The manager of those that we write. With upstream's name, each of us would take away what the other one said.
+pub const MANAGER: &str = "tributary-topology";
 /// What is compared of an object.
 const PARTS: [&[&str]; 3] = [&["metadata", "labels"], &["metadata", "annotations"], &["spec"]];
 

@@ -15,7 +15,7 @@ use crate::topology::{
 };
 
 /// The version of Cluster API's own objects.
-pub(super) const CORE: &str = "cluster.x-k8s.io/v1beta2";
+pub const CORE: &str = "cluster.x-k8s.io/v1beta2";
 
 /// The API group of Clusters.
 pub(super) fn group_of_cluster() -> &'static str {
@@ -152,6 +152,12 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
+    /// Whether the topology has a machine deployment of this name.
+    fn is_wanted(&self, name: &str) -> bool {
+        let topology = self.cluster.topology.as_ref();
+        topology.is_some_and(|topology| topology.workers.iter().any(|worker| worker.name == name))
+    }
+
     fn workers(&mut self) -> BTreeMap<String, Deployment<'a>> {
         let (namespace, cluster) = (&self.cluster.namespace, &self.cluster.name);
         let mut moving: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
@@ -173,6 +179,9 @@ impl<'a> Reader<'_, 'a> {
                 self.report.say("deployment-unnamed", "metadata.labels", message);
                 continue;
             };
+            if object.pointer("/metadata/deletionTimestamp").is_some() && !self.is_wanted(name) {
+                continue;
+            }
             if text(object, "/apiVersion") != Some(CORE) {
                 let message = format!("MachineDeployment {shown} is not of {CORE}: export it as that");
                 self.report.say("current-version", "apiVersion", message);

@@ -3,13 +3,13 @@
 //! Never: a clock, a file, a server; never draws a name. [`offline`] does all of it for files.
 //!
 //! [`blueprint`] reads a class once for all its clusters, [`current`] finds what is there, [`upgrade`] says who has which
-//! version next, [`names`] what is called how, [`variables`] what patches are told; `parts`, `plane`, `workers` and `health`
+//! version next and [`progress`] how far that is, [`names`] what is called how, [`variables`] what patches are told; `parts`, `plane`, `workers` and `health`
 //! make the objects, [`compare`] finds the differences, and [`plan`] is all of it in order.
 
 pub mod blueprint;
 pub mod change;
 mod changes;
-mod compare;
+pub mod compare;
 pub mod current;
 mod health;
 mod named;
@@ -20,6 +20,7 @@ mod overlay;
 mod parts;
 pub mod plan;
 mod plane;
+mod progress;
 pub mod table;
 mod upgrade;
 mod variables;

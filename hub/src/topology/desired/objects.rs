@@ -51,12 +51,23 @@ impl<'a> Objects<'a> {
         })
     }
 
+    /// Those of a kind, whoever's.
+    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = &'a Value> {
+        let all = self.named.iter();
+        all.filter(move |(name, _)| (name.0.as_str(), name.1.as_str()) == (group, kind))
+            .map(|(_, object)| *object)
+    }
+
+    /// Those with a cluster's label.
+    pub fn labelled(&self, namespace: &str, cluster: &str) -> impl Iterator<Item = &'a Value> {
+        let key = (namespace.to_owned(), cluster.to_owned());
+        self.of_clusters.get(&key).into_iter().flatten().copied()
+    }
+
     /// Those with a cluster's label, of one kind of Cluster API.
     pub(super) fn of_cluster(&self, namespace: &str, cluster: &str, kind: &str) -> Vec<&'a Value> {
-        let key = (namespace.to_owned(), cluster.to_owned());
-        let all = self.of_clusters.get(&key).into_iter().flatten();
-        all.filter(|object| group_kind(object) == ("cluster.x-k8s.io", kind))
-            .copied()
+        self.labelled(namespace, cluster)
+            .filter(|object| group_kind(object) == ("cluster.x-k8s.io", kind))
             .collect()
     }
 }
@@ -71,7 +82,7 @@ pub fn name(object: &Value) -> Option<(String, String, String, String)> {
 }
 
 /// API group and kind.
-pub(super) fn group_kind(object: &Value) -> (&str, &str) {
+pub fn group_kind(object: &Value) -> (&str, &str) {
     let api_version = text(object, "/apiVersion").unwrap_or_default();
     (group(api_version), text(object, "/kind").unwrap_or_default())
 }
@@ -82,12 +93,12 @@ pub(super) fn group(api_version: &str) -> &str {
 }
 
 /// A text of an object.
-pub(super) fn text<'a>(object: &'a Value, place: &str) -> Option<&'a str> {
+pub fn text<'a>(object: &'a Value, place: &str) -> Option<&'a str> {
     object.pointer(place)?.as_str()
 }
 
 /// A label of an object.
-pub(super) fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.pointer("/metadata/labels")?.get(name)?.as_str()
 }
 

@@ -40,13 +40,13 @@ pub type Files = [(String, Vec<u8>)];
 /// One line: which file cannot be read, and why.
 pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
     let read = document::objects(files)?;
-    let new = Gathered::of(&read);
+    let new = Gathered::of(named(&read));
     let Some(old) = old else {
         let findings = validate(&new.estate, None);
         return Ok(new.plans(findings, |_| Basis::Objects));
     };
     let read = document::objects(old)?;
-    let old = Gathered::of(&read);
+    let old = Gathered::of(named(&read));
     let before = old.plans(validate(&old.estate, None), |_| Basis::Nothing);
     if !before.findings.is_empty() {
         return Ok(Planned {
@@ -81,12 +81,26 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
 ///
 /// One line: which file cannot be read, and why.
 pub fn plans_of_server(live: Vec<Value>, files: &Files) -> Result<Planned, String> {
-    let live: Vec<Read<'_>> = live.into_iter().map(|object| ("server", object)).collect();
+    let live: Vec<Read<'_>> = live.into_iter().map(|object| (SERVER, object)).collect();
     let edits = document::objects(files)?;
     let after = over(&live, &edits);
-    let (before, new) = (Gathered::of(&live), Gathered::of(&after));
+    let (before, new) = (Gathered::of(named(&live)), Gathered::of(named(&after)));
     let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
     Ok(new.plans(findings, |_| Basis::Objects))
+}
+
+/// Plans the clusters of a server as it has them.
+pub fn plans_of_live(live: &[Value]) -> Planned {
+    let new = Gathered::of(live.iter().map(|object| (SERVER, object)));
+    let findings = validate(&new.estate, None);
+    new.plans(findings, |_| Basis::Objects)
+}
+
+/// What stands for the file of an object that a server has.
+const SERVER: &str = "server";
+
+fn named<'a>(read: &'a [Read<'a>]) -> impl Iterator<Item = (&'a str, &'a Value)> + Clone {
+    read.iter().map(|(file, object)| (*file, object))
 }
 
 /// What a plan starts from.
@@ -108,11 +122,11 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    fn of(read: &'a [Read<'_>]) -> Self {
+    fn of(read: impl Iterator<Item = (&'a str, &'a Value)> + Clone) -> Self {
         let mut estate = Estate::default();
-        estate.add_objects(read.iter().map(|(file, object)| (*file, object)));
+        estate.add_objects(read.clone());
         Self {
-            objects: Objects::of(read.iter().map(|(_, object)| object)),
+            objects: Objects::of(read.map(|(_, object)| object)),
             estate,
         }
     }

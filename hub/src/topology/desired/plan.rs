@@ -13,6 +13,7 @@ use super::{
     named::{Named, NamedWorker, named},
     parts::{object, take, template},
     plane::{self, control_plane},
+    progress::{Progress, progress},
     upgrade::{self, Part, Step},
     variables, versions,
     workers::machine_deployment,
@@ -46,6 +47,7 @@ pub fn plan(
     };
     if let Some(planner) = Planner::new(blueprint, cluster, topology, current, &mut report) {
         plan.upgrade = planner.step.lines.clone();
+        plan.progress = planner.progress.clone();
         plan.changes = planner.changes();
     }
     plan.findings = report.into_findings();
@@ -59,6 +61,7 @@ struct Planner<'p, 'a> {
     topology: &'p Topology,
     current: &'p Current<'a>,
     step: Step,
+    progress: Progress,
     named: Named,
     /// Templates by their places: as the class has them, and as its patches leave them.
     templates: BTreeMap<String, (Target, &'p Reference, Value)>,
@@ -116,6 +119,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         let templates =
             all.map(|((target, reference), patched)| (patched.target, (target, reference, patched.template)));
         Some(Self {
+            progress: progress(&state, &step),
             blueprint,
             cluster,
             topology,

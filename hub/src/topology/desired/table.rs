@@ -41,10 +41,7 @@ fn rows_of(plan: &Plan, change: &Change) -> Vec<Vec<String>> {
         Some(before) => format!("{before} -> {}", change.name),
         None => change.name.clone(),
     };
-    let mut reasons: Vec<String> = change.fields.iter().take(MAX_REASONS).map(reason).collect();
-    if let Some(more) = change.fields.len().checked_sub(MAX_REASONS + 1) {
-        reasons.push(format!("and {} more", more + 1));
-    }
+    let mut reasons = reasons(change);
     if !change.note.is_empty() {
         reasons.push(shown(&change.note));
     }
@@ -72,6 +69,15 @@ fn rows_of(plan: &Plan, change: &Change) -> Vec<Vec<String>> {
         rows.push(std::mem::replace(&mut cells, vec![String::new(); 4]));
     }
     rows
+}
+
+/// The fields by which an object is another one than it should be, the first of them.
+pub fn reasons(change: &Change) -> Vec<String> {
+    let mut reasons: Vec<String> = change.fields.iter().take(MAX_REASONS).map(reason).collect();
+    if let Some(more) = change.fields.len().checked_sub(MAX_REASONS + 1) {
+        reasons.push(format!("and {} more", more + 1));
+    }
+    reasons
 }
 
 /// The field, what it is and what it is to be.

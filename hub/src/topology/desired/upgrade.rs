@@ -70,6 +70,8 @@ pub(super) struct Step {
     pub(super) lines: Vec<String>,
     /// Whether versions are still to be given.
     pub(super) goes_on: bool,
+    /// The versions that the control plane had still to get before this step.
+    pub(super) on_the_way: Vec<String>,
 }
 
 /// The next step of a cluster.
@@ -86,6 +88,7 @@ pub(super) fn next(state: &State) -> Result<Step, String> {
             workers: state.workers.iter().map(all).collect(),
             lines: Vec::new(),
             goes_on: false,
+            on_the_way: Vec::new(),
         });
     };
     let plans = plans(state, plane)?;
@@ -121,6 +124,7 @@ pub(super) fn next(state: &State) -> Result<Step, String> {
         workers,
         lines,
         goes_on: !plans.plane.is_empty() || !plans.workers.is_empty(),
+        on_the_way: plans.plane,
     })
 }
 

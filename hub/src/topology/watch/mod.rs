@@ -7,7 +7,12 @@ mod metrics;
 mod served;
 mod told;
 
-use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{StreamExt, stream::BoxStream};
 use kube::{
@@ -22,7 +27,7 @@ use shared::{
     process::{Backoff, random},
 };
 use tokio::{
-    sync::watch,
+    sync::{Notify, watch},
     time::{MissedTickBehavior, interval, sleep},
 };
 use tokio_util::sync::CancellationToken;
@@ -55,6 +60,9 @@ pub struct Observer {
     drain: CancellationToken,
     watched: Watched,
     observed: watch::Sender<Option<Arc<Observation>>>,
+    edited: Arc<Notify>,
+    /// Which `spec` of each Cluster was seen last, of as many as are observed.
+    generations: BTreeMap<Key, i64>,
     backoff: Backoff,
     /// Whether it was said that Clusters cannot be read.
     failing: bool,
@@ -74,12 +82,19 @@ impl Observer {
             drain,
             watched: Watched::default(),
             observed,
+            edited: Arc::default(),
+            generations: BTreeMap::new(),
             backoff: RETRY,
             failing: false,
             told_full: false,
             told_of: BTreeSet::new(),
         };
         (observer, arrives)
+    }
+
+    /// Who is told that a class, or the `spec` of a Cluster, may be another one.
+    pub fn edited(&self) -> Arc<Notify> {
+        self.edited.clone()
     }
 
     /// Runs until the drain begins.
@@ -120,6 +135,7 @@ impl Observer {
             tokio::select! {
                 event = classes.next() => match event {
                     Some(Ok(event)) => {
+                        self.edited.notify_one();
                         let complete = matches!(event, Event::InitDone);
                         let more = self.watched.see_class(seen(event, published));
                         if more || (complete && clusters.is_none()) {
@@ -135,6 +151,7 @@ impl Observer {
                         if matches!(event, Event::InitDone) {
                             self.succeeded(&cluster);
                         }
+                        self.see_edit(&event);
                         self.see_cluster(&cluster, event);
                         changed = true;
                     }
@@ -195,6 +212,30 @@ impl Observer {
             }
             differs
         });
+    }
+
+    /// What providers report of a Cluster is no edit.
+    fn see_edit(&mut self, event: &Event<DynamicObject>) {
+        let key =
+            |object: &DynamicObject| -> Key { (object.namespace().unwrap_or_default(), object.name_any()) };
+        let object = match event {
+            Event::Apply(object) | Event::InitApply(object) => object,
+            Event::Delete(object) => {
+                self.generations.remove(&key(object));
+                self.edited.notify_one();
+                return;
+            }
+            Event::Init | Event::InitDone => return,
+        };
+        let key = key(object);
+        let generation = object.metadata.generation.unwrap_or(0);
+        if self.generations.get(&key) == Some(&generation) {
+            return;
+        }
+        self.edited.notify_one();
+        if self.generations.len() < CLUSTERS_MAX || self.generations.contains_key(&key) {
+            self.generations.insert(key, generation);
+        }
     }
 
     /// Says it once; what follows is the same trouble.

@@ -1,0 +1,210 @@
+//! Owns: the requests to a real API server: server-side apply by one field manager, deletions of one identity.
+//! Never: decides what is asked, or asks twice.
+
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
+
+use anyhow::Context;
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions},
+    core::GroupVersionKind,
+    discovery,
+};
+use serde_json::{Value, json};
+use shared::api::names::CLUSTER_API_GROUP;
+use tokio::time::timeout;
+
+use super::{
+    rules::event::ObjectName,
+    rules::rival::{Provider, Signs, UPSTREAM_LEASE, UpstreamLease},
+    server::{Failed, Server},
+};
+use crate::topology::{
+    desired::{compare::MANAGER, objects::text},
+    live,
+};
+
+/// Longest time for one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// Most Leases and Deployments that are looked at for signs of another controller.
+const SIGNS_MAX: u32 = 100;
+
+/// The API server behind a client.
+pub struct ApiServer {
+    client: Client,
+    /// Kinds that were asked for, by version and kind. Names of kinds do not change while one exists.
+    kinds: Mutex<BTreeMap<(String, String), ApiResource>>,
+}
+
+impl ApiServer {
+    /// The server of a client.
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            kinds: Mutex::default(),
+        }
+    }
+
+    async fn api(
+        &self,
+        namespace: &str,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Api<DynamicObject>, Failed> {
+        let key = (api_version.to_owned(), kind.to_owned());
+        let known = self.kinds.lock().ok().and_then(|kinds| kinds.get(&key).cloned());
+        let resource = match known {
+            Some(resource) => resource,
+            None => {
+                let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+                let kind = GroupVersionKind::gvk(group, version, kind);
+                let asked = within(discovery::pinned_kind(&self.client, &kind)).await;
+                let (resource, _) = asked?;
+                if let Ok(mut kinds) = self.kinds.lock() {
+                    kinds.insert(key, resource.clone());
+                }
+                resource
+            }
+        };
+        Ok(Api::namespaced_with(self.client.clone(), namespace, &resource))
+    }
+}
+
+fn upstream_lease(lease: Lease) -> UpstreamLease {
+    let spec = lease.spec.unwrap_or_default();
+    let renewed = spec.renew_time.map_or(0, |time| time.0.as_millisecond());
+    UpstreamLease {
+        namespace: lease.metadata.namespace.unwrap_or_default(),
+        held: spec.holder_identity.is_some_and(|holder| !holder.is_empty()),
+        renewed: u64::try_from(renewed).unwrap_or(0),
+        lasts: u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0) * 1_000,
+    }
+}
+
+fn provider(deployment: Deployment) -> Provider {
+    let spec = deployment.spec.and_then(|spec| spec.template.spec);
+    let containers = spec.into_iter().flat_map(|spec| spec.containers);
+    let words = containers.flat_map(|one| one.command.into_iter().chain(one.args).flatten());
+    Provider {
+        namespace: deployment.metadata.namespace.unwrap_or_default(),
+        name: deployment.metadata.name.unwrap_or_default(),
+        words: words.collect(),
+    }
+}
+
+/// Waits for an answer, and says what a failure means.
+async fn within<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T, Failed> {
+    match timeout(REQUEST_TIMEOUT, asked).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(kube::Error::Api(status))) => Err(of_status(&status)),
+        Ok(Err(error)) => Err(Failed::Unknown(error.to_string())),
+        Err(_) => Err(Failed::Unknown(format!(
+            "the API server does not answer within {} s",
+            REQUEST_TIMEOUT.as_secs()
+        ))),
+    }
+}
+
+/// A server that is asked too much or does not know now may take it later. One that cannot read what is written says that as
+/// an error of its own, and will again.
+fn of_status(status: &kube::core::Status) -> Failed {
+    let said = format!("{} (HTTP {})", status.message, status.code);
+    match status.code {
+        409 | 429 | 502..=504 => Failed::Unknown(said),
+        403 => Failed::Refused(format!(
+            "{said}: give the hub its rights, --set topology=own and topologyProviders of its chart"
+        )),
+        _ => Failed::Refused(said),
+    }
+}
+
+impl Server for ApiServer {
+    async fn read(&self) -> anyhow::Result<Vec<Value>> {
+        live::read_for_writing(self.client.clone()).await
+    }
+
+    async fn signs(&self) -> anyhow::Result<Signs> {
+        let leases: Api<Lease> = Api::all(self.client.clone());
+        let named = ListParams::default()
+            .fields(&format!("metadata.name={UPSTREAM_LEASE}"))
+            .limit(SIGNS_MAX);
+        let leases = leases
+            .list(&named)
+            .await
+            .context("Leases cannot be listed")?
+            .items;
+        if leases.is_empty() {
+            return Ok(Signs::default());
+        }
+        let deployments: Api<Deployment> = Api::all(self.client.clone());
+        let providers = ListParams::default()
+            .labels(&format!("{CLUSTER_API_GROUP}/provider"))
+            .limit(SIGNS_MAX);
+        // Who may not read them is told so by the Lease.
+        let deployments = deployments.list(&providers).await.ok();
+        let deployments = deployments.map(|list| list.items.into_iter().map(provider).collect());
+        Ok(Signs {
+            leases: leases.into_iter().map(upstream_lease).collect(),
+            deployments,
+        })
+    }
+
+    async fn apply(&self, namespace: &str, content: &Value, dry: bool) -> Result<Value, Failed> {
+        let of = |place: &str| text(content, place).unwrap_or_default();
+        let (api_version, kind, name) = (of("/apiVersion"), of("/kind"), of("/metadata/name"));
+        let api = self.api(namespace, api_version, kind).await?;
+        let mut parameters = PatchParams::apply(MANAGER).force();
+        parameters.dry_run = dry;
+        let applied = within(api.patch(name, &parameters, &Patch::Apply(content))).await?;
+        serde_json::to_value(applied).map_err(|error| Failed::Unknown(error.to_string()))
+    }
+
+    async fn get(
+        &self,
+        namespace: &str,
+        object: &ObjectName,
+        api_version: &str,
+    ) -> Result<Option<Value>, Failed> {
+        let api = self.api(namespace, api_version, &object.kind).await?;
+        let found = within(api.get_opt(&object.name)).await?;
+        let value = found.map(serde_json::to_value).transpose();
+        value.map_err(|error| Failed::Unknown(error.to_string()))
+    }
+
+    async fn delete(
+        &self,
+        namespace: &str,
+        object: &ObjectName,
+        api_version: &str,
+        uid: &str,
+    ) -> Result<(), Failed> {
+        let api = self.api(namespace, api_version, &object.kind).await?;
+        let parameters = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        });
+        let deleted = async {
+            match api.delete(&object.name, &parameters).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                deleted => deleted.map(drop),
+            }
+        };
+        within(deleted).await
+    }
+
+    async fn say(&self, namespace: &str, cluster: &str, condition: &Value) -> Result<(), Failed> {
+        let api_version = crate::topology::desired::current::CORE;
+        let api = self.api(namespace, api_version, "Cluster").await?;
+        let status = json!({
+            "apiVersion": api_version,
+            "kind": "Cluster",
+            "metadata": {"name": cluster},
+            "status": {"conditions": [condition]},
+        });
+        let parameters = PatchParams::apply(MANAGER).force();
+        within(api.patch_status(cluster, &parameters, &Patch::Apply(&status)))
+            .await
+            .map(drop)
+    }
+}

@@ -1,0 +1,494 @@
+//! Owns: one look at all Clusters: what is planned is recorded, then written, Cluster by Cluster.
+//! Never: writes what was not recorded before, or while another controller keeps topologies.
+
+use std::collections::BTreeMap;
+
+use shared::model::UnixMillis;
+
+use super::{
+    asked::Asked,
+    journal::{Journal, Unrecorded},
+    requests,
+    rules::{
+        condition::{Came, condition},
+        dry::unrotate,
+        event::{ClusterName, Event, ObjectName},
+        ledger::About,
+        rival::rival,
+        seen::{SeenCluster, clusters},
+        steps::{Step, lost, steps, sweep},
+        waves::{Turn, Waves, turns},
+    },
+    server::{Failed, Server},
+};
+use crate::topology::desired::{
+    change::{Action, Plan},
+    objects::Objects,
+    offline::{Planned, plans_of_live},
+};
+
+/// First wait after the server refused something of a Cluster, milliseconds; it doubles.
+const RETRY_MILLIS: u64 = 5_000;
+/// Longest one.
+const RETRY_MILLIS_MAX: u64 = 600_000;
+
+/// Keeps the topologies of one API server.
+pub struct Engine<S> {
+    server: S,
+    journal: Journal,
+    waves: Waves,
+    asked: Asked,
+    retries: BTreeMap<ClusterName, Retry>,
+    /// How another controller was seen, once it was.
+    fell_back: Option<String>,
+}
+
+/// When a Cluster that failed is tried again.
+#[derive(Debug, Clone, Copy)]
+struct Retry {
+    at: u64,
+    wait: u64,
+}
+
+/// What came of a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Looked {
+    /// Another controller keeps topologies: nothing is written, now and later.
+    FellBack(String),
+    /// All was looked at.
+    Done(Count),
+}
+
+/// How many Clusters are how, and what was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// As they should be.
+    pub settled: usize,
+    /// On their way there.
+    pub working: usize,
+    /// Waiting for others.
+    pub held: usize,
+    /// That cannot be planned, or are refused.
+    pub failing: usize,
+    /// Left alone: paused, going, or somebody else's.
+    pub resting: usize,
+    /// Objects written or deleted.
+    pub writes: usize,
+}
+
+/// Why a look came to no end.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// The server does not say what there is; nothing was written.
+    #[error("topologies cannot be read: {0:#}")]
+    Unread(anyhow::Error),
+    /// Nothing can be recorded, so nothing can be written.
+    #[error(transparent)]
+    Unrecorded(anyhow::Error),
+}
+
+impl From<Unrecorded> for LookError {
+    fn from(error: Unrecorded) -> Self {
+        Self::Unrecorded(error.into())
+    }
+}
+
+/// What is known of a Cluster during a look.
+#[derive(Clone, Copy)]
+struct Looking<'l, 'a> {
+    name: &'l ClusterName,
+    cluster: &'l SeenCluster<'a>,
+    objects: &'l Objects<'a>,
+    now: UnixMillis,
+}
+
+/// What became of a Cluster.
+enum Became {
+    Settled,
+    Working(usize),
+    Failed(String),
+}
+
+impl<S: Server> Engine<S> {
+    /// One that goes on from what was recorded.
+    pub fn new(server: S, journal: Journal, waves: Waves) -> Self {
+        Self {
+            server,
+            journal,
+            waves,
+            asked: Asked::default(),
+            retries: BTreeMap::new(),
+            fell_back: None,
+        }
+    }
+
+    /// What was recorded.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Looks once at everything, and does what is to be done.
+    ///
+    /// # Errors
+    ///
+    /// What there is cannot be read, or nothing can be recorded.
+    pub async fn look(&mut self, now: UnixMillis) -> Result<Looked, LookError> {
+        if let Some(why) = &self.fell_back {
+            return Ok(Looked::FellBack(why.clone()));
+        }
+        let objects = self.server.read().await.map_err(LookError::Unread)?;
+        let signs = self.server.signs().await.map_err(LookError::Unread)?;
+        if let Some(why) = rival(&signs, &objects, now) {
+            self.fell_back = Some(why.clone());
+            self.record(Event::FellBack { why: why.clone() }, now).await?;
+            return Ok(Looked::FellBack(why));
+        }
+        // Planning takes seconds for a thousand Clusters.
+        let planning = tokio::task::spawn_blocking(move || {
+            let planned = plans_of_live(&objects);
+            (objects, planned)
+        });
+        let (objects, planned) = planning.await.map_err(|error| LookError::Unread(error.into()))?;
+        let all = Objects::of(&objects);
+        let seen = clusters(&all);
+        self.forget(&seen, now).await?;
+        let count = self.all(&seen, &all, planned, now).await?;
+        self.journal.tend(now);
+        Ok(Looked::Done(count))
+    }
+
+    async fn record(&mut self, event: Event, now: UnixMillis) -> Result<(), Unrecorded> {
+        self.journal.record(event, now).await
+    }
+
+    /// Clusters that are gone, and those whose name another one has now.
+    async fn forget(
+        &mut self,
+        seen: &BTreeMap<ClusterName, SeenCluster<'_>>,
+        now: UnixMillis,
+    ) -> Result<(), Unrecorded> {
+        let known = self.journal.ledger().clusters();
+        let gone = known.filter(|(name, kept)| {
+            let there = seen.get(*name);
+            there.is_none_or(|one| !kept.about.uid.is_empty() && one.uid != kept.about.uid)
+        });
+        let gone: Vec<ClusterName> = gone.map(|(name, _)| name.clone()).collect();
+        for cluster in gone {
+            self.retries.remove(&cluster);
+            self.asked.forget(&cluster);
+            self.record(Event::Forgotten { cluster }, now).await?;
+        }
+        Ok(())
+    }
+
+    async fn all(
+        &mut self,
+        seen: &BTreeMap<ClusterName, SeenCluster<'_>>,
+        objects: &Objects<'_>,
+        planned: Planned,
+        now: UnixMillis,
+    ) -> Result<Count, LookError> {
+        let findings = planned.findings.iter();
+        let findings: Vec<(String, String)> = findings
+            .map(|one| (one.object.clone(), one.to_string()))
+            .collect();
+        let mut plans = BTreeMap::new();
+        let mut failed = BTreeMap::new();
+        for mut plan in planned.plans {
+            let name = ClusterName {
+                namespace: plan.namespace.clone(),
+                name: plan.name.clone(),
+            };
+            let Some(cluster) = seen.get(&name).filter(|cluster| cluster.rests.is_none()) else {
+                continue;
+            };
+            let looking = Looking {
+                name: &name,
+                cluster,
+                objects,
+                now,
+            };
+            let due = self.retries.get(&name).is_none_or(|retry| retry.at <= now.0);
+            match if due {
+                self.refine(looking, &mut plan).await
+            } else {
+                Ok(())
+            } {
+                Ok(()) => drop(plans.insert(name, plan)),
+                Err(why) => drop(failed.insert(name, why)),
+            }
+        }
+        let borrowed = plans.iter().map(|(name, plan)| (name.clone(), plan)).collect();
+        let turns = turns(self.journal.ledger(), seen, &borrowed, self.waves, now);
+        let mut count = Count::default();
+        for (name, cluster) in seen {
+            let looking = Looking {
+                name,
+                cluster,
+                objects,
+                now,
+            };
+            if let Some(why) = failed.remove(name) {
+                self.failed(looking, &why, &mut count).await;
+                continue;
+            }
+            match plans.get(name).zip(turns.get(name)) {
+                Some((plan, turn)) => self.one(looking, plan, turn, &mut count).await?,
+                None => self.unplanned(looking, &findings, &mut count).await,
+            }
+        }
+        Ok(count)
+    }
+
+    /// A Cluster that rests, or in which something is wrong.
+    async fn unplanned(
+        &mut self,
+        looking: Looking<'_, '_>,
+        findings: &[(String, String)],
+        count: &mut Count,
+    ) {
+        let of = |object: &str| -> Vec<String> {
+            let lines = findings.iter().filter(|(about, _)| about == object);
+            lines.map(|(_, line)| line.clone()).collect()
+        };
+        let wrong = of(&format!("Cluster {}", looking.name));
+        let (namespace, class) = &looking.cluster.class;
+        let mut class_wrong = of(&format!("ClusterClass {namespace}/{class}"));
+        if class_wrong.is_empty() {
+            class_wrong.push(format!("ClusterClass {namespace}/{class} cannot be used"));
+        }
+        if looking.cluster.rests.is_some() {
+            count.resting += 1;
+        } else {
+            count.failing += 1;
+        }
+        let came = if wrong.is_empty() {
+            Came::ClassWrong(&class_wrong)
+        } else {
+            Came::Wrong(&wrong)
+        };
+        self.say(looking, came, "").await;
+    }
+
+    async fn one(
+        &mut self,
+        looking: Looking<'_, '_>,
+        plan: &Plan,
+        turn: &Turn,
+        count: &mut Count,
+    ) -> Result<(), LookError> {
+        let (name, now) = (looking.name, looking.now);
+        let plane = plan.changes.iter().find(|change| change.place == "control-plane");
+        let plane = plane
+            .map_or("ControlPlane", |change| change.kind.as_str())
+            .to_owned();
+        let begins = match turn {
+            Turn::Hold(why) => {
+                count.held += 1;
+                if self.about(name).held.as_ref() != Some(why) {
+                    let (cluster, why) = (name.clone(), why.clone());
+                    self.record(Event::RolloutHeld { cluster, why }, now).await?;
+                }
+                self.say(looking, Came::Held(why), &plane).await;
+                return Ok(());
+            }
+            Turn::Go { begins } => *begins,
+        };
+        if let Some(retry) = self.retries.get(name).filter(|retry| retry.at > now.0) {
+            tracing::trace!(%name, at = retry.at, "waits to be tried again");
+            count.failing += 1;
+            return Ok(());
+        }
+        if begins {
+            self.record(
+                Event::RolloutBegan {
+                    cluster: name.clone(),
+                },
+                now,
+            )
+            .await?;
+        }
+        match self.carry_out(looking, plan).await? {
+            Became::Failed(why) => self.failed(looking, &why, count).await,
+            became => {
+                self.retries.remove(name);
+                match became {
+                    Became::Working(writes) => {
+                        count.working += 1;
+                        count.writes += writes;
+                    }
+                    _ => count.settled += 1,
+                }
+                self.say(looking, Came::Planned(plan), &plane).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn about(&self, name: &ClusterName) -> About {
+        self.journal
+            .ledger()
+            .get(name)
+            .map(|kept| kept.about.clone())
+            .unwrap_or_default()
+    }
+
+    async fn failed(&mut self, looking: Looking<'_, '_>, why: &str, count: &mut Count) {
+        count.failing += 1;
+        let last = self
+            .retries
+            .get(looking.name)
+            .map_or(RETRY_MILLIS / 2, |retry| retry.wait);
+        let wait = (last * 2).min(RETRY_MILLIS_MAX);
+        let at = looking.now.0 + wait;
+        self.retries.insert(looking.name.clone(), Retry { at, wait });
+        self.say(looking, Came::Refused(why), "").await;
+    }
+
+    async fn say(&mut self, looking: Looking<'_, '_>, came: Came<'_>, plane: &str) {
+        let Looking {
+            name, cluster, now, ..
+        } = looking;
+        if let Some(said) = condition(cluster.rests, came, plane) {
+            requests::say(&self.server, name, (cluster.document, &said), now).await;
+        }
+    }
+
+    /// Asks the server which changes change anything: rotations that are not needed are taken back, and so is what it would
+    /// answer with what is there.
+    async fn refine(&mut self, looking: Looking<'_, '_>, plan: &mut Plan) -> Result<(), String> {
+        for at in 0..plan.changes.len() {
+            let change = &plan.changes[at];
+            let Some(content) = &change.object else {
+                continue;
+            };
+            let known = self.journal.ledger().get(looking.name);
+            let object = ObjectName::of(content);
+            let is_known = known.is_some_and(|kept| kept.objects.get(&object) == Some(content));
+            let name = match (change.action, &change.before) {
+                (Action::Rotate, Some(before)) => before.clone(),
+                (Action::Update, _) if is_known => change.name.clone(),
+                _ => continue,
+            };
+            let there = looking
+                .objects
+                .get(&object.group, &object.kind, &plan.namespace, &name);
+            let Some(there) = there else {
+                continue;
+            };
+            let asked = self
+                .asked
+                .ask(&self.server, looking.name, (content, &name), there);
+            match asked.await {
+                Ok(changed) if change.action == Action::Rotate => {
+                    if !changed.content {
+                        unrotate(plan, at, changed.about);
+                    }
+                }
+                Ok(changed) => {
+                    if !changed.any() {
+                        plan.changes[at].action = Action::Keep;
+                        plan.changes[at].machines = 0;
+                    }
+                }
+                // A provider that lets nothing of a template change is told to make another one.
+                Err(Failed::Refused(_)) => {}
+                Err(Failed::Unknown(why)) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is to be written, in order; ends at the first failure, since what follows refers to what is before.
+    async fn carry_out(&mut self, looking: Looking<'_, '_>, plan: &Plan) -> Result<Became, LookError> {
+        let requests = steps(plan, self.journal.ledger().get(looking.name), looking.objects);
+        let requests = if requests.is_empty() {
+            let Looking {
+                name,
+                cluster,
+                objects,
+                ..
+            } = looking;
+            sweep(plan, name, cluster.uid, objects)
+        } else {
+            requests
+        };
+        for step in &requests {
+            if let Err(why) = self.take(looking, step).await? {
+                return Ok(Became::Failed(why));
+            }
+        }
+        if !requests.is_empty() {
+            return Ok(Became::Working(requests.len()));
+        }
+        self.settle(looking, plan).await
+    }
+
+    async fn settle(&mut self, looking: Looking<'_, '_>, plan: &Plan) -> Result<Became, LookError> {
+        let (name, now) = (looking.name, looking.now);
+        if let Some(kept) = self.journal.ledger().get(name) {
+            for object in lost(plan, kept, looking.objects) {
+                let cluster = name.clone();
+                self.record(Event::Lost { cluster, object }, now).await?;
+            }
+        }
+        if plan.progress.goes_on || looking.cluster.moving.is_some() {
+            return Ok(Became::Working(0));
+        }
+        let (about, generation) = (self.about(name), looking.cluster.generation);
+        let is_news =
+            about.settled != Some(generation) || about.rolling_since.is_some() || about.held.is_some();
+        if is_news {
+            let cluster = name.clone();
+            self.record(Event::Settled { cluster, generation }, now).await?;
+        }
+        Ok(Became::Settled)
+    }
+
+    /// One request: recorded, made, and its end recorded. Why it failed, if it did.
+    async fn take(&mut self, looking: Looking<'_, '_>, step: &Step) -> Result<Result<(), String>, LookError> {
+        let (name, now) = (looking.name, looking.now);
+        let uid = match (&step.content, &step.uid) {
+            (Some(_), None) => match requests::is_free(&self.server, (name, looking.cluster.uid), step).await
+            {
+                Ok(uid) => uid,
+                Err(why) => return Ok(Err(why)),
+            },
+            (_, uid) => uid.clone(),
+        };
+        match self.record(step.intended(name, looking.cluster.uid), now).await {
+            Ok(()) => {}
+            Err(Unrecorded::TooLarge(bytes)) => {
+                return Ok(Err(format!("{}: {}", step.object, Unrecorded::TooLarge(bytes))));
+            }
+            Err(failed) => return Err(failed.into()),
+        }
+        tracing::info!(
+            cluster = %name, object = %step.object, place = %step.place, action = ?step.intent, why = ?step.reasons,
+            "a topology is kept"
+        );
+        let made = requests::make(&self.server, &name.namespace, step, uid).await;
+        let (cluster, object) = (name.clone(), step.object.clone());
+        match made {
+            Ok(()) => {
+                self.record(Event::Applied { cluster, object }, now).await?;
+                Ok(Ok(()))
+            }
+            Err(Failed::Refused(why)) => {
+                let said = format!("{object}: {why}");
+                if self.about(name).refused.as_ref() != Some(&said) {
+                    tracing::warn!(cluster = %name, %said, "the API server refuses an object of a topology");
+                }
+                self.record(Event::Refused { cluster, object, why }, now).await?;
+                Ok(Err(said))
+            }
+            // It stays pending: the next look sees what became of it.
+            Err(Failed::Unknown(why)) => Ok(Err(format!("{object}: {why}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod simulated;
+#[cfg(test)]
+mod tests;

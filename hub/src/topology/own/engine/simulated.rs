@@ -1,0 +1,335 @@
+//! Owns: an API server in memory as far as topologies need one: server-side apply of one manager, identities, templates whose
+//! content stays, and a provider that takes its time; it may end between any two writes.
+//! Never: takes what a real one would not.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::{Map, Value, json};
+
+use super::super::{
+    rules::{event::ObjectName, rival::Signs},
+    server::{Failed, Server},
+};
+use crate::topology::desired::{
+    compare::MANAGER,
+    objects::{label, text},
+};
+
+/// Namespace, kind, name.
+pub(super) type Key = (String, String, String);
+
+/// When the process that asks ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    /// After so many writes.
+    pub(super) writes: usize,
+    /// Whether the last one is still carried out.
+    pub(super) carried_out: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Management {
+    pub(super) objects: BTreeMap<Key, Value>,
+    /// Every object that was made, in order.
+    pub(super) made: Vec<Key>,
+    /// How many writes there were.
+    pub(super) writes: usize,
+    /// When the process ends.
+    pub(super) end: Option<End>,
+    /// Kinds that are refused, in a namespace and of a Cluster of this label.
+    pub(super) refused: Option<(String, String)>,
+    pub(super) signs: Signs,
+    /// Whether texts are kept without the space around them: what is written is not what is read.
+    pub(super) trims: bool,
+    ended: bool,
+    number: u64,
+}
+
+/// A handle of it.
+#[derive(Clone, Default)]
+pub(super) struct Simulated(Arc<Mutex<Management>>);
+
+impl Simulated {
+    pub(super) fn world(&self) -> MutexGuard<'_, Management> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new process asks.
+    pub(super) fn begin(&self, end: Option<End>) {
+        let mut world = self.world();
+        (world.ended, world.writes, world.end) = (false, 0, end);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.world().ended
+    }
+
+    /// Somebody makes an object.
+    pub(super) fn put(&self, object: &Value) {
+        self.world().put(object.clone());
+    }
+
+    /// Somebody changes an object.
+    pub(super) fn edit(&self, namespace: &str, kind: &str, name: &str, edit: impl FnOnce(&mut Value)) {
+        let mut world = self.world();
+        let key = (namespace.to_owned(), kind.to_owned(), name.to_owned());
+        let mut object = world.objects[&key].clone();
+        let before = object["spec"].clone();
+        edit(&mut object);
+        if object["spec"] != before {
+            object["metadata"]["generation"] =
+                json!(object["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+        }
+        world.store(key, object);
+    }
+
+    /// What a provider does next; whether it did anything.
+    pub(super) fn provide(&self) -> bool {
+        self.world().provide()
+    }
+}
+
+impl Management {
+    fn next(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    fn store(&mut self, key: Key, mut object: Value) {
+        object["metadata"]["resourceVersion"] = json!(self.next().to_string());
+        self.objects.insert(key, object);
+    }
+
+    fn put(&mut self, mut object: Value) {
+        let of = |place: &str| text(&object, place).unwrap_or_default().to_owned();
+        let key = (of("/metadata/namespace"), of("/kind"), of("/metadata/name"));
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = json!(format!("uid-{}", self.next()));
+        }
+        object["metadata"]["generation"] = json!(1);
+        self.made.push(key.clone());
+        self.store(key, object);
+    }
+
+    /// The next write, if the process lives to see its answer.
+    fn write(&mut self, effect: impl FnOnce(&mut Self)) -> Result<(), Failed> {
+        if let Some(end) = self.end
+            && self.writes == end.writes
+        {
+            self.ended = true;
+            if end.carried_out {
+                effect(self);
+            }
+            return Err(Failed::Unknown("the process ended".to_owned()));
+        }
+        self.writes += 1;
+        effect(self);
+        Ok(())
+    }
+
+    /// Machines are replaced in two steps: what is wanted is seen, then it is there and what was is gone.
+    fn provide(&mut self) -> bool {
+        let keys: Vec<Key> = self.objects.keys().cloned().collect();
+        let mut news = false;
+        for key in keys
+            .iter()
+            .filter(|(_, kind, _)| kind == "Plane" || kind == "MachineDeployment")
+        {
+            let mut object = self.objects[key].clone();
+            let wanted = if key.1 == "Plane" {
+                json!([object["spec"]["version"], object["spec"]["machineTemplate"]])
+            } else {
+                object["spec"]["template"]["spec"].clone()
+            };
+            let status = object["status"].clone();
+            let replicas = object["spec"]["replicas"].as_i64().unwrap_or(0);
+            let observed = status["observedGeneration"] == object["metadata"]["generation"];
+            if status["done"] == wanted && status["replicas"] == replicas && observed {
+                continue;
+            }
+            news = true;
+            let done = status["seen"] == wanted;
+            let up_to_date = if done { replicas } else { 0 };
+            object["status"] = json!({
+                "seen": wanted, "done": if done { wanted.clone() } else { status["done"].clone() },
+                "observedGeneration": object["metadata"]["generation"],
+                "replicas": replicas, "readyReplicas": replicas, "upToDateReplicas": up_to_date,
+                "version": if done { object["spec"]["version"].clone() } else { status["version"].clone() },
+            });
+            if key.1 == "MachineDeployment" {
+                self.machine_sets(key, &object, done);
+            }
+            self.store(key.clone(), object);
+        }
+        news
+    }
+
+    fn machine_sets(&mut self, key: &Key, deployment: &Value, done: bool) {
+        if done {
+            let wanted = &deployment["spec"]["template"]["spec"];
+            self.objects.retain(|(_, kind, _), object| {
+                let of = object["metadata"]["labels"]["of"] == json!(key.2);
+                kind != "MachineSet" || !of || object["spec"]["template"]["spec"] == *wanted
+            });
+        } else {
+            let number = self.next();
+            self.put(json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet",
+                "metadata": {
+                    "name": format!("{}-{number}", key.2), "namespace": key.0,
+                    "labels": {
+                        "of": key.2,
+                        "cluster.x-k8s.io/cluster-name": label(deployment, "cluster.x-k8s.io/cluster-name"),
+                    },
+                },
+                "spec": {"template": {"spec": deployment["spec"]["template"]["spec"]}},
+            }));
+        }
+    }
+
+    fn applied(&self, existing: Option<&Value>, content: &Value) -> Value {
+        let mut object = existing.cloned().unwrap_or_else(|| json!({"metadata": {}}));
+        if let Some(owned) = existing.and_then(|one| one.pointer("/metadata/managedFields/0/fieldsV1")) {
+            take_away(&mut object, owned, content);
+        }
+        let mut content = content.clone();
+        if self.trims {
+            trim(&mut content);
+        }
+        merge(&mut object, &content);
+        let mut said = content.clone();
+        for name in ["name", "namespace", "uid"] {
+            said["metadata"].as_object_mut().map(|about| about.remove(name));
+        }
+        object["metadata"]["managedFields"] =
+            json!([{"manager": MANAGER, "operation": "Apply", "fieldsV1": tree(&said)}]);
+        object
+    }
+}
+
+/// Fields that were said, and are not any more.
+fn take_away(object: &mut Value, owned: &Value, content: &Value) {
+    let (Some(fields), Some(owned)) = (object.as_object_mut(), owned.as_object()) else {
+        return;
+    };
+    for (name, below) in owned {
+        let name = name.trim_start_matches("f:");
+        match content.get(name) {
+            None => drop(fields.remove(name)),
+            Some(content) => {
+                if let Some(field) = fields.get_mut(name) {
+                    take_away(field, below, content);
+                }
+            }
+        }
+    }
+}
+
+fn merge(object: &mut Value, content: &Value) {
+    match (object, content) {
+        (Value::Object(fields), Value::Object(content)) => {
+            for (name, value) in content {
+                merge(fields.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (object, content) => *object = content.clone(),
+    }
+}
+
+fn tree(value: &Value) -> Value {
+    let fields = value.as_object().into_iter().flatten();
+    Value::Object(
+        fields
+            .map(|(name, value)| (format!("f:{name}"), tree(value)))
+            .collect::<Map<_, _>>(),
+    )
+}
+
+fn trim(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.trim().to_owned(),
+        Value::Array(items) => items.iter_mut().for_each(trim),
+        Value::Object(fields) => fields.values_mut().for_each(trim),
+        _ => {}
+    }
+}
+
+impl Server for Simulated {
+    async fn read(&self) -> anyhow::Result<Vec<Value>> {
+        Ok(self.world().objects.values().cloned().collect())
+    }
+
+    async fn signs(&self) -> anyhow::Result<Signs> {
+        Ok(self.world().signs.clone())
+    }
+
+    async fn apply(&self, namespace: &str, content: &Value, dry: bool) -> Result<Value, Failed> {
+        let mut world = self.world();
+        let of = |place: &str| text(content, place).unwrap_or_default().to_owned();
+        let key = (namespace.to_owned(), of("/kind"), of("/metadata/name"));
+        let existing = world.objects.get(&key).cloned();
+        let uid = content.pointer("/metadata/uid").filter(|uid| !uid.is_null());
+        if uid.is_some() && uid != existing.as_ref().and_then(|one| one.pointer("/metadata/uid")) {
+            return Err(Failed::Unknown("uid mismatch (HTTP 409)".to_owned()));
+        }
+        let cluster = label(content, "cluster.x-k8s.io/cluster-name")
+            .unwrap_or_default()
+            .to_owned();
+        if !dry && world.refused == Some((key.1.clone(), cluster)) {
+            return Err(Failed::Refused("no more of these".to_owned()));
+        }
+        let mut object = world.applied(existing.as_ref(), content);
+        let annotated = content
+            .pointer("/metadata/annotations/topology.cluster.x-k8s.io~1dry-run")
+            .is_some();
+        assert_eq!(dry, annotated, "the annotation of dry runs is theirs alone");
+        let changes = existing.as_ref().is_some_and(|one| one["spec"] != object["spec"]);
+        if changes && key.1.ends_with("Template") && !dry {
+            return Err(Failed::Refused("the content of a template stays".to_owned()));
+        }
+        if dry || existing.as_ref() == Some(&object) {
+            return Ok(object);
+        }
+        if changes {
+            object["metadata"]["generation"] =
+                json!(object["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+        }
+        let answer = object.clone();
+        world.write(|world| match existing {
+            Some(_) => world.store(key, object),
+            None => {
+                object["metadata"]["namespace"] = json!(key.0);
+                world.put(object);
+            }
+        })?;
+        Ok(answer)
+    }
+
+    async fn get(&self, namespace: &str, object: &ObjectName, _: &str) -> Result<Option<Value>, Failed> {
+        let key = (namespace.to_owned(), object.kind.clone(), object.name.clone());
+        Ok(self.world().objects.get(&key).cloned())
+    }
+
+    async fn delete(&self, namespace: &str, object: &ObjectName, _: &str, uid: &str) -> Result<(), Failed> {
+        let key = (namespace.to_owned(), object.kind.clone(), object.name.clone());
+        let mut world = self.world();
+        let there = world.objects.get(&key);
+        if there.is_some_and(|there| there["metadata"]["uid"] != uid) {
+            return Err(Failed::Unknown("uid mismatch (HTTP 409)".to_owned()));
+        }
+        world.write(|world| drop(world.objects.remove(&key)))
+    }
+
+    async fn say(&self, namespace: &str, cluster: &str, condition: &Value) -> Result<(), Failed> {
+        let key = (namespace.to_owned(), "Cluster".to_owned(), cluster.to_owned());
+        let mut world = self.world();
+        if let Some(mut object) = world.objects.get(&key).cloned() {
+            object["status"]["conditions"] = json!([condition]);
+            world.store(key, object);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,311 @@
+//! Owns: what follows from all that was recorded: the objects of each Cluster as they were last written, what is being
+//! rolled out since when, and what the API server refused.
+//! Never: asks a server: a ledger that was replayed is the one that recorded.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use shared::model::UnixMillis;
+
+use super::event::{ClusterName, Event, ObjectName, Recorded};
+
+/// All Clusters that something was recorded of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ledger {
+    clusters: BTreeMap<ClusterName, Kept>,
+}
+
+/// What is known of a Cluster.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Kept {
+    /// What is known of it beside its objects.
+    pub about: About,
+    /// Its objects as the API server took them last from us.
+    pub objects: BTreeMap<ObjectName, Value>,
+}
+
+/// What is known of a Cluster beside its objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct About {
+    /// Its identity.
+    pub uid: String,
+    /// Since when its machines are being replaced.
+    pub rolling_since: Option<u64>,
+    /// What its rollout waits for.
+    pub held: Option<String>,
+    /// What the API server refused last, and why.
+    pub refused: Option<String>,
+    /// The generation that it had when all was done.
+    pub settled: Option<i64>,
+    /// What was about to be written, of which nothing more is known.
+    pub pending: Option<(ObjectName, Option<Value>)>,
+}
+
+/// A row of a snapshot.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "row", rename_all = "kebab-case")]
+enum Row {
+    Cluster {
+        cluster: ClusterName,
+        about: About,
+    },
+    Object {
+        cluster: ClusterName,
+        object: ObjectName,
+        content: Value,
+    },
+}
+
+impl Ledger {
+    /// A Cluster, if something was recorded of it.
+    pub fn get(&self, cluster: &ClusterName) -> Option<&Kept> {
+        self.clusters.get(cluster)
+    }
+
+    /// All Clusters.
+    pub fn clusters(&self) -> impl Iterator<Item = (&ClusterName, &Kept)> {
+        self.clusters.iter()
+    }
+
+    /// Takes in what was recorded.
+    pub fn fold(&mut self, recorded: Recorded) {
+        let at = recorded.at();
+        match recorded.event {
+            Event::Intended {
+                cluster,
+                uid,
+                object,
+                content,
+                ..
+            } => {
+                let kept = self.clusters.entry(cluster).or_default();
+                if kept.about.uid != uid {
+                    *kept = Kept::default();
+                    kept.about.uid = uid;
+                }
+                kept.about.pending = Some((object, content));
+                kept.about.settled = None;
+            }
+            Event::Applied { cluster, object } => self.applied(&cluster, &object),
+            Event::Refused { cluster, object, why } => {
+                if let Some(kept) = self.clusters.get_mut(&cluster) {
+                    kept.about.pending = None;
+                    kept.about.refused = Some(format!("{object}: {why}"));
+                }
+            }
+            Event::Lost { cluster, object } => {
+                if let Some(kept) = self.clusters.get_mut(&cluster) {
+                    kept.objects.remove(&object);
+                }
+            }
+            Event::RolloutBegan { cluster } => self.began(cluster, at),
+            Event::RolloutHeld { cluster, why } => {
+                self.clusters.entry(cluster).or_default().about.held = Some(why);
+            }
+            Event::Settled { cluster, generation } => {
+                let about = &mut self.clusters.entry(cluster).or_default().about;
+                about.settled = Some(generation);
+                about.rolling_since = None;
+                about.held = None;
+                about.refused = None;
+            }
+            Event::Forgotten { cluster } => {
+                self.clusters.remove(&cluster);
+            }
+            // It holds for the process that recorded it: the next one looks itself.
+            Event::FellBack { .. } => {}
+        }
+    }
+
+    fn applied(&mut self, cluster: &ClusterName, object: &ObjectName) {
+        let Some(kept) = self.clusters.get_mut(cluster) else {
+            return;
+        };
+        if let Some((_, content)) = kept.about.pending.take_if(|(pending, _)| pending == object) {
+            match content {
+                Some(content) => kept.objects.insert(object.clone(), content),
+                None => kept.objects.remove(object),
+            };
+        }
+        kept.about.refused = None;
+    }
+
+    fn began(&mut self, cluster: ClusterName, at: UnixMillis) {
+        let about = &mut self.clusters.entry(cluster).or_default().about;
+        about.rolling_since = about.rolling_since.or(Some(at.0));
+        about.held = None;
+    }
+
+    /// The rows of a snapshot of it.
+    pub fn rows(&self) -> Vec<Vec<u8>> {
+        let mut rows = Vec::new();
+        for (cluster, kept) in &self.clusters {
+            rows.push(Row::Cluster {
+                cluster: cluster.clone(),
+                about: kept.about.clone(),
+            });
+            rows.extend(kept.objects.iter().map(|(object, content)| Row::Object {
+                cluster: cluster.clone(),
+                object: object.clone(),
+                content: content.clone(),
+            }));
+        }
+        // What has no map with other keys than texts can be written.
+        rows.iter()
+            .filter_map(|row| serde_json::to_vec(row).ok())
+            .collect()
+    }
+
+    /// Takes in a row of a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// It is none of this build's.
+    pub fn restore(&mut self, row: &[u8]) -> Result<(), String> {
+        match serde_json::from_slice(row).map_err(|error| error.to_string())? {
+            Row::Cluster { cluster, about } => self.clusters.entry(cluster).or_default().about = about,
+            Row::Object {
+                cluster,
+                object,
+                content,
+            } => {
+                self.clusters
+                    .entry(cluster)
+                    .or_default()
+                    .objects
+                    .insert(object, content);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::event::Intent, *};
+    use serde_json::json;
+
+    fn cluster() -> ClusterName {
+        ClusterName {
+            namespace: "ns".to_owned(),
+            name: "c".to_owned(),
+        }
+    }
+
+    fn object(name: &str) -> ObjectName {
+        ObjectName {
+            group: "g".to_owned(),
+            kind: "K".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    fn intended(uid: &str, name: &str, content: Option<Value>) -> Event {
+        Event::Intended {
+            cluster: cluster(),
+            uid: uid.to_owned(),
+            object: object(name),
+            place: String::new(),
+            action: Intent::Create,
+            before: None,
+            reasons: Vec::new(),
+            content,
+        }
+    }
+
+    fn folded(events: Vec<Event>) -> Ledger {
+        let mut ledger = Ledger::default();
+        for (at, event) in events.into_iter().enumerate() {
+            ledger.fold(Recorded::new(event, UnixMillis(at as u64 + 1)));
+        }
+        ledger
+    }
+
+    fn applied(name: &str) -> Event {
+        Event::Applied {
+            cluster: cluster(),
+            object: object(name),
+        }
+    }
+
+    #[test]
+    fn an_object_is_what_the_server_took_last() {
+        let refused = Event::Refused {
+            cluster: cluster(),
+            object: object("b"),
+            why: "no".to_owned(),
+        };
+        let ledger = folded(vec![
+            intended("u", "a", Some(json!(1))),
+            applied("a"),
+            intended("u", "a", Some(json!(2))),
+            applied("a"),
+            intended("u", "b", Some(json!(3))),
+            refused,
+        ]);
+        let kept = ledger.get(&cluster()).unwrap();
+        assert_eq!(kept.objects, BTreeMap::from([(object("a"), json!(2))]));
+        assert_eq!(kept.about.refused.as_deref(), Some("K b: no"));
+        let ledger = folded(vec![
+            intended("u", "a", Some(json!(1))),
+            applied("a"),
+            intended("u", "a", None),
+            applied("a"),
+        ]);
+        assert_eq!(ledger.get(&cluster()).unwrap().objects, BTreeMap::new());
+    }
+
+    #[test]
+    fn a_cluster_of_the_same_name_is_another_one() {
+        let ledger = folded(vec![
+            intended("u", "a", Some(json!(1))),
+            applied("a"),
+            intended("v", "b", Some(json!(2))),
+        ]);
+        let kept = ledger.get(&cluster()).unwrap();
+        assert_eq!((kept.about.uid.as_str(), kept.objects.len()), ("v", 0));
+        let gone = Event::Forgotten { cluster: cluster() };
+        assert_eq!(folded(vec![intended("u", "a", None), gone]), Ledger::default());
+    }
+
+    #[test]
+    fn a_rollout_is_as_old_as_its_first_word() {
+        let began = || Event::RolloutBegan { cluster: cluster() };
+        let ledger = folded(vec![began(), began()]);
+        assert_eq!(ledger.get(&cluster()).unwrap().about.rolling_since, Some(1));
+        let settled = Event::Settled {
+            cluster: cluster(),
+            generation: 3,
+        };
+        let about = &folded(vec![began(), settled])
+            .get(&cluster())
+            .unwrap()
+            .about
+            .clone();
+        assert_eq!((about.rolling_since, about.settled), (None, Some(3)));
+    }
+
+    #[test]
+    fn a_snapshot_is_the_ledger() {
+        let held = Event::RolloutHeld {
+            cluster: cluster(),
+            why: "w".to_owned(),
+        };
+        let fell_back = Event::FellBack { why: "x".to_owned() };
+        let ledger = folded(vec![
+            intended("u", "a", Some(json!({"x": 1}))),
+            applied("a"),
+            intended("u", "b", Some(json!({"y": 1}))),
+            held,
+            fell_back,
+        ]);
+        let mut restored = Ledger::default();
+        for row in ledger.rows() {
+            restored.restore(&row).unwrap();
+        }
+        assert_eq!(restored, ledger);
+        assert!(restored.restore(b"{}").is_err());
+    }
+}

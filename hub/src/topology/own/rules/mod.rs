@@ -1,0 +1,16 @@
+//! Owns: what is decided about topologies that the hub keeps itself: whether another controller does, whose turn it is, which
+//! requests a plan comes to, what is recorded, and what is said of a Cluster.
+//! Never: a clock, a server, a log.
+//!
+//! [`seen`] is what objects say of each Cluster, [`rival`] whether another controller is there, [`waves`] whose turn it is,
+//! [`steps`] the requests, [`dry`] what a dry run says, [`event`] what is recorded, [`ledger`] what follows from that, and
+//! [`condition`] what is said.
+
+pub mod condition;
+pub mod dry;
+pub mod event;
+pub mod ledger;
+pub mod rival;
+pub mod seen;
+pub mod steps;
+pub mod waves;
