@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_failure_with_its_message() {
-        let result: anyhow::Result<()> = on_runtime(bounded(async { panic!("the reason") }));
+        let result: anyhow::Result<()> = on_runtime(bounded(SCENARIO_WAIT, async { panic!("the reason") }));
         assert!(
             result
                 .expect_err("it panicked")

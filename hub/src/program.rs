@@ -8,7 +8,7 @@ use clap::Parser;
 use crate::{
     args::{Cli, Command},
     certs, doctor, maintain, operate, run,
-    topology::{self, command::Changes},
+    topology::{self, desired::change::Changes},
 };
 
 /// The exit code of a preview that changes something.

@@ -129,7 +129,12 @@ fn describe(
         "s",
     );
     let slowest = seconds(noticed.max());
-    section.aimed("the same, slowest", slowest, "s", Aim::Below(DETECTION_AIM));
+    section.aimed(
+        "last sign of life to the news of a loss, slowest",
+        slowest,
+        "s",
+        Aim::Below(DETECTION_AIM),
+    );
     section.figure("endpoints go, before the policy's time at most", early.abs(), "s");
     let off = late.max(-early);
     section.aimed(
@@ -143,7 +148,11 @@ fn describe(
         back.value_at_quantile(0.5) as f64 / 1e3,
         "ms",
     );
-    section.figure("the same, slowest", back.max() as f64 / 1e3, "ms");
+    section.figure(
+        "connecting to endpoints that are back, slowest",
+        back.max() as f64 / 1e3,
+        "ms",
+    );
     section.note(format!(
         "the policy withdraws {WITHDRAW_AFTER} s after the last sign of life; a member that goes was acknowledged a report \
          just before; heard by another member"

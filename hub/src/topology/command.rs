@@ -16,12 +16,13 @@ use shared::{
 
 use super::{
     desired::{
-        change::Plan,
+        change::{Changes, Plan},
         offline::{plans, plans_of_server},
         table::{documents, table},
     },
     live,
     model::{Estate, Finding},
+    own::hand_over::{self, HandOverArgs},
     patch::offline,
     template::{cases, render},
     validation::validate,
@@ -92,6 +93,17 @@ enum TopologyCommand {
         tributary-hub topology diff --kubeconfig management.kubeconfig -f class.yaml"
     )]
     Diff(PlanArgs),
+    /// Hand the topologies of Clusters over to a hub that keeps them, or back to Cluster API
+    #[command(
+        long_about = "Hand the topologies of Clusters over from Cluster API's own controller to a hub with `--topology own`, or \
+        back. Names stay, nothing is replaced: a Cluster that is not as it would be planned is not handed over, nor is any \
+        while Cluster API's own controller is at work. Each Cluster is paused meanwhile, and what its objects say of the \
+        managers of their fields is changed, object by object.\n\n\
+        Without --confirm it is said what would be done. Exit code 0, or 2 if something is left to do, 1 if something is \
+        wrong.\n\n\
+        Example:\n  tributary-hub topology hand-over --to tributary --kubeconfig management.kubeconfig default/shop"
+    )]
+    HandOver(HandOverArgs),
 }
 
 /// The objects that a command is about.
@@ -225,6 +237,7 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<(String, Changes)> {
         TopologyCommand::Validate(args) => run_validate(&args).map(nothing),
         TopologyCommand::Plan(args) => run_plan(&args, documents),
         TopologyCommand::Diff(args) => run_plan(&args, table),
+        TopologyCommand::HandOver(args) => hand_over::run(&args),
     }
 }
 
@@ -238,15 +251,6 @@ fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Vec<serde_json::Va
         Ok(())
     })?;
     Ok(objects)
-}
-
-/// What a preview comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changes {
-    /// Nothing would be written.
-    Nothing,
-    /// Something would.
-    Something,
 }
 
 /// Prints what is planned even where something else is wrong.

@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use hub::{
     args::{Cli, Command},
-    topology::command::{self, Changes},
+    topology::{command, desired::change::Changes},
 };
 use serde_json::{Value, json};
 use shared::{columns::columns, process::Shutdown};

@@ -18,9 +18,19 @@ mod world;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail, ensure};
-use hub::topology::{command::Changes, desired::change::Plan};
+use hub::{
+    clock::Clock,
+    topology::{
+        desired::change::{Changes, Plan},
+        own::{
+            hand_over::{Keeper, hand_over},
+            rules::event::ClusterName,
+        },
+    },
+};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
+use shared::model::UnixMillis;
 use tokio::sync::Mutex;
 
 use self::{
@@ -33,6 +43,8 @@ use crate::{clusterset::eventually::eventually, real::cluster_api::ClusterApi};
 
 /// Most seeds of one run: each costs the manager some objects, and all are listed at every look.
 pub const SEEDS_MAX: u32 = 500;
+/// Whoever has not written for so long is not at work; milliseconds.
+const QUIET_MILLIS: u64 = 11 * 60 * 1_000;
 /// Rounds of providers after one edit, at most: an upgrade of several parts is the longest.
 const ROUNDS_MAX: usize = 8;
 
@@ -111,10 +123,11 @@ pub async fn compare(told: Told) -> anyhow::Result<String> {
     previewed(&world, seeds.len()).await?;
     world.pause()?;
     shadowed(&world, seeds.len()).await?;
+    let handed = handed_over(world).await.context("topologies are handed over")?;
     let (seeds, edits) = (told.seeds, told.edits);
     Ok(format!(
         "{seeds} seeds from {}, {edits} edits each; {}; {same} times an object of ours was the same as upstream's, in \
-         {} writes",
+         {} writes; {handed} Clusters handed over, with nothing replaced",
         told.first,
         guarded.shown(),
         ours.writes()
@@ -202,6 +215,75 @@ async fn shadowed(world: &ManagementCluster, clusters: usize) -> anyhow::Result<
         "a template was edited, and it is told as: {news}"
     );
     Ok(())
+}
+
+/// Upstream's manager ends, and the Clusters that are as they would be planned go to ours, which has nothing to replace.
+async fn handed_over(mut world: ManagementCluster) -> anyhow::Result<usize> {
+    world.end_manager();
+    let later = UnixMillis(Clock::start().wall().0 + QUIET_MILLIS);
+    let now = Clock::start().wall();
+    let mut names: Vec<ClusterName> = world
+        .namespaces()
+        .map(|namespace| ClusterName {
+            namespace: namespace.to_owned(),
+            name: world::CLUSTER.to_owned(),
+        })
+        .collect();
+    // A template of the first one was edited, and upstream's manager has not seen that.
+    let edited = names.remove(0);
+    let client = world.client();
+    let give = |names: Vec<ClusterName>, now: UnixMillis, confirm: bool| {
+        let client = client.clone();
+        async move { hand_over(client, &names, Keeper::Tributary, confirm, now).await }
+    };
+    let refused = give(names.clone(), now, true)
+        .await
+        .err()
+        .map(|error| error.to_string());
+    ensure!(
+        refused.as_deref().is_some_and(|why| why.contains("is at work")),
+        "it wrote a moment ago, and is not taken for alive"
+    );
+    let refused = give(vec![edited.clone()], later, true)
+        .await
+        .err()
+        .map(|error| error.to_string());
+    ensure!(
+        refused
+            .as_deref()
+            .is_some_and(|why| why.contains("not as it would be planned")),
+        "a Cluster is handed over of which a template would be replaced"
+    );
+    let (said, changes) = give(names.clone(), later, false).await?;
+    ensure!(
+        changes == Changes::Something && said.contains("would be handed over"),
+        "it says {said}"
+    );
+    let before = world.export().await?;
+    give(names.clone(), later, true).await?;
+    let mut ours = Ours::over(world)?;
+    ours.settle_at(later).await?;
+    let after = ours.world().export().await?;
+    let used = trees::referred(&before);
+    for (key, object) in &before {
+        let (namespace, kind, name) = key;
+        // What nothing refers to may go; the Cluster was paused.
+        let stays =
+            used.contains(&(namespace.clone(), kind.clone(), name.clone())) || !kind.ends_with("Template");
+        if *namespace == edited.namespace || kind == "Cluster" || !stays {
+            continue;
+        }
+        let generation = after.get(key).map(|one| &one["metadata"]["generation"]);
+        ensure!(
+            generation == Some(&object["metadata"]["generation"]),
+            "{kind} {name} was changed by it"
+        );
+    }
+    let made = after.keys().find(|key| !before.contains_key(*key));
+    ensure!(made.is_none(), "an object was made by it");
+    let (said, _) = give(names.clone(), later, false).await?;
+    ensure!(said.contains("nothing of it is managed by"), "it says {said}");
+    Ok(names.len())
 }
 
 /// The first seeds go through all edits, each from another one on, so that even a short run has seen each.

@@ -38,7 +38,11 @@ pub(super) struct Ours {
 impl Ours {
     /// A world in which nothing happens yet.
     pub(super) async fn start(upstream: &ClusterApi, namespaces: Vec<String>) -> anyhow::Result<Self> {
-        let world = ManagementCluster::without_manager(upstream, namespaces).await?;
+        Self::over(ManagementCluster::without_manager(upstream, namespaces).await?)
+    }
+
+    /// One that begins to keep what there is.
+    pub(super) fn over(world: ManagementCluster) -> anyhow::Result<Self> {
         let data = TempDir::new()?;
         let clusterset = Clusterset::new("example.org", "topologies")?;
         let epoch = Epoch::default().next(UnixMillis(1), 1);
@@ -63,8 +67,18 @@ impl Ours {
 
     /// Looks, and lets providers report, until nothing is left to do. A last look writes nothing.
     pub(super) async fn settle(&mut self) -> anyhow::Result<()> {
+        let clock = self.clock;
+        self.settle_by(|| clock.wall()).await
+    }
+
+    /// The same at this time of the wall clock.
+    pub(super) async fn settle_at(&mut self, now: UnixMillis) -> anyhow::Result<()> {
+        self.settle_by(|| now).await
+    }
+
+    async fn settle_by(&mut self, now: impl Fn() -> UnixMillis) -> anyhow::Result<()> {
         for _ in 0..LOOKS_MAX {
-            let count = match self.engine.look(self.clock.wall()).await? {
+            let count = match self.engine.look(now()).await? {
                 Looked::Done(count) => count,
                 Looked::FellBack(why) => bail!("it sees another controller: {why}"),
             };

@@ -126,6 +126,23 @@ fn projected(value: &Value, fields: &Value) -> Value {
     Value::Object(object)
 }
 
+/// What is referred to from what is no template, by namespace, kind and name.
+pub(super) fn referred(export: &Export) -> BTreeSet<(String, String, String)> {
+    let mut all = BTreeSet::new();
+    for ((namespace, kind, _), object) in export {
+        let mut found = BTreeSet::new();
+        if !kind.ends_with("Template") {
+            references(&object["spec"], &mut found);
+        }
+        all.extend(
+            found
+                .into_iter()
+                .map(|(kind, name)| (namespace.clone(), kind, name)),
+        );
+    }
+    all
+}
+
 fn references(value: &Value, found: &mut BTreeSet<(String, String)>) {
     match value {
         Value::Object(fields) => {

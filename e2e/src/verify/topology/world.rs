@@ -8,8 +8,11 @@ use clap::Parser;
 use hub::{
     args::{Cli, Command},
     topology::{
-        command::{self, Changes},
-        desired::{change::Plan, offline::plans},
+        command,
+        desired::{
+            change::{Changes, Plan},
+            offline::plans,
+        },
         shadow::{self, Differing},
     },
 };
@@ -109,6 +112,11 @@ impl ManagementCluster {
     /// A client of its API server.
     pub(super) fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// The manager ends, wherever it is.
+    pub(super) fn end_manager(&mut self) {
+        self.manager = None;
     }
 
     /// The manager stands still.

@@ -96,6 +96,15 @@ pub struct Plan {
     pub findings: Vec<Finding>,
 }
 
+/// What a preview comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changes {
+    /// Nothing would be written.
+    Nothing,
+    /// Something would.
+    Something,
+}
+
 impl Plan {
     /// Whether something would be written.
     pub fn writes(&self) -> bool {

@@ -46,6 +46,19 @@ impl ApiServer {
         }
     }
 
+    /// The objects of a kind in a namespace.
+    pub(super) async fn api_of(
+        &self,
+        namespace: &str,
+        api_version: &str,
+        kind: &str,
+    ) -> anyhow::Result<Api<DynamicObject>> {
+        let api = self.api(namespace, api_version, kind).await;
+        api.map_err(|failed| match failed {
+            Failed::Refused(why) | Failed::Unknown(why) => anyhow::Error::msg(why),
+        })
+    }
+
     async fn api(
         &self,
         namespace: &str,

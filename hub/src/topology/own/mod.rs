@@ -3,6 +3,7 @@
 //! Never: writes beside another controller, writes what was not recorded, or replaces machines of more Clusters of a class
 //! at once than it may.
 //!
+//! * `hand_over.rs`: Clusters that go to another controller, or come from it.
 //! * `rules`: what is decided, recorded and said; pure. `journal.rs`: the log of it.
 //! * `engine.rs`: one look at everything. `asked.rs`: dry runs that were made; `requests.rs`: all others. `server.rs`: what is asked of an API server;
 //!   `api_server.rs`: of a real one. `metrics.rs`: what is counted.
@@ -10,6 +11,7 @@
 mod api_server;
 mod asked;
 pub mod engine;
+pub mod hand_over;
 pub mod journal;
 mod metrics;
 mod requests;

@@ -11,7 +11,10 @@ use super::{
     simulated::{End, Key, Simulated},
     *,
 };
-use crate::log::{MemoryDisk, MemoryLog};
+use crate::{
+    log::{MemoryDisk, MemoryLog},
+    topology::desired::compare::MANAGER,
+};
 
 const ESTATE: &str = include_str!("estate.yaml");
 const NS: &str = "ns";
@@ -72,6 +75,7 @@ impl Play {
             let provided = self.server.provide();
             if self.server.has_ended() {
                 self.restart(None);
+                self.laws();
             } else if !provided && count.working == 0 && count == last {
                 return count;
             }
@@ -84,9 +88,26 @@ impl Play {
         self.server.world().objects.keys().cloned().collect()
     }
 
-    /// No second object for one role, and no more rollouts at once than allowed.
+    /// No second object for one role, and none of ours that was not recorded before it was written.
     fn laws(&self) {
         let world = self.server.world();
+        let ledger = self.engine.journal().ledger();
+        let recorded: BTreeSet<&ObjectName> = ledger
+            .clusters()
+            .flat_map(|(_, kept)| {
+                kept.objects
+                    .keys()
+                    .chain(kept.about.pending.iter().map(|(name, _)| name))
+            })
+            .collect();
+        for object in world.objects.values() {
+            let ours = object.pointer("/metadata/managedFields/0/manager") == Some(&json!(MANAGER));
+            let name = ObjectName::of(object);
+            assert!(
+                !ours || recorded.contains(&name),
+                "{name} was written and not recorded"
+            );
+        }
         let mut roles = BTreeSet::new();
         for ((_, kind, name), object) in &world.objects {
             let labels = &object["metadata"]["labels"];

@@ -4,11 +4,12 @@
 //!
 //! [`seen`] is what objects say of each Cluster, [`rival`] whether another controller is there, [`waves`] whose turn it is,
 //! [`steps`] the requests, [`dry`] what a dry run says, [`event`] what is recorded, [`ledger`] what follows from that, and
-//! [`condition`] what is said.
+//! [`condition`] what is said. [`handover`] is about Clusters that go from one controller to the other.
 
 pub mod condition;
 pub mod dry;
 pub mod event;
+pub mod handover;
 pub mod ledger;
 pub mod rival;
 pub mod seen;

@@ -65,7 +65,7 @@ pub fn clusters<'a>(all: &Objects<'a>) -> BTreeMap<ClusterName, SeenCluster<'a>>
         let Some(topology) = document.pointer("/spec/topology").filter(|one| one.is_object()) else {
             continue;
         };
-        let owned = owned(all, &name, document);
+        let owned = of_topology(all, &name, document);
         let cluster = SeenCluster {
             document,
             uid: of("/metadata/uid"),
@@ -100,10 +100,11 @@ fn class(topology: &Value, namespace: &str) -> (String, String) {
 }
 
 /// What belongs to the topology of a Cluster, and the Cluster.
-fn owned<'a>(all: &Objects<'a>, cluster: &ClusterName, document: &'a Value) -> Vec<&'a Value> {
+pub fn of_topology<'a>(all: &Objects<'a>, cluster: &ClusterName, document: &'a Value) -> Vec<&'a Value> {
     let of_cluster = all.labelled(&cluster.namespace, &cluster.name);
-    let of_topology = of_cluster.filter(|object| label(object, OWNED).is_some());
-    of_topology.chain([document]).collect()
+    let owned = of_cluster.filter(|object| label(object, OWNED).is_some());
+    let owned = owned.filter(|object| !std::ptr::eq(*object, document));
+    owned.chain([document]).collect()
 }
 
 fn rests(document: &Value, owned: &[&Value]) -> Option<Rest> {
