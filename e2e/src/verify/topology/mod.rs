@@ -360,7 +360,15 @@ async fn settled(
             None => Ok(Some(())),
         }
     };
-    let looked = eventually("upstream's manager does what is planned", look);
-    looked.await.with_context(|| world.manager_says())?;
-    Ok(done.into_inner())
+    // Many take it longer than that: it may go on as long as it comes on.
+    loop {
+        let before = done.lock().await.len();
+        match eventually("upstream's manager does what is planned", look).await {
+            Ok(()) => return Ok(done.into_inner()),
+            Err(error) if done.lock().await.len() == before => {
+                return Err(error.context(world.manager_says()));
+            }
+            Err(_) => {}
+        }
+    }
 }

@@ -13,9 +13,12 @@ use super::super::{
     rules::{event::ObjectName, rival::Signs},
     server::{Failed, Server},
 };
-use crate::topology::desired::{
-    compare::MANAGER,
-    objects::{label, text},
+use crate::{
+    log::{Faults, MemoryDisk},
+    topology::desired::{
+        compare::MANAGER,
+        objects::{label, text},
+    },
 };
 
 /// Namespace, kind, name.
@@ -42,6 +45,8 @@ pub(super) struct Management {
     /// Kinds that are refused, in a namespace and of a Cluster of this label.
     pub(super) refused: Option<(String, String)>,
     pub(super) signs: Signs,
+    /// What the process has for a disk, which it does not write either once it has ended.
+    pub(super) disk: MemoryDisk,
     /// Whether texts are kept without the space around them: what is written is not what is read.
     pub(super) trims: bool,
     ended: bool,
@@ -61,6 +66,7 @@ impl Simulated {
     pub(super) fn begin(&self, end: Option<End>) {
         let mut world = self.world();
         (world.ended, world.writes, world.end) = (false, 0, end);
+        world.disk.set_faults(Faults::default());
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -120,6 +126,10 @@ impl Management {
             && self.writes == end.writes
         {
             self.ended = true;
+            self.disk.set_faults(Faults {
+                writes_before_full: Some(0),
+                ..Faults::default()
+            });
             if end.carried_out {
                 effect(self);
             }

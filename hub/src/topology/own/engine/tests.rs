@@ -43,6 +43,7 @@ impl Play {
             server.put(&cluster(name));
         }
         let disk = MemoryDisk::default();
+        server.world().disk = disk.clone();
         let engine = engine(&server, &disk);
         Self {
             server,
@@ -60,9 +61,11 @@ impl Play {
 
     async fn look(&mut self) -> Count {
         self.now += 10_000;
-        match self.engine.look(UnixMillis(self.now)).await.expect("a look") {
-            Looked::Done(count) => count,
-            Looked::FellBack(why) => panic!("{why}"),
+        match self.engine.look(UnixMillis(self.now)).await {
+            Ok(Looked::Done(count)) => count,
+            Ok(Looked::FellBack(why)) => panic!("{why}"),
+            Err(_) if self.server.has_ended() => Count::default(),
+            Err(error) => panic!("{error}"),
         }
     }
 
@@ -71,12 +74,13 @@ impl Play {
         let mut last = Count::default();
         for _ in 0..LOOKS_MAX {
             let count = self.look().await;
-            self.laws();
             let provided = self.server.provide();
-            if self.server.has_ended() {
+            let ended = self.server.has_ended();
+            if ended {
                 self.restart(None);
-                self.laws();
-            } else if !provided && count.working == 0 && count == last {
+            }
+            self.laws();
+            if !ended && !provided && count.working == 0 && count == last {
                 return count;
             }
             last = count;
