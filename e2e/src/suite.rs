@@ -70,8 +70,8 @@ where
     real_trial(name, Denials::FailIt, scenario)
 }
 
-/// A scenario that starts real clusters of its own, and so waits for nobody's turn; one that has not ended after `limit` is
-/// reported as failed. A scenario that returns `Unavailable` is ignored.
+/// A scenario that starts real clusters of its own. It waits for its turn all the same: more clusters at once than a machine
+/// has cores for make others late. One that has not ended after `limit` is reported as failed. A scenario that returns `Unavailable` is ignored.
 pub fn test_with_own_clusters<F, Run>(name: &str, limit: Duration, scenario: F) -> Trial
 where
     F: FnOnce() -> Run + Send + 'static,
@@ -79,6 +79,7 @@ where
 {
     let recorded = name.to_owned();
     let trial = Trial::ignorable_test(name, move || {
+        let _turn = real::shared::turn();
         let began = Instant::now();
         let result = on_runtime(bounded(limit, scenario()));
         let (outcome, completion) = match result {
