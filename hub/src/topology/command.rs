@@ -17,6 +17,7 @@ use shared::{
 use super::{
     desired::{
         change::{Changes, Plan},
+        explain::explained,
         offline::{plans, plans_of_server},
         table::{documents, table},
     },
@@ -93,6 +94,16 @@ enum TopologyCommand {
         tributary-hub topology diff --kubeconfig management.kubeconfig -f class.yaml"
     )]
     Diff(PlanArgs),
+    /// Say what the objects of Clusters are made of
+    #[command(
+        long_about = "Say what the objects of Clusters are made of: the class, the values of variables, and for each object \
+        the patches of the class that touched it, in their order, with the index of the definition. Nothing is written, and \
+        no hub is asked.\n\n\
+        What there is already is looked for as `topology plan` does. Exit code 0 if all is as it should be, 2 if something \
+        would be written, 1 if something is wrong.\n\n\
+        Example:\n  tributary-hub topology explain --kubeconfig management.kubeconfig -n default"
+    )]
+    Explain(PlanArgs),
     /// Hand the topologies of Clusters over to a hub that keeps them, or back to Cluster API
     #[command(
         long_about = "Hand the topologies of Clusters over from Cluster API's own controller to a hub with `--topology own`, or \
@@ -237,6 +248,7 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<(String, Changes)> {
         TopologyCommand::Validate(args) => run_validate(&args).map(nothing),
         TopologyCommand::Plan(args) => run_plan(&args, documents),
         TopologyCommand::Diff(args) => run_plan(&args, table),
+        TopologyCommand::Explain(args) => run_plan(&args, explained),
         TopologyCommand::HandOver(args) => hand_over::run(&args),
     }
 }

@@ -1,9 +1,11 @@
 //! Owns: what is planned for one cluster, as values.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 pub use super::progress::Progress;
-use crate::topology::model::Finding;
+use crate::topology::{model::Finding, patch::apply::Step};
 
 /// What becomes of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +77,15 @@ pub struct Change {
     pub machines: u64,
 }
 
+/// What the objects of a cluster are made of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sources {
+    /// Values of variables by their names: the Cluster's, and the defaults of its class.
+    pub variables: BTreeMap<String, Value>,
+    /// What patches of the class did to the template of each place, in their order.
+    pub patches: BTreeMap<String, Vec<Step>>,
+}
+
 /// What becomes of a cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
@@ -92,6 +103,8 @@ pub struct Plan {
     pub upgrade: Vec<String>,
     /// The same as values.
     pub progress: Progress,
+    /// What the objects are made of.
+    pub sources: Sources,
     /// What is wrong. Nothing of the plan is for use then.
     pub findings: Vec<Finding>,
 }

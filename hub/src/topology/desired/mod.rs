@@ -5,12 +5,14 @@
 //! [`blueprint`] reads a class once for all its clusters, [`current`] finds what is there, [`upgrade`] says who has which
 //! version next and [`progress`] how far that is, [`names`] what is called how, [`variables`] what patches are told; `parts`, `plane`, `workers` and `health`
 //! make the objects, [`compare`] finds the differences, and [`plan`] is all of it in order.
+//! [`table`] and [`explain`] are plans as people read them.
 
 pub mod blueprint;
 pub mod change;
 mod changes;
 pub mod compare;
 pub mod current;
+pub mod explain;
 mod health;
 mod named;
 mod names;

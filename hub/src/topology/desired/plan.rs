@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     blueprint::Blueprint,
-    change::{Change, Plan},
+    change::{Change, Plan, Sources},
     changes::{self, Place},
     current::Current,
     health::{Machines, health_check},
@@ -48,6 +48,7 @@ pub fn plan(
     if let Some(planner) = Planner::new(blueprint, cluster, topology, current, &mut report) {
         plan.upgrade = planner.step.lines.clone();
         plan.progress = planner.progress.clone();
+        plan.sources = planner.sources.clone();
         plan.changes = planner.changes();
     }
     plan.findings = report.into_findings();
@@ -62,6 +63,7 @@ struct Planner<'p, 'a> {
     current: &'p Current<'a>,
     step: Step,
     progress: Progress,
+    sources: Sources,
     named: Named,
     /// Templates by their places: as the class has them, and as its patches leave them.
     templates: BTreeMap<String, (Target, &'p Reference, Value)>,
@@ -114,12 +116,24 @@ impl<'p, 'a> Planner<'p, 'a> {
         if report.count() > 0 {
             return None;
         }
+        let steps = applied
+            .patched
+            .iter()
+            .map(|one| (one.target.clone(), one.steps.clone()));
+        let variables = told.global.iter().filter(|(name, _)| *name != "builtin");
+        let sources = Sources {
+            patches: steps.collect(),
+            variables: variables
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        };
         let patched = applied.patched.into_iter();
         let all = targets.into_iter().zip(references).zip(patched);
         let templates =
             all.map(|((target, reference), patched)| (patched.target, (target, reference, patched.template)));
         Some(Self {
             progress: progress(&state, &step),
+            sources,
             blueprint,
             cluster,
             topology,
