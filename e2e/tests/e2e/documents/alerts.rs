@@ -21,12 +21,15 @@ const DASHBOARDS: [&str; 2] = [
     "deploy/charts/hub/files/dashboard.json",
     "deploy/charts/agent/files/dashboard.json",
 ];
-/// What programs serve from the first time that it happens on.
-const FROM_THE_FIRST_TIME_ON: [&str; 4] = [
+/// What programs serve from the first time that it happens on, or if they are told to do what it is about.
+const FROM_THE_FIRST_TIME_ON: [&str; 7] = [
     "tributary_hub_clusterset_serving",
     "tributary_hub_facts_refused_total",
     "tributary_hub_profiles_failing",
     "tributary_hub_sessions_rejected_total",
+    "tributary_hub_topology_own_clusters",
+    "tributary_hub_topology_own_failing",
+    "tributary_hub_topology_own_fell_back",
 ];
 /// What stands for the address of the runbook until a chart is rendered.
 const RUNBOOK: &str = "RUNBOOK#";
