@@ -5,7 +5,6 @@
 use std::{
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock},
-    time::Duration,
 };
 
 use rustls::{
@@ -15,7 +14,10 @@ use rustls::{
     version::TLS13,
 };
 use rustls_pki_types::{PrivateKeyDer, pem::PemObject};
-use tokio::{io::AsyncRead, io::AsyncWrite, time::sleep};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::sleep,
+};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info};

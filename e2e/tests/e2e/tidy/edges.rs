@@ -99,6 +99,8 @@ const EDGES: &[Edge] = &[
             // And looks at what Cluster API keeps there.
             "hub/src/topology/watch/",
             "hub/src/topology/shadow/mod.rs",
+            // And answers the API server, from what it keeps.
+            "hub/src/topology/webhook/",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
     },
@@ -122,6 +124,9 @@ const EDGES: &[Edge] = &[
             "hub/src/args.rs",
             "hub/src/program.rs",
             "hub/src/run/set.rs",
+            // What wires the webhook.
+            "hub/src/run.rs",
+            "hub/src/run/webhook.rs",
             // What was observed becomes properties of profiles.
             "hub/src/profile/run.rs",
             "hub/src/profile/wanted.rs",

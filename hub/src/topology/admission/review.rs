@@ -14,6 +14,10 @@ pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 pub(super) const KIND: &str = "AdmissionReview";
 /// The group of classes and clusters.
 const GROUP: &str = "cluster.x-k8s.io";
+/// Its versions that are known here.
+const VERSIONS: [&str; 2] = ["v1beta1", "v1beta2"];
+/// Longest name of an object, characters.
+const NAME_LENGTH_MAX: usize = 253;
 
 /// A question.
 #[derive(Debug)]
@@ -22,8 +26,8 @@ pub struct Review {
     pub(super) uid: String,
     pub(super) act: Act,
     pub(super) subject: Subject,
-    /// The version of the API in which it is asked.
-    version: String,
+    /// The version of the API in which it is asked, if it is known.
+    version: Option<&'static str>,
     /// The object as it is to be; nothing if it is deleted.
     pub(super) new: Estate,
     /// The object as it was; nothing if it is made.
@@ -49,15 +53,15 @@ pub(super) enum Subject {
     Other,
 }
 
-/// What must be read of the API server before a question can be answered.
+/// What must be read of the API server before a question can be answered, and in which version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.
     Nothing,
     /// These classes, those of them that are there.
-    Classes(BTreeSet<Key>),
+    Classes(&'static str, BTreeSet<Key>),
     /// The Clusters of this class, and whether Cluster API's own controller is alive.
-    UsersOf(Key),
+    UsersOf(&'static str, Key),
 }
 
 /// A review as it is sent.
@@ -132,16 +136,11 @@ impl Review {
             uid: request.uid,
             act,
             subject,
-            version: request.kind.version,
+            version: VERSIONS.into_iter().find(|known| *known == request.kind.version),
             new: read(request.object),
             old: read(request.old_object),
             passes,
         })
-    }
-
-    /// The version in which what is needed is to be read.
-    pub fn version(&self) -> &str {
-        &self.version
     }
 
     /// Whether there is nothing to judge.
@@ -149,29 +148,37 @@ impl Review {
         self.passes
     }
 
-    /// What must be known beside the question.
+    /// What must be known beside the question. It may be somebody else than an API server who asks: nothing is named that
+    /// could be no object's name.
     pub fn needs(&self) -> Needs {
-        if self.passes {
+        let (Some(version), false) = (self.version, self.passes) else {
             return Needs::Nothing;
-        }
+        };
         match self.subject {
             Subject::Cluster => {
                 let clusters = self.new.clusters.values().chain(self.old.clusters.values());
                 let named = clusters.filter_map(|cluster| {
                     let topology = cluster.topology.as_ref()?;
                     let key = (topology.class_namespace.clone(), topology.class.value.clone());
-                    (!key.1.is_empty()).then_some(key)
+                    (is_name(&key.0) && is_name(&key.1)).then_some(key)
                 });
-                Needs::Classes(named.collect())
+                Needs::Classes(version, named.collect())
             }
             Subject::Class if self.act == Act::Create => Needs::Nothing,
             Subject::Class => {
                 let class = self.old.classes.keys().next();
-                class.cloned().map_or(Needs::Nothing, Needs::UsersOf)
+                class.map_or(Needs::Nothing, |class| Needs::UsersOf(version, class.clone()))
             }
             Subject::Other => Needs::Nothing,
         }
     }
+}
+
+/// Whether a namespace or an object may have this name.
+fn is_name(text: &str) -> bool {
+    let is_of_names = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
+    let starts = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    starts && text.len() <= NAME_LENGTH_MAX && text.as_bytes().iter().all(|byte| is_of_names(byte))
 }
 
 /// Whether nothing is to be judged: there is no topology, or nothing of it changes. What goes on of an object that is being

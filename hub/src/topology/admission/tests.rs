@@ -77,7 +77,6 @@ type Answer = (Outcome, String, Vec<String>);
 /// Gives what is needed of these objects, and nothing else.
 fn ask(body: &Value, there: &[Value], alive: bool) -> Answer {
     let review = read(body);
-    assert_eq!(review.version(), "v1beta2");
     let mut beside = Beside::default();
     beside.cluster_api_alive = alive;
     let key = |object: &Value| {
@@ -86,13 +85,15 @@ fn ask(body: &Value, there: &[Value], alive: bool) -> Answer {
     };
     match review.needs() {
         Needs::Nothing => {}
-        Needs::Classes(keys) => {
+        Needs::Classes(version, keys) => {
+            assert_eq!(version, "v1beta2");
             let classes = there.iter().filter(|object| object["kind"] == "ClusterClass");
             classes
                 .filter(|class| keys.contains(&key(class)))
                 .for_each(|class| beside.add_class(class));
         }
-        Needs::UsersOf(of) => {
+        Needs::UsersOf(version, of) => {
+            assert_eq!(version, "v1beta2");
             let clusters = there.iter().filter(|object| object["kind"] == "Cluster");
             clusters.for_each(|cluster| drop(beside.add_user(&of, cluster)));
         }
@@ -162,25 +163,51 @@ fn what_is_needed_follows_from_the_question() {
         |operation: &str, new: Option<&Value>, old: Option<&Value>| read(&body(operation, new, old)).needs();
     let (of_class, of_cluster) = (class(), cluster());
     assert_eq!(needs("CREATE", Some(&of_class), None), Needs::Nothing);
-    assert_eq!(
-        needs("DELETE", None, Some(&of_class)),
-        Needs::UsersOf(key("mixed"))
-    );
+    let users = || Needs::UsersOf("v1beta2", key("mixed"));
+    assert_eq!(needs("DELETE", None, Some(&of_class)), users());
     let edited = with(class(), "/spec/variables", json!([]));
-    let users = needs("UPDATE", Some(&edited), Some(&of_class));
-    assert_eq!(users, Needs::UsersOf(key("mixed")));
-    let classes = |names: &[&str]| Needs::Classes(names.iter().map(|name| key(name)).collect());
+    assert_eq!(needs("UPDATE", Some(&edited), Some(&of_class)), users());
+    let classes = |names: &[&str]| {
+        let keys = names.iter().map(|name| key(name));
+        Needs::Classes("v1beta2", keys.collect())
+    };
     assert_eq!(needs("CREATE", Some(&of_cluster), None), classes(&["mixed"]));
     let rebased = with(cluster(), "/spec/topology/classRef/name", json!("other"));
     let both = needs("UPDATE", Some(&rebased), Some(&of_cluster));
     assert_eq!(both, classes(&["mixed", "other"]));
-    let unnamed = with(cluster(), "/spec/topology/classRef/name", json!(""));
-    assert_eq!(needs("CREATE", Some(&unnamed), None), classes(&[]));
     assert_eq!(needs("DELETE", None, Some(&of_cluster)), Needs::Nothing);
     assert_eq!(
         needs("UPDATE", Some(&of_cluster), Some(&of_cluster)),
         Needs::Nothing
     );
+}
+
+/// It may be somebody else than an API server who asks.
+#[test]
+fn nothing_is_needed_that_could_be_no_object() {
+    let needed = |namespace: &str, name: &str| {
+        let named = json!({"name": name, "namespace": namespace});
+        let named = with(cluster(), "/spec/topology/classRef", named);
+        match read(&body("CREATE", Some(&named), None)).needs() {
+            Needs::Classes(_, keys) => keys.len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(needed("a-1", "b.c"), 1);
+    assert_eq!(needed("bar", &"a".repeat(253)), 1);
+    for no_name in [
+        "..",
+        ".a",
+        "../secrets/a",
+        "a?watch=true",
+        "A",
+        "a%2f",
+        &"a".repeat(254),
+    ] {
+        assert_eq!(needed("bar", no_name), 0, "{no_name}");
+        assert_eq!(needed(no_name, "a"), 0, "{no_name}");
+    }
+    assert_eq!(needed("bar", ""), 0);
 }
 
 #[test]
@@ -381,12 +408,11 @@ fn both_spellings_are_judged_and_no_other() {
         "spec": {"topology": {"class": "mixed", "classNamespace": "infra", "version": "v1.30.1"}},
     });
     let review = read(&body("CREATE", Some(&older), None));
-    assert_eq!(review.version(), "v1beta1");
     let key = ("infra".to_owned(), "mixed".to_owned());
-    assert_eq!(review.needs(), Needs::Classes([key].into()));
+    assert_eq!(review.needs(), Needs::Classes("v1beta1", [key].into()));
     let newest = with(older, "/apiVersion", json!("cluster.x-k8s.io/v1beta9"));
     let review = read(&body("CREATE", Some(&newest), None));
-    assert_eq!(review.needs(), Needs::Classes([].into()));
+    assert_eq!(review.needs(), Needs::Nothing);
     let said = review.judge(&Beside::default()).to_json();
     assert_eq!(
         said["response"]["status"]["message"],

@@ -1,7 +1,13 @@
 //! Owns: a request, from its first byte to its answer: how long it may be and take, and how many are answered at once.
 //! Never: judges: the rules do, for a review and what was read beside it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Context;
 use axum::{
@@ -39,6 +45,8 @@ struct Asked<O> {
     objects: O,
     metrics: WebhookMetrics,
     places: Arc<Semaphore>,
+    /// Whether it was said that what is needed cannot be read.
+    failing: AtomicBool,
 }
 
 /// What is asked at the port.
@@ -47,6 +55,7 @@ pub(super) fn router(objects: impl Objects, metrics: WebhookMetrics) -> Router {
         objects,
         metrics,
         places: Arc::new(Semaphore::new(REVIEWS_MAX)),
+        failing: AtomicBool::new(false),
     };
     Router::new()
         .route(PATH, post(validate))
@@ -90,9 +99,17 @@ impl<O: Objects> Asked<O> {
             ))
         };
         let beside = match read.unwrap_or_else(late) {
-            Ok(beside) => beside,
+            Ok(beside) => {
+                self.failing.store(false, Ordering::Relaxed);
+                beside
+            }
             Err(why) => {
-                warn!("a ClusterClass or Cluster is refused, for it cannot be judged: {why}");
+                // What follows is the same trouble.
+                if self.failing.swap(true, Ordering::Relaxed) {
+                    debug!("still: {why}");
+                } else {
+                    warn!("ClusterClasses and Clusters are refused, for they cannot be judged: {why}");
+                }
                 return told(&review.unread(&why));
             }
         };

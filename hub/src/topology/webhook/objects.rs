@@ -86,8 +86,8 @@ impl Objects for Server {
     async fn read(&self, review: &Review) -> Result<Beside, String> {
         match review.needs() {
             Needs::Nothing => Ok(Beside::default()),
-            Needs::Classes(keys) => self.classes(review.version(), keys).await,
-            Needs::UsersOf(class) => self.users_of(review.version(), &class).await,
+            Needs::Classes(version, keys) => self.classes(version, keys).await,
+            Needs::UsersOf(version, class) => self.users_of(version, &class).await,
         }
     }
 }
