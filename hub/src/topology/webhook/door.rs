@@ -30,10 +30,20 @@ const PATH: &str = "/validate";
 pub(super) const REQUEST_BYTES_MAX: usize = 3 << 20;
 /// Reviews that are judged at the same time; others wait for them.
 pub(super) const REVIEWS_MAX: usize = 8;
-/// How long what is needed may be read.
-const READ_TIME_MAX: Duration = Duration::from_secs(6);
-/// How long a review may take in all: less than the 10 s that an API server waits, so that it hears why.
-const TIME_MAX: Duration = Duration::from_secs(9);
+/// How long a review may take: less than the 10 s that an API server waits, so that it hears why.
+pub(super) const TIMES: Times = Times {
+    read: Duration::from_secs(6),
+    whole: Duration::from_secs(9),
+};
+
+/// How long a review may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// Reading what it needs.
+    pub(super) read: Duration,
+    /// All of it.
+    pub(super) whole: Duration,
+}
 
 /// Where what is needed is read.
 pub(super) trait Objects: Send + Sync + 'static {
@@ -45,16 +55,18 @@ struct Asked<O> {
     objects: O,
     metrics: WebhookMetrics,
     places: Arc<Semaphore>,
+    times: Times,
     /// Whether it was said that what is needed cannot be read.
     failing: AtomicBool,
 }
 
 /// What is asked at the port.
-pub(super) fn router(objects: impl Objects, metrics: WebhookMetrics) -> Router {
+pub(super) fn router(objects: impl Objects, times: Times, metrics: WebhookMetrics) -> Router {
     let asked = Asked {
         objects,
         metrics,
         places: Arc::new(Semaphore::new(REVIEWS_MAX)),
+        times,
         failing: AtomicBool::new(false),
     };
     Router::new()
@@ -63,9 +75,12 @@ pub(super) fn router(objects: impl Objects, metrics: WebhookMetrics) -> Router {
 }
 
 async fn validate<O: Objects>(State(asked): State<Arc<Asked<O>>>, request: Request) -> Response {
-    let answered = timeout(TIME_MAX, asked.answer(request)).await;
+    let answered = timeout(asked.times.whole, asked.answer(request)).await;
     let (answer, response) = answered.unwrap_or_else(|_| {
-        let words = format!("no answer within {} s: try again", TIME_MAX.as_secs());
+        let words = format!(
+            "no answer within {} s: try again",
+            asked.times.whole.as_secs_f64()
+        );
         (
             Answer::Overdue,
             (StatusCode::GATEWAY_TIMEOUT, words).into_response(),
@@ -91,11 +106,11 @@ impl<O: Objects> Asked<O> {
             Err(why) => return refused(StatusCode::BAD_REQUEST, format!("the body {why}")),
         };
         drop(body);
-        let read = timeout(READ_TIME_MAX, self.objects.read(&review)).await;
+        let read = timeout(self.times.read, self.objects.read(&review)).await;
         let late = |_| {
             Err(format!(
                 "what it needs cannot be read within {} s",
-                READ_TIME_MAX.as_secs()
+                self.times.read.as_secs_f64()
             ))
         };
         let beside = match read.unwrap_or_else(late) {

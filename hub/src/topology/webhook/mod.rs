@@ -24,7 +24,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use self::{door::router, metrics::WebhookMetrics, objects::Server};
+use self::{
+    door::{TIMES, router},
+    metrics::WebhookMetrics,
+    objects::Server,
+};
 
 /// A webhook whose port is open.
 pub struct Webhook {
@@ -68,7 +72,7 @@ impl Webhook {
         info!(address = %self.address, "answering what API servers ask about ClusterClasses and Clusters");
         let certificate = self.certificate.clone();
         let greet = move |socket| certificate.clone().greet(socket);
-        let router = router(self.server, self.metrics);
+        let router = router(self.server, TIMES, self.metrics);
         let serving = serve_http(
             "the admission webhook",
             self.listener,
