@@ -95,7 +95,9 @@ fn ask(body: &Value, there: &[Value], alive: bool) -> Answer {
         Needs::UsersOf(version, of) => {
             assert_eq!(version, "v1beta2");
             let clusters = there.iter().filter(|object| object["kind"] == "Cluster");
-            clusters.for_each(|cluster| drop(beside.add_user(&of, cluster)));
+            for cluster in clusters {
+                beside.add_user(&of, cluster);
+            }
         }
     }
     let verdict = review.judge(&beside);
