@@ -300,12 +300,8 @@ impl Stage {
     async fn patch(&self, value: &Value, patch: &Value) -> Result<(), String> {
         let object = object(value.clone());
         let api = deploy::api(&self.client, &object).map_err(|error| format!("{error:#}"))?;
-        let patched = api.patch(
-            deploy::name(&object),
-            &PatchParams::default(),
-            &Patch::Merge(patch),
-        );
-        said(patched.await)
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        said(api.patch(deploy::name(&object), &parameters, &patch).await)
     }
 
     async fn delete(&self, value: &Value) -> Result<(), String> {
