@@ -428,7 +428,7 @@ fn what_cannot_be_judged_is_refused_and_says_why() {
     let verdict = review.unread("the API server is silent");
     assert_eq!(verdict.outcome(), Outcome::Unread);
     let status = &verdict.to_json()["response"]["status"];
-    assert_eq!(status["code"], 503);
+    assert_eq!(status["code"], 500);
     assert_eq!(
         status["message"],
         "cannot be judged now: the API server is silent"

@@ -103,7 +103,8 @@ impl Verdict {
             let (code, reason) = match why {
                 Refusal::Invalid => (422, "Invalid"),
                 Refusal::Forbidden => (403, "Forbidden"),
-                Refusal::Unavailable => (503, "ServiceUnavailable"),
+                // As API servers say it of a webhook that fails: of 503 clients try again by themselves, for minutes.
+                Refusal::Unavailable => (500, "InternalError"),
             };
             response["status"] =
                 json!({"status": "Failure", "code": code, "reason": reason, "message": message});
