@@ -3,6 +3,7 @@
 
 mod set;
 mod unless;
+mod webhook;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -20,6 +21,7 @@ use crate::{
 pub use set::{JoinArgs, SetArgs, TopologyMode};
 pub(crate) use set::{MEMBER_CERT_LIFETIME, TOPOLOGY_ROLLOUTS, lifetime};
 pub use unless::UnlessClustersets;
+pub use webhook::WebhookArgs;
 
 /// The hub of a Tributary clusterset
 #[derive(Debug, Parser)]
@@ -193,6 +195,9 @@ pub struct ServeArgs {
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// Where the hub's own API server asks about classes and clusters.
+    #[command(flatten)]
+    pub webhook: WebhookArgs,
 }
 
 /// The flags of `doctor`: those of `serve`, and how to print.

@@ -3,7 +3,7 @@
 //!
 //! * `set.rs`: one clusterset. `ports.rs`, `joining.rs`: what it serves.
 //! * `layout.rs`: the file that names several. `several.rs`: they run beside each other, and each ends alone.
-//! * `own_lease.rs`: how the process says in its own cluster that it runs.
+//! * `own_lease.rs`: how the process says in its own cluster that it runs. `webhook.rs`: what it answers to the API server there.
 
 mod joining;
 mod layout;
@@ -11,6 +11,7 @@ mod own_lease;
 mod ports;
 mod set;
 mod several;
+mod webhook;
 
 use std::{net::SocketAddr, path::Path};
 
@@ -24,6 +25,7 @@ use tracing::{info, warn};
 use crate::{
     args::{ServeArgs, SetArgs},
     descriptors,
+    topology::webhook::Webhook,
 };
 
 use layout::Layout;
@@ -46,6 +48,8 @@ struct Process {
     admin: AdminServer,
     /// How it says that it runs, where it has a cluster to say it in.
     own_lease: Option<IdentityLease>,
+    /// Where the API server of that cluster asks it.
+    webhook: Option<Webhook>,
 }
 
 /// Runs the hub until it is told to stop or a part of it fails.
@@ -63,10 +67,12 @@ pub fn serve(log: &LogArgs, args: ServeArgs) -> anyhow::Result<()> {
         tokio::spawn(shutdown.listen()?);
         let mut metrics = Metrics::new("tributary_hub", env!("CARGO_PKG_VERSION"));
         let own_lease = own_lease::prepare(&args, metrics.registry()).await?;
+        let webhook = webhook::prepare(&args, metrics.registry()).await?;
         let process = Process {
             shutdown,
             metrics,
             own_lease,
+            webhook,
             readiness: Readiness::default(),
             admin: AdminServer::bind(args.admin).await?,
         };
@@ -105,12 +111,16 @@ impl Process {
         supervisor.run().await
     }
 
-    /// A supervisor that has the admin port already, and the process's own Lease. Everything that counts is registered.
+    /// A supervisor that has what is the process's own: the admin port, its Lease, the webhook. Everything that counts is
+    /// registered.
     fn supervisor(self) -> Supervisor {
         let drain = self.shutdown.drain().clone();
         let mut supervisor = Supervisor::new(self.shutdown);
         if let Some(lease) = self.own_lease {
             supervisor.spawn("the Lease of this process", lease.run(drain.clone()));
+        }
+        if let Some(webhook) = self.webhook {
+            supervisor.spawn("the admission webhook", webhook.run(drain.clone()));
         }
         let admin = self.admin.serve(self.readiness, self.metrics.finish(), drain);
         supervisor.spawn("the admin port", admin);

@@ -49,6 +49,7 @@ struct Seen {
     serving: Option<SocketAddr>,
     admin: Option<SocketAddr>,
     joining: Option<SocketAddr>,
+    webhook: Option<SocketAddr>,
     ended: bool,
 }
 
@@ -117,6 +118,11 @@ impl Program {
     /// Waits until the hub lets clusters join.
     pub async fn joining(&mut self) -> anyhow::Result<SocketAddr> {
         self.until(|seen| seen.joining).await
+    }
+
+    /// Waits until the hub answers API servers.
+    pub async fn webhook(&mut self) -> anyhow::Result<SocketAddr> {
+        self.until(|seen| seen.webhook).await
     }
 
     async fn until<T>(&mut self, wanted: impl Fn(&Seen) -> Option<T>) -> anyhow::Result<T> {
@@ -223,6 +229,9 @@ async fn follow(lines: BufReader<tokio::process::ChildStderr>, mut file: File, s
             Some("serving") => seen.send_modify(|seen| seen.serving = address),
             Some(message) if message.starts_with("admin port serves") => {
                 seen.send_modify(|seen| seen.admin = address);
+            }
+            Some(message) if message.starts_with("answering what API servers ask") => {
+                seen.send_modify(|seen| seen.webhook = address);
             }
             _ => {}
         }

@@ -34,6 +34,7 @@ mod sim_cluster;
 mod swarm;
 mod tidy;
 mod topology;
+mod topology_webhook;
 mod workloads;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());
     trials.extend(topology::trials());
+    trials.extend(topology_webhook::trials());
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());

@@ -102,6 +102,9 @@ pub async fn examine(args: &ServeArgs, set: &SetArgs) -> Report {
     if let Some(address) = set.join.join_listen {
         ports.push(see::port("--join-listen", address).await);
     }
+    if let Some(address) = args.webhook.topology_webhook {
+        ports.push(see::port("--topology-webhook", address).await);
+    }
     report.extend(judge::ports(&ports, runs));
     if runs {
         report.extend([judge::ready(&see::admin(args.admin, "/readyz").await)]);

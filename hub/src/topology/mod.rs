@@ -1,8 +1,10 @@
 //! Owns: ClusterClasses and managed topologies: how they are written, their variables, their rules, their patches and the
-//! templates in these, what their objects should be; and what a hub sees of them beside Cluster API.
+//! templates in these, what their objects should be; what a hub sees of them beside Cluster API, and what it answers to an API
+//! server that asks.
 //! Never: is used by the rest of the hub, but for two things: the command line calls it, and who keeps ClusterProfiles takes
 //! over what was observed. Nothing of it reaches the state or the log.
 
+pub mod admission;
 pub mod command;
 pub mod desired;
 mod live;
@@ -16,3 +18,4 @@ mod unicode;
 pub mod validation;
 pub mod variables;
 pub mod watch;
+pub mod webhook;

@@ -1,8 +1,8 @@
 //! The admin port: `/livez`, `/readyz`, `/metrics` over plain HTTP, GET only.
 //! It shows nothing of any cluster's state, and nothing can be changed through it.
-//! Whoever reaches it takes a bounded number of descriptors ([`super::visitors`]), and none for long without a request.
+//! How many may come, and for how long, says [`super::http`].
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{future::ready, net::SocketAddr, sync::Arc};
 
 use anyhow::Context;
 use axum::{
@@ -12,31 +12,16 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    time::{sleep, timeout},
-};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::{
+    http::serve_http,
     metrics::{self, CONTENT_TYPE},
     ready::Readiness,
-    visitors::{Asked, Visitors},
 };
-
-/// How long a connection may be open without a whole request, from its beginning or since the last one.
-const REQUEST_WAIT: Duration = Duration::from_secs(10);
-/// Bytes of a request, and of an answer that nobody reads.
-const BUFFER_BYTES_MAX: usize = 64 * 1024;
-/// How long an answer may take when the process ends.
-const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pause after the listener reports an error (no file descriptors left, for example).
-const LISTENER_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound admin port.
 pub struct AdminServer {
@@ -73,49 +58,16 @@ impl AdminServer {
         shutdown: CancellationToken,
     ) -> anyhow::Result<()> {
         info!(address = %self.address, "admin port serves /livez, /readyz and /metrics");
-        let (router, mut visitors) = (router(readiness, registry), Visitors::default());
-        loop {
-            tokio::select! {
-                biased;
-                () = shutdown.cancelled() => break,
-                true = visitors.leave() => {}
-                accepted = self.listener.accept() => match accepted {
-                    Ok((socket, _)) => {
-                        let (router, shutdown) = (router.clone(), shutdown.clone());
-                        visitors.enter(|asked| answer(socket, router, asked, shutdown)).await;
-                    }
-                    Err(error) => {
-                        warn!(%error, "the admin port cannot accept connections; trying again");
-                        sleep(LISTENER_ERROR_PAUSE).await;
-                    }
-                },
-            }
-        }
-        while visitors.leave().await {}
+        let router = router(readiness, registry);
+        serve_http(
+            "the admin port",
+            self.listener,
+            |socket| ready(Some(socket)),
+            router,
+            shutdown,
+        )
+        .await;
         Ok(())
-    }
-}
-
-/// Answers over one connection until it ends or the process does.
-async fn answer(socket: TcpStream, router: Router, asked: Asked, shutdown: CancellationToken) {
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        asked.note();
-        router.clone().oneshot(request)
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_WAIT)
-        .max_buf_size(BUFFER_BYTES_MAX)
-        .serve_connection(TokioIo::new(socket), service);
-    let mut connection = pin!(connection);
-    // However it ends, it is the visitor's loss alone.
-    tokio::select! {
-        biased;
-        _ = connection.as_mut() => {}
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            let _ = timeout(FAREWELL_TIMEOUT, connection).await;
-        }
     }
 }
 
@@ -150,8 +102,12 @@ mod tests {
         task::JoinHandle,
     };
 
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::*;
-    use crate::process::{ADMIN_CONNECTIONS_MAX, Metrics};
+    use crate::process::{HTTP_CONNECTIONS_MAX, Metrics};
 
     /// Longer than anything here takes.
     const ANSWER_WAIT: Duration = Duration::from_secs(20);
@@ -227,12 +183,12 @@ mod tests {
         };
         asked_again().await;
         let mut silent = Vec::new();
-        for _ in 0..2 * ADMIN_CONNECTIONS_MAX {
+        for _ in 0..2 * HTTP_CONNECTIONS_MAX {
             silent.push(TcpStream::connect(address).await.expect("connected"));
         }
         assert!(request(address, "GET /livez").await.starts_with("HTTP/1.1 200"));
         // The one that asked has a place, and so had the last that came.
-        for oldest in &mut silent[..=ADMIN_CONNECTIONS_MAX] {
+        for oldest in &mut silent[..=HTTP_CONNECTIONS_MAX] {
             closed(oldest).await;
         }
         let newest = silent.last_mut().expect("some");

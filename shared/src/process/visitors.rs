@@ -1,4 +1,4 @@
-//! Owns: how many connections the admin port has at the same time, and which of them goes for a new one.
+//! Owns: how many connections a port of HTTP has at the same time, and which of them goes for a new one.
 //! Never: knows what is asked over one.
 
 use std::{
@@ -11,9 +11,9 @@ use std::{
 
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-/// Connections of the admin port at the same time. Probes and scrapes need a handful; the rest is far below the file
-/// descriptors that a process keeps for other things than the port of its clusters.
-pub const ADMIN_CONNECTIONS_MAX: usize = 64;
+/// Connections of a port of HTTP at the same time. Probes, scrapes and API servers need a handful; the rest is far below
+/// the file descriptors that a process keeps for other things than the port of its clusters.
+pub const HTTP_CONNECTIONS_MAX: usize = 64;
 
 /// Who is connected, in the order in which they came.
 #[derive(Default)]
@@ -49,14 +49,14 @@ impl Visitors {
     where
         V: Future<Output = ()> + Send + 'static,
     {
-        if self.present.len() >= ADMIN_CONNECTIONS_MAX {
+        if self.present.len() >= HTTP_CONNECTIONS_MAX {
             let silent = self.present.iter().position(|visitor| !visitor.asked.yet());
             if let Some(gone) = self.present.remove(silent.unwrap_or_default()) {
                 gone.task.abort();
             }
         }
         // Its descriptor is free when its task is gone.
-        while self.tasks.len() >= ADMIN_CONNECTIONS_MAX && self.leave().await {}
+        while self.tasks.len() >= HTTP_CONNECTIONS_MAX && self.leave().await {}
         let asked = Asked::default();
         let task = self.tasks.spawn(visit(asked.clone()));
         self.present.push_back(Visitor { task, asked });

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{identity::Role, process::ADMIN_CONNECTIONS_MAX};
+use crate::{identity::Role, process::HTTP_CONNECTIONS_MAX};
 
 /// Sockets at the same time whose handshake is not finished. The last place is kept free: the oldest silent one goes.
 pub const HANDSHAKES_MAX: usize = 512;
@@ -24,9 +24,10 @@ pub const HANDSHAKE_SILENCE_MAX: Duration = Duration::from_secs(2);
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection of which nothing was heard for so long is dead or nearly: a probe went unanswered.
 const CONNECTION_SILENCE_MAX: Duration = Duration::from_secs(30);
-/// File descriptors that a hub uses for other things than its port: the log, the admin port, its own cluster's API.
+/// File descriptors that a hub uses for other things than its port: the log, the admin port, that of an admission webhook,
+/// its own cluster's API.
 const OTHER_DESCRIPTORS: usize = 256;
-const _: () = assert!(2 * ADMIN_CONNECTIONS_MAX <= OTHER_DESCRIPTORS);
+const _: () = assert!(3 * HTTP_CONNECTIONS_MAX <= OTHER_DESCRIPTORS);
 /// With fewer descriptors handshakes get this part of them …
 const HANDSHAKES_PART: usize = 8;
 /// … and operators this part of the connections …

@@ -8,6 +8,7 @@
 //!   [`Lifetime`].
 //!
 //! * [`accept_strangers`], [`JoinConnector`]: the port at which clusters join that have no certificate yet, and the way to it.
+//! * [`ServedCertificate`]: what is shown to API servers that ask a webhook: HTTP/1.1, and no certificate asked for.
 //!
 //! There is no plaintext mode and no way to skip a check. What an identity may do is decided elsewhere.
 
@@ -35,6 +36,7 @@ mod places;
 mod provider;
 mod reload;
 mod roots;
+mod served;
 mod signing_request;
 mod stranger;
 mod unfinished;
@@ -67,6 +69,7 @@ pub use pem::{CredentialsError, Pem, certificates as certificates_in};
 pub use pinned::NotPinned;
 pub use provider::{ProviderError, install_crypto_provider};
 pub use reload::{RELOAD_CHECK_INTERVAL, Reload, Reloader};
+pub use served::{ServedCertificate, ServedFiles};
 pub use signing_request::{UnusableKey, fingerprint_of, keys_in, new_key, pem_of, signing_request};
 pub use stranger::{
     JOIN_CONNECTION_AGE_MAX, JOIN_CONNECTIONS_MAX, JOIN_HANDSHAKES_MAX, StrangerConnection, Strangers,

@@ -41,6 +41,17 @@ capabilities:
 {{- if and .topology (not .inventory.enabled) -}}
 {{- fail (printf "topology is %s and inventory.enabled is false: what is observed is shown in ClusterProfiles, --set inventory.enabled=true" .topology) -}}
 {{- end -}}
+{{- with .topologyWebhook -}}
+{{- if and .secretName (not $.Values.inventory.enabled) -}}
+{{- fail (printf "topologyWebhook.secretName is %s and inventory.enabled is false: the hub has no account to read classes and Clusters with, --set inventory.enabled=true" .secretName) -}}
+{{- end -}}
+{{- if and .secretName (not .caBundle) (not .annotations) -}}
+{{- fail (printf "topologyWebhook.secretName is %s and topologyWebhook.caBundle is empty: the API server does not know who issued it, --set-file topologyWebhook.caBundle=ca.crt, or give annotations for who puts it there" .secretName) -}}
+{{- end -}}
+{{- if and (or .caBundle .annotations) (not .secretName) -}}
+{{- fail "topologyWebhook.secretName is empty and other values of topologyWebhook are not: name the Secret with its certificate, or take them back" -}}
+{{- end -}}
+{{- end -}}
 {{- if and (eq .service.type "ClusterIP") (not .address) (not .service.externalIPs) -}}
 {{- fail "service.type is ClusterIP and members are in other clusters: say what leads to the hub, --set address=HOST:PORT" -}}
 {{- end -}}

@@ -189,6 +189,41 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &["topology=observe", "inventory.enabled=false"],
         &["topology is observe", "--set inventory.enabled=true"],
     ),
+    (
+        "hub",
+        &["topologyWebhook.secretName=webhook"],
+        &[
+            "topologyWebhook.caBundle is empty",
+            "--set-file topologyWebhook.caBundle=",
+        ],
+    ),
+    (
+        "hub",
+        &["topologyWebhook.annotations.a=b"],
+        &["topologyWebhook.secretName is empty"],
+    ),
+    (
+        "hub",
+        &[
+            "topologyWebhook.secretName=webhook",
+            "topologyWebhook.annotations.a=b",
+            "inventory.enabled=false",
+        ],
+        &[
+            "topologyWebhook.secretName is webhook",
+            "--set inventory.enabled=true",
+        ],
+    ),
+    (
+        "hub",
+        &["topologyWebhook.failurePolicy=Warn"],
+        &["/topologyWebhook/failurePolicy", "'Ignore', 'Fail'"],
+    ),
+    (
+        "hub",
+        &["topologyWebhook.caBundle=ca.crt"],
+        &["/topologyWebhook/caBundle", "PEM"],
+    ),
     ("hub", &["replicas=2"], &["'replicas' not allowed"]),
     (
         "agent",

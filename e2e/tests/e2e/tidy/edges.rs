@@ -101,6 +101,8 @@ const EDGES: &[Edge] = &[
             "hub/src/topology/shadow/mod.rs",
             // Or keeps it itself.
             "hub/src/topology/own/",
+            // And answers the API server, from what it keeps.
+            "hub/src/topology/webhook/",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
     },
@@ -124,6 +126,9 @@ const EDGES: &[Edge] = &[
             "hub/src/args.rs",
             "hub/src/program.rs",
             "hub/src/run/set.rs",
+            // What wires the webhook.
+            "hub/src/run.rs",
+            "hub/src/run/webhook.rs",
             // What was observed becomes properties of profiles.
             "hub/src/profile/run.rs",
             "hub/src/profile/wanted.rs",

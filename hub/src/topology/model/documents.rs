@@ -87,6 +87,25 @@ fn json(yaml: Yaml, depth: usize, left: &mut usize) -> Result<Value, String> {
     })
 }
 
+/// What of a value is over the bounds of a document, if anything is.
+pub(super) fn over_bounds(value: &Value) -> Option<String> {
+    fn over(value: &Value, depth: usize, left: &mut usize) -> Option<String> {
+        if depth == 0 {
+            return Some(format!("is nested deeper than {MAX_DEPTH} levels"));
+        }
+        let Some(less) = left.checked_sub(1) else {
+            return Some(format!("has more than {MAX_VALUES} values"));
+        };
+        *left = less;
+        match value {
+            Value::Array(items) => items.iter().find_map(|item| over(item, depth - 1, left)),
+            Value::Object(fields) => fields.values().find_map(|value| over(value, depth - 1, left)),
+            _ => None,
+        }
+    }
+    over(value, MAX_DEPTH, &mut { MAX_VALUES })
+}
+
 fn number_of(number: &serde_norway::Number) -> Result<Value, String> {
     let read = match (number.as_i64(), number.as_u64()) {
         (Some(whole), _) => Some(whole.into()),
@@ -140,6 +159,19 @@ mod tests {
         let read = documents(&many);
         assert_eq!(read.len(), MAX_DOCUMENTS + 1);
         assert!(read[MAX_DOCUMENTS].is_err());
+    }
+
+    #[test]
+    fn a_value_is_within_the_bounds_of_a_document_or_it_is_told() {
+        let nested = |levels: usize| {
+            let text = "[".repeat(levels) + &"]".repeat(levels);
+            serde_json::from_str::<Value>(&text).unwrap()
+        };
+        assert_eq!(over_bounds(&nested(MAX_DEPTH)), None);
+        assert!(over_bounds(&nested(MAX_DEPTH + 1)).is_some_and(|why| why.contains("nested deeper")));
+        let many = |values: usize| serde_json::json!({"a": vec![0; values - 2]});
+        assert_eq!(over_bounds(&many(MAX_VALUES)), None);
+        assert!(over_bounds(&many(MAX_VALUES + 1)).is_some_and(|why| why.contains("more than")));
     }
 
     #[test]

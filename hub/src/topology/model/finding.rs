@@ -19,25 +19,38 @@ pub struct Finding {
     pub message: String,
 }
 
+impl Finding {
+    /// The finding to who knows which object it is about; one line, whatever the object says.
+    pub fn of_field(&self) -> String {
+        line(&[&self.field, self.rule, &self.message])
+    }
+}
+
 impl fmt::Display for Finding {
     /// One line, whatever the object says.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [&self.origin, &self.object, &self.field, self.rule, &self.message];
-        for (at, part) in parts.into_iter().enumerate() {
-            if at > 0 {
-                out.write_str(": ")?;
-            }
-            for (at, character) in part.chars().enumerate() {
-                if at == MAX_SHOWN {
-                    out.write_str("…")?;
-                    break;
-                }
-                let shown = if character.is_control() { ' ' } else { character };
-                write!(out, "{shown}")?;
-            }
-        }
-        Ok(())
+        out.write_str(&line(&parts))
     }
+}
+
+/// Parts in one line, each without what would end it, and not longer than is shown.
+fn line(parts: &[&str]) -> String {
+    let mut line = String::new();
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            line.push_str(": ");
+        }
+        line.extend(
+            part.chars()
+                .take(MAX_SHOWN)
+                .map(|character| if character.is_control() { ' ' } else { character }),
+        );
+        if part.chars().nth(MAX_SHOWN).is_some() {
+            line.push('…');
+        }
+    }
+    line
 }
 
 /// The findings of one object, at most [`MAX_FINDINGS`] of them.
@@ -99,9 +112,11 @@ mod tests {
     fn a_finding_is_one_line_and_short() {
         let mut report = Report::new("f.yaml", "ClusterClass a/b");
         report.say("type", "spec.x\ny", "m".repeat(MAX_SHOWN + 9));
-        let line = report.into_findings().remove(0).to_string();
+        let finding = report.into_findings().remove(0);
+        let line = finding.to_string();
         assert!(line.starts_with("f.yaml: ClusterClass a/b: spec.x y: type: mmm"));
         assert!(line.ends_with("m…") && !line.contains('\n'));
+        assert_eq!(line, format!("f.yaml: ClusterClass a/b: {}", finding.of_field()));
     }
 
     #[test]

@@ -26,7 +26,10 @@ pub use self::{
     settings::Settings,
     version::Version,
 };
-use self::{documents::documents, read::Fields};
+use self::{
+    documents::{documents, over_bounds},
+    read::Fields,
+};
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -62,6 +65,18 @@ impl Estate {
             let mut report = Report::new(origin, &format!("object {}", at + 1));
             self.object(object, &mut report);
             self.findings.extend(report.into_findings());
+        }
+    }
+
+    /// Reads an object that somebody else sent; one that is over the bounds of a document is told and not read.
+    pub fn add_sent(&mut self, origin: &str, object: &Value) {
+        match over_bounds(object) {
+            None => self.add_objects([(origin, object)]),
+            Some(message) => {
+                let mut report = Report::new(origin, "object 1");
+                report.say("document", ".", message);
+                self.findings.extend(report.into_findings());
+            }
         }
     }
 

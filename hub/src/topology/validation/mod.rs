@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::{
-    model::{Estate, Finding, Report},
+    model::{Class, Cluster, Estate, Finding, Key, Report},
     variables::Variables,
 };
 
@@ -25,57 +25,97 @@ pub fn validate(new: &Estate, old: Option<&Estate>) -> Vec<Finding> {
     findings.extend(old.into_iter().flat_map(|old| old.findings.iter().cloned()));
     let mut variables = BTreeMap::new();
     for (key, class) in &new.classes {
-        let mut report = Report::new(&class.origin, &format!("ClusterClass {}/{}", key.0, key.1));
-        for rule in class::RULES {
-            rule(class, &mut report);
-        }
-        patches::patches(class, &mut report);
-        let read = Variables::read(class, &mut report);
-        if let Some(before) = old.and_then(|old| old.classes.get(key)) {
-            for rule in change::RULES {
-                rule(before, class, new, &mut report);
-            }
-            change::variable_in_use(before, class, &read, new, &mut report);
-        }
-        variables.insert(key, read);
-        findings.extend(report.into_findings());
+        let before = old.and_then(|old| old.classes.get(key));
+        let (found, read) = of_class(class, before, new);
+        variables.insert(key.clone(), read);
+        findings.extend(found);
     }
     for (key, before) in old.into_iter().flat_map(|old| &old.classes) {
         if !new.classes.contains_key(key) {
-            let mut report = Report::new(&before.origin, &format!("ClusterClass {}/{}", key.0, key.1));
-            change::class_in_use(key, new, &mut report);
-            findings.extend(report.into_findings());
+            findings.extend(of_deleted_class(before, new));
         }
     }
     for (key, cluster) in &new.clusters {
-        let mut report = Report::new(&cluster.origin, &format!("Cluster {}/{}", key.0, key.1));
-        for rule in cluster::RULES {
-            rule(cluster, &mut report);
-        }
-        if let Some(topology) = &cluster.topology {
-            for rule in cluster::TOPOLOGY_RULES {
-                rule(cluster, topology, &mut report);
-            }
-            let class = new.class(topology);
-            cluster::class_exists(topology, class.is_some(), &mut report);
-            if let Some(class) = class {
-                for rule in cluster::CLASS_RULES {
-                    rule(topology, class, &mut report);
-                }
-                if let Some(read) = variables.get(&(class.namespace.clone(), class.name.clone())) {
-                    cluster::variable_values(topology, read, &mut report);
-                }
-            }
-        }
-        if let Some((old, before)) = old.and_then(|old| Some((old, old.clusters.get(key)?))) {
-            cluster_change::check(before, cluster, old, new, &mut report);
-            let class = cluster.topology.as_ref().and_then(|topology| new.class(topology));
-            let key = class.map(|class| (class.namespace.clone(), class.name.clone()));
-            if let Some(read) = key.and_then(|key| variables.get(&key)) {
-                cluster_change::variable_change(before, cluster, read, &mut report);
-            }
-        }
-        findings.extend(report.into_findings());
+        let before = old.and_then(|old| Some((old.clusters.get(key)?, old)));
+        findings.extend(of_cluster(cluster, before, new, |class| {
+            variables.get(&key_of(class))
+        }));
     }
     findings
+}
+
+fn key_of(class: &Class) -> Key {
+    (class.namespace.clone(), class.name.clone())
+}
+
+/// What is wrong with a class, and with its change from what it was before, if it was there; and its variables. Of the
+/// others only clusters count.
+pub(super) fn of_class(class: &Class, before: Option<&Class>, now: &Estate) -> (Vec<Finding>, Variables) {
+    let mut report = Report::new(
+        &class.origin,
+        &format!("ClusterClass {}/{}", class.namespace, class.name),
+    );
+    for rule in class::RULES {
+        rule(class, &mut report);
+    }
+    patches::patches(class, &mut report);
+    let read = Variables::read(class, &mut report);
+    if let Some(before) = before {
+        for rule in change::RULES {
+            rule(before, class, now, &mut report);
+        }
+        change::variable_in_use(before, class, &read, now, &mut report);
+    }
+    (report.into_findings(), read)
+}
+
+/// What is wrong with the deletion of a class.
+pub(super) fn of_deleted_class(class: &Class, now: &Estate) -> Vec<Finding> {
+    let mut report = Report::new(
+        &class.origin,
+        &format!("ClusterClass {}/{}", class.namespace, class.name),
+    );
+    change::class_in_use(&key_of(class), now, &mut report);
+    report.into_findings()
+}
+
+/// What is wrong with a cluster, and with its change from what it was before, if it was there. Of the others only classes
+/// count; `variables` has those of each.
+pub(super) fn of_cluster<'a>(
+    cluster: &Cluster,
+    before: Option<(&Cluster, &Estate)>,
+    now: &Estate,
+    variables: impl Fn(&Class) -> Option<&'a Variables>,
+) -> Vec<Finding> {
+    let mut report = Report::new(
+        &cluster.origin,
+        &format!("Cluster {}/{}", cluster.namespace, cluster.name),
+    );
+    for rule in cluster::RULES {
+        rule(cluster, &mut report);
+    }
+    let mut read = None;
+    if let Some(topology) = &cluster.topology {
+        for rule in cluster::TOPOLOGY_RULES {
+            rule(cluster, topology, &mut report);
+        }
+        let class = now.class(topology);
+        cluster::class_exists(topology, class.is_some(), &mut report);
+        if let Some(class) = class {
+            for rule in cluster::CLASS_RULES {
+                rule(topology, class, &mut report);
+            }
+            read = variables(class);
+            if let Some(read) = read {
+                cluster::variable_values(topology, read, &mut report);
+            }
+        }
+    }
+    if let Some((before, old)) = before {
+        cluster_change::check(before, cluster, old, now, &mut report);
+        if let Some(read) = read {
+            cluster_change::variable_change(before, cluster, read, &mut report);
+        }
+    }
+    report.into_findings()
 }

@@ -10,4 +10,5 @@ mod own_issuer;
 pub(crate) mod pki;
 mod reload;
 mod roots;
+mod served;
 mod strangers;
