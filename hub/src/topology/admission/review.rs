@@ -176,9 +176,9 @@ impl Review {
 
 /// Whether a namespace or an object may have this name.
 fn is_name(text: &str) -> bool {
-    let is_of_names = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
+    let is_of_names = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
     let starts = text.starts_with(|first: char| first.is_ascii_alphanumeric());
-    starts && text.len() <= NAME_LENGTH_MAX && text.as_bytes().iter().all(is_of_names)
+    starts && text.len() <= NAME_LENGTH_MAX && text.bytes().all(is_of_names)
 }
 
 /// Whether nothing is to be judged: there is no topology, or nothing of it changes. What goes on of an object that is being
