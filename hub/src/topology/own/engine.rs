@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use shared::model::UnixMillis;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     asked::Asked,
@@ -41,6 +42,8 @@ pub struct Engine<S> {
     retries: BTreeMap<ClusterName, Retry>,
     /// How another controller was seen, once it was.
     fell_back: Option<String>,
+    /// Once it is cancelled, no further Cluster is begun.
+    ending: CancellationToken,
 }
 
 /// When a Cluster that failed is tried again.
@@ -119,7 +122,14 @@ impl<S: Server> Engine<S> {
             asked: Asked::default(),
             retries: BTreeMap::new(),
             fell_back: None,
+            ending: CancellationToken::new(),
         }
+    }
+
+    /// The same, but a look ends before the next Cluster once this is cancelled.
+    pub fn ending_with(mut self, ending: CancellationToken) -> Self {
+        self.ending = ending;
+        self
     }
 
     /// What was recorded.
@@ -222,6 +232,9 @@ impl<S: Server> Engine<S> {
         let turns = turns(self.journal.ledger(), seen, &borrowed, self.waves, now);
         let mut count = Count::default();
         for (name, cluster) in seen {
+            if self.ending.is_cancelled() {
+                break;
+            }
             let looking = Looking {
                 name,
                 cluster,

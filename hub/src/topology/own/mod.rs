@@ -5,8 +5,8 @@
 //!
 //! * `hand_over.rs`: Clusters that go to another controller, or come from it.
 //! * `rules`: what is decided, recorded and said; pure. `journal.rs`: the log of it.
-//! * `engine.rs`: one look at everything. `asked.rs`: dry runs that were made; `requests.rs`: all others. `server.rs`: what is asked of an API server;
-//!   `api_server.rs`: of a real one. `metrics.rs`: what is counted.
+//! * `engine.rs`: one look at everything. `asked.rs`: dry runs that were made; `requests.rs`: all others. `server.rs`: what
+//!   is asked of an API server; `api_server.rs`: of a real one. `metrics.rs`: what is counted.
 
 mod api_server;
 mod asked;
@@ -112,7 +112,7 @@ impl Owner {
         drain: CancellationToken,
     ) -> Self {
         Self {
-            engine: Engine::new(ApiServer::new(client), log.0, waves),
+            engine: Engine::new(ApiServer::new(client), log.0, waves).ending_with(drain.clone()),
             edited,
             clock,
             metrics,
@@ -130,7 +130,7 @@ impl Owner {
     pub async fn run(mut self) -> anyhow::Result<()> {
         let drain = self.drain.clone();
         loop {
-            // A look is ended between two requests only: what was begun is recorded.
+            // A drain ends it between two Clusters: what is begun of one is carried out and recorded.
             let next = match self.engine.look(self.clock.wall()).await {
                 Ok(Looked::FellBack(why)) => {
                     error!(

@@ -226,6 +226,18 @@ async fn clusters_are_made_and_nothing_is_written_then() {
 }
 
 #[tokio::test]
+async fn once_the_hub_ends_no_further_cluster_is_begun() {
+    let mut play = Play::start(&["a", "b"]);
+    let ending = CancellationToken::new();
+    play.engine = engine(&play.server, &play.disk).ending_with(ending.clone());
+    ending.cancel();
+    assert_eq!(play.look().await, Count::default());
+    assert_eq!(play.server.world().writes, 0);
+    play.restart(None);
+    assert_eq!(play.settle().await.settled, 2);
+}
+
+#[tokio::test]
 async fn the_log_alone_makes_the_same_tree() {
     let mut play = Play::start(&["a"]);
     play.settle().await;

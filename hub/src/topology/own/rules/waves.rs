@@ -55,7 +55,8 @@ pub fn turns(
     let mut classes: BTreeMap<&(String, String), Rolling> = BTreeMap::new();
     for (name, cluster) in seen {
         let rolling = classes.entry(&cluster.class).or_default();
-        if let Some(since) = about(name).rolling_since {
+        // Of one that rests nothing more is replaced, and it is nobody's to wait for.
+        if let (Some(since), None) = (about(name).rolling_since, cluster.rests) {
             rolling.count += 1;
             rolling.see(name, about(name), since, (waves, now));
         }

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::event::{Event, Recorded},
+    super::{
+        event::{Event, Recorded},
+        seen::Rest,
+    },
     *,
 };
 use crate::topology::desired::change::Change;
@@ -73,6 +76,28 @@ fn of(events: Vec<Event>, now: u64) -> Vec<(String, Turn)> {
         UnixMillis(now),
     );
     turns.into_iter().map(|(name, turn)| (name.name, turn)).collect()
+}
+
+#[test]
+fn one_that_was_paused_or_is_going_holds_nobody() {
+    let mut ledger = Ledger::default();
+    let began = Event::RolloutBegan { cluster: name("b") };
+    ledger.fold(Recorded::new(began, UnixMillis(1)));
+    let document = json!({});
+    let rotates = plan(Action::Rotate, 0);
+    let turn_beside = |rests| {
+        let rests = SeenCluster {
+            rests,
+            ..seen(&document, "standard")
+        };
+        let all = BTreeMap::from([(name("a"), seen(&document, "standard")), (name("b"), rests)]);
+        let plans = BTreeMap::from([(name("a"), &rotates)]);
+        turns(&ledger, &all, &plans, WAVES, UnixMillis(2_000)).remove(&name("a"))
+    };
+    assert!(matches!(turn_beside(None), Some(Turn::Hold(_))));
+    for rests in [Rest::Paused, Rest::Deleting, Rest::Observed, Rest::Upstream] {
+        assert_eq!(turn_beside(Some(rests)), Some(go(true)));
+    }
 }
 
 fn go(begins: bool) -> Turn {
