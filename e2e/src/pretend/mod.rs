@@ -5,11 +5,18 @@
 mod machines;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{api::ApiResource, core::GroupVersionKind};
+use kube::{
+    Client,
+    api::{ApiResource, DynamicObject},
+    core::GroupVersionKind,
+};
 use serde_json::json;
 
 pub use self::machines::Machines;
-use crate::real::cluster_api::{CONTRACT, CONTRACT_LABEL};
+use crate::{
+    deploy,
+    real::cluster_api::{CONTRACT, CONTRACT_LABEL},
+};
 
 /// Its API group.
 pub const GROUP: &str = "pretend.example.org";
@@ -24,6 +31,15 @@ pub const KINDS: [&str; 8] = [
     "Boot",
     "BootTemplate",
 ];
+/// Kinds of Cluster API that topologies are made of.
+const CORE_KINDS: [&str; 6] = [
+    "ClusterClass",
+    "Cluster",
+    "MachineDeployment",
+    "MachineSet",
+    "Machine",
+    "MachineHealthCheck",
+];
 /// The API group of Cluster API itself.
 pub const CORE_GROUP: &str = "cluster.x-k8s.io";
 
@@ -35,6 +51,21 @@ pub fn resource(kind: &str) -> ApiResource {
         kind => format!("{}s", kind.to_lowercase()),
     };
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, CONTRACT, kind), &plural)
+}
+
+/// Has a cluster serve all kinds of this provider, and those of Cluster API, which take any field here too.
+///
+/// # Errors
+///
+/// The API server does not take them.
+pub async fn install(client: &Client) -> anyhow::Result<()> {
+    let kinds = CORE_KINDS.into_iter().chain(KINDS);
+    let definitions = kinds.map(|kind| {
+        let value = serde_json::to_value(definition(kind)?)?;
+        anyhow::Ok(serde_json::from_value::<DynamicObject>(value)?)
+    });
+    let definitions: Vec<_> = definitions.collect::<Result<_, _>>()?;
+    deploy::install_objects(client, &definitions).await
 }
 
 /// The definition of a kind that takes any field.

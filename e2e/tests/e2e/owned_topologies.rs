@@ -20,7 +20,7 @@ use tributary_e2e::{
         eventually::{eventually, holds_for},
     },
     deploy,
-    pretend::{self, Machines, definition, resource},
+    pretend::{self, Machines, resource},
     rights::{Account, ask},
     suite::test_with_own_clusters,
 };
@@ -29,15 +29,6 @@ use crate::charts::fresh;
 
 /// A class, its templates and two Clusters.
 const ESTATE: &str = include_str!("../../fixtures/cluster-api/estate.yaml");
-/// Kinds of Cluster API that are looked at; here they take any field.
-const CORE_KINDS: [&str; 6] = [
-    "ClusterClass",
-    "Cluster",
-    "MachineDeployment",
-    "MachineSet",
-    "Machine",
-    "MachineHealthCheck",
-];
 /// How long a machine that is none takes.
 const MACHINE_TAKES: Duration = Duration::from_millis(700);
 /// It is played in real time: two rollouts after another, twice.
@@ -108,13 +99,7 @@ impl Stage {
         let backend = Backend::Real(fleet.clone());
         let clusterset = LocalClusterset::without_hub(dir, &backend, &["east"], "default").await?;
         let client = clusterset.cluster("east")?.client.clone();
-        let kinds = CORE_KINDS.into_iter().chain(pretend::KINDS);
-        let definitions = kinds.map(|kind| {
-            let value = serde_json::to_value(definition(kind)?)?;
-            anyhow::Ok(serde_json::from_value::<DynamicObject>(value)?)
-        });
-        let definitions: Vec<_> = definitions.collect::<Result<_, _>>()?;
-        deploy::install_objects(&client, &definitions).await?;
+        pretend::install(&client).await?;
         deploy::install(&client, &["hub"]).await?;
         deploy::install_objects(&client, &rights()?).await?;
         let cluster = &fleet.clusters()[0];

@@ -19,19 +19,10 @@ use crate::{
     demo::directory::DemoDirectory,
     deploy,
     files::write_private,
-    pretend::{self, Machines, definition, resource},
+    pretend::{self, Machines, resource},
     real::{Fleet, Options, build, module::Module},
 };
 
-/// Kinds of Cluster API that are looked at; here they take any field.
-const CORE_KINDS: [&str; 6] = [
-    "ClusterClass",
-    "Cluster",
-    "MachineDeployment",
-    "MachineSet",
-    "Machine",
-    "MachineHealthCheck",
-];
 /// Who applies what the demo applies.
 const MANAGER: &str = "demo";
 
@@ -59,13 +50,7 @@ impl Stage {
         let fleet = Arc::new(fleet);
         let management = &fleet.clusters()[0];
         let client = management.client().await?;
-        let kinds = CORE_KINDS.into_iter().chain(pretend::KINDS);
-        let definitions = kinds.map(|kind| {
-            let value = serde_json::to_value(definition(kind)?)?;
-            anyhow::Ok(serde_json::from_value::<DynamicObject>(value)?)
-        });
-        let definitions: Vec<_> = definitions.collect::<Result<_, _>>()?;
-        deploy::install_objects(&client, &definitions).await?;
+        pretend::install(&client).await?;
         deploy::install(&client, &["crds", "hub"]).await?;
         write_private(&place.kubeconfig(), &std::fs::read(management.kubeconfig_path())?)?;
         let backend = Backend::Real(fleet.clone());
