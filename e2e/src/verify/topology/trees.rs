@@ -43,7 +43,7 @@ fn tree(export: &Export, namespace: &str, manager: &str) -> anyhow::Result<BTree
             let of = export.get(&of).unwrap_or(object);
             let deployment = of["metadata"]["labels"][DEPLOYMENT].as_str().unwrap_or("-");
             let mut projected = projected(object, fields);
-            if let Some(about) = projected["metadata"].as_object_mut() {
+            if let Some(Value::Object(about)) = projected.get_mut("metadata") {
                 // Cluster API's other controllers have a say in them.
                 about.remove("ownerReferences");
             }
