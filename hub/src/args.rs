@@ -1,6 +1,7 @@
 //! The hub's command line. Flags and environment variables are the whole configuration.
 //! It says what was typed; what it means is for the code that is called with it.
 
+mod enrolment;
 mod set;
 mod unless;
 mod webhook;
@@ -18,6 +19,8 @@ use crate::{
     topology::command::TopologyArgs,
 };
 
+pub(crate) use enrolment::{DRAIN_LIMIT, drain_limit};
+pub use enrolment::{EnrolmentArgs, EnrolmentMode};
 pub use set::{JoinArgs, SetArgs, TopologyMode};
 pub(crate) use set::{MEMBER_CERT_LIFETIME, TOPOLOGY_ROLLOUTS, lifetime};
 pub use unless::UnlessClustersets;

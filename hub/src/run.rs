@@ -2,6 +2,7 @@
 //! It decides nothing about facts; it only connects.
 //!
 //! * `set.rs`: one clusterset. `ports.rs`, `joining.rs`: what it serves.
+//! * `topologies.rs`: what it does about topologies.
 //! * `layout.rs`: the file that names several. `several.rs`: they run beside each other, and each ends alone.
 //! * `own_lease.rs`: how the process says in its own cluster that it runs. `webhook.rs`: what it answers to the API server there.
 
@@ -11,6 +12,7 @@ mod own_lease;
 mod ports;
 mod set;
 mod several;
+mod topologies;
 mod webhook;
 
 use std::{net::SocketAddr, path::Path};
@@ -33,6 +35,9 @@ use set::{Common, Prepared};
 
 pub use layout::SETS_MAX;
 pub use ports::{serve_grpc, serve_joining};
+
+/// One task of a clusterset.
+type Task = futures::future::BoxFuture<'static, anyhow::Result<()>>;
 
 /// The clustersets that a file names, for a process whose admin port is this one. An error: it holds a mistake.
 pub(crate) fn sets(file: &Path, admin: SocketAddr) -> anyhow::Result<Vec<SetArgs>> {

@@ -10,6 +10,7 @@ mod crds;
 mod doctors;
 mod documents;
 mod durability;
+mod enrolled_clusters;
 mod failures;
 mod grpcurl;
 mod health;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());
     trials.extend(scenarios::trials());
+    trials.extend(enrolled_clusters::trials());
     trials.extend(failures::trials());
     trials.extend(many::trials());
     trials.extend(health::trials());

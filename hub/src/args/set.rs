@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use shared::tls::{ClientFiles, TlsFiles};
 
+use super::EnrolmentArgs;
 use crate::operate::duration;
 
 /// What belongs to one clusterset.
@@ -53,6 +54,9 @@ pub struct SetArgs {
     #[arg(long, env = "TRIBUTARY_TOPOLOGY_ROLLOUTS", value_name = "COUNT", default_value_t = TOPOLOGY_ROLLOUTS,
         value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub topology_rollouts: u16,
+    /// How Clusters become members, and leave.
+    #[command(flatten)]
+    pub enrolment: EnrolmentArgs,
 }
 
 /// Of how many Clusters of a class machines are replaced at once unless something else is said.

@@ -72,6 +72,7 @@ struct Taken {
     data: Vec<(PathBuf, String)>,
     ports: Vec<(SocketAddr, String)>,
     inventories: BTreeMap<String, String>,
+    enrols: Option<String>,
 }
 
 impl Taken {
@@ -81,6 +82,7 @@ impl Taken {
             data: Vec::new(),
             ports: vec![(admin, "the admin port (--admin)".into())],
             inventories: BTreeMap::new(),
+            enrols: None,
         }
     }
 
@@ -114,6 +116,14 @@ impl Taken {
         // Each would delete the profiles of the other's members there.
         if let Some(owner) = self.inventories.insert(inventory.clone(), name.to_owned()) {
             bail!("inventoryNamespace: {inventory} is that of {owner}; each needs one of its own");
+        }
+        if flags.enrolment.topology_enrolment.is_some()
+            && let Some(owner) = self.enrols.replace(name.to_owned())
+        {
+            bail!(
+                "topologyEnrolment: the Clusters here become members of {owner}, and a cluster is a member of one: take it \
+                 out of one of both"
+            );
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use kube::Client;
 use prometheus_client::registry::Registry;
 use shared::{
@@ -19,11 +19,13 @@ use tokio::net::TcpStream;
 use tracing::{Instrument, Span, info};
 
 use super::{
+    Task,
     joining::{self, JoiningDoor},
     ports::{serve_grpc, serve_joining},
+    topologies::{Topologies, Wired},
 };
 use crate::{
-    args::{SetArgs, TopologyMode},
+    args::SetArgs,
     bounds::Bounds,
     certs::MemberIssuer,
     clock::Clock,
@@ -32,11 +34,7 @@ use crate::{
     log::{self, Retention, limits::DiskArgs},
     profile::{self, AccessProviders, ProfileMetrics, ProfileWriter},
     session::Reports,
-    topology::{
-        own::{self, OwnLog, OwnMetrics, Owner, Waves},
-        shadow::{Shadow, ShadowMetrics},
-        watch::{Observer, TopologyMetrics},
-    },
+    topology::own::{self, OwnLog},
     writer::Options,
 };
 
@@ -79,42 +77,6 @@ struct Profiles {
     topologies: Topologies,
 }
 
-/// What is done about topologies.
-struct Topologies {
-    /// Only where they are observed.
-    observed: Option<TopologyMetrics>,
-    /// Only where they are compared, too.
-    compared: Option<ShadowMetrics>,
-    /// Only where the hub keeps them.
-    kept: Option<OwnMetrics>,
-}
-
-impl Topologies {
-    /// What the flag asks for, if the cluster is one where that may be done.
-    async fn prepare(
-        mode: Option<TopologyMode>,
-        client: Option<&Client>,
-        clock: Clock,
-        registry: &mut Registry,
-    ) -> anyhow::Result<Self> {
-        let is = |wanted: TopologyMode| mode == Some(wanted);
-        let topologies = Self {
-            observed: mode.map(|_| TopologyMetrics::register(registry)),
-            compared: is(TopologyMode::Shadow).then(|| ShadowMetrics::register(registry)),
-            kept: is(TopologyMode::Own).then(|| OwnMetrics::register(registry)),
-        };
-        match client {
-            Some(client) if topologies.kept.is_some() => own::refuse_rival(client, clock).await?,
-            None => ensure!(
-                mode.is_none(),
-                "--topology needs a cluster to look at: give --kubeconfig, or run in a pod with a service account"
-            ),
-            Some(_) => {}
-        }
-        Ok(topologies)
-    }
-}
-
 /// A clusterset whose log is replayed and whose writer runs.
 pub(super) struct Opened {
     set: Serving,
@@ -152,7 +114,7 @@ impl Prepared {
         };
         let client = profile::client(common.kubeconfig.as_deref(), &profile_metrics).await?;
         let clock = Clock::start();
-        let topologies = Topologies::prepare(args.topology, client.as_ref(), clock, registry).await?;
+        let mut topologies = Topologies::prepare(args.topology, client.as_ref(), clock, registry).await?;
         if client.is_none() {
             info!("no --kubeconfig and no service account: ClusterProfiles are shown over gRPC only");
         }
@@ -175,6 +137,8 @@ impl Prepared {
         let options = options(&args, common, &credentials.identity())?;
         let issuer = joining::member_issuer(&args.join, &credentials)?;
         let door = joining::joining_door(args.join.join_listen, issuer.clone(), &credentials)?;
+        let joinable = door.as_ref().map(|door| door.joinable);
+        topologies.enrol(&args.enrolment, joinable, registry)?;
         let profiles = Profiles {
             client,
             access,
@@ -209,7 +173,7 @@ impl Prepared {
     pub(super) async fn open(self) -> anyhow::Result<Opened> {
         let (clusterset, data) = (self.clusterset(), self.args.data.clone());
         let (options, clock, metrics) = (self.options, self.clock, self.metrics);
-        let keeps = self.profiles.topologies.kept.is_some();
+        let keeps = self.profiles.topologies.keep();
         let topologies = if keeps {
             Some(open_topologies(data.clone(), clusterset.clone(), clock).await?)
         } else {
@@ -259,32 +223,18 @@ impl Opened {
             let kept = (namespace, set.profiles.access);
             let mut profiles =
                 ProfileWriter::new(client.clone(), kept, &hub, set.profiles.metrics, leading.clone());
-            if let Some(metrics) = set.profiles.topologies.observed {
-                let (observer, observed) = Observer::new(client.clone(), metrics, leading.clone());
+            let rollouts = set.args.topology_rollouts;
+            let wired = Wired {
+                client,
+                hub: &hub,
+                lead: &lead,
+            };
+            let observed = set
+                .profiles
+                .topologies
+                .run_on(&wired, (topologies, rollouts), &mut spawn);
+            if let Some(observed) = observed {
                 profiles = profiles.observing(observed);
-                if let (Some(metrics), Some(log)) = (set.profiles.topologies.kept, topologies) {
-                    let waves = Waves {
-                        at_once: set.args.topology_rollouts.into(),
-                        patience_millis: own::PATIENCE_MILLIS,
-                    };
-                    let watched = (observer.edited(), hub.clock);
-                    let owner = Owner::new(client.clone(), log, waves, watched, metrics, leading.clone());
-                    spawn(
-                        "the keeper of topologies",
-                        Box::pin(lead.clone().keep(owner.run())),
-                    );
-                }
-                spawn(
-                    "the observer of topologies",
-                    Box::pin(lead.clone().keep(observer.run())),
-                );
-            }
-            if let Some(metrics) = set.profiles.topologies.compared {
-                let shadow = Shadow::new(client, metrics, leading.clone());
-                spawn(
-                    "the shadow of topologies",
-                    Box::pin(lead.clone().keep(shadow.run())),
-                );
             }
             spawn(
                 "the ClusterProfile writer",
@@ -308,9 +258,6 @@ impl Opened {
         drop(set.starting);
     }
 }
-
-/// One task of a clusterset.
-type Task = futures::future::BoxFuture<'static, anyhow::Result<()>>;
 
 /// What the flags and the certificate say of this hub.
 fn options(args: &SetArgs, common: &Common, identity: &Identity) -> anyhow::Result<Options> {

@@ -118,6 +118,14 @@ pub const PROPERTY_TOPOLOGY_PREFIX: &str = "topology.tributary.dev/";
 pub const PROPERTY_TOPOLOGY_RECONCILED: &str = "topology.tributary.dev/reconciled";
 /// On a Cluster of Cluster API: the id of the member that it is. Without it that is the Cluster's uid.
 pub const ANNOTATION_MEMBER_ID: &str = "tributary.dev/member-id";
+/// On a Cluster of Cluster API: `off` keeps a hub from enrolling it and from having it leave when it is deleted.
+pub const ANNOTATION_ENROLMENT: &str = "tributary.dev/enrolment";
+/// On a Cluster of Cluster API, by the hub: the name of the token that was delivered to it, or [`ENROLLED_BEFORE`].
+pub const ANNOTATION_ENROLLED: &str = "tributary.dev/enrolled";
+/// The value of [`ANNOTATION_ENROLLED`] of a Cluster that was a member when the hub saw it first.
+pub const ENROLLED_BEFORE: &str = "before";
+/// On a Cluster of Cluster API, by the hub: its member leaves before the Cluster goes.
+pub const FINALIZER_MEMBER: &str = "tributary.dev/member";
 /// On a ClusterClass: the variables, by name and with commas between them, whose values ClusterProfiles show.
 pub const ANNOTATION_PUBLISHED_VARIABLES: &str = "topology.tributary.dev/published-variables";
 /// The cluster manager named by Tributary's ClusterProfiles.

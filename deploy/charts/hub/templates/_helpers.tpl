@@ -41,6 +41,24 @@ capabilities:
 {{- if and .topology (not .inventory.enabled) -}}
 {{- fail (printf "topology is %s and inventory.enabled is false: what is observed is shown in ClusterProfiles, --set inventory.enabled=true" .topology) -}}
 {{- end -}}
+{{- with .topologyEnrolment -}}
+{{- if .mode -}}
+{{- if not $.Values.topology -}}
+{{- fail (printf "topologyEnrolment.mode is %s and topology is empty: nothing looks at Clusters, --set topology=observe" .mode) -}}
+{{- end -}}
+{{- if not $.Values.join.secretName -}}
+{{- fail (printf "topologyEnrolment.mode is %s and join.secretName is empty: no cluster can join, name the Secret with what signs for those that do" .mode) -}}
+{{- end -}}
+{{- if not .configMapName -}}
+{{- fail (printf "topologyEnrolment.mode is %s and topologyEnrolment.configMapName is empty: name the ConfigMap with the objects of the agent, rendered with its chart" .mode) -}}
+{{- end -}}
+{{- if not .hubs -}}
+{{- fail (printf "topologyEnrolment.mode is %s and topologyEnrolment.hubs is empty: say where members reach this hub, --set 'topologyEnrolment.hubs={https://HOST:8443}'" .mode) -}}
+{{- end -}}
+{{- else if or .configMapName .hubs .joinAddresses -}}
+{{- fail "topologyEnrolment.mode is empty and other values of topologyEnrolment are not: say manifest or install, or take them back" -}}
+{{- end -}}
+{{- end -}}
 {{- with .topologyWebhook -}}
 {{- if and .secretName (not $.Values.inventory.enabled) -}}
 {{- fail (printf "topologyWebhook.secretName is %s and inventory.enabled is false: the hub has no account to read classes and Clusters with, --set inventory.enabled=true" .secretName) -}}

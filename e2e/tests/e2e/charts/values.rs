@@ -191,6 +191,55 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "hub",
+        &["topologyEnrolment.mode=push"],
+        &["/topologyEnrolment/mode", "'manifest', 'install'"],
+    ),
+    (
+        "hub",
+        &["topologyEnrolment.mode=install"],
+        &["topologyEnrolment.mode is install and topology is empty"],
+    ),
+    (
+        "hub",
+        &["topologyEnrolment.mode=install", "topology=observe"],
+        &["join.secretName is empty"],
+    ),
+    (
+        "hub",
+        &[
+            "topologyEnrolment.mode=install",
+            "topology=observe",
+            "join.secretName=joining",
+        ],
+        &["topologyEnrolment.configMapName is empty"],
+    ),
+    (
+        "hub",
+        &[
+            "topologyEnrolment.mode=install",
+            "topology=observe",
+            "join.secretName=joining",
+            "topologyEnrolment.configMapName=agent",
+        ],
+        &["topologyEnrolment.hubs is empty"],
+    ),
+    (
+        "hub",
+        &["topologyEnrolment.configMapName=agent"],
+        &["topologyEnrolment.mode is empty"],
+    ),
+    (
+        "hub",
+        &["topologyEnrolment.hubs={hub.example.org}"],
+        &["/topologyEnrolment/hubs/0", "HOST"],
+    ),
+    (
+        "hub",
+        &["topologyEnrolment.drainLimit=soon"],
+        &["/topologyEnrolment/drainLimit", "time_as_2m"],
+    ),
+    (
+        "hub",
         &["topologyWebhook.secretName=webhook"],
         &[
             "topologyWebhook.caBundle is empty",

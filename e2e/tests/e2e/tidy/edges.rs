@@ -94,6 +94,7 @@ const EDGES: &[Edge] = &[
             // The hub writes ClusterProfiles into its own cluster.
             "hub/src/profile/",
             "hub/src/run/set.rs",
+            "hub/src/run/topologies.rs",
             // Previews read a management cluster, with a person's rights.
             "hub/src/topology/live.rs",
             // And looks at what Cluster API keeps there.
@@ -101,6 +102,8 @@ const EDGES: &[Edge] = &[
             "hub/src/topology/shadow/mod.rs",
             // Or keeps it itself.
             "hub/src/topology/own/",
+            // Has Clusters join and leave, there and once in each of them.
+            "hub/src/topology/enrol/",
             // And answers the API server, from what it keeps.
             "hub/src/topology/webhook/",
         ],
@@ -126,6 +129,7 @@ const EDGES: &[Edge] = &[
             "hub/src/args.rs",
             "hub/src/program.rs",
             "hub/src/run/set.rs",
+            "hub/src/run/topologies.rs",
             // What wires the webhook.
             "hub/src/run.rs",
             "hub/src/run/webhook.rs",

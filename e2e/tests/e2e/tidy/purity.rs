@@ -188,6 +188,23 @@ const ROOMS: &[PureRoom] = &[
         ],
     },
     PureRoom {
+        path: "hub/src/topology/enrol/decide.rs",
+        may_name: &["crate::topology", "shared::api::names"],
+    },
+    PureRoom {
+        path: "hub/src/topology/enrol/standing.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/topology/enrol/manifests.rs",
+        // Manifests are read and written as YAML.
+        may_name: &["anyhow", "serde", "serde_json", "serde_norway"],
+    },
+    PureRoom {
+        path: "hub/src/topology/enrol/objects.rs",
+        may_name: &["crate::topology", "serde_json", "shared::api::names"],
+    },
+    PureRoom {
         path: "hub/src/topology/shadow/differing.rs",
         may_name: &["crate::topology"],
     },
@@ -200,6 +217,8 @@ const ROOMS: &[PureRoom] = &[
         // Names are constants; a digest is a function of its input.
         may_name: &[
             "crate::topology::model",
+            // Objects of Kubernetes say when they were deleted.
+            "jiff",
             "serde_json",
             "sha2",
             "shared::api::names",

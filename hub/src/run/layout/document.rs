@@ -6,9 +6,12 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::{Context, anyhow, ensure};
 use clap::ValueEnum;
 use serde::Deserialize;
-use shared::tls::{ClientFiles, MemberKeys, TlsFiles};
+use shared::tls::{ClientFiles, HubAddress, MemberKeys, TlsFiles};
 
-use crate::args::{JoinArgs, MEMBER_CERT_LIFETIME, SetArgs, TOPOLOGY_ROLLOUTS, TopologyMode, lifetime};
+use crate::args::{
+    DRAIN_LIMIT, EnrolmentArgs, EnrolmentMode, JoinArgs, MEMBER_CERT_LIFETIME, SetArgs, TOPOLOGY_ROLLOUTS,
+    TopologyMode, drain_limit, lifetime,
+};
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -33,6 +36,19 @@ pub(super) struct Entry {
     access_providers: Option<PathBuf>,
     topology: Option<TopologyMode>,
     topology_rollouts: Option<u16>,
+    topology_enrolment: Option<Enrolment>,
+}
+
+/// `--topology-enrolment`, and the flags that go with it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Enrolment {
+    mode: EnrolmentMode,
+    agent: PathBuf,
+    hub_addresses: Vec<String>,
+    #[serde(default)]
+    join_addresses: Vec<String>,
+    drain_limit: Option<String>,
 }
 
 /// `--tls-…`.
@@ -91,6 +107,7 @@ impl Entry {
             access_providers: self.access_providers,
             topology: self.topology,
             topology_rollouts: rollouts(self.topology_rollouts)?,
+            enrolment: enrolment(self.topology_enrolment, self.topology)?,
         })
     }
 }
@@ -99,6 +116,33 @@ fn rollouts(said: Option<u16>) -> anyhow::Result<u16> {
     let count = said.unwrap_or(TOPOLOGY_ROLLOUTS);
     ensure!((1..=1_000).contains(&count), "topologyRollouts: 1 to 1000");
     Ok(count)
+}
+
+fn enrolment(said: Option<Enrolment>, topology: Option<TopologyMode>) -> anyhow::Result<EnrolmentArgs> {
+    let limit = said.as_ref().and_then(|said| said.drain_limit.as_deref());
+    let topology_drain_limit = drain_limit(limit.unwrap_or(DRAIN_LIMIT))
+        .map_err(anyhow::Error::msg)
+        .context("topologyEnrolment.drainLimit")?;
+    ensure!(
+        said.is_none() || topology.is_some(),
+        "topologyEnrolment: nothing observes Clusters: give topology, too"
+    );
+    let addresses = |texts: &[String]| -> anyhow::Result<Vec<HubAddress>> {
+        let read = texts.iter().map(|text| text.parse());
+        Ok(read.collect::<Result<_, _>>()?)
+    };
+    let (hubs, doors) = match &said {
+        Some(said) => (addresses(&said.hub_addresses)?, addresses(&said.join_addresses)?),
+        None => Default::default(),
+    };
+    let (topology_enrolment, topology_agent) = said.map(|said| (said.mode, said.agent)).unzip();
+    Ok(EnrolmentArgs {
+        topology_enrolment,
+        topology_agent,
+        topology_hub_addresses: hubs,
+        topology_join_addresses: doors,
+        topology_drain_limit,
+    })
 }
 
 fn join(join: Option<Join>) -> anyhow::Result<JoinArgs> {

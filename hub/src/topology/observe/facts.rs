@@ -15,7 +15,10 @@ use shared::{
     model::ClusterId,
 };
 
-use super::bounds::{self, PUBLISHED_VARIABLES_MAX};
+use super::{
+    bounds::{self, PUBLISHED_VARIABLES_MAX},
+    life::Life,
+};
 use crate::topology::model::{Cluster, Estate, Key, Topology};
 
 /// The names of variables that a class tells.
@@ -53,6 +56,8 @@ pub struct ClusterFacts {
     pub(super) member: Option<ClusterId>,
     /// What it was stamped from, if it was.
     pub(super) stamped: Option<Arc<Stamped>>,
+    /// Where it is in its life.
+    pub(super) life: Arc<Life>,
 }
 
 /// What is told of a topology.
@@ -83,6 +88,7 @@ pub fn cluster_facts<'a>(
             .topology
             .as_ref()
             .map(|topology| Arc::new(stamped(document, &cluster, topology, lists))),
+        life: Arc::new(Life::read(document)),
     };
     Some((key, facts))
 }

@@ -1,11 +1,12 @@
 //! Owns: what ClusterProfiles say of the topology that a member was stamped from: which Cluster a member is, what of it is
-//! told, within which bounds.
+//! told, within which bounds; and where each Cluster is in its life.
 //! Never: matches by a name alone, tells a variable that its class does not list, or forgets what it knew because a listing
 //! was cut off.
 
 mod bounds;
 mod drift;
 mod facts;
+mod life;
 mod observation;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod watched;
 pub use self::{
     bounds::{CLASSES_MAX, CLUSTERS_MAX, PUBLISHED_VARIABLES_MAX},
     facts::{ClusterFacts, PublishedVariables, cluster_facts},
+    life::Life,
     observation::Observation,
     watched::{Seen, Watched},
 };

@@ -12,6 +12,7 @@ use super::{
     bounds,
     drift::drift,
     facts::{ClusterFacts, PublishedVariables, Stamped},
+    life::Life,
 };
 use crate::topology::model::Key;
 
@@ -22,6 +23,8 @@ pub struct Observation {
     members: BTreeMap<ClusterId, Member>,
     ambiguous: BTreeSet<ClusterId>,
     clusters: usize,
+    /// Clusters that alone name a member, whether it is one yet or not.
+    lives: BTreeMap<Key, (ClusterId, Arc<Life>)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,10 +39,10 @@ impl Observation {
         clusters: &BTreeMap<Key, ClusterFacts>,
         classes: &BTreeMap<Key, PublishedVariables>,
     ) -> Self {
-        let mut named: BTreeMap<&ClusterId, Vec<&ClusterFacts>> = BTreeMap::new();
-        for facts in clusters.values() {
+        let mut named: BTreeMap<&ClusterId, Vec<(&Key, &ClusterFacts)>> = BTreeMap::new();
+        for (key, facts) in clusters {
             if let Some(member) = &facts.member {
-                named.entry(member).or_default().push(facts);
+                named.entry(member).or_default().push((key, facts));
             }
         }
         let mut observation = Self {
@@ -47,10 +50,12 @@ impl Observation {
             ..Self::default()
         };
         for (member, facts) in named {
-            let [only] = facts[..] else {
+            let [(key, only)] = facts[..] else {
                 observation.ambiguous.insert(member.clone());
                 continue;
             };
+            let life = (member.clone(), only.life.clone());
+            observation.lives.insert(key.clone(), life);
             if let Some(stamped) = &only.stamped {
                 let published = classes.get(&stamped.class).cloned().unwrap_or_default();
                 let stamped = stamped.clone();
@@ -65,6 +70,11 @@ impl Observation {
     /// Ids of members that more than one Cluster names: none of those counts.
     pub fn ambiguous(&self) -> &BTreeSet<ClusterId> {
         &self.ambiguous
+    }
+
+    /// The Clusters that alone name a member, with its id, in the order of their names.
+    pub fn lives(&self) -> impl Iterator<Item = (&Key, &ClusterId, &Arc<Life>)> {
+        self.lives.iter().map(|(key, (member, life))| (key, member, life))
     }
 
     /// How many Clusters there are.

@@ -264,6 +264,7 @@ fn beyond_the_bound_nothing_comes_and_what_is_known_changes() {
     let nobody = ClusterFacts {
         member: None,
         stamped: None,
+        life: std::sync::Arc::default(),
     };
     let mut watched = watched("", &[]);
     for number in 0..CLUSTERS_MAX {

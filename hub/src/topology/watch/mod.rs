@@ -4,7 +4,7 @@
 //! * `served.rs`: which version is read. `told.rs`: why it cannot be, for people. `metrics.rs`: what is counted.
 
 mod metrics;
-mod served;
+pub(in crate::topology) mod served;
 mod told;
 
 use std::{

@@ -15,7 +15,7 @@ const VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 const KINDS: [(&str, &str); 2] = [("clusters", "Cluster"), ("clusterclasses", "ClusterClass")];
 
 /// Both kinds in the version that is read, or why there is none.
-pub(super) async fn kinds(client: &Client) -> Result<(ApiResource, ApiResource), String> {
+pub(in crate::topology) async fn kinds(client: &Client) -> Result<(ApiResource, ApiResource), String> {
     for version in VERSIONS {
         let served = client
             .list_api_group_resources(&format!("{CLUSTER_API_GROUP}/{version}"))

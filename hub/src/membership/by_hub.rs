@@ -1,0 +1,41 @@
+//! Owns: decisions about members that the hub takes itself, where it is told to, recorded as an operator's are.
+//! Never: decides anything: which ones is said elsewhere, and what is allowed by the fold.
+
+use anyhow::anyhow;
+use tracing::info;
+
+use super::effects;
+use crate::{fold::Command, writer::WriterHandle};
+
+/// The way to have decisions of the hub's own recorded. Clones are the same way.
+#[derive(Clone)]
+pub struct HubDecisions {
+    writer: WriterHandle,
+}
+
+impl HubDecisions {
+    /// The way to this writer.
+    pub fn new(writer: WriterHandle) -> Self {
+        Self { writer }
+    }
+
+    /// Carries out a decision; done when it is durable.
+    ///
+    /// # Errors
+    ///
+    /// It is not allowed as things stand, or the hub is ending.
+    pub async fn decide(&self, command: Command) -> anyhow::Result<()> {
+        let operated = self.writer.operate(command.clone(), true, effects::of).await?;
+        let operated = operated.map_err(|rejection| anyhow!("{rejection}"))?;
+        if let Some(revision) = operated.revision {
+            info!(
+                revision = revision.0,
+                operator = command.operator(),
+                kinds = operated.kinds.join(","),
+                effects = operated.effects.join("; "),
+                "the hub decided"
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,297 @@
+//! Owns: that a Cluster with a topology becomes a member without a human step, and that its member leaves before it goes.
+//! Never: ends a membership of a Cluster that nobody deleted, puts a token into a template or a log, or keeps a kubeconfig.
+//!
+//! * `decide.rs`: what is done for one Cluster. `standing.rs`: where its membership stands. Both pure.
+//! * `manifests.rs`: what is installed into it. `kubeconfig.rs`: what of its kubeconfig is taken. `objects.rs`: what is
+//!   applied beside it. `settings.rs`: what an operator said.
+//! * `server.rs`: what is asked of API servers. `deliver.rs`: one Cluster is given what it needs. `metrics.rs`: what is
+//!   counted.
+
+pub mod decide;
+mod deliver;
+mod kubeconfig;
+pub mod manifests;
+mod metrics;
+pub mod objects;
+mod server;
+mod settings;
+pub mod standing;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use kube::Client;
+use shared::{
+    model::{ClusterId, UnixMillis},
+    process::{Backoff, random},
+};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use self::{
+    decide::{Act, Awaited, act},
+    deliver::{Deliverer, Way},
+    objects::Said,
+    server::Management,
+    standing::{OPERATOR, standing},
+};
+use super::{model::Key, observe::Life, watch::Observed};
+use crate::{
+    clock::Clock,
+    fold::{Command, Departure},
+    membership::HubDecisions,
+    writer::Present,
+};
+
+pub use self::{metrics::EnrolmentMetrics, settings::Settings};
+
+/// From one look to the next: memberships are not watched.
+const PACE: Duration = Duration::from_secs(2);
+/// Clusters to which something is delivered at once.
+const AT_ONCE: usize = 8;
+/// What was written to a Cluster is seen in it by then; it is written again if it is not.
+const SEEN_WITHIN: Duration = Duration::from_secs(30);
+/// Waits after what a Cluster needs could not be done.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(600));
+
+/// Has the Clusters of the hub's own Kubernetes cluster join and leave.
+pub struct Enroller {
+    observed: Observed,
+    present: Present,
+    clock: Clock,
+    deliverer: Arc<Deliverer>,
+    metrics: EnrolmentMetrics,
+    drain: CancellationToken,
+    clusters: BTreeMap<Key, Progress>,
+    /// Clusters that are being given what they need.
+    delivering: JoinSet<(Key, anyhow::Result<()>)>,
+    busy: BTreeSet<Key>,
+}
+
+/// What was tried for a Cluster.
+struct Progress {
+    /// The life on which something was written to it: nothing is again before another one is seen, or for a while.
+    wrote: Option<(Arc<Life>, Instant)>,
+    backoff: Backoff,
+    not_before: Option<Instant>,
+    /// What was said of it last.
+    told: String,
+}
+
+impl Enroller {
+    /// One for what is observed.
+    pub fn new(
+        client: Client,
+        (observed, present): (Observed, Present),
+        (decisions, clock): (HubDecisions, Clock),
+        settings: Settings,
+        metrics: EnrolmentMetrics,
+        drain: CancellationToken,
+    ) -> Self {
+        Self {
+            observed,
+            present,
+            clock,
+            deliverer: Arc::new(Deliverer {
+                management: Management::new(client),
+                decisions,
+                clock,
+                settings,
+            }),
+            metrics,
+            drain,
+            clusters: BTreeMap::new(),
+            delivering: JoinSet::new(),
+            busy: BTreeSet::new(),
+        }
+    }
+
+    /// Runs until the drain begins.
+    ///
+    /// # Errors
+    ///
+    /// None; the hub's end is no error.
+    pub async fn run(mut self) -> anyhow::Result<()> {
+        let drain = self.drain.clone();
+        loop {
+            tokio::select! {
+                () = drain.cancelled() => return Ok(()),
+                () = self.look() => {}
+            }
+            tokio::select! {
+                () = drain.cancelled() => return Ok(()),
+                Some(delivered) = self.delivering.join_next() => {
+                    // One that panicked has its name in `busy` and is not tried again; the panic is said by the runtime.
+                    if let Ok((key, outcome)) = delivered {
+                        self.busy.remove(&key);
+                        self.came_of(&key, outcome);
+                    }
+                }
+                changed = self.observed.changed() => {
+                    // Its end is the observer's, and the hub's with it.
+                    if changed.is_err() {
+                        sleep(PACE).await;
+                    }
+                }
+                () = sleep(PACE) => {}
+            }
+        }
+    }
+
+    /// Looks at every Cluster once.
+    async fn look(&mut self) {
+        let Some(observation) = self.observed.borrow_and_update().clone() else {
+            return;
+        };
+        let mut awaited: BTreeMap<Awaited, usize> = BTreeMap::new();
+        let mut there = BTreeSet::new();
+        for (key, id, life) in observation.lives() {
+            there.insert(key.clone());
+            let Ok(present) = self.present.read() else {
+                return;
+            };
+            let now = self.clock.wall();
+            let standing = standing(&present.state, id, now);
+            drop(present);
+            let act = act(life, &standing, self.deliverer.settings.terms(), now);
+            match act {
+                Act::Rest => {}
+                Act::Wait(reason) => *awaited.entry(reason).or_default() += 1,
+                act if self.is_due(key, life) => self.perform(key, id, life, act).await,
+                _ => {}
+            }
+        }
+        self.clusters.retain(|key, _| there.contains(key));
+        let failing = self
+            .clusters
+            .values()
+            .filter(|one| one.not_before.is_some())
+            .count();
+        self.metrics.looked(&awaited, failing);
+    }
+
+    fn is_due(&self, key: &Key, life: &Arc<Life>) -> bool {
+        if self.busy.contains(key) {
+            return false;
+        }
+        let Some(progress) = self.clusters.get(key) else {
+            return true;
+        };
+        let (now, wrote) = (Instant::now(), &progress.wrote);
+        let unseen = |(before, at): &(Arc<Life>, Instant)| before == life && now < *at + SEEN_WITHIN;
+        !wrote.as_ref().is_some_and(unseen) && progress.not_before.is_none_or(|at| now >= at)
+    }
+
+    async fn perform(&mut self, key: &Key, id: &ClusterId, life: &Arc<Life>, act: Act) {
+        if let Act::Deliver { revoked } = act {
+            if self.busy.len() < AT_ONCE {
+                let (deliverer, way) = (self.deliverer.clone(), Way::new(key, id, life));
+                self.busy.insert(key.clone());
+                self.progress(key).wrote = Some((life.clone(), Instant::now()));
+                self.delivering.spawn(async move {
+                    let outcome = deliverer.deliver(&way, revoked).await;
+                    (way.key, outcome)
+                });
+            }
+            return;
+        }
+        let writes = !matches!(act, Act::Leave { .. });
+        let outcome = self.carry_out(key, id, life, act).await;
+        if writes && outcome.is_ok() {
+            self.progress(key).wrote = Some((life.clone(), Instant::now()));
+        }
+        self.came_of(key, outcome);
+    }
+
+    async fn carry_out(&self, key: &Key, id: &ClusterId, life: &Life, act: Act) -> anyhow::Result<()> {
+        let (deliverer, enrolled) = (&self.deliverer, life.enrolled.as_deref());
+        let said = match &act {
+            Act::Rest | Act::Wait(_) | Act::Deliver { .. } => return Ok(()),
+            Act::Leave { after_millis } => return self.leave(key, id, *after_millis).await,
+            Act::Hold { enrolled } => Said {
+                enrolled: Some(enrolled),
+                held: true,
+                paused: false,
+            },
+            Act::Pause => Said {
+                enrolled,
+                held: true,
+                paused: true,
+            },
+            Act::Release { revoked } => {
+                deliverer.revoke(revoked).await?;
+                Said {
+                    enrolled,
+                    ..Said::default()
+                }
+            }
+        };
+        if !life.held && !said.held {
+            return Ok(());
+        }
+        deliverer.say(key, life, &said).await?;
+        debug!(cluster = %name(key), ?act, "written to the Cluster");
+        Ok(())
+    }
+
+    async fn leave(&self, key: &Key, id: &ClusterId, after_millis: u64) -> anyhow::Result<()> {
+        info!(cluster = %name(key), member = %id, after_millis, "a Cluster is deleted: its member leaves first");
+        let departure = Departure::Ordered {
+            operator: OPERATOR.into(),
+            at: self.clock.wall(),
+            after_millis,
+            evicts: false,
+        };
+        let cluster = id.clone();
+        let command = Command::Depart { cluster, departure };
+        self.deliverer.decisions.decide(command).await
+    }
+
+    fn progress(&mut self, key: &Key) -> &mut Progress {
+        self.clusters.entry(key.clone()).or_insert_with(|| Progress {
+            wrote: None,
+            backoff: RETRY,
+            not_before: None,
+            told: String::new(),
+        })
+    }
+
+    /// Says a trouble once; what follows is the same one.
+    fn came_of(&mut self, key: &Key, outcome: anyhow::Result<()>) {
+        let progress = self.progress(key);
+        match outcome {
+            Ok(()) => {
+                progress.backoff.succeeded();
+                progress.not_before = None;
+                progress.told.clear();
+            }
+            Err(error) => {
+                let why = format!("{error:#}");
+                if progress.told != why {
+                    warn!(cluster = %name(key), %why, "a Cluster does not become a member, or does not leave; tried again");
+                }
+                progress.told = why;
+                progress.wrote = None;
+                progress.not_before = Some(Instant::now() + progress.backoff.failed(random()));
+            }
+        }
+    }
+}
+
+fn name((namespace, name): &Key) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// When a token ends that is made now.
+fn expiry(now: UnixMillis) -> UnixMillis {
+    UnixMillis(now.0.saturating_add(decide::TOKEN_MILLIS))
+}
