@@ -149,11 +149,32 @@ impl Stage {
         let agent = self.agent(&join, &id)?;
         questions::listed(&self.clusterset, &["hq", "guest"]).await?;
         self.is_held("guest").await?;
+        self.takes_nobody_with_it().await?;
         ensure!(
             self.count("join_token_created").await? == 1,
             "more tokens than one"
         );
         Ok(agent)
+    }
+
+    /// A Cluster that says that it is a member which joined otherwise goes alone.
+    async fn takes_nobody_with_it(&mut self) -> anyhow::Result<()> {
+        let thief = cluster("thief", json!({"tributary.dev/member-id": "hq"}));
+        deploy::apply(&self.management, &thief).await?;
+        // What is made later is seen later: the hub has looked at the thief by then.
+        deploy::apply(&self.management, &cluster("zebra", json!({}))).await?;
+        self.waits_for("control_plane").await?;
+        for name in ["thief", "zebra"] {
+            let there = self.clusters().get(name).await?;
+            ensure!(there.finalizers().is_empty(), "{name} is held");
+            self.clusters().delete(name, &DeleteParams::default()).await?;
+        }
+        self.waiting("control_plane", 0.0).await?;
+        ensure!(
+            self.count("member_leaving").await? == 0,
+            "somebody else's member was told to leave"
+        );
+        Ok(())
     }
 
     /// A Cluster that is deleted stays, paused, until its member has left.
@@ -273,11 +294,15 @@ impl Stage {
     }
 
     async fn waits_for(&mut self, what: &str) -> anyhow::Result<()> {
+        self.waiting(what, 1.0).await
+    }
+
+    async fn waiting(&mut self, what: &str, count: f64) -> anyhow::Result<()> {
         let address = self.clusterset.hub()?.admin().await?;
         let label = format!("for=\"{what}\"");
-        eventually(&format!("a Cluster waits for {what}"), async || {
+        eventually(&format!("{count} Clusters wait for {what}"), async || {
             let shown = admin::metric_at(address, "tributary_hub_topology_enrolment_waiting", &label).await?;
-            Ok((shown == 1.0).then_some(()))
+            Ok((shown == count).then_some(()))
         })
         .await
     }

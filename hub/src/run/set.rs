@@ -138,7 +138,7 @@ impl Prepared {
         let issuer = joining::member_issuer(&args.join, &credentials)?;
         let door = joining::joining_door(args.join.join_listen, issuer.clone(), &credentials)?;
         let joinable = door.as_ref().map(|door| door.joinable);
-        topologies.enrol(&args.enrolment, joinable, registry)?;
+        topologies.enrol(&args, joinable, registry)?;
         let profiles = Profiles {
             client,
             access,

@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 use super::Task;
 use crate::{
-    args::{EnrolmentArgs, TopologyMode},
+    args::{SetArgs, TopologyMode},
     clock::Clock,
     hub::Hub,
     lead::Leading,
@@ -69,7 +69,7 @@ impl Topologies {
     /// Has Clusters become members, if the flags ask for it.
     pub(super) fn enrol(
         &mut self,
-        args: &EnrolmentArgs,
+        args: &SetArgs,
         joinable: Option<Joinable>,
         registry: &mut Registry,
     ) -> anyhow::Result<()> {

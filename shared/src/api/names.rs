@@ -122,6 +122,8 @@ pub const ANNOTATION_MEMBER_ID: &str = "tributary.dev/member-id";
 pub const ANNOTATION_ENROLMENT: &str = "tributary.dev/enrolment";
 /// On a Cluster of Cluster API, by the hub: the name of the token that was delivered to it, or [`ENROLLED_BEFORE`].
 pub const ANNOTATION_ENROLLED: &str = "tributary.dev/enrolled";
+/// On a Cluster of Cluster API, by the hub: the proof that it is the member whose id its annotation says.
+pub const ANNOTATION_ENROLMENT_SEAL: &str = "tributary.dev/enrolment-seal";
 /// The value of [`ANNOTATION_ENROLLED`] of a Cluster that was a member when the hub saw it first.
 pub const ENROLLED_BEFORE: &str = "before";
 /// On a Cluster of Cluster API, by the hub: its member leaves before the Cluster goes.

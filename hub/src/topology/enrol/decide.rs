@@ -61,34 +61,35 @@ pub struct Terms {
     pub drain_millis: u64,
 }
 
-/// What is done for a Cluster.
-pub fn act(life: &Life, standing: &Standing, terms: Terms, now: UnixMillis) -> Act {
+/// What is done for a Cluster. `sealed`: it is proven to be the member that it names, and does not only say so.
+pub fn act(life: &Life, standing: &Standing, sealed: bool, terms: Terms, now: UnixMillis) -> Act {
     match life.deleted_at {
-        Some(deleted_at) => going(
-            life,
-            standing,
-            deleted_at.0.saturating_add(terms.drain_millis),
-            now,
-        ),
+        Some(deleted_at) => {
+            let until = deleted_at.0.saturating_add(terms.drain_millis);
+            going(life, standing, sealed, until.saturating_sub(now.0))
+        }
         None if life.off || !life.stamped => stopped(life, unused(standing)),
-        None => coming(life, standing, terms),
+        None => coming(life, standing, sealed, terms),
     }
 }
 
 /// One that is there, and is to be a member.
-fn coming(life: &Life, standing: &Standing, terms: Terms) -> Act {
+fn coming(life: &Life, standing: &Standing, sealed: bool, terms: Terms) -> Act {
     match standing {
-        Standing::Member { .. } => held(life, None),
+        Standing::Member { ours, .. } if sealed || *ours => held(life, sealed, None),
+        // Somebody else's member, for all that is known.
+        Standing::Member { .. } => Act::Rest,
+        Standing::Nobodys => Act::Rest,
         // An operator ended it: whether it comes again is an operator's to say.
         Standing::Former { free: false, .. } => stopped(life, Vec::new()),
-        Standing::Stranger { tokens } => invited(life, tokens, terms, |token| token.used),
+        Standing::Stranger { tokens } => invited(life, tokens, sealed, terms, |token| token.used),
         Standing::Former { tokens, .. } => {
             let waits = |token: &Token| !token.used && is_given(life, token);
             // It left after the hub had enrolled it: whether it comes again is for people to say.
             if life.enrolled.is_some() && !tokens.iter().any(waits) {
                 return stopped(life, Vec::new());
             }
-            invited(life, tokens, terms, |_| false)
+            invited(life, tokens, sealed, terms, |_| false)
         }
     }
 }
@@ -106,15 +107,15 @@ fn is_given(life: &Life, token: &Token) -> bool {
 }
 
 /// One that may join: it waits for that, or is given what it needs.
-fn invited(life: &Life, tokens: &[Token], terms: Terms, came: impl Fn(&Token) -> bool) -> Act {
-    if let Some(token) = tokens.iter().find(|token| came(token) || is_given(life, token)) {
-        return match held(life, Some(token.hash.id())) {
+fn invited(life: &Life, tokens: &[Token], sealed: bool, terms: Terms, came: impl Fn(&Token) -> bool) -> Act {
+    let ours = || tokens.iter().filter(|token| token.ours);
+    if let Some(token) = ours().find(|token| came(token) || is_given(life, token)) {
+        return match held(life, sealed, Some(token.hash.id())) {
             Act::Rest => Act::Wait(Awaited::Join),
             act => act,
         };
     }
-    let unused = || tokens.iter().filter(|token| !token.used);
-    if unused().any(|token| !token.ours) {
+    if tokens.iter().any(|token| !token.ours) {
         // An operator made one for it, and is at it.
         return Act::Wait(Awaited::Join);
     }
@@ -122,24 +123,29 @@ fn invited(life: &Life, tokens: &[Token], terms: Terms, came: impl Fn(&Token) ->
         return Act::Wait(Awaited::ControlPlane);
     }
     Act::Deliver {
-        revoked: unused().map(|token| token.hash).collect(),
+        revoked: ours()
+            .filter(|token| !token.used)
+            .map(|token| token.hash)
+            .collect(),
     }
 }
 
-fn held(life: &Life, token: Option<String>) -> Act {
+/// What is known of it is written down, unless it is already.
+fn held(life: &Life, sealed: bool, token: Option<String>) -> Act {
     let known = life.enrolled.clone().filter(|said| !said.is_empty());
     let enrolled = token.or(known).unwrap_or_else(|| ENROLLED_BEFORE.to_owned());
-    if life.held && life.enrolled.as_ref() == Some(&enrolled) {
+    if life.held && sealed && life.enrolled.as_ref() == Some(&enrolled) {
         return Act::Rest;
     }
     Act::Hold { enrolled }
 }
 
-/// One that is being deleted; it goes at `until` in any case, so that a member that is gone holds up nothing.
-fn going(life: &Life, standing: &Standing, until: u64, now: UnixMillis) -> Act {
-    let left = until.saturating_sub(now.0);
+/// One that is being deleted, and goes in so many milliseconds in any case, so that a member that is gone holds up nothing.
+fn going(life: &Life, standing: &Standing, sealed: bool, left: u64) -> Act {
+    let is_its = matches!(standing, Standing::Member { ours, .. } if sealed || *ours);
     match standing {
-        Standing::Member { leaves, exports } if left > 0 => {
+        Standing::Nobodys if life.held && left > 0 => Act::Wait(Awaited::Departure),
+        Standing::Member { leaves, exports, .. } if is_its && left > 0 => {
             // Who exports nothing has nothing that others let go first.
             let after_millis = if *exports { left } else { 0 };
             match (life.held && !life.paused && *exports, leaves) {
@@ -148,7 +154,7 @@ fn going(life: &Life, standing: &Standing, until: u64, now: UnixMillis) -> Act {
                 (false, false) => Act::Leave { after_millis },
             }
         }
-        Standing::Member { leaves: false, .. } => Act::Leave { after_millis: 0 },
+        Standing::Member { leaves: false, .. } if is_its => Act::Leave { after_millis: 0 },
         _ if life.held => Act::Release {
             revoked: unused(standing),
         },

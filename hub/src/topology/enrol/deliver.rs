@@ -72,6 +72,7 @@ impl Deliverer {
         info!(cluster = %name(key), member = %id, token, "a Cluster was given what it needs to join");
         let said = Said {
             enrolled: Some(&token),
+            seal: Some(&self.settings.seals.seal(&life.uid, id)),
             held: true,
             paused: false,
         };

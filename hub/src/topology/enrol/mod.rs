@@ -1,7 +1,8 @@
 //! Owns: that a Cluster with a topology becomes a member without a human step, and that its member leaves before it goes.
 //! Never: ends a membership of a Cluster that nobody deleted, puts a token into a template or a log, or keeps a kubeconfig.
 //!
-//! * `decide.rs`: what is done for one Cluster. `standing.rs`: where its membership stands. Both pure.
+//! * `decide.rs`: what is done for one Cluster. `standing.rs`: where its membership stands. Both pure. `seal.rs`: the proof
+//!   that it is the member that it names.
 //! * `manifests.rs`: what is installed into it. `kubeconfig.rs`: what of its kubeconfig is taken. `objects.rs`: what is
 //!   applied beside it. `settings.rs`: what an operator said.
 //! * `server.rs`: what is asked of API servers. `deliver.rs`: one Cluster is given what it needs. `metrics.rs`: what is
@@ -13,6 +14,7 @@ mod kubeconfig;
 pub mod manifests;
 mod metrics;
 pub mod objects;
+pub mod seal;
 mod server;
 mod settings;
 pub mod standing;
@@ -42,7 +44,7 @@ use self::{
     deliver::{Deliverer, Way},
     objects::Said,
     server::Management,
-    standing::{OPERATOR, standing},
+    standing::{OPERATOR, Standing, standing},
 };
 use super::{model::Key, observe::Life, watch::Observed};
 use crate::{
@@ -60,6 +62,8 @@ const PACE: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 8;
 /// What was written to a Cluster is seen in it by then; it is written again if it is not.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
+/// A look does nothing more after so much has failed.
+const FAILURES_OF_A_LOOK: usize = 3;
 /// Waits after what a Cluster needs could not be done.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(600));
 
@@ -154,19 +158,25 @@ impl Enroller {
         };
         let mut awaited: BTreeMap<Awaited, usize> = BTreeMap::new();
         let mut there = BTreeSet::new();
+        let mut failed = 0;
         for (key, id, life) in observation.lives() {
             there.insert(key.clone());
             let Ok(present) = self.present.read() else {
                 return;
             };
-            let now = self.clock.wall();
-            let standing = standing(&present.state, id, now);
+            let (now, settings) = (self.clock.wall(), &self.deliverer.settings);
+            let standing = id.map_or(Standing::Nobodys, |id| standing(&present.state, id, now));
             drop(present);
-            let act = act(life, &standing, self.deliverer.settings.terms(), now);
+            let proves = |id| settings.seals.proves(&life.uid, id, life.seal.as_deref());
+            let act = act(life, &standing, id.is_some_and(proves), settings.terms(), now);
             match act {
                 Act::Rest => {}
                 Act::Wait(reason) => *awaited.entry(reason).or_default() += 1,
-                act if self.is_due(key, life) => self.perform(key, id, life, act).await,
+                // Where nothing answers, each try is long.
+                act if failed < FAILURES_OF_A_LOOK && self.is_due(key, life) => {
+                    let done = self.perform(key, id, life, act).await;
+                    failed += usize::from(!done);
+                }
                 _ => {}
             }
         }
@@ -191,10 +201,12 @@ impl Enroller {
         !wrote.as_ref().is_some_and(unseen) && progress.not_before.is_none_or(|at| now >= at)
     }
 
-    async fn perform(&mut self, key: &Key, id: &ClusterId, life: &Arc<Life>, act: Act) {
-        if let Act::Deliver { revoked } = act {
+    /// True: it was done, or begun.
+    async fn perform(&mut self, key: &Key, id: Option<&ClusterId>, life: &Arc<Life>, act: Act) -> bool {
+        if let (Act::Deliver { revoked }, Some(id)) = (&act, id) {
             if self.busy.len() < AT_ONCE {
                 let (deliverer, way) = (self.deliverer.clone(), Way::new(key, id, life));
+                let revoked = revoked.clone();
                 self.busy.insert(key.clone());
                 self.progress(key).wrote = Some((life.clone(), Instant::now()));
                 self.delivering.spawn(async move {
@@ -202,39 +214,48 @@ impl Enroller {
                     (way.key, outcome)
                 });
             }
-            return;
+            return true;
         }
         let writes = !matches!(act, Act::Leave { .. });
         let outcome = self.carry_out(key, id, life, act).await;
-        if writes && outcome.is_ok() {
+        let done = outcome.is_ok();
+        if writes && done {
             self.progress(key).wrote = Some((life.clone(), Instant::now()));
         }
         self.came_of(key, outcome);
+        done
     }
 
-    async fn carry_out(&self, key: &Key, id: &ClusterId, life: &Life, act: Act) -> anyhow::Result<()> {
-        let (deliverer, enrolled) = (&self.deliverer, life.enrolled.as_deref());
-        let said = match &act {
+    async fn carry_out(
+        &self,
+        key: &Key,
+        id: Option<&ClusterId>,
+        life: &Life,
+        act: Act,
+    ) -> anyhow::Result<()> {
+        let deliverer = &self.deliverer;
+        let mut said = Said {
+            enrolled: life.enrolled.as_deref(),
+            seal: life.seal.as_deref(),
+            held: true,
+            paused: false,
+        };
+        let seal = id.map(|id| deliverer.settings.seals.seal(&life.uid, id));
+        match &act {
             Act::Rest | Act::Wait(_) | Act::Deliver { .. } => return Ok(()),
-            Act::Leave { after_millis } => return self.leave(key, id, *after_millis).await,
-            Act::Hold { enrolled } => Said {
-                enrolled: Some(enrolled),
-                held: true,
-                paused: false,
-            },
-            Act::Pause => Said {
-                enrolled,
-                held: true,
-                paused: true,
-            },
+            Act::Leave { after_millis } => {
+                return match id {
+                    Some(id) => self.leave(key, id, *after_millis).await,
+                    None => Ok(()),
+                };
+            }
+            Act::Hold { enrolled } => (said.enrolled, said.seal) = (Some(enrolled.as_str()), seal.as_deref()),
+            Act::Pause => said.paused = true,
             Act::Release { revoked } => {
                 deliverer.revoke(revoked).await?;
-                Said {
-                    enrolled,
-                    ..Said::default()
-                }
+                said.held = false;
             }
-        };
+        }
         if !life.held && !said.held {
             return Ok(());
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use shared::api::names::{ANNOTATION_ENROLLED, FINALIZER_MEMBER};
+use shared::api::names::{ANNOTATION_ENROLLED, ANNOTATION_ENROLMENT_SEAL, FINALIZER_MEMBER};
 
 use crate::topology::{model::Key, observe::Life};
 
@@ -31,6 +31,8 @@ pub fn join_secret(cluster: &str) -> String {
 pub struct Said<'a> {
     /// What is written down of its enrolment.
     pub enrolled: Option<&'a str>,
+    /// The proof that it is the member that it names.
+    pub seal: Option<&'a str>,
     /// It does not go before we let it.
     pub held: bool,
     /// Nothing of it is changed or deleted.
@@ -40,7 +42,8 @@ pub struct Said<'a> {
 /// A Cluster with what we say of it: what was said before and is not now goes with it. Only the one that was looked at.
 pub fn cluster((namespace, name): &Key, life: &Life, api_version: &str, said: &Said<'_>) -> Value {
     let enrolled = said.enrolled.map(|enrolled| (ANNOTATION_ENROLLED, enrolled));
-    let annotations: BTreeMap<_, _> = enrolled.into_iter().collect();
+    let seal = said.seal.map(|seal| (ANNOTATION_ENROLMENT_SEAL, seal));
+    let annotations: BTreeMap<_, _> = enrolled.into_iter().chain(seal).collect();
     let finalizers: Vec<&str> = said.held.then_some(FINALIZER_MEMBER).into_iter().collect();
     let mut object = json!({
         "apiVersion": api_version,

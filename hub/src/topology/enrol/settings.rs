@@ -9,9 +9,9 @@ use shared::{
     tls::HubAddress,
 };
 
-use super::{decide::Terms, manifests::AgentManifests};
+use super::{decide::Terms, manifests::AgentManifests, seal::Seals};
 use crate::{
-    args::{EnrolmentArgs, EnrolmentMode},
+    args::{EnrolmentArgs, EnrolmentMode, SetArgs},
     membership::Joinable,
 };
 
@@ -23,6 +23,7 @@ pub struct Settings {
     hubs: Vec<String>,
     doors: Vec<String>,
     pin: KeyFingerprint,
+    pub(super) seals: Seals,
 }
 
 impl Settings {
@@ -31,7 +32,8 @@ impl Settings {
     /// # Errors
     ///
     /// The hub lets nobody join, or a file cannot be read; what to do.
-    pub fn read(args: &EnrolmentArgs, joinable: Option<Joinable>) -> anyhow::Result<Option<Self>> {
+    pub fn read(flags: &SetArgs, joinable: Option<Joinable>) -> anyhow::Result<Option<Self>> {
+        let args: &EnrolmentArgs = &flags.enrolment;
         let Some(mode) = args.topology_enrolment else {
             return Ok(None);
         };
@@ -40,6 +42,8 @@ impl Settings {
                 "--topology-enrolment needs a port at which clusters join: give --join-listen, --join-cert and --join-key"
             );
         };
+        let key = flags.join.join_key.as_ref().context("--join-key is missing")?;
+        let key = fs::read(key).with_context(|| format!("cannot read --join-key {}", key.display()))?;
         let file = args.topology_agent.as_ref().context(
             "--topology-enrolment needs the objects of the agent: give --topology-agent FILE, rendered with its chart",
         )?;
@@ -68,6 +72,7 @@ impl Settings {
             hubs: texts(&args.topology_hub_addresses),
             doors,
             pin,
+            seals: Seals::of(&key),
         };
         // More addresses than fit would be noticed at the first Cluster only.
         settings.join_string(TokenSecret::new(Default::default()))?;

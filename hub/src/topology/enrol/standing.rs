@@ -12,6 +12,8 @@ pub const OPERATOR: &str = "topology";
 /// Where a membership stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
+    /// Whose member it is to be is not known: several Clusters name one, or it names none that there can be.
+    Nobodys,
     /// It was no member yet.
     Stranger {
         /// The tokens with which it may join, or has asked to.
@@ -23,6 +25,8 @@ pub enum Standing {
         leaves: bool,
         /// It exports something.
         exports: bool,
+        /// It joined with a token that the hub had made for a Cluster, and that is still remembered.
+        ours: bool,
     },
     /// It was a member.
     Former {
@@ -50,6 +54,9 @@ pub fn standing(state: &State, id: &ClusterId, now: UnixMillis) -> Standing {
         Some(member) if member.is_current() => Standing::Member {
             leaves: member.leaving().is_some(),
             exports: member.counted_services().next().is_some(),
+            ours: tokens(state, id, now)
+                .iter()
+                .any(|token| token.ours && token.used),
         },
         Some(member) => Standing::Former {
             free: member.status() == MemberStatus::Left,

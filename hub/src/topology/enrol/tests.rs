@@ -67,14 +67,16 @@ fn former(free: bool, tokens: &[Token]) -> Standing {
 const MEMBER: Standing = Standing::Member {
     leaves: false,
     exports: true,
+    ours: false,
 };
 const LEAVING: Standing = Standing::Member {
     leaves: true,
     exports: true,
+    ours: false,
 };
 
 fn done(life: &Life, standing: &Standing) -> Act {
-    act(life, standing, INSTALLS, NOW)
+    act(life, standing, true, INSTALLS, NOW)
 }
 
 fn deliver(revoked: &[u8]) -> Act {
@@ -96,7 +98,7 @@ fn a_new_cluster_is_given_what_it_needs_once() {
         ..life()
     };
     assert_eq!(done(&unborn, &stranger(&[])), Act::Wait(Awaited::ControlPlane));
-    assert_eq!(act(&unborn, &stranger(&[]), MANIFEST, NOW), deliver(&[]));
+    assert_eq!(act(&unborn, &stranger(&[]), true, MANIFEST, NOW), deliver(&[]));
     assert_eq!(done(&life(), &stranger(&[])), deliver(&[]));
     assert_eq!(
         done(&given(1), &stranger(&[token(1, true, false)])),
@@ -211,6 +213,7 @@ fn one_that_exports_nothing_is_not_kept_waiting() {
     let silent = Standing::Member {
         leaves: false,
         exports: false,
+        ours: false,
     };
     assert_eq!(
         done(&deleted(given(1), 0), &silent),
@@ -249,4 +252,45 @@ fn what_a_deleted_one_was_given_is_taken_back() {
             after_millis: 120_000
         }
     );
+}
+
+/// Whoever may make a Cluster may write any member's id into it.
+#[test]
+fn a_cluster_that_only_says_that_it_is_a_member_takes_nobody_with_it() {
+    let unproven = |life: &Life, standing: &Standing| act(life, standing, false, INSTALLS, NOW);
+    assert_eq!(unproven(&life(), &MEMBER), Act::Rest);
+    for said in [given(1), life()] {
+        let gone = deleted(said.clone(), 0);
+        let expected = if said.held { release(&[]) } else { Act::Rest };
+        assert_eq!(unproven(&gone, &MEMBER), expected);
+        assert_eq!(unproven(&gone, &LEAVING), expected);
+        let late = deleted(said, INSTALLS.drain_millis);
+        assert_eq!(unproven(&late, &MEMBER), expected);
+    }
+    // The hub ended before it sealed what it had enrolled; the token is remembered.
+    let ours = Standing::Member {
+        leaves: false,
+        exports: true,
+        ours: true,
+    };
+    let hold = Act::Hold {
+        enrolled: TokenHash([1; 32]).id(),
+    };
+    assert_eq!(unproven(&given(1), &ours), hold);
+    assert_eq!(unproven(&deleted(given(1), 0), &ours), Act::Pause);
+    // An operator's token makes nobody the hub's, whatever is written into the Cluster.
+    let by_hand = stranger(&[token(1, false, true)]);
+    assert_eq!(unproven(&given(1), &by_hand), Act::Wait(Awaited::Join));
+}
+
+#[test]
+fn one_of_which_it_is_not_known_whose_it_is_is_left_alone_and_goes_in_time() {
+    assert_eq!(done(&given(1), &Standing::Nobodys), Act::Rest);
+    assert_eq!(
+        done(&deleted(given(1), 0), &Standing::Nobodys),
+        Act::Wait(Awaited::Departure)
+    );
+    assert_eq!(done(&deleted(life(), 0), &Standing::Nobodys), Act::Rest);
+    let late = deleted(given(1), INSTALLS.drain_millis);
+    assert_eq!(done(&late, &Standing::Nobodys), release(&[]));
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use shared::{
-    api::names::{ANNOTATION_ENROLLED, ANNOTATION_ENROLMENT, FINALIZER_MEMBER},
+    api::names::{ANNOTATION_ENROLLED, ANNOTATION_ENROLMENT, ANNOTATION_ENROLMENT_SEAL, FINALIZER_MEMBER},
     model::UnixMillis,
 };
 
@@ -22,6 +22,8 @@ pub struct Life {
     pub paused: bool,
     /// What the hub wrote down of its enrolment.
     pub enrolled: Option<String>,
+    /// What is said to prove that it is the member that it names.
+    pub seal: Option<String>,
     /// Its owner wants none.
     pub off: bool,
     /// It does not go before the hub lets it.
@@ -41,6 +43,7 @@ impl Life {
             deleted_at: metadata["deletionTimestamp"].as_str().map(at),
             paused: document["spec"]["paused"] == true,
             enrolled: annotation(ANNOTATION_ENROLLED).map(str::to_owned),
+            seal: annotation(ANNOTATION_ENROLMENT_SEAL).map(str::to_owned),
             off: annotation(ANNOTATION_ENROLMENT) == Some("off"),
             held: finalizers.any(|one| one == FINALIZER_MEMBER),
         }
@@ -84,7 +87,11 @@ mod tests {
             "metadata": {
                 "uid": "u",
                 "deletionTimestamp": "1970-01-01T00:00:02Z",
-                "annotations": {"tributary.dev/enrolled": "t", "tributary.dev/enrolment": "off"},
+                "annotations": {
+                    "tributary.dev/enrolled": "t",
+                    "tributary.dev/enrolment-seal": "s",
+                    "tributary.dev/enrolment": "off",
+                },
                 "finalizers": ["other", "tributary.dev/member"],
             },
             "spec": {"topology": {}, "paused": true},
@@ -96,6 +103,7 @@ mod tests {
             deleted_at: Some(UnixMillis(2_000)),
             paused: true,
             enrolled: Some("t".into()),
+            seal: Some("s".into()),
             off: true,
             held: true,
         };

@@ -23,8 +23,8 @@ pub struct Observation {
     members: BTreeMap<ClusterId, Member>,
     ambiguous: BTreeSet<ClusterId>,
     clusters: usize,
-    /// Clusters that alone name a member, whether it is one yet or not.
-    lives: BTreeMap<Key, (ClusterId, Arc<Life>)>,
+    /// All Clusters, with the member that each is or is to be, if it alone names it.
+    lives: BTreeMap<Key, (Option<ClusterId>, Arc<Life>)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,13 +40,16 @@ impl Observation {
         classes: &BTreeMap<Key, PublishedVariables>,
     ) -> Self {
         let mut named: BTreeMap<&ClusterId, Vec<(&Key, &ClusterFacts)>> = BTreeMap::new();
+        let mut lives = BTreeMap::new();
         for (key, facts) in clusters {
+            lives.insert(key.clone(), (None, facts.life.clone()));
             if let Some(member) = &facts.member {
                 named.entry(member).or_default().push((key, facts));
             }
         }
         let mut observation = Self {
             clusters: clusters.len(),
+            lives,
             ..Self::default()
         };
         for (member, facts) in named {
@@ -54,7 +57,7 @@ impl Observation {
                 observation.ambiguous.insert(member.clone());
                 continue;
             };
-            let life = (member.clone(), only.life.clone());
+            let life = (Some(member.clone()), only.life.clone());
             observation.lives.insert(key.clone(), life);
             if let Some(stamped) = &only.stamped {
                 let published = classes.get(&stamped.class).cloned().unwrap_or_default();
@@ -72,9 +75,11 @@ impl Observation {
         &self.ambiguous
     }
 
-    /// The Clusters that alone name a member, with its id, in the order of their names.
-    pub fn lives(&self) -> impl Iterator<Item = (&Key, &ClusterId, &Arc<Life>)> {
-        self.lives.iter().map(|(key, (member, life))| (key, member, life))
+    /// All Clusters in the order of their names, each with the id of the member that it alone names.
+    pub fn lives(&self) -> impl Iterator<Item = (&Key, Option<&ClusterId>, &Arc<Life>)> {
+        self.lives
+            .iter()
+            .map(|(key, (member, life))| (key, member.as_ref(), life))
     }
 
     /// How many Clusters there are.
