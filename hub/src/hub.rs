@@ -19,7 +19,7 @@ use crate::{
     clock::Clock,
     doors::DoorMetrics,
     fold::FOLD_VERSION,
-    inspect::{Answerer, Beside, Inspection, InspectionMetrics, Parts, Pinned},
+    inspect::{Answerer, Beside, ExplainsTopologies, Inspection, InspectionMetrics, Parts, Pinned},
     log::{Log, LogReader},
     membership::{Joinable, JoiningService, MembershipService, PolicyService, TokenService},
     metrics::WriterMetrics,
@@ -82,6 +82,8 @@ pub struct Hub {
     pub joinable: Option<Joinable>,
     /// Signs for members that renew, if it does.
     pub renewals: Option<RenewalIssuer>,
+    /// Explains topologies, if it reads them.
+    pub topologies: Option<Arc<dyn ExplainsTopologies>>,
     answerer: Answerer,
     beside: Beside,
     bounds: Bounds,
@@ -162,6 +164,7 @@ impl Hub {
             doors: metrics.doors,
             joinable: None,
             renewals: None,
+            topologies: None,
             answerer,
             bounds,
             sync_metrics: metrics.sync,
@@ -228,6 +231,7 @@ impl Hub {
             metrics: self.inspection_metrics.clone(),
             drain,
         })
+        .explaining(self.topologies.clone())
     }
 
     /// Runs the writer until the drain is over: sessions end first, then what they handed over is made durable.

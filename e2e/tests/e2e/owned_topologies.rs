@@ -11,6 +11,7 @@ use kube::{
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use libtest_mimic::Trial;
+use proto::v1;
 use serde::Deserialize;
 use serde_json::json;
 use tributary_e2e::{
@@ -70,6 +71,7 @@ async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         "{} templates of machines, not two of each Cluster",
         first.len()
     );
+    stage.explains().await?;
     stage.edit("debian-13").await?;
     eventually("machines are being replaced", async || {
         Ok((stage.list("MachineSet").await?.len() > 2).then_some(()))
@@ -123,6 +125,37 @@ impl Stage {
             &self.kubeconfig,
         ];
         self.clusterset.start_hub_with(&flags).await
+    }
+
+    /// What a Cluster is made of, as the hub says it to an operator.
+    async fn explains(&self) -> anyhow::Result<()> {
+        let mut inspection = self.clusterset.inspect().await?;
+        let asked = |name: &str| v1::ExplainRequest {
+            namespace: "default".into(),
+            name: name.into(),
+            subject: v1::ExplainSubject::ClusterTopology.into(),
+            ..Default::default()
+        };
+        let answer = inspection.state.explain(asked("eu")).await?.into_inner();
+        let topology = answer.topology.context("no topology is explained")?;
+        ensure!(topology.cluster_class == "default/edge", "{topology:?}");
+        let region = topology.variables.iter().find(|one| one.name == "region");
+        ensure!(
+            region.is_some_and(|one| one.published && one.value == "\"eu-central\""),
+            "{topology:?}"
+        );
+        let machines = topology.objects.iter().find(|one| one.kind == "HostTemplate");
+        let patches = &machines.context("templates of machines")?.patches;
+        ensure!(
+            patches.iter().any(|patch| patch.name == "image" && patch.changed),
+            "{topology:?}"
+        );
+        let unknown = inspection.state.explain(asked("asia")).await;
+        let unknown = unknown
+            .err()
+            .context("a Cluster that is not there is explained")?;
+        ensure!(unknown.code() == tonic::Code::NotFound, "{unknown}");
+        Ok(())
     }
 
     fn api(&self, kind: &str) -> Api<DynamicObject> {

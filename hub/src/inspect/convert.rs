@@ -7,6 +7,7 @@ use shared::{
     wire::{self, view},
 };
 
+use super::explains::{ObjectExplained, TopologyExplained};
 use super::query::{SeenExport, SeenImport, SeenMember};
 use crate::{
     fold::{
@@ -210,6 +211,64 @@ fn refused_export(shown: RefusedExport) -> v1::RefusedExport {
         revision: shown.revision.0,
         reason: shown.denial.reason.as_str().to_owned(),
         message: shown.denial.message.to_string(),
+    }
+}
+
+/// Most objects, variables and findings of a topology that one answer shows, each.
+const TOPOLOGY_SHOWN_MAX: usize = 1_000;
+
+/// What a topology is made of.
+pub(super) fn topology(cluster: &str, explained: TopologyExplained) -> v1::ExplainResponse {
+    let summary = match &explained {
+        TopologyExplained { findings, .. } if !findings.is_empty() => {
+            format!("Something is wrong in Cluster {cluster} or its class: nothing is planned for it.")
+        }
+        TopologyExplained { class, version, .. } => {
+            format!("Cluster {cluster} is of ClusterClass {class}, and wants {version}.")
+        }
+    };
+    let beyond = |count: usize| count.saturating_sub(TOPOLOGY_SHOWN_MAX);
+    let left_out = beyond(explained.variables.len())
+        + beyond(explained.objects.len())
+        + beyond(explained.findings.len());
+    let variables = explained.variables.into_iter().take(TOPOLOGY_SHOWN_MAX);
+    let objects = explained.objects.into_iter().take(TOPOLOGY_SHOWN_MAX);
+    let topology = v1::TopologyExplanation {
+        cluster_class: explained.class,
+        version: explained.version,
+        upgrade: explained.upgrade,
+        variables: variables
+            .map(|(name, value)| v1::TopologyVariable {
+                name,
+                published: value.is_some(),
+                value: value.unwrap_or_default(),
+            })
+            .collect(),
+        objects: objects.map(topology_object).collect(),
+        findings: explained.findings.into_iter().take(TOPOLOGY_SHOWN_MAX).collect(),
+        left_out: count(left_out),
+    };
+    v1::ExplainResponse {
+        summary,
+        topology: Some(topology),
+        ..Default::default()
+    }
+}
+
+fn topology_object(object: ObjectExplained) -> v1::TopologyObject {
+    let patches = object.patches.into_iter().take(TOPOLOGY_SHOWN_MAX);
+    v1::TopologyObject {
+        place: object.place,
+        kind: object.kind,
+        name: object.name,
+        action: object.action.to_owned(),
+        patches: patches
+            .map(|(name, definition, changed)| v1::TopologyPatch {
+                name,
+                definition: count(definition),
+                changed,
+            })
+            .collect(),
     }
 }
 

@@ -17,6 +17,7 @@ mod beside;
 mod concern;
 mod convert;
 mod event_log;
+mod explains;
 mod filter;
 mod metrics;
 mod page;
@@ -25,6 +26,7 @@ mod pins;
 mod query;
 mod seek;
 mod state;
+mod topologies;
 mod watch;
 
 #[cfg(test)]
@@ -59,10 +61,12 @@ pub(crate) use access::{Caller, Need};
 pub use answer::Answerer;
 pub use beside::Beside;
 use concern::{Shown, Sight};
+pub use explains::{ExplainsTopologies, NotExplained, ObjectExplained, TopologyExplained};
 pub use metrics::InspectionMetrics;
 pub use page::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PAGE_OBJECTS_MAX, PAGE_TOKEN_BYTES_MAX};
 pub use paging::Pinned;
 pub use pins::{PINNED_FOR_MEMBERS_MAX, PINNED_FOR_PEOPLE_MAX, PINNED_MILLIS};
+pub use topologies::TOPOLOGIES_EXPLAINED_MAX;
 
 /// Watches by operators at the same time.
 pub const OPERATOR_WATCHES_MAX: usize = 32;
@@ -97,6 +101,8 @@ pub struct Inspection {
     member_watches: Arc<Semaphore>,
     at_least_waiting: Arc<Semaphore>,
     backups: Arc<Semaphore>,
+    topologies: Option<Arc<dyn ExplainsTopologies>>,
+    explaining: Arc<Semaphore>,
 }
 
 /// What the inspection services are made of.
@@ -158,6 +164,8 @@ impl Inspection {
             member_watches: Arc::new(Semaphore::new(MEMBER_WATCHES_MAX)),
             at_least_waiting: Arc::new(Semaphore::new(AT_LEAST_WAITING_MAX)),
             backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
+            topologies: None,
+            explaining: Arc::new(Semaphore::new(TOPOLOGIES_EXPLAINED_MAX)),
         }
     }
 

@@ -223,6 +223,7 @@ impl Opened {
             let kept = (namespace, set.profiles.access);
             let mut profiles =
                 ProfileWriter::new(client.clone(), kept, &hub, set.profiles.metrics, leading.clone());
+            hub.topologies = set.profiles.topologies.explains(&client);
             let rollouts = set.args.topology_rollouts;
             let wired = Wired {
                 client,

@@ -1,6 +1,8 @@
 //! Owns: what a clusterset does about topologies, as its flags say: which tasks that takes, and what they are given.
 //! Never: looks at one.
 
+use std::sync::Arc;
+
 use anyhow::ensure;
 use kube::Client;
 use prometheus_client::registry::Registry;
@@ -10,9 +12,11 @@ use crate::{
     args::{SetArgs, TopologyMode},
     clock::Clock,
     hub::Hub,
+    inspect::ExplainsTopologies,
     lead::Leading,
     membership::{HubDecisions, Joinable},
     topology::{
+        answers::TopologyAnswers,
         enrol::{Enroller, EnrolmentMetrics, Settings},
         own::{self, OwnLog, OwnMetrics, Owner, Waves},
         shadow::{Shadow, ShadowMetrics},
@@ -81,6 +85,12 @@ impl Topologies {
     /// Whether the hub keeps them.
     pub(super) fn keep(&self) -> bool {
         self.kept.is_some()
+    }
+
+    /// Who explains them: only where what they are made of is read anyway.
+    pub(super) fn explains(&self, client: &Client) -> Option<Arc<dyn ExplainsTopologies>> {
+        let reads = self.compared.is_some() || self.keep();
+        reads.then(|| Arc::new(TopologyAnswers::new(client.clone())) as Arc<dyn ExplainsTopologies>)
     }
 
     /// Starts what does it; what is observed, if anything is. `log` is there if the hub keeps topologies, of so many Clusters

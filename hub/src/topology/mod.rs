@@ -5,6 +5,7 @@
 //! over what was observed. Nothing of it reaches the state or the log but decisions about members, as an operator's do.
 
 pub mod admission;
+pub mod answers;
 pub mod command;
 pub mod desired;
 pub mod enrol;

@@ -90,12 +90,20 @@ pub async fn compare(told: Told) -> anyhow::Result<String> {
     let mut world = ManagementCluster::start(&upstream, namespaces).await?;
     let mut guarded = Guarded::default();
     let none = BTreeMap::new();
-    round(&mut world, &mut guarded, &none)
-        .await
-        .context("clusters are made")?;
+    while world.furnish_next().await? {
+        round(&mut world, &mut guarded, &none)
+            .await
+            .context("clusters are made")?;
+        ours.furnish_next().await?;
+        eprintln!(
+            "{} of {} Clusters are made",
+            world.namespaces().count(),
+            told.seeds
+        );
+    }
     // Each in its own world.
     let (theirs, mine) = tokio::join!(rounds(&mut world, &mut guarded, &none), ours.settle());
-    theirs.and(mine)?;
+    theirs.and(mine).context("clusters are made")?;
     let mut same = both(&world, ours.world()).await.context("clusters are made")?;
     for turn in 0..told.edits as usize {
         world.pause()?;

@@ -55,16 +55,24 @@ fn tree(export: &Export, namespace: &str, manager: &str) -> anyhow::Result<BTree
             ));
         }
     }
-    let holders = said.iter().filter(|(kind, ..)| !kind.ends_with("Template"));
-    let mut referred = BTreeSet::new();
-    for (.., projected) in holders {
-        references(projected, &mut referred);
-    }
-    // Templates that are not referred to any more go sooner or later. Where upstream's manager has much to do, it makes what
-    // Clusters refer to a second time, from what it remembers; ours may not.
+    // Where upstream's manager has much to do, it makes what Clusters refer to a second time, from what it remembers; ours may
+    // not. What only such an object refers to is no more there than it is.
     let forgiven = |kind: &str| manager == UPSTREAM_MANAGER && ["Cloud", "Plane"].contains(&kind);
+    let is_template = |kind: &str| kind.ends_with("Template");
+    let mut referred = BTreeSet::new();
+    for (kind, .., projected) in &said {
+        if !is_template(kind) && !forgiven(kind) {
+            references(projected, &mut referred);
+        }
+    }
+    for (kind, name, _, projected) in &said {
+        if forgiven(kind) && referred.contains(&(kind.clone(), name.clone())) {
+            references(projected, &mut referred);
+        }
+    }
+    // Templates that are not referred to any more go sooner or later.
     said.retain(|(kind, name, ..)| {
-        let stays = !kind.ends_with("Template") && !forgiven(kind);
+        let stays = !is_template(kind) && !forgiven(kind);
         stays || referred.contains(&(kind.clone(), name.clone()))
     });
     let names: BTreeMap<String, String> = said
@@ -212,6 +220,19 @@ mod tests {
             tree["Plane/-"],
             json!({"spec": {"ref": {"kind": "HostTemplate", "name": "HostTemplate/-"}, "gates": [{"type": "a"}]}})
         );
+    }
+
+    #[test]
+    fn what_upstream_makes_twice_and_refers_to_from_nowhere_counts_as_little_as_what_it_refers_to() {
+        let (mut theirs, mut ours) = (export(UPSTREAM_MANAGER, "x", 1), export(MANAGER, "y", 1));
+        for (tree, manager) in [(&mut theirs, UPSTREAM_MANAGER), (&mut ours, MANAGER)] {
+            for ((namespace, kind, name), object) in export(manager, "second", 3) {
+                let name = if kind == "Plane" { "twice".to_owned() } else { name };
+                tree.entry((namespace, kind, name)).or_insert(object);
+            }
+        }
+        assert!(same(&theirs, &export(MANAGER, "y", 1), "ns").is_ok());
+        assert!(same(&theirs, &ours, "ns").is_err(), "ours may not");
     }
 
     #[test]

@@ -102,6 +102,9 @@ const EDGES: &[Edge] = &[
             "hub/src/topology/shadow/mod.rs",
             // Or keeps it itself.
             "hub/src/topology/own/",
+            // And says to people what they are made of.
+            // And says to people what they are made of.
+            "hub/src/topology/answers.rs",
             // Has Clusters join and leave, there and once in each of them.
             "hub/src/topology/enrol/",
             // And answers the API server, from what it keeps.

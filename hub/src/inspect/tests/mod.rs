@@ -7,3 +7,4 @@ mod history;
 pub(crate) mod inspected_hub;
 mod pages;
 mod present;
+mod topologies;

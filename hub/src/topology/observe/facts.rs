@@ -40,7 +40,8 @@ impl PublishedVariables {
         self.0.is_empty()
     }
 
-    pub(super) fn contains(&self, variable: &str) -> bool {
+    /// Whether the class tells this variable.
+    pub fn contains(&self, variable: &str) -> bool {
         self.0.contains(variable)
     }
 
