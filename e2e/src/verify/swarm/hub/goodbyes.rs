@@ -125,10 +125,10 @@ mod tests {
     fn who_said_goodbye_is_not_missed_for_ten_minutes() {
         let (looked, guarded) = missed(&away(), 999 + COUNTS_MILLIS);
         assert!(looked.unwrap_err().contains("east"));
-        assert_ne!(guarded, Guarded::default());
+        assert_eq!(guarded.of(Law::Goodbye), 1);
         assert_eq!(missed(&away(), 1_000 + COUNTS_MILLIS).0, Ok(()));
         let soon = missed(&away(), 1_000 + LOSS_DETECTED_MILLIS);
-        assert_eq!(soon.1, Guarded::default(), "nobody would miss it yet");
+        assert_eq!(soon.1.of(Law::Goodbye), 0, "nobody would miss it yet");
     }
 
     #[test]
