@@ -196,7 +196,7 @@ fn a_deleted_one_is_paused_leaves_and_goes() {
     assert_eq!(done(&going, &MEMBER), Act::Pause);
     let paused = Life {
         paused: true,
-        ..going.clone()
+        ..going
     };
     assert_eq!(
         done(&paused, &MEMBER),

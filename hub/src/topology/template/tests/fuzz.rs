@@ -1,6 +1,8 @@
 //! Random templates, made of what templates are made of: each one ends, gives the same twice, and never panics.
 //! `corpus.txt` has those that once went wrong here or were answered otherwise by Go, one a line, as JSON strings.
 
+use std::time::{Duration, Instant};
+
 use proptest::{
     prelude::*,
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
@@ -11,8 +13,11 @@ use super::super::render;
 const CORPUS: &str = include_str!("corpus.txt");
 const VARIABLES: &str = r#"{"s": "Hello World", "e": "", "n": 3, "f": 2.5, "t": true, "nul": null, "l": ["a", 1, null],
     "m": {"a": 1, "b": {"c": [1]}}, "v": "v1.30.2-rc.1"}"#;
-/// How many templates are drawn.
+/// How many templates are drawn of a seed.
 const DRAWN: u32 = 2_000;
+/// In the environment: for how many seconds templates are drawn, and from which seed on.
+const SECONDS: &str = "TRIBUTARY_FUZZ_SECONDS";
+const FIRST_SEED: &str = "TRIBUTARY_FUZZ_SEED";
 /// Most words of one.
 const WORDS: usize = 14;
 
@@ -161,15 +166,47 @@ fn templates_that_once_went_wrong_do_not() {
     assert!(CORPUS.lines().count() > 20);
 }
 
-#[test]
-fn random_templates_end_and_give_the_same_twice() {
+/// Draws templates from a seed.
+fn drawn(seed: u64) {
     let config = Config {
         cases: DRAWN,
         failure_persistence: None,
         ..Config::default()
     };
-    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     TestRunner::new_with_rng(config, random)
         .run(&template(), |template| holds(&template))
-        .unwrap_or_else(|error| panic!("{error}"));
+        .unwrap_or_else(|error| panic!("seed {seed} ({FIRST_SEED}={seed}): {error}"));
+}
+
+fn from_environment(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is no number")),
+    )
+}
+
+/// With [`SECONDS`] in the environment for so long, a seed after another.
+#[test]
+fn random_templates_end_and_give_the_same_twice() {
+    let first = from_environment(FIRST_SEED).unwrap_or(0);
+    let lasting = Duration::from_secs(from_environment(SECONDS).unwrap_or(0));
+    let began = Instant::now();
+    let mut seeds = 0;
+    loop {
+        drawn(first + seeds);
+        seeds += 1;
+        if began.elapsed() >= lasting {
+            break;
+        }
+    }
+    println!(
+        "{} templates of the seeds {first} to {} in {} s: none went wrong",
+        seeds * u64::from(DRAWN),
+        first + seeds - 1,
+        began.elapsed().as_secs()
+    );
 }
