@@ -33,7 +33,7 @@ pub(super) struct Deliverer {
 pub(super) struct Way {
     pub(super) key: Key,
     id: ClusterId,
-    life: Arc<Life>,
+    pub(super) life: Arc<Life>,
 }
 
 impl Way {
@@ -47,8 +47,8 @@ impl Way {
 }
 
 impl Deliverer {
-    /// Takes back what nobody was given, makes a token and delivers it; then writes down that it did.
-    pub(super) async fn deliver(&self, way: &Way, revoked: Vec<TokenHash>) -> anyhow::Result<()> {
+    /// Takes back what nobody was given, makes a token and delivers it: its name. That it did is to be written down then.
+    pub(super) async fn deliver(&self, way: &Way, revoked: Vec<TokenHash>) -> anyhow::Result<String> {
         let Way { key, id, life } = way;
         let manifests = &self.settings.manifests;
         let installing = if self.settings.terms().installs {
@@ -70,13 +70,7 @@ impl Deliverer {
             }
         }
         info!(cluster = %name(key), member = %id, token, "a Cluster was given what it needs to join");
-        let said = Said {
-            enrolled: Some(&token),
-            seal: Some(&self.settings.seals.seal(&life.uid, id)),
-            held: true,
-            paused: false,
-        };
-        self.say(key, life, &said).await
+        Ok(token)
     }
 
     /// Says of a Cluster what we say.

@@ -77,12 +77,14 @@ pub struct Enroller {
     drain: CancellationToken,
     clusters: BTreeMap<Key, Progress>,
     /// Clusters that are being given what they need.
-    delivering: JoinSet<(Key, anyhow::Result<()>)>,
+    delivering: JoinSet<(Way, anyhow::Result<String>)>,
     busy: BTreeSet<Key>,
 }
 
 /// What was tried for a Cluster.
 struct Progress {
+    /// Its uid, and the name of the token that it was given, which may not be seen in it yet.
+    given: Option<(String, String)>,
     /// The life on which something was written to it: nothing is again before another one is seen, or for a while.
     wrote: Option<(Arc<Life>, Instant)>,
     backoff: Backoff,
@@ -135,9 +137,8 @@ impl Enroller {
                 () = drain.cancelled() => return Ok(()),
                 Some(delivered) = self.delivering.join_next() => {
                     // One that panicked has its name in `busy` and is not tried again; the panic is said by the runtime.
-                    if let Ok((key, outcome)) = delivered {
-                        self.busy.remove(&key);
-                        self.came_of(&key, outcome);
+                    if let Ok((way, outcome)) = delivered {
+                        self.delivered(&way, outcome);
                     }
                 }
                 changed = self.observed.changed() => {
@@ -167,11 +168,15 @@ impl Enroller {
             let (now, settings) = (self.clock.wall(), &self.deliverer.settings);
             let standing = id.map_or(Standing::Nobodys, |id| standing(&present.state, id, now));
             drop(present);
+            let life = &self.known(key, life);
             let proves = |id| settings.seals.proves(&life.uid, id, life.seal.as_deref());
             let act = act(life, &standing, id.is_some_and(proves), settings.terms(), now);
             match act {
-                Act::Rest => {}
-                Act::Wait(reason) => *awaited.entry(reason).or_default() += 1,
+                Act::Rest => self.rests(key),
+                Act::Wait(reason) => {
+                    *awaited.entry(reason).or_default() += 1;
+                    self.rests(key);
+                }
                 // Where nothing answers, each try is long.
                 act if failed < FAILURES_OF_A_LOOK && self.is_due(key, life) => {
                     let done = self.perform(key, id, life, act).await;
@@ -187,6 +192,27 @@ impl Enroller {
             .filter(|one| one.not_before.is_some())
             .count();
         self.metrics.looked(&awaited, failing);
+    }
+
+    /// Its life as far as it is known: what was written to it a moment ago may not be seen yet.
+    fn known(&self, key: &Key, life: &Arc<Life>) -> Arc<Life> {
+        let given = self.clusters.get(key).and_then(|one| one.given.as_ref());
+        match given {
+            Some((uid, given)) if *uid == life.uid && life.enrolled.as_ref() != Some(given) => {
+                Arc::new(Life {
+                    enrolled: Some(given.clone()),
+                    ..Life::clone(life)
+                })
+            }
+            _ => life.clone(),
+        }
+    }
+
+    fn delivered(&mut self, way: &Way, outcome: anyhow::Result<String>) {
+        self.busy.remove(&way.key);
+        let given = |token| (way.life.uid.clone(), token);
+        let outcome = outcome.map(|token| self.progress(&way.key).given = Some(given(token)));
+        self.came_of(&way.key, outcome);
     }
 
     fn is_due(&self, key: &Key, life: &Arc<Life>) -> bool {
@@ -208,10 +234,9 @@ impl Enroller {
                 let (deliverer, way) = (self.deliverer.clone(), Way::new(key, id, life));
                 let revoked = revoked.clone();
                 self.busy.insert(key.clone());
-                self.progress(key).wrote = Some((life.clone(), Instant::now()));
                 self.delivering.spawn(async move {
                     let outcome = deliverer.deliver(&way, revoked).await;
-                    (way.key, outcome)
+                    (way, outcome)
                 });
             }
             return true;
@@ -279,6 +304,7 @@ impl Enroller {
 
     fn progress(&mut self, key: &Key) -> &mut Progress {
         self.clusters.entry(key.clone()).or_insert_with(|| Progress {
+            given: None,
             wrote: None,
             backoff: RETRY,
             not_before: None,
@@ -286,15 +312,18 @@ impl Enroller {
         })
     }
 
+    /// Nothing is to be done for it: what failed before is no trouble any more.
+    fn rests(&mut self, key: &Key) {
+        if let Some(progress) = self.clusters.get_mut(key) {
+            progress.rests();
+        }
+    }
+
     /// Says a trouble once; what follows is the same one.
     fn came_of(&mut self, key: &Key, outcome: anyhow::Result<()>) {
         let progress = self.progress(key);
         match outcome {
-            Ok(()) => {
-                progress.backoff.succeeded();
-                progress.not_before = None;
-                progress.told.clear();
-            }
+            Ok(()) => progress.rests(),
             Err(error) => {
                 let why = format!("{error:#}");
                 if progress.told != why {
@@ -305,6 +334,14 @@ impl Enroller {
                 progress.not_before = Some(Instant::now() + progress.backoff.failed(random()));
             }
         }
+    }
+}
+
+impl Progress {
+    fn rests(&mut self) {
+        self.backoff.succeeded();
+        self.not_before = None;
+        self.told.clear();
     }
 }
 
