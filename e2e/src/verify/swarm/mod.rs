@@ -16,7 +16,6 @@
 mod agent;
 mod draw;
 mod follower;
-mod goodbye;
 pub mod happening;
 mod held;
 pub mod histogram;
