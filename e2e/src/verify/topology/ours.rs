@@ -60,11 +60,6 @@ impl Ours {
         &self.world
     }
 
-    /// Makes the next Clusters, for us to keep.
-    pub(super) async fn furnish_next(&mut self) -> anyhow::Result<()> {
-        self.world.furnish_next().await.map(drop)
-    }
-
     /// How many objects were written or deleted so far.
     pub(super) fn writes(&self) -> usize {
         self.writes

@@ -1,10 +1,7 @@
 //! Owns: a real API server with upstream's manager, the kinds of a provider that is none, a class with its templates and
 //! a Cluster; and everything that is there, as files.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    io::Write,
-};
+use std::{collections::BTreeMap, io::Write};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
@@ -55,18 +52,11 @@ const NUDGE: &str = "example.org/nudge";
 /// The class, its templates and the Cluster.
 const OBJECTS: &str = include_str!("objects.yaml");
 
-/// Clusters that are made at once. Of more than it can hold in mind upstream's manager makes some a second time, from what it
-/// remembers, and leaves a few with references to what it deleted.
-const MADE_AT_ONCE: usize = 20;
-
 pub(super) struct ManagementCluster {
     client: Client,
     /// Upstream's, where it is the one that works here.
     manager: Option<Manager>,
-    /// Those that are furnished.
     namespaces: Vec<String>,
-    /// Those that are not yet.
-    empty: VecDeque<String>,
     nudges: u64,
     // Drop ends it, after what uses it.
     fleet: Fleet,
@@ -104,26 +94,19 @@ impl ManagementCluster {
         });
         let definitions: Vec<_> = definitions.collect::<Result<_, _>>()?;
         deploy::install_objects(&client, &definitions).await?;
-        Ok(Self {
+        let world = Self {
             client,
             manager: None,
-            namespaces: Vec::new(),
-            empty: namespaces.into(),
+            namespaces,
             nudges: 0,
             fleet,
-        })
-    }
-
-    /// Makes the next Clusters, with all that they are of. False: there are no further ones.
-    pub(super) async fn furnish_next(&mut self) -> anyhow::Result<bool> {
+        };
         let documents = serde_norway::Deserializer::from_str(OBJECTS);
         let objects: Vec<Value> = documents.map(Value::deserialize).collect::<Result<_, _>>()?;
-        let next = self.empty.len().min(MADE_AT_ONCE);
-        for namespace in self.empty.drain(..next).collect::<Vec<_>>() {
-            self.furnish(&namespace, &objects).await?;
-            self.namespaces.push(namespace);
+        for namespace in &world.namespaces {
+            world.furnish(namespace, &objects).await?;
         }
-        Ok(next > 0)
+        Ok(world)
     }
 
     /// A client of its API server.
