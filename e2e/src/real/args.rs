@@ -4,7 +4,7 @@
 use clap::{Parser, Subcommand};
 
 /// Longer than what a scenario waits for takes when nothing is missing, on two cores.
-const SECONDS_WITHOUT_A_RIGHT: u64 = 5;
+const SECONDS_WITHOUT_A_RIGHT: u64 = 10;
 
 /// Seeds of a comparison before a release.
 const TOPOLOGY_SEEDS: u32 = 200;
