@@ -28,7 +28,10 @@ use tributary_e2e::{
     suite::test_with_own_clusters,
 };
 
-use crate::{charts::fresh, join};
+use crate::{
+    charts::{fresh, topology_rights},
+    join,
+};
 
 /// It is played in real time, two departures among it.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -337,17 +340,9 @@ fn cluster(name: &str, annotations: Value) -> DynamicObject {
 
 /// What the chart adds to the account for this mode.
 fn rights(mode: &str) -> anyhow::Result<Vec<DynamicObject>> {
-    let flags = [
+    topology_rights(&[
         "--set=topology=observe,join.secretName=joining",
         &format!("--set=topologyEnrolment.mode={mode},topologyEnrolment.configMapName=agent"),
         "--set=topologyEnrolment.hubs={https://hub.example.org:8443}",
-    ];
-    let rendered = Charts::new()?.render("hub", &flags)?;
-    let mut rights = Vec::new();
-    for document in serde_norway::Deserializer::from_str(&rendered) {
-        let object = Option::<DynamicObject>::deserialize(document)?;
-        rights.extend(object.filter(|object| deploy::name(object) == "tributary-hub-topology"));
-    }
-    ensure!(rights.len() == 2, "a role and its binding, not {}", rights.len());
-    Ok(rights)
+    ])
 }

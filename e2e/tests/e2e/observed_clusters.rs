@@ -10,11 +10,9 @@ use kube::{
     api::{DeleteParams, DynamicObject},
 };
 use libtest_mimic::Trial;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::api::{cluster_profile::ClusterProfile, names::PROPERTY_TOPOLOGY_PREFIX};
 use tributary_e2e::{
-    charts::Charts,
     clusterset::{
         Backend, LocalClusterset, admin,
         eventually::{eventually, holds_for},
@@ -25,7 +23,7 @@ use tributary_e2e::{
     suite::real_test,
 };
 
-use crate::charts::fresh;
+use crate::charts::{fresh, topology_rights};
 
 /// The value of a variable that no class lists.
 const SECRET: &str = "hunter2";
@@ -76,7 +74,7 @@ impl Stage {
         let account = Account::Hub.in_cluster(cluster)?;
         Ok(Self {
             profiles: Api::namespaced(client.clone(), "tributary-default"),
-            rights: rights()?,
+            rights: topology_rights(&["--set=topology=observe"])?,
             kubeconfig: account.kubeconfig_path().to_string_lossy().into_owned(),
             clusterset,
             client,
@@ -219,18 +217,6 @@ impl Stage {
             .await?;
         Ok(())
     }
-}
-
-/// What the chart adds to the account for observing.
-fn rights() -> anyhow::Result<Vec<DynamicObject>> {
-    let rendered = Charts::new()?.render("hub", &["--set=topology=observe"])?;
-    let mut rights = Vec::new();
-    for document in serde_norway::Deserializer::from_str(&rendered) {
-        let object = Option::<DynamicObject>::deserialize(document)?;
-        rights.extend(object.filter(|object| deploy::name(object) == "tributary-hub-topology"));
-    }
-    ensure!(rights.len() == 2, "a role and its binding, not {}", rights.len());
-    Ok(rights)
 }
 
 fn object(value: Value) -> DynamicObject {

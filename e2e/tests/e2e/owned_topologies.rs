@@ -15,7 +15,6 @@ use proto::v1;
 use serde::Deserialize;
 use serde_json::json;
 use tributary_e2e::{
-    charts::Charts,
     clusterset::{
         Backend, LocalClusterset, admin,
         eventually::{eventually, holds_for},
@@ -26,7 +25,7 @@ use tributary_e2e::{
     suite::test_with_own_clusters,
 };
 
-use crate::charts::fresh;
+use crate::charts::{fresh, topology_rights};
 
 /// A class, its templates and two Clusters.
 const ESTATE: &str = include_str!("../../fixtures/cluster-api/estate.yaml");
@@ -103,7 +102,11 @@ impl Stage {
         let client = clusterset.cluster("east")?.client.clone();
         pretend::install(&client).await?;
         deploy::install(&client, &["hub"]).await?;
-        deploy::install_objects(&client, &rights()?).await?;
+        let values = [
+            "--set=topology=own",
+            "--set=topologyProviders={pretend.example.org}",
+        ];
+        deploy::install_objects(&client, &topology_rights(&values)?).await?;
         let cluster = &fleet.clusters()[0];
         ask::until_all(cluster, Account::Hub, None).await?;
         let account = Account::Hub.in_cluster(cluster)?;
@@ -251,20 +254,4 @@ impl Stage {
         self.start_hub().await?;
         self.rolled_out("debian-14").await.map(drop)
     }
-}
-
-/// What the chart adds to the account for keeping them.
-fn rights() -> anyhow::Result<Vec<DynamicObject>> {
-    let flags = [
-        "--set=topology=own",
-        "--set=topologyProviders={pretend.example.org}",
-    ];
-    let rendered = Charts::new()?.render("hub", &flags)?;
-    let mut rights = Vec::new();
-    for document in serde_norway::Deserializer::from_str(&rendered) {
-        let object = Option::<DynamicObject>::deserialize(document)?;
-        rights.extend(object.filter(|object| deploy::name(object) == "tributary-hub-topology"));
-    }
-    ensure!(rights.len() == 2, "a role and its binding, not {}", rights.len());
-    Ok(rights)
 }

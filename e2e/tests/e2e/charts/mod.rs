@@ -64,6 +64,18 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
+/// The role that the hub's chart gives its account for topologies, with these values, and its binding.
+pub(crate) fn topology_rights(values: &[&str]) -> anyhow::Result<Vec<DynamicObject>> {
+    let rendered = Charts::new()?.render("hub", values)?;
+    let mut rights = Vec::new();
+    for document in serde_norway::Deserializer::from_str(&rendered) {
+        let object = Option::<DynamicObject>::deserialize(document)?;
+        rights.extend(object.filter(|object| deploy::name(object) == "tributary-hub-topology"));
+    }
+    ensure!(rights.len() == 2, "a role and its binding, not {}", rights.len());
+    Ok(rights)
+}
+
 /// Every object in what Helm renders.
 fn objects(rendered: &str) -> anyhow::Result<Vec<DynamicObject>> {
     let documents = serde_norway::Deserializer::from_str(rendered);

@@ -10,6 +10,7 @@ mod gate;
 mod names;
 mod purity;
 mod raw;
+mod rooms;
 mod shape;
 mod source;
 

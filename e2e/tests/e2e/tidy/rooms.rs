@@ -1,0 +1,367 @@
+//! Owns: which rooms are pure, and what each may name for what reason.
+//! Never: reads one.
+
+/// A room, and what it may name besides `std`, the domain model and itself.
+pub(super) struct PureRoom {
+    pub(super) path: &'static str,
+    pub(super) may_name: &'static [&'static str],
+}
+
+/// The rooms that docs/design.md, section 1, calls pure, and the pure halves of others. `bytes` is a value: a shared slice.
+pub(super) const ROOMS: &[PureRoom] = &[
+    PureRoom {
+        path: "shared/src/model",
+        // Names of derived objects are a hash in base32.
+        may_name: &["crate::model", "bytes", "data_encoding", "sha2", "blake3"],
+    },
+    PureRoom {
+        path: "hub/src/fold",
+        // A persistent map is a value: it has the order of its keys and no other.
+        may_name: &["bytes", "crate::fold", "rpds"],
+    },
+    PureRoom {
+        path: "hub/src/inspect/page.rs",
+        // A short hash of what was asked.
+        may_name: &["blake3"],
+    },
+    PureRoom {
+        path: "hub/src/inspect/pins.rs",
+        may_name: &["crate::writer::Published"],
+    },
+    PureRoom {
+        path: "hub/src/inspect/concern.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/push.rs",
+        may_name: &["bytes", "crate::fold", "crate::view"],
+    },
+    PureRoom {
+        path: "hub/src/push/takes.rs",
+        may_name: &["crate::fold", "crate::view"],
+    },
+    PureRoom {
+        path: "hub/src/view/mod.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/session/machine.rs",
+        may_name: &["bytes", "crate::push", "crate::view", "crate::writer::request"],
+    },
+    PureRoom {
+        path: "hub/src/session/renewals.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/renewal/due.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "hub/src/session/applied.rs",
+        may_name: &["crate::push"],
+    },
+    PureRoom {
+        path: "hub/src/writer/core.rs",
+        // It numbers, encodes and chains events: encoding and hashing are functions of their input.
+        may_name: &[
+            "bytes",
+            "crate::bounds",
+            "crate::fold",
+            "crate::log::Limits",
+            "crate::log::chain",
+            "crate::view",
+            "shared::wire",
+        ],
+    },
+    PureRoom {
+        path: "hub/src/writer/request.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/admission.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/claims.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "hub/src/writer/conflicts.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/connectivity.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/departures.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/event_size.rs",
+        may_name: &["crate::fold", "crate::log::Limits", "shared::wire"],
+    },
+    PureRoom {
+        path: "hub/src/writer/heard.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "hub/src/writer/held_back.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "hub/src/writer/brake.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/budgets.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/operate.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/over_budget.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/publication.rs",
+        may_name: &["crate::fold", "crate::view"],
+    },
+    PureRoom {
+        path: "hub/src/writer/published.rs",
+        may_name: &["crate::fold", "crate::log::Limits"],
+    },
+    PureRoom {
+        path: "hub/src/writer/waiting.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "hub/src/writer/self_preservation.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "hub/src/writer/withdrawals.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/writer/disk_room.rs",
+        may_name: &["crate::bounds", "crate::fold", "crate::log::Space"],
+    },
+    PureRoom {
+        path: "hub/src/writer/segments.rs",
+        may_name: &["crate::bounds", "crate::log::Stats"],
+    },
+    PureRoom {
+        path: "hub/src/writer/stored.rs",
+        // The state's bytes are what a difference leads from: encoding is a function of its input.
+        may_name: &["crate::fold", "crate::recall", "shared::wire"],
+    },
+    PureRoom {
+        path: "hub/src/topology/admission",
+        // Questions are read as API servers send them.
+        may_name: &["crate::topology", "serde", "serde_json"],
+    },
+    PureRoom {
+        path: "hub/src/topology/desired",
+        // It makes and prints objects as API servers show them; ends of names are a hash.
+        may_name: &["crate::topology", "serde_json", "sha2", "shared::columns"],
+    },
+    PureRoom {
+        path: "hub/src/topology/own/rules",
+        // What is recorded is JSON; objects of Kubernetes say when their fields were written.
+        may_name: &[
+            "crate::topology",
+            "jiff",
+            "serde",
+            "serde_json",
+            "shared::api::names",
+        ],
+    },
+    PureRoom {
+        path: "hub/src/topology/enrol/decide.rs",
+        may_name: &["crate::topology", "shared::api::names"],
+    },
+    PureRoom {
+        path: "hub/src/topology/enrol/seal.rs",
+        // A keyed hash is a function of its input.
+        may_name: &["blake3"],
+    },
+    PureRoom {
+        path: "hub/src/topology/enrol/standing.rs",
+        may_name: &["crate::fold"],
+    },
+    PureRoom {
+        path: "hub/src/topology/enrol/manifests.rs",
+        // Manifests are read and written as YAML.
+        may_name: &["anyhow", "serde", "serde_json", "serde_norway"],
+    },
+    PureRoom {
+        path: "hub/src/topology/enrol/objects.rs",
+        may_name: &["crate::topology", "serde_json", "shared::api::names"],
+    },
+    PureRoom {
+        path: "hub/src/topology/shadow/differing.rs",
+        may_name: &["crate::topology"],
+    },
+    PureRoom {
+        path: "hub/src/topology/model",
+        may_name: &["serde_json", "serde_norway"],
+    },
+    PureRoom {
+        path: "hub/src/topology/observe",
+        // Names are constants; a digest is a function of its input.
+        may_name: &[
+            "crate::topology::model",
+            // Objects of Kubernetes say when they were deleted.
+            "jiff",
+            "serde_json",
+            "sha2",
+            "shared::api::names",
+        ],
+    },
+    PureRoom {
+        path: "hub/src/topology/validation",
+        may_name: &["crate::topology", "serde_json"],
+    },
+    PureRoom {
+        path: "hub/src/topology/variables",
+        // Regular expressions are functions of their input.
+        may_name: &["crate::topology", "kube_cel", "regex", "serde_json", "stacker"],
+    },
+    PureRoom {
+        path: "hub/src/topology/patch",
+        // It reads and patches objects as API servers show them.
+        may_name: &[
+            "crate::topology::model",
+            "crate::topology::patch",
+            "crate::topology::template",
+            "serde_json",
+        ],
+    },
+    PureRoom {
+        path: "hub/src/topology/template",
+        // Regular expressions and checksums are functions of their input.
+        may_name: &["crate::topology::unicode", "regex", "sha2"],
+    },
+    PureRoom {
+        path: "agent/src/outbox.rs",
+        may_name: &["bytes"],
+    },
+    PureRoom {
+        path: "agent/src/corefile/edit",
+        may_name: &["thiserror"],
+    },
+    PureRoom {
+        path: "agent/src/expiry/judge.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/expiry/upkeep.rs",
+        may_name: &["crate::plan"],
+    },
+    PureRoom {
+        path: "agent/src/health/judge.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/leader.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/leases.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/nodes.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/pace.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/probes.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/health/report.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "shared/src/identity_lease/collect.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/lease/hold.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/lease/machine.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/leave/decide.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "agent/src/leave/report.rs",
+        may_name: &["shared::api::names"],
+    },
+    PureRoom {
+        path: "agent/src/link/machine.rs",
+        may_name: &["bytes", "crate::outbox", "crate::plan", "thiserror"],
+    },
+    PureRoom {
+        path: "agent/src/membership/decide.rs",
+        may_name: &["shared::api::names"],
+    },
+    PureRoom {
+        path: "agent/src/plan",
+        // It restores objects from differences: encoding and hashing are functions of their input.
+        may_name: &["crate::plan", "shared::wire"],
+    },
+    PureRoom {
+        path: "shared/src/doctor/report.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "shared/src/doctor/redact.rs",
+        may_name: &[],
+    },
+    PureRoom {
+        path: "shared/src/doctor/own.rs",
+        may_name: &["crate::model", "crate::doctor", "super::report"],
+    },
+    PureRoom {
+        path: "shared/src/doctor/hub.rs",
+        may_name: &["crate::model", "crate::doctor", "super::own", "super::report"],
+    },
+    PureRoom {
+        path: "shared/src/doctor/rights.rs",
+        may_name: &["crate::doctor", "super::report"],
+    },
+    PureRoom {
+        path: "agent/src/doctor/judge.rs",
+        // It asks the room that edits a Corefile whether there is anything to edit.
+        may_name: &["shared::api::names", "shared::doctor", "crate::corefile::edit"],
+    },
+    PureRoom {
+        path: "agent/src/doctor/network.rs",
+        may_name: &["shared::doctor"],
+    },
+    PureRoom {
+        path: "hub/src/doctor/judge.rs",
+        may_name: &["shared::api::names", "shared::doctor"],
+    },
+    PureRoom {
+        path: "e2e/src/oracle",
+        // It reads objects as API servers show them, and knows the names of labels.
+        may_name: &["crate::oracle", "serde_json", "shared::api::names", "thiserror"],
+    },
+    PureRoom {
+        path: "e2e/src/laws",
+        may_name: &["crate::sim", "crate::oracle"],
+    },
+];
