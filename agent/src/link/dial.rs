@@ -49,7 +49,7 @@ use crate::{
 
 /// Messages to the hub that may wait in the stream.
 const OUTGOING_MAX: usize = 4;
-/// How long saying goodbye may take.
+/// How long saying goodbye may take, until the hub has heard it.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 
 /// What the link counts.
@@ -318,10 +318,7 @@ impl Stream<'_> {
             let deadline = self.clock + Duration::from_millis(self.session.next_deadline());
             tokio::select! {
                 biased;
-                () = drain.cancelled() => {
-                    self.say_goodbye().await;
-                    return End::Drain;
-                }
+                () = drain.cancelled() => break,
                 message = self.incoming.message() => match message {
                     Ok(Some(message)) => if let Err(end) = self.on_message(message).await {
                         return end;
@@ -351,6 +348,9 @@ impl Stream<'_> {
             }
             more_to_say = true;
         }
+        drop(outgoing);
+        self.say_goodbye().await;
+        End::Drain
     }
 
     /// Whoever asked and waits no more is passed over.
@@ -454,10 +454,19 @@ impl Stream<'_> {
             .note(|desired| session.follow_namespaces(present, generation, desired));
     }
 
+    /// Says that the agent shuts down, closes our half of the stream and waits until the hub closes its own: who drops a
+    /// stream at once takes back what has not left yet.
     async fn say_goodbye(&mut self) {
         let goodbye = wire::agent_message_to_proto(AgentMessage::Goodbye);
+        let (nobody, _) = mpsc::channel(1);
+        let outgoing = std::mem::replace(&mut self.outgoing, nobody);
+        let said = async {
+            let _ = outgoing.send(goodbye).await;
+            drop(outgoing);
+            while let Ok(Some(_)) = self.incoming.message().await {}
+        };
         // A hub that does not take it in time will notice the silence.
-        let _ = tokio::time::timeout(GOODBYE_WAIT, self.outgoing.send(goodbye)).await;
+        let _ = tokio::time::timeout(GOODBYE_WAIT, said).await;
     }
 
     /// Our half of the stream was closed: the hub's half says why.

@@ -64,6 +64,8 @@ pub enum Law {
     Preserved,
     /// Nobody is withdrawn who was heard within the time of the policy: withdrawals.
     InTime,
+    /// Who says goodbye is neither suspect nor lost for ten minutes: members that are away for longer than a loss needs, by look.
+    Goodbye,
     /// Who is withdrawn was declared lost, and each loss has one withdrawal and one return at most: what is recorded of
     /// members that are silent.
     OneLoss,
@@ -83,7 +85,7 @@ pub enum Law {
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -112,6 +114,7 @@ impl Law {
         Self::Withdrawn,
         Self::Preserved,
         Self::InTime,
+        Self::Goodbye,
         Self::OneLoss,
         Self::Leaving,
         Self::Held,
@@ -151,6 +154,7 @@ impl Law {
             Self::Withdrawn => "the last endpoints stay",
             Self::Preserved => "half of the fleet is not withdrawn",
             Self::InTime => "nobody is withdrawn before its time",
+            Self::Goodbye => "who says goodbye is not lost",
             Self::OneLoss => "one loss, one withdrawal",
             Self::Leaving => "who leaves leaves no ghost",
             Self::Held => "what is held stays",
@@ -183,7 +187,7 @@ impl Law {
             Self::Order => "pieces of work",
             Self::Bounds => "queues",
             Self::Requests => "kinds, objects and minutes",
-            Self::Alive | Self::Preserved => "members",
+            Self::Alive | Self::Preserved | Self::Goodbye => "members",
             Self::InTime => "withdrawals",
             Self::OneLoss => "facts",
             Self::Reserve => "works",

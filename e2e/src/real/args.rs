@@ -9,7 +9,7 @@ const SECONDS_WITHOUT_A_RIGHT: u64 = 10;
 /// Seeds of a comparison before a release.
 const TOPOLOGY_SEEDS: u32 = 200;
 /// Edits of each seed: enough that each comes and goes in the first ones.
-const TOPOLOGY_EDITS: u32 = 15;
+const TOPOLOGY_EDITS: u32 = 16;
 
 /// Real Kubernetes control planes for tests and the demo, without containers.
 #[derive(Debug, Parser)]

@@ -5,7 +5,10 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
-use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
+use k8s_openapi::{
+    api::{coordination::v1::Lease, events::v1::Event},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
@@ -71,6 +74,9 @@ async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         first.len()
     );
     stage.explains().await?;
+    stage
+        .tells("TopologyCreate", "Created MachineDeployment ")
+        .await?;
     stage.edit("debian-13").await?;
     eventually("machines are being replaced", async || {
         Ok((stage.list("MachineSet").await?.len() > 2).then_some(()))
@@ -84,6 +90,11 @@ async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         "there are {} templates, which are to be others",
         second.len()
     );
+    stage.tells("TopologyCreate", " in the place of ").await?;
+    stage
+        .tells("TopologyUpdate", "Updated MachineDeployment ")
+        .await?;
+    stage.tells("TopologyDelete", "Deleted HostTemplate ").await?;
     stage.gives_way().await
 }
 
@@ -158,6 +169,20 @@ impl Stage {
             .err()
             .context("a Cluster that is not there is explained")?;
         ensure!(unknown.code() == tonic::Code::NotFound, "{unknown}");
+        Ok(())
+    }
+
+    /// Events of a Cluster say what was done.
+    async fn tells(&self, reason: &str, note: &str) -> anyhow::Result<()> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+        let listed = events.list(&ListParams::default()).await?;
+        let about = |event: &&Event| {
+            let of = event.regarding.as_ref().and_then(|one| one.kind.as_deref());
+            of == Some("Cluster") && event.reason.as_deref() == Some(reason)
+        };
+        let mut of_clusters = listed.items.iter().filter(about);
+        let says = |event: &Event| event.note.as_ref().is_some_and(|said| said.contains(note));
+        ensure!(of_clusters.any(says), "no Event {reason} says {note:?}");
         Ok(())
     }
 

@@ -118,7 +118,7 @@ impl Core {
 
     /// A new epoch is to begin because somebody says so, unless they said so only just now.
     fn mint_above(&mut self, cluster: &ClusterId, witness: &Witness, known: Epoch, now: u64) -> NotAdmitted {
-        if !self.claims.may_mint(witness, now) {
+        if !self.claims.may_mint(witness, cluster, now) {
             return NotAdmitted::Doubted(match witness {
                 Witness::Member(_) => doubted(cluster),
                 Witness::Newcomer => newcomer_doubted(cluster),
@@ -320,7 +320,7 @@ fn doubted(cluster: &ClusterId) -> String {
 fn newcomer_doubted(cluster: &ClusterId) -> String {
     let minutes = claims::MINT_INTERVAL_MILLIS / 60_000;
     format!(
-        "cluster {cluster} is no member here and says that this hub's log was rewound, as another that is none said \
+        "cluster {cluster} is no member here and says that this hub's log was rewound, as it or another that is none said \
          within the last {minutes} minutes and was believed. Restart its agent: it then asks for a snapshot. If you \
          do not know the cluster, its certificate was not to be issued"
     )

@@ -32,12 +32,16 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Whether this word leads to a new epoch; if so, it is used up for a while.
-    pub(super) fn may_mint(&mut self, witness: &Witness, now: u64) -> bool {
-        let before = self.minted.get(witness);
-        let may = before.is_none_or(|&at| now.saturating_sub(at) >= MINT_INTERVAL_MILLIS);
+    /// Whether this word of a cluster leads to a new epoch; if so, it is used up for a while. A newcomer's uses up its own
+    /// too: who was believed before it joined is not believed once more as a member.
+    pub(super) fn may_mint(&mut self, witness: &Witness, cluster: &ClusterId, now: u64) -> bool {
+        let words = [witness.clone(), Witness::Member(cluster.clone())];
+        let may = words.iter().all(|word| {
+            let before = self.minted.get(word);
+            before.is_none_or(|&at| now.saturating_sub(at) >= MINT_INTERVAL_MILLIS)
+        });
         if may {
-            self.minted.insert(witness.clone(), now);
+            self.minted.extend(words.map(|word| (word, now)));
         }
         may
     }
@@ -84,16 +88,30 @@ mod tests {
     #[test]
     fn each_member_has_one_epoch_per_interval_and_newcomers_one_together() {
         let mut claims = Claims::default();
-        for (witness, at) in [(member("east"), 5), (Witness::Newcomer, 6)] {
-            assert!(claims.may_mint(&witness, at));
-            assert!(!claims.may_mint(&witness, at - 1 + MINT_INTERVAL_MILLIS));
+        for (witness, of, at) in [(member("east"), "east", 5), (Witness::Newcomer, "north", 6)] {
+            assert!(claims.may_mint(&witness, &id(of), at));
+            assert!(!claims.may_mint(&witness, &id(of), at - 1 + MINT_INTERVAL_MILLIS));
             assert!(
-                claims.may_mint(&member("west"), at * MINT_INTERVAL_MILLIS),
+                claims.may_mint(&member("west"), &id("west"), at * MINT_INTERVAL_MILLIS),
                 "another member has its own"
             );
-            assert!(claims.may_mint(&witness, at + MINT_INTERVAL_MILLIS));
-            assert!(!claims.may_mint(&witness, at + 1 + MINT_INTERVAL_MILLIS));
+            assert!(claims.may_mint(&witness, &id(of), at + MINT_INTERVAL_MILLIS));
+            assert!(!claims.may_mint(&witness, &id(of), at + 1 + MINT_INTERVAL_MILLIS));
         }
+    }
+
+    #[test]
+    fn a_newcomer_that_becomes_a_member_has_no_second_word_and_neither_has_a_member_that_ends() {
+        let mut claims = Claims::default();
+        assert!(claims.may_mint(&Witness::Newcomer, &id("east"), 5));
+        assert!(!claims.may_mint(&member("east"), &id("east"), 6));
+        assert!(claims.may_mint(&member("west"), &id("west"), 6));
+        let later = 5 + MINT_INTERVAL_MILLIS;
+        assert!(
+            !claims.may_mint(&Witness::Newcomer, &id("west"), later),
+            "it spoke as a member"
+        );
+        assert!(claims.may_mint(&member("east"), &id("east"), later));
     }
 
     #[test]

@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
+use agent::expiry::upkeep::{OnHubLoss, Settings};
 use anyhow::anyhow;
 use hub::log::{Faults, MemoryDisk, MemoryLog};
 use serde_json::json;
 use shared::{
-    api::names::TRIBUTARY_NAMESPACE,
+    api::names::{AGENT_LEASE, TRIBUTARY_NAMESPACE},
     identity::Role,
     model::{ClusterId, Clusterset, Epoch, UnixMillis},
 };
@@ -21,8 +22,9 @@ use turmoil::Sim;
 
 use super::{
     credentials::{Authorities, Change},
+    operator::{OPERATOR, OperatorMachine, run_operator},
     program::{AgentMachine, HUB, HubMachine, Life, WALL_AT_START, run_agent, run_hub},
-    script::{CLUSTERS, Event, Fault, Script, WATCHED},
+    script::{CLUSTERS, Event, Fault, SECOND, Script, Story, WATCHED},
     trace::Trace,
     user,
 };
@@ -41,15 +43,42 @@ const RESTART_AFTER: Duration = Duration::from_millis(1_500);
 const LATENCY_FLOOR: Duration = Duration::from_millis(1);
 /// The definition that may be missing: what agents watch, and nothing that users declared.
 const DEFINITION: &str = "clusterproperties.about.k8s.io";
+/// How long what came from others stands without the hub where it does not for ever: longer than any hub is away by chance.
+pub(super) const EXPIRING: Settings = Settings {
+    duration: Duration::from_secs(120),
+    renew: Duration::from_secs(20),
+    on_hub_loss: OnHubLoss::Expire,
+};
+/// The definition of what users ask for.
+const EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 /// How slow a slow API server is.
 const API_SLOW_MS: u64 = 700;
 
-/// One member's cluster and machine.
+/// One member's cluster and the machines of its agents.
 pub(super) struct SimulatedMember {
     pub(super) cluster: SimCluster,
-    pub(super) machine: Rc<AgentMachine>,
+    /// One, or two.
+    pub(super) machines: Vec<Rc<AgentMachine>>,
     clock: Arc<ManualClock>,
     requests: Requests,
+    /// Who had the Lease when it was looked at last.
+    led_by: Option<String>,
+}
+
+impl SimulatedMember {
+    /// The machine whose agent has the Lease; the first one while nobody has it.
+    pub(super) fn leader(&self) -> &Rc<AgentMachine> {
+        let holder = holder_of(&self.cluster);
+        let leads = |machine: &&Rc<AgentMachine>| holder.as_deref() == Some(machine.name);
+        self.machines.iter().find(leads).unwrap_or(&self.machines[0])
+    }
+}
+
+/// Who has the Lease of a cluster's agents.
+pub(super) fn holder_of(cluster: &SimCluster) -> Option<String> {
+    let lease = cluster.get("Lease", TRIBUTARY_NAMESPACE, AGENT_LEASE)?;
+    let holder = lease["spec"]["holderIdentity"].as_str()?;
+    Some(holder.to_owned()).filter(|holder| !holder.is_empty())
 }
 
 /// A write that an agent of a cluster asked for.
@@ -60,6 +89,7 @@ pub(super) struct SimulatedClusterset {
     sim: Sim<'static>,
     pub(super) members: Vec<SimulatedMember>,
     pub(super) hub: Rc<HubMachine>,
+    pub(super) operator: Rc<OperatorMachine>,
     pub(super) trace: Trace,
     /// What happened, by class.
     pub(super) counts: BTreeMap<&'static str, u64>,
@@ -94,20 +124,26 @@ impl SimulatedClusterset {
             sessions: RefCell::default(),
             credentials: authorities.issue(Role::hub(HUB)?)?,
             clusterset,
+            clocks_ahead: script.clocks_ahead,
         });
         let machine = hub.clone();
         sim.host(HUB, move || run_hub(machine.clone()));
         let mut members = Vec::new();
-        for (number, name) in (0_u64..).zip(CLUSTERS) {
-            let member = member(name, seed.wrapping_mul(16) + number, &authorities)?;
-            let machine = member.machine.clone();
-            sim.host(name, move || run_agent(machine.clone()));
+        for number in 0..CLUSTERS.len() {
+            let member = member(number, seed, script, &authorities)?;
+            for machine in member.machines.clone() {
+                sim.host(machine.name, move || run_agent(machine.clone()));
+            }
             members.push(member);
         }
+        let operator = OperatorMachine::new(authorities.issue(Role::operator(OPERATOR)?)?);
+        let machine = operator.clone();
+        sim.host(OPERATOR, move || run_operator(machine.clone()));
         Ok(Self {
             sim,
             members,
             hub,
+            operator,
             trace,
             counts: BTreeMap::new(),
             guarded: Guarded::default(),
@@ -124,6 +160,11 @@ impl SimulatedClusterset {
         u64::try_from(self.sim.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Longest usual latency of a message, in milliseconds.
+    pub(super) fn latency_millis(&self) -> u64 {
+        u64::try_from(self.latency.as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Time passes for everybody, and processes that ended are started again.
     pub(super) fn step(&mut self) -> anyhow::Result<()> {
         self.sim
@@ -132,7 +173,7 @@ impl SimulatedClusterset {
         for member in &self.members {
             member.clock.advance(STEP.as_millis() as i64);
         }
-        for name in CLUSTERS.into_iter().chain([HUB]) {
+        for name in self.names() {
             let idle = !self.sim.is_host_running(name) && !self.down.borrow().contains(&name);
             if idle {
                 let elapsed = self.sim.elapsed();
@@ -143,6 +184,18 @@ impl SimulatedClusterset {
             }
         }
         Ok(())
+    }
+
+    /// The machines on which programs of ours run.
+    fn names(&self) -> Vec<&'static str> {
+        let agents = self.members.iter().flat_map(|member| &member.machines);
+        agents.map(|machine| machine.name).chain([HUB]).collect()
+    }
+
+    /// The machines of a member's agents.
+    fn names_of(&self, member: usize) -> Vec<&'static str> {
+        let machines = self.members[member].machines.iter();
+        machines.map(|machine| machine.name).collect()
     }
 
     pub(super) fn count(&mut self, class: &'static str) {
@@ -168,7 +221,7 @@ impl SimulatedClusterset {
 
     /// Everything works again: links, machines, disks, APIs.
     pub(super) fn mend_everything(&mut self) {
-        for (number, name) in CLUSTERS.into_iter().enumerate() {
+        for number in 0..CLUSTERS.len() {
             for fault in [
                 Fault::Mend(number),
                 Fault::SlowReader(number, 0),
@@ -177,7 +230,7 @@ impl SimulatedClusterset {
             ] {
                 self.fault(fault);
             }
-            self.start_if_down(name);
+            self.start_agents(number);
         }
         self.hub.disk.borrow().set_faults(Faults::default());
         self.start_if_down(HUB);
@@ -185,22 +238,26 @@ impl SimulatedClusterset {
 
     fn fault(&mut self, fault: Fault) {
         match fault {
-            Fault::Partition(member) => self.sim.partition(CLUSTERS[member], HUB),
-            Fault::Deaf(member) => self.sim.partition_oneway(CLUSTERS[member], HUB),
-            Fault::Mute(member) => self.sim.partition_oneway(HUB, CLUSTERS[member]),
-            Fault::Hold(member) => self.sim.hold(CLUSTERS[member], HUB),
-            Fault::Latency(member, latency) => self.sim.set_link_latency(CLUSTERS[member], HUB, latency),
-            Fault::Mend(member) => self.mend(CLUSTERS[member]),
+            Fault::Partition(member) => self.link(member, |sim, name| sim.partition(name, HUB)),
+            Fault::Deaf(member) => self.link(member, |sim, name| sim.partition_oneway(name, HUB)),
+            Fault::Mute(member) => self.link(member, |sim, name| sim.partition_oneway(HUB, name)),
+            Fault::Hold(member) => self.link(member, |sim, name| sim.hold(name, HUB)),
+            Fault::Latency(member, latency) => {
+                self.link(member, |sim, name| sim.set_link_latency(name, HUB, latency));
+            }
+            Fault::Mend(member) => {
+                let usual = self.latency;
+                self.link(member, |sim, name| mend(sim, name, usual));
+            }
             Fault::SlowReader(member, millis) => {
-                self.members[member].machine.pace.store(millis, Ordering::Relaxed);
+                for machine in &self.members[member].machines {
+                    machine.pace.store(millis, Ordering::Relaxed);
+                }
             }
-            Fault::KillAgent(member) => self.crash(CLUSTERS[member]),
-            Fault::DropAgent(member) => {
-                self.sim.partition(CLUSTERS[member], HUB);
-                self.crash(CLUSTERS[member]);
-            }
-            Fault::StopAgent(member) => self.members[member].machine.life.terminate(),
-            Fault::StartAgent(member) => self.start_if_down(CLUSTERS[member]),
+            Fault::KillAgent(member) => self.crash(self.members[member].leader().name),
+            Fault::DropAgent(member) => self.drop_machine(self.members[member].leader().name),
+            Fault::StopAgent(member) => self.members[member].leader().life.terminate(),
+            Fault::StartAgent(member) => self.start_agents(member),
             Fault::KillHub => self.crash(HUB),
             Fault::DropHub { kept } => self.drop_hub(kept),
             Fault::StopHub => self.hub.life.terminate(),
@@ -230,7 +287,7 @@ impl SimulatedClusterset {
                 // It is there, unless it was removed before.
                 let _ = self.members[member].cluster.remove_crd(DEFINITION);
             }
-            Fault::InstallDefinition(member) => self.install_definition(member),
+            Fault::InstallDefinition(member) => self.install(member, DEFINITION),
             Fault::DropWatches(member) => self.members[member].cluster.faults().drop_watches(),
             Fault::ForgetHistory(member) => self.members[member].cluster.forget_history(),
         }
@@ -239,16 +296,20 @@ impl SimulatedClusterset {
     /// A machine's files change while its process runs, or is away.
     fn change_authority(&self, machine: Option<usize>, to: Change) {
         let live = match machine {
-            Some(member) => &self.members[member].machine.credentials,
+            Some(member) => &self.members[member].machines[0].credentials,
             None => &self.hub.credentials,
         };
-        let changed = self.authorities.change(live, to);
-        changed.expect("identity and key are those that the machine had");
+        // An operator has its files from where the hub has them.
+        let with_it = machine.is_none().then_some(&self.operator.credentials);
+        for live in [live].into_iter().chain(with_it) {
+            let changed = self.authorities.change(live, to);
+            changed.expect("identity and key are those that the machine had");
+        }
     }
 
     fn drop_hub(&mut self, kept: usize) {
-        for cluster in CLUSTERS {
-            self.sim.partition(HUB, cluster);
+        for member in 0..CLUSTERS.len() {
+            self.link(member, |sim, name| sim.partition(HUB, name));
         }
         self.crash(HUB);
         let disk = self.hub.disk.borrow();
@@ -284,26 +345,68 @@ impl SimulatedClusterset {
         }
     }
 
-    fn install_definition(&self, member: usize) {
+    fn install(&self, member: usize, definition: &str) {
         let cluster = &self.members[member].cluster;
         let definitions = current_crds();
-        let removed = definitions
-            .iter()
-            .find(|definition| definition.name() == DEFINITION);
-        if let Some(definition) = removed.filter(|_| !cluster.serves(DEFINITION)) {
-            cluster.install_crd(definition);
+        let wanted = definitions.iter().find(|one| one.name() == definition);
+        if let Some(wanted) = wanted.filter(|_| !cluster.serves(definition)) {
+            cluster.install_crd(wanted);
         }
+    }
+
+    /// Somebody deletes the definition of exports in a cluster, and with it all that its users asked for.
+    pub(super) fn remove_exports(&self, member: usize) -> anyhow::Result<()> {
+        self.members[member].cluster.remove_crd(EXPORTS)
+    }
+
+    /// The definition of exports is there again.
+    pub(super) fn install_exports(&self, member: usize) {
+        self.install(member, EXPORTS);
     }
 
     fn disk_fault(&self, faults: Faults) {
         self.hub.disk.borrow().set_faults(faults);
     }
 
-    fn mend(&mut self, name: &'static str) {
-        self.sim.repair(name, HUB);
-        self.sim.release(name, HUB);
-        self.sim.set_link_latency(name, HUB, LATENCY_FLOOR);
-        self.sim.set_link_max_message_latency(name, HUB, self.latency);
+    /// Something becomes of what leads from a cluster to the hub, whichever of its agents speaks.
+    fn link(&self, member: usize, change: impl Fn(&Sim<'static>, &'static str)) {
+        for name in self.names_of(member) {
+            change(&self.sim, name);
+        }
+    }
+
+    /// A machine is gone without a word.
+    fn drop_machine(&mut self, name: &'static str) {
+        self.sim.partition(name, HUB);
+        self.crash(name);
+    }
+
+    /// All machines of a member are gone without a word, until its agents are started.
+    pub(super) fn drop_agents(&mut self, member: usize) {
+        for name in self.names_of(member) {
+            self.drop_machine(name);
+        }
+    }
+
+    /// The agents of a member end in good order, and nobody starts one until its agents are started.
+    pub(super) fn send_away(&mut self, member: usize) {
+        for machine in &self.members[member].machines {
+            machine.life.terminate();
+            self.down.borrow_mut().push(machine.name);
+        }
+    }
+
+    /// Whether a program of a member runs.
+    pub(super) fn is_any_running(&mut self, member: usize) -> bool {
+        let names = self.names_of(member);
+        names.into_iter().any(|name| self.sim.is_host_running(name))
+    }
+
+    /// Machines of a member's agents that are down are up again, and the agents with them.
+    pub(super) fn start_agents(&mut self, member: usize) {
+        for name in self.names_of(member) {
+            self.start_if_down(name);
+        }
     }
 
     fn crash(&mut self, name: &'static str) {
@@ -327,8 +430,8 @@ impl SimulatedClusterset {
             disk.crash(0);
             disk.set_faults(Faults::default());
             drop(disk);
-            for cluster in CLUSTERS {
-                self.sim.repair(cluster, HUB);
+            for member in 0..CLUSTERS.len() {
+                self.link(member, |sim, name| sim.repair(name, HUB));
             }
         } else {
             self.sim.repair(name, HUB);
@@ -340,8 +443,8 @@ impl SimulatedClusterset {
 
     /// Restarts every process in an orderly way.
     pub(super) fn restart_everything(&mut self) {
-        for member in &self.members {
-            member.machine.life.terminate();
+        for machine in self.members.iter().flat_map(|member| &member.machines) {
+            machine.life.terminate();
         }
         self.hub.life.terminate();
     }
@@ -365,6 +468,12 @@ impl SimulatedClusterset {
         let now = self.now();
         let mut writes = Vec::new();
         for member in &mut self.members {
+            let leads = holder_of(&member.cluster);
+            if leads.is_some() && leads != member.led_by {
+                let changed = member.led_by.is_some();
+                member.led_by = leads;
+                *self.counts.entry("leadership changed hands").or_default() += u64::from(changed);
+            }
             let entries = member.cluster.requests().take();
             let before = member.requests.guarded();
             let noted = member.requests.note(entries.iter());
@@ -397,29 +506,57 @@ impl SimulatedClusterset {
     }
 }
 
-fn member(name: &'static str, seed: u64, authorities: &Authorities) -> anyhow::Result<SimulatedMember> {
+/// The link between a machine and the hub is whole, and as fast as usual.
+fn mend(sim: &Sim<'static>, name: &'static str, latency: Duration) {
+    sim.repair(name, HUB);
+    sim.release(name, HUB);
+    sim.set_link_latency(name, HUB, LATENCY_FLOOR);
+    sim.set_link_max_message_latency(name, HUB, latency);
+}
+
+fn member(
+    number: usize,
+    seed: u64,
+    script: &Script,
+    authorities: &Authorities,
+) -> anyhow::Result<SimulatedMember> {
     let clock = Arc::new(ManualClock::new(WALL_AT_START as i64));
     let cluster = SimCluster::new(SimConfig {
-        name: name.into(),
-        seed,
+        name: CLUSTERS[number].into(),
+        seed: seed.wrapping_mul(16) + number as u64,
         clock: clock.clone(),
         ..SimConfig::default()
     })?;
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TRIBUTARY_NAMESPACE}});
     cluster.apply(namespace)?;
-    let id = ClusterId::new(name)?;
-    let machine = Rc::new(AgentMachine {
-        life: Life::default(),
-        cluster: cluster.clone(),
-        pace: Arc::default(),
-        credentials: authorities.issue(Role::Cluster(id.clone()))?,
-        id,
-    });
+    let id = ClusterId::new(CLUSTERS[number])?;
+    // Both have the files of one Secret.
+    let credentials = authorities.issue(Role::Cluster(id.clone()))?;
+    let source_leases = match script.story {
+        Story::Expired(expiring) if expiring == number => EXPIRING,
+        _ => Settings::default(),
+    };
+    let machine = |name| {
+        Rc::new(AgentMachine {
+            name,
+            life: Life::default(),
+            cluster: cluster.clone(),
+            pace: Arc::default(),
+            source_leases,
+            credentials: credentials.clone(),
+            id: id.clone(),
+        })
+    };
+    let names = [CLUSTERS[number]]
+        .into_iter()
+        .chain(script.doubled[number].then_some(SECOND[number]));
+    let machines = names.map(machine).collect();
     Ok(SimulatedMember {
         cluster,
-        machine,
+        machines,
         clock,
         requests: Requests::default(),
+        led_by: None,
     })
 }

@@ -20,7 +20,18 @@ use crate::{
 };
 
 /// The laws of the simulated network.
-const LAWS: [Law; 4] = [Law::Holds, Law::Stood, Law::NoWrite, Law::Requests];
+const LAWS: [Law; 10] = [
+    Law::Holds,
+    Law::Stood,
+    Law::NoWrite,
+    Law::Requests,
+    Law::Withdrawn,
+    Law::Preserved,
+    Law::Goodbye,
+    Law::Leaving,
+    Law::Held,
+    Law::Still,
+];
 /// How many seeds are enough for every law to guard something.
 const WHOLE_RUN: u64 = 20;
 /// Most failing seeds that are described.
@@ -80,9 +91,10 @@ pub fn run(args: &NetsimArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn one(seed: u64, args: &NetsimArgs) -> SeedResult {
-    let mut outcome = simulate(seed, args.trace && args.count == 1);
+    let trace = args.trace && args.count == 1;
+    let mut outcome = simulate(seed, trace);
     if args.twice && outcome.failure.is_none() {
-        let again = simulate(seed, false);
+        let again = simulate(seed, trace);
         if again.trace != outcome.trace {
             outcome.failure = Some(format!(
                 "the second run differs: {} and {}",

@@ -4,18 +4,24 @@
 //!
 //! * `script`: what happens when; `user`: what users do; `clusterset`: the machines, and how all of it is performed.
 //! * `program`, `network`, `credentials`: the programs as software of a machine, their sockets and certificates.
-//! * `vigil`: what must hold at every moment, by the oracle; `run`: one seed from its beginning to its rest;
-//!   `command`: many seeds, the histogram and the verdict.
+//! * `vigil`: what must hold at every moment, by the oracle; `course`: how time passes; `run`: one seed from its beginning
+//!   to its rest; `command`: many seeds, the histogram and the verdict.
+//! * `story`: what becomes of members once everything is right, and how it must go; `operator`: who decides about them;
+//!   `imported`: what of a member stands in the clusters of others.
 //!
 //! It never decides how the programs work: nothing here is called by them.
 
 mod clusterset;
 mod command;
+mod course;
 mod credentials;
+mod imported;
 mod network;
+mod operator;
 mod program;
 mod run;
 mod script;
+mod story;
 mod trace;
 mod user;
 mod vigil;

@@ -10,6 +10,7 @@ use std::{
 
 use agent::{
     agent::{AgentMetrics, AgentOptions},
+    expiry::upkeep::Settings,
     membership::Membership,
 };
 use hub::{
@@ -29,7 +30,10 @@ use shared::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::network::{HUB_PORT, Pace, SimulatedDial, sockets};
+use super::{
+    network::{HUB_PORT, Pace, SimulatedDial, sockets},
+    script::HUB_MACHINES,
+};
 use crate::sim::SimCluster;
 
 /// The hub's name in the simulated network, and in its certificate.
@@ -78,6 +82,8 @@ pub(super) struct HubMachine {
     pub(super) sessions: RefCell<TaskTracker>,
     pub(super) clusterset: Clusterset,
     pub(super) credentials: Arc<LiveCredentials>,
+    /// By how many milliseconds the clock is ahead of which a process has its time, one process after the other.
+    pub(super) clocks_ahead: [i64; HUB_MACHINES],
 }
 
 /// One process of the hub.
@@ -89,7 +95,8 @@ pub(super) async fn run_hub(machine: Rc<HubMachine>) -> turmoil::Result {
 
 async fn hub(machine: &HubMachine, shutdown: Shutdown) -> anyhow::Result<()> {
     let elapsed = u64::try_from(turmoil::sim_elapsed().unwrap_or_default().as_millis())?;
-    let clock = Clock::simulated(UnixMillis(WALL_AT_START + elapsed));
+    let ahead = machine.clocks_ahead[machine.life.starts.get() as usize % HUB_MACHINES];
+    let clock = Clock::simulated(UnixMillis((WALL_AT_START + elapsed).saturating_add_signed(ahead)));
     let new_epoch = Epoch::default().next(clock.wall(), random());
     let disk = machine.disk.borrow().clone();
     let log = MemoryLog::open(&disk, &machine.clusterset, new_epoch)?;
@@ -114,10 +121,14 @@ async fn hub(machine: &HubMachine, shutdown: Shutdown) -> anyhow::Result<()> {
 
 /// What an agent's machine holds, whatever process runs on it.
 pub(super) struct AgentMachine {
+    /// Its name in the simulated network, under which its agent has the Lease.
+    pub(super) name: &'static str,
     pub(super) life: Life,
     pub(super) cluster: SimCluster,
     pub(super) id: ClusterId,
     pub(super) pace: Pace,
+    /// How long what came from others stands without the hub.
+    pub(super) source_leases: Settings,
     pub(super) credentials: Arc<LiveCredentials>,
 }
 
@@ -148,12 +159,12 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
         ),
         connector: HubConnector::new(vec![address], credentials, Arc::new(dial), TlsMetrics::default()),
         namespace: names::TRIBUTARY_NAMESPACE.to_owned(),
-        holder: machine.id.to_string(),
+        holder: machine.name.to_owned(),
         deny: NamespaceDenyList::default(),
         all_namespaces: false,
         imports: Default::default(),
         renewing: None,
-        source_leases: Default::default(),
+        source_leases: machine.source_leases,
         node_tolerance: agent::health::nodes::TOLERANCE_DEFAULT,
     };
     let supervisor = Supervisor::new(shutdown);

@@ -1,4 +1,4 @@
-//! One seed: trouble, mending, convergence, rest, a restart of everything, rest again.
+//! One seed: trouble, mending, convergence, rest, what becomes of members then, a restart of everything, rest again.
 
 use std::{
     cell::RefCell,
@@ -6,23 +6,21 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use hub::writer::request::SILENCE_MAX_MILLIS;
 use shared::process::seed_thread;
 
 use super::{
-    clusterset::{STEP, SimulatedClusterset, Written},
+    clusterset::SimulatedClusterset,
+    course::{CONVERGED_WITHIN, advance, converge, no_content, pass, rest},
     program::Life,
-    script::{CLUSTERS, Script},
+    script::Script,
+    story,
     trace::Trace,
     vigil::Vigil,
 };
-use crate::laws::{Guarded, Law};
+use crate::laws::Guarded;
 
-/// How often the clusters are looked at, in simulated milliseconds.
-const LOOK_EVERY: u64 = 250;
-/// Longest time from the end of the trouble until all is right.
-const CONVERGED_WITHIN: u64 = 120_000;
 /// By then after the end of the trouble, both ends of a session whose link lost something while it was broken have
 /// noticed: until then the hub may count a session that its member can no longer hear.
 const NOTICED: u64 = SILENCE_MAX_MILLIS + 2_000;
@@ -119,10 +117,13 @@ fn acts(script: &Script, clusterset: &mut SimulatedClusterset, vigil: &mut Vigil
     pass(clusterset, vigil, NOTICED)?;
     converge(clusterset, vigil)?;
     rest(clusterset, vigil, REST, "at rest")?;
+    story::play(script.story, clusterset, vigil)?;
+    converge(clusterset, vigil)?;
+    rest(clusterset, vigil, REST, "after the story")?;
     clusterset.restart_everything();
     let restarted = clusterset.now();
     let starts = starts(clusterset);
-    while starts_since(clusterset, starts) <= CLUSTERS.len() as u32 {
+    while (starts_since(clusterset, starts) as usize) < lives(clusterset).count() {
         ensure!(
             clusterset.now() < restarted + CONVERGED_WITHIN,
             "a process that was asked to stop has not come back"
@@ -146,90 +147,6 @@ fn acts(script: &Script, clusterset: &mut SimulatedClusterset, vigil: &mut Vigil
     clusterset.log_is_whole()
 }
 
-/// One step; now and then a look at everything, and then what agents wrote since the last one.
-fn advance(clusterset: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<Vec<Written>> {
-    clusterset.step()?;
-    if clusterset.now() % LOOK_EVERY >= STEP.as_millis() as u64 {
-        return Ok(Vec::new());
-    }
-    let clusters = clusterset.members.iter().map(|member| &member.cluster);
-    vigil
-        .look(clusterset.now(), clusters)
-        .map_err(|why| anyhow::anyhow!("at {} ms: {why}", clusterset.now()))?;
-    clusterset.note_requests()
-}
-
-/// All is right in every cluster, and every member has its session.
-fn converge(clusterset: &mut SimulatedClusterset, vigil: &mut Vigil) -> anyhow::Result<()> {
-    let from = clusterset.now();
-    loop {
-        advance(clusterset, vigil)?;
-        let wrong = vigil.wrong();
-        let sessions = clusterset.hub.sessions.borrow().len();
-        if wrong.is_empty() && sessions == CLUSTERS.len() && vigil.judged() > 0 {
-            vigil.calm = true;
-            return Ok(());
-        }
-        if clusterset.now() > from + CONVERGED_WITHIN {
-            bail!(
-                "not right {} s after everything was mended, with {sessions} sessions: {}",
-                CONVERGED_WITHIN / 1_000,
-                wrong.join("; ")
-            );
-        }
-    }
-}
-
-/// Nothing is written but Leases, and everything stays right.
-fn rest(
-    clusterset: &mut SimulatedClusterset,
-    vigil: &mut Vigil,
-    length: u64,
-    when: &str,
-) -> anyhow::Result<()> {
-    // Whatever follows from what was just written is written now.
-    pass(clusterset, vigil, SETTLE)?;
-    clusterset.guarded.count(Law::NoWrite, vigil.judged() as u64);
-    let until = clusterset.now() + length;
-    while clusterset.now() < until {
-        no_content(&advance(clusterset, vigil)?, when)?;
-    }
-    let wrong = vigil.wrong();
-    ensure!(wrong.is_empty(), "{when}: {}", wrong.join("; "));
-    let sessions = clusterset.hub.sessions.borrow().len();
-    ensure!(
-        sessions == CLUSTERS.len(),
-        "{when} the hub has {sessions} sessions"
-    );
-    Ok(())
-}
-
-/// How long revisions and conditions may still follow what made everything right.
-const SETTLE: u64 = 6_000;
-
-/// Lets time pass, whatever is written.
-fn pass(clusterset: &mut SimulatedClusterset, vigil: &mut Vigil, length: u64) -> anyhow::Result<()> {
-    let until = clusterset.now() + length;
-    while clusterset.now() < until {
-        advance(clusterset, vigil)?;
-    }
-    Ok(())
-}
-
-fn no_content(written: &[Written], when: &str) -> anyhow::Result<()> {
-    let Some((cluster, entry)) = written.iter().find(|(_, entry)| entry.resource != "leases") else {
-        return Ok(());
-    };
-    bail!(
-        "{when}, the agent of {cluster} wrote: {} {} {}/{} ({})",
-        entry.verb,
-        entry.resource,
-        entry.namespace,
-        entry.name,
-        entry.code
-    );
-}
-
 /// How many ends of its own each process has had.
 fn ends(clusterset: &SimulatedClusterset) -> Vec<usize> {
     lives(clusterset).map(|life| life.ends.borrow().len()).collect()
@@ -249,8 +166,10 @@ fn ends_since(clusterset: &SimulatedClusterset, before: &[usize]) -> Vec<String>
 }
 
 fn lives(clusterset: &SimulatedClusterset) -> impl Iterator<Item = &Life> {
-    let lives = clusterset.members.iter().map(|member| &member.machine.life);
-    lives.chain([&clusterset.hub.life])
+    let machines = clusterset.members.iter().flat_map(|member| &member.machines);
+    machines
+        .map(|machine| &machine.life)
+        .chain([&clusterset.hub.life])
 }
 
 fn starts(clusterset: &SimulatedClusterset) -> u32 {
@@ -270,7 +189,7 @@ mod tests {
     use super::*;
     use crate::verify::netsim::{
         credentials::Change,
-        script::{Event, Fault},
+        script::{CLUSTERS, Event, Fault, Story},
         user::{Deed, NAMESPACE, SERVICES, Shape},
     };
 
@@ -284,6 +203,9 @@ mod tests {
             trouble_ends: millis,
             latency: Duration::from_millis(20),
             tcp_capacity: 16,
+            doubled: [false; CLUSTERS.len()],
+            story: Story::Goodbye(0),
+            clocks_ahead: Default::default(),
         };
         let mut clusterset = SimulatedClusterset::build(1, &script, Trace::new(false)).expect("built");
         let mut vigil = Vigil::default();

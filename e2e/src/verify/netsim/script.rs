@@ -1,15 +1,29 @@
 //! What happens in one simulation, and when: drawn from the seed before anything runs, so that a seed is the whole
 //! story. It performs nothing.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use super::credentials::Change;
-use super::user::{Deed, PODS_MAX, SERVICES, SHAPES};
+use super::{
+    credentials::Change,
+    user::{Deed, PODS_MAX, SERVICES, SHAPES},
+};
 
 /// Clusters of the simulated clusterset, by name.
 pub(super) const CLUSTERS: [&str; 3] = ["east", "north", "west"];
+/// The machines of second agents, where there are some.
+pub(super) const SECOND: [&str; CLUSTERS.len()] = ["east-2", "north-2", "west-2"];
+/// How many clusters in a hundred have a second agent.
+const SECOND_PERCENT: u32 = 35;
+/// What tells the draws of second agents and of the story from all others of a seed.
+const APART: u64 = 0x5ec0_7d1e;
+/// Kinds of stories; see [`Story::draw`].
+const STORIES: u64 = 7;
+/// How far the clock of a hub's machine is off at most, in milliseconds.
+const CLOCK_OFF_MAX: i64 = 120_000;
+/// Machines of the hub, one after the other: each has a clock of its own.
+pub(super) const HUB_MACHINES: usize = 4;
 /// Kinds that an agent watches, by their plurals.
 pub(super) const WATCHED: [&str; 4] = ["services", "endpointslices", "serviceexports", "serviceimports"];
 /// How long users do things, in simulated milliseconds; what they have declared by then lives.
@@ -124,6 +138,73 @@ impl Fault {
     }
 }
 
+/// What becomes of members once everything is right and nothing is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Story {
+    /// All agents of a cluster end in good order, and are away for longer than a loss needs.
+    Goodbye(usize),
+    /// Its machines are gone without a word, until it is withdrawn.
+    Lost(usize),
+    /// So are those of this one and of the next.
+    HalfAway(usize),
+    /// The agent that leads in a cluster ends in good order, and the next one is killed.
+    HandOver(usize),
+    /// A member is to leave, and stays after all.
+    Drained(usize),
+    /// The definition of exports is deleted in a cluster.
+    TakenBack {
+        member: usize,
+        /// All of it comes back; if not, an operator lets it go.
+        returns: bool,
+    },
+    /// The hub is away for longer than what a cluster has of others may stand without it, there and nowhere else.
+    Expired(usize),
+}
+
+impl Story {
+    /// Seeds that follow each other have all kinds in turn.
+    fn draw(seed: u64, random: &mut StdRng) -> Self {
+        let member = random.random_range(0..CLUSTERS.len());
+        let returns = random.random_range(0..2) == 0;
+        match seed % STORIES {
+            0 => Self::Goodbye(member),
+            1 => Self::Lost(member),
+            2 => Self::HalfAway(member),
+            3 => Self::HandOver(member),
+            4 => Self::Drained(member),
+            5 => Self::Expired(member),
+            _ => Self::TakenBack { member, returns },
+        }
+    }
+
+    /// Its class, for the histogram.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Goodbye(_) => "story: said goodbye and was away",
+            Self::Lost(_) => "story: lost and withdrawn",
+            Self::HalfAway(_) => "story: half of the fleet away",
+            Self::HandOver(_) => "story: leaders ended and killed",
+            Self::Drained(_) => "story: was to leave, and stayed",
+            Self::Expired(_) => "story: Leases of sources expired",
+            Self::TakenBack { returns: true, .. } => "story: definition deleted, exports came back",
+            Self::TakenBack { returns: false, .. } => "story: definition deleted, exports let go",
+        }
+    }
+}
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Goodbye(member)
+        | Self::Lost(member)
+        | Self::HalfAway(member)
+        | Self::HandOver(member)
+        | Self::Drained(member)
+        | Self::TakenBack { member, .. }
+        | Self::Expired(member)) = self;
+        write!(f, "{}: {}", CLUSTERS[*member], self.class())
+    }
+}
+
 /// Something that happens.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Event {
@@ -142,6 +223,12 @@ pub(super) struct Script {
     pub(super) latency: Duration,
     /// Segments that a TCP buffer holds.
     pub(super) tcp_capacity: usize,
+    /// Which clusters have a second agent.
+    pub(super) doubled: [bool; CLUSTERS.len()],
+    /// What becomes of members once everything is right.
+    pub(super) story: Story,
+    /// By how many milliseconds the clock of each of the hub's machines is ahead.
+    pub(super) clocks_ahead: [i64; HUB_MACHINES],
 }
 
 impl Script {
@@ -159,11 +246,19 @@ impl Script {
         let latency = draft.random.random_range(2..120);
         let tcp_capacity = [4, 16, 64][draft.random.random_range(0..3)];
         draft.events.sort_by_key(|(at, _)| *at);
+        let mut apart = StdRng::seed_from_u64(seed ^ APART);
+        let story = Story::draw(seed, &mut apart);
+        let doubled = std::array::from_fn(|member| {
+            story == Story::HandOver(member) || apart.random_range(0..100) < SECOND_PERCENT
+        });
         Self {
             events: draft.events,
             trouble_ends: TROUBLE,
             latency: Duration::from_millis(latency),
             tcp_capacity,
+            doubled,
+            story,
+            clocks_ahead: std::array::from_fn(|_| apart.random_range(-CLOCK_OFF_MAX..=CLOCK_OFF_MAX)),
         }
     }
 }

@@ -54,6 +54,14 @@ impl Vigil {
         self.see(at, &clusters.map(picture).collect::<Vec<_>>())
     }
 
+    /// Something was done that the oracle does not know of: nothing counts as right any more, until it is again.
+    pub(super) fn forget(&mut self) {
+        self.seen.clear();
+        self.standing.retain(|_| false);
+        self.revisions.clear();
+        self.calm = false;
+    }
+
     /// Judges what the clusters hold at a moment.
     fn see(&mut self, at: u64, pictures: &[Picture]) -> Result<(), String> {
         self.judgement = judge(pictures);

@@ -199,6 +199,10 @@ pub enum What {
     RunCopy,
     /// The agent's process is killed and started.
     CrashAgent(usize),
+    /// All agents of the cluster end in good order and say so, and none is started until the next step or rest says so.
+    GoAway(usize),
+    /// An agent is started where all had ended.
+    ComeHome(usize),
     /// A second agent starts beside the first, which is cut off from its API server.
     DoubleAgent(usize),
     /// The agents of a cluster are started so that what came from others goes while their hub is away, until the next rest.

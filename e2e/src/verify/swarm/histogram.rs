@@ -13,6 +13,7 @@ pub const EXPECTED: &[&str] = &[
     "agent doubled",
     "answer lost",
     "asked to report again",
+    "back after a goodbye",
     "certificate asked for",
     "certificate renewed",
     "certificate renewed over its session",
@@ -34,6 +35,7 @@ pub const EXPECTED: &[&str] = &[
     "export removed",
     "fact of another stated",
     "flood",
+    "goodbye said",
     "half partition",
     "history forced out",
     "held exports let go",
@@ -131,7 +133,7 @@ const HAND_OVERS_MIN: u64 = 1_000;
 const HAND_OVER: &str = "leadership changed hands";
 
 /// The laws of the swarm.
-const LAWS: [Law; 33] = [
+const LAWS: [Law; 34] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -159,6 +161,7 @@ const LAWS: [Law; 33] = [
     Law::Withdrawn,
     Law::Preserved,
     Law::InTime,
+    Law::Goodbye,
     Law::OneLoss,
     Law::Leaving,
     Law::Held,

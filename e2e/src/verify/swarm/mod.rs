@@ -16,6 +16,7 @@
 mod agent;
 mod draw;
 mod follower;
+mod goodbye;
 pub mod happening;
 mod held;
 pub mod histogram;

@@ -122,6 +122,7 @@ impl World {
         }
         self.end_copy();
         for index in 0..self.sites.len() {
+            self.come_home(index);
             self.install_crds(index);
             let site = &mut self.sites[index];
             site.cluster.faults().clear();
@@ -230,7 +231,7 @@ impl World {
     fn round(&mut self, turns_max: usize) -> Result<bool, String> {
         let mut any = false;
         for index in 0..self.sites.len() {
-            if self.sites[index].agents.is_empty() {
+            if self.sites[index].agents.is_empty() && !self.sites[index].away {
                 self.start_agent(index, None);
             }
         }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     draw::Draw,
+    goodbye,
     happening::{AgentPart, Named, SHAPES, WATCHES, What, going, named, taken},
     hostilities, many_lost, story,
 };
@@ -41,6 +42,11 @@ const COPIED_PERCENT: u64 = 8;
 const HALF_AWAY_DRAW: u64 = 0x4a1f;
 const COMES_AND_GOES_DRAW: u64 = 0xf1a9;
 const COPIED_DRAW: u64 = 0xc0b7;
+/// How often in a hundred worlds the agents of a cluster end in good order and are away for longer than a loss needs: drawn
+/// apart, too.
+const GOODBYE_PERCENT: u64 = 8;
+/// What tells those draws from all others of a seed.
+const GOODBYE_DRAW: u64 = 0xb1e5;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
@@ -178,6 +184,9 @@ fn told_apart(steps: &mut Vec<Step>, seed: u64, clusters: usize, exported: &[(us
     insert(steps, apart(COPIED_DRAW), COPIED_PERCENT, |draw| {
         let site = draw.index(clusters);
         story::copied(draw, site, exported)
+    });
+    insert(steps, apart(GOODBYE_DRAW), GOODBYE_PERCENT, |draw| {
+        goodbye::goes_away(draw, clusters, exported)
     });
 }
 

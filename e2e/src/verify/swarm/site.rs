@@ -53,6 +53,8 @@ pub(super) struct Site {
     pub(super) lies: bool,
     /// Its agents let go what came from others while their hub is away.
     pub(super) expires: bool,
+    /// Its agents ended, and nobody starts one.
+    pub(super) away: bool,
     /// Services of which people changed something since the last rest.
     pub(super) touched: BTreeSet<ServiceKey>,
     /// Those of which somebody else changed what agents make, or where they make it.
@@ -121,6 +123,7 @@ impl Site {
             renewable: false,
             lies: false,
             expires: false,
+            away: false,
             touched: BTreeSet::new(),
             disturbed: BTreeSet::new(),
             strangers: BTreeMap::new(),

@@ -1,6 +1,7 @@
 //! Owns: what people change of classes, templates and Clusters, an edit each.
 
 use futures::{FutureExt, future::BoxFuture};
+use hub::topology::patch::owned::{DEFER_UPGRADE, HOLD_UPGRADES};
 use rand::{RngExt, rngs::StdRng};
 use serde_json::{Value, json};
 
@@ -182,6 +183,21 @@ pub(super) const EDITS: &[Edit] = &[
                 topology["version"] = json!(format!("v1.{}.0", minor.unwrap_or(0) + 1));
             };
             world.topology(namespace, edit).boxed()
+        },
+    },
+    Edit {
+        name: "a hold of upgrades that comes and goes",
+        make: |world, namespace, draw| {
+            let hold = [HOLD_UPGRADES, DEFER_UPGRADE][draw.random_range(0..2_usize)];
+            let flip = move |topology: &mut Value| {
+                let worker = &mut topology["workers"]["machineDeployments"][0];
+                let annotations = &mut worker["metadata"]["annotations"];
+                let is_held = [HOLD_UPGRADES, DEFER_UPGRADE]
+                    .iter()
+                    .any(|one| !annotations[one].is_null());
+                *annotations = if is_held { json!({}) } else { json!({hold: ""}) };
+            };
+            world.topology(namespace, flip).boxed()
         },
     },
     Edit {

@@ -358,40 +358,55 @@ async fn round(
     Ok(planned)
 }
 
-/// Waits until plans of what is there change nothing; those that do not are not made again.
+/// Waits until plans of what is there change nothing; those that do not are not made again. A manager that went on may look
+/// at a Cluster before it has heard of its template, which it does not watch: then it is asked once more.
 async fn settled(
-    world: &ManagementCluster,
+    world: &mut ManagementCluster,
     edits: &BTreeMap<String, &'static str>,
 ) -> anyhow::Result<BTreeMap<String, Plan>> {
     let done = Mutex::new(BTreeMap::new());
-    let look = async || {
-        let mut done = done.lock().await;
-        let left: Vec<&str> = (world.namespaces())
-            .filter(|namespace| !done.contains_key(*namespace))
-            .collect();
-        let mut still = None;
-        for (namespace, plan) in world.plans_of(&left).await? {
-            if plan.writes() {
-                let edit = edits.get(&namespace).copied().unwrap_or("at first");
-                still = Some(format!("{namespace}, {edit}: still to do: {}", shown(&plan)));
-            } else {
-                done.insert(namespace, plan);
-            }
-        }
-        match still {
-            Some(still) => bail!(still),
-            None => Ok(Some(())),
-        }
-    };
+    let mut is_asked_again = false;
     // Many take it longer than that: it may go on as long as it comes on.
     loop {
         let before = done.lock().await.len();
-        match eventually("upstream's manager does what is planned", look).await {
+        let looked = eventually("upstream's manager does what is planned", async || {
+            all_settled(world, edits, &done).await
+        })
+        .await;
+        match looked {
             Ok(()) => return Ok(done.into_inner()),
             Err(error) if done.lock().await.len() == before => {
-                return Err(error.context(world.manager_says()));
+                if std::mem::replace(&mut is_asked_again, true) {
+                    return Err(error.context(world.manager_says()));
+                }
+                world.nudge().await?;
             }
             Err(_) => {}
         }
+    }
+}
+
+/// Looks once at those whose plans still changed something at the look before.
+async fn all_settled(
+    world: &ManagementCluster,
+    edits: &BTreeMap<String, &'static str>,
+    done: &Mutex<BTreeMap<String, Plan>>,
+) -> anyhow::Result<Option<()>> {
+    let mut done = done.lock().await;
+    let left: Vec<&str> = (world.namespaces())
+        .filter(|namespace| !done.contains_key(*namespace))
+        .collect();
+    let mut still = None;
+    for (namespace, plan) in world.plans_of(&left).await? {
+        if plan.writes() {
+            let edit = edits.get(&namespace).copied().unwrap_or("at first");
+            still = Some(format!("{namespace}, {edit}: still to do: {}", shown(&plan)));
+        } else {
+            done.insert(namespace, plan);
+        }
+    }
+    match still {
+        Some(still) => bail!(still),
+        None => Ok(Some(())),
     }
 }

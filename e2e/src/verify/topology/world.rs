@@ -47,6 +47,8 @@ const OWN_KINDS: [&str; 5] = [
 ];
 /// Most of our findings, or of the manager's errors, that are shown.
 const FINDINGS_SHOWN: usize = 5;
+/// What the manager says of health checks, for there is nothing behind a Cluster.
+const NOT_REACHED: &str = "connection to the workload cluster is down";
 /// What asks the manager to look at the Cluster again: it does not watch templates.
 const NUDGE: &str = "example.org/nudge";
 /// The class, its templates and the Cluster.
@@ -340,7 +342,9 @@ impl ManagementCluster {
         let text = log
             .and_then(|log| std::fs::read_to_string(log).ok())
             .unwrap_or_default();
-        let errors: Vec<&str> = text.lines().filter(|line| line.starts_with('E')).collect();
+        // Health checks ask for clusters that are none, and say so all the time.
+        let is_one = |line: &&str| line.starts_with('E') && !line.contains(NOT_REACHED);
+        let errors: Vec<&str> = text.lines().filter(is_one).collect();
         let last = &errors[errors.len().saturating_sub(FINDINGS_SHOWN)..];
         format!("errors of the manager: {}", last.join("\n"))
     }

@@ -102,6 +102,23 @@ pub(super) async fn silence_is_seen_and_forgiven() -> anyhow::Result<()> {
     clusterset.end().await
 }
 
+/// An agent that ends in good order says goodbye, and the hub hears it: nothing is recorded of its silence.
+pub(super) async fn who_says_goodbye_is_not_missed() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    listed(&clusterset, &["east", "west"]).await?;
+    clusterset.stop_agent("east").await?;
+    holds_for(BLAME, async || {
+        let noted = transitions(&clusterset, "east").await?;
+        ensure!(noted == [0, 0, 0], "it said goodbye and is missed: {noted:?}");
+        Ok(())
+    })
+    .await?;
+    clusterset.start_agent("east").await?;
+    listed(&clusterset, &["east", "west"]).await?;
+    clusterset.end().await
+}
+
 /// The hub itself stands still: when it goes on, no member is blamed for its own silence.
 pub(super) async fn a_stopped_hub_blames_nobody() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;

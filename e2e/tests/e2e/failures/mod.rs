@@ -94,6 +94,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     sim_story!(trials, epochs::a_hub_of_an_older_epoch_is_refused);
     sim_story!(trials, connectivity::silence_is_seen_and_forgiven);
     sim_story!(trials, connectivity::a_stopped_hub_blames_nobody);
+    sim_story!(trials, connectivity::who_says_goodbye_is_not_missed);
     sim_story!(trials, input::a_bad_item_is_refused_alone);
     sim_story!(trials, input::a_broken_session_ends_alone);
     sim_story!(trials, disk::a_corrupt_log_is_refused_at_start);

@@ -4,12 +4,13 @@
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use anyhow::Context;
-use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease};
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::ObjectReference};
 use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions},
     core::GroupVersionKind,
     discovery,
+    runtime::events::{Event, EventType, Recorder, Reporter},
 };
 use serde_json::{Value, json};
 use shared::api::names::CLUSTER_API_GROUP;
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 use super::{
     rules::event::ObjectName,
     rules::rival::{Provider, Signs, UPSTREAM_LEASE, UpstreamLease},
+    rules::told::{Reference, Told},
     server::{Failed, Server},
 };
 use crate::topology::{
@@ -27,12 +29,17 @@ use crate::topology::{
 
 /// Longest time for one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest time for an Event, of which nothing depends.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Who says the Events.
+const REPORTER: &str = "tributary-hub";
 /// Most Leases and Deployments that are looked at for signs of another controller.
 const SIGNS_MAX: u32 = 100;
 
 /// The API server behind a client.
 pub struct ApiServer {
     client: Client,
+    events: Recorder,
     /// Kinds that were asked for, by version and kind. Names of kinds do not change while one exists.
     kinds: Mutex<BTreeMap<(String, String), ApiResource>>,
 }
@@ -40,7 +47,12 @@ pub struct ApiServer {
 impl ApiServer {
     /// The server of a client.
     pub fn new(client: Client) -> Self {
+        let reporter = Reporter {
+            controller: REPORTER.to_owned(),
+            instance: None,
+        };
         Self {
+            events: Recorder::new(client.clone(), reporter),
             client,
             kinds: Mutex::default(),
         }
@@ -92,6 +104,17 @@ fn upstream_lease(lease: Lease) -> UpstreamLease {
         held: spec.holder_identity.is_some_and(|holder| !holder.is_empty()),
         renewed: u64::try_from(renewed).unwrap_or(0),
         lasts: u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0) * 1_000,
+    }
+}
+
+fn reference(of: &Reference) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(of.api_version.clone()),
+        kind: Some(of.kind.clone()),
+        namespace: Some(of.namespace.clone()),
+        name: Some(of.name.clone()),
+        uid: of.uid.clone(),
+        ..ObjectReference::default()
     }
 }
 
@@ -219,5 +242,22 @@ impl Server for ApiServer {
         within(api.patch_status(cluster, &parameters, &Patch::Apply(&status)))
             .await
             .map(drop)
+    }
+
+    async fn tell(&self, told: &Told) {
+        let event = Event {
+            type_: EventType::Normal,
+            reason: told.reason.to_owned(),
+            note: Some(told.note.clone()),
+            action: told.action.to_owned(),
+            // Else what is said of one object is counted with what was said of the one before.
+            secondary: Some(reference(&told.related)),
+        };
+        let regarding = reference(&told.regarding);
+        match timeout(EVENT_TIMEOUT, self.events.publish(&event, &regarding)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, note = told.note, "an Event is not written"),
+            Err(_) => tracing::debug!(note = told.note, "an Event is not written in time"),
+        }
     }
 }

@@ -18,6 +18,7 @@ use super::{
         rival::rival,
         seen::{SeenCluster, clusters},
         steps::{Step, lost, steps, sweep},
+        told::told,
         waves::{Turn, Waves, turns},
     },
     server::{Failed, Server},
@@ -485,6 +486,9 @@ impl<S: Server> Engine<S> {
         match made {
             Ok(()) => {
                 self.record(Event::Applied { cluster, object }, now).await?;
+                if let Some(told) = told(looking.cluster.document, step) {
+                    self.server.tell(&told).await;
+                }
                 Ok(Ok(()))
             }
             Err(Failed::Refused(why)) => {

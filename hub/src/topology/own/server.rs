@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::rules::{event::ObjectName, rival::Signs};
+use super::rules::{event::ObjectName, rival::Signs, told::Told};
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,4 +54,7 @@ pub trait Server: Send + Sync {
         cluster: &str,
         condition: &Value,
     ) -> impl Future<Output = Result<(), Failed>> + Send;
+
+    /// Writes an Event of Kubernetes, if it may and can: nothing depends on it.
+    fn tell(&self, told: &Told) -> impl Future<Output = ()> + Send;
 }

@@ -85,6 +85,18 @@ impl Agent {
         Some(stream)
     }
 
+    /// Says that it shuts down, if it has a session in which there is room to.
+    pub(in crate::verify::swarm) fn say_goodbye(&self, network: &mut Network) {
+        let Some(open) = self.session.as_ref().filter(|open| open.machine.is_open()) else {
+            return;
+        };
+        let room = |stream: &&mut Stream| stream.to_hub.len() < IN_FLIGHT_MAX;
+        if let Some(stream) = network.streams.get_mut(&open.stream).filter(room) {
+            let goodbye = wire::agent_message_to_proto(AgentMessage::Goodbye);
+            stream.to_hub.push_back(goodbye.encode_to_vec());
+        }
+    }
+
     /// Ends its session.
     pub(in crate::verify::swarm) fn disconnect(&mut self, network: &mut Network) {
         let Some(open) = self.session.take() else { return };

@@ -4,6 +4,7 @@
 mod contests;
 mod counted;
 mod declared;
+mod goodbyes;
 mod holders;
 mod left;
 mod operator;
@@ -247,6 +248,14 @@ impl Hub {
         };
         let before = self.reserved_facts();
         let (losses, ticked) = (Losses::of(self.state()), matches!(work, Work::Tick));
+        if let Work::Request(Request::Closed {
+            cluster,
+            goodbye: true,
+            ..
+        }) = &work
+        {
+            self.silence.told_of_goodbye(cluster, at.now());
+        }
         self.writer.take(work, at);
         let state = self.writer.core().state();
         if ticked && self.writer.core().not_serving().is_none() {

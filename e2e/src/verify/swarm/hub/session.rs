@@ -130,6 +130,7 @@ impl Hub {
             .and_then(|message| wire::agent_message_from_proto(message).map_err(|error| error.to_string()));
         let message = message.map_err(|why| session.actor.violation(why));
         let news = !matches!(message, Ok(AgentMessage::Heartbeat(_)));
+        let goodbye = matches!(message, Ok(AgentMessage::Goodbye));
         if matches!(message, Ok(AgentMessage::InterestChanged { .. })) {
             seen.count("interest changed");
         }
@@ -143,7 +144,9 @@ impl Hub {
             // A session that does not hear the writer may have been ended by it, and what it hears counts for nothing then.
             Ok(()) if self.promises.is_welcomed(id) && self.slow.as_ref() != Some(&session.cluster) => {
                 let state = self.writer.core().state();
-                self.silence.heard(id, &session.cluster, state, at.now());
+                if self.silence.heard(id, &session.cluster, state, at.now()) && goodbye {
+                    self.silence.said_goodbye(id, &session.cluster, at.now());
+                }
             }
             Ok(()) => {}
         }

@@ -13,6 +13,7 @@ use shared::model::{
     policy::{Loss, LossAction},
 };
 
+use super::goodbyes::Goodbyes;
 use crate::{
     laws::{Guarded, Law},
     verify::swarm::{histogram::Histogram, network::StreamId},
@@ -36,6 +37,7 @@ pub(super) struct Silence {
     preserved_since: Option<u64>,
     /// It was let go, or lasted as long as it may: members are withdrawn until fewer are lost.
     is_spent: bool,
+    goodbyes: Goodbyes,
     happened: Vec<&'static str>,
     guarded: Guarded,
 }
@@ -46,6 +48,8 @@ pub(super) struct Losses {
     /// Lost, and not withdrawn.
     lost: BTreeSet<ClusterId>,
     withdrawn: BTreeSet<ClusterId>,
+    /// Suspect or lost.
+    missed: BTreeSet<ClusterId>,
     is_preserved: bool,
 }
 
@@ -59,6 +63,7 @@ impl Losses {
         Self {
             lost: those(|member| member.connectivity() == Connectivity::Lost && !member.is_withdrawn()),
             withdrawn: those(Member::is_withdrawn),
+            missed: those(|member| member.connectivity() != Connectivity::Live),
             is_preserved: state.self_preservation().is_some(),
         }
     }
@@ -77,22 +82,41 @@ impl Silence {
     pub(super) fn opened(&mut self, stream: StreamId, cluster: &ClusterId, key: KeyFingerprint) {
         self.streams.insert(cluster.clone(), (stream, key));
         self.alone.remove(cluster);
+        self.goodbyes.opened(stream, cluster);
     }
 
     /// Something was heard on a stream that was welcomed; of a member only its last one counts, unless its key is refused.
-    pub(super) fn heard(&mut self, stream: StreamId, cluster: &ClusterId, state: &State, now: u64) {
+    /// Whether it counts comes back.
+    pub(super) fn heard(&mut self, stream: StreamId, cluster: &ClusterId, state: &State, now: u64) -> bool {
         let last = self.streams.get(cluster);
         let counts =
             |(of, key): &(StreamId, KeyFingerprint)| *of == stream && !state.revoked_keys().contains_key(key);
-        if last.is_some_and(counts) && state.current_member(cluster).is_some() {
+        let counts = last.is_some_and(counts) && state.current_member(cluster).is_some();
+        if counts {
             self.heard.insert(cluster.clone(), now);
+            let back = self.goodbyes.heard(cluster);
+            self.happened.extend(back.then_some("back after a goodbye"));
         }
+        counts
+    }
+
+    /// An agent says goodbye, in words that count.
+    pub(super) fn said_goodbye(&mut self, stream: StreamId, cluster: &ClusterId, now: u64) {
+        self.goodbyes.said(stream, cluster, now);
+    }
+
+    /// The writer is told that a session is over, and that its agent said goodbye.
+    pub(super) fn told_of_goodbye(&mut self, cluster: &ClusterId, now: u64) {
+        self.goodbyes.told(cluster, now);
+        self.happened.push("goodbye said");
     }
 
     /// The writer has taken a work, and `before` it this was so.
     pub(super) fn took(&mut self, before: &Losses, state: &State) {
         let after = Losses::of(state);
         self.tell(before, &after, state, false);
+        self.goodbyes
+            .keep(|cluster| state.current_member(cluster).is_some());
         // A process that has not looked yet does not know what was let go.
         self.is_spent |= before.is_preserved && !after.is_preserved && self.preserved_since.is_some();
     }
@@ -107,6 +131,8 @@ impl Silence {
     ) -> Result<(), String> {
         let after = Losses::of(state);
         self.tell(before, &after, state, true);
+        let missed = after.missed.difference(&before.missed);
+        self.goodbyes.look(missed, present, now, &mut self.guarded)?;
         self.look_who_is_alone(state, present, now);
         let withdrawn: Vec<&ClusterId> = after.withdrawn.difference(&before.withdrawn).collect();
         let (loss, members) = (state.loss(), state.current_member_count() as u64);
@@ -146,7 +172,8 @@ impl Silence {
         let passed = now - self.ticked_at.replace(now).unwrap_or(now);
         let before = std::mem::take(&mut self.alone);
         let members = state.members().iter().filter(|(_, member)| member.is_current());
-        let alone = members.filter(|(cluster, _)| !present.contains(*cluster));
+        let is_alone = |cluster| !present.contains(cluster) && !self.goodbyes.excuse(cluster);
+        let alone = members.filter(|(cluster, _)| is_alone(cluster));
         self.alone = alone
             .map(|(cluster, _)| {
                 let so_far = before.get(cluster).map(|so_far| so_far + passed.min(TICK_MILLIS));

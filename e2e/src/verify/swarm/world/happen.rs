@@ -106,6 +106,8 @@ impl World {
             What::Copy(site) => self.copy_member(index(site)),
             What::RunCopy => self.run_copy(),
             What::CrashAgent(site) => self.crash_agent(index(site)),
+            What::GoAway(site) => self.go_away(index(site)),
+            What::ComeHome(site) => self.come_home(index(site)),
             What::DoubleAgent(site) => self.double_agent(index(site)),
             What::ExpireOnHubLoss(site) => self.expire_on_hub_loss(index(site)),
             What::MeddleWithLease(site, which) => self.meddle_with_lease(index(site), *which),

@@ -20,6 +20,7 @@ impl World {
     /// Starts an agent in a pod, its own if none is named.
     pub(in crate::verify::swarm) fn start_agent(&mut self, index: usize, pod: Option<String>) {
         let site = &mut self.sites[index];
+        site.away = false;
         let instance = self.ids.number();
         let _entered = self.runtime.enter();
         let started = Agent::start(
@@ -117,6 +118,27 @@ impl World {
         agent
     }
 
+    /// It says goodbye where it has a session, and the Lease goes back.
+    fn end_in_order(&mut self, index: usize, which: usize) {
+        self.sites[index].agents[which].say_goodbye(&mut self.network);
+        self.end_agent(index, which).ends(&self.runtime);
+    }
+
+    /// All agents of a cluster end in good order, and none is started until `come_home`.
+    pub(super) fn go_away(&mut self, index: usize) {
+        while !self.sites[index].agents.is_empty() {
+            self.end_in_order(index, 0);
+        }
+        self.sites[index].away = true;
+    }
+
+    /// An agent is started where all had ended.
+    pub(in crate::verify::swarm) fn come_home(&mut self, index: usize) {
+        if std::mem::take(&mut self.sites[index].away) {
+            self.start_agent(index, None);
+        }
+    }
+
     /// All agents of a cluster are killed, and started again in their pods.
     pub(in crate::verify::swarm) fn crash_agent(&mut self, index: usize) {
         let count = self.sites[index].agents.len();
@@ -162,7 +184,7 @@ impl World {
         }
         match going {
             Going::Ends => {
-                self.end_agent(index, leader).ends(&self.runtime);
+                self.end_in_order(index, leader);
                 self.seen.count("leader ended");
                 self.stand_by(index);
             }

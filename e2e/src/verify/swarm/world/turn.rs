@@ -47,7 +47,9 @@ impl World {
 
     fn site_turn(&mut self, index: usize, draw: &mut Draw) -> Result<(), String> {
         if self.sites[index].agents.is_empty() {
-            self.start_agent(index, None);
+            if !self.sites[index].away {
+                self.start_agent(index, None);
+            }
             return Ok(());
         }
         let site = &self.sites[index];

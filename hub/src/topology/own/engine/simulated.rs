@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    rules::{event::ObjectName, rival::Signs},
+    rules::{event::ObjectName, rival::Signs, told::Told},
     server::{Failed, Server},
 };
 use crate::{
@@ -45,6 +45,8 @@ pub(super) struct Management {
     /// Kinds that are refused, in a namespace and of a Cluster of this label.
     pub(super) refused: Option<(String, String)>,
     pub(super) signs: Signs,
+    /// What was said of what was done.
+    pub(super) told: Vec<Told>,
     /// What the process has for a disk, which it does not write either once it has ended.
     pub(super) disk: MemoryDisk,
     /// Whether texts are kept without the space around them: what is written is not what is read.
@@ -341,5 +343,9 @@ impl Server for Simulated {
             world.store(key, object);
         }
         Ok(())
+    }
+
+    async fn tell(&self, told: &Told) {
+        self.world().told.push(told.clone());
     }
 }

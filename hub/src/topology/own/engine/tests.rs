@@ -218,11 +218,15 @@ async fn clusters_are_made_and_nothing_is_written_then() {
     assert_eq!(play.condition("a"), ready());
     // Two Clusters, each with infrastructure, a plane, its template, a deployment, its health check and two templates.
     assert_eq!(play.server.world().made.len(), 5 + 2 + 2 * 7 + 2);
+    let told = std::mem::take(&mut play.server.world().told);
+    let made = told.iter().filter(|told| told.reason == "TopologyCreate");
+    assert_eq!(made.count(), 2 * 7, "each object that was made is said");
     play.restart(None);
     let before = play.tree();
     assert_eq!(play.look().await.writes, 0, "another process has nothing to do");
     assert_eq!(play.server.world().writes, 0);
     assert_eq!(play.tree(), before);
+    assert!(play.server.world().told.is_empty());
 }
 
 #[tokio::test]
@@ -358,8 +362,17 @@ async fn templates_come_back_under_other_names_and_only_content_rotates_them() {
     let mut play = Play::start(&["a"]);
     play.settle().await;
     let first = play.hosts("a");
+    play.server.world().told.clear();
     play.edit_host(2);
     play.settle().await;
+    let told = std::mem::take(&mut play.server.world().told);
+    let of = |reason: &str| told.iter().filter(|told| told.reason == reason).count();
+    assert_eq!(
+        (of("TopologyCreate"), of("TopologyDelete")),
+        (2, 2),
+        "two take the place of two"
+    );
+    assert!(told.iter().any(|told| told.note.contains("in the place of")));
     let second = play.hosts("a");
     play.edit_host(1);
     play.settle().await;

@@ -4,7 +4,7 @@
 //!
 //! [`seen`] is what objects say of each Cluster, [`rival`] whether another controller is there, [`waves`] whose turn it is,
 //! [`steps`] the requests, [`dry`] what a dry run says, [`event`] what is recorded, [`ledger`] what follows from that, and
-//! [`condition`] what is said. [`handover`] is about Clusters that go from one controller to the other.
+//! [`condition`] and [`told`] what is said. [`handover`] is about Clusters that go from one controller to the other.
 
 pub mod condition;
 pub mod dry;
@@ -14,4 +14,5 @@ pub mod ledger;
 pub mod rival;
 pub mod seen;
 pub mod steps;
+pub mod told;
 pub mod waves;
