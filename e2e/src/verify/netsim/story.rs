@@ -139,9 +139,14 @@ impl Stage<'_> {
         )?;
         self.comes_back(&[member])?;
         self.clusterset.perform(Event::Fault(Fault::KillAgent(member)));
+        self.deed(member, Deed::MakeNamespace);
         self.deed(member, exported(0, 1));
-        // Until it is judged what the change led to.
+        // Until it is judged what the change led to: nobody leads there yet.
         pass(self.clusterset, self.vigil, 500)?;
+        ensure!(
+            !self.vigil.wrong().is_empty(),
+            "what changed arrived though nobody leads"
+        );
         let until = self.clusterset.now() + HAND_OVER.1 + messages;
         while !self.vigil.wrong().is_empty() {
             ensure!(
