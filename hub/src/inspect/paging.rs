@@ -55,7 +55,7 @@ pub(super) struct Asked<'a> {
 enum Kept {
     /// The newest; it is not pinned yet.
     Present(Arc<Published>),
-    /// One that was the newest then, in monotonic milliseconds.
+    /// One that is kept, and for how long it was not the newest any more when it was asked for, in milliseconds.
     Pinned(Arc<Published>, u64),
 }
 
@@ -102,7 +102,7 @@ impl Inspection {
         };
         let (published, age_millis) = match &kept {
             Kept::Present(published) => (published, 0),
-            Kept::Pinned(published, since) => (published, self.clock.now().saturating_sub(*since)),
+            Kept::Pinned(published, age_millis) => (published, *age_millis),
         };
         let sight = asked.selection.sight.clone();
         let fill = {
@@ -140,8 +140,8 @@ impl Inspection {
         let present = self.present()?;
         let is_present = (present.head.epoch, present.head.revision) == (token.epoch, token.revision);
         match pinned {
-            Some((pinned, _)) if is_present => return Ok(Kept::Pinned(pinned, now)),
-            Some((pinned, since)) => return Ok(Kept::Pinned(pinned, since)),
+            Some((pinned, _)) if is_present => return Ok(Kept::Pinned(pinned, 0)),
+            Some((pinned, since)) => return Ok(Kept::Pinned(pinned, now.saturating_sub(since))),
             None if is_present => return Ok(Kept::Present(present)),
             None => {}
         }
