@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{
     apply::Handle,
-    lease::AgentLease,
+    lease::{AgentLease, hold::May},
     outbox::Outbox,
     plan::Desired,
     watch::{Dirty, Kept, KeptNamespace, Watched},
@@ -363,7 +363,8 @@ impl Stream<'_> {
     fn next_message(&mut self) -> Option<AgentMessage> {
         let (now, reach) = (self.now(), self.link.apply.reach());
         let mut outbox = lock(&self.link.outbox);
-        let message = self.session.poll(&mut outbox, reach, now);
+        let leads = self.link.lease.may() == May::Write;
+        let message = self.session.poll(&mut outbox, (reach, leads), now);
         let (waiting, unacknowledged) = outbox.depth();
         self.link.metrics.outbox_waiting.set(waiting as i64);
         self.link.metrics.outbox_unacknowledged.set(unacknowledged as i64);

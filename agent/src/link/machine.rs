@@ -8,7 +8,7 @@ use shared::model::{
     ClusterId, Epoch, FactKey, ListingGroup,
     sync::{
         AgentMessage, CHUNK_BYTES, DesiredKey, FEATURE_APPLIED, FEATURE_DIFFERENCES, FEATURE_RENEWAL,
-        FEATURE_REPORT_AGAIN, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION, Renewed, Told,
+        FEATURE_REPORT_AGAIN, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION, Pong, Renewed, Told,
         Welcome,
     },
 };
@@ -400,17 +400,26 @@ impl Session {
         Ok(())
     }
 
-    /// The next thing to say, if there is any; call it until it returns `None`. `reach`: what stands.
-    pub fn poll(&mut self, outbox: &mut Outbox, reach: Reach, now: u64) -> Option<AgentMessage> {
-        let message = self.next_message(outbox, reach, now)?;
+    /// The next thing to say, if there is any; call it until it returns `None`. `reach`: what stands; `leads`: the cluster's
+    /// Lease is this agent's now.
+    pub fn poll(
+        &mut self,
+        outbox: &mut Outbox,
+        (reach, leads): (Reach, bool),
+        now: u64,
+    ) -> Option<AgentMessage> {
+        let message = match self.pongs.pop_front() {
+            Some(nonce) => AgentMessage::Pong(Pong {
+                nonce,
+                leads: Some(leads),
+            }),
+            None => self.next_message(outbox, reach, now)?,
+        };
         self.said_at = now;
         Some(message)
     }
 
     fn next_message(&mut self, outbox: &mut Outbox, reach: Reach, now: u64) -> Option<AgentMessage> {
-        if let Some(nonce) = self.pongs.pop_front() {
-            return Some(AgentMessage::Pong(nonce));
-        }
         let limits = self.open?;
         if !self.untold.added.is_empty() || !self.untold.removed.is_empty() {
             let InterestChange { added, removed } = std::mem::take(&mut self.untold);

@@ -51,8 +51,9 @@ impl Observer {
     }
 
     /// Looks at services that changed, and at those that wait, once every kind of the group is listed: before,
-    /// "there is no Service" would be a guess, and false comes back. The first time it looks at every export, and
-    /// the listing is complete.
+    /// "there is no Service" would be a guess, and false comes back; only that an export has gone is stated then, for that
+    /// was seen, be it the last that was seen of a definition. The first time it looks at every export, and the listing is
+    /// complete.
     pub fn services_changed(
         &mut self,
         services: impl IntoIterator<Item = ServiceKey>,
@@ -61,6 +62,7 @@ impl Observer {
     ) -> bool {
         self.waiting.extend(services);
         if !watches.exports_known() {
+            self.state_who_has_gone(watches, outbox);
             return false;
         }
         let complete = outbox.is_complete(ListingGroup::Exports);
@@ -74,6 +76,20 @@ impl Observer {
             outbox.complete(ListingGroup::Exports);
         }
         true
+    }
+
+    /// Takes back what was stated of services whose export is in the store no more: nothing leaves it but what was told to be
+    /// deleted, or was not in a whole listing.
+    fn state_who_has_gone(&mut self, watches: &Watches, outbox: &mut Outbox) {
+        let has_gone =
+            |service: &ServiceKey| watches.exports.get(&service.namespace, &service.name).is_none();
+        let stated = &self.stated;
+        let gone = self
+            .waiting
+            .extract_if(.., |service| stated.contains_key(service) && has_gone(service));
+        for service in gone.collect::<Vec<_>>() {
+            self.state(&service, Joined::default(), outbox);
+        }
     }
 
     fn look(&mut self, service: &ServiceKey, watches: &Watches, outbox: &mut Outbox) {
@@ -311,8 +327,9 @@ mod tests {
         assert_eq!([bad_after(""), bad_after(""), bad_after("x")], [1, 1, 0]);
     }
 
+    /// The last that is told of a definition that goes is that its objects go; and then nothing is known of the kind.
     #[test]
-    fn an_export_that_went_while_its_kind_was_not_served_is_removed_when_it_is_served_again() {
+    fn an_export_that_was_seen_to_go_is_removed_though_its_kind_is_not_served_and_no_other_is() {
         let (watches, service, export) = cluster();
         let mut outbox = Outbox::new(removal);
         let mut observer = Observer::new(NamespaceDenyList::default());
@@ -324,12 +341,25 @@ mod tests {
         list(&watches.exports, std::slice::from_ref(&export));
         assert!(observer.services_changed([], &watches, &mut outbox));
         assert_eq!(outbox.keys(ListingGroup::Exports).len(), 1);
-        watches.exports.handle(Event::Delete(export));
         watches.exports.unlisted();
-        assert!(!observer.services_changed([service], &watches, &mut outbox));
+        assert!(!observer.services_changed([service.clone()], &watches, &mut outbox));
         assert_eq!(outbox.keys(ListingGroup::Exports).len(), 1, "nobody knows");
+        watches.exports.handle(Event::Delete(export.clone()));
+        assert!(
+            !observer.services_changed([], &watches, &mut outbox),
+            "the others wait"
+        );
+        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 0, "it was seen to go");
+        list(&watches.exports, std::slice::from_ref(&export));
+        assert!(observer.services_changed([service.clone()], &watches, &mut outbox));
+        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 1, "it is there again");
+        watches.exports.unlisted();
         list(&watches.exports, &[]);
-        assert!(observer.services_changed([], &watches, &mut outbox));
-        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 0);
+        assert!(observer.services_changed([service], &watches, &mut outbox));
+        assert_eq!(
+            outbox.keys(ListingGroup::Exports).len(),
+            0,
+            "it went while nobody looked"
+        );
     }
 }

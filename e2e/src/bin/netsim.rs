@@ -7,5 +7,10 @@ use shared::process::exit_code;
 use tributary_e2e::verify::netsim::{NetsimArgs, run};
 
 fn main() -> ExitCode {
-    run(&NetsimArgs::parse()).unwrap_or_else(|error| exit_code(Err(error)))
+    let args = NetsimArgs::parse();
+    if args.trace {
+        let lines = tracing_subscriber::fmt().with_writer(std::io::stderr);
+        lines.without_time().with_max_level(tracing::Level::DEBUG).init();
+    }
+    run(&args).unwrap_or_else(|error| exit_code(Err(error)))
 }

@@ -81,6 +81,18 @@ impl MemberCluster {
         cluster.apply_yaml(&format!(
             "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {TRIBUTARY_NAMESPACE}}}"
         ))?;
+        Self::served(cluster, dir).await
+    }
+
+    /// A simulated cluster made from a backup of this one, which is kept below `dir` and called `name`: a member of the same
+    /// id, if somebody starts an agent there.
+    pub async fn restored(&self, name: &str, dir: &Path) -> anyhow::Result<Self> {
+        let original = self.sim().context("only a simulated cluster is copied")?;
+        Self::served(original.restored(name, original.clock()), dir).await
+    }
+
+    async fn served(cluster: SimCluster, dir: &Path) -> anyhow::Result<Self> {
+        let name = cluster.name();
         let served = cluster.serve("127.0.0.1:0".parse()?).await?;
         let kubeconfig = dir.join(format!("{name}.kubeconfig"));
         std::fs::write(

@@ -218,7 +218,10 @@ impl Member {
             HubMessage::Refused(refused) => self.refused.push(refused.clone()),
             HubMessage::Acknowledged(sequence) => self.acknowledged = *sequence,
             HubMessage::Ping(nonce) => {
-                let pong = Message::Pong(v1::Pong { nonce: *nonce });
+                let pong = Message::Pong(v1::Pong {
+                    nonce: *nonce,
+                    leads: None,
+                });
                 // A stream that is closed says so when it is read.
                 let _ = self.outgoing.try_send(v1::AgentMessage { message: Some(pong) });
             }

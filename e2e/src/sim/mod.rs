@@ -169,38 +169,44 @@ impl SimCluster {
             .iter()
             .map(|cidr| Range::parse(cidr))
             .collect::<anyhow::Result<_>>()?;
-        let store = Store::new(
-            Kinds::new(&config.crds),
-            ranges,
-            config.seed,
-            config.clock.clone(),
-        );
+        let store = Store::new(Kinds::new(&config.crds), ranges, config.seed, config.clock);
+        let simulated = Self::over(store, config.name, config.seed);
+        for namespace in ["default", "kube-system"] {
+            simulated
+                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
+        }
+        Ok(simulated)
+    }
+
+    /// A cluster made from a backup of this one: every object with its uid and revision, and from then on each goes its own
+    /// way. Nothing is granted or goes wrong in it.
+    #[must_use]
+    pub fn restored(&self, name: &str, clock: Arc<dyn Clock>) -> Self {
+        let mut store = self.lock().store.clone();
+        store.clock = clock;
+        let seed = store.random.next();
+        Self::over(store, name.to_owned(), seed)
+    }
+
+    fn over(store: Store, name: String, seed: u64) -> Self {
         let changes = tokio::sync::watch::Sender::new(0);
         let woken = changes.clone();
-        let faults = Faults::new(
-            config.seed,
-            Arc::new(move || woken.send_modify(|count| *count += 1)),
-        );
-        let requests = Requests::default();
+        let faults = Faults::new(seed, Arc::new(move || woken.send_modify(|count| *count += 1)));
+        let (requests, clock) = (Requests::default(), store.clock.clone());
         let cluster = Cluster {
             store,
             faults: faults.clone(),
             requests: requests.clone(),
             grants: Grants::default(),
         };
-        let simulated = Self {
+        Self {
             cluster: Arc::new(Mutex::new(cluster)),
             changes,
-            name: config.name.into(),
-            clock: config.clock,
+            name: name.into(),
+            clock,
             faults,
             requests,
-        };
-        for namespace in ["default", "kube-system"] {
-            simulated
-                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
         }
-        Ok(simulated)
     }
 
     /// The name it was given.

@@ -30,6 +30,7 @@ pub(crate) type ObjectKey = (String, String, String);
 /// Objects in the order of their keys.
 type Objects<'a> = Box<dyn Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> + 'a>;
 
+#[derive(Clone)]
 struct Change {
     revision: u64,
     place: ObjectKey,
@@ -58,6 +59,7 @@ pub struct Watch {
 }
 
 /// The state of one simulated cluster.
+#[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) kinds: Kinds,
     pub(crate) ranges: Vec<Range>,

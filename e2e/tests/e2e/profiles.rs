@@ -276,8 +276,7 @@ impl ProfiledHub {
                 under: Cursor::default(),
                 check: CursorCheck::Absent,
             },
-            silent_holder: None,
-            answering_holder: None,
+            pinged: None,
             presented: Default::default(),
         };
         let admitted = self.hub.writer.permit().await?.admit(request, sink).await?;

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use shared::model::{
     ChainHash, ClusterId, Cursor, KeyFingerprint, SessionId, advice,
-    sync::{AgentMessage, FEATURE_RENEWAL, Hello, HubMessage, Namespaces, Renewed},
+    sync::{AgentMessage, FEATURE_RENEWAL, Hello, HubMessage, Namespaces, Pong, Renewed},
 };
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
@@ -33,8 +33,8 @@ use crate::{
     fold::{Presented, Rejection},
     view::View,
     writer::{
-        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, Dealt, NotAdmitted, Operated, Permit,
-        Request, SessionEvent, SessionSink,
+        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, Dealt, Holder, HolderAnswer, NotAdmitted,
+        Operated, Permit, Pinged, Request, SessionEvent, SessionSink,
     },
 };
 
@@ -55,7 +55,7 @@ pub enum Awaited {
     /// The writer's word on what was signed.
     Certified(CertifiedAnswer),
     /// The holder of the member. It is given up at that time, in monotonic milliseconds.
-    Holder(oneshot::Receiver<()>, u64),
+    Holder(oneshot::Receiver<HolderAnswer>, u64),
 }
 
 /// What came of it.
@@ -65,8 +65,8 @@ pub enum Answer {
     Hash(Option<ChainHash>),
     /// The writer's answer; `None`: it is gone.
     Admission(Option<Result<Box<Admission>, NotAdmitted>>),
-    /// Whether the holder answered.
-    Holder(bool),
+    /// What the holder said.
+    Holder(HolderAnswer),
     /// A certificate, or why there is none.
     Signature(Result<Box<Signed>, Box<str>>),
     /// Whether it is recorded; `None`: the writer is gone.
@@ -87,9 +87,9 @@ enum Admitting {
     /// It was asked.
     Asked(Box<Claim>),
     /// The holder is to be pinged.
-    Ping(Box<Claim>, NotAdmitted, SessionId),
+    Ping(Box<Claim>, SessionId),
     /// It was pinged.
-    Pinged(Box<Claim>, NotAdmitted, SessionId),
+    Pinged(Box<Claim>, SessionId),
 }
 
 /// A Hello that wants to be admitted.
@@ -97,8 +97,7 @@ enum Admitting {
 struct Claim {
     hello: Hello,
     judged: u32,
-    silent_holder: Option<SessionId>,
-    answering_holder: Option<SessionId>,
+    pinged: Option<Pinged>,
 }
 
 /// One session.
@@ -121,7 +120,7 @@ pub struct SessionActor {
     /// What of it is with the writer.
     with_writer: Unacknowledged,
     pace: Pace,
-    pongs: Vec<(u64, oneshot::Sender<()>)>,
+    pongs: Vec<(u64, oneshot::Sender<HolderAnswer>)>,
     next_nonce: u64,
     bounds: Bounds,
     metrics: SyncMetrics,
@@ -254,15 +253,14 @@ impl SessionActor {
                     self.admitting = Admitting::Judge(Box::new(Claim {
                         hello: *hello,
                         judged: 0,
-                        silent_holder: None,
-                        answering_holder: None,
+                        pinged: None,
                     }));
                 }
                 Effect::Goodbye => {
                     info!("the agent says that it shuts down");
                     self.goodbye = true;
                 }
-                Effect::Pong(nonce) => self.answer_holder_pings(nonce),
+                Effect::Pong(pong) => self.answer_holder_pings(pong),
                 Effect::Wanted(items) => self.metrics.wanted(items),
                 Effect::Applied(took) => {
                     self.metrics.applied(&took);
@@ -347,10 +345,14 @@ impl SessionActor {
         Ok(())
     }
 
-    fn answer_holder_pings(&mut self, nonce: u64) {
-        for (_, reply) in self.pongs.extract_if(.., |(asked, _)| *asked <= nonce) {
+    fn answer_holder_pings(&mut self, pong: Pong) {
+        let answer = match pong.leads {
+            Some(true) => HolderAnswer::Leads,
+            Some(false) | None => HolderAnswer::Lives,
+        };
+        for (_, reply) in self.pongs.extract_if(.., |(asked, _)| *asked <= pong.nonce) {
             // Whoever asked may have given up waiting.
-            let _ = reply.send(());
+            let _ = reply.send(answer);
         }
     }
 
@@ -404,14 +406,13 @@ impl SessionActor {
                     presented: self.presented.clone(),
                     hello: claim.hello.clone(),
                     cursor,
-                    silent_holder: claim.silent_holder,
-                    answering_holder: claim.answering_holder,
+                    pinged: claim.pinged,
                 };
                 self.admitting = Admitting::Asked(claim);
                 Some(Awaited::Admission(permit.admit(request, self.sink.clone())))
             }
-            Admitting::Ping(claim, held, holder) => {
-                self.admitting = Admitting::Pinged(claim, held, holder);
+            Admitting::Ping(claim, holder) => {
+                self.admitting = Admitting::Pinged(claim, holder);
                 let until = now + HOLDER_ANSWER_MILLIS;
                 Some(Awaited::Holder(permit.ping_holder(holder), until))
             }
@@ -488,18 +489,12 @@ impl SessionActor {
                 }
                 Some(Err(not)) => self.on_not_admitted(claim, not),
             },
-            (Admitting::Pinged(mut claim, NotAdmitted::Held(held), holder), Answer::Holder(true))
-                if held.key_is_new =>
-            {
-                // The writer records who was turned away, and says so.
-                claim.answering_holder = Some(holder);
-                self.admitting = Admitting::Judge(claim);
-                Ok(())
-            }
-            (Admitting::Pinged(_, held, _), Answer::Holder(true)) => Err(self.refused(held)),
-            (Admitting::Pinged(mut claim, _, holder), Answer::Holder(false)) => {
-                claim.silent_holder = Some(holder);
-                // Two seconds have passed: what was known of the cursor may be outdated.
+            (Admitting::Pinged(mut claim, holder), Answer::Holder(answer)) => {
+                claim.pinged = Some(Pinged {
+                    session: holder,
+                    answer,
+                });
+                // Two seconds may have passed: what was known of the cursor may be outdated.
                 self.admitting = Admitting::Judge(claim);
                 Ok(())
             }
@@ -513,9 +508,10 @@ impl SessionActor {
 
     fn on_not_admitted(&mut self, mut claim: Box<Claim>, not: NotAdmitted) -> Result<(), Status> {
         match &not {
-            NotAdmitted::Held(holder) if claim.silent_holder != Some(holder.session) => {
-                let session = holder.session;
-                self.admitting = Admitting::Ping(claim, not, session);
+            NotAdmitted::Held(holder)
+                if claim.pinged.is_none_or(|pinged| pinged.session != holder.session) =>
+            {
+                self.admitting = Admitting::Ping(claim, holder.session);
                 Ok(())
             }
             NotAdmitted::JudgedBefore if claim.judged < JUDGED_MAX => {
@@ -529,14 +525,22 @@ impl SessionActor {
 
     fn refused(&self, not: NotAdmitted) -> Status {
         self.metrics.rejected(match not {
-            NotAdmitted::Held(_) => "held",
+            NotAdmitted::Held(Holder { is_copied: false, .. }) => "held",
             NotAdmitted::NewEpoch | NotAdmitted::JudgedBefore => "new_epoch",
             NotAdmitted::Refused(_) => "membership",
-            NotAdmitted::Duplicate(_) => "duplicate_identity",
+            NotAdmitted::Held(Holder { is_copied: true, .. }) | NotAdmitted::Duplicate(_) => {
+                "duplicate_identity"
+            }
             NotAdmitted::NotServing(_) => "not_serving",
             NotAdmitted::Doubted(_) => "doubted",
         });
         match not {
+            NotAdmitted::Held(holder) if holder.is_copied => Status::already_exists(format!(
+                "cluster {} is held by session {} of agent instance {}, which leads in its cluster as this one does in its \
+                 own: one of the two clusters is a copy of the other, restored from a backup for instance. The one that \
+                 was there keeps the member. Stop the agent of the copy, and have it join under an id of its own",
+                self.cluster, holder.session.0, holder.instance
+            )),
             NotAdmitted::Held(holder) => Status::already_exists(format!(
                 "cluster {} is held by session {} of agent instance {}, which is alive: stop that agent, or see that \
                  two clusters do not share one certificate",

@@ -13,7 +13,7 @@ use shared::model::{
     fact::MEMBER_FACTS_MAX,
     sync::{
         AgentMessage, Applied, FEATURE_APPLIED, FEATURE_DIFFERENCES, Hello, HubMessage, Namespaces,
-        Observation, ObservedItem, PROTOCOL_VERSION, Refused, Renewed, UpTo, Welcome,
+        Observation, ObservedItem, PROTOCOL_VERSION, Pong, Refused, Renewed, UpTo, Welcome,
     },
 };
 
@@ -61,7 +61,7 @@ pub enum Effect {
     /// The agent says that it shuts down.
     Goodbye,
     /// The answer to a ping arrived.
-    Pong(u64),
+    Pong(Pong),
     /// The member says what stands: so many milliseconds each of the changes took that stand now.
     Applied(Vec<u64>),
     /// The member asks for so many objects whole.
@@ -233,7 +233,7 @@ impl Session {
             (Phase::AwaitingHello, _) | (_, AgentMessage::Hello(_)) => Err(Violation::HelloOutOfPlace),
             (Phase::Admitting(_), AgentMessage::Heartbeat(_)) => Ok(vec![]),
             (_, AgentMessage::Goodbye) => Ok(vec![Effect::Goodbye]),
-            (_, AgentMessage::Pong(nonce)) => Ok(vec![Effect::Pong(nonce)]),
+            (_, AgentMessage::Pong(pong)) => Ok(vec![Effect::Pong(pong)]),
             (Phase::Admitting(_), _) => Err(Violation::BeforeWelcome),
             (
                 Phase::Open {

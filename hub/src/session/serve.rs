@@ -37,7 +37,7 @@ use crate::{
     fold::Presented,
     log::{History, LogError, LogReader},
     view::SharedView,
-    writer::{SessionEvent, WriterHandle},
+    writer::{HolderAnswer, SessionEvent, WriterHandle},
 };
 
 /// Messages to a member that may wait in its stream; the rest waits as keys.
@@ -149,7 +149,7 @@ impl SyncService {
             Awaited::Certified(answer) => Answer::Certified(answer.await.ok()),
             Awaited::Holder(answer, until) => {
                 let answered = tokio::time::timeout_at(self.clock.instant(until), answer).await;
-                Answer::Holder(matches!(answered, Ok(Ok(()))))
+                Answer::Holder(answered.ok().and_then(Result::ok).unwrap_or(HolderAnswer::Silent))
             }
         })
     }

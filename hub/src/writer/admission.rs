@@ -15,12 +15,12 @@ use super::{
     claims::{self, Witness},
     core::{Core, Open},
     request::{
-        Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, NotAdmitted, Reply,
-        SILENCE_MAX_MILLIS, TERM, Token, UNACKNOWLEDGED_MAX,
+        Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, HolderAnswer, NotAdmitted,
+        Reply, SILENCE_MAX_MILLIS, TERM, Token, UNACKNOWLEDGED_MAX,
     },
     waiting::Waiting,
 };
-use crate::fold::{self, AdmissionRefusal, Command, Member, Presented, Rejection, State};
+use crate::fold::{self, AdmissionRefusal, Command, Connectivity, Member, Presented, Rejection, State};
 
 impl Core {
     pub(super) fn admit(&mut self, token: Token, request: AdmitRequest, now: u64) {
@@ -137,8 +137,9 @@ impl Core {
         self.not_serving = Some(why);
     }
 
-    /// Who holds the member keeps it while it answers. A new key takes over from nobody who does, whatever the Hello
-    /// says of agents and elections: it is the one word of a stranger that nobody has confirmed.
+    /// Who holds the member keeps it while it answers, unless another agent was elected since in its cluster, which it
+    /// denies as long as it leads there. A new key takes over from nobody who answers, whatever the Hello says of agents
+    /// and elections: it is the one word of a stranger that nobody has confirmed.
     fn check_holder(&mut self, request: &AdmitRequest, key_is_new: bool) -> Result<(), NotAdmitted> {
         let AdmitRequest {
             cluster, key, hello, ..
@@ -148,18 +149,34 @@ impl Core {
         };
         let same_agent = open.instance == hello.instance;
         let newer = hello.lease_transitions > open.lease_transitions;
-        if request.silent_holder == Some(open.session) || (!key_is_new && (same_agent || newer)) {
+        let pinged = request.pinged.filter(|pinged| pinged.session == open.session);
+        let takes_over = match pinged.map(|pinged| pinged.answer) {
+            Some(HolderAnswer::Silent) => true,
+            _ if key_is_new => false,
+            Some(HolderAnswer::Lives) => same_agent || newer,
+            Some(HolderAnswer::Leads) => same_agent,
+            // Nobody waits for one that has not been heard for seconds.
+            None => same_agent || newer && self.is_doubtful(cluster),
+        };
+        if takes_over {
             return Ok(());
         }
-        let (kept, session) = (open.key, open.session);
-        if key_is_new && request.answering_holder == Some(session) {
+        if key_is_new && pinged.is_some() {
+            let kept = open.key;
             return Err(self.contest(cluster, *key, kept));
         }
+        let leads = pinged.is_some_and(|pinged| pinged.answer == HolderAnswer::Leads);
         Err(NotAdmitted::Held(Holder {
-            session,
+            session: open.session,
             instance: open.instance.clone(),
-            key_is_new,
+            is_copied: leads && newer,
         }))
+    }
+
+    /// A member has been silent for so long that it counts as suspect, or as lost.
+    fn is_doubtful(&self, cluster: &ClusterId) -> bool {
+        let member = self.state.current_member(cluster);
+        member.is_some_and(|member| member.connectivity() != Connectivity::Live)
     }
 
     /// Two agents have one identity: it is recorded, and the one that was there stays.
@@ -207,7 +224,7 @@ impl Core {
         }
         self.last_admitted
             .insert(cluster.clone(), (key, hello.lease_transitions));
-        self.heard.heard(cluster, now);
+        self.heard.came(cluster, now);
         session
     }
 

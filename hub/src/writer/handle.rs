@@ -14,7 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     heard::TICK_MILLIS,
-    request::{Admission, AdmitRequest, Certification, Dealt, Describe, NotAdmitted, Operated, Request},
+    request::{
+        Admission, AdmitRequest, Certification, Dealt, Describe, HolderAnswer, NotAdmitted, Operated, Request,
+    },
 };
 use crate::fold::{Command, Rejection};
 
@@ -35,7 +37,7 @@ pub enum SessionEvent {
     /// The session is over.
     Close(String),
     /// Somebody else claims the member: ask the agent whether it lives.
-    Ping(oneshot::Sender<()>),
+    Ping(oneshot::Sender<HolderAnswer>),
 }
 
 /// The writer's end of a session. What waits in it is bounded by what the member may have unacknowledged.
@@ -76,7 +78,7 @@ pub enum Work {
         /// The holder.
         session: SessionId,
         /// Where its answer goes; dropped if it is gone.
-        reply: oneshot::Sender<()>,
+        reply: oneshot::Sender<HolderAnswer>,
     },
     /// A member asks over its session that another key of it is admitted.
     Certify {
@@ -216,8 +218,8 @@ impl Permit<'_> {
         answer
     }
 
-    /// Has a holder pinged; the answer comes when it answered, or fails when it is gone.
-    pub fn ping_holder(self, session: SessionId) -> oneshot::Receiver<()> {
+    /// Has a holder pinged; what it says comes when it answered, or fails when it is gone.
+    pub fn ping_holder(self, session: SessionId) -> oneshot::Receiver<HolderAnswer> {
         let (reply, answer) = oneshot::channel();
         self.work(Work::PingHolder { session, reply });
         answer

@@ -17,6 +17,8 @@ pub(super) const GOODBYE_MILLIS: u64 = 10 * 60 * 1_000;
 #[derive(Debug)]
 pub(super) struct Heard {
     started_at: u64,
+    /// When everybody was given their time anew, as far as withdrawals go.
+    time_given_at: u64,
     ticked_at: u64,
     at: BTreeMap<ClusterId, u64>,
     /// Members whose agents said goodbye, and until when that counts.
@@ -28,6 +30,7 @@ impl Heard {
     pub(super) fn new(now: u64) -> Self {
         Self {
             started_at: now,
+            time_given_at: now,
             ticked_at: now,
             at: BTreeMap::new(),
             away: BTreeMap::new(),
@@ -52,6 +55,12 @@ impl Heard {
         }
     }
 
+    /// It has a session: what an agent before this one said of going does not count any more, be it of the same moment.
+    pub(super) fn came(&mut self, cluster: &ClusterId, at: u64) {
+        self.away.remove(cluster);
+        self.heard(cluster, at);
+    }
+
     /// Its session ended.
     pub(super) fn left(&mut self, cluster: &ClusterId, heard_at: u64) {
         self.heard(cluster, heard_at);
@@ -74,10 +83,22 @@ impl Heard {
         let late = now.saturating_sub(self.ticked_at + TICK_MILLIS);
         if late > TICK_LATENESS_MILLIS {
             self.started_at += late;
+            self.time_given_at = (self.time_given_at + late).min(now);
             self.at.values_mut().for_each(|at| *at = (*at + late).min(now));
             self.away.values_mut().for_each(|until| *until += late);
         }
         self.ticked_at = now;
+    }
+
+    /// Too many were silent at one time, and fewer are now: whoever is silent still has all the time until its withdrawal.
+    pub(super) fn give_time(&mut self, now: u64) {
+        self.time_given_at = now;
+    }
+
+    /// How much of the time until its withdrawal has passed.
+    pub(super) fn overdue(&self, cluster: &ClusterId, now: u64) -> u64 {
+        let since_given = now.saturating_sub(self.time_given_at);
+        self.silence(cluster, now).min(since_given)
     }
 
     /// How long it has been silent, unless it said goodbye: then since that stopped to count.
@@ -114,6 +135,34 @@ mod tests {
         assert_eq!(heard.silence(&east, 5_003 + GOODBYE_MILLIS), 3);
         heard.heard(&east, 6_000);
         assert_eq!(heard.silence(&east, 9_000), 3_000, "it is back");
+        heard.said_goodbye(&east, 9_000);
+        heard.came(&east, 9_000);
+        assert_eq!(
+            heard.silence(&east, 9_500),
+            500,
+            "another agent is, in that very moment"
+        );
+    }
+
+    #[test]
+    fn time_that_is_given_counts_until_a_withdrawal_and_changes_no_silence() {
+        let east = ClusterId::new("east").unwrap();
+        let mut heard = Heard::new(0);
+        heard.heard(&east, 500);
+        assert_eq!(heard.overdue(&east, 60_000), 59_500);
+        heard.give_time(60_000);
+        assert_eq!(heard.overdue(&east, 60_300), 300);
+        assert_eq!(heard.silence(&east, 60_300), 59_800);
+        heard.heard(&east, 61_000);
+        assert_eq!(heard.overdue(&east, 61_100), 100);
+        let mut late = Heard::new(0);
+        late.give_time(100);
+        late.tick(60_000);
+        assert_eq!(
+            late.overdue(&east, 60_000),
+            400,
+            "the hub's own fault is nobody's"
+        );
     }
 
     #[test]

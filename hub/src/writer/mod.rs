@@ -52,6 +52,6 @@ pub use self::{
     published::Published,
     request::{
         Admission, AdmitRequest, Certification, CursorCheck, CursorVerdict, Dealt, Describe, Holder,
-        NotAdmitted, Operated, Reply, Request, Token,
+        HolderAnswer, NotAdmitted, Operated, Pinged, Reply, Request, Token,
     },
 };

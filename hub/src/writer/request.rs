@@ -141,10 +141,28 @@ pub struct AdmitRequest {
     pub hello: Hello,
     /// What the log says of the Hello's cursor.
     pub cursor: CursorVerdict,
-    /// The holder that did not answer a ping.
-    pub silent_holder: Option<SessionId>,
-    /// The holder that answered a ping, though this key is new to the member.
-    pub answering_holder: Option<SessionId>,
+    /// The holder that was pinged for it, if one was.
+    pub pinged: Option<Pinged>,
+}
+
+/// A holder that was pinged because another agent wants its member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pinged {
+    /// Its session.
+    pub session: SessionId,
+    /// What it said.
+    pub answer: HolderAnswer,
+}
+
+/// What a holder says to a ping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HolderAnswer {
+    /// Nothing, in the time that it had.
+    Silent,
+    /// It is there. Whether it leads it does not say, or no.
+    Lives,
+    /// It is there, and leads: its cluster's Lease is its own, so that who was elected since is of another cluster.
+    Leads,
 }
 
 /// What the log says of a cursor, and where the log stood when it said so. In another epoch it says something else.
@@ -218,7 +236,7 @@ pub struct Admission {
 /// Why a Hello was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAdmitted {
-    /// Another session holds the member: ping it, and ask again naming it if it stays silent.
+    /// Another session holds the member: ping it, and ask again with what it says.
     Held(Holder),
     /// Its cursor was judged under another epoch: judge it again, and ask again.
     JudgedBefore,
@@ -241,8 +259,8 @@ pub struct Holder {
     pub session: SessionId,
     /// The agent's instance.
     pub instance: Box<str>,
-    /// The key that was presented is none of the member's.
-    pub key_is_new: bool,
+    /// It leads in its cluster, and so does, by its own word, the one that came: these are two clusters.
+    pub is_copied: bool,
 }
 
 /// The outcome of an operator's decision.

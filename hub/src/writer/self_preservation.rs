@@ -42,14 +42,15 @@ pub(super) enum Decision {
 }
 
 impl SelfPreservation {
-    /// Looks at what is lost, and says what follows, in order.
+    /// Looks at what is lost, and says what follows, in order. When fewer are lost than too many, nobody is withdrawn in
+    /// that moment, and from then on those whose time is over that begins with it.
     pub(super) fn look(&mut self, loss: &Loss, losses: Losses, now: u64) -> Vec<Decision> {
         let mut decisions = Vec::new();
         if loss.action == LossAction::Retain || losses.lost < loss.too_many(losses.members) {
-            if let Self::Since(_) = self {
-                decisions.push(Decision::Leave);
+            if let Self::Since(_) = std::mem::take(self) {
+                // The hub can be reached again, and those who are still lost are on their way: they have their time anew.
+                return vec![Decision::Leave];
             }
-            *self = Self::Off;
         } else {
             match self {
                 Self::Off if losses.due.is_empty() => {}
@@ -118,8 +119,13 @@ mod tests {
         assert_eq!(state.look(&loss, many(), NOW + longest - 1), []);
         assert_eq!(
             state.look(&loss, losses(1, 3, &["east"]), NOW + 2),
-            [Decision::Leave, withdrawn(&["east"])],
-            "one of them came back"
+            [Decision::Leave],
+            "one of them came back, and the other has its time"
+        );
+        assert_eq!(
+            state.look(&loss, losses(1, 3, &["east"]), NOW + 3),
+            [withdrawn(&["east"])],
+            "which is over"
         );
     }
 

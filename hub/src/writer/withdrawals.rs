@@ -24,7 +24,11 @@ impl Core {
             remembered = SelfPreservation::Spent;
         }
         let lost = u32::try_from(losses.lost).unwrap_or(u32::MAX);
+        let preserved = matches!(remembered, SelfPreservation::Since(_));
         let decisions = remembered.look(&loss, losses, now);
+        if preserved && remembered == SelfPreservation::Off {
+            self.heard.give_time(now);
+        }
         self.self_preservation = remembered;
         for decision in decisions {
             let commands = match decision {
@@ -55,7 +59,7 @@ impl Core {
                 continue;
             }
             losses.lost += 1;
-            if self.heard.silence(cluster, now) >= loss.after_millis {
+            if self.heard.overdue(cluster, now) >= loss.after_millis {
                 losses.due.push(cluster.clone());
             }
         }

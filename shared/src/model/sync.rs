@@ -64,11 +64,20 @@ pub enum AgentMessage {
     /// The agent shuts down on purpose.
     Goodbye,
     /// The answer to a ping.
-    Pong(u64),
+    Pong(Pong),
     /// Objects to send whole; 1 to [`ITEMS_WANTED_MAX`].
     ItemsWanted(BTreeSet<DesiredKey>),
     /// A certificate is wanted: the signing request, DER, at most [`SIGNING_REQUEST_BYTES_MAX`] bytes.
     RenewalRequested(Bytes),
+}
+
+/// The answer to a ping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pong {
+    /// The ping's.
+    pub nonce: u64,
+    /// The cluster's Lease is this agent's, and nobody else can have been elected there meanwhile; `None`: it does not say.
+    pub leads: Option<bool>,
 }
 
 /// What the hub says.

@@ -21,8 +21,8 @@ use crate::{
         policy::LossAction,
         sync::{
             AgentMessage, Applied, Hello, HubAddress, HubMessage, Interest, Namespaces, Observation,
-            ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused, Renewed, Source, SourceState, UpTo,
-            Welcome,
+            ObservedItem, PARKED_AGE_MAX_MILLIS, Pong, RefusalReason, Refused, Renewed, Source, SourceState,
+            UpTo, Welcome,
         },
     },
     wire::{encode_desired, encode_fact},
@@ -103,7 +103,8 @@ pub fn agent_message() -> impl Strategy<Value = AgentMessage> {
         }),
         option::of(applied()).prop_map(AgentMessage::Heartbeat),
         Just(AgentMessage::Goodbye),
-        any::<u64>().prop_map(AgentMessage::Pong),
+        (any::<u64>(), option::of(any::<bool>()))
+            .prop_map(|(nonce, leads)| AgentMessage::Pong(Pong { nonce, leads })),
         btree_set(desired_key(), 1..4).prop_map(AgentMessage::ItemsWanted),
         certificate().prop_map(AgentMessage::RenewalRequested),
     ]

@@ -200,7 +200,10 @@ fn what_is_asked_for_whole_is_bounded_and_named_in_full() {
 #[test]
 fn differences_and_what_is_wanted_have_no_bytes_in_messages_of_before() {
     let pong = v1::AgentMessage {
-        message: Some(Message::Pong(v1::Pong { nonce: 1 })),
+        message: Some(Message::Pong(v1::Pong {
+            nonce: 1,
+            leads: None,
+        })),
     };
     assert_eq!(pong.encode_to_vec(), [0x32, 0x02, 0x08, 0x01], "as it was before");
     let unknown: &[u8] = &[0x08, 0x07, 0x7a, 0x00];

@@ -20,7 +20,7 @@ use crate::model::{
     fact::IDENTITY_STRING_BYTES_MAX,
     sync::{
         AgentMessage, Applied, DesiredKey, Hello, INTEREST_NAMESPACES_MAX, ITEMS_WANTED_MAX, Interest,
-        Namespaces, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS, RefusalReason, Refused,
+        Namespaces, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS, Pong, RefusalReason, Refused,
         SIGNING_REQUEST_BYTES_MAX, SOURCES_HELD_MAX,
     },
     validate::{self, InvalidValue},
@@ -48,7 +48,7 @@ pub(super) fn to_proto(message: AgentMessage) -> v1::AgentMessage {
             applied: applied.map(applied_to_proto),
         }),
         AgentMessage::Goodbye => Message::Goodbye(v1::Goodbye {}),
-        AgentMessage::Pong(nonce) => Message::Pong(v1::Pong { nonce }),
+        AgentMessage::Pong(Pong { nonce, leads }) => Message::Pong(v1::Pong { nonce, leads }),
         AgentMessage::ItemsWanted(keys) => Message::ItemsWanted(v1::ItemsWanted {
             keys: keys.iter().map(item_key::key_to_proto).collect(),
         }),
@@ -91,7 +91,7 @@ pub(super) fn from_proto(message: v1::AgentMessage) -> Taken<AgentMessage> {
             AgentMessage::Heartbeat(heartbeat.applied.map(applied_from_proto).transpose()?)
         }
         Message::Goodbye(_) => AgentMessage::Goodbye,
-        Message::Pong(pong) => AgentMessage::Pong(pong.nonce),
+        Message::Pong(v1::Pong { nonce, leads }) => AgentMessage::Pong(Pong { nonce, leads }),
         Message::ItemsWanted(wanted) => AgentMessage::ItemsWanted(wanted_from_proto(wanted)?),
         Message::RenewalRequested(requested) => {
             AgentMessage::RenewalRequested(requested_from_proto(requested)?)

@@ -130,7 +130,7 @@ impl SessionByHand {
 
     fn say(&mut self, now: u64) -> Vec<AgentMessage> {
         let reach = self.reach;
-        std::iter::from_fn(|| self.session.poll(&mut self.outbox, reach, now)).collect()
+        std::iter::from_fn(|| self.session.poll(&mut self.outbox, (reach, true), now)).collect()
     }
 }
 
@@ -151,7 +151,11 @@ fn only_a_ping_has_a_place_before_welcome_and_welcome_only_one() {
     let early = hand.hear(HubMessage::Acknowledged(1)).err();
     assert_eq!(early, Some(Violation::OutOfPlace { what: "Acknowledged" }));
     hand.hear(HubMessage::Ping(7)).expect("may come at any time");
-    assert_eq!(hand.say(START), [AgentMessage::Pong(7)]);
+    let pong = Pong {
+        nonce: 7,
+        leads: Some(true),
+    };
+    assert_eq!(hand.say(START), [AgentMessage::Pong(pong)]);
     assert!(!hand.session.is_open());
     let reaction = hand
         .hear(HubMessage::Welcome(Box::new(welcome())))

@@ -73,8 +73,7 @@ impl Reporter {
                 under: Cursor::default(),
                 check: CursorCheck::Absent,
             },
-            silent_holder: None,
-            answering_holder: None,
+            pinged: None,
             presented: Default::default(),
         }
     }

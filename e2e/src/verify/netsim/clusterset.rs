@@ -11,12 +11,12 @@ use std::{
 
 use agent::expiry::upkeep::{OnHubLoss, Settings};
 use anyhow::anyhow;
-use hub::log::{Faults, MemoryDisk, MemoryLog};
+use hub::log::{Faults, MemoryDisk};
 use serde_json::json;
 use shared::{
     api::names::{AGENT_LEASE, TRIBUTARY_NAMESPACE},
     identity::Role,
-    model::{ClusterId, Clusterset, Epoch, UnixMillis},
+    model::{ClusterId, Clusterset},
 };
 use turmoil::Sim;
 
@@ -26,7 +26,7 @@ use super::{
     program::{AgentMachine, HUB, HubMachine, Life, WALL_AT_START, run_agent, run_hub},
     script::{CLUSTERS, Event, Fault, SECOND, Script, Story, WATCHED},
     trace::Trace,
-    user,
+    user::{self, Deed},
 };
 use crate::{
     laws::{Guarded, Law, requests::Requests},
@@ -59,10 +59,10 @@ pub(super) struct SimulatedMember {
     pub(super) cluster: SimCluster,
     /// One, or two.
     pub(super) machines: Vec<Rc<AgentMachine>>,
-    clock: Arc<ManualClock>,
-    requests: Requests,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) requests: Requests,
     /// Who had the Lease when it was looked at last.
-    led_by: Option<String>,
+    pub(super) led_by: Option<String>,
 }
 
 impl SimulatedMember {
@@ -86,8 +86,10 @@ pub(super) type Written = (String, Entry);
 
 /// Everything that is simulated.
 pub(super) struct SimulatedClusterset {
-    sim: Sim<'static>,
+    pub(super) sim: Sim<'static>,
     pub(super) members: Vec<SimulatedMember>,
+    /// A cluster restored from a backup of a member's.
+    pub(super) copy: Option<SimulatedMember>,
     pub(super) hub: Rc<HubMachine>,
     pub(super) operator: Rc<OperatorMachine>,
     pub(super) trace: Trace,
@@ -99,7 +101,7 @@ pub(super) struct SimulatedClusterset {
     backup: MemoryDisk,
     latency: Duration,
     /// Machines that are down until the script starts them.
-    down: RefCell<Vec<&'static str>>,
+    pub(super) down: RefCell<Vec<&'static str>>,
     /// Processes that ended by themselves: when they are started again.
     restarts: BTreeMap<&'static str, Duration>,
 }
@@ -142,6 +144,7 @@ impl SimulatedClusterset {
         Ok(Self {
             sim,
             members,
+            copy: None,
             hub,
             operator,
             trace,
@@ -170,11 +173,11 @@ impl SimulatedClusterset {
         self.sim
             .step()
             .map_err(|error| anyhow!("the simulator failed: {error}"))?;
-        for member in &self.members {
+        for member in self.members.iter().chain(&self.copy) {
             member.clock.advance(STEP.as_millis() as i64);
         }
         for name in self.names() {
-            let idle = !self.sim.is_host_running(name) && !self.down.borrow().contains(&name);
+            let idle = !self.down.borrow().contains(&name) && !self.sim.is_host_running(name);
             if idle {
                 let elapsed = self.sim.elapsed();
                 let due = *self.restarts.entry(name).or_insert(elapsed + RESTART_AFTER);
@@ -188,7 +191,8 @@ impl SimulatedClusterset {
 
     /// The machines on which programs of ours run.
     fn names(&self) -> Vec<&'static str> {
-        let agents = self.members.iter().flat_map(|member| &member.machines);
+        let members = self.members.iter().chain(&self.copy);
+        let agents = members.flat_map(|member| &member.machines);
         agents.map(|machine| machine.name).chain([HUB]).collect()
     }
 
@@ -207,8 +211,8 @@ impl SimulatedClusterset {
         self.trace.line(now, format_args!("{event:?}"));
         match event {
             Event::Deed(number, deed) => {
-                self.count(deed.class());
-                user::act(&self.members[number].cluster, number, deed);
+                // A user's kubectl prints the error and that is that.
+                let _ = self.act(number, deed);
             }
             Event::Fault(fault) => {
                 if let Some(class) = fault.class() {
@@ -217,6 +221,12 @@ impl SimulatedClusterset {
                 self.fault(fault);
             }
         }
+    }
+
+    /// Users of a cluster do something. What is impossible is an error, and left undone.
+    pub(super) fn act(&mut self, number: usize, deed: Deed) -> anyhow::Result<()> {
+        self.count(deed.class());
+        user::act(&self.members[number].cluster, number, deed)
     }
 
     /// Everything works again: links, machines, disks, APIs.
@@ -376,7 +386,7 @@ impl SimulatedClusterset {
     }
 
     /// A machine is gone without a word.
-    fn drop_machine(&mut self, name: &'static str) {
+    pub(super) fn drop_machine(&mut self, name: &'static str) {
         self.sim.partition(name, HUB);
         self.crash(name);
     }
@@ -449,25 +459,12 @@ impl SimulatedClusterset {
         self.hub.life.terminate();
     }
 
-    /// The log opens again, whole, and gives a state.
-    pub(super) fn log_is_whole(&self) -> anyhow::Result<()> {
-        let copy = self.hub.disk.borrow().copy();
-        let log = MemoryLog::open(
-            &copy,
-            &self.hub.clusterset,
-            Epoch::default().next(UnixMillis(1), 1),
-        )?;
-        let reader = hub::log::Log::reader(&log);
-        hub::replay::replay(&reader)?;
-        Ok(())
-    }
-
     /// Puts the requests that agents made since the last look into the trace; the writes among them. An error is
     /// what an agent asked too often.
     pub(super) fn note_requests(&mut self) -> anyhow::Result<Vec<Written>> {
         let now = self.now();
         let mut writes = Vec::new();
-        for member in &mut self.members {
+        for member in self.members.iter_mut().chain(&mut self.copy) {
             let leads = holder_of(&member.cluster);
             if leads.is_some() && leads != member.led_by {
                 let changed = member.led_by.is_some();
@@ -540,6 +537,7 @@ fn member(
     let machine = |name| {
         Rc::new(AgentMachine {
             name,
+            holder: name,
             life: Life::default(),
             cluster: cluster.clone(),
             pace: Arc::default(),

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The laws of the simulated network.
-const LAWS: [Law; 10] = [
+const LAWS: [Law; 11] = [
     Law::Holds,
     Law::Stood,
     Law::NoWrite,
@@ -30,6 +30,7 @@ const LAWS: [Law; 10] = [
     Law::Goodbye,
     Law::Leaving,
     Law::Held,
+    Law::Holders,
     Law::Still,
 ];
 /// How many seeds are enough for every law to guard something.
@@ -50,7 +51,7 @@ pub struct NetsimArgs {
     /// Run every seed twice and compare what happened
     #[arg(long)]
     pub twice: bool,
-    /// Print what happens (with one seed)
+    /// Print what happens (with one seed), and on standard error what the programs log
     #[arg(long)]
     pub trace: bool,
 }

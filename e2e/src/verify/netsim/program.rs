@@ -121,8 +121,10 @@ async fn hub(machine: &HubMachine, shutdown: Shutdown) -> anyhow::Result<()> {
 
 /// What an agent's machine holds, whatever process runs on it.
 pub(super) struct AgentMachine {
-    /// Its name in the simulated network, under which its agent has the Lease.
+    /// Its name in the simulated network.
     pub(super) name: &'static str,
+    /// The name under which its agent has the Lease: the machine's, or that of the one of which it is a copy.
+    pub(super) holder: &'static str,
     pub(super) life: Life,
     pub(super) cluster: SimCluster,
     pub(super) id: ClusterId,
@@ -159,7 +161,7 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
         ),
         connector: HubConnector::new(vec![address], credentials, Arc::new(dial), TlsMetrics::default()),
         namespace: names::TRIBUTARY_NAMESPACE.to_owned(),
-        holder: machine.name.to_owned(),
+        holder: machine.holder.to_owned(),
         deny: NamespaceDenyList::default(),
         all_namespaces: false,
         imports: Default::default(),

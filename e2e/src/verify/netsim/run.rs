@@ -13,6 +13,7 @@ use shared::process::seed_thread;
 use super::{
     clusterset::SimulatedClusterset,
     course::{CONVERGED_WITHIN, advance, converge, no_content, pass, rest},
+    logged,
     program::Life,
     script::Script,
     story,
@@ -90,6 +91,12 @@ fn play(seed: u64, print_trace: bool, outcome: &mut SeedResult) -> anyhow::Resul
     let mut clusterset = SimulatedClusterset::build(seed, &script, Trace::new(print_trace))?;
     let mut vigil = Vigil::default();
     let result = acts(&script, &mut clusterset, &mut vigil);
+    if print_trace {
+        println!("the last events of the log:");
+        logged::last_events(&clusterset.hub)?
+            .iter()
+            .for_each(|event| println!("{event}"));
+    }
     for life in lives(&clusterset) {
         *outcome.counts.entry("processes started").or_default() += u64::from(life.starts.get());
         *outcome.counts.entry("processes ended by themselves").or_default() +=
@@ -144,7 +151,7 @@ fn acts(script: &Script, clusterset: &mut SimulatedClusterset, vigil: &mut Vigil
         "a process ended although nothing was broken: {}",
         late.join("; ")
     );
-    clusterset.log_is_whole()
+    logged::is_whole(&clusterset.hub)
 }
 
 /// How many ends of its own each process has had.

@@ -19,7 +19,7 @@ const SECOND_PERCENT: u32 = 35;
 /// What tells the draws of second agents and of the story from all others of a seed.
 const APART: u64 = 0x5ec0_7d1e;
 /// Kinds of stories; see [`Story::draw`].
-const STORIES: u64 = 7;
+const STORIES: u64 = 8;
 /// How far the clock of a hub's machine is off at most, in milliseconds.
 const CLOCK_OFF_MAX: i64 = 120_000;
 /// Machines of the hub, one after the other: each has a clock of its own.
@@ -159,13 +159,19 @@ pub(super) enum Story {
     },
     /// The hub is away for longer than what a cluster has of others may stand without it, there and nowhere else.
     Expired(usize),
+    /// A cluster is restored from a backup, beside the one of which that is, and goes on while that one is away.
+    Copied {
+        member: usize,
+        /// Its agent has a name of its own; if not, it goes on under the name of the original's.
+        own_name: bool,
+    },
 }
 
 impl Story {
     /// Seeds that follow each other have all kinds in turn.
     fn draw(seed: u64, random: &mut StdRng) -> Self {
         let member = random.random_range(0..CLUSTERS.len());
-        let returns = random.random_range(0..2) == 0;
+        let either = random.random_range(0..2) == 0;
         match seed % STORIES {
             0 => Self::Goodbye(member),
             1 => Self::Lost(member),
@@ -173,7 +179,14 @@ impl Story {
             3 => Self::HandOver(member),
             4 => Self::Drained(member),
             5 => Self::Expired(member),
-            _ => Self::TakenBack { member, returns },
+            6 => Self::Copied {
+                member,
+                own_name: either,
+            },
+            _ => Self::TakenBack {
+                member,
+                returns: either,
+            },
         }
     }
 
@@ -186,6 +199,8 @@ impl Story {
             Self::HandOver(_) => "story: leaders ended and killed",
             Self::Drained(_) => "story: was to leave, and stayed",
             Self::Expired(_) => "story: Leases of sources expired",
+            Self::Copied { own_name: true, .. } => "story: copied, with an agent of another name",
+            Self::Copied { own_name: false, .. } => "story: copied, with an agent of the same name",
             Self::TakenBack { returns: true, .. } => "story: definition deleted, exports came back",
             Self::TakenBack { returns: false, .. } => "story: definition deleted, exports let go",
         }
@@ -200,6 +215,7 @@ impl fmt::Display for Story {
         | Self::HandOver(member)
         | Self::Drained(member)
         | Self::TakenBack { member, .. }
+        | Self::Copied { member, .. }
         | Self::Expired(member)) = self;
         write!(f, "{}: {}", CLUSTERS[*member], self.class())
     }

@@ -63,6 +63,7 @@ pub(super) fn play(
         Story::Drained(member) => stage.drained(member),
         Story::TakenBack { member, returns } => stage.taken_back(member, returns),
         Story::Expired(member) => stage.expired(member),
+        Story::Copied { member, own_name } => stage.copied(member, own_name),
     };
     played.map_err(|why| why.context(story.to_string()))
 }
@@ -126,6 +127,7 @@ impl Stage<'_> {
 
     /// Another leads in time, nothing is written for it, and what changes meanwhile arrives.
     fn hand_over(&mut self, member: usize) -> anyhow::Result<()> {
+        self.make_ready(member)?;
         let messages = MESSAGES * self.clusterset.latency_millis();
         let leader = self.clusterset.members[member].leader().clone();
         leader.life.terminate();
@@ -139,13 +141,14 @@ impl Stage<'_> {
         )?;
         self.comes_back(&[member])?;
         self.clusterset.perform(Event::Fault(Fault::KillAgent(member)));
-        self.deed(member, Deed::MakeNamespace);
-        self.deed(member, exported(0, 1));
+        self.clusterset.act(member, exported(0, 1))?;
         // Until it is judged what the change led to: nobody leads there yet.
         pass(self.clusterset, self.vigil, 500)?;
         ensure!(
             !self.vigil.wrong().is_empty(),
-            "what changed arrived though nobody leads"
+            "what changed arrived though nobody leads: of {} objects none is wrong, {} has the Lease",
+            self.vigil.judged(),
+            holder_of(&self.clusterset.members[member].cluster).unwrap_or_default()
         );
         let until = self.clusterset.now() + HAND_OVER.1 + messages;
         while !self.vigil.wrong().is_empty() {
@@ -186,16 +189,19 @@ impl Stage<'_> {
         let state = self.member(member)?;
         ensure!(
             state.brake_since.is_some() && state.held_exports as usize == SERVICES.len(),
-            "{} of {} exports are held",
+            "{} of {} exports of {} are held, which is {} and has {} exports",
             state.held_exports,
-            SERVICES.len()
+            SERVICES.len(),
+            CLUSTERS[member],
+            state.state().as_str_name(),
+            state.exports
         );
         self.clusterset.install_exports(member);
         if !returns {
             self.say(Word::Release(id(member)?))?;
             return Ok(());
         }
-        (0..SERVICES.len()).for_each(|service| self.deed(member, exported(service, 0)));
+        self.export_all(member, 0)?;
         while self.member(member)?.brake_since.is_some() {
             ensure!(
                 self.clusterset.now() < until + CARRIED_OUT,
@@ -232,6 +238,48 @@ impl Stage<'_> {
         Ok(())
     }
 
+    /// Who holds the member keeps it, whether that is the original or, while that one is away, the copy; and nothing is written
+    /// for the other one.
+    fn copied(&mut self, member: usize, own_name: bool) -> anyhow::Result<()> {
+        self.make_ready(member)?;
+        self.clusterset.copy(member, own_name);
+        self.export_all(member, 1)?;
+        pass(self.clusterset, self.vigil, 5_000)?;
+        converge(self.clusterset, self.vigil)?;
+        pass(self.clusterset, self.vigil, 5_000)?;
+        let newer = self.imported();
+        self.clusterset.run_copy();
+        self.quiet(LOOKED_AT, "beside a copy of a member")?;
+        self.clusterset.guarded.count(Law::Holders, 1);
+        self.clusterset.drop_agents(member);
+        self.vigil.forget();
+        let until = self.clusterset.now() + BACK_WITHIN;
+        while newer.stands(&self.imported(), CLUSTERS[member]).is_ok() {
+            ensure!(
+                self.clusterset.now() < until,
+                "the copy does not hold the member: what it stated before stands nowhere"
+            );
+            pass_unjudged(self.clusterset, 250)?;
+        }
+        // Until all of that is everywhere.
+        pass_unjudged(self.clusterset, CARRIED_OUT)?;
+        let older = self.imported();
+        self.clusterset.start_agents(member);
+        let until = self.clusterset.now() + LOOKED_AT;
+        while self.clusterset.now() < until {
+            self.clusterset.step()?;
+            no_content(
+                &self.clusterset.note_requests()?,
+                "beside the copy that holds the member",
+            )?;
+        }
+        let stands = older.stands(&self.imported(), CLUSTERS[member]);
+        let guarded = stands.map_err(|why| anyhow!(Law::Holders.broken(why)))?;
+        self.clusterset.guarded.count(Law::Holders, guarded);
+        self.clusterset.end_copy();
+        Ok(())
+    }
+
     /// A moment passes in which all stands that is of this member.
     fn held(&mut self, before: &Imported, member: usize) -> anyhow::Result<()> {
         pass_unjudged(self.clusterset, 250)?;
@@ -262,17 +310,15 @@ impl Stage<'_> {
     /// One service is everybody's, the others are this member's alone.
     fn make_ready(&mut self, member: usize) -> anyhow::Result<()> {
         for one in 0..CLUSTERS.len() {
-            self.deed(one, Deed::MakeNamespace);
-            for service in 0..SERVICES.len() {
-                let exports = service == 0 || one == member;
-                self.deed(
-                    one,
-                    if exports {
-                        exported(service, 0)
-                    } else {
-                        Deed::Unexport { service }
-                    },
-                );
+            self.clusterset.act(one, Deed::MakeNamespace)?;
+            if one == member {
+                self.export_all(one, 0)?;
+                continue;
+            }
+            self.clusterset.act(one, exported(0, 0))?;
+            for service in 1..SERVICES.len() {
+                // There may be none.
+                let _ = self.clusterset.act(one, Deed::Unexport { service });
             }
         }
         // Until all of it is on its way.
@@ -281,8 +327,8 @@ impl Stage<'_> {
         pass(self.clusterset, self.vigil, 5_000)
     }
 
-    fn deed(&mut self, member: usize, deed: Deed) {
-        self.clusterset.perform(Event::Deed(member, deed));
+    fn export_all(&mut self, member: usize, age: u8) -> anyhow::Result<()> {
+        (0..SERVICES.len()).try_for_each(|service| self.clusterset.act(member, exported(service, age)))
     }
 
     fn imported(&self) -> Imported {

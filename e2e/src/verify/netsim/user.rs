@@ -74,13 +74,8 @@ impl Deed {
     }
 }
 
-/// Does it; what is impossible (nothing to delete, no namespace) is left undone.
-pub(super) fn act(cluster: &SimCluster, number: usize, deed: Deed) {
-    // A user's kubectl prints the error and that is that.
-    let _ = perform(cluster, number, deed);
-}
-
-fn perform(cluster: &SimCluster, number: usize, deed: Deed) -> anyhow::Result<()> {
+/// Does it. What is impossible (nothing to delete, no namespace) is left undone, and is an error.
+pub(super) fn act(cluster: &SimCluster, number: usize, deed: Deed) -> anyhow::Result<()> {
     match deed {
         Deed::MakeNamespace => {
             cluster

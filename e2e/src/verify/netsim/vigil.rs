@@ -54,11 +54,12 @@ impl Vigil {
         self.see(at, &clusters.map(picture).collect::<Vec<_>>())
     }
 
-    /// Something was done that the oracle does not know of: nothing counts as right any more, until it is again.
+    /// Something was done that the oracle does not know of: nothing counts as right any more, until it is looked at and is.
     pub(super) fn forget(&mut self) {
         self.seen.clear();
         self.standing.retain(|_| false);
         self.revisions.clear();
+        self.judgement = Judgement::default();
         self.calm = false;
     }
 

@@ -103,9 +103,9 @@ pub(super) async fn silence_is_seen_and_forgiven() -> anyhow::Result<()> {
 }
 
 /// An agent that ends in good order says goodbye, and the hub hears it: nothing is recorded of its silence.
-pub(super) async fn who_says_goodbye_is_not_missed() -> anyhow::Result<()> {
+pub(super) async fn who_says_goodbye_is_not_missed(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &backend, &["east", "west"]).await?;
     listed(&clusterset, &["east", "west"]).await?;
     clusterset.stop_agent("east").await?;
     holds_for(BLAME, async || {

@@ -10,11 +10,15 @@ use shared::{
 };
 use tonic::Code;
 use tributary_e2e::{
-    clusterset::{AgentVariant, Backend, LocalClusterset, admin},
+    clusterset::{AgentVariant, Backend, LocalClusterset, admin, eventually::eventually},
     member::{self, Member, hello},
 };
 
-use super::hub::{listed, said, state};
+use super::{
+    guard::Guard,
+    hub::{listed, said, state},
+    shop::Shop,
+};
 
 /// Certificates beside the usual ones: of another clusterset of the same authority, and of a foreign authority.
 pub(super) fn write_strangers(clusterset: &LocalClusterset) -> anyhow::Result<()> {
@@ -113,6 +117,59 @@ pub(super) async fn each_role_has_its_own_calls() -> anyhow::Result<()> {
     ensure!(refusal.code() == Code::PermissionDenied, "{refusal}");
     ensure!(refusal.message().contains("member's certificate"), "{refusal}");
     ensure!(state(&clusterset).await?.members.is_empty(), "nobody joined");
+    clusterset.end().await
+}
+
+/// A cluster that is restored from a backup, beside the one of which that is: both lead, and whoever holds the member keeps
+/// it until its agent ends.
+pub(super) async fn a_copy_of_a_cluster_takes_nobodys_place() -> anyhow::Result<()> {
+    const REFUSED: &str = "is a copy of the other";
+    let dir = tempfile::tempdir()?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut shop = Shop::open(&clusterset).await?;
+    shop.export(&clusterset, "east", "cart", &["10.1.0.1"]).await?;
+    shop.arrived(&clusterset).await?;
+    let copied = clusterset.cluster("east")?.restored("copy", dir.path()).await?;
+    shop.export(&clusterset, "east", "cart", &["10.1.0.2"]).await?;
+    shop.arrived(&clusterset).await?;
+    let guard = Guard::set(&clusterset, &shop.namespace).await?;
+
+    clusterset.clusters.insert("copy".into(), copied);
+    let copy = clusterset.spawn_agent(&AgentVariant {
+        certificate: "east",
+        cluster: "copy",
+        log: "copy",
+        flags: &[],
+    })?;
+    // Its cluster is nobody's whom the others wait for.
+    let copied = clusterset.clusters.remove("copy").context("it was put there")?;
+    said(&clusterset.log("copy"), REFUSED).await?;
+    let refused = r#"reason="duplicate_identity""#;
+    let name = "tributary_hub_sessions_rejected_total";
+    ensure!(
+        admin::metric(clusterset.hub()?, name, refused).await? >= 1.0,
+        "it is counted"
+    );
+    guard.nothing_lost_of(&["cart"])?;
+    shop.arrived(&clusterset).await?;
+    drop(guard);
+
+    clusterset.kill_agent("east").await?;
+    said(&clusterset.log("copy"), "the hub admitted this cluster").await?;
+    let west = clusterset.cluster("west")?.sim().context("simulated")?.clone();
+    eventually("what the copy states stands", async || {
+        let slices = west.list("EndpointSlice");
+        let states = |slice: &serde_json::Value| slice["endpoints"][0]["addresses"][0] == "10.1.0.1";
+        Ok(slices.iter().any(states).then_some(()))
+    })
+    .await?;
+    clusterset.start_agent("east").await?;
+    said(&clusterset.log("east"), REFUSED).await?;
+    copy.stop().await?;
+    drop(copied);
+    listed(&clusterset, &["east", "west"]).await?;
+    shop.arrived(&clusterset).await?;
+    shop.close(&clusterset).await?;
     clusterset.end().await
 }
 

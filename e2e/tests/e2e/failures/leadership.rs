@@ -1,9 +1,15 @@
 //! Two agents of one cluster: one leads, the other stands by and takes over (ADR 0042). What it took is printed, not
 //! judged: a busy machine is slow.
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, ensure};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ListParams, PartialObjectMeta},
+};
+use shared::api::ServiceImport;
 use tributary_e2e::{
     clusterset::{Backend, LocalClusterset, Program, USER_AGENT, admin, signal},
     sim::SimCluster,
@@ -49,6 +55,41 @@ fn east(clusterset: &LocalClusterset) -> anyhow::Result<SimCluster> {
         .clone())
 }
 
+/// From now on requests are noted anew, where they are.
+fn forget_requests(clusterset: &LocalClusterset) {
+    if let Ok(east) = east(clusterset) {
+        east.requests().clear();
+    }
+}
+
+/// The version of each object of a kind in a namespace of east.
+async fn versions<K>(
+    clusterset: &LocalClusterset,
+    namespace: &str,
+) -> anyhow::Result<BTreeMap<String, String>>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + std::fmt::Debug,
+    K: serde::de::DeserializeOwned,
+{
+    let objects = Api::<K>::namespaced(clusterset.cluster("east")?.client.clone(), namespace);
+    let listed = objects.list_metadata(&ListParams::default()).await?.items;
+    let version = |object: &PartialObjectMeta<K>| object.resource_version().unwrap_or_default();
+    let named =
+        |object: &PartialObjectMeta<K>| (format!("{}/{}", K::kind(&()), object.name_any()), version(object));
+    Ok(listed.iter().map(named).collect())
+}
+
+/// The same of everything that an agent keeps there.
+async fn all_versions(
+    clusterset: &LocalClusterset,
+    namespace: &str,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut all = versions::<ServiceImport>(clusterset, namespace).await?;
+    all.extend(versions::<EndpointSlice>(clusterset, namespace).await?);
+    all.extend(versions::<Service>(clusterset, namespace).await?);
+    Ok(all)
+}
+
 /// Changes what west exports, waits until east has it, and says how long that took. One slice is written in east, and
 /// nothing else.
 async fn change_arrives(
@@ -56,11 +97,25 @@ async fn change_arrives(
     shop: &mut Shop,
     (what, address): (&str, &str),
 ) -> anyhow::Result<()> {
+    let before = all_versions(clusterset, &shop.namespace).await?;
     let began = Instant::now();
     shop.export(clusterset, "west", "cart", &[address]).await?;
     shop.arrived_in(clusterset, "east").await?;
     println!("a change arrives {what} after {:?}", began.elapsed());
-    let written = written(&east(clusterset)?);
+    let after = all_versions(clusterset, &shop.namespace).await?;
+    let differs = |(name, version): &(&String, &String)| before.get(*name) != Some(*version);
+    let changed: Vec<&String> = after.iter().filter(differs).map(|(name, _)| name).collect();
+    ensure!(
+        after.len() == before.len() && after.len() > 1 && changed.len() == 1,
+        "{what}, of {} objects that were there {} are there, and changed are {changed:?}",
+        before.len(),
+        after.len()
+    );
+    let Ok(east) = east(clusterset) else {
+        // A real one keeps no list of requests.
+        return Ok(());
+    };
+    let written = written(&east);
     ensure!(
         written.len() == 1 && written[0].starts_with("patch endpointslices/"),
         "{what}: {written:?}"
@@ -69,9 +124,9 @@ async fn change_arrives(
 }
 
 /// The leader is killed; then its successor ends in good order. Changes arrive, and nothing is written but them.
-pub(super) async fn a_second_agent_takes_over() -> anyhow::Result<()> {
+pub(super) async fn a_second_agent_takes_over(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    let mut clusterset = LocalClusterset::start(dir.path(), &backend, &["east", "west"]).await?;
     listed(&clusterset, &["east", "west"]).await?;
     let mut shop = Shop::open(&clusterset).await?;
     shop.export(&clusterset, "west", "cart", &["10.2.0.1"]).await?;
@@ -82,16 +137,17 @@ pub(super) async fn a_second_agent_takes_over() -> anyhow::Result<()> {
     let (leads, stands_by) = (memory(&first)?, memory(&second)?);
     println!("the leader takes {leads} KiB, the one that stands by {stands_by} KiB");
 
-    east(&clusterset)?.requests().clear();
+    forget_requests(&clusterset);
     first.kill().await?;
     change_arrives(&clusterset, &mut shop, ("after a kill", "10.2.0.2")).await?;
 
     let mut third = standby(&clusterset, "third").await?;
-    east(&clusterset)?.requests().clear();
+    forget_requests(&clusterset);
     second.stop().await?;
     change_arrives(&clusterset, &mut shop, ("after a clean end", "10.2.0.3")).await?;
     ensure!(admin::metric(&mut third, "tributary_agent_lease_held", "").await? == 1.0);
     third.stop().await?;
+    shop.close(&clusterset).await?;
     clusterset.end().await
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials,
         fencing::an_agent_in_another_pod_waits_for_the_end_of_the_first
     );
-    sim_story!(trials, leadership::a_second_agent_takes_over);
+    story!(trials, leadership::a_second_agent_takes_over);
     sim_story!(trials, leadership::a_leader_that_was_paused_is_replaced_and_ends);
     sim_story!(trials, identity::strangers_are_refused);
     sim_story!(trials, identity::each_role_has_its_own_calls);
@@ -87,6 +87,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         identity::an_agent_whose_property_changes_is_unready_and_goes_on
     );
     sim_story!(trials, identity::a_changed_key_waits_for_the_operator);
+    sim_story!(trials, identity::a_copy_of_a_cluster_takes_nobodys_place);
     sim_story!(trials, roles::a_reader_reads_and_decides_nothing);
     sim_story!(trials, roles::a_member_sees_its_own);
     sim_story!(trials, roles::a_stranger_hears_no_name_but_its_own);
@@ -94,7 +95,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     sim_story!(trials, epochs::a_hub_of_an_older_epoch_is_refused);
     sim_story!(trials, connectivity::silence_is_seen_and_forgiven);
     sim_story!(trials, connectivity::a_stopped_hub_blames_nobody);
-    sim_story!(trials, connectivity::who_says_goodbye_is_not_missed);
+    story!(trials, connectivity::who_says_goodbye_is_not_missed);
     sim_story!(trials, input::a_bad_item_is_refused_alone);
     sim_story!(trials, input::a_broken_session_ends_alone);
     sim_story!(trials, disk::a_corrupt_log_is_refused_at_start);

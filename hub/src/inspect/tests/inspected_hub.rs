@@ -169,8 +169,7 @@ impl InspectedHub {
                 under: Cursor::default(),
                 check: CursorCheck::Absent,
             },
-            silent_holder: None,
-            answering_holder: None,
+            pinged: None,
             presented: Default::default(),
         };
         let permit = self.hub.writer.permit().await.expect("the writer runs");

@@ -139,7 +139,6 @@ impl Hand {
             cluster: east(),
             key: KeyFingerprint([7; 32]),
             presented: crate::fold::Presented::default(),
-            answering_holder: None,
             hello: Hello {
                 protocol_version: PROTOCOL_VERSION,
                 features: 0,
@@ -158,7 +157,7 @@ impl Hand {
                 under: Cursor::default(),
                 check: CursorCheck::Absent,
             },
-            silent_holder: None,
+            pinged: None,
         };
         let replies = self.handle(Request::Admit(1, Box::new(request)));
         let session = replies.iter().find_map(|reply| match reply {

@@ -100,29 +100,32 @@ fn a_cursor_is_judged_anew_by_each_new_view_and_not_for_ever() {
 }
 
 #[test]
-fn a_holder_is_pinged_once_and_then_named_as_silent_or_left_its_member() {
-    let held = |session| {
+fn a_holder_is_pinged_once_and_then_what_it_says_counts() {
+    let held = |session, is_copied| {
         NotAdmitted::Held(Holder {
             session: SessionId(session),
             instance: "other".into(),
-            key_is_new: false,
+            is_copied,
         })
     };
-    for lives in [false, true] {
+    for answer in [HolderAnswer::Silent, HolderAnswer::Lives, HolderAnswer::Leads] {
         let mut actor = greeting();
-        assert_eq!(ask(&mut actor, &View::default()).silent_holder, None);
-        not_admitted(&mut actor, held(5)).expect("pinged first");
+        assert_eq!(ask(&mut actor, &View::default()).pinged, None);
+        not_admitted(&mut actor, held(5, false)).expect("pinged first");
         let (awaited, _inbox) = hand_over(&mut actor);
         assert!(matches!(awaited, Some(Awaited::Holder(_, HOLDER_ANSWER_MILLIS))));
-        let answered = actor.on_answer(Answer::Holder(lives));
-        if lives {
-            assert_eq!(answered.expect_err("held").code(), Code::AlreadyExists);
-            continue;
-        }
+        actor.on_answer(Answer::Holder(answer)).expect("asked again");
         let asked = ask(&mut actor, &View::default());
-        assert_eq!(asked.silent_holder, Some(SessionId(5)));
-        let refused = not_admitted(&mut actor, held(5)).expect_err("not pinged again");
+        let session = SessionId(5);
+        assert_eq!(asked.pinged, Some(Pinged { session, answer }));
+        let is_copied = answer == HolderAnswer::Leads;
+        let refused = not_admitted(&mut actor, held(5, is_copied)).expect_err("not pinged again");
         assert_eq!(refused.code(), Code::AlreadyExists);
+        assert_eq!(
+            refused.message().contains("is a copy of the other"),
+            is_copied,
+            "{refused}"
+        );
     }
 }
 
@@ -134,13 +137,15 @@ fn a_new_key_beside_a_holder_that_answers_goes_back_to_the_writer() {
     let held = NotAdmitted::Held(Holder {
         session: SessionId(5),
         instance: "other".into(),
-        key_is_new: true,
+        is_copied: false,
     });
     not_admitted(&mut actor, held).expect("pinged first");
     let (_, _inbox) = hand_over(&mut actor);
-    actor.on_answer(Answer::Holder(true)).expect("asked again");
+    let answer = HolderAnswer::Lives;
+    actor.on_answer(Answer::Holder(answer)).expect("asked again");
     let asked = ask(&mut actor, &View::default());
-    assert_eq!(asked.answering_holder, Some(SessionId(5)));
+    let session = SessionId(5);
+    assert_eq!(asked.pinged, Some(Pinged { session, answer }));
     let refused = not_admitted(&mut actor, NotAdmitted::Duplicate("two".into())).expect_err("no");
     assert_eq!(refused.code(), Code::PermissionDenied);
 }
@@ -159,10 +164,16 @@ fn only_those_who_still_wait_for_a_pong_are_kept_and_a_pong_answers_all_asked_be
     let mut early = ping(&mut actor);
     assert_eq!(actor.pongs.len(), 1, "those who gave up are gone");
     let mut late = ping(&mut actor);
-    actor.on_message(AgentMessage::Pong(101), 0).expect("in order");
-    assert!(early.try_recv().is_ok() && late.try_recv().is_err());
-    actor.on_message(AgentMessage::Pong(102), 0).expect("in order");
-    assert!(late.try_recv().is_ok() && actor.pongs.is_empty());
+    let mut pong = |nonce, leads| {
+        let pong = Pong { nonce, leads };
+        actor.on_message(AgentMessage::Pong(pong), 0).expect("in order");
+    };
+    pong(101, Some(true));
+    assert_eq!(early.try_recv(), Ok(HolderAnswer::Leads));
+    assert!(late.try_recv().is_err());
+    pong(102, None);
+    assert_eq!(late.try_recv(), Ok(HolderAnswer::Lives), "it does not say");
+    assert!(actor.pongs.is_empty());
 }
 
 #[test]

@@ -223,8 +223,12 @@ fn a_claim_of_another_session_is_answered_by_the_member_that_lives() {
     let (mut session, view) = (open(false), View::default());
     session.ping(7);
     assert_eq!(session.poll(&view, 0), Some(HubMessage::Ping(7)));
-    let pong = session.on_message(AgentMessage::Pong(7), 0);
-    assert_eq!(pong, Ok(vec![Effect::Pong(7)]));
+    let pong = Pong {
+        nonce: 7,
+        leads: Some(true),
+    };
+    let heard = session.on_message(AgentMessage::Pong(pong), 0);
+    assert_eq!(heard, Ok(vec![Effect::Pong(pong)]));
 }
 
 #[test]

@@ -71,8 +71,7 @@ fn hello(cluster: &str, known: Option<u64>, cursor: CursorCheck) -> AdmitRequest
             interest: Interest::default(),
         },
         cursor: judged_in(OURS, cursor),
-        silent_holder: None,
-        answering_holder: None,
+        pinged: None,
         presented: Default::default(),
     }
 }
@@ -544,7 +543,7 @@ fn a_certified_key_takes_over_from_its_own_agent_at_once_and_from_no_other() {
     let mut stranger = renewed();
     stranger.hello.instance = "another".into();
     let batch = admit(&mut core, stranger);
-    let held = |not: &NotAdmitted| matches!(not, NotAdmitted::Held(holder) if !holder.key_is_new);
+    let held = |not: &NotAdmitted| matches!(not, NotAdmitted::Held(holder) if !holder.is_copied);
     assert!(refused(&batch, held), "{:?}", batch.replies);
     let batch = admit(&mut core, renewed());
     admission(&batch);

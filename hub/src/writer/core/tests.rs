@@ -7,8 +7,8 @@ use shared::model::{
 
 use super::*;
 use crate::{
-    fold::{Change, DerivedKey, KeyHolder, Presented},
-    writer::request::{AdmitRequest, CursorCheck, CursorVerdict, NotAdmitted},
+    fold::{Change, Connectivity, DerivedKey, KeyHolder, Presented},
+    writer::request::{AdmitRequest, CursorCheck, CursorVerdict, HolderAnswer, NotAdmitted, Pinged},
 };
 
 mod brake;
@@ -59,8 +59,7 @@ fn hello(cluster: &str, instance: &str, lease_transitions: i64) -> AdmitRequest 
             under: Cursor::default(),
             check: CursorCheck::Absent,
         },
-        silent_holder: None,
-        answering_holder: None,
+        pinged: None,
         presented: Default::default(),
     }
 }
@@ -77,6 +76,14 @@ fn admit(core: &mut Core, request: AdmitRequest) -> Option<SessionId> {
         Reply::Admitted(1, admission) => Some(admission.welcome.session),
         _ => None,
     })
+}
+
+/// A Hello for which this holder was pinged, and said this.
+fn answered(request: AdmitRequest, session: SessionId, answer: HolderAnswer) -> AdmitRequest {
+    AdmitRequest {
+        pinged: Some(Pinged { session, answer }),
+        ..request
+    }
 }
 
 fn list(core: &mut Core, session: SessionId, group: ListingGroup) -> Batch {
@@ -120,19 +127,47 @@ fn a_member_is_held_by_one_agent_until_it_is_silent_or_another_is_newer() {
     let first = admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
     assert_eq!(admit(&mut core, hello("east", "two", 5)), None);
     assert_eq!(admit(&mut core, hello("east", "two", 4)), None);
-    let other = AdmitRequest {
-        silent_holder: Some(SessionId(first.0 + 1)),
-        ..hello("east", "two", 5)
-    };
+    let other = answered(
+        hello("east", "two", 5),
+        SessionId(first.0 + 1),
+        HolderAnswer::Silent,
+    );
     assert_eq!(admit(&mut core, other), None, "another session was silent");
     let same = admit(&mut core, hello("east", "one", 5)).expect("it is the same agent");
     assert!(same > first);
-    let newer = admit(&mut core, hello("east", "two", 6)).expect("it has the Lease");
-    let silent = AdmitRequest {
-        silent_holder: Some(newer),
-        ..hello("east", "three", 6)
-    };
+    let elected = || hello("east", "two", 6);
+    assert_eq!(admit(&mut core, elected()), None, "the holder is asked first");
+    let leads = answered(elected(), same, HolderAnswer::Leads);
+    let batch = handle(&mut core, Request::Admit(1, Box::new(leads)));
+    let copied =
+        |reply: &Reply| matches!(reply, Reply::NotAdmitted(1, NotAdmitted::Held(holder)) if holder.is_copied);
+    assert!(
+        batch.replies.iter().any(copied),
+        "nobody was elected in its cluster"
+    );
+    let lives = answered(elected(), same, HolderAnswer::Lives);
+    let newer = admit(&mut core, lives).expect("it has the Lease");
+    let silent = answered(hello("east", "three", 6), newer, HolderAnswer::Silent);
     assert!(admit(&mut core, silent).is_some_and(|session| session > newer));
+}
+
+/// A power cut closes no connection: who is elected after it does not wait for an answer that cannot come.
+#[test]
+fn who_is_suspect_is_not_asked_whether_another_was_elected() {
+    let mut core = core();
+    let first = admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
+    let suspect = Command::Connectivity {
+        cluster: id("east"),
+        to: Connectivity::Suspect,
+    };
+    core.decide_and_apply(&suspect).expect("decided");
+    assert_eq!(
+        admit(&mut core, hello("east", "two", 5)),
+        None,
+        "none was elected"
+    );
+    let newer = admit(&mut core, hello("east", "two", 6)).expect("elected");
+    assert!(newer > first);
 }
 
 #[test]

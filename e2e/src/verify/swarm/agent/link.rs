@@ -113,6 +113,7 @@ impl Agent {
         trace: &mut blake3::Hasher,
     ) -> bool {
         self.follow_namespaces();
+        let leads = self.may_write();
         let Some(open) = &mut self.session else {
             return false;
         };
@@ -120,8 +121,8 @@ impl Agent {
         let Some(stream) = network.streams.get_mut(&open.stream).filter(room) else {
             return false;
         };
-        let reach = self.handle.reach_at(now);
-        let Some(mut message) = open.machine.poll(&mut self.outbox, reach, now - open.began_at) else {
+        let standing = (self.handle.reach_at(now), leads);
+        let Some(mut message) = open.machine.poll(&mut self.outbox, standing, now - open.began_at) else {
             return false;
         };
         if lies {

@@ -51,6 +51,8 @@ impl Copied {
     /// A process of it starts.
     pub(in crate::verify::swarm) fn run(&mut self) {
         let mut process = Hostile::new();
+        // There, too, whoever starts is elected.
+        self.transitions += 1;
         process.introduction = Introduction {
             agent_version: "swarm".into(),
             cluster_fingerprint: self.fingerprint.clone(),

@@ -230,7 +230,7 @@ impl Hostile {
         } else {
             match open
                 .machine
-                .poll(&mut self.outbox, Reach::default(), now - open.began_at)
+                .poll(&mut self.outbox, (Reach::default(), true), now - open.began_at)
             {
                 Some(message) => message,
                 None => return false,

@@ -1,5 +1,5 @@
-//! Owns: the law on who holds a member: whoever answers in time keeps it from every other agent of its key that was not
-//! elected since, and has that time.
+//! Owns: the law on who holds a member: whoever answers in time keeps it from every other agent of its key, unless that was
+//! elected since and it does not lead itself any more; and has that time.
 //! Never: asks anybody; judges by what was said on the streams.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hub::fold::State;
 use shared::model::{
     ClusterId, Epoch, KeyFingerprint,
-    sync::{AgentMessage, Hello, HubMessage, Welcome},
+    sync::{AgentMessage, Hello, HubMessage, Pong, Welcome},
 };
 
 use crate::{
@@ -17,6 +17,10 @@ use crate::{
 
 /// A holder that answers within this time of another one's Hello has answered in time, in milliseconds.
 const ANSWER_MILLIS: u64 = 2_000;
+/// Who has not been heard for so long is suspect, and has no time to answer to one that was elected since.
+const SUSPECT_MILLIS: u64 = 3_000;
+/// So long after it was heard again the hub notices that it is not suspect any more.
+const NOTICED_MILLIS: u64 = 1_500;
 
 /// The streams that are open, and who was welcomed last for each member.
 #[derive(Debug, Default)]
@@ -35,8 +39,11 @@ struct Line {
     epoch: Option<Epoch>,
     /// Pings that wait for their answers, and when they were said.
     pinged: BTreeMap<u64, u64>,
-    /// The last ping that was answered, and its answer.
-    answered: Option<(u64, u64)>,
+    /// When the last ping that was answered was said, when its answer came, and whether that one leads.
+    answered: Option<(u64, u64, bool)>,
+    /// When it was heard last, and until when the hub may think that it was not.
+    heard_at: u64,
+    suspect_until: u64,
     /// Another one came that may have taken over from it, and is gone or was not welcomed yet.
     is_doubtful: bool,
 }
@@ -51,6 +58,8 @@ impl Holders {
             epoch: None,
             pinged: BTreeMap::new(),
             answered: None,
+            heard_at: 0,
+            suspect_until: 0,
             is_doubtful: false,
         };
         self.streams.insert(stream, line);
@@ -76,6 +85,10 @@ impl Holders {
         let Some(line) = self.streams.get_mut(&stream) else {
             return;
         };
+        if now >= line.heard_at + SUSPECT_MILLIS {
+            line.suspect_until = now + NOTICED_MILLIS;
+        }
+        line.heard_at = now;
         match message {
             AgentMessage::Hello(hello) => {
                 let Hello {
@@ -85,9 +98,10 @@ impl Holders {
                 } = &**hello;
                 line.hello = Some((now, instance.clone(), *lease_transitions));
             }
-            AgentMessage::Pong(nonce) => {
+            AgentMessage::Pong(Pong { nonce, leads }) => {
                 let asked = line.pinged.remove(nonce);
-                line.answered = asked.map(|asked| (asked, now)).or(line.answered);
+                let answered = asked.map(|asked| (asked, now, *leads == Some(true)));
+                line.answered = answered.or(line.answered);
             }
             _ => {}
         }
@@ -135,22 +149,24 @@ impl Holders {
         else {
             return Ok(());
         };
-        let in_time = |(asked, answered): (u64, u64)| asked >= *came_at && answered < came_at + ANSWER_MILLIS;
-        let is_elected = instance == held_by || elected > then;
+        let in_time =
+            |(asked, answered, _): &(u64, u64, bool)| asked >= came_at && *answered < came_at + ANSWER_MILLIS;
+        let (is_same, is_elected) = (instance == held_by, elected > then);
         // Whose key was refused since, or who is of an epoch that is over, holds nothing any more.
         let member = state.current_member(&cluster);
         let admitted = member.is_some_and(|member| member.keys().contains_key(&holder.key));
         let holds = admitted && holder.epoch == next.epoch && !state.revoked_keys().contains_key(&holder.key);
         guarded.count(Law::Holders, 1);
-        if !holds || is_elected {
+        if !holds || is_same {
             return Ok(());
         }
-        let why = if holder.answered.is_some_and(in_time) {
-            "had answered"
-        } else if !holder.is_doubtful && now < came_at + ANSWER_MILLIS {
-            "had no time to answer"
-        } else {
-            return Ok(());
+        let is_suspect = now >= holder.heard_at + SUSPECT_MILLIS || now < holder.suspect_until;
+        let why = match holder.answered.filter(in_time) {
+            Some((.., true)) => "had answered that it leads",
+            Some((.., false)) if !is_elected => "had answered",
+            None if is_elected && is_suspect => return Ok(()),
+            None if !holder.is_doubtful && now < came_at + ANSWER_MILLIS => "had no time to answer",
+            _ => return Ok(()),
         };
         let who = format!("another agent of {cluster} was welcomed, and the one that holds it {why}");
         Err(Law::Holders.broken(who))

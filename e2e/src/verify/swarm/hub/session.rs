@@ -7,7 +7,7 @@ use hub::{
     log::{History, Log, MemoryLog},
     session::{Answer, Awaited, SessionActor},
     view::View,
-    writer::{NotAdmitted, SessionEvent},
+    writer::{HolderAnswer, NotAdmitted, SessionEvent},
 };
 use prost::Message;
 use proto::v1;
@@ -332,9 +332,9 @@ fn answer(awaited: Awaited, log: &MemoryLog, at: Moment) -> Result<Answer, Await
             Err(TryRecvError::Empty) => Err(Awaited::Admission(answer)),
         },
         Awaited::Holder(mut answer, until) => match answer.try_recv() {
-            Ok(()) => Ok(Answer::Holder(true)),
+            Ok(answer) => Ok(Answer::Holder(answer)),
             Err(TryRecvError::Empty) if at.now() < until => Err(Awaited::Holder(answer, until)),
-            Err(_) => Ok(Answer::Holder(false)),
+            Err(_) => Ok(Answer::Holder(HolderAnswer::Silent)),
         },
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct Silence {
     alone: BTreeMap<ClusterId, u64>,
     ticked_at: Option<u64>,
     preserved_since: Option<u64>,
+    /// When fewer were lost than too many: from then on all have their time anew.
+    preserved_until: u64,
     /// It was let go, or lasted as long as it may: members are withdrawn until fewer are lost.
     is_spent: bool,
     goodbyes: Goodbyes,
@@ -139,6 +141,10 @@ impl Silence {
         let lost = (after.lost.len() + withdrawn.len()) as u64;
         let too_many = loss.action != LossAction::Retain && lost >= too_many(&loss, members);
         if !too_many {
+            if (before.is_preserved || self.preserved_since.is_some()) && !self.is_spent {
+                self.preserved_until = now;
+                self.alone.clear();
+            }
             (self.preserved_since, self.is_spent) = (None, false);
         } else if before.is_preserved || after.is_preserved {
             let since = *self.preserved_since.get_or_insert(now);
@@ -186,7 +192,7 @@ impl Silence {
     fn withdrawn(&mut self, cluster: &ClusterId, loss: &Loss, now: u64) -> Result<(), String> {
         self.guarded.count(Law::InTime, 1);
         let heard = self.heard.get(cluster).copied().unwrap_or(self.started_at);
-        let silence = now.saturating_sub(heard.max(self.started_at));
+        let silence = now.saturating_sub(heard.max(self.started_at).max(self.preserved_until));
         let broken = |why: String| Err(Law::InTime.broken(format!("{cluster} is withdrawn {why}")));
         if loss.action == LossAction::Retain {
             return broken("though the policy retains".into());

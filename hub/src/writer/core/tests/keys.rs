@@ -32,20 +32,14 @@ fn a_renewed_key_takes_over_from_nobody_who_answers() {
             &mut core,
             Request::Admit(1, Box::new(renewing(2, instance, transitions))),
         );
-        let held = matches!(answer(&batch), NotAdmitted::Held(holder) if holder.key_is_new);
+        let held = matches!(answer(&batch), NotAdmitted::Held(holder) if holder.session == first);
         assert!(held, "{:?}", answer(&batch));
     }
-    let answered = AdmitRequest {
-        answering_holder: Some(first),
-        ..renewing(2, "two", 9)
-    };
-    let batch = handle(&mut core, Request::Admit(1, Box::new(answered)));
+    let lives = answered(renewing(2, "two", 9), first, HolderAnswer::Lives);
+    let batch = handle(&mut core, Request::Admit(1, Box::new(lives)));
     assert!(matches!(answer(&batch), NotAdmitted::Duplicate(why) if why.contains("member rekey east")));
     assert_eq!(batch.events.len(), 1, "the alarm is recorded");
-    let silent = AdmitRequest {
-        silent_holder: Some(first),
-        ..renewing(2, "two", 9)
-    };
+    let silent = answered(renewing(2, "two", 9), first, HolderAnswer::Silent);
     let batch = handle(&mut core, Request::Admit(1, Box::new(silent)));
     assert!(
         matches!(answer(&batch), NotAdmitted::Duplicate(_)),
@@ -53,10 +47,7 @@ fn a_renewed_key_takes_over_from_nobody_who_answers() {
     );
     assert_eq!((batch.events.len(), core.sessions.len()), (0, 1));
 
-    let third = AdmitRequest {
-        silent_holder: Some(first),
-        ..renewing(3, "three", 5)
-    };
+    let third = answered(renewing(3, "three", 5), first, HolderAnswer::Silent);
     assert!(admit(&mut core, third).is_some(), "nobody answered");
 }
 
@@ -120,8 +111,9 @@ fn a_session_ends_with_its_key_and_the_member_stays() {
 #[test]
 fn a_holder_of_the_last_election_there_is_goes_with_its_key() {
     let mut core = core();
-    admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
-    let thief = admit(&mut core, hello("east", "thief", i64::MAX)).expect("a later election takes over");
+    let first = admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
+    let stolen = answered(hello("east", "thief", i64::MAX), first, HolderAnswer::Lives);
+    let thief = admit(&mut core, stolen).expect("a later election takes over");
     let revoke = Command::RevokeKey {
         holder: KeyHolder::Member(id("east")),
         key: KeyFingerprint([1; 32]),
@@ -130,18 +122,16 @@ fn a_holder_of_the_last_election_there_is_goes_with_its_key() {
     operate(&mut core, revoke, true);
     core.closed(thief, &id("east"), 1);
     let rightful = admit(&mut core, renewing(2, "one", 6));
-    assert!(
-        rightful.is_some(),
-        "the member's own agent comes back with a new key"
-    );
+    let rightful = rightful.expect("the member's own agent comes back with a new key");
     let member = core.state().current_member(&id("east")).expect("a member");
     assert!(
         member.contested_keys().is_empty(),
         "nobody is a duplicate of a key that is gone"
     );
     assert!(member.keys().contains_key(&KeyFingerprint([2; 32])));
+    let elected = answered(renewing(2, "two", 7), rightful, HolderAnswer::Lives);
     assert!(
-        admit(&mut core, renewing(2, "two", 7)).is_some(),
+        admit(&mut core, elected).is_some(),
         "and elections count from there"
     );
 }

@@ -4,9 +4,14 @@ use super::*;
 
 /// Ticks until a moment, and the kinds of events that were recorded.
 fn silence(core: &mut Core, from: u64, until: u64) -> Vec<&'static str> {
+    silence_but_for(&[], core, from, until)
+}
+
+/// The same while these are heard.
+fn silence_but_for(heard: &[&str], core: &mut Core, from: u64, until: u64) -> Vec<&'static str> {
     use crate::writer::TICK_MILLIS;
     for now in (from..=until).step_by(TICK_MILLIS as usize) {
-        core.tick(UnixMillis(2), now, []);
+        core.tick(UnixMillis(2), now, heard.iter().map(|cluster| (id(cluster), now)));
     }
     let events = core.take_batch().events.into_iter();
     let kind = |payload: Vec<u8>| {
@@ -68,4 +73,20 @@ fn an_operator_ends_self_preservation_until_fewer_are_lost() {
         "there is none"
     );
     assert_eq!(core.state().self_preservation(), None);
+}
+
+/// After an outage of the hub's network members come back one after the other.
+#[test]
+fn the_last_to_come_back_have_their_time_when_fewer_are_lost_than_too_many() {
+    let mut core = core();
+    for cluster in ["east", "west", "north"] {
+        admit(&mut core, hello(cluster, "one", 1)).expect("admitted");
+    }
+    core.take_batch();
+    let events = silence(&mut core, 500, 80_000);
+    assert_eq!(events.last(), Some(&"self_preservation_entered"));
+    let back = silence_but_for(&["east", "west"], &mut core, 80_500, 150_000);
+    assert_eq!(back, ["member_live", "member_live", "self_preservation_left"]);
+    let later = silence_but_for(&["east", "west"], &mut core, 150_500, 151_000);
+    assert_eq!(later, ["member_withdrawn"], "north never came");
 }

@@ -89,7 +89,7 @@ fn member() -> State {
 
 /// One holder and one who comes at [`CAME`]; the holder is asked and answers after so long, if it does.
 fn comes(
-    answers_after: Option<u64>,
+    answers_after: Option<(u64, bool)>,
     (instance, elected): (&str, i64),
     between: impl FnOnce(&mut Holders, &mut State),
     random: u64,
@@ -102,13 +102,18 @@ fn comes(
     holders
         .said(1, &welcome(1), (&state, 1_000), &mut guarded)
         .expect("it is the first");
+    holders.heard(1, &AgentMessage::Heartbeat(None), CAME - 1);
     holders.heard(2, &hello(instance, elected), CAME);
     let ping = HubMessage::Ping(9);
     holders
         .said(1, &ping, (&state, CAME + 1), &mut guarded)
         .expect("only a question");
-    if let Some(after) = answers_after {
-        holders.heard(1, &AgentMessage::Pong(9), CAME + after);
+    if let Some((after, leads)) = answers_after {
+        let pong = Pong {
+            nonce: 9,
+            leads: Some(leads),
+        };
+        holders.heard(1, &AgentMessage::Pong(pong), CAME + after);
     }
     between(&mut holders, &mut state);
     let now = CAME + ANSWER_MILLIS + 1;
@@ -137,21 +142,26 @@ fn who_holds_it_has_its_time_to_answer() {
 fn who_answers_in_time_keeps_what_it_holds() {
     let nothing = |_: &mut Holders, _: &mut State| {};
     let copy = ("copy", 3);
-    assert!(comes(Some(ANSWER_MILLIS - 1), copy, nothing, 1).is_err());
-    assert_eq!(comes(Some(ANSWER_MILLIS), copy, nothing, 1), Ok(()), "too late");
-    assert_eq!(comes(None, copy, nothing, 1), Ok(()), "it is silent");
-    assert_eq!(comes(Some(5), ("next", 4), nothing, 1), Ok(()), "it was elected");
+    let (follows, leads) = (Some((5, false)), Some((5, true)));
+    assert!(comes(Some((ANSWER_MILLIS - 1, false)), copy, nothing, 1).is_err());
     assert_eq!(
-        comes(Some(5), ("holder", 3), nothing, 1),
+        comes(Some((ANSWER_MILLIS, true)), copy, nothing, 1),
         Ok(()),
-        "it is the same"
+        "too late"
     );
-    assert_eq!(comes(Some(5), copy, nothing, 2), Ok(()), "another epoch began");
+    assert_eq!(comes(None, copy, nothing, 1), Ok(()), "it is silent");
+    assert_eq!(comes(follows, ("next", 4), nothing, 1), Ok(()), "it was elected");
+    assert!(
+        comes(leads, ("next", 4), nothing, 1).is_err(),
+        "in another cluster"
+    );
+    assert_eq!(comes(leads, ("holder", 3), nothing, 1), Ok(()), "it is the same");
+    assert_eq!(comes(leads, copy, nothing, 2), Ok(()), "another epoch began");
     let gone = |holders: &mut Holders, _: &mut State| holders.closed(1);
-    assert_eq!(comes(Some(5), copy, gone, 1), Ok(()), "it left");
+    assert_eq!(comes(leads, copy, gone, 1), Ok(()), "it left");
     let revoked = |_: &mut Holders, state: &mut State| {
         let operator = "alice".into();
         record(state, &Fact::MemberKeyRevoked { operator, key: KEY });
     };
-    assert_eq!(comes(Some(5), copy, revoked, 1), Ok(()), "its key was revoked");
+    assert_eq!(comes(leads, copy, revoked, 1), Ok(()), "its key was revoked");
 }

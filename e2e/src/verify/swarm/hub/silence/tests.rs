@@ -131,8 +131,22 @@ fn nobody_is_withdrawn_while_too_many_are_lost() {
     assert!(fleet.ticks(LONG + 500, &[withdrawn(0)]).is_err());
     let mut fleet = Fleet::of(4);
     assert_eq!(fleet.ticks(LONG, &[lost(0), lost(1), entered()]), Ok(()));
-    let fewer = [(Some(1), Fact::MemberLive), left(), withdrawn(0)];
+    let fewer = [(Some(1), Fact::MemberLive), left()];
     assert_eq!(fleet.ticks(LONG + 500, &fewer), Ok(()));
+    let after = Loss::default().after_millis;
+    assert_eq!(
+        fleet.ticks(LONG + 500 + after, &[withdrawn(0)]),
+        Ok(()),
+        "it had its time anew"
+    );
+}
+
+#[test]
+fn who_is_not_back_when_fewer_are_lost_is_not_withdrawn_in_that_moment() {
+    let mut fleet = Fleet::of(4);
+    assert_eq!(fleet.ticks(LONG, &[lost(0), lost(1), entered()]), Ok(()));
+    let fewer = [(Some(1), Fact::MemberLive), left(), withdrawn(0)];
+    assert!(fleet.ticks(LONG + 500, &fewer).is_err());
 }
 
 #[test]
