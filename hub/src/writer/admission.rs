@@ -169,7 +169,8 @@ impl Core {
         Err(NotAdmitted::Held(Holder {
             session: open.session,
             instance: open.instance.clone(),
-            is_copied: leads && newer,
+            // In one cluster every hold has a number of its own, and one that was replaced has a lower one.
+            is_copied: leads && hello.lease_transitions >= open.lease_transitions,
         }))
     }
 

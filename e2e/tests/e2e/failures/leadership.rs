@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{ListParams, PartialObjectMeta},
-};
+use kube::{Api, Resource, ResourceExt, api::ListParams};
 use shared::api::ServiceImport;
 use tributary_e2e::{
     clusterset::{Backend, LocalClusterset, Program, USER_AGENT, admin, signal},
@@ -72,10 +69,9 @@ where
     K: serde::de::DeserializeOwned,
 {
     let objects = Api::<K>::namespaced(clusterset.cluster("east")?.client.clone(), namespace);
-    let listed = objects.list_metadata(&ListParams::default()).await?.items;
-    let version = |object: &PartialObjectMeta<K>| object.resource_version().unwrap_or_default();
-    let named =
-        |object: &PartialObjectMeta<K>| (format!("{}/{}", K::kind(&()), object.name_any()), version(object));
+    let listed = objects.list(&ListParams::default()).await?.items;
+    let version = |object: &K| object.resource_version().unwrap_or_default();
+    let named = |object: &K| (format!("{}/{}", K::kind(&()), object.name_any()), version(object));
     Ok(listed.iter().map(named).collect())
 }
 
