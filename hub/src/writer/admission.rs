@@ -40,9 +40,6 @@ impl Core {
         } = request;
         let member = self.state.current_member(cluster);
         let key_is_new = member.is_some_and(|member| !member.keys().contains_key(key));
-        if !key_is_new {
-            self.check_holder(request, key_is_new)?;
-        }
         let command = Command::Admit {
             cluster: cluster.clone(),
             key: *key,
@@ -54,11 +51,9 @@ impl Core {
             },
         };
         // Before its epoch and cursor are believed: a cluster that is not admitted must not stop or rewind the hub, nor
-        // have a holder pinged under a key that is nobody's.
+        // have a holder pinged, be it under a key that is nobody's or from another cluster.
         let drafts = fold::decide(&self.state, &command).map_err(|rejection| refused(&rejection))?;
-        if key_is_new {
-            self.check_holder(request, key_is_new)?;
-        }
+        self.check_holder(request, key_is_new)?;
         if self.room.refuses_to_admit(&drafts) {
             return Err(NotAdmitted::NotServing(no_room(cluster)));
         }
