@@ -11,12 +11,12 @@ use shared::{
 };
 use tributary_e2e::{
     clusterset::{
-        AgentVariant, LocalClusterset, Program, admin, eventually::eventually, questions, shop::Shop,
+        AgentVariant, Backend, LocalClusterset, Program, admin, eventually::eventually, questions, shop::Shop,
     },
-    suite::sim_test,
+    suite::{real_test, sim_test},
 };
 
-use crate::join::{joinable, made, start_hub};
+use crate::join::{joinable_on, made, start_hub};
 
 /// How long certificates last here: they are renewed about every 40 s, and a hub that starts on a busy machine has
 /// the 20 s that are left then.
@@ -25,10 +25,12 @@ const LIFETIME: &str = "60s";
 const RENEWAL_WAIT: Duration = Duration::from_secs(150);
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![sim_test(
-        "sim::renewal::certificates_renew_themselves_under_changes",
-        certificates_renew_themselves_under_changes,
-    )]
+    let sim = || certificates_renew_themselves_under_changes(Backend::Simulated);
+    let real = |fleet| certificates_renew_themselves_under_changes(Backend::Real(fleet));
+    vec![
+        sim_test("sim::renewal::certificates_renew_themselves_under_changes", sim),
+        real_test("real::renewal::certificates_renew_themselves_under_changes", real),
+    ]
 }
 
 /// A joined member that exports, one that imports, and what is counted of both.
@@ -40,8 +42,9 @@ struct Story {
 }
 
 impl Story {
-    async fn begin(dir: &std::path::Path) -> anyhow::Result<Self> {
-        let mut clusterset = joinable(dir, &["east", "west"], &["--member-cert-lifetime", LIFETIME]).await?;
+    async fn begin(dir: &std::path::Path, backend: &Backend) -> anyhow::Result<Self> {
+        let flags = ["--member-cert-lifetime", LIFETIME];
+        let mut clusterset = joinable_on(dir, backend, &["east", "west"], &flags).await?;
         clusterset.start_agent("west").await?;
         let (text, _) = made(&clusterset, &["--cluster-id", "east"]).await?;
         let joined = clusterset.spawn_agent(&AgentVariant {
@@ -138,9 +141,9 @@ impl Story {
 
 /// Two renewals while exports change, with a hub that is killed in between: a renewal ends no stream, the next
 /// connection carries the new key and needs neither an operator nor a ping, and no acknowledged fact is lost.
-async fn certificates_renew_themselves_under_changes() -> anyhow::Result<()> {
+async fn certificates_renew_themselves_under_changes(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut story = Story::begin(dir.path()).await?;
+    let mut story = Story::begin(dir.path(), &backend).await?;
     story.change().await?;
     let (first, sessions) = (story.key_in_file()?, story.sessions().await?);
     story.until_renewed(1).await?;
