@@ -81,6 +81,13 @@ pub(super) fn holder_of(cluster: &SimCluster) -> Option<String> {
     Some(holder.to_owned()).filter(|holder| !holder.is_empty())
 }
 
+/// How often an agent of a cluster was elected.
+pub(super) fn elections(cluster: &SimCluster) -> i64 {
+    let lease = cluster.get("Lease", TRIBUTARY_NAMESPACE, AGENT_LEASE);
+    let transitions = lease.and_then(|lease| lease["spec"]["leaseTransitions"].as_i64());
+    transitions.unwrap_or_default()
+}
+
 /// A write that an agent of a cluster asked for.
 pub(super) type Written = (String, Entry);
 
@@ -207,14 +214,14 @@ impl SimulatedClusterset {
     }
 
     pub(super) fn perform(&mut self, event: Event) {
-        let now = self.now();
-        self.trace.line(now, format_args!("{event:?}"));
         match event {
             Event::Deed(number, deed) => {
                 // A user's kubectl prints the error and that is that.
                 let _ = self.act(number, deed);
             }
             Event::Fault(fault) => {
+                let now = self.now();
+                self.trace.line(now, format_args!("{event:?}"));
                 if let Some(class) = fault.class() {
                     self.count(class);
                 }
@@ -225,6 +232,9 @@ impl SimulatedClusterset {
 
     /// Users of a cluster do something. What is impossible is an error, and left undone.
     pub(super) fn act(&mut self, number: usize, deed: Deed) -> anyhow::Result<()> {
+        let now = self.now();
+        self.trace
+            .line(now, format_args!("{:?}", Event::Deed(number, deed)));
         self.count(deed.class());
         user::act(&self.members[number].cluster, number, deed)
     }

@@ -9,7 +9,7 @@ use proto::v1::{MemberState, SourceState};
 use shared::model::ClusterId;
 
 use super::{
-    clusterset::{EXPIRING, SimulatedClusterset, Written, holder_of},
+    clusterset::{EXPIRING, SimulatedClusterset, Written, elections, holder_of},
     course::{advance, converge, no_content, pass, pass_unjudged},
     imported::Imported,
     operator::Word,
@@ -250,6 +250,11 @@ impl Stage<'_> {
         let newer = self.imported();
         self.clusterset.run_copy();
         self.quiet(LOOKED_AT, "beside a copy of a member")?;
+        let copied = self.clusterset.copy.as_ref().map(|copy| elections(&copy.cluster));
+        ensure!(
+            copied > Some(elections(&self.clusterset.members[member].cluster)),
+            "nobody was elected in the copy, and so nobody came from it"
+        );
         self.clusterset.guarded.count(Law::Holders, 1);
         self.clusterset.drop_agents(member);
         self.vigil.forget();

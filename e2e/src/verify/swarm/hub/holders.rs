@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use hub::fold::State;
+use hub::{fold::State, writer::SUSPECT_AFTER_MILLIS};
 use shared::model::{
     ClusterId, Epoch, KeyFingerprint,
     sync::{AgentMessage, Hello, HubMessage, Pong, Welcome},
@@ -17,8 +17,6 @@ use crate::{
 
 /// A holder that answers within this time of another one's Hello has answered in time, in milliseconds.
 const ANSWER_MILLIS: u64 = 2_000;
-/// Who has not been heard for so long is suspect, and has no time to answer to one that was elected since.
-const SUSPECT_MILLIS: u64 = 3_000;
 /// So long after it was heard again the hub notices that it is not suspect any more.
 const NOTICED_MILLIS: u64 = 1_500;
 
@@ -85,7 +83,7 @@ impl Holders {
         let Some(line) = self.streams.get_mut(&stream) else {
             return;
         };
-        if now >= line.heard_at + SUSPECT_MILLIS {
+        if now >= line.heard_at + SUSPECT_AFTER_MILLIS {
             line.suspect_until = now + NOTICED_MILLIS;
         }
         line.heard_at = now;
@@ -160,7 +158,8 @@ impl Holders {
         if !holds || is_same {
             return Ok(());
         }
-        let is_suspect = now >= holder.heard_at + SUSPECT_MILLIS || now < holder.suspect_until;
+        // Who is suspect has no time to answer to one that was elected since.
+        let is_suspect = now >= holder.heard_at + SUSPECT_AFTER_MILLIS || now < holder.suspect_until;
         let why = match holder.answered.filter(in_time) {
             Some((.., true)) => "had answered that it leads",
             Some((.., false)) if !is_elected => "had answered",
