@@ -232,9 +232,8 @@ impl SimulatedClusterset {
 
     /// Users of a cluster do something. What is impossible is an error, and left undone.
     pub(super) fn act(&mut self, number: usize, deed: Deed) -> anyhow::Result<()> {
-        let now = self.now();
-        self.trace
-            .line(now, format_args!("{:?}", Event::Deed(number, deed)));
+        let (now, event) = (self.now(), Event::Deed(number, deed));
+        self.trace.line(now, format_args!("{event:?}"));
         self.count(deed.class());
         user::act(&self.members[number].cluster, number, deed)
     }
