@@ -44,7 +44,12 @@ struct Line {
     suspect_until: u64,
     /// Another one came that may have taken over from it, and is gone or was not welcomed yet.
     is_doubtful: bool,
+    /// The hub ended it because another one took over, whose Welcome is not said yet.
+    is_replaced: bool,
 }
+
+/// What the hub says to a holder that another one took over from.
+pub(super) const TOOK_OVER: &str = "took over";
 
 impl Holders {
     /// A stream is opened in the name of a member.
@@ -59,17 +64,37 @@ impl Holders {
             heard_at: 0,
             suspect_until: 0,
             is_doubtful: false,
+            is_replaced: false,
         };
         self.streams.insert(stream, line);
     }
 
-    /// A stream is over.
-    pub(super) fn closed(&mut self, stream: StreamId) {
-        let closed = self.streams.remove(&stream);
-        if let Some(line) = closed.filter(|line| line.epoch.is_none())
-            && let Some(holder) = self.holder(&line.cluster)
+    /// A stream is over, and why. A holder that another one took over from is remembered until that one is welcomed: it
+    /// hears that it is over before the other one hears that it holds the member.
+    pub(super) fn closed(&mut self, stream: StreamId, why: &str) {
+        let Some(mut line) = self.streams.remove(&stream) else {
+            return;
+        };
+        if line.epoch.is_none() {
+            self.doubt(&line.cluster);
+        } else if why.contains(TOOK_OVER)
+            && !line.is_doubtful
+            && self.last.get(&line.cluster) == Some(&stream)
         {
-            holder.is_doubtful = true;
+            line.is_replaced = true;
+            self.streams.insert(stream, line);
+        }
+    }
+
+    /// Another one is gone that may have taken over from who holds a member.
+    fn doubt(&mut self, cluster: &ClusterId) {
+        let Some(holder) = self.holder(cluster) else {
+            return;
+        };
+        holder.is_doubtful = true;
+        if holder.is_replaced {
+            let gone = self.last.remove(cluster);
+            gone.map(|stream| self.streams.remove(&stream));
         }
     }
 
@@ -138,9 +163,25 @@ impl Holders {
         line.epoch = Some(welcome.epoch);
         let cluster = line.cluster.clone();
         let before = self.last.insert(cluster.clone(), stream);
-        let holder = before.filter(|before| *before != stream);
-        let holder = holder.and_then(|holder| self.streams.get(&holder));
-        let (Some(holder), Some(next)) = (holder, self.streams.get(&stream)) else {
+        let Some(before) = before.filter(|before| *before != stream) else {
+            return Ok(());
+        };
+        let judged = self.judge((before, stream), &cluster, (state, now), guarded);
+        if self.streams.get(&before).is_some_and(|line| line.is_replaced) {
+            self.streams.remove(&before);
+        }
+        judged
+    }
+
+    /// Whether the stream that held a member until now was to keep it from another one.
+    fn judge(
+        &self,
+        (before, stream): (StreamId, StreamId),
+        cluster: &ClusterId,
+        (state, now): (&State, u64),
+        guarded: &mut Guarded,
+    ) -> Result<(), String> {
+        let (Some(holder), Some(next)) = (self.streams.get(&before), self.streams.get(&stream)) else {
             return Ok(());
         };
         let (Some((came_at, instance, elected)), Some((_, held_by, then))) = (&next.hello, &holder.hello)
@@ -151,13 +192,13 @@ impl Holders {
             |(asked, answered, _): &(u64, u64, bool)| asked >= came_at && *answered < came_at + ANSWER_MILLIS;
         let (is_same, is_elected) = (instance == held_by, elected > then);
         // Whose key was refused since, or who is of an epoch that is over, holds nothing any more.
-        let member = state.current_member(&cluster);
+        let member = state.current_member(cluster);
         let admitted = member.is_some_and(|member| member.keys().contains_key(&holder.key));
         let holds = admitted && holder.epoch == next.epoch && !state.revoked_keys().contains_key(&holder.key);
-        guarded.count(Law::Holders, 1);
         if !holds || is_same {
             return Ok(());
         }
+        guarded.count(Law::Holders, 1);
         // Who is suspect has no time to answer to one that was elected since.
         let is_suspect = now >= holder.heard_at + SUSPECT_AFTER_MILLIS || now < holder.suspect_until;
         let why = match holder.answered.filter(in_time) {

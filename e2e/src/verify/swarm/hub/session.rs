@@ -21,7 +21,7 @@ use shared::{
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot::error::TryRecvError};
 use tonic::{Code, Status};
 
-use super::{BOUNDS, Hub};
+use super::{BOUNDS, Hub, holders::TOOK_OVER};
 use crate::verify::swarm::{
     histogram::Histogram,
     network::{IN_FLIGHT_MAX, Network, StreamId, Told},
@@ -81,7 +81,7 @@ impl Hub {
         }
         network.hub_leaves(id, end.message());
         self.promises.closed(id);
-        self.holders.closed(id);
+        self.holders.closed(id, end.message());
         self.leaving.push(session);
     }
 
@@ -368,7 +368,7 @@ fn count_event(event: &SessionEvent, seen: &mut Histogram) {
         }
         SessionEvent::ReportAgain => seen.count("asked to report again"),
         SessionEvent::Refused(_) => seen.count("item refused"),
-        SessionEvent::Close(why) if why.contains("took over") => seen.count("second session took over"),
+        SessionEvent::Close(why) if why.contains(TOOK_OVER) => seen.count("second session took over"),
         _ => {}
     }
 }

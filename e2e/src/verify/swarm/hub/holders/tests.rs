@@ -157,8 +157,19 @@ fn who_answers_in_time_keeps_what_it_holds() {
     );
     assert_eq!(comes(leads, ("holder", 3), nothing, 1), Ok(()), "it is the same");
     assert_eq!(comes(leads, copy, nothing, 2), Ok(()), "another epoch began");
-    let gone = |holders: &mut Holders, _: &mut State| holders.closed(1);
+    let gone = |holders: &mut Holders, _: &mut State| holders.closed(1, "the agent went away");
     assert_eq!(comes(leads, copy, gone, 1), Ok(()), "it left");
+    let ended = |holders: &mut Holders, _: &mut State| {
+        holders.closed(1, "session 2 of agent instance copy took over")
+    };
+    assert!(comes(leads, copy, ended, 1).is_err(), "it heard of it first");
+    assert_eq!(comes(follows, ("next", 4), ended, 1), Ok(()), "it was elected");
+    let both = |holders: &mut Holders, _: &mut State| {
+        holders.closed(1, "session 2 of agent instance copy took over");
+        holders.closed(2, "the agent went away");
+        assert_eq!(holders.streams.len(), 0, "nobody holds it");
+    };
+    assert_eq!(comes(leads, copy, both, 1), Ok(()), "neither is there any more");
     let revoked = |_: &mut Holders, state: &mut State| {
         let operator = "alice".into();
         record(state, &Fact::MemberKeyRevoked { operator, key: KEY });
