@@ -4,12 +4,13 @@
 //! * `clusters.rs`: simulated or real clusters behind one face.
 //! * `inspect.rs`: the hub's inspection services with an operator's certificate.
 //! * `variants.rs`: programs that are not started as usual: a second agent, a hub that is to fail.
-//! * `admin.rs`: the programs' admin ports; `questions.rs`: what is often asked of the hub.
+//! * `address.rs`: where a hub listens; `admin.rs`: the programs' admin ports; `questions.rs`: what is often asked of the hub.
 //! * `shop.rs`: services that clusters export; `picture.rs`: what the oracle is asked about; `guard.rs`: what went.
 //! * `eventually.rs`: waiting for conditions.
 //!
 //! Scenarios, the demo and crash tests are written against it. It judges nothing but what it is asked about.
 
+mod address;
 pub mod admin;
 pub mod child;
 mod clusters;

@@ -17,8 +17,9 @@ use crate::join::{joinable_on, made, start_hub};
 
 /// Renewed about every 30 s; the 15 s that are left then are what a hub has that starts on a busy machine.
 const LIFETIME: [&str; 2] = ["--member-cert-lifetime", "45s"];
-/// Longest wait for a renewal, or for the hub to take files up.
-const WAIT: Duration = Duration::from_secs(180);
+/// Longest wait for renewals, of which two take a minute, or for the hub to take files up: below the scenario's own time,
+/// so that what the agent said is shown.
+const WAIT: Duration = Duration::from_secs(100);
 /// How often a figure is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 /// The runbook.

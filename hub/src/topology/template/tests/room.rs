@@ -91,8 +91,18 @@ fn yaml_is_that_of_version_1_1() {
             "a: &x {k: 1}\nb: {k: 2, <<: *x}",
             "{\"a\":{\"k\":1},\"b\":{\"k\":1}}",
         ),
+        // What a later entry replaces may have any key.
+        ("a: {~: 1}\nb: 2\na: 3", "{\"a\":3,\"b\":2}"),
+        ("\u{feff}\u{feff}a: \u{feff}b", "{\"a\":\"\u{feff}b\"}"),
     ] {
         assert_eq!(render(written, b"{}").value.as_deref(), Some(meant), "{written}");
+    }
+    for wrong in ["~: 1", "a: [{null: 1}]", "a: {<<: {~: 1}}", "{? : 1}"] {
+        assert_eq!(
+            problem(wrong, "{}"),
+            (Stage::Yaml, "yaml: unsupported map key".to_owned()),
+            "{wrong}"
+        );
     }
 }
 

@@ -23,7 +23,26 @@ pub(crate) fn decode(text: &[u8]) -> Result<Value, String> {
     let Some(root) = parse::parse(text)? else {
         return Ok(Value::Nil);
     };
-    Decoder::default().value(&root)
+    let value = Decoder::default().value(&root)?;
+    if has_null_key(&value) {
+        return Err("unsupported map key".to_owned());
+    }
+    Ok(value)
+}
+
+/// How a null key is kept until all is read: a map that a later entry replaces may have one. No UTF-8 is like it.
+const NULL_KEY: &[u8] = &[0xff];
+
+/// A map somewhere in it has a key that JSON cannot name. It is nested no deeper than the decoder lets it be.
+fn has_null_key(value: &Value) -> bool {
+    match value {
+        Value::List(list) => list.items.iter().any(has_null_key),
+        Value::Dict(dict) => {
+            let entries = dict.entries.borrow();
+            entries.contains_key(NULL_KEY) || entries.values().any(has_null_key)
+        }
+        _ => false,
+    }
 }
 
 /// Most nodes that aliases may stand for beyond those that are written.
@@ -144,7 +163,7 @@ fn name(key: &Value) -> Result<Text, String> {
             floats::format(short, b'g', None)
         }
         Value::List(_) | Value::Dict(_) => return Err("invalid map key".to_owned()),
-        _ => return Err("unsupported map key".to_owned()),
+        _ => return Ok(Text::from(NULL_KEY)),
     };
     Ok(Text::from(text.as_bytes()))
 }

@@ -205,6 +205,10 @@ impl Scanner {
     }
 
     fn skip_to_token(&mut self) {
+        // One mark was taken as the sign of the encoding; libyaml lets another one begin a line.
+        if self.cursor.at == 0 && self.cursor.here() == '\u{feff}' {
+            self.cursor.skip();
+        }
         loop {
             let tabs = self.flow() || !self.allowed;
             while self.cursor.here() == ' ' || tabs && self.cursor.here() == '\t' {
