@@ -141,10 +141,12 @@ fn chunks(meter: &mut Meter, given: &[Value]) -> Result<Value, Failure> {
     }
     let mut chunks = Vec::new();
     if count > 0.0 {
-        let size = usize::try_from(size)
-            .ok()
-            .filter(|size| *size > 0)
-            .ok_or_else(wrong)?;
+        let size = match usize::try_from(size) {
+            Ok(size) if size > 0 => size,
+            // One element modulo such a size is one.
+            Err(_) if size < -1 => 1,
+            _ => return Err(wrong()),
+        };
         for chunk in list.items.chunks(size) {
             chunks.push(listed(meter, chunk.to_vec())?);
         }

@@ -49,7 +49,7 @@ fn converted(name: &str) -> Option<Signature> {
                 Some(Value::Float(on)) => *on,
                 _ => 0.5,
             };
-            let power = 10_f64.powf(int(given, 1) as f64);
+            let power = power_of_ten(int(given, 1));
             let digit = power * to_float(any(given, 0));
             let fraction = if digit.is_infinite() {
                 f64::NAN
@@ -65,6 +65,47 @@ fn converted(name: &str) -> Option<Signature> {
         }),
         _ => None,
     }
+}
+
+/// Ten to a power by the squarings of Go's `math.Pow`. One that comes nearer to it rounds otherwise from 10²³ on.
+fn power_of_ten(power: i64) -> f64 {
+    /// No number has an exponent beyond it, however much is left.
+    const FAR: i32 = 1 << 12;
+    let (mut product, mut exponent) = (1_f64, 0_i32);
+    // Ten, as a fraction from a half on and a power of two.
+    let (mut square, mut doublings) = (0.625_f64, 4_i32);
+    let mut left = power.unsigned_abs();
+    while left != 0 {
+        if doublings > FAR {
+            exponent += doublings;
+            break;
+        }
+        if left & 1 == 1 {
+            product *= square;
+            exponent += doublings;
+        }
+        square *= square;
+        doublings *= 2;
+        if square < 0.5 {
+            square += square;
+            doublings -= 1;
+        }
+        left >>= 1;
+    }
+    if power < 0 {
+        (product, exponent) = (1.0 / product, -exponent);
+    }
+    scaled(product, exponent)
+}
+
+/// A number near one times a power of two, rounded once.
+fn scaled(mut number: f64, mut exponent: i32) -> f64 {
+    const STEP: i32 = 1_000;
+    while exponent.abs() > STEP {
+        number *= 2_f64.powi(STEP * exponent.signum());
+        exponent -= STEP * exponent.signum();
+    }
+    number * 2_f64.powi(exponent)
 }
 
 fn folded(given: &[Value], fold: fn(i64, i64) -> i64) -> Result<Value, Failure> {

@@ -18,6 +18,12 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
     Ok(translator.out)
 }
 
+/// The classes that have a name between colons.
+const NAMED: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "word", "xdigit",
+];
+
 struct Translator<'a> {
     rest: &'a str,
     out: String,
@@ -53,7 +59,8 @@ impl Translator<'_> {
     }
 
     fn literal(&mut self, character: char) {
-        if character.is_ascii_punctuation() {
+        // With a backslash these two are the ends of words to the crate.
+        if character.is_ascii_punctuation() && !matches!(character, '<' | '>') {
             self.out.push('\\');
         }
         self.out.push(character);
@@ -71,7 +78,6 @@ impl Translator<'_> {
             'b' if !class => self.out.push_str("(?-u:\\b)"),
             'B' if !class => self.out.push_str("(?-u:\\B)"),
             'A' | 'z' if !class => self.out.push_str(if next == 'A' { "\\A" } else { "\\z" }),
-            'C' if !class => self.out.push_str("(?s-u:.)"),
             'Q' if !class => {
                 let end = self.rest.find("\\E").unwrap_or(self.rest.len());
                 let (quoted, rest) = self.rest.split_at(end);
@@ -105,7 +111,7 @@ impl Translator<'_> {
                 self.property()?;
             }
             '0'..='7' => self.octal(next)?,
-            other if other.is_ascii_punctuation() => self.literal(other),
+            other if other.is_ascii() && !other.is_ascii_alphanumeric() => self.literal(other),
             other => return Err(format!("invalid escape sequence: `\\{other}`")),
         }
         Ok(())
@@ -226,21 +232,47 @@ impl Translator<'_> {
             if let Some(rest) = self.rest.strip_prefix("[:")
                 && let Some(end) = rest.find(":]")
             {
+                let name = &rest[..end];
+                if !NAMED.contains(&name.strip_prefix('^').unwrap_or(name)) {
+                    return Err(format!("invalid character class range: `[:{name}:]`"));
+                }
                 self.out.push_str(&self.rest[..end + 4]);
                 self.rest = &rest[end + 2..];
                 first = false;
                 continue;
             }
-            match self.take().ok_or("missing closing ]")? {
-                ']' if !first => break,
-                '\\' => self.escape(true)?,
-                '-' if !first && !self.rest.starts_with(']') => self.out.push('-'),
-                other => self.literal(other),
+            if !first && self.rest.starts_with(']') {
+                self.take();
+                break;
             }
             first = false;
+            let is_one = self.class_item()?;
+            let after = self.rest.strip_prefix('-');
+            if is_one && after.is_some_and(|after| !after.is_empty() && !after.starts_with(']')) {
+                self.take();
+                self.out.push('-');
+                if !self.class_item()? {
+                    return Err("invalid character class range".to_owned());
+                }
+            }
         }
         self.out.push(']');
         Ok(())
+    }
+
+    /// Reads one thing of a class; whether it is one character, with which a range may begin or end.
+    fn class_item(&mut self) -> Result<bool, String> {
+        match self.take().ok_or("missing closing ]")? {
+            '\\' => {
+                let is_class = self.rest.starts_with(['d', 'D', 's', 'S', 'w', 'W', 'p', 'P']);
+                self.escape(true)?;
+                Ok(!is_class)
+            }
+            other => {
+                self.literal(other);
+                Ok(true)
+            }
+        }
     }
 }
 

@@ -150,8 +150,8 @@ impl Flags {
         }
         if !value.is_finite() {
             let flags = Self { zero: false, ..*self };
-            let bare = value.is_nan() && !self.space && !self.plus
-                || value.is_infinite() && text.starts_with('+') && !self.plus;
+            // An infinity has its sign even where nobody asks for it.
+            let bare = value.is_nan() && !self.space && !self.plus;
             return flags.pad(out, &text.as_bytes()[usize::from(bare)..]);
         }
         if !self.plus && text.starts_with('+') {

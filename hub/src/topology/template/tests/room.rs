@@ -107,6 +107,75 @@ fn yaml_is_that_of_version_1_1() {
 }
 
 #[test]
+fn numbers_at_their_ends_are_those_of_go() {
+    for (template, rendered) in [
+        (
+            r#"{{ float64 "inf" }} {{ float64 "-inf" }} {{ float64 "nan" }}"#,
+            "+Inf -Inf NaN",
+        ),
+        (
+            r#"{{ printf "%6.1f|%-6v|%06v|% v" (round 2 308) (round 2 308) (round 2 308) (round 2 308) }}"#,
+            "  +Inf|+Inf  |  +Inf| Inf",
+        ),
+        (
+            "{{ round -7 100 }} {{ round 1000 97 }} {{ round 123.555 2 }}",
+            "-7 1000 123.56",
+        ),
+        (
+            "{{ round 9e30 -29 }} {{ round 3.7 -400 }} {{ round 0.1 320 }}",
+            "8.999999999999999e+30 NaN NaN",
+        ),
+        ("{{ chunk -2 (list 1) }} {{ chunk -2 (list 1 2 3) }}", "[[1]] []"),
+    ] {
+        assert_eq!(
+            render(template, b"{}").rendered.as_deref(),
+            Some(rendered.as_bytes()),
+            "{template}"
+        );
+    }
+    for panics in [
+        "chunk -1 (list 1)",
+        "chunk -2 (list)",
+        "chunk -2 (list 1 2 3 4 5)",
+        "chunk 0 (list 1)",
+    ] {
+        assert_eq!(
+            problem(&format!("{{{{ {panics} }}}}"), "{}").0,
+            Stage::Execute,
+            "{panics}"
+        );
+    }
+}
+
+#[test]
+fn classes_of_characters_are_those_of_go() {
+    let found = |pattern: &str| {
+        let variables = serde_json::json!({ "p": pattern }).to_string();
+        let rendered = render("{{ regexFind .p `+<ab>-Z` | quote }}", variables.as_bytes()).rendered;
+        rendered.map(|rendered| String::from_utf8_lossy(&rendered).into_owned())
+    };
+    for (pattern, text) in [
+        ("[<n]", "<"),
+        ("[<>]a", "<a"),
+        (r"\<a", "<a"),
+        ("[+--]<", "+<"),
+        (r"[\d-Z]$", "Z"),
+        ("[b-]+", "b"),
+        (r"[^\ +]", "<"),
+        ("[>[:^alpha:]]Z", "-Z"),
+    ] {
+        assert_eq!(
+            found(pattern).as_deref(),
+            Some(&*format!("{text:?}")),
+            "{pattern}"
+        );
+    }
+    for none in ["[a--b]", "[[:x:]]", r"[+-\d]", r"\C", "[z-a]", "[a-"] {
+        assert_eq!(found(none), None, "{none}");
+    }
+}
+
+#[test]
 fn secrets_that_upstream_wrote_are_read() {
     let template = "{{ decryptAES \"key\" .s }}";
     let variables = r#"{"s": "MDAwMDAwMDAwMDAwMDAwMA=="}"#;
