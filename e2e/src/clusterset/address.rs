@@ -8,7 +8,8 @@ use std::{
 };
 
 /// Linux gives the ports from 32768 on to connections. A hub that is away for a moment would not get back one of those
-/// when a connection of anybody took it meanwhile.
+/// when a connection of anybody took it meanwhile; nor can one be kept for it as for components of Kubernetes
+/// (`ReservedPort`), since a hub shares its port with nobody.
 const PORTS: std::ops::Range<u32> = 12_000..32_000;
 
 /// How many ports of [`PORTS`] this process looked at.

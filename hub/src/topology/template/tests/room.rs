@@ -93,6 +93,7 @@ fn yaml_is_that_of_version_1_1() {
         ),
         // What a later entry replaces may have any key.
         ("a: {~: 1}\nb: 2\na: 3", "{\"a\":3,\"b\":2}"),
+        ("!!binary /w==: 1", r#"{"\ufffd":1}"#),
         ("\u{feff}\u{feff}a: \u{feff}b", "{\"a\":\"\u{feff}b\"}"),
     ] {
         assert_eq!(render(written, b"{}").value.as_deref(), Some(meant), "{written}");

@@ -30,8 +30,9 @@ pub(crate) fn decode(text: &[u8]) -> Result<Value, String> {
     Ok(value)
 }
 
-/// How a null key is kept until all is read: a map that a later entry replaces may have one. No UTF-8 is like it.
-const NULL_KEY: &[u8] = &[0xff];
+/// How a null key is kept until all is read: a map that a later entry replaces may have one. No text is like
+/// it; who spells these bytes as `!!binary` is refused, too.
+const NULL_KEY: &[u8] = b"\xff\xfe null \xfe\xff";
 
 /// A map somewhere in it has a key that JSON cannot name. It is nested no deeper than the decoder lets it be.
 fn has_null_key(value: &Value) -> bool {
