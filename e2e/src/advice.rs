@@ -87,6 +87,11 @@ pub fn netsim_trace(seed: u64) -> String {
     format!("cargo netsim --seed {seed} --trace")
 }
 
+/// Compares the templates of a seed with Go's again.
+pub fn compare_templates(seed: u64, cases: usize) -> String {
+    format!("cargo control-plane templates --first {seed} --seeds 1 --cases {cases}")
+}
+
 /// One of each that is built here.
 pub fn advised() -> Vec<String> {
     let mut advised: Vec<String> = [
@@ -124,6 +129,7 @@ pub fn advised() -> Vec<String> {
         advised.extend([sim_run(7, large), sim_shrink(7, large)]);
     }
     advised.push(netsim_trace(7));
+    advised.push(compare_templates(7, 100));
     advised
 }
 

@@ -14,7 +14,10 @@ use tributary_e2e::permissions::red;
 use tributary_e2e::real::args::{Arguments, Command};
 use tributary_e2e::real::module::Module;
 use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
-use tributary_e2e::verify::topology::{self, Told};
+use tributary_e2e::verify::{
+    templates,
+    topology::{self, Told},
+};
 
 /// How often running clusters are looked at: a component that ended ends the command with its log.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -54,6 +57,12 @@ fn provide(command: Command) -> anyhow::Result<()> {
             deadline: Duration::from_secs(seconds),
         })?,
         Command::Topology { seeds, first, edits } => println!("{}", compare(Told { first, seeds, edits })?),
+        Command::Templates { seeds, first, cases } => {
+            println!(
+                "{}",
+                templates::compare(&module, templates::Told { first, seeds, cases })?
+            );
+        }
         Command::Run {
             names,
             dual_stack,

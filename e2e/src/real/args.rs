@@ -10,6 +10,9 @@ const SECONDS_WITHOUT_A_RIGHT: u64 = 10;
 const TOPOLOGY_SEEDS: u32 = 200;
 /// Edits of each seed: enough that each comes and goes in the first ones.
 const TOPOLOGY_EDITS: u32 = 16;
+/// Seeds and cases of a comparison of templates before a release.
+const TEMPLATES_SEEDS: u32 = 100;
+const TEMPLATES_CASES: u32 = 2_000;
 
 /// Real Kubernetes control planes for tests and the demo, without containers.
 #[derive(Debug, Parser)]
@@ -67,6 +70,19 @@ pub enum Command {
         /// Edits of each seed, one after the other.
         #[arg(long, value_name = "N", default_value_t = TOPOLOGY_EDITS)]
         edits: u32,
+    },
+    /// Compare our templates with what Go's own engine, sprig and YAML make of them, in the versions that Cluster API has:
+    /// drawn templates of nested calls, texts of YAML and regular expressions.
+    Templates {
+        /// How many seeds.
+        #[arg(long, value_name = "N", default_value_t = TEMPLATES_SEEDS)]
+        seeds: u32,
+        /// The first seed.
+        #[arg(long, value_name = "SEED", default_value_t = 1)]
+        first: u64,
+        /// Cases of each seed.
+        #[arg(long, value_name = "N", default_value_t = TEMPLATES_CASES)]
+        cases: u32,
     },
     /// Run clusters until Ctrl-C; prints the kubeconfig file of each.
     Run {

@@ -144,6 +144,16 @@ async fn compare_some(told: Told) -> anyhow::Result<String> {
     }
     guarded.complete()?;
     previewed(&world, seeds.len()).await?;
+    // What they have not seen when the manager ends, nobody will ever have seen.
+    eventually(
+        "the controllers of machine deployments see them as they are",
+        async || {
+            let unobserved = world.unobserved().await?;
+            ensure!(unobserved.is_empty(), "not seen: {}", unobserved.join(", "));
+            Ok(Some(()))
+        },
+    )
+    .await?;
     world.pause()?;
     shadowed(&world, seeds.len()).await?;
     let handed = handed_over(world).await.context("topologies are handed over")?;

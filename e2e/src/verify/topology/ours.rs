@@ -7,7 +7,7 @@ use hub::{
     log,
     topology::own::{
         ApiServer, Waves,
-        engine::{Engine, Looked},
+        engine::{Count, Engine, Looked},
         journal::Journal,
     },
 };
@@ -77,12 +77,14 @@ impl Ours {
     }
 
     async fn settle_by(&mut self, now: impl Fn() -> UnixMillis) -> anyhow::Result<()> {
+        let mut last = Count::default();
         for _ in 0..LOOKS_MAX {
             let count = match self.engine.look(now()).await? {
                 Looked::Done(count) => count,
                 Looked::FellBack(why) => bail!("it sees another controller: {why}"),
             };
             self.writes += count.writes;
+            last = count;
             ensure!(
                 count.failing == 0,
                 "{} Clusters fail: {}",
@@ -95,7 +97,12 @@ impl Ours {
             }
         }
         bail!(
-            "it never comes to an end: {}",
+            "it never comes to an end: at the last look {} Clusters are on their way, with {} writes, and {} held; not \
+             observed: {}; {}",
+            last.working,
+            last.writes,
+            last.held,
+            self.world.unobserved().await?.join(", "),
             self.world.conditions().await?.join("; ")
         )
     }

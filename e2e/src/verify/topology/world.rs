@@ -336,6 +336,21 @@ impl ManagementCluster {
         Ok(said)
     }
 
+    /// Machine deployments of which their controller has not yet said anything about the `spec` that they have now.
+    pub(super) async fn unobserved(&self) -> anyhow::Result<Vec<String>> {
+        let export = self.export().await?;
+        let is_behind = |one: &Value| {
+            let observed = one["status"]["observedGeneration"].as_i64();
+            observed.is_some_and(|observed| Some(observed) < one["metadata"]["generation"].as_i64())
+        };
+        let deployments = export
+            .iter()
+            .filter(|((_, kind, _), one)| kind == "MachineDeployment" && is_behind(one));
+        Ok(deployments
+            .map(|((namespace, _, name), _)| format!("{namespace}/{name}"))
+            .collect())
+    }
+
     /// The last errors in the manager's log.
     pub(super) fn manager_says(&self) -> String {
         let log = self.manager.as_ref().map(Manager::log);

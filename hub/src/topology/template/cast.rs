@@ -29,7 +29,7 @@ pub(crate) fn to_int(value: &Value) -> i64 {
         Value::Bool(value) => i64::from(*value),
         Value::Text(text) => std::str::from_utf8(text)
             .ok()
-            .and_then(|text| parse_int(without_zeros(text)))
+            .and_then(|text| parse_int(without_fraction(text)))
             .unwrap_or(0),
         _ => 0,
     }
@@ -51,10 +51,18 @@ pub(crate) fn to_float(value: &Value) -> f64 {
     }
 }
 
-/// `12.00` without what stands behind the point.
-fn without_zeros(text: &str) -> &str {
-    match text.rsplit_once('.') {
-        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
+/// `12.75` without what stands behind the point, if there are only digits on both sides.
+fn without_fraction(text: &str) -> &str {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.split_once('.') {
+        Some((whole, fraction))
+            if digits(whole.strip_prefix(['-', '+']).unwrap_or(whole)) && digits(fraction) =>
+        {
+            match whole {
+                "" | "-" | "+" => "0",
+                whole => whole,
+            }
+        }
         _ => text,
     }
 }

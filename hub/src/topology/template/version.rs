@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, fmt};
 
 /// A version; parts that are not written are 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Version {
     /// Major, minor and patch.
     pub(crate) numbers: [u64; 3],
@@ -21,7 +21,7 @@ pub(crate) const MAX_VERSION: usize = 4_096;
 impl Version {
     /// Reads a version.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let invalid = || "Invalid Semantic Version".to_owned();
+        let invalid = || "invalid semantic version".to_owned();
         if text.len() > MAX_VERSION {
             return Err(invalid());
         }
@@ -42,7 +42,7 @@ impl Version {
             }
             *number = body[..length]
                 .parse()
-                .map_err(|_| "Error parsing version segment: value out of range".to_owned())?;
+                .map_err(|_| "error parsing version segment: value out of range".to_owned())?;
             rest = &body[length..];
         }
         let (prerelease, rest) = labels(rest, '-').ok_or_else(invalid)?;
@@ -118,13 +118,16 @@ fn labels(text: &str, sign: char) -> Option<(&str, &str)> {
 
 /// Whether a text may stand behind `-`.
 pub(crate) fn check_prerelease(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
     for part in text.split('.') {
         let numeric = part.bytes().all(|byte| byte.is_ascii_digit());
         if numeric && part.len() > 1 && part.starts_with('0') {
-            return Err("Version segment starts with 0".to_owned());
+            return Err("version segment starts with 0".to_owned());
         }
         if !allowed(part) {
-            return Err("Invalid Prerelease string".to_owned());
+            return Err("invalid prerelease string".to_owned());
         }
     }
     Ok(())
@@ -132,15 +135,17 @@ pub(crate) fn check_prerelease(text: &str) -> Result<(), String> {
 
 /// Whether a text may stand behind `+`.
 pub(crate) fn check_metadata(text: &str) -> Result<(), String> {
-    if text.split('.').all(allowed) {
+    if text.is_empty() || text.split('.').all(allowed) {
         return Ok(());
     }
-    Err("Invalid Metadata string".to_owned())
+    Err("invalid metadata string".to_owned())
 }
 
 fn allowed(part: &str) -> bool {
-    part.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    !part.is_empty()
+        && part
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// The order of two prereleases, part by part.

@@ -30,9 +30,14 @@ pub(super) fn satisfied(constraint: &str, version: &str) -> Result<bool, String>
         alternatives.push(conditions(part).ok_or_else(improper)??);
     }
     let version = Version::parse(version)?;
-    Ok(alternatives
-        .iter()
-        .any(|all| all.iter().all(|condition| condition.holds(&version))))
+    Ok(alternatives.iter().any(|all| are_met(all, &version)))
+}
+
+/// A prerelease meets conditions only if one of them has one, too.
+fn are_met(all: &[Condition], version: &Version) -> bool {
+    let is_release = |version: &Version| version.prerelease.is_empty();
+    (is_release(version) || !all.iter().all(|condition| is_release(&condition.version)))
+        && all.iter().all(|condition| condition.holds(version))
 }
 
 /// What stands for a version in a constraint: the text, and its parts.
@@ -191,7 +196,7 @@ impl Condition {
         } else {
             (false, false, false, written.text.to_owned())
         };
-        let version = Version::parse(&text).map_err(|_| "constraint Parser Error".to_owned())?;
+        let version = Version::parse(&text).map_err(|_| "constraint parser error".to_owned())?;
         Ok(Self {
             operator,
             version,
@@ -202,10 +207,6 @@ impl Condition {
     }
 
     fn holds(&self, version: &Version) -> bool {
-        let unwanted = !version.prerelease.is_empty() && self.version.prerelease.is_empty();
-        if unwanted && (self.operator != "!=" || self.dirty) {
-            return false;
-        }
         let order = version.order(&self.version);
         match self.operator {
             "!=" => self.differs(version, order),

@@ -1,6 +1,6 @@
 //! Owns: the functions of maps. `keys` and `values` go by the order of the keys, where upstream has none.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
     super::{
@@ -162,6 +162,9 @@ fn copied(meter: &mut Meter, value: &Value, depth: usize) -> Result<Value, Failu
             }
             meter.dict_of(entries, dict.element)
         }
+        // Go copies what is exported of a version, which is nothing.
+        Value::Version(_) => Ok(Value::Version(Rc::default())),
+        Value::Release(_) => Ok(Value::Release(Rc::default())),
         other => Ok(other.clone()),
     }
 }

@@ -13,6 +13,7 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
         rest: pattern,
         out: String::with_capacity(pattern.len() * 2),
         repeated: false,
+        named: 0,
     };
     translator.run()?;
     Ok(translator.out)
@@ -29,6 +30,8 @@ struct Translator<'a> {
     out: String,
     /// Whether a repetition was read last, which none may follow.
     repeated: bool,
+    /// How many groups had a name so far.
+    named: usize,
 }
 
 impl Translator<'_> {
@@ -171,8 +174,9 @@ impl Translator<'_> {
             if !good {
                 return Err("invalid named capture".to_owned());
             }
-            // The name may begin with a digit, and it is never asked for.
-            self.out.push_str(&format!("?P<_{name}>"));
+            // Several groups may have it, and it may begin with a digit.
+            self.named += 1;
+            self.out.push_str(&format!("?P<_{}.{name}>", self.named));
             self.rest = &rest[end + 1..];
             return Ok(());
         }
@@ -274,6 +278,11 @@ impl Translator<'_> {
             }
         }
     }
+}
+
+/// The name of a group as it is written, by its name in the translation.
+pub(super) fn written_name(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(_, written)| written)
 }
 
 /// Largest number of repetitions.

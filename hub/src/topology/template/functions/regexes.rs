@@ -1,5 +1,7 @@
 //! Owns: the functions of regular expressions. They take time in proportion to the text, never more.
 
+use std::collections::BTreeMap;
+
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::{
@@ -160,8 +162,14 @@ fn replaced(meter: &mut Meter, given: &[Value], expand: bool) -> Result<Value, F
     let begins = begins(subject);
     let mut out = Vec::new();
     let mut last = 0;
+    let names = named_groups(&found);
+    let most_of_one_name = names
+        .values()
+        .map(|groups| groups.len() as u64)
+        .max()
+        .unwrap_or(1);
     for groups in found.captures_iter(subject) {
-        meter.step(1)?;
+        meter.step(most_of_one_name)?;
         let Some(whole) = groups.get(0).filter(|whole| begins(whole.start())) else {
             continue;
         };
@@ -170,7 +178,10 @@ fn replaced(meter: &mut Meter, given: &[Value], expand: bool) -> Result<Value, F
             expanded(&mut out, by, |name| {
                 let group = match name.parse::<usize>() {
                     Ok(number) => groups.get(number),
-                    Err(_) => groups.name(&format!("_{name}")),
+                    Err(_) => {
+                        let mut of_name = names.get(name).into_iter().flatten();
+                        of_name.find_map(|at| groups.get(*at))
+                    }
                 };
                 group.map_or(&b""[..], |group| group.as_bytes())
             });
@@ -184,6 +195,17 @@ fn replaced(meter: &mut Meter, given: &[Value], expand: bool) -> Result<Value, F
     }
     out.extend_from_slice(&subject[last..]);
     said(meter, out)
+}
+
+/// The groups by their names, of which the first counts that took part in a match.
+fn named_groups(found: &Regex) -> BTreeMap<String, Vec<usize>> {
+    let mut groups = BTreeMap::<String, Vec<usize>>::new();
+    for (at, name) in found.capture_names().enumerate() {
+        if let Some(name) = name.and_then(pattern::written_name) {
+            groups.entry(name.to_owned()).or_default().push(at);
+        }
+    }
+    groups
 }
 
 /// `$name` and `${name}` as what the group found.

@@ -177,6 +177,80 @@ fn classes_of_characters_are_those_of_go() {
 }
 
 #[test]
+fn several_groups_may_have_one_name() {
+    for (pattern, by, rendered) in [
+        ("(?P<n>a)|(?P<n>b)", "<$n>", "<a><b>c"),
+        ("(?P<n>a)(?P<n>b)", "<$n$2>", "<ab>c"),
+        ("(?P<1>a)(?P<n>b)", "<$1${n}$m>", "<ab>c"),
+    ] {
+        let variables = serde_json::json!({"p": pattern, "b": by}).to_string();
+        let outcome = render("{{ regexReplaceAll .p `abc` .b }}", variables.as_bytes());
+        assert_eq!(
+            outcome.rendered.as_deref(),
+            Some(rendered.as_bytes()),
+            "{pattern}"
+        );
+    }
+}
+
+#[test]
+fn a_prerelease_meets_conditions_of_which_one_has_a_prerelease() {
+    for (constraint, met) in [
+        (">=1.30.0-0, <1.32", "true"),
+        ("^1.30, !=1.30.2-0", "true"),
+        ("!=1.30.2", "false"),
+        ("<1.31 || >=1.31.0-0", "true"),
+        ("<1.32 || =1.31.0-0", "false"),
+    ] {
+        let variables = serde_json::json!({"c": constraint}).to_string();
+        let outcome = render(r#"{{ semverCompare .c "v1.31.0-rc.1" }}"#, variables.as_bytes());
+        assert_eq!(outcome.rendered.as_deref(), Some(met.as_bytes()), "{constraint}");
+    }
+}
+
+#[test]
+fn a_copy_of_a_version_has_nothing_of_it() {
+    for (template, rendered) in [
+        (r#"{{ deepCopy (list (semver "1.2")) }}"#, "[0.0.0]"),
+        (r#"{{ (deepCopy (semver "v1.2")).Original | quote }}"#, "\"\""),
+        (r#"{{ (semver "1.2.3-a").SetPrerelease "" }}"#, "1.2.3"),
+    ] {
+        let outcome = render(template, b"{}");
+        assert_eq!(
+            outcome.rendered.as_deref(),
+            Some(rendered.as_bytes()),
+            "{template}"
+        );
+    }
+    let empty_part = r#"{{ (semver "1.2.3").SetPrerelease "a..b" }}"#;
+    assert_eq!(problem(empty_part, "{}").0, Stage::Execute);
+}
+
+#[test]
+fn integers_are_what_stands_before_the_point() {
+    for (written, int) in [
+        ("1.5", "1"),
+        ("-2.7", "-2"),
+        ("+3.", "3"),
+        (".5", "0"),
+        ("-.5", "0"),
+        (".", "0"),
+        ("010.9", "8"),
+        ("12.00", "12"),
+        ("1.2.3", "0"),
+        ("1e3.0", "0"),
+        ("1e3", "0"),
+        ("0x1F.5", "0"),
+        ("1 .5", "0"),
+        ("9223372036854775807.9", "9223372036854775807"),
+    ] {
+        let variables = serde_json::json!({"v": written}).to_string();
+        let outcome = render("{{ int .v }}", variables.as_bytes());
+        assert_eq!(outcome.rendered.as_deref(), Some(int.as_bytes()), "{written}");
+    }
+}
+
+#[test]
 fn secrets_that_upstream_wrote_are_read() {
     let template = "{{ decryptAES \"key\" .s }}";
     let variables = r#"{"s": "MDAwMDAwMDAwMDAwMDAwMA=="}"#;
