@@ -110,7 +110,7 @@ impl LocalClusterset {
             name: clusterset.name().to_owned(),
             authority,
             hub: None,
-            hub_address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            hub_address: address::unused(),
             clusters,
             agents: BTreeMap::new(),
         };

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::ensure;
 
-use super::{LocalClusterset, Program, Role, address, admin, eventually::eventually, questions};
+use super::{LocalClusterset, Program, Role, admin, eventually::eventually, questions};
 
 /// Says in which pod an agent runs; one that is given this flag runs in another than all before.
 pub const POD_UID_FLAG: &str = "--pod-uid";
@@ -166,11 +166,7 @@ impl LocalClusterset {
 
     pub(super) fn hub_arguments(&self, data: PathBuf, flags: &[&str]) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["serve".into(), "--data".into(), data.into()];
-        let listen = match self.hub_address.port() {
-            0 => address::unused(),
-            _ => self.hub_address,
-        };
-        arguments.extend(["--listen".into(), listen.to_string().into()]);
+        arguments.extend(["--listen".into(), self.hub_address.to_string().into()]);
         arguments.extend(["--admin".into(), "127.0.0.1:0".into()]);
         arguments.extend(self.tls("hub"));
         if !flags.contains(&DISK_RESERVE_FLAG) {

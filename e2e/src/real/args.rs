@@ -72,7 +72,7 @@ pub enum Command {
         edits: u32,
     },
     /// Compare our templates with what Go's own engine, sprig and YAML make of them, in the versions that Cluster API has:
-    /// drawn templates of nested calls, texts of YAML and regular expressions.
+    /// drawn templates of nested calls, rows of tokens, texts of YAML and regular expressions.
     Templates {
         /// How many seeds.
         #[arg(long, value_name = "N", default_value_t = TEMPLATES_SEEDS)]

@@ -11,8 +11,8 @@ use tributary_e2e::{
 
 /// Seeds that are played here, and their edits; `cargo control-plane topology` plays as many as it is told.
 const SEEDS: u32 = 10;
-/// Each edit once, in the first seed.
-const EDITS: u32 = 16;
+/// Each edit once, in the first two seeds.
+const EDITS: u32 = 8;
 /// Two management clusters are played on, at the pace of upstream's manager.
 const LIMIT: Duration = Duration::from_secs(600);
 

@@ -2,6 +2,8 @@
 //! now.
 //! Never: shows the value of a variable that its class does not publish, or anything that a rule says of a value.
 
+use std::collections::BTreeSet;
+
 use futures::{FutureExt, future::BoxFuture};
 use kube::Client;
 use serde_json::Value;
@@ -34,8 +36,17 @@ impl TopologyAnswers {
 
     async fn explained(&self, namespace: String, name: String) -> Result<TopologyExplained, NotExplained> {
         let unread = |error: anyhow::Error| NotExplained::Unread(format!("{error:#}"));
-        // A class may be in another namespace: where it is, is known when everything is read.
-        let objects = live::read(self.client.clone(), None).await.map_err(unread)?;
+        let cluster = live::cluster(&self.client, &namespace, &name)
+            .await
+            .map_err(unread)?;
+        let cluster = cluster.ok_or(NotExplained::NoTopology)?;
+        // A class may be in another namespace, and its templates are there, too.
+        let (within, _) = class_of(&cluster["spec"]["topology"], &namespace);
+        let namespaces = BTreeSet::from([&*namespace, within]);
+        let namespaces: Vec<&str> = namespaces.into_iter().collect();
+        let objects = live::read(self.client.clone(), &namespaces)
+            .await
+            .map_err(unread)?;
         let explained = spawn_blocking(move || {
             let planned = plans_of_live(&objects);
             of(&objects, &planned, &namespace, &name)
@@ -55,6 +66,15 @@ impl ExplainsTopologies for TopologyAnswers {
     }
 }
 
+/// The namespace and the name of the class of a topology, in either spelling, of a Cluster in this namespace.
+fn class_of<'t>(topology: &'t Value, namespace: &'t str) -> (&'t str, &'t str) {
+    let (text, reference) = (|field: &str| topology[field].as_str(), &topology["classRef"]);
+    let within = reference["namespace"].as_str().or(text("classNamespace"));
+    let within = within.filter(|namespace| !namespace.is_empty());
+    let class = reference["name"].as_str().or(text("class"));
+    (within.unwrap_or(namespace), class.unwrap_or_default())
+}
+
 /// What is known of one Cluster; none, if it has no topology.
 fn of(objects: &[Value], planned: &Planned, namespace: &str, name: &str) -> Option<TopologyExplained> {
     let is = |object: &&Value, kind: &str, namespace: &str, name: &str| {
@@ -62,14 +82,8 @@ fn of(objects: &[Value], planned: &Planned, namespace: &str, name: &str) -> Opti
         object["kind"] == kind && metadata["namespace"] == namespace && metadata["name"] == name
     };
     let cluster = objects.iter().find(|one| is(one, "Cluster", namespace, name))?;
-    let topology = cluster["spec"]["topology"].as_object()?;
-    let text = |field: &str| topology.get(field).and_then(Value::as_str);
-    let reference = topology.get("classRef");
-    let referred = |field: &str| reference.and_then(|reference| reference[field].as_str());
-    let class = referred("name").or(text("class")).unwrap_or_default();
-    let within = referred("namespace")
-        .or(text("classNamespace"))
-        .unwrap_or(namespace);
+    let topology = Some(&cluster["spec"]["topology"]).filter(|topology| topology.is_object())?;
+    let (within, class) = class_of(topology, namespace);
     let found = objects.iter().find(|one| is(one, "ClusterClass", within, class));
     let published = found
         .and_then(|class| class["metadata"]["annotations"][ANNOTATION_PUBLISHED_VARIABLES].as_str())
@@ -77,7 +91,7 @@ fn of(objects: &[Value], planned: &Planned, namespace: &str, name: &str) -> Opti
         .unwrap_or_default();
     let mut explained = TopologyExplained {
         class: format!("{within}/{class}"),
-        version: text("version").unwrap_or_default().to_owned(),
+        version: topology["version"].as_str().unwrap_or_default().to_owned(),
         ..TopologyExplained::default()
     };
     let mut plans = planned.plans.iter();

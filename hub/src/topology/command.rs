@@ -259,7 +259,7 @@ fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Vec<serde_json::Va
     let mut objects = Vec::new();
     block_on(Threads::One, async {
         let client = live::client(kubeconfig, args.context.as_deref()).await?;
-        objects = live::read(client, args.namespace.as_deref()).await?;
+        objects = live::read(client, args.namespace.as_deref().as_slice()).await?;
         Ok(())
     })?;
     Ok(objects)

@@ -35,33 +35,48 @@ const MAX_OBJECTS: usize = 100_000;
 /// What is read beside it by who deletes templates: machines may still be of them.
 const KINDS_OF_MACHINES: [(&str, bool); 1] = [("MachineSet", false)];
 
-/// Reads what topologies are made of, in a namespace or in all.
-pub(super) async fn read(client: Client, namespace: Option<&str>) -> anyhow::Result<Vec<Value>> {
-    read_kinds(client, namespace, &KINDS).await
+/// Reads what topologies are made of, in these namespaces, or in all if there are none.
+pub(super) async fn read(client: Client, namespaces: &[&str]) -> anyhow::Result<Vec<Value>> {
+    read_kinds(client, namespaces, &KINDS).await
+}
+
+/// Reads one Cluster, if it is there.
+pub(super) async fn cluster(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Option<Value>> {
+    let group = cluster_api(client).await?;
+    let (resource, _) = group
+        .recommended_kind("Cluster")
+        .context("the cluster serves no Cluster")?;
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let found = api.get_opt(name).await.context("cannot get the Cluster")?;
+    Ok(found.map(serde_json::to_value).transpose()?)
 }
 
 /// Reads that of all namespaces, and all that may still refer to its templates.
 pub(super) async fn read_for_writing(client: Client) -> anyhow::Result<Vec<Value>> {
     let kinds: Vec<_> = KINDS.into_iter().chain(KINDS_OF_MACHINES).collect();
-    read_kinds(client, None, &kinds).await
+    read_kinds(client, &[], &kinds).await
+}
+
+async fn cluster_api(client: &Client) -> anyhow::Result<discovery::ApiGroup> {
+    let group = discovery::group(client, CLUSTER_API_GROUP).await;
+    group.with_context(|| {
+        format!(
+            "the cluster serves no {CLUSTER_API_GROUP}: install Cluster API there, or name another kubeconfig or context"
+        )
+    })
 }
 
 async fn read_kinds(
     client: Client,
-    namespace: Option<&str>,
+    namespaces: &[&str],
     kinds: &[(&str, bool)],
 ) -> anyhow::Result<Vec<Value>> {
     let mut reader = Reader {
         client,
-        namespace,
+        namespaces,
         objects: Vec::new(),
     };
-    let group = discovery::group(&reader.client, CLUSTER_API_GROUP).await;
-    let group = group.with_context(|| {
-        format!(
-            "the cluster serves no {CLUSTER_API_GROUP}: install Cluster API there, or name another kubeconfig or context"
-        )
-    })?;
+    let group = cluster_api(&reader.client).await?;
     for (kind, needed) in kinds.iter().copied() {
         match group.recommended_kind(kind) {
             Some((resource, _)) => reader.list(&resource).await?,
@@ -114,7 +129,7 @@ fn named(value: &Value, kinds: &mut BTreeSet<(String, String)>) {
 
 struct Reader<'a> {
     client: Client,
-    namespace: Option<&'a str>,
+    namespaces: &'a [&'a str],
     objects: Vec<Value>,
 }
 
@@ -165,10 +180,19 @@ impl Reader<'_> {
 
     /// Adds all objects of a kind.
     async fn list(&mut self, resource: &ApiResource) -> anyhow::Result<()> {
-        let api: Api<DynamicObject> = match self.namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
-            None => Api::all_with(self.client.clone(), resource),
-        };
+        if self.namespaces.is_empty() {
+            return self
+                .list_all(resource, Api::all_with(self.client.clone(), resource))
+                .await;
+        }
+        for namespace in self.namespaces {
+            let api = Api::namespaced_with(self.client.clone(), namespace, resource);
+            self.list_all(resource, api).await?;
+        }
+        Ok(())
+    }
+
+    async fn list_all(&mut self, resource: &ApiResource, api: Api<DynamicObject>) -> anyhow::Result<()> {
         let mut page = ListParams::default().limit(PAGE);
         loop {
             let listed = api.list(&page).await;

@@ -45,6 +45,8 @@ const OWN_KINDS: [&str; 5] = [
     "Machine",
     "MachineHealthCheck",
 ];
+/// How often an edit is made again because another one came in between.
+const CONFLICTS_MAX: u32 = 20;
 /// Most of our findings, or of the manager's errors, that are shown.
 const FINDINGS_SHOWN: usize = 5;
 /// What the manager says of health checks, for there is nothing behind a Cluster.
@@ -176,7 +178,7 @@ impl ManagementCluster {
         edit: impl Fn(&mut Value),
     ) -> anyhow::Result<()> {
         let api = self.api(namespace, kind);
-        loop {
+        for _ in 0..CONFLICTS_MAX {
             let object = api
                 .get(name)
                 .await
@@ -193,6 +195,7 @@ impl ManagementCluster {
                 }
             }
         }
+        bail!("{kind} {name} was changed by somebody else {CONFLICTS_MAX} times")
     }
 
     /// Changes what the Cluster says of its topology.

@@ -309,6 +309,7 @@ pub(super) async fn what_is_wrong_with_one_is_said_before_any_is_served() -> any
     let several = Several::named(&["shops", "labs"]).await?;
     let file = several.file()?;
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let free = format!("listen: {}", several.sets[0].hub_address);
     let port = format!("listen: {}", taken.local_addr()?);
     let crossed = file.replace("- name: labs", "- name: toys");
     for (wrong, told) in [
@@ -317,7 +318,7 @@ pub(super) async fn what_is_wrong_with_one_is_said_before_any_is_served() -> any
             ["clusterset toys of --clustersets", "names clusterset labs"],
         ),
         (
-            file.replacen("listen: 127.0.0.1:0", &port, 1),
+            file.replacen(&free, &port, 1),
             ["clusterset shops of --clustersets", "cannot listen on"],
         ),
         (

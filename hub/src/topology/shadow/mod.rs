@@ -98,7 +98,7 @@ impl Shadow {
 ///
 /// What cannot be read.
 pub async fn compare(client: &Client) -> anyhow::Result<Differing> {
-    let objects = live::read(client.clone(), None).await?;
+    let objects = live::read(client.clone(), &[]).await?;
     // Planning takes seconds for a thousand Clusters.
     let planned = tokio::task::spawn_blocking(|| plans_of_server(objects, &[])).await;
     let planned = planned

@@ -6,7 +6,7 @@ use super::{
     limits::Failure,
     meter::Meter,
     moment::{MONTHS, Moment, Parts},
-    signature::{Signature, Type, exactly, text},
+    signature::{Signature, Type, exactly, said, text},
     value::Value,
     version::{Version, check_metadata, check_prerelease},
 };
@@ -114,7 +114,7 @@ fn of_pointer(name: &str) -> Option<Signature> {
 
 fn time(given: &[Value]) -> Moment {
     match given.first() {
-        Some(Value::Time(moment)) => *moment,
+        Some(Value::Time(moment)) => moment.clone(),
         _ => Moment::ZERO,
     }
 }
@@ -134,7 +134,18 @@ fn of_time(name: &str) -> Option<Signature> {
         "Hour" => exactly(&[], |_, given| part(given, |parts| parts[3])),
         "Minute" => exactly(&[], |_, given| part(given, |parts| parts[4])),
         "Second" => exactly(&[], |_, given| part(given, |parts| parts[5])),
-        "Unix" => exactly(&[], |_, given| Ok(Value::Int64(time(given).seconds))),
+        "Nanosecond" => exactly(&[], |_, given| Ok(Value::Int(i64::from(time(given).nanos)))),
+        "Weekday" => exactly(&[], |_, given| {
+            let (number, name) = time(given).week_day();
+            Ok(Value::Named("time.Weekday", number, name))
+        }),
+        "YearDay" => exactly(&[], |_, given| Ok(Value::Int(time(given).year_day()))),
+        "UTC" | "Local" => exactly(&[], |_, given| Ok(Value::Time(time(given).in_utc()))),
+        "Format" => exactly(&[Type::Text], |meter, given| {
+            let layout = text(given, 1);
+            meter.read(layout.len())?;
+            said(meter, time(given).format(layout))
+        }),
         "IsZero" => exactly(&[], |_, given| {
             let moment = time(given);
             Ok(Value::Bool(
@@ -142,6 +153,49 @@ fn of_time(name: &str) -> Option<Signature> {
             ))
         }),
         "String" => exactly(&[], |_, given| Ok(Value::text(time(given).to_string()))),
+        _ => since_1970(name).or_else(|| beside_another(name)),
+    }
+}
+
+fn since_1970(name: &str) -> Option<Signature> {
+    match name {
+        "Unix" => exactly(&[], |_, given| Ok(Value::Int64(time(given).seconds))),
+        "UnixMilli" => exactly(&[], |_, given| {
+            let moment = time(given);
+            let millis = moment.seconds.wrapping_mul(1_000);
+            Ok(Value::Int64(
+                millis.wrapping_add(i64::from(moment.nanos) / 1_000_000),
+            ))
+        }),
+        "UnixMicro" => exactly(&[], |_, given| {
+            let moment = time(given);
+            let micros = moment.seconds.wrapping_mul(1_000_000);
+            Ok(Value::Int64(micros.wrapping_add(i64::from(moment.nanos) / 1_000)))
+        }),
+        "UnixNano" => exactly(&[], |_, given| Ok(Value::Int64(time(given).unix_nanos()))),
+        _ => None,
+    }
+}
+
+fn instants(given: &[Value], holds: fn(Ordering) -> bool) -> Result<Value, Failure> {
+    Ok(Value::Bool(holds(order_of_instants(given))))
+}
+
+fn order_of_instants(given: &[Value]) -> Ordering {
+    let at = |place: usize| {
+        let moment = time(given.get(place..).unwrap_or_default());
+        (moment.seconds, moment.nanos)
+    };
+    at(0).cmp(&at(1))
+}
+
+fn beside_another(name: &str) -> Option<Signature> {
+    const OTHER: &[Type] = &[Type::Time];
+    match name {
+        "Compare" => exactly(OTHER, |_, given| Ok(Value::Int(order_of_instants(given) as i64))),
+        "Equal" => exactly(OTHER, |_, given| instants(given, Ordering::is_eq)),
+        "Before" => exactly(OTHER, |_, given| instants(given, Ordering::is_lt)),
+        "After" => exactly(OTHER, |_, given| instants(given, Ordering::is_gt)),
         _ => None,
     }
 }

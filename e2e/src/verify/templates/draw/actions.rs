@@ -28,7 +28,8 @@ pub(super) fn password(draw: &mut Draw) -> Case {
     }
 }
 
-fn variables() -> Value {
+/// The variables of all templates.
+pub(super) fn variables() -> Value {
     json!({
         "s": "Hello World", "e": "", "n": 3, "big": 123_456_789, "f": 2.5, "neg": -7, "t": true, "fa": false, "nul": null,
         "l": ["b", "a", "c", "a"], "ln": [3, 1, 2, 10], "mix": [1, "x", null, true, [1], {"k": 1}],
@@ -111,7 +112,8 @@ fn anything(draw: &mut Draw, depth: usize) -> String {
         5..9 => text(draw),
         9..12 => number(draw),
         12 if draw.percent(50) => draw.one(&["nil", "true", "false"]).to_owned(),
-        12 => method(draw),
+        12 if draw.percent(50) => method(draw),
+        12 => method_of_a_time(draw),
         _ if depth == 0 => draw.one(&WORDS.paths).to_owned(),
         _ => format!("({})", expression(draw, depth - 1)),
     }
@@ -135,6 +137,29 @@ fn method(draw: &mut Draw) -> String {
     format!("(semver {version}).{method}")
 }
 
+/// A time, right for half of the layouts.
+fn time(draw: &mut Draw) -> String {
+    let (layout, moment) = if draw.percent(50) {
+        let (layout, moment) = &WORDS.fitting[draw.below(WORDS.fitting.len())];
+        (layout.as_str(), moment.as_str())
+    } else {
+        (draw.one(&WORDS.layouts), draw.one(&WORDS.moments))
+    };
+    format!("toDate {} {}", quoted(draw, layout), quoted(draw, moment))
+}
+
+fn method_of_a_time(draw: &mut Draw) -> String {
+    let (time_of, method) = (time(draw), draw.one(&WORDS.methods_of_times));
+    match method {
+        "Format" => {
+            let layout = draw.one(&WORDS.layouts);
+            format!("(({time_of}).Format {})", quoted(draw, layout))
+        }
+        "Compare" | "Equal" | "Before" | "After" => format!("(({time_of}).{method} ({}))", time(draw)),
+        _ => format!("({time_of}).{method}"),
+    }
+}
+
 /// A call; `piped` if its last argument comes from before.
 fn call(draw: &mut Draw, depth: usize, piped: bool) -> String {
     let (name, kinds) = &WORDS.signatures[draw.below(WORDS.signatures.len())];
@@ -156,6 +181,10 @@ fn call(draw: &mut Draw, depth: usize, piped: bool) -> String {
             1 => vec![quoted(draw, version)],
             _ => vec![quoted(draw, constraint), quoted(draw, version)],
         };
+    }
+    if matches!(name, "toDate" | "mustToDate") && arguments.len() == 2 && draw.percent(80) {
+        let called = time(draw).split_off("toDate ".len());
+        arguments = vec![called];
     }
     if let ("printf", Some(first), true) = (name, arguments.first_mut(), draw.percent(90)) {
         let format = draw.one(&WORDS.formats);

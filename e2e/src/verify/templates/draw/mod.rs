@@ -1,9 +1,10 @@
-//! Owns: cases that are drawn from a seed: templates of nested calls, texts of YAML, regular expressions.
+//! Owns: cases that are drawn from a seed: templates of nested calls, rows of tokens, texts of YAML, regular expressions.
 //! Never: renders one.
 
 mod actions;
 mod expressions;
 mod texts;
+mod tokens;
 mod words;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -25,8 +26,9 @@ pub(super) fn cases(seed: u64, count: usize) -> Vec<Case> {
     let mut draw = Draw(StdRng::seed_from_u64(seed));
     let mut cases = vec![actions::password(&mut draw)];
     cases.resize_with(count.max(1), || match draw.below(20) {
-        0..12 => actions::case(&mut draw),
-        12..17 => texts::case(&mut draw),
+        0..10 => actions::case(&mut draw),
+        10..13 => tokens::case(&mut draw),
+        13..17 => texts::case(&mut draw),
         _ => expressions::case(&mut draw),
     });
     cases

@@ -35,8 +35,18 @@ pub(in super::super) struct Words {
     pub(super) methods: Vec<String>,
     /// Those that another version is given to.
     pub(super) methods_of_two: Vec<String>,
+    /// Layouts of times.
+    pub(super) layouts: Vec<String>,
+    /// Times, and what is none.
+    pub(super) moments: Vec<String>,
+    /// Layouts with times that have them.
+    pub(super) fitting: Vec<(String, String)>,
+    /// Methods of times.
+    pub(super) methods_of_times: Vec<String>,
     /// Texts between actions.
     pub(super) between: Vec<String>,
+    /// What templates are written with.
+    pub(super) tokens: Vec<String>,
     /// Scalars of YAML, and what is none.
     pub(super) scalars: Vec<String>,
     /// Keys.

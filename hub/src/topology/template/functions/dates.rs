@@ -58,7 +58,7 @@ pub(super) fn find(name: &str) -> Option<Signature> {
 }
 
 fn read(given: &[Value]) -> Option<Moment> {
-    moment::parse(&runes::lossy(text(given, 0)), &runes::lossy(text(given, 1)))
+    moment::parse(text(given, 0), text(given, 1))
 }
 
 /// `strconv.ParseInt` without its error: what is too large is the largest number.

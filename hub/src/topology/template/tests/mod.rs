@@ -4,3 +4,4 @@ mod bounds;
 mod fuzz;
 mod golden;
 mod room;
+mod times;

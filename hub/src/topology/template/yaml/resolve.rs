@@ -133,12 +133,15 @@ fn is_float(text: &str) -> bool {
 
 /// Whether it is a date, or a date and a time.
 fn is_timestamp(text: &str) -> bool {
-    const LAYOUTS: [&str; 4] = [
-        "2006-1-2T15:4:5Z07:00",
-        "2006-1-2t15:4:5Z07:00",
-        "2006-1-2 15:4:5",
-        "2006-1-2",
+    const LAYOUTS: [&[u8]; 4] = [
+        b"2006-1-2T15:4:5Z07:00",
+        b"2006-1-2t15:4:5Z07:00",
+        b"2006-1-2 15:4:5",
+        b"2006-1-2",
     ];
     let year = text.bytes().take_while(u8::is_ascii_digit).count();
-    year == 4 && LAYOUTS.iter().any(|layout| moment::parse(layout, text).is_some())
+    year == 4
+        && LAYOUTS
+            .iter()
+            .any(|layout| moment::parse(layout, text.as_bytes()).is_some())
 }
