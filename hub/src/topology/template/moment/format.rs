@@ -1,19 +1,20 @@
 //! Owns: times as texts, by a layout.
 
+use super::super::{limits::MAX_TEXT, runes};
 use super::{
     DAYS, MONTHS, Moment,
     layout::{Fraction, Offset, Piece, next},
 };
 
 impl Moment {
-    /// As this layout has it.
+    /// As this layout has it; not whole if it is longer than a function may return, which is then too long still.
     pub(crate) fn format(&self, layout: &[u8]) -> String {
         let (mut out, mut rest) = (Vec::new(), layout);
         loop {
             let (text, piece, after) = next(rest);
             out.extend_from_slice(text);
-            let Some(piece) = piece else {
-                return super::super::runes::lossy(&out);
+            let Some(piece) = piece.filter(|_| out.len() <= MAX_TEXT) else {
+                return runes::lossy(&out);
             };
             out.extend_from_slice(self.piece(piece).as_bytes());
             rest = after;

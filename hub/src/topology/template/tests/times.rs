@@ -73,6 +73,17 @@ fn a_time_is_read_by_its_layout() {
     }
 }
 
+/// Zones may have long names, and layouts ask for them often.
+#[test]
+fn a_time_that_would_be_written_without_an_end_is_an_error() {
+    let layout = "MST".repeat(100_000);
+    let zone = format!("+{}1", "0".repeat(100_000));
+    assert_eq!(
+        rendered("{{ (toDate `MST` .m).Format .l }}", &layout, &zone),
+        "none"
+    );
+}
+
 #[test]
 fn a_time_is_written_by_its_layout_and_says_what_is_asked() {
     let (layout, moment) = ("2006-01-02T15:04:05Z07:00", "2024-02-29T00:07:09.120+05:30");
