@@ -85,8 +85,20 @@ fn indented(text: &str, by: usize) -> String {
     lines.join("\n")
 }
 
-/// A quarter of the texts is spoilt in one to three places.
+/// What Go's YAML reads wrongly (adr/0048): two byte order marks.
+const MARKS: &str = "\u{feff}\u{feff}";
+
+/// A text that is spoilt now and then, with one byte order mark at most.
 fn changed(draw: &mut Draw, text: String) -> String {
+    let mut text = spoilt(draw, text);
+    while text.contains(MARKS) {
+        text = text.replace(MARKS, &MARKS[..MARKS.len() / 2]);
+    }
+    text
+}
+
+/// A quarter of the texts is spoilt in one to three places.
+fn spoilt(draw: &mut Draw, text: String) -> String {
     if draw.percent(75) {
         return text;
     }
