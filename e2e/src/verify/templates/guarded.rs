@@ -23,7 +23,7 @@ pub(super) enum Seen {
     NoYaml,
     /// Ours refuses what takes too much, by a count.
     Bound,
-    /// A regular expression that ours refuses.
+    /// A call or a regular expression that ours refuses.
     Refused,
     /// Go gives one result and another, and ours is one of them.
     Open,
@@ -38,7 +38,7 @@ impl Seen {
         (Self::NotExecuted, "not executed"),
         (Self::NoYaml, "no YAML"),
         (Self::Bound, "over a bound"),
-        (Self::Refused, "refused expressions"),
+        (Self::Refused, "refused"),
         (Self::Open, "one of several in Go"),
         (Self::NoEnd, "without an end in Go"),
     ];
