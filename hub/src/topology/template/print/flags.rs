@@ -176,27 +176,23 @@ impl Flags {
     }
 }
 
-/// The decimal point always, and for `%g` the zeros behind it.
+/// The decimal point always, and for `%g` and `%x` the zeros behind it; of the latter all signs count from the `x` on.
 fn sharp(text: &str, verb: u8, precision: Option<usize>) -> String {
-    let split = text.find(['e', 'E', 'p', 'P']).unwrap_or(text.len());
-    let (mantissa, tail) = text.split_at(if matches!(verb, b'x' | b'X') {
-        text.len()
-    } else {
-        split
-    });
+    let (mut wanted, is_hexadecimal) = match verb {
+        b'g' | b'G' => (precision.unwrap_or(6), false),
+        b'x' => (precision.unwrap_or(6), true),
+        _ => (0, verb == b'X'),
+    };
+    let ends = |sign: char| matches!(sign, 'p' | 'P') || !is_hexadecimal && matches!(sign, 'e' | 'E');
+    let (mantissa, tail) = text.split_at(text.find(ends).unwrap_or(text.len()));
+    let number = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
+    let signs = number.trim_start_matches(['0', '.']).bytes();
+    wanted = wanted.saturating_sub(signs.filter(|sign| *sign != b'.').count());
     let mut mantissa = mantissa.to_owned();
     if !mantissa.contains('.') {
+        wanted = wanted.saturating_sub(usize::from(number == "0"));
         mantissa.push('.');
     }
-    if matches!(verb, b'g' | b'G') {
-        let wanted = precision.unwrap_or(6);
-        let digits = mantissa.trim_start_matches(['-', '0', '.']);
-        let found = if digits.is_empty() {
-            1
-        } else {
-            digits.bytes().filter(u8::is_ascii_digit).count()
-        };
-        mantissa.push_str(&"0".repeat(wanted.saturating_sub(found)));
-    }
+    mantissa.push_str(&"0".repeat(wanted));
     format!("{mantissa}{tail}")
 }
