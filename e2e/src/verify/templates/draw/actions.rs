@@ -66,7 +66,7 @@ fn number(draw: &mut Draw) -> String {
 
 /// An argument of a kind, or of another one now and then.
 fn argument(draw: &mut Draw, kind: char, depth: usize) -> String {
-    let kind = if draw.percent(4) { 'v' } else { kind };
+    let kind = if kind != 'o' && draw.percent(4) { 'v' } else { kind };
     if matches!(kind, 's' | 'n' | 'l') && depth > 0 && draw.percent(15) {
         return format!("({})", expression(draw, depth - 1));
     }
@@ -164,6 +164,11 @@ fn method_of_a_time(draw: &mut Draw) -> String {
 fn call(draw: &mut Draw, depth: usize, piped: bool) -> String {
     let (name, kinds) = &WORDS.signatures[draw.below(WORDS.signatures.len())];
     let name = name.as_str();
+    // Of several keys Go leaves the order open: such a function is given one key only.
+    let is_of_one_key = kinds.contains('o');
+    if piped && is_of_one_key {
+        return call(draw, depth, piped);
+    }
     let mut kinds = if kinds == "?" {
         "v".repeat(draw.below(4))
     } else {
@@ -171,7 +176,7 @@ fn call(draw: &mut Draw, depth: usize, piped: bool) -> String {
     };
     if draw.percent(3) {
         kinds.pop();
-    } else if draw.percent(3) {
+    } else if draw.percent(3) && !is_of_one_key {
         kinds.push('v');
     }
     let mut arguments: Vec<String> = kinds.chars().map(|kind| argument(draw, kind, depth)).collect();
