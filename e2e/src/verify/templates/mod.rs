@@ -163,7 +163,8 @@ fn is_refused(case: &Case, ours: &Said) -> bool {
     };
     let expression = case.variables["p"].as_str().unwrap_or_default();
     says("is refused: it does not give the same result twice")
-        || says("error parsing regexp") && REFUSED.is_match(expression)
+        // A wrong expression is an error, or matches nothing.
+        || REFUSED.is_match(expression) && (says("error parsing regexp") || case.template.contains("regexMatch "))
 }
 
 fn told(case: &Case, ours: &Said, theirs: Option<&Said>) -> String {
