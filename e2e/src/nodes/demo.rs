@@ -18,7 +18,7 @@ use super::{
     programs::Programs,
     row::{Asked, Row},
     running::Running,
-    traffic, up,
+    state, traffic, up,
 };
 use crate::{
     advice::NODES_DOWN,
@@ -58,6 +58,10 @@ pub fn demo(check: bool) -> anyhow::Result<()> {
         let watched = shutdown.clone();
         let demo = move || {
             let shown = Demo::new(watched).run(&directory, check);
+            if check && shown.is_err() {
+                // Their logs end with them.
+                state::show(&directory);
+            }
             let ended = directory.remove().context("the clusters did not end");
             shown.and(ended)
         };

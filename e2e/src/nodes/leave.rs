@@ -1,7 +1,7 @@
 //! Owns: taking Tributary off clusters again, as the operations guide says, and looking at what is left of it.
 //! Never: removes by hand what the guide says goes by itself.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{cell::RefCell, fs, io::ErrorKind, path::Path};
 
 use anyhow::{Context, ensure};
 
@@ -134,7 +134,18 @@ fn slices_of(plane: &ControlPlane<'_>, member: &str) -> anyhow::Result<Vec<Strin
 fn ends_in(installed: &Installed<'_>, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
     // An API server forgets an admission policy some time after it is deleted.
     let what = format!("{} lets go of what the agent wrote", plane.name);
-    wait_for(&what, &plane.directory, || installed.leave(plane).is_ok())?;
+    let last = RefCell::new(None);
+    let left = || match installed.leave(plane) {
+        Ok(()) => true,
+        Err(error) => {
+            last.replace(Some(error));
+            false
+        }
+    };
+    wait_for(&what, &plane.directory, left).map_err(|late| match last.take() {
+        Some(why) => why.context(late),
+        None => late,
+    })?;
     installed.corefile(plane, "remove")?;
     restart_coredns(plane)?;
     let rights = charts::root().join("deploy/coredns");

@@ -35,6 +35,7 @@ mod programs;
 mod row;
 mod running;
 mod specs;
+mod state;
 mod traffic;
 mod transcript;
 mod up;

@@ -16,6 +16,7 @@ use super::{
         offline::{Planned, plans_of_live},
     },
     live,
+    model::class_of,
     observe::PublishedVariables,
 };
 use crate::inspect::{ExplainsTopologies, NotExplained, ObjectExplained, TopologyExplained};
@@ -42,7 +43,7 @@ impl TopologyAnswers {
         let cluster = cluster.ok_or(NotExplained::NoTopology)?;
         // A class may be in another namespace, and its templates are there, too.
         let (within, _) = class_of(&cluster["spec"]["topology"], &namespace);
-        let namespaces = BTreeSet::from([&*namespace, within]);
+        let namespaces = BTreeSet::from([&*namespace, &*within]);
         let namespaces: Vec<&str> = namespaces.into_iter().collect();
         let objects = live::read(self.client.clone(), &namespaces)
             .await
@@ -66,15 +67,6 @@ impl ExplainsTopologies for TopologyAnswers {
     }
 }
 
-/// The namespace and the name of the class of a topology, in either spelling, of a Cluster in this namespace.
-fn class_of<'t>(topology: &'t Value, namespace: &'t str) -> (&'t str, &'t str) {
-    let (text, reference) = (|field: &str| topology[field].as_str(), &topology["classRef"]);
-    let within = reference["namespace"].as_str().or(text("classNamespace"));
-    let within = within.filter(|namespace| !namespace.is_empty());
-    let class = reference["name"].as_str().or(text("class"));
-    (within.unwrap_or(namespace), class.unwrap_or_default())
-}
-
 /// What is known of one Cluster; none, if it has no topology.
 fn of(objects: &[Value], planned: &Planned, namespace: &str, name: &str) -> Option<TopologyExplained> {
     let is = |object: &&Value, kind: &str, namespace: &str, name: &str| {
@@ -84,7 +76,9 @@ fn of(objects: &[Value], planned: &Planned, namespace: &str, name: &str) -> Opti
     let cluster = objects.iter().find(|one| is(one, "Cluster", namespace, name))?;
     let topology = Some(&cluster["spec"]["topology"]).filter(|topology| topology.is_object())?;
     let (within, class) = class_of(topology, namespace);
-    let found = objects.iter().find(|one| is(one, "ClusterClass", within, class));
+    let found = objects
+        .iter()
+        .find(|one| is(one, "ClusterClass", &within, &class));
     let published = found
         .and_then(|class| class["metadata"]["annotations"][ANNOTATION_PUBLISHED_VARIABLES].as_str())
         .map(PublishedVariables::read)

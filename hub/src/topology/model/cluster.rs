@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{
+    Key,
     finding::Report,
     limits::MAX_WORKERS,
     parts::{
@@ -167,6 +168,19 @@ impl Cluster {
             metadata,
         }
     }
+}
+
+/// The class of a topology in either spelling, of a Cluster in this namespace. For who asks nothing else of an object
+/// that a server has judged: what is not there is empty.
+pub fn class_of(topology: &Value, namespace: &str) -> Key {
+    let text = |place: &str| topology.pointer(place).and_then(Value::as_str);
+    let within = text("/classRef/namespace").or_else(|| text("/classNamespace"));
+    let within = within.filter(|namespace| !namespace.is_empty());
+    let class = text("/classRef/name").or_else(|| text("/class"));
+    (
+        within.unwrap_or(namespace).to_owned(),
+        class.unwrap_or_default().to_owned(),
+    )
 }
 
 fn topology(value: &Value, spelling: Spelling, namespace: &str, report: &mut Report) -> Topology {

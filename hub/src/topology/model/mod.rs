@@ -20,7 +20,7 @@ use serde_json::Value;
 
 pub use self::{
     class::{Class, ControlPlaneClass, Definition, WorkerClass},
-    cluster::{Cluster, ControlPlaneTopology, Network, Topology, WorkerTopology},
+    cluster::{Cluster, ControlPlaneTopology, Network, Topology, WorkerTopology, class_of},
     finding::{Finding, Report},
     parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable},
     settings::Settings,

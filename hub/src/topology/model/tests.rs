@@ -1,5 +1,7 @@
 //! Both spellings mean the same; what is left out or unknown is told with its path.
 
+use serde_json::json;
+
 use super::{limits::MAX_VARIABLES, *};
 
 const OLDER: &str = r#"
@@ -109,6 +111,27 @@ fn both_spellings_of_a_cluster_mean_the_same() {
         let check = topology.control_plane.health_check.as_ref().unwrap();
         assert_eq!((check.enabled, check.defined), (Some(true), false));
     }
+}
+
+#[test]
+fn a_class_is_named_in_either_spelling() {
+    let named = |topology: Value| class_of(&topology, "ns");
+    let pair = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
+    assert_eq!(named(json!({"classRef": {"name": "c"}})), pair("ns", "c"));
+    assert_eq!(
+        named(json!({"classRef": {"name": "c", "namespace": "x"}})),
+        pair("x", "c")
+    );
+    assert_eq!(named(json!({"class": "c"})), pair("ns", "c"));
+    assert_eq!(
+        named(json!({"class": "c", "classNamespace": "x"})),
+        pair("x", "c")
+    );
+    assert_eq!(
+        named(json!({"classRef": {"name": "c", "namespace": ""}})),
+        pair("ns", "c")
+    );
+    assert_eq!(named(json!({})), pair("ns", ""));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::topology::{
         compare::UPSTREAM_MANAGER,
         objects::{Objects, label, text},
     },
+    model::{Key, class_of},
     patch::owned::OWNED,
 };
 
@@ -31,7 +32,7 @@ pub struct SeenCluster<'a> {
     /// Which of its `spec` this is.
     pub generation: i64,
     /// Its class, by namespace and name.
-    pub class: (String, String),
+    pub class: Key,
     /// Why nothing is done about it, if so.
     pub rests: Option<Rest>,
     /// Whether it refers to a control plane already.
@@ -73,7 +74,7 @@ pub fn clusters<'a>(all: &Objects<'a>) -> BTreeMap<ClusterName, SeenCluster<'a>>
                 .pointer("/metadata/generation")
                 .and_then(Value::as_i64)
                 .unwrap_or(0),
-            class: class(topology, &name.namespace),
+            class: class_of(topology, &name.namespace),
             rests: rests(document, &owned),
             made: document
                 .pointer("/spec/controlPlaneRef")
@@ -90,14 +91,6 @@ pub fn clusters<'a>(all: &Objects<'a>) -> BTreeMap<ClusterName, SeenCluster<'a>>
 
 /// The API group of Clusters.
 const GROUP: &str = shared::api::names::CLUSTER_API_GROUP;
-
-fn class(topology: &Value, namespace: &str) -> (String, String) {
-    let of = |place: &str| text(topology, place).map(str::to_owned);
-    let name = of("/classRef/name").or_else(|| of("/class")).unwrap_or_default();
-    let namespace_of = of("/classRef/namespace").or_else(|| of("/classNamespace"));
-    let namespace_of = namespace_of.filter(|namespace| !namespace.is_empty());
-    (namespace_of.unwrap_or_else(|| namespace.to_owned()), name)
-}
 
 /// What belongs to the topology of a Cluster, and the Cluster.
 pub fn of_topology<'a>(all: &Objects<'a>, cluster: &ClusterName, document: &'a Value) -> Vec<&'a Value> {

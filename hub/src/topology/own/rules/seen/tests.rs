@@ -34,22 +34,6 @@ fn machines_are_on_their_way_until_all_are_there_and_no_more() {
 }
 
 #[test]
-fn a_class_is_named_in_either_spelling() {
-    let named = |topology: Value| class(&topology, "ns");
-    let pair = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
-    assert_eq!(named(json!({"classRef": {"name": "c"}})), pair("ns", "c"));
-    assert_eq!(
-        named(json!({"classRef": {"name": "c", "namespace": "x"}})),
-        pair("x", "c")
-    );
-    assert_eq!(named(json!({"class": "c"})), pair("ns", "c"));
-    assert_eq!(
-        named(json!({"class": "c", "classNamespace": "x"})),
-        pair("x", "c")
-    );
-}
-
-#[test]
 fn templates_of_the_cluster_that_nothing_refers_to_are_orphans() {
     let template = |name: &str, owner: &str| {
         json!({
