@@ -172,6 +172,7 @@ fn control_plane(spec: &Fields<'_>, spelling: Spelling, report: &mut Report) -> 
             "nodeVolumeDetachTimeout",
             "nodeDeletionTimeout",
             "readinessGates",
+            "taints",
         ],
         Spelling::V1Beta2 => &[
             "templateRef",
@@ -209,6 +210,7 @@ fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> 
             "nodeDeletionTimeout",
             "minReadySeconds",
             "readinessGates",
+            "taints",
             "strategy",
         ],
         Spelling::V1Beta2 => &[

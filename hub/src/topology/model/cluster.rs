@@ -250,6 +250,8 @@ fn control_plane(topology: &Fields<'_>, spelling: Spelling, report: &mut Report)
             "nodeVolumeDetachTimeout",
             "nodeDeletionTimeout",
             "readinessGates",
+            "taints",
+            "rollout",
             "variables",
         ],
         Spelling::V1Beta2 => &[
@@ -264,6 +266,7 @@ fn control_plane(topology: &Fields<'_>, spelling: Spelling, report: &mut Report)
         ],
     };
     let fields = topology.within("controlPlane", known, report);
+    fields.within("rollout", &["after"], report);
     ControlPlaneTopology {
         metadata: metadata(&fields, report),
         replicas: fields.whole("replicas", report),
@@ -287,6 +290,8 @@ fn worker(path: String, item: &Value, spelling: Spelling, report: &mut Report) -
             "nodeDeletionTimeout",
             "minReadySeconds",
             "readinessGates",
+            "taints",
+            "rollout",
             "strategy",
             "variables",
         ],

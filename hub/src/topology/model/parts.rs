@@ -274,7 +274,11 @@ fn quantity(within: &Fields<'_>, name: &str) -> Option<Placed<Value>> {
 /// `strategy` (v1beta1) or `rollout.strategy` (v1beta2) of an object, if it has one.
 pub(super) fn rollout(within: &Fields<'_>, spelling: Spelling, report: &mut Report) -> Option<Rollout> {
     let fields = match spelling {
-        Spelling::V1Beta1 => within.within("strategy", &["type", "rollingUpdate", "remediation"], report),
+        Spelling::V1Beta1 => {
+            // Of topologies alone, and only for what a strategy does not say.
+            within.within("rollout", &["after"], report);
+            within.within("strategy", &["type", "rollingUpdate", "remediation"], report)
+        }
         Spelling::V1Beta2 => within.within("rollout", &["after", "strategy"], report).within(
             "strategy",
             &["type", "rollingUpdate"],

@@ -90,8 +90,11 @@ fn older(within: &Fields<'_>, all: &mut Map<String, Value>, report: &mut Report)
     let mut newer = Map::new();
     put(&mut newer, "type", strategy("/type"));
     put(&mut newer, "rollingUpdate", some(rolling));
-    let rollout = some(newer).map(|strategy| Map::from_iter([("strategy".to_owned(), strategy)]));
-    put(all, "rollout", rollout.map(Value::Object));
+    let after = within.get("rollout").and_then(|rollout| rollout.get("after"));
+    let mut rollout = Map::new();
+    put(&mut rollout, "after", after.cloned());
+    put(&mut rollout, "strategy", some(newer));
+    put(all, "rollout", some(rollout));
     put(all, "deletion", some(deletion));
 }
 
@@ -116,17 +119,27 @@ mod tests {
                 "rollingUpdate": {"maxSurge": 1, "deletePolicy": "Oldest"},
                 "remediation": {"maxInFlight": "20%"},
             },
+            "rollout": {"after": "2026-01-01T00:00:00Z"},
+            "taints": [{"key": "a"}],
             "minReadySeconds": 5,
         });
         let newer = json!({
             "deletion": {"nodeDrainTimeoutSeconds": 90, "order": "Oldest"},
-            "rollout": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}},
+            "rollout": {
+                "after": "2026-01-01T00:00:00Z",
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
+            },
+            "taints": [{"key": "a"}],
             "healthCheck": {"remediation": {"maxInFlight": "20%"}},
             "minReadySeconds": 5,
         });
         let expected = json!({
             "deletion": {"nodeDrainTimeoutSeconds": 90, "order": "Oldest"},
-            "rollout": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}},
+            "rollout": {
+                "after": "2026-01-01T00:00:00Z",
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
+            },
+            "taints": [{"key": "a"}],
             "remediation": {"maxInFlight": "20%"},
             "minReadySeconds": 5,
         });

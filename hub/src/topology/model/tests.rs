@@ -98,11 +98,15 @@ fn both_spellings_of_a_class_mean_the_same() {
 fn both_spellings_of_a_cluster_mean_the_same() {
     let older = read(
         "{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {name: foo}, spec: {topology: {class: c, \
-        classNamespace: n, version: v1.30.0, controlPlane: {machineHealthCheck: {enable: true}}}}}",
+        classNamespace: n, version: v1.30.0, controlPlane: {machineHealthCheck: {enable: true}, rollout: {after: a}, taints: [{key: k}]}, \
+        workers: {machineDeployments: [{class: w, name: n, rollout: {after: a}, strategy: {type: OnDelete}, \
+        taints: [{key: k}]}]}}}}",
     );
     let newer = read(
         "{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: foo}, spec: {topology: {classRef: \
-        {name: c, namespace: n}, version: v1.30.0, controlPlane: {healthCheck: {enabled: true}}}}}",
+        {name: c, namespace: n}, version: v1.30.0, controlPlane: {healthCheck: {enabled: true}, rollout: {after: a}, \
+        taints: [{key: k}]}, workers: {machineDeployments: [{class: w, name: n, \
+        rollout: {after: a, strategy: {type: OnDelete}}, taints: [{key: k}]}]}}}}",
     );
     for estate in [older, newer] {
         assert_eq!(told(&estate), []);
@@ -110,6 +114,16 @@ fn both_spellings_of_a_cluster_mean_the_same() {
         assert_eq!(topology.version.value, "v1.30.0");
         let check = topology.control_plane.health_check.as_ref().unwrap();
         assert_eq!((check.enabled, check.defined), (Some(true), false));
+        let settings = |settings: &Settings| Value::Object(settings.0.clone());
+        let taints = json!([{"key": "k"}]);
+        assert_eq!(
+            settings(&topology.control_plane.settings),
+            json!({"rollout": {"after": "a"}, "taints": taints})
+        );
+        assert_eq!(
+            settings(&topology.workers[0].settings),
+            json!({"rollout": {"after": "a", "strategy": {"type": "OnDelete"}}, "taints": taints})
+        );
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     },
     names::{check_metadata, is_dns_label},
     quantity::{check_health, check_rollout},
+    taints::{Machines, check_taints},
 };
 
 /// Every rule of a class by itself; those of variables stand beside them.
@@ -19,6 +20,7 @@ pub(super) const RULES: &[fn(&Class, &mut Report)] = &[
     health_check,
     naming_template,
     metadata,
+    taints,
     kubernetes_versions,
 ];
 
@@ -134,6 +136,15 @@ fn metadata(class: &Class, report: &mut Report) {
     let workers = class.workers.iter().map(|worker| &worker.metadata);
     for metadata in std::iter::once(&class.control_plane.metadata).chain(workers) {
         check_metadata(metadata, report);
+    }
+}
+
+/// Taints of nodes are such, and none that others keep for themselves.
+fn taints(class: &Class, report: &mut Report) {
+    let plane = &class.control_plane.settings;
+    check_taints(Machines::OfControlPlane, plane, "spec.controlPlane", report);
+    for worker in &class.workers {
+        check_taints(Machines::OfWorkers, &worker.settings, &worker.field, report);
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     },
     names::{check_metadata, is_dns_label, is_label_value},
     quantity::{check_health, check_rollout},
+    taints::{Machines, check_taints},
 };
 
 /// Rules of every Cluster.
@@ -26,6 +27,7 @@ pub(super) const TOPOLOGY_RULES: &[fn(&Cluster, &Topology, &mut Report)] = &[
     worker_name,
     autoscaler_replicas,
     topology_metadata,
+    topology_taints,
     topology_rollout,
 ];
 
@@ -137,6 +139,20 @@ fn topology_metadata(_: &Cluster, topology: &Topology, report: &mut Report) {
     let workers = topology.workers.iter().map(|worker| &worker.metadata);
     for metadata in std::iter::once(&topology.control_plane.metadata).chain(workers) {
         check_metadata(metadata, report);
+    }
+}
+
+/// Taints of nodes are such, and none that others keep for themselves.
+fn topology_taints(_: &Cluster, topology: &Topology, report: &mut Report) {
+    let plane = &topology.control_plane.settings;
+    check_taints(
+        Machines::OfControlPlane,
+        plane,
+        "spec.topology.controlPlane",
+        report,
+    );
+    for worker in &topology.workers {
+        check_taints(Machines::OfWorkers, &worker.settings, &worker.field, report);
     }
 }
 

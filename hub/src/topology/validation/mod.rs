@@ -8,6 +8,7 @@ mod cluster_change;
 mod names;
 mod patches;
 mod quantity;
+mod taints;
 #[cfg(test)]
 mod tests;
 

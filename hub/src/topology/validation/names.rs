@@ -31,7 +31,8 @@ fn is_label_name(text: &str) -> bool {
         && ends(text.bytes().next_back())
 }
 
-fn is_key(text: &str) -> bool {
+/// A key of a label, an annotation or a taint, perhaps with a name of DNS before it.
+pub(super) fn is_key(text: &str) -> bool {
     match text.split_once('/') {
         Some((prefix, name)) => is_dns_name(prefix) && is_label_name(name),
         None => is_label_name(text),

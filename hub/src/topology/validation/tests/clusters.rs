@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AT_CLUSTERS, OF_CLUSTER, class, cluster, of_cluster, one, told, with, without};
+use super::{AT_CLUSTERS, OF_CLUSTER, class, cluster, of_cluster, one, taint, told, with, without};
 
 #[test]
 fn cluster_by_itself() {
@@ -106,6 +106,32 @@ fn topology_rollout() {
     assert_eq!(
         of_cluster(OF_CLUSTER, "rollout", rolling(0)),
         one("rollout-strategy", &field)
+    );
+}
+
+#[test]
+fn topology_taints() {
+    const KEY: &str = "node-role.kubernetes.io/control-plane";
+    let plane = |taints: Value| {
+        told(
+            &[
+                &class(),
+                &with(cluster(), "/spec/topology/controlPlane", "taints", taints),
+            ],
+            None,
+        )
+    };
+    assert_eq!(plane(json!([taint(KEY)])), []);
+    let field = "spec.topology.controlPlane.taints[0].key";
+    assert_eq!(
+        plane(json!([taint("node.kubernetes.io/a")])),
+        one("taints", field)
+    );
+    assert_eq!(of_cluster(OF_CLUSTER, "taints", json!([taint("a")])), []);
+    let field = format!("{AT_CLUSTERS}.taints[0].key");
+    assert_eq!(
+        of_cluster(OF_CLUSTER, "taints", json!([taint(KEY)])),
+        one("taints", &field)
     );
 }
 

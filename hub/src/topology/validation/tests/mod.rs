@@ -255,6 +255,63 @@ fn metadata() {
     );
 }
 
+fn taint(key: &str) -> Value {
+    json!({"key": key, "effect": "NoSchedule", "propagation": "Always"})
+}
+
+#[test]
+fn taints() {
+    const RULE: &str = "taints";
+    const PLANE: &str = "/spec/controlPlane";
+    for good in [
+        json!([]),
+        json!([taint("example.org/a")]),
+        json!([taint("node.kubernetes.io/out-of-service")]),
+        json!([taint("a"), with(taint("a"), "", "effect", json!("NoExecute"))]),
+        json!([with(taint("a"), "", "value", json!("b"))]),
+    ] {
+        assert_eq!(of_class(WORKER, "taints", good.clone()), [], "{good}");
+    }
+    let control_plane = json!([taint("node-role.kubernetes.io/control-plane")]);
+    assert_eq!(of_class(PLANE, "taints", control_plane.clone()), []);
+    let key = format!("{AT_WORKER}.taints[0].key");
+    assert_eq!(of_class(WORKER, "taints", control_plane), one(RULE, &key));
+    for bad in [
+        "",
+        "a b",
+        "node.cluster.x-k8s.io/uninitialized",
+        "node.cluster.x-k8s.io/outdated-revision",
+        "node-role.kubernetes.io/master",
+        "node.kubernetes.io/not-ready",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+    ] {
+        assert_eq!(
+            of_class(WORKER, "taints", json!([taint(bad)])),
+            one(RULE, &key),
+            "{bad}"
+        );
+        let told = of_class(PLANE, "taints", json!([taint(bad)]));
+        assert_eq!(told, one(RULE, "spec.controlPlane.taints[0].key"), "{bad}");
+    }
+    for (name, value) in [
+        ("value", json!("-")),
+        ("value", json!(1)),
+        ("effect", json!("NoRun")),
+        ("propagation", Value::Null),
+    ] {
+        let field = format!("{AT_WORKER}.taints[0].{name}");
+        let wrong = json!([with(taint("a"), "", name, value)]);
+        assert_eq!(of_class(WORKER, "taints", wrong), one(RULE, &field));
+    }
+    let twice = json!([taint("a"), taint("a")]);
+    let field = format!("{AT_WORKER}.taints[1]");
+    assert_eq!(of_class(WORKER, "taints", twice), one(RULE, &field));
+    let many: Vec<Value> = (0..65).map(|number| taint(&format!("k{number}"))).collect();
+    let at = format!("{AT_WORKER}.taints");
+    assert_eq!(of_class(WORKER, "taints", json!(many)), one(RULE, &at));
+    assert_eq!(of_class(WORKER, "taints", json!({})), one(RULE, &at));
+}
+
 #[test]
 fn kubernetes_versions() {
     let good = json!(["v1.29.1", "v1.29.2", "v1.30.1"]);
