@@ -11,13 +11,13 @@ use super::{
     check, churn,
     configuration::Proxy,
     conformance, first_answer, host, install,
-    layout::{Directory, Layout, Place, cluster_name},
+    layout::{Directory, Layout},
     leave, lost, names,
     namespace::Namespace,
     planted,
     programs::Programs,
     row::{Asked, Row},
-    traffic, transcript, up,
+    state, traffic, transcript, up,
     upgrade::{self, Order, REQUESTS},
 };
 use crate::{advice::NODES_STATUS, charts};
@@ -86,7 +86,11 @@ enum Command {
     /// Ends all clusters and removes what is left of them, after a crash too.
     Down,
     /// Shows which clusters there are, and whether their nodes run.
-    Status,
+    Status {
+        /// What clusters say of themselves too: nodes, pods, warnings, exports, slices, and how our logs end.
+        #[arg(long)]
+        details: bool,
+    },
     /// Looks whether the clusters do what clusters do.
     Check,
     /// Installs Tributary as a user does: hub in c1, an agent in each cluster, from our image and charts.
@@ -239,7 +243,13 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
             up::up(&directory, layout)
         }
         Command::Down => directory.remove(),
-        Command::Status => status(&directory),
+        Command::Status { details } => {
+            state::runs(&directory)?;
+            if details {
+                state::show(&directory);
+            }
+            Ok(())
+        }
         Command::Check => check::check(&directory),
         Command::Install { image } => install::install(&directory, &charts::root().join(image)),
         Command::Uninstall { hub_first } => leave::leave(&directory, hub_first).map(drop),
@@ -289,18 +299,4 @@ fn run(program: &mut Program) -> anyhow::Result<()> {
     let status = program.status().context("cannot run nsenter")?;
     // A command that a person gave has said itself why it failed.
     std::process::exit(status.code().unwrap_or(1))
-}
-
-fn status(directory: &Directory) -> anyhow::Result<()> {
-    let layout = directory.layout()?;
-    let runs = |running: bool| if running { "runs" } else { "does not run" };
-    let control = Namespace::of(&directory.control()).is_some();
-    println!("control planes: {}", runs(control));
-    for place in layout.places() {
-        let Place { cluster, .. } = place;
-        let running = Namespace::of(&directory.node(place)).is_some();
-        println!("{}: {} {}", cluster_name(cluster), place.name(), runs(running));
-    }
-    println!("files and logs: {}", directory.path().display());
-    Ok(())
 }

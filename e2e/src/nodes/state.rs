@@ -1,7 +1,13 @@
-//! Owns: what clusters say of themselves when something on them failed, for those who cannot look at them any more.
+//! Owns: which clusters run, and what they say of themselves, also for those who cannot look at them any more.
 //! Never: judges, or changes anything.
 
-use super::{control::ControlPlane, installed::NAMESPACE, layout::Directory, running::Running};
+use super::{
+    control::ControlPlane,
+    installed::NAMESPACE,
+    layout::{Directory, Place, cluster_name},
+    namespace::Namespace,
+    running::Running,
+};
 
 /// The last lines of each pod of ours; enough for a page.
 const LOG_LINES: &str = "--tail=25";
@@ -20,7 +26,22 @@ const QUESTIONS: [&[&str]; 5] = [
     &["get", "endpointslices", "--all-namespaces"],
 ];
 
-/// Prints it all to standard error; what cannot be asked is said there too.
+/// Prints which nodes run, and where their files are.
+pub(super) fn runs(directory: &Directory) -> anyhow::Result<()> {
+    let layout = directory.layout()?;
+    let runs = |running: bool| if running { "runs" } else { "does not run" };
+    let control = Namespace::of(&directory.control()).is_some();
+    println!("control planes: {}", runs(control));
+    for place in layout.places() {
+        let Place { cluster, .. } = place;
+        let running = Namespace::of(&directory.node(place)).is_some();
+        println!("{}: {} {}", cluster_name(cluster), place.name(), runs(running));
+    }
+    println!("files and logs: {}", directory.path().display());
+    Ok(())
+}
+
+/// Prints what clusters say of themselves to standard error; what cannot be asked is said there too.
 pub(super) fn show(directory: &Directory) {
     match Running::of(directory) {
         Ok(running) => running.planes().iter().for_each(show_cluster),
