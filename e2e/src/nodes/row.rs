@@ -1,7 +1,12 @@
 //! Owns: the rows that are asked on nodes, how long a right answer is awaited, and what a wrong one is called.
 //! Never: asks.
 
-use std::{cell::RefCell, fmt, path::Path, time::Duration};
+use std::{
+    cell::RefCell,
+    fmt,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use serde::Deserialize;
 
@@ -45,6 +50,9 @@ impl fmt::Display for Row {
     }
 }
 
+/// A right answer that took longer is told, with the last one that was not.
+const LATE: Duration = Duration::from_secs(10);
+
 /// How rows are asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
@@ -77,7 +85,7 @@ impl Asked {
         logs: &Path,
         ask: impl Fn() -> anyhow::Result<Verdict>,
     ) -> anyhow::Result<()> {
-        let last = RefCell::new(None);
+        let (last, began) = (RefCell::new(None), Instant::now());
         let right = || {
             let error = match ask() {
                 Ok(Ok(())) => return true,
@@ -87,7 +95,12 @@ impl Asked {
             last.replace(Some(error));
             false
         };
-        wait_at_most(self.patience, what, logs, right).map_err(|late| last.take().unwrap_or(late))
+        wait_at_most(self.patience, what, logs, right).map_err(|late| last.take().unwrap_or(late))?;
+        if let Some(before) = last.take().filter(|_| began.elapsed() >= LATE) {
+            let seconds = began.elapsed().as_secs();
+            eprintln!("late: right after {seconds} s, and before that: {before:#}");
+        }
+        Ok(())
     }
 }
 
