@@ -32,6 +32,8 @@ const SYSCTLS: [(&str, &str); 3] = [
 pub(super) const BRIDGE: &str = "nodes";
 /// The label by which Kubernetes knows a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
+/// What kube-proxy says when all that wants to know about its node is registered.
+const PROXY_LISTENS: &str = "Starting node config controller";
 
 /// A node.
 pub(super) struct Node<'a> {
@@ -180,7 +182,6 @@ impl<'a> Node<'a> {
             "--cert-dir=/var/lib/kubelet/pki".to_owned(),
             format!("--hostname-override={}", self.name),
             format!("--node-ip={}", self.addresses.node_ips()),
-            format!("--node-labels={ZONE}={}", self.zone),
         ];
         self.start("kubelet", &flags)
     }
@@ -203,6 +204,20 @@ impl<'a> Node<'a> {
             &configuration::proxy(cluster, &self.name, kubeconfig, proxy),
         )?;
         self.start("kube-proxy", &[format!("--config={}", file.display())])
+    }
+
+    /// Gives the node its zone, once its kube-proxy listens: kube-proxy of Kubernetes 1.36 looks at its node before it has
+    /// registered who wants to know the zone, and one that was there then it may never learn, so that it keeps no traffic
+    /// in a zone.
+    pub(super) fn enter_zone(&self, control: &ControlPlane<'_>) -> anyhow::Result<()> {
+        let log = self.directory.join("kube-proxy.log");
+        let what = format!("kube-proxy of {} listens to what its node says", self.name);
+        wait_for(&what, &self.directory, || {
+            fs::read_to_string(&log).is_ok_and(|said| said.contains(PROXY_LISTENS))
+        })?;
+        let label = format!("{ZONE}={}", self.zone);
+        let label = ["label", "node", &self.name, "--overwrite", &label];
+        control.kubectl(&label).map(drop)
     }
 
     fn start(&self, component: &str, flags: &[String]) -> anyhow::Result<()> {

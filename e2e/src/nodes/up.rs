@@ -72,6 +72,9 @@ fn start(directory: &Directory, layout: Layout, programs: &Programs) -> anyhow::
         )?;
         node.start_proxy(plane.addresses, &plane.proxy_kubeconfig(), layout.proxy)?;
     }
+    for (node, place) in &nodes {
+        node.enter_zone(&planes[usize::from(place.cluster) - 1])?;
+    }
     say("nodes are ready");
     for plane in &planes {
         plane.apply(&coredns(&plane.addresses.dns()), "coredns.yaml")?;
