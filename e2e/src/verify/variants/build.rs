@@ -24,8 +24,6 @@ use super::{
 const BUILD_TIME_MAX: Duration = Duration::from_secs(45 * 60);
 /// How often it is built again without what did not compile: each stage of the compiler finds errors of its own.
 const ROUNDS_MAX: usize = 20;
-/// What cargo is told first: the flags of `cargo sim`.
-const FLAGS: [&str; 2] = ["--config", "build.rustflags=['--cfg', 'tokio_unstable']"];
 
 /// Unit tests of a package, or one of its integration tests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -179,7 +177,7 @@ async fn note_all(
 
 async fn cargo(copy: &Copy, arguments: &[&str]) -> anyhow::Result<(Vec<Artifact>, Option<Errors>)> {
     let mut cargo = Command::new("cargo");
-    cargo.args(FLAGS).args(arguments);
+    cargo.args(arguments);
     cargo.args(["--quiet", "--profile", "sim", "--message-format", "json"]);
     cargo
         .current_dir(copy.root())
