@@ -1,16 +1,9 @@
-//! Owns: the commands of this workspace that messages advise, each as it can be typed, and by whose definition a
-//! command is read. A test reads all of them, and those of the documents.
-//! Never: runs one.
+//! Owns: the commands of this workspace that messages advise, each as it can be typed. A test parses all of them.
+//! Never: runs one, or knows the program that does: every room may use this file, so it uses none.
 
 use std::path::Path;
 
-use clap::Parser;
 use shared::model::advice::quoted;
-
-use crate::{
-    demo, load, nodes, real,
-    verify::{self, crash, netsim},
-};
 
 /// Builds the control plane.
 pub const BUILD_CONTROL_PLANE: &str = "cargo control-plane build";
@@ -121,40 +114,10 @@ pub fn advised() -> Vec<String> {
         advised.push(demo_start(program));
     }
     advised.push(demo_apply("east"));
-    for directory in [None, Some(Path::new("a directory"))] {
-        let suggested = demo::suggestions(directory);
-        advised.extend(suggested.into_iter().map(|(command, _)| command));
-    }
     for large in [false, true] {
         advised.extend([sim_run(7, large), sim_shrink(7, large)]);
     }
     advised.push(netsim_trace(7));
     advised.push(compare_templates(7, 100));
     advised
-}
-
-/// Reads a command, given as words, by its program's own definition. Nothing: it is of no program of ours.
-pub fn read(words: &[String]) -> Option<Result<(), clap::Error>> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let (program, arguments) = match words.split_first()? {
-        (&"cargo", rest) => (*rest.first()?, rest),
-        (program, _) => (*program, &words[..]),
-    };
-    Some(match (words[0], program) {
-        ("cargo", "control-plane") => by::<real::args::Arguments>(arguments),
-        ("cargo", "crash") => by::<crash::args::Arguments>(arguments),
-        ("cargo", "demo") => by::<demo::Arguments>(arguments),
-        ("cargo", "image") => by::<tributary_image::command::Arguments>(arguments),
-        ("cargo", "load") => by::<load::args::Arguments>(arguments),
-        ("cargo", "nodes") => by::<nodes::args::Arguments>(arguments),
-        ("cargo", "netsim") => by::<netsim::NetsimArgs>(arguments),
-        ("cargo", "sim") => by::<verify::args::Arguments>(arguments),
-        ("tributary-hub", _) => by::<hub::args::Cli>(arguments),
-        ("tributary-agent", _) => by::<agent::args::Cli>(arguments),
-        _ => return None,
-    })
-}
-
-fn by<P: Parser>(words: &[&str]) -> Result<(), clap::Error> {
-    P::try_parse_from(words).map(drop)
 }

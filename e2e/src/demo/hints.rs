@@ -8,7 +8,7 @@ use crate::{advice, real::module::Module};
 use shared::model::advice::quoted;
 
 /// Commands to try, each with what comes of it; `directory`: not the one that a demo has by itself.
-pub(crate) fn suggestions(directory: Option<&Path>) -> Vec<(String, &'static str)> {
+pub fn suggestions(directory: Option<&Path>) -> Vec<(String, &'static str)> {
     let apply = format!("apply east {GREETER_FILE}");
     let tried = [
         (&*apply, "a service of yours, exported"),

@@ -44,9 +44,8 @@ use shared::{
     tls::install_crypto_provider,
 };
 
-pub use self::record::compare;
-pub(crate) use self::{args::Arguments, hints::suggestions};
-use self::{directory::DemoDirectory, setting::Setting};
+use self::{args::Arguments, directory::DemoDirectory, setting::Setting};
+pub use self::{hints::suggestions, record::compare};
 
 /// The demo's command line.
 pub fn command_line() -> clap::Command {

@@ -2,12 +2,13 @@
 //! the program that it calls.
 //! Never: runs one.
 
-use super::root;
+use super::{programs, root};
 use anyhow::{Context, ensure};
 use clap::{CommandFactory, error::ErrorKind};
 use regex::Regex;
 use shared::testing::advice::{examples, words};
-use tributary_e2e::advice;
+use std::path::Path;
+use tributary_e2e::{advice, demo};
 
 /// The pages that people type from.
 const PAGES: [&str; 12] = [
@@ -61,8 +62,13 @@ pub(super) fn in_documents() -> anyhow::Result<()> {
 }
 
 pub(super) fn in_hints() -> anyhow::Result<()> {
+    let suggested = [None, Some(Path::new("a directory"))]
+        .into_iter()
+        .flat_map(demo::suggestions)
+        .map(|(command, _)| command);
     let mut found: Vec<Found> = advice::advised()
         .into_iter()
+        .chain(suggested)
         .map(|command| typed("a hint", command))
         .collect();
     let helps = [
@@ -76,7 +82,7 @@ pub(super) fn in_hints() -> anyhow::Result<()> {
             "cargo control-plane",
             tributary_e2e::real::args::Arguments::command(),
         ),
-        ("cargo demo", tributary_e2e::demo::command_line()),
+        ("cargo demo", demo::command_line()),
     ];
     for (program, mut command) in helps {
         let help = command.render_long_help().to_string();
@@ -146,7 +152,7 @@ fn understood(found: &Found) -> Result<(), String> {
         command,
         whole,
     } = found;
-    let read = advice::read(&words).ok_or_else(|| format!("{place}: {command}: of no program of ours"))?;
+    let read = programs::read(&words).ok_or_else(|| format!("{place}: {command}: of no program of ours"))?;
     match read {
         Ok(()) => Ok(()),
         Err(error) if is_shown(error.kind()) || (!whole && lacks(error.kind())) => Ok(()),

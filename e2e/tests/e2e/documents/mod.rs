@@ -1,6 +1,6 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
 //! `alerts.rs`: that the charts' alerts ask for those; `samples.rs`: that they fire when they should; `health.rs`: what
-//! Argo CD makes of objects; `commands.rs`: that every command can be typed; `links.rs`: that no document, source or manifest points at what is not there;
+//! Argo CD makes of objects; `commands.rs`: that every command can be typed, by the definitions that `programs.rs` knows; `links.rs`: that no document, source or manifest points at what is not there;
 //! `workflows.rs`: that the forge calls what there is; `recording.rs`: that the first page shows what the demo does;
 //! `threats.rs`: that the threat model's tests are there.
 //! Never: judges prose.
@@ -9,6 +9,7 @@ mod alerts;
 mod commands;
 mod health;
 mod links;
+mod programs;
 mod recording;
 mod samples;
 mod threats;

@@ -2,7 +2,7 @@
 //! commit; and that nothing may write but the job that makes a draft.
 //! Never: runs one.
 
-use super::root;
+use super::{programs, root};
 use anyhow::{Context, ensure};
 use regex::Regex;
 use serde_norway::Value;
@@ -11,7 +11,6 @@ use std::{
     fs,
     process::{Command, Stdio},
 };
-use tributary_e2e::advice;
 
 /// Where they are.
 const FOLDER: &str = ".github/workflows";
@@ -135,7 +134,7 @@ fn wrong_in_script(script: &str) -> anyhow::Result<Vec<String>> {
     let lines = script.lines().map(str::trim);
     for line in lines.filter(|line| line.starts_with("cargo ")) {
         let words = words(line);
-        match advice::read(&words) {
+        match programs::read(&words) {
             Some(Ok(())) => {}
             Some(Err(error)) => wrong.push(format!("{line}: {error}")),
             None if words.get(1).is_some_and(|word| OF_CARGO.contains(&word.as_str())) => {}
