@@ -2,6 +2,7 @@
 //! Never: runs inside a test.
 
 use super::Unavailable;
+use super::kept::{self, Kept};
 use super::module::Module;
 use super::programs::ASSETS_VARIABLE;
 use crate::advice::{BUILD_CLUSTER_API, BUILD_HELM, BUILD_LUA};
@@ -41,6 +42,10 @@ const CLUSTER_API: Release = Release {
 const CLUSTER_API_DEFINITIONS: &str = "config/crd/bases";
 /// Ours as a tool of the Go module, so that one version is pinned for it and the control plane.
 const KUBECTL_PACKAGE: &str = "k8s.io/kubernetes/cmd/kubectl";
+/// Nothing of this machine is in a program that is installed.
+const INSTALL_FLAGS: [&str; 2] = ["-trimpath", "-buildvcs=false"];
+/// The same for programs of our own modules, without what a debugger reads.
+const PROGRAM_FLAGS: [&str; 4] = ["-trimpath", "-buildvcs=false", "-ldflags", "-s -w"];
 /// How often progress is shown: in place on a terminal, as a line elsewhere.
 const PROGRESS_TERMINAL: Duration = Duration::from_secs(1);
 const PROGRESS_LINE: Duration = Duration::from_secs(10);
@@ -58,37 +63,42 @@ pub fn control_plane(module: &Module) -> anyhow::Result<PathBuf> {
         return Ok(binary);
     }
     let go = require_go(module)?;
-    eprintln!(
-        "building the control plane with {go}: about four minutes on two cores the first time, later seconds"
-    );
     let hash = module
         .hash()
         .with_context(|| format!("cannot read {}", module.sources().display()))?;
     let flags = build_flags(module)?;
-    let mut list = go_command(module.sources());
-    list.args(["list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"])
-        .args(&flags)
-        .arg(".");
-    let stale = run(&mut list, "listing packages", &Counted::Downloads)?;
     let binary = module.binary();
     let directory = binary.parent().context("the binary has a directory")?;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let toolchain = kept::toolchain(module.sources())?;
+    Kept::of_this_user().program(&binary, &[&hash, &flags.join(" "), &toolchain], || {
+        eprintln!("building the control plane with {go}: about four minutes on two cores");
+        compile_control_plane(module, &flags, &binary)
+    })?;
+    module
+        .record(&hash)
+        .context("cannot record what the control plane was built from")?;
+    Ok(binary)
+}
+
+fn compile_control_plane(module: &Module, flags: &[String], binary: &Path) -> anyhow::Result<()> {
+    let mut list = go_command(module.sources());
+    list.args(["list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"])
+        .args(flags)
+        .arg(".");
+    let stale = run(&mut list, "listing packages", &Counted::Downloads)?;
     // Built beside its place and moved: a build cut off never leaves half a binary where tests look.
-    let fresh = directory.join(format!("control-plane.{}", std::process::id()));
+    let fresh = binary.with_extension(std::process::id().to_string());
     let mut build = go_command(module.sources());
     build
         .args(["build", "-v"])
-        .args(&flags)
+        .args(flags)
         .arg("-o")
         .arg(&fresh)
         .arg(".");
     let total = stale.lines().filter(|line| !line.is_empty()).count();
     run(&mut build, "compiling", &Counted::Packages { total })?;
-    std::fs::rename(&fresh, &binary).with_context(|| format!("cannot create {}", binary.display()))?;
-    module
-        .record(&hash)
-        .context("cannot record what the control plane was built from")?;
-    Ok(binary)
+    std::fs::rename(&fresh, binary).with_context(|| format!("cannot create {}", binary.display()))
 }
 
 /// Installs grpcurl unless it is installed already; the path of the binary.
@@ -190,16 +200,25 @@ fn install(module: &Module, release: &Release) -> anyhow::Result<PathBuf> {
         return Ok(tool.binary);
     }
     let go = require_go(module)?;
-    eprintln!("installing {name} {version} with {go}");
     let tools = module.tools();
     std::fs::create_dir_all(&tools).with_context(|| format!("cannot create {}", tools.display()))?;
-    let mut install = go_command(&tools);
-    install
-        .env("GOBIN", &tools)
-        .args(["install", "-v", "-trimpath", "-buildvcs=false"]);
-    install.arg(format!("{package}@{version}"));
-    let doing = format!("installing {name}");
-    run(&mut install, &doing, &Counted::Packages { total: 0 })?;
+    let pinned = format!("{package}@{version}");
+    let toolchain = kept::toolchain(&tools)?;
+    Kept::of_this_user().program(
+        &tool.binary,
+        &[&pinned, INSTALL_FLAGS.concat().as_str(), &toolchain],
+        || {
+            eprintln!("installing {name} {version} with {go}");
+            let mut install = go_command(&tools);
+            install
+                .env("GOBIN", &tools)
+                .args(["install", "-v"])
+                .args(INSTALL_FLAGS)
+                .arg(&pinned);
+            let doing = format!("installing {name}");
+            run(&mut install, &doing, &Counted::Packages { total: 0 }).map(drop)
+        },
+    )?;
     tool.record()
 }
 
@@ -211,27 +230,37 @@ pub fn kubectl(module: &Module) -> anyhow::Result<PathBuf> {
         return Ok(tool.binary);
     }
     let go = require_go(module)?;
-    eprintln!("building kubectl {version} with {go}");
     let tools = module.tools();
     std::fs::create_dir_all(&tools).with_context(|| format!("cannot create {}", tools.display()))?;
-    // Built beside its place and moved, as the control plane is.
-    let fresh = tools.join(format!("kubectl.{}", std::process::id()));
-    let mut build = go_command(module.sources());
-    build
-        .args(["build", "-v"])
-        .args(build_flags(module)?)
-        .arg("-o")
-        .arg(&fresh)
-        .arg(KUBECTL_PACKAGE);
-    run(&mut build, "building kubectl", &Counted::Packages { total: 0 })?;
-    std::fs::rename(&fresh, &tool.binary)
-        .with_context(|| format!("cannot create {}", tool.binary.display()))?;
+    let flags = build_flags(module)?;
+    let sources = kept::sources_hash(module.sources())?;
+    let toolchain = kept::toolchain(module.sources())?;
+    Kept::of_this_user().program(&tool.binary, &[&sources, &flags.join(" "), &toolchain], || {
+        eprintln!("building kubectl {version} with {go}");
+        // Built beside its place and moved, as the control plane is.
+        let fresh = tools.join(format!("kubectl.{}", std::process::id()));
+        let mut build = go_command(module.sources());
+        build
+            .args(["build", "-v"])
+            .args(&flags)
+            .arg("-o")
+            .arg(&fresh)
+            .arg(KUBECTL_PACKAGE);
+        run(&mut build, "building kubectl", &Counted::Packages { total: 0 })?;
+        std::fs::rename(&fresh, &tool.binary)
+            .with_context(|| format!("cannot create {}", tool.binary.display()))
+    })?;
     tool.record()
 }
 
-/// Builds a program of a Go module of ours; Go itself knows whether that is done already.
+/// Builds a program of a Go module of ours, unless it was built from the same sources before.
 pub(crate) fn go_program(sources: &Path, package: &str, binary: &Path) -> anyhow::Result<()> {
-    go_binary(sources, &["build", "-v"], package, binary)
+    let hash = kept::sources_hash(sources)?;
+    let toolchain = kept::toolchain(sources)?;
+    let flags = PROGRAM_FLAGS.join(" ");
+    Kept::of_this_user().program(binary, &[&hash, package, &flags, &toolchain], || {
+        go_binary(sources, &["build", "-v"], package, binary)
+    })
 }
 
 /// Builds the tests of a Go package that somebody has as a program, to be run elsewhere.
@@ -246,7 +275,8 @@ fn go_binary(sources: &Path, verb: &[&str], package: &str, binary: &Path) -> any
     let mut build = go_command(sources);
     build
         .args(verb)
-        .args(["-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"])
+        .args(PROGRAM_FLAGS)
+        .arg("-o")
         .arg(&fresh)
         .arg(package);
     run(

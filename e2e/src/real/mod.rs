@@ -45,6 +45,7 @@ mod error;
 mod fleet;
 pub mod helm;
 mod inventory;
+pub(crate) mod kept;
 pub mod kubectl;
 pub mod lua;
 pub mod module;
