@@ -16,8 +16,24 @@ use crate::{
     zig::{self, Compiler},
 };
 
-/// The profile of Cargo.toml that images are built with.
-const PROFILE: &str = "image";
+/// A profile of Cargo.toml that images are built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// Small and fast programs, which take minutes of link-time optimisation.
+    Published,
+    /// Programs that are built quickly, for tests.
+    Quick,
+}
+
+impl Profile {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Published => "image",
+            Self::Quick => "quick",
+        }
+    }
+}
+
 /// Where sources and crates seem to lie, in what a program says of itself.
 const SOURCES_AS: &str = "/tributary";
 const CRATES_AS: &str = "/cargo";
@@ -25,17 +41,22 @@ const CRATES_AS: &str = "/cargo";
 const COMPILED_AT: &str = "0";
 
 /// Compiles the file that is both programs, and looks whether it is what an image needs; where it is.
-pub(crate) fn compile(source: &Source, architecture: Architecture) -> anyhow::Result<PathBuf> {
+pub(crate) fn compile(
+    source: &Source,
+    architecture: Architecture,
+    profile: Profile,
+) -> anyhow::Result<PathBuf> {
+    let profile = profile.name();
     let target = architecture.rust_target();
     add_target(source, target)?;
     let compiler = zig::compiler(source, architecture)?;
     eprintln!("compiling for {architecture}");
     let mut cargo = run::cargo(&source.root);
-    cargo.args(["build", "--locked", "--profile", PROFILE, "--target", target]);
+    cargo.args(["build", "--locked", "--profile", profile, "--target", target]);
     cargo.args(["--package", PROGRAMS]);
     environment(&mut cargo, source, architecture, &compiler)?;
     run::shown(&mut cargo).with_context(|| format!("cannot compile for {architecture}"))?;
-    let programs = source.target.join(target).join(PROFILE).join(PROGRAMS);
+    let programs = source.target.join(target).join(profile).join(PROGRAMS);
     inspect::program(&programs, architecture)?;
     Ok(programs)
 }
@@ -78,6 +99,8 @@ fn environment(
     .join(" ");
     cargo
         .env_remove("RUSTFLAGS")
+        // A caller that lints while it builds must not change what is shipped.
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"))
         .env("CARGO_INCREMENTAL", "0")
         .env("SOURCE_DATE_EPOCH", COMPILED_AT)

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::{
     architecture::Architecture,
-    compile,
+    compile::{self, Profile},
     layer::{self, File, Link},
     layout::{self, Layout, Runs},
     sbom,
@@ -24,7 +24,12 @@ const COMMAND: [&str; 2] = ["/usr/local/bin/tributary-hub", "--help"];
 const LAYER_BYTES_MAX: usize = 15_000_000;
 
 /// Builds everything into `out`; the text of SHA256SUMS.
-pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Path) -> anyhow::Result<String> {
+pub(crate) fn package(
+    source: &Source,
+    architectures: &[Architecture],
+    profile: Profile,
+    out: &Path,
+) -> anyhow::Result<String> {
     if source.revision.ends_with("-dirty") {
         eprintln!("note: files differ from commit {}", source.revision);
     }
@@ -33,7 +38,7 @@ pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Pat
     let mut layout = Layout::new(&source.version);
     let mut files = Vec::new();
     for &architecture in architectures {
-        let programs = compile::compile(source, architecture)?;
+        let programs = compile::compile(source, architecture, profile)?;
         let programs = fs::read(&programs).with_context(|| format!("cannot read {}", programs.display()))?;
         let archive = archive(
             source,
@@ -43,7 +48,9 @@ pub(crate) fn package(source: &Source, architectures: &[Architecture], out: &Pat
             &license,
         )?;
         let bytes = layout.add(architecture, &archive, &runs(source))?;
-        check_size(architecture, bytes)?;
+        if profile == Profile::Published {
+            check_size(architecture, bytes)?;
+        }
         eprintln!(
             "image for {architecture}: {:.1} MB compressed",
             bytes as f64 / 1e6

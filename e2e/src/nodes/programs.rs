@@ -130,6 +130,8 @@ impl Programs {
 
     /// Builds what is not there, each thing once.
     pub(super) fn build(&self) -> anyhow::Result<()> {
+        // Before minutes of building, not after them.
+        host::check()?;
         build::control_plane(&self.module)?;
         build::kubectl(&self.module)?;
         fs::create_dir_all(&self.directory)
