@@ -16,11 +16,18 @@ use std::{
 const FOLDER: &str = ".github/workflows";
 /// Each, and what it must not go without.
 const WORKFLOWS: [(&str, &[&str]); 2] = [
-    ("check.yaml", &["run: .ci/run\n", "pull_request:\n"]),
+    (
+        "check.yaml",
+        &[
+            "GATE: ${{ inputs.gate || '.ci/run' }}\n",
+            "run: '\"$GATE\"'\n",
+            "pull_request:\n",
+        ],
+    ),
     (
         "release.yaml",
         &[
-            "uses: ./.github/workflows/check.yaml\n",
+            "uses: ./.github/workflows/check.yaml\n    with:\n      gate: .ci/release\n",
             "cargo image build",
             "cargo control-plane helm\n",
             "gh release create \"$TAG\" --draft ",

@@ -1,4 +1,5 @@
-//! Owns: the laws of the gate, `.ci/run`: nothing is left out in silence, and a run of nothing is no success.
+//! Owns: the invariants of the gates, `.ci/run` and `.ci/release`: nothing is left out in silence, and a run of nothing
+//! is no success.
 //! Never: runs a phase; it runs single functions of the script on samples.
 
 use super::source;
@@ -12,8 +13,14 @@ use std::{
 };
 use tributary_e2e::suite::plain_test;
 
-/// The script, below the workspace.
-const GATE: &str = ".ci/run";
+/// The functions that both gates share, below the workspace.
+const GATE: &str = ".ci/gate.sh";
+/// Guards a change.
+const RUN: &str = ".ci/run";
+/// Guards a release.
+const RELEASE: &str = ".ci/release";
+/// Phases of `.ci/run` that are no checks: builds that wait for something else there.
+const BUILDS: [&str; 1] = ["builds beside the tests"];
 /// A `cargo-deny` to which everything is well, but for the database, which it cannot fetch if there is a file `closed`
 /// beside it, and for advisories, which it finds if there is a file `vulnerable`.
 const CARGO_DENY: &str = r#"#!/bin/sh
@@ -26,35 +33,82 @@ esac
 pub(super) fn trials() -> Vec<Trial> {
     vec![
         plain_test("tidy::the_gate_fails_what_cannot_run", in_ci),
+        plain_test(
+            "tidy::the_gate_of_a_release_checks_what_that_of_a_change_does",
+            release_has_all,
+        ),
         plain_test("tidy::the_gate_counts_the_tests_that_ran", counts),
+        plain_test("tidy::the_gate_adds_processor_seconds", processor_seconds),
         plain_test("tidy::the_gate_can_require_advisories", advisories),
         plain_test("tidy::the_gate_can_require_nodes", nodes),
     ]
 }
 
-/// `CI=true` stands before the first phase, for all of them, and nothing takes it back.
+/// `CI=true` is set where functions are defined, before the first phase of either gate, and nothing unsets it.
 fn in_ci() -> anyhow::Result<()> {
-    let script = source::text_of(GATE)?;
+    let shared = source::text_of(GATE)?;
     ensure!(
-        script.contains("\nset -euo pipefail\n"),
+        shared.contains("\nset -euo pipefail\n"),
         "{GATE}: a failure would go on"
     );
-    let lines: Vec<&str> = script.lines().map(str::trim).collect();
-    let place = |wanted: &dyn Fn(&str) -> bool| lines.iter().position(|line| wanted(line));
-    let exported = place(&|line| line == "export CI=true").context("no `export CI=true`")?;
-    let first = place(&|line| line.starts_with("phase \"")).context("no phases")?;
-    ensure!(exported < first, "a phase runs before CI=true");
-    let takes_back = |line: &&&str| {
-        let code = line.split('#').next().unwrap_or_default();
-        (code.contains("CI=") && *code.trim() != *"export CI=true") || code.contains("unset CI")
-    };
-    let back: Vec<_> = lines.iter().filter(takes_back).collect();
-    ensure!(back.is_empty(), "CI=true is taken back: {back:?}");
     ensure!(
-        lines
-            .iter()
-            .any(|line| line.starts_with("phase ") && line.ends_with(" count_tests")),
-        "nobody counts the tests"
+        shared.lines().any(|line| line == "export CI=true"),
+        "{GATE}: no `export CI=true`"
+    );
+    for gate in [RUN, RELEASE] {
+        let script = source::text_of(gate)?;
+        let place = |wanted: &dyn Fn(&str) -> bool| script.lines().position(wanted);
+        let sourced = place(&|line| line == "source \"$(dirname \"$0\")/gate.sh\"");
+        let sourced = sourced.with_context(|| format!("{gate} does not source {GATE}"))?;
+        let first = place(&|line| line.starts_with("phase \"")).context("no phases")?;
+        ensure!(sourced < first, "{gate}: a phase runs before CI=true");
+        ensure!(
+            phases(&script).contains(&"tests that ran") && script.trim_end().ends_with(" count_tests"),
+            "{gate}: nobody counts the tests"
+        );
+    }
+    for file in [GATE, RUN, RELEASE] {
+        let script = source::text_of(file)?;
+        let unsets = |line: &&str| {
+            let code = line.split('#').next().unwrap_or_default();
+            (code.contains("CI=") && code.trim() != "export CI=true") || code.contains("unset CI")
+        };
+        let unset: Vec<_> = script.lines().filter(unsets).collect();
+        ensure!(unset.is_empty(), "{file}: CI=true is unset: {unset:?}");
+    }
+    Ok(())
+}
+
+/// The names of the phases of a script.
+fn phases(script: &str) -> Vec<&str> {
+    script
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("phase \"")?.split_once('"')?.0))
+        .collect()
+}
+
+fn release_has_all() -> anyhow::Result<()> {
+    let [run, release] = [RUN, RELEASE].map(source::text_of);
+    let (run, release) = (run?, release?);
+    let release = phases(&release);
+    let missing: Vec<_> = phases(&run)
+        .into_iter()
+        .filter(|phase| !BUILDS.contains(phase) && !release.contains(phase))
+        .collect();
+    ensure!(missing.is_empty(), "{RELEASE} lacks phases of {RUN}: {missing:?}");
+    Ok(())
+}
+
+fn processor_seconds() -> anyhow::Result<()> {
+    let function = function_of(&source::text_of(GATE)?, "cpu_of")?;
+    let mut bash = Command::new("bash");
+    bash.arg("-c").arg(format!("{function}\ncpu_of /dev/stdin"));
+    let ran = run(&mut bash, "0m1.500s 0m0.250s\n1m2.000s 0m3.250s\n")?;
+    let text = String::from_utf8_lossy(&ran.stdout);
+    ensure!(
+        text == "67\n",
+        "not 67 s: {text}{}",
+        String::from_utf8_lossy(&ran.stderr)
     );
     Ok(())
 }
@@ -126,14 +180,14 @@ fn advisories() -> anyhow::Result<()> {
         ("vulnerable", "required", false, ""),
         ("vulnerable", "if-reachable", false, ""),
     ] {
-        let tools = tempfile::tempdir()?;
-        let binaries = tools.path().join("bin");
+        let kept = tempfile::tempdir()?;
+        let binaries = kept.path().join("bin");
         std::fs::create_dir(&binaries)?;
         std::fs::write(binaries.join(file), "")?;
         write_program(&binaries.join("cargo-deny"), CARGO_DENY)?;
         let mut bash = Command::new("bash");
         bash.arg("-c").arg(&body);
-        bash.env("TOOLS", tools.path()).env("ADVISORIES", asked);
+        bash.env("KEPT", kept.path()).env("ADVISORIES", asked);
         let ran = run(&mut bash, "")?;
         let text = String::from_utf8_lossy(&ran.stdout);
         ensure!(

@@ -133,7 +133,17 @@ fn words() -> anyhow::Result<()> {
     ))?;
     let machine = Regex::new(r#"(^|[\s"'`(=:])/(home|root|Users|work|workspace)/[A-Za-z.]"#)?;
     let endings = [
-        ".rs", ".md", ".toml", ".yaml", ".proto", ".go", ".mod", ".json", ".ci/run",
+        ".rs",
+        ".md",
+        ".toml",
+        ".yaml",
+        ".proto",
+        ".go",
+        ".mod",
+        ".json",
+        ".ci/run",
+        ".ci/release",
+        ".ci/gate.sh",
     ];
     let mut found = Vec::new();
     for source in source::files(&endings)? {
