@@ -16,7 +16,7 @@ const FOLDERS: [&str; 8] = [
     "",
     "docs",
     "docs/adr",
-    "docs/evidence",
+    "docs/reference",
     "deploy",
     "deploy/charts/crds",
     "deploy/charts/hub",
