@@ -33,7 +33,7 @@ pub const NODES_DOWN: &str = "cargo nodes down";
 pub const NODES_STATUS: &str = "cargo nodes status";
 /// Starts a demo.
 pub const DEMO: &str = "cargo demo";
-/// Records it for the first page.
+/// Records it for docs/demo.md.
 pub const DEMO_RECORD: &str = "cargo demo --record";
 /// Shows the exports of a demo.
 pub const DEMO_EXPORTS: &str = "cargo demo get exports";

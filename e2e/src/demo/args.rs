@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
     /// Play it unattended in a directory of its own, check every step through the clusters' APIs, exit with 0 or 1
     #[arg(long, conflicts_with = "directory")]
     pub(super) check: bool,
-    /// Play the story of the README and write what was typed and printed into it, and into docs/demo.cast and
-    /// docs/demo.svg; a test compares them with what is played today. It needs grpcurl (`cargo control-plane grpcurl`)
+    /// Play the story of docs/demo.md and write what was typed and printed into it, docs/demo.cast and docs/demo.svg; a
+    /// test compares them with what is played today. It needs grpcurl (`cargo control-plane grpcurl`)
     #[arg(long, conflicts_with_all = ["real", "nodes", "check", "directory"])]
     pub(super) record: bool,
     /// Directory of the demo [default: target/demo]

@@ -6,7 +6,7 @@
 //! * `observe.rs` → `kept.rs` → `picture.rs` → `table.rs`, `news.rs` → `screen.rs`: watches of the clusters' APIs
 //!   become the table. `stage.rs` holds them together.
 //! * `topology`: another demo, of a class and two Clusters.
-//! * `record.rs` plays a story for the first page; `recording.rs` and `film.rs` are what comes of it.
+//! * `record.rs` plays a story for docs/demo.md; `recording.rs` and `film.rs` are what comes of it.
 //! * `directory.rs`, `kubeconfig.rs`, `control.rs`, `keeper.rs`: the files, the control channel, the programs.
 //!
 //! The table and the check know what the clusters' APIs say and nothing else.

@@ -38,7 +38,7 @@ use crate::{
 /// Where the recording is kept, below the root.
 const CAST: &str = "docs/demo.cast";
 const FILM: &str = "docs/demo.svg";
-const PAGE: &str = "README.md";
+const PAGE: &str = "docs/demo.md";
 /// What is typed of a demo's directory, wherever it is.
 const TYPED_DIRECTORY: &str = "target/demo";
 /// Pauses, so that a person can read: before something is typed, and for each line that was printed.
@@ -50,13 +50,13 @@ const CALM_POLL: Duration = Duration::from_millis(100);
 const CALM_WAIT: Duration = Duration::from_secs(30);
 /// Orders that may wait: each is waited for.
 const ORDERS_WAITING_MAX: usize = 1;
-/// The flags of a connection, by the variables that the first page sets.
+/// The flags of a connection, by the variables that docs/demo.md names.
 const TLS_FLAGS: [(&str, &str); 3] = [
     ("--tls-ca", "ca.crt"),
     ("--tls-cert", "operator.crt"),
     ("--tls-key", "operator.key"),
 ];
-/// How grpcurl is told who it is: `alias hub='…'` on the first page.
+/// How grpcurl is told who it is: `alias hub='…'` in docs/demo.md.
 const ALIAS_BODY: &str =
     "grpcurl -cacert target/demo/ca.crt -cert target/demo/operator.crt -key target/demo/operator.key";
 /// Why an import looks as it does: one of its properties, and in sentences.
@@ -65,7 +65,7 @@ const EXPLAIN: &str = "hub -d '{\"namespace\":\"shop\",\"name\":\"cart\"}' $(cat
 /// What happened to one namespace.
 const EVENTS: &str = "tributary-hub events --namespace shop";
 
-/// Plays the story and writes it where the first page shows it.
+/// Plays the story and writes it into the page of the demo, its cast and its film.
 pub(super) async fn write(shutdown: &Shutdown) -> anyhow::Result<()> {
     let recorded = shutdown.drain().run_until_cancelled(record()).await;
     let recording = recorded.unwrap_or_else(|| Err(anyhow::anyhow!("stopped by a signal")))?;
@@ -207,7 +207,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Keeps a line and what it prints for the first page.
+    /// Keeps a line and what it prints for docs/demo.md.
     async fn block(&mut self, name: &'static str, line: &str) -> anyhow::Result<()> {
         let mut lines = vec![typed(line)];
         lines.extend(self.printed(line).await?);

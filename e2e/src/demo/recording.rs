@@ -1,5 +1,5 @@
 //! Owns: a recording of the demo as text: what was typed, what was printed and when; as an asciicast, as the blocks of
-//! the first page, and compared with another one up to what differs from run to run. Pure.
+//! docs/demo.md, and compared with another one up to what differs from run to run. Pure.
 //! Never: runs anything.
 
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(super) struct Scene {
     pub(super) lines: Vec<String>,
 }
 
-/// A block of the first page: what was typed, and what it printed.
+/// A block of docs/demo.md: what was typed, and what it printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) name: &'static str,
@@ -89,7 +89,7 @@ impl Recording {
         format!("{header}\n{scenes}")
     }
 
-    /// The scenes of a cast; the blocks are in the first page and stay empty.
+    /// The scenes of a cast; the blocks are in docs/demo.md and stay empty.
     pub(super) fn of_cast(cast: &str) -> anyhow::Result<Self> {
         let mut lines = cast.lines();
         let header: serde_json::Value = serde_json::from_str(lines.next().context("a header")?)?;
@@ -111,7 +111,7 @@ impl Recording {
         })
     }
 
-    /// The first page with this recording's blocks in it.
+    /// The page with this recording's blocks in it.
     pub(super) fn filled_in(&self, page: &str) -> anyhow::Result<String> {
         let mut page = page.to_owned();
         for Block { name, lines } in &self.blocks {
@@ -137,7 +137,7 @@ impl Recording {
     }
 }
 
-/// What comes before a block of the first page, with its name.
+/// What comes before a block of docs/demo.md, with its name.
 fn marker(name: &str) -> String {
     format!("<!-- `{DEMO_RECORD}` writes this block: {name} -->")
 }

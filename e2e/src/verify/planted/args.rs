@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "tests_only")]
     pub scenarios_only: bool,
 
-    /// The faults of what is installed instead: image, charts, Corefile, first page; each is shown to the tests that
+    /// The faults of what is installed instead: image, charts, Corefile, documents; each is shown to the tests that
     /// it names
     #[arg(long, conflicts_with_all = ["tests_only", "scenarios_only"])]
     pub installation: bool,

@@ -11,13 +11,15 @@ use std::path::Path;
 use tributary_e2e::{advice, demo};
 
 /// The pages that people type from.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     ".github/ISSUE_TEMPLATE/defect.md",
     "docs/conformance.md",
+    "docs/demo.md",
     "docs/design.md",
+    "docs/figures.md",
     "docs/operations.md",
     "docs/performance.md",
     "docs/testing.md",

@@ -1,7 +1,7 @@
 //! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
 //! `alerts.rs`: that the charts' alerts ask for those; `samples.rs`: that they fire when they should; `health.rs`: what
 //! Argo CD makes of objects; `commands.rs`: that every command can be typed, by the definitions that `programs.rs` knows; `links.rs`: that no document, source or manifest points at what is not there;
-//! `workflows.rs`: that the forge calls what there is; `recording.rs`: that the first page shows what the demo does;
+//! `workflows.rs`: that the forge calls what there is; `recording.rs`: that docs/demo.md shows what the demo does;
 //! `threats.rs`: that the threat model's tests are there.
 //! Never: judges prose.
 

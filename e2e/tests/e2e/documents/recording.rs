@@ -1,4 +1,4 @@
-//! Owns: that the recording and the outputs on the first page are what `cargo demo --record` makes today, word for word.
+//! Owns: that the recording and the outputs in docs/demo.md are what `cargo demo --record` makes today, word for word.
 //! Never: writes them.
 
 use anyhow::ensure;
