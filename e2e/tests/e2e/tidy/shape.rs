@@ -28,6 +28,7 @@ pub(super) fn trials() -> Vec<Trial> {
         plain_test("tidy::simulated_clusters_stay_small", simulated),
         plain_test("tidy::nothing_is_left_to_do_and_nothing_names_a_machine", words),
         plain_test("tidy::documents_have_one_sentence_a_line", sentences),
+        plain_test("tidy::sentences_of_documents_are_counted", sentences_are_counted),
     ]
 }
 
@@ -168,20 +169,43 @@ fn words() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A habit, not a law: it makes changes of documents readable. Said, never failed.
+/// A change of a sentence is a change of a line, which makes changes of documents readable.
 fn sentences() -> anyhow::Result<()> {
-    let several = Regex::new(r"[a-z)`]\. [A-Z]")?;
+    let mut found = Vec::new();
     for source in source::files(&[".md"])? {
-        let prose = source
-            .text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.starts_with(['|', '#', '>', ' ', '*']));
-        for (index, line) in prose {
-            if several.is_match(line) {
-                eprintln!("{}:{}: more than one sentence in a line", source.path, index + 1);
-            }
+        let lines = lines_of_several_sentences(&source.text)?;
+        found.extend(
+            lines
+                .into_iter()
+                .map(|number| format!("{}:{number}", source.path)),
+        );
+    }
+    ensure!(
+        found.is_empty(),
+        "more than one sentence in a line; begin a new line with each:\n{}",
+        found.join("\n")
+    );
+    Ok(())
+}
+
+/// The numbers of the lines of prose that have several sentences. Tables, headings, quotes, lists and listings are none.
+fn lines_of_several_sentences(text: &str) -> anyhow::Result<Vec<usize>> {
+    let several = Regex::new(r"[a-z)`]\. [A-Z]")?;
+    let mut listing = false;
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            listing = !listing;
+        } else if !listing && !line.starts_with(['|', '#', '>', ' ', '*']) && several.is_match(line) {
+            found.push(index + 1);
         }
     }
+    Ok(found)
+}
+
+fn sentences_are_counted() -> anyhow::Result<()> {
+    let text = "One. Two.\nOne line (e.g. this one).\n| One. Two. |\n* One. Two.\n```sh\necho one. Two\n```\n`one`. Two.\n";
+    let found = lines_of_several_sentences(text)?;
+    ensure!(found == [1, 8], "{found:?}");
     Ok(())
 }
