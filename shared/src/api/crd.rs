@@ -18,7 +18,7 @@ use super::{
 
 /// The older version that is served beside the stored one; CoreDNS reads ServiceImports in it.
 const OLDER_VERSION: &str = "v1alpha1";
-/// The mcs-api release whose schema ours equals.
+/// The mcs-api release whose schema ours equals; only the category `multicluster` is added.
 const MCS_API_RELEASE: &str = "v0.5.2";
 /// How often our copy of that schema changed.
 const MCS_API_SCHEMA_REVISION: &str = "0";
