@@ -6,12 +6,14 @@
 //! * [`verify`]: what plays the product and judges it. [`load`]: what measures it. [`demo`]: what shows it.
 //! * `deploy`, `charts`: what is installed, and what it is rendered from.
 //! * `rights`: every right of the charts' accounts; [`permissions`]: that each is needed.
+//! * [`cost`]: the processor time that a scenario uses; a leaf as well.
 //! * [`advice`]: the commands that messages advise. A leaf, which uses no other room: every room may use it.
 //! * `member`: a member that is no agent, and speaks Sync by itself. `suite`: how tests are registered and run.
 
 pub mod advice;
 pub mod charts;
 pub mod clusterset;
+pub mod cost;
 mod definitions;
 pub mod demo;
 pub mod deploy;

@@ -1,36 +1,60 @@
-//! Owns: registering the tests of the one e2e binary, what happens when real clusters cannot run, and the table
-//! of scenarios at the end.
+//! Owns: registering the tests of the one e2e binary, how many of each kind run at a time, what happens when real clusters
+//! cannot run, and the table of scenarios at the end.
 //! Never: knows what a scenario does.
 //!
 //! Rust's own harness cannot ignore a test while it runs; this one can. A test on real clusters that finds no
 //! control plane is reported as ignored with the reason, never as passed; with `CI=true` it fails.
+//!
+//! Every test has a thread from the beginning and waits there for a permit of its kind: a scenario that waits for real
+//! clusters keeps no simulated one from running.
 
+mod left;
+mod runtime;
 mod table;
 
-use crate::real::{self, Counts, Error, Fleet, Unavailable};
+use crate::cost::Counter;
+use crate::real::{self, Counts, Error, Fleet, Unavailable, shared::Lease};
 use crate::rights::denied::{Asked, Watched};
+pub use left::empty_namespaces;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use runtime::{bounded, on_runtime};
 use std::future::Future;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use table::{Kind, TestResult};
+use table::{Kind, Measured, TestResult};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// A scenario that has not ended after this long is reported as failed.
-const SCENARIO_WAIT: Duration = Duration::from_secs(180);
-/// Tests at a time unless the command line says otherwise. Scenarios wait more than they compute, and one that waits
-/// for its turn on the real clusters must not keep the others from running.
-const TESTS_AT_A_TIME: usize = 4;
-/// How long the tasks that a scenario left running may take to end.
-const RUNTIME_END_WAIT: Duration = Duration::from_secs(5);
+pub const SCENARIO_WAIT: Duration = Duration::from_secs(180);
+/// Simulated scenarios at a time. They wait for more than they compute.
+const SIMULATED_AT_A_TIME: usize = 5;
+/// Scenarios at a time that start clusters of their own.
+const OWN_CLUSTERS_AT_A_TIME: usize = 2;
+/// Tests at a time that need no cluster: they compute all the time.
+const PLAIN_AT_A_TIME: usize = 1;
+/// Threads for tests, which wait there until they may run: more than there are tests.
+const THREADS_MAX: usize = 1_024;
+
+static SIMULATED: Semaphore = Semaphore::const_new(SIMULATED_AT_A_TIME);
+static OWN_CLUSTERS: Semaphore = Semaphore::const_new(OWN_CLUSTERS_AT_A_TIME);
+static PLAIN: Semaphore = Semaphore::const_new(PLAIN_AT_A_TIME);
+
+/// Waits for a permit, blocking this thread. Nobody closes these semaphores.
+fn permit(of: &'static Semaphore) -> Option<SemaphorePermit<'static>> {
+    futures::executor::block_on(of.acquire()).ok()
+}
 
 /// A test that needs no cluster of any kind.
 pub fn plain_test<F>(name: &str, test: F) -> Trial
 where
     F: FnOnce() -> anyhow::Result<()> + Send + 'static,
 {
-    Trial::test(name, move || test().map_err(failed))
+    Trial::test(name, move || {
+        let _permit = permit(&PLAIN);
+        test().map_err(failed)
+    })
 }
 
 /// A scenario on simulated clusters. One that returns `Unavailable`, because a program that it needs is not
@@ -42,60 +66,33 @@ where
 {
     let recorded = name.to_owned();
     let trial = Trial::ignorable_test(name, move || {
-        let began = Instant::now();
-        let result =
-            on_runtime(async move { Ok(bounded(SCENARIO_WAIT, scenario()).await) }).and_then(|result| result);
-        let missing = result.as_ref().err().and_then(unavailable);
-        let outcome = match &missing {
-            Some(_) => TestResult::Ignored,
-            None => TestResult::of(&result, began.elapsed(), None),
-        };
-        table::record(&recorded, Kind::Simulated, outcome);
-        match missing {
-            Some(missing) => when_unavailable(&missing, in_ci()),
-            None => result.map(|()| Completion::Completed).map_err(failed),
-        }
+        let asked = Instant::now();
+        let _permit = permit(&SIMULATED);
+        let counter = Arc::new(Counter::default());
+        let waited = asked.elapsed();
+        let result = on_runtime(Some(&counter), async move {
+            Ok(bounded(SCENARIO_WAIT, scenario()).await)
+        });
+        let measured = Measured::new(asked, waited, &counter);
+        ended(
+            &recorded,
+            Kind::Simulated,
+            result.and_then(|result| result),
+            measured,
+        )
     });
     trial.with_kind("simulated")
 }
 
-/// A scenario on the shared real clusters. Scenarios take turns; the requests that are not the harness's own
+/// A scenario on shared real clusters, which nobody else uses meanwhile. The requests that are not the harness's own
 /// are counted from the audit logs and shown in the table. One that denied anything to an account of the charts fails
-/// the scenario. A scenario that returns `Unavailable` is ignored too.
+/// the scenario; so does what the scenario leaves in the clusters. A scenario that returns `Unavailable` is ignored too.
 pub fn real_test<F, Run>(name: &str, scenario: F) -> Trial
 where
     F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
     Run: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     real_trial(name, Denials::FailIt, scenario)
-}
-
-/// A scenario that starts real clusters of its own. It waits for its turn all the same: more clusters at once than a machine
-/// has cores for make others late. One that has not ended after `limit` is reported as failed. A scenario that returns `Unavailable` is ignored.
-pub fn test_with_own_clusters<F, Run>(name: &str, limit: Duration, scenario: F) -> Trial
-where
-    F: FnOnce() -> Run + Send + 'static,
-    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
-{
-    let recorded = name.to_owned();
-    let trial = Trial::ignorable_test(name, move || {
-        let _turn = real::shared::turn();
-        let began = Instant::now();
-        let result = on_runtime(bounded(limit, scenario()));
-        let (outcome, completion) = match result {
-            Err(error) => match unavailable(&error) {
-                Some(unavailable) => (TestResult::Ignored, when_unavailable(&unavailable, in_ci())),
-                None => (TestResult::Failed, Err(failed(error))),
-            },
-            Ok(()) => (
-                TestResult::of(&Ok(()), began.elapsed(), None),
-                Ok(Completion::Completed),
-            ),
-        };
-        table::record(&recorded, Kind::Real, outcome);
-        completion
-    });
-    trial.with_kind("real")
 }
 
 /// The same for a scenario that takes rights away, and judges denials itself.
@@ -107,6 +104,27 @@ where
     real_trial(name, Denials::AreWanted, scenario)
 }
 
+/// A scenario that starts real clusters of its own. One that has not ended after `limit` is reported as failed. A scenario
+/// that returns `Unavailable` is ignored; so is one for which nothing is built that clusters run.
+pub fn test_with_own_clusters<F, Run>(name: &str, limit: Duration, scenario: F) -> Trial
+where
+    F: FnOnce() -> Run + Send + 'static,
+    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let recorded = name.to_owned();
+    let trial = Trial::ignorable_test(name, move || {
+        let asked = Instant::now();
+        let _permit = permit(&OWN_CLUSTERS);
+        let counter = Arc::new(Counter::default());
+        let waited = asked.elapsed();
+        let available = real::shared::available().map_err(anyhow::Error::from);
+        let result = available.and_then(|()| on_runtime(Some(&counter), bounded(limit, scenario())));
+        let measured = Measured::new(asked, waited, &counter);
+        ended(&recorded, Kind::Real, result, measured)
+    });
+    trial.with_kind("real")
+}
+
 fn real_trial<F, Run>(name: &str, denials: Denials, scenario: F) -> Trial
 where
     F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
@@ -114,39 +132,57 @@ where
 {
     let recorded = name.to_owned();
     let trial = Trial::ignorable_test(name, move || {
-        let (outcome, completion) = match on_shared_clusters(denials, scenario) {
-            Ok(Ran {
-                result: Err(error), ..
-            })
-            | Err(error) => match unavailable(&error) {
-                Some(unavailable) => (TestResult::Ignored, when_unavailable(&unavailable, in_ci())),
-                None => (TestResult::Failed, Err(failed(error))),
-            },
-            Ok(Ran {
-                result,
-                took,
-                requests,
-            }) => (TestResult::of(&result, took, requests), Ok(Completion::Completed)),
-        };
-        table::record(&recorded, Kind::Real, outcome);
-        completion
+        let asked = Instant::now();
+        let counter = Arc::new(Counter::default());
+        // The start of a fleet is nobody's in particular: it counts for no scenario.
+        let leased = on_runtime(None, async { Ok(real::shared::lease().await) });
+        let waited = asked.elapsed();
+        let mut requests = None;
+        let result = leased
+            .and_then(|leased| leased.map_err(anyhow::Error::from))
+            .and_then(|lease| {
+                let ran = on_lease(lease, denials, &counter, scenario)?;
+                requests = ran.requests;
+                ran.result
+            });
+        let mut measured = Measured::new(asked, waited, &counter);
+        measured.requests = requests;
+        ended(&recorded, Kind::Real, result, measured)
     });
     trial.with_kind("real")
+}
+
+/// Notes how a scenario ended, and says it to the harness.
+fn ended(
+    name: &str,
+    kind: Kind,
+    result: anyhow::Result<()>,
+    measured: Measured,
+) -> Result<Completion, Failed> {
+    let missing = result.as_ref().err().and_then(unavailable);
+    let outcome = match (&result, &missing) {
+        (Ok(()), _) => TestResult::Passed,
+        (Err(_), Some(_)) => TestResult::Ignored,
+        (Err(_), None) => TestResult::Failed,
+    };
+    table::record(name, kind, outcome, measured);
+    match missing {
+        Some(missing) => when_unavailable(&missing, in_ci()),
+        None => result.map(|()| Completion::Completed).map_err(failed),
+    }
 }
 
 /// Runs the registered tests with the arguments of the command line, stops the shared clusters, prints the table.
 pub fn run(trials: Vec<Trial>) -> ExitCode {
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(TESTS_AT_A_TIME);
+    arguments
+        .test_threads
+        .get_or_insert(trials.len().clamp(1, THREADS_MAX));
     let conclusion = libtest_mimic::run(&arguments, trials);
-    let version = on_runtime(async {
-        let version = real::shared::git_version().await;
-        real::shared::stop().await;
-        Ok(version)
-    });
-    match version {
-        Ok(version) => print!("{}{}", table::render(version.as_deref()), asked_in_all()),
-        Err(error) => eprintln!("the shared clusters could not be stopped: {error:#}"),
+    real::shared::stop();
+    if !arguments.list {
+        let version = real::shared::git_version();
+        print!("{}{}", table::shown(version), asked_in_all());
     }
     conclusion.exit_code()
 }
@@ -184,38 +220,64 @@ fn asked_in_all() -> String {
 /// How a scenario on real clusters ended.
 struct Ran {
     result: anyhow::Result<()>,
-    took: Duration,
     requests: Option<Counts>,
 }
 
-/// Waits for the turn and runs the scenario. An error is one of the clusters, not of the scenario.
-fn on_shared_clusters<F, Run>(denials: Denials, scenario: F) -> anyhow::Result<Ran>
+/// Runs the scenario on its fleet. An error is one of the clusters, not of the scenario. A fleet on which something went
+/// wrong, or in which something is left, is not used again.
+fn on_lease<F, Run>(
+    mut lease: Lease,
+    denials: Denials,
+    counter: &Arc<Counter>,
+    scenario: F,
+) -> anyhow::Result<Ran>
 where
     F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
     Run: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    let fleet = on_runtime(async { Ok(real::shared::fleet().await) })?.map_err(anyhow::Error::from)?;
-    // Kept until the runtime has ended, and with it every task that the scenario left running.
-    let _turn = real::shared::turn();
-    on_runtime(async move {
-        let watched = Watched::begin(&fleet).await?;
-        let began = Instant::now();
-        let result = bounded(SCENARIO_WAIT, scenario(Arc::clone(&fleet))).await;
-        let took = began.elapsed();
-        // A component that died is the better explanation of whatever the scenario saw.
-        fleet.check()?;
-        let requests = watched.requests(&fleet).await;
-        let (result, requests) = match (result, requests) {
-            (result, Ok(requests)) => (judged(result, denials, &requests), Some(counts(requests))),
-            (Ok(()), Err(unread)) => return Err(unread),
-            (failed, Err(_)) => (failed, None),
-        };
-        Ok(Ran {
-            result,
-            took,
-            requests,
-        })
-    })
+    let fleet = Arc::clone(lease.leased());
+    let before = fleet.spent();
+    // When this runtime has ended, every task has that the scenario left running.
+    let ran = on_runtime(Some(counter), watched(Arc::clone(&fleet), denials, scenario));
+    counter.add_clusters(fleet.spent().saturating_sub(before));
+    let usable = |result: &anyhow::Result<()>| {
+        let missing = |error: &anyhow::Error| unavailable(error).is_some();
+        result.as_ref().err().is_none_or(missing)
+    };
+    if !ran.as_ref().is_ok_and(|ran| usable(&ran.result)) {
+        lease.retire();
+        return ran;
+    }
+    let mut ran = ran?;
+    let cleared = on_runtime(None, async move { left::clear(&fleet).await });
+    let wrong = match cleared {
+        Ok(left) if left.is_empty() => return Ok(ran),
+        Ok(left) => anyhow::anyhow!("left in the shared clusters: {}", left.join(", ")),
+        Err(error) => error.context("the shared clusters cannot be cleared"),
+    };
+    lease.retire();
+    if ran.result.is_ok() {
+        ran.result = Err(wrong);
+    }
+    Ok(ran)
+}
+
+async fn watched<F, Run>(fleet: Arc<Fleet>, denials: Denials, scenario: F) -> anyhow::Result<Ran>
+where
+    F: FnOnce(Arc<Fleet>) -> Run + Send + 'static,
+    Run: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let watched = Watched::begin(&fleet).await?;
+    let result = bounded(SCENARIO_WAIT, scenario(Arc::clone(&fleet))).await;
+    // A component that died is the better explanation of whatever the scenario saw.
+    fleet.check()?;
+    let requests = watched.requests(&fleet).await;
+    let (result, requests) = match (result, requests) {
+        (result, Ok(requests)) => (judged(result, denials, &requests), Some(counts(requests))),
+        (Ok(()), Err(unread)) => return Err(unread),
+        (failed, Err(_)) => (failed, None),
+    };
+    Ok(Ran { result, requests })
 }
 
 /// The reason when an error says that real clusters, or something a scenario needs of them, are not there.
@@ -223,7 +285,8 @@ fn unavailable(error: &anyhow::Error) -> Option<Unavailable> {
     if let Some(unavailable) = error.downcast_ref::<Unavailable>() {
         return Some(unavailable.clone());
     }
-    match error.downcast_ref::<Arc<Error>>().map(|error| &**error) {
+    let shared = error.downcast_ref::<Arc<Error>>().map(|error| &**error);
+    match shared.or_else(|| error.downcast_ref::<Error>()) {
         Some(Error::Unavailable(unavailable)) => Some(unavailable.clone()),
         _ => None,
     }
@@ -248,42 +311,6 @@ fn judged(result: anyhow::Result<()>, denials: Denials, requests: &[real::Reques
 fn counts(mut requests: Vec<real::Request>) -> Counts {
     requests.retain(|request| !request.is_lease() && !request.is_review());
     Counts::of_the_tested(&requests)
-}
-
-/// Runs a scenario as a task of its own, but not for ever; its panic is an error with the panic's message.
-async fn bounded(
-    limit: Duration,
-    scenario: impl Future<Output = anyhow::Result<()>> + Send + 'static,
-) -> anyhow::Result<()> {
-    let mut running = tokio::spawn(scenario);
-    match tokio::time::timeout(limit, &mut running).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(error)) => Err(panicked(error)),
-        Err(_) => {
-            running.abort();
-            anyhow::bail!("has not ended after {} s", limit.as_secs())
-        }
-    }
-}
-
-/// Runs to the end on a runtime of its own, which takes the tasks that are left with it.
-fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let result = runtime.block_on(work);
-    runtime.shutdown_timeout(RUNTIME_END_WAIT);
-    result
-}
-
-fn panicked(error: tokio::task::JoinError) -> anyhow::Error {
-    let Ok(payload) = error.try_into_panic() else {
-        return anyhow::anyhow!("was cancelled");
-    };
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-    anyhow::anyhow!("panicked: {}", text.unwrap_or("without a message"))
 }
 
 fn failed(error: anyhow::Error) -> Failed {
@@ -329,7 +356,8 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_failure_with_its_message() {
-        let result: anyhow::Result<()> = on_runtime(bounded(SCENARIO_WAIT, async { panic!("the reason") }));
+        let result: anyhow::Result<()> =
+            on_runtime(None, bounded(SCENARIO_WAIT, async { panic!("the reason") }));
         assert!(
             result
                 .expect_err("it panicked")

@@ -24,6 +24,7 @@ use super::{
     child::{ROLE_VARIABLE, Role, VARIANT_VARIABLE},
     programs,
 };
+use crate::cost::{Meter, Spender, await_end};
 
 /// How long a program may take to start. A debug build beside seven other kinds of crashes has taken 29 s on two cores to
 /// read a log that filled its disk.
@@ -37,6 +38,7 @@ const TAIL_LINES: usize = 20;
 #[derive(Debug)]
 pub struct Program {
     child: Child,
+    meter: Meter,
     /// Kept open: the child ends when it closes.
     _stdin: ChildStdin,
     log: PathBuf,
@@ -92,6 +94,7 @@ impl Program {
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot start the {}", role.as_str()))?;
+        let meter = Meter::of(child.id(), Spender::Programs);
         let stdin = child.stdin.take().context("no standard input")?;
         let stderr = child.stderr.take().context("no standard error")?;
         let file = File::options().create(true).append(true).open(log)?;
@@ -99,6 +102,7 @@ impl Program {
         tokio::spawn(follow(BufReader::new(stderr), file, sender));
         Ok(Self {
             child,
+            meter,
             _stdin: stdin,
             log: log.to_owned(),
             seen,
@@ -162,12 +166,31 @@ impl Program {
 
     /// Whether it has not ended by itself.
     pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        self.meter.count();
+        let running = matches!(self.child.try_wait(), Ok(None));
+        if !running {
+            self.meter.reaped();
+        }
+        running
+    }
+
+    /// Waits for its end, and counts what it spent before the kernel forgets it.
+    async fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        if let Some(id) = self.child.id() {
+            // A thread that waits for a program that never ends is gone with the program.
+            let ended = tokio::task::spawn_blocking(move || await_end(id));
+            if ended.await.is_ok() {
+                self.meter.count();
+            }
+        }
+        let status = self.child.wait().await;
+        self.meter.reaped();
+        status
     }
 
     /// Waits until it ends by itself, and says how and what its log ends with.
     pub async fn ended(mut self) -> anyhow::Result<(ExitStatus, String)> {
-        let status = tokio::time::timeout(START_WAIT, self.child.wait()).await;
+        let status = tokio::time::timeout(START_WAIT, self.wait()).await;
         let status =
             status.with_context(|| format!("still running after {START_WAIT:?}\n{}", self.tail()))??;
         // The last lines may still be on their way into the file; a reader that is gone has read them all.
@@ -184,19 +207,27 @@ impl Program {
 
     /// Kills it: SIGKILL, no chance to say goodbye.
     pub async fn kill(mut self) -> anyhow::Result<()> {
-        self.child.kill().await.context("cannot kill the program")
+        self.child.start_kill().context("cannot kill the program")?;
+        self.wait().await.context("cannot await the program")?;
+        Ok(())
     }
 
     /// Asks it to drain (SIGTERM) and waits for that; an exit code other than 0 is an error.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let Some(id) = self.child.id() else { return Ok(()) };
         signal(id, "TERM").await?;
-        let ended = tokio::time::timeout(STOP_WAIT, self.child.wait()).await;
+        let ended = tokio::time::timeout(STOP_WAIT, self.wait()).await;
         let status = ended.with_context(|| format!("not drained after {STOP_WAIT:?}\n{}", self.tail()))??;
         if !status.success() {
             bail!("ended with {status}; its log ends with\n{}", self.tail());
         }
         Ok(())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.meter.count();
     }
 }
 

@@ -8,6 +8,7 @@ use super::ports::ReservedPort;
 use super::process::Process;
 use super::programs::Programs;
 use super::{Error, Options};
+use crate::cost;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -98,6 +99,12 @@ impl Fleet {
         std::iter::once(etcd).chain(clusters).collect()
     }
 
+    /// The processor time of every component that runs.
+    pub fn spent(&self) -> Duration {
+        let processes = self.processes().into_iter();
+        processes.filter_map(|(_, id)| cost::of_process(id)).sum()
+    }
+
     /// The directory with everything the components write.
     pub fn directory(&self) -> &Path {
         self.directory.path()
@@ -114,6 +121,11 @@ impl Fleet {
         self.clusters.iter().try_for_each(Cluster::check)
     }
 
+    /// Lets every component but etcd end without waiting for it.
+    pub(super) fn close(&self) {
+        self.clusters.iter().for_each(Cluster::close);
+    }
+
     fn check_etcd(&self) -> Result<(), Error> {
         self.etcd
             .lock()
@@ -125,7 +137,7 @@ impl Fleet {
 impl Drop for Fleet {
     fn drop(&mut self) {
         // All end at the same time; the fields' own drops then wait for each.
-        self.clusters.iter().for_each(Cluster::close);
+        self.close();
     }
 }
 

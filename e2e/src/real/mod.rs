@@ -26,9 +26,10 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Tests share one fleet (`shared`), because a start costs seconds; each uses namespaces of its own.
+//! Tests share a few fleets (`shared`), because a start costs seconds; each has one for itself meanwhile, and uses
+//! namespaces of its own.
 //! The namespace controller waits five seconds before it empties a namespace that is deleted; a scenario that
-//! does not need that leaves its namespaces behind, they go with the fleet.
+//! does not need that leaves its namespaces behind, empty; they go with the fleet.
 //! A definition installed after the start is unknown to the garbage collector for up to 30 seconds: give it in
 //! `Options::crds` when a test needs owner references collected.
 
@@ -50,6 +51,7 @@ pub mod kubectl;
 pub mod lua;
 pub mod module;
 mod options;
+mod pool;
 mod ports;
 mod process;
 mod programs;

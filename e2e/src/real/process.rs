@@ -3,11 +3,12 @@
 
 use super::Error;
 use super::programs::Program;
+use crate::cost::{Meter, Spender};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Lines of a log that an error shows.
@@ -35,6 +36,7 @@ exit "$code""#;
 /// A running component. Dropping it stops it.
 pub(super) struct Process {
     child: Child,
+    meter: Meter,
     name: String,
     log: PathBuf,
 }
@@ -68,8 +70,10 @@ impl Process {
             .stdout(output)
             .stderr(errors);
         let child = command.spawn().map_err(Error::io("start", &program.path))?;
+        let meter = Meter::of(Some(child.id()), Spender::Clusters);
         Ok(Self {
             child,
+            meter,
             name: name.to_owned(),
             log: log.to_path_buf(),
         })
@@ -82,7 +86,7 @@ impl Process {
 
     /// An error with the end of the log when the component has ended by itself.
     pub(super) fn check(&mut self) -> Result<(), Error> {
-        match self.child.try_wait() {
+        match self.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(self.failure(format!("ended with {status}"))),
             Err(source) => Err(Error::Io {
@@ -113,14 +117,26 @@ impl Process {
         self.close();
         let deadline = Instant::now() + STOP_WAIT;
         while Instant::now() < deadline {
-            match self.child.try_wait() {
+            match self.try_wait() {
                 Ok(None) => std::thread::sleep(STOP_POLL),
                 Ok(Some(_)) | Err(_) => return,
             }
         }
+        self.meter.count();
         if self.child.kill().is_ok() {
             self.child.wait().ok();
+            self.meter.reaped();
         }
+    }
+
+    /// Counts what it spent before the kernel forgets it.
+    fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
+        self.meter.count();
+        let ended = self.child.try_wait();
+        if matches!(ended, Ok(Some(_))) {
+            self.meter.reaped();
+        }
+        ended
     }
 }
 

@@ -3,7 +3,7 @@
 //! Never: knows Tributary, or a hub; upstream's file of v1alpha2 was not at hand, so that its rules are written down here
 //! as its release notes have them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
 use hub::profile::AccessProviders;
@@ -24,8 +24,8 @@ use shared::{
 use tributary_e2e::{
     clusterset::eventually::eventually,
     deploy,
-    real::{Cluster, Fleet},
-    suite::real_test,
+    real::Cluster,
+    suite::{SCENARIO_WAIT, test_with_own_clusters},
 };
 
 use crate::{
@@ -39,9 +39,10 @@ const PROFILES: &str = "clusterprofiles.multicluster.x-k8s.io";
 const PROVIDER: &str = "direct";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![real_test(
+    vec![test_with_own_clusters(
         "real::inventory::is_used_by_who_knows_the_kep_alone",
-        |_: Arc<Fleet>| used(),
+        SCENARIO_WAIT,
+        used,
     )]
 }
 

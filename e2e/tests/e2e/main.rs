@@ -49,7 +49,16 @@ fn main() -> ExitCode {
         eprintln!("{error}");
         return ExitCode::FAILURE;
     }
-    let mut trials = registered::trials();
+    // The longest first: permits are given in the order in which tests ask for them, and what begins late ends last.
+    let mut trials = topology::trials();
+    trials.extend(owned_topologies::trials());
+    trials.extend(enrolled_clusters::trials());
+    trials.extend(health::trials());
+    trials.extend(many::trials());
+    trials.extend(observed_clusters::trials());
+    trials.extend(topology_webhook::trials());
+    trials.extend(scenarios::trials());
+    trials.extend(registered::trials());
     trials.extend(real_clusters::trials());
     trials.extend(sim_cluster::trials());
     trials.extend(conformance::trials());
@@ -59,16 +68,10 @@ fn main() -> ExitCode {
     trials.extend(charts::trials());
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());
-    trials.extend(scenarios::trials());
-    trials.extend(enrolled_clusters::trials());
     trials.extend(failures::trials());
-    trials.extend(many::trials());
-    trials.extend(health::trials());
     trials.extend(hub_lease::trials());
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());
-    trials.extend(topology::trials());
-    trials.extend(topology_webhook::trials());
     trials.extend(durability::trials());
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());
@@ -79,8 +82,6 @@ fn main() -> ExitCode {
     trials.extend(documents::trials());
     trials.extend(doctors::trials());
     trials.extend(netsim::trials());
-    trials.extend(observed_clusters::trials());
-    trials.extend(owned_topologies::trials());
     trials.extend(swarm::trials());
     trials.extend(tidy::trials());
     trials.extend(workloads::trials());

@@ -18,9 +18,8 @@ use tributary_e2e::{
         eventually::{eventually, holds_for},
     },
     deploy,
-    real::Fleet,
     rights::{Account, ask},
-    suite::real_test,
+    suite::{SCENARIO_WAIT, test_with_own_clusters},
 };
 
 use crate::charts::{fresh, topology_rights};
@@ -31,9 +30,10 @@ const SECRET: &str = "hunter2";
 const QUIET: std::time::Duration = std::time::Duration::from_secs(3);
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![real_test(
+    vec![test_with_own_clusters(
         "real::observed_clusters::a_profile_says_what_the_cluster_of_its_member_says",
-        |_: Arc<Fleet>| observed(),
+        SCENARIO_WAIT,
+        observed,
     )]
 }
 

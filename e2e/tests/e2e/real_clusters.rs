@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_e2e::real::{Cluster, Counts, Fleet, ResourceVersions, resource_versions};
-use tributary_e2e::suite::{real_test, unique_name};
+use tributary_e2e::suite::{SCENARIO_WAIT, real_test, test_with_own_clusters, unique_name};
 
 /// How long a cluster may take for anything that is asked of it here.
 const WAIT: Duration = Duration::from_secs(60);
@@ -38,8 +38,9 @@ pub(crate) fn trials() -> Vec<Trial> {
             bind_and_count_users,
         ),
         real_test("real::clusters::keep_address_and_data_over_a_restart", restart),
-        real_test(
+        test_with_own_clusters(
             "real::clusters::end_with_a_harness_that_is_killed",
+            SCENARIO_WAIT,
             end_with_the_harness,
         ),
     ]
@@ -244,7 +245,7 @@ async fn versions_in(client: &kube::Client, namespace: &str) -> anyhow::Result<R
 }
 
 /// Kills a process that runs a cluster and looks whether its children are gone.
-async fn end_with_the_harness(_fleet: Arc<Fleet>) -> anyhow::Result<()> {
+async fn end_with_the_harness() -> anyhow::Result<()> {
     // What is killed cannot remove its files: they go into a directory that we remove.
     let files = tempfile::tempdir()?;
     let mut harness = Command::new(env!("CARGO_BIN_EXE_control_plane"))

@@ -16,17 +16,17 @@ use tributary_e2e::{
     charts::Charts,
     clusterset::{Backend, LocalClusterset, admin, eventually::eventually},
     deploy,
-    real::Fleet,
     rights::{Account, ask},
-    suite::real_test,
+    suite::{SCENARIO_WAIT, test_with_own_clusters},
 };
 
 use crate::charts::fresh;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![real_test(
+    vec![test_with_own_clusters(
         "real::topology_webhook::classes_and_clusters_are_held_to_their_rules",
-        |_: Arc<Fleet>| held(),
+        SCENARIO_WAIT,
+        held,
     )]
 }
 

@@ -4,7 +4,6 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -20,7 +19,7 @@ use shared::api::names::{LABEL_CRD_RELEASE_VERSION, TRIBUTARY_NAMESPACE};
 use tributary_e2e::charts::{CHARTS, Charts, root};
 use tributary_e2e::deploy;
 use tributary_e2e::real::{Cluster, Error, Fleet, Options, kubectl::Kubectl};
-use tributary_e2e::suite::real_test;
+use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use super::{EVERYTHING, objects};
 use crate::manifests;
@@ -35,8 +34,16 @@ const EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 
 pub(super) fn trials() -> Vec<Trial> {
     vec![
-        real_test("real::charts::kubectl_applies_the_manifests_twice", by_kubectl),
-        real_test("real::charts::helm_installs_upgrades_and_uninstalls", by_helm),
+        test_with_own_clusters(
+            "real::charts::kubectl_applies_the_manifests_twice",
+            SCENARIO_WAIT,
+            by_kubectl,
+        ),
+        test_with_own_clusters(
+            "real::charts::helm_installs_upgrades_and_uninstalls",
+            SCENARIO_WAIT,
+            by_helm,
+        ),
     ]
 }
 
@@ -48,7 +55,7 @@ pub(crate) async fn fresh(names: &[&str]) -> anyhow::Result<Fleet> {
     }
 }
 
-async fn by_kubectl(_: Arc<Fleet>) -> anyhow::Result<()> {
+async fn by_kubectl() -> anyhow::Result<()> {
     let kubectls = [Kubectl::of_today()?, Kubectl::of_2020()?];
     let fleet = fresh(&["today", "of-2020"]).await?;
     for (cluster, kubectl) in fleet.clusters().iter().zip(&kubectls) {
@@ -150,7 +157,7 @@ impl Typed<'_> {
     }
 }
 
-async fn by_helm(_: Arc<Fleet>) -> anyhow::Result<()> {
+async fn by_helm() -> anyhow::Result<()> {
     let charts = Charts::new()?;
     let fleet = fresh(&["helm"]).await?;
     let cluster = &fleet.clusters()[0];

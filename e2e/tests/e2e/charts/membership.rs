@@ -2,8 +2,6 @@
 //! and delete the two ClusterProperties, and what the others are told.
 //! Never: uses the shared clusters, whose tests play the agent without being it.
 
-use std::sync::Arc;
-
 use anyhow::Context;
 use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
@@ -14,8 +12,7 @@ use shared::api::names::{
     TRIBUTARY_NAMESPACE,
 };
 use tributary_e2e::deploy;
-use tributary_e2e::real::Fleet;
-use tributary_e2e::suite::real_test;
+use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use super::policies::{NOT_ITS_OWN, UNMARKED, account, apply, enforced, on_trial, refused, with_policies};
 
@@ -32,13 +29,14 @@ const BOTH: [&str; 2] = [PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET];
 const OTHER: &str = "fingerprint.example.org";
 
 pub(super) fn trials() -> Vec<Trial> {
-    vec![real_test(
+    vec![test_with_own_clusters(
         "real::charts::policies_keep_what_a_member_says",
+        SCENARIO_WAIT,
         membership,
     )]
 }
 
-async fn membership(_: Arc<Fleet>) -> anyhow::Result<()> {
+async fn membership() -> anyhow::Result<()> {
     let fleet = with_policies(&["membership"]).await?;
     let cluster = &fleet.clusters()[0];
     let client = cluster.client().await?;

@@ -2,7 +2,6 @@
 //! Never: uses the shared clusters, whose tests play the agent without being it.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -20,7 +19,7 @@ use shared::api::names::{
 use tributary_e2e::charts::Charts;
 use tributary_e2e::deploy;
 use tributary_e2e::real::{Cluster, Fleet, HARNESS_USER};
-use tributary_e2e::suite::real_test;
+use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use super::installed::fresh;
 use super::objects;
@@ -45,13 +44,14 @@ pub(super) const UNMARKED: &str = "'tributary-agent-writes-only-its-own' denied 
     label app.kubernetes.io/managed-by: tributary-agent, and this would not";
 
 pub(super) fn trials() -> Vec<Trial> {
-    vec![real_test(
+    vec![test_with_own_clusters(
         "real::charts::policies_keep_agent_and_others_apart",
+        SCENARIO_WAIT,
         apart,
     )]
 }
 
-async fn apart(_: Arc<Fleet>) -> anyhow::Result<()> {
+async fn apart() -> anyhow::Result<()> {
     let charts = Charts::new()?;
     let fleet = with_policies(&["policies"]).await?;
     let cluster = &fleet.clusters()[0];

@@ -7,7 +7,11 @@ use anyhow::{Context, ensure};
 use bytes::Bytes;
 use http::{Request, header};
 use serde_json::{Value, json};
-use tributary_e2e::{deploy, real::Fleet, suite::unique_name};
+use tributary_e2e::{
+    deploy,
+    real::Fleet,
+    suite::{LABEL_STORY, RUNNING, unique_name},
+};
 
 use super::{normalised, respond};
 
@@ -136,7 +140,10 @@ where
             .header(header::CONTENT_TYPE, content)
             .body(Bytes::from(body))
     };
-    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    // The exports that are taken must not be there for the agents of the next scenario: the suite empties what has the label.
+    let labels = json!({ LABEL_STORY: RUNNING });
+    let space = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": namespace, "labels": labels}});
     let (code, _) = send(json(
         "POST",
         "/api/v1/namespaces",

@@ -12,7 +12,7 @@ use libtest_mimic::Trial;
 use proto::v1::{MemberState, ProfileCondition};
 use tributary_e2e::{
     clusterset::{LocalClusterset, questions},
-    suite::{real_test, sim_test},
+    suite::{SCENARIO_WAIT, sim_test, test_with_own_clusters},
 };
 
 const CONTROL_PLANE: &str = "ControlPlaneHealthy";
@@ -34,12 +34,15 @@ pub(crate) fn trials() -> Vec<Trial> {
             "sim::health::an_api_server_that_renews_no_more_is_missed",
             simulated::an_api_server_that_renews_no_more_is_missed,
         ),
-        real_test("real::health::a_frozen_etcd_is_told_and_forgotten", |_| {
-            real::a_frozen_etcd_is_told_and_forgotten()
-        }),
-        real_test(
+        test_with_own_clusters(
+            "real::health::a_frozen_etcd_is_told_and_forgotten",
+            SCENARIO_WAIT,
+            real::a_frozen_etcd_is_told_and_forgotten,
+        ),
+        test_with_own_clusters(
             "real::health::one_of_two_api_servers_is_killed_and_restarted",
-            |_| real::one_of_two_api_servers_is_killed_and_restarted(),
+            SCENARIO_WAIT,
+            real::one_of_two_api_servers_is_killed_and_restarted,
         ),
     ]
 }

@@ -22,7 +22,7 @@ use tributary_e2e::{
     suite::{real_test, sim_test},
 };
 
-use crate::{player::Player, scenarios::empty_namespaces};
+use crate::player::Player;
 use page::Page;
 
 /// One runbook on both kinds of clusters.
@@ -34,11 +34,7 @@ macro_rules! runbook {
         }));
         $trials.push(real_test(
             &format!("real::runbooks::{name}"),
-            |fleet: Arc<Fleet>| async move {
-                let played = $story(Backend::Real(fleet.clone())).await;
-                let emptied = emptied(&fleet).await;
-                played.and(emptied)
-            },
+            |fleet: Arc<Fleet>| $story(Backend::Real(fleet)),
         ));
     };
 }
@@ -65,13 +61,4 @@ async fn recorded(clusterset: &LocalClusterset, cluster: &str, kind: &str) -> an
         Ok(kinds.iter().any(|one| one == kind).then_some(()))
     })
     .await
-}
-
-/// Nothing that a runbook exported on shared clusters is there for the next story.
-async fn emptied(fleet: &Fleet) -> anyhow::Result<()> {
-    let mut clients = Vec::new();
-    for cluster in fleet.clusters() {
-        clients.push(cluster.client().await?);
-    }
-    empty_namespaces(&clients).await
 }

@@ -26,11 +26,10 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use tributary_e2e::{
     clusterset::Backend,
-    suite::{real_test, sim_test},
+    suite::{SCENARIO_WAIT, real_test, sim_test, test_with_own_clusters},
 };
 
 use crate::charts::with_policies;
-pub(crate) use story::empty_namespaces;
 use story::tell;
 
 /// One story on both kinds of clusters.
@@ -107,12 +106,15 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, older_versions::the_first_release_is_used);
     story!(trials, definitions::imports_survive_their_definition);
     story!(trials, definitions::exports_go_with_their_definition);
-    trials.push(real_test("real::families_on_mixed_clusters", |_| {
-        families::on_mixed_clusters()
-    }));
-    trials.push(real_test(
+    trials.push(test_with_own_clusters(
+        "real::families_on_mixed_clusters",
+        SCENARIO_WAIT,
+        families::on_mixed_clusters,
+    ));
+    trials.push(test_with_own_clusters(
         "real::export_comes_and_goes_under_both_policies",
-        |_| under_policies(),
+        SCENARIO_WAIT,
+        under_policies,
     ));
     trials
 }

@@ -1,6 +1,6 @@
 //! The stage of every story: a clusterset of three clusters, a namespace of the story's own, and what a user does.
 //!
-//! * here: start and end, and leaving nothing behind on shared clusters;
+//! * here: start and end;
 //! * `act`: what users do to objects; `objects`: objects in a few words;
 //! * `seen`: what one cluster's API shows, and waiting until it shows the right thing;
 //! * `expect`: what has to hold of every import; `record`: every version of objects, in order;
@@ -17,12 +17,8 @@ pub(super) mod seen;
 
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use futures::future::BoxFuture;
-use kube::{
-    Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
-};
 use serde_json::json;
 use tempfile::TempDir;
 use tributary_e2e::{
@@ -39,13 +35,6 @@ pub(super) const CLUSTERS: [&str; 3] = ["east", "west", "north"];
 pub(super) const EVENTUALLY_WAIT: Duration = Duration::from_secs(30);
 /// How often it is looked at meanwhile.
 const EVENTUALLY_POLL: Duration = Duration::from_millis(50);
-/// What is exported or imported, exports first.
-const CONTENTS: [Kind; 4] = [
-    Kind::ServiceExport,
-    Kind::ServiceImport,
-    Kind::EndpointSlice,
-    Kind::Service,
-];
 
 /// A story being told.
 pub(super) struct Story {
@@ -57,24 +46,17 @@ pub(super) struct Story {
     fence: String,
 }
 
-/// Tells a story on clusters of this kind. On shared clusters nothing of it is left behind, however it ends.
+/// Tells a story on clusters of this kind. The suite clears its namespaces away on shared clusters.
 pub(super) async fn tell<F>(backend: Backend, story: F) -> anyhow::Result<()>
 where
     F: for<'a> FnOnce(&'a mut Story) -> BoxFuture<'a, anyhow::Result<()>>,
 {
     let dir = tempfile::tempdir()?;
-    let shared = matches!(backend, Backend::Real(_));
     let clusterset = LocalClusterset::without_agents(dir.path(), &backend, &CLUSTERS).await?;
     let watched = match &backend {
         Backend::Real(fleet) => Some(Watched::begin(fleet).await?),
         Backend::Simulated => None,
     };
-    let mut clients = Vec::new();
-    // Simulated clusters end with their story.
-    for cluster in clusterset.clusters.values().filter(|_| shared) {
-        clients.push(cluster.client.clone());
-    }
-    empty_namespaces(&clients).await?;
     let mut told = Story {
         clusterset,
         namespace: unique_name("story"),
@@ -86,38 +68,13 @@ where
         (Backend::Real(fleet), Some(watched)) => allowed_all(&watched.asked(fleet).await?),
         _ => Ok(()),
     };
-    let emptied = empty_namespaces(&clients).await;
-    keep_logs(result.and(ended).and(asked).and(emptied), dir)
+    keep_logs(result.and(ended).and(asked), dir)
 }
 
 /// The agents asked something, and nothing that they asked was denied: on clusters of the story's own too.
 fn allowed_all(asked: &Asked) -> anyhow::Result<()> {
     ensure!(asked.requests > 0, "the audit logs show no request of an agent");
     asked.nothing_denied()
-}
-
-/// Empties the namespaces of stories in shared clusters: what is left there would be exported by the agents of
-/// the next story too.
-pub(crate) async fn empty_namespaces(clients: &[Client]) -> anyhow::Result<()> {
-    let of_stories = ListParams::default().labels(&format!("{LABEL_STORY}={RUNNING}"));
-    for client in clients {
-        let namespaces = Kind::Namespace.api(client, "");
-        for namespace in namespaces.list(&of_stories).await?.items {
-            let namespace = namespace.metadata.name.context("a namespace has a name")?;
-            for kind in CONTENTS {
-                let api = kind.api(client, &namespace);
-                let gone = api
-                    .delete_collection(&DeleteParams::default(), &ListParams::default())
-                    .await;
-                gone.with_context(|| format!("cannot empty {namespace}"))?;
-            }
-            let ended = Patch::Merge(json!({"metadata": {"labels": {LABEL_STORY: "ended"}}}));
-            namespaces
-                .patch(&namespace, &PatchParams::default(), &ended)
-                .await?;
-        }
-    }
-    Ok(())
 }
 
 /// A story that failed is better understood with the logs of its programs.
