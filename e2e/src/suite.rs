@@ -8,6 +8,7 @@
 //! Every test has a thread from the beginning and waits there for a permit of its kind: a scenario that waits for real
 //! clusters keeps no simulated one from running.
 
+mod gate;
 mod left;
 mod runtime;
 mod table;
@@ -15,6 +16,7 @@ mod table;
 use crate::cost::Counter;
 use crate::real::{self, Counts, Error, Fleet, Unavailable, shared::Lease};
 use crate::rights::denied::{Asked, Watched};
+pub use gate::check as check_release_only;
 pub use left::empty_namespaces;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use runtime::{bounded, on_runtime};
@@ -174,6 +176,13 @@ fn ended(
 
 /// Runs the registered tests with the arguments of the command line, stops the shared clusters, prints the table.
 pub fn run(trials: Vec<Trial>) -> ExitCode {
+    let (trials, left_out) = match gate::of_environment(trials) {
+        Ok(divided) => divided,
+        Err(error) => {
+            eprintln!("{error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
     let mut arguments = Arguments::from_args();
     arguments
         .test_threads
@@ -182,7 +191,7 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
     real::shared::stop();
     if !arguments.list {
         let version = real::shared::git_version();
-        print!("{}{}", table::shown(version), asked_in_all());
+        print!("{}{}{left_out}", table::shown(version), asked_in_all());
     }
     conclusion.exit_code()
 }

@@ -85,5 +85,7 @@ fn main() -> ExitCode {
     trials.extend(swarm::trials());
     trials.extend(tidy::trials());
     trials.extend(workloads::trials());
+    let names: Vec<String> = trials.iter().map(|trial| trial.name().to_owned()).collect();
+    trials.push(registered::release_only(names));
     tributary_e2e::suite::run(trials)
 }

@@ -4,7 +4,7 @@
 use anyhow::{Context, ensure};
 use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
-use tributary_e2e::suite::plain_test;
+use tributary_e2e::suite::{check_release_only, plain_test};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -17,6 +17,13 @@ pub(crate) fn trials() -> Vec<Trial> {
             every_module_is_collected,
         ),
     ]
+}
+
+/// The list of scenarios that guard a release names existing ones; these are the names of all tests.
+pub(crate) fn release_only(names: Vec<String>) -> Trial {
+    plain_test("registered::every_release_only_scenario_exists", move || {
+        check_release_only(&names)
+    })
 }
 
 /// `harness = false` drops functions with these attributes without a word.

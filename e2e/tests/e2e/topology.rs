@@ -9,26 +9,38 @@ use tributary_e2e::{
     verify::topology::{Told, compare},
 };
 
-/// Seeds that are played here, and their edits; `cargo control-plane topology` plays as many as it is told.
-const SEEDS: u32 = 10;
-/// Each edit once, in the first two seeds.
+/// The first seeds: each edit once. They guard every change.
+const FIRST: Told = Told {
+    first: 1,
+    seeds: 2,
+    edits: EDITS,
+};
+/// Those that guard a release; `cargo control-plane topology` plays as many as it is told.
+const FURTHER: Told = Told {
+    first: 3,
+    seeds: 8,
+    edits: EDITS,
+};
 const EDITS: u32 = 8;
 /// Two management clusters are played on, at the pace of upstream's manager.
 const LIMIT: Duration = Duration::from_secs(600);
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![test_with_own_clusters(
-        "real::topology::plans_and_kept_topologies_are_what_cluster_api_makes",
-        LIMIT,
-        || async {
-            let told = Told {
-                first: 1,
-                seeds: SEEDS,
-                edits: EDITS,
-            };
+    let compared = |name: &str, told: Told| {
+        test_with_own_clusters(name, LIMIT, move || async move {
             let seen = compare(told).await?;
             println!("{seen}");
             Ok(())
-        },
-    )]
+        })
+    };
+    vec![
+        compared(
+            "real::topology::plans_and_kept_topologies_are_what_cluster_api_makes",
+            FIRST,
+        ),
+        compared(
+            "real::topology::further_seeds_are_what_cluster_api_makes",
+            FURTHER,
+        ),
+    ]
 }
