@@ -14,7 +14,7 @@ use prometheus_client::{
 use proto::v1::{self, sync_client::SyncClient};
 use shared::{
     model::{
-        Epoch, FactKey,
+        Epoch, FactKey, UnixMillis,
         sync::{
             AgentMessage, HubAddress, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX,
             Namespaces, Told,
@@ -239,6 +239,7 @@ impl Link {
                 outbox: &mut lock(&self.outbox),
                 desired,
                 now: 0,
+                clock: wall(),
             })
         });
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
@@ -381,7 +382,9 @@ impl Stream<'_> {
             touched_by(reaction)
         });
         let reaction = reaction.map_err(|violation| match violation {
-            Violation::OlderEpoch { .. } | Violation::Version { .. } => End::Refused(violation.to_string()),
+            Violation::OlderEpoch { .. } | Violation::EpochAhead { .. } | Violation::Version { .. } => {
+                End::Refused(violation.to_string())
+            }
             _ => End::Broken(violation.to_string()),
         })?;
         self.react(reaction).await
@@ -391,8 +394,9 @@ impl Stream<'_> {
         if let Some(welcome) = &reaction.welcomed {
             self.remember(welcome.epoch).await?;
             info!(
-                hub = %welcome.hub,
-                hub_version = %welcome.hub_version,
+                // Whoever reads a log in a terminal must not be written to by a hub.
+                hub = %welcome.hub.escape_debug(),
+                hub_version = %welcome.hub_version.escape_debug(),
                 epoch = %welcome.epoch,
                 session = welcome.session.0,
                 resume = welcome.resume,
@@ -477,6 +481,10 @@ impl Stream<'_> {
             _ => End::Broken("the stream was closed".into()),
         }
     }
+}
+
+fn wall() -> UnixMillis {
+    UnixMillis(u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0))
 }
 
 fn decode(item: bytes::Bytes) -> Option<Told> {

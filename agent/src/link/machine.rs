@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use shared::model::{
-    ClusterId, Epoch, FactKey, ListingGroup,
+    ClusterId, Epoch, FactKey, ListingGroup, UnixMillis,
     sync::{
         AgentMessage, CHUNK_BYTES, DesiredKey, FEATURE_APPLIED, FEATURE_DIFFERENCES, FEATURE_RENEWAL,
         FEATURE_REPORT_AGAIN, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION, Pong, Renewed, Told,
@@ -24,6 +24,9 @@ const WELCOME_WAIT_MILLIS: u64 = 10_000;
 const OBSERVATIONS_BYTES: usize = CHUNK_BYTES;
 /// News of what stands are told at once, and not again for so long, in milliseconds.
 const NEWS_INTERVAL_MILLIS: u64 = 250;
+
+/// How far after this agent's clock an epoch may have begun, in milliseconds.
+const EPOCH_AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
 /// What does not change while the agent runs, and the hub is told in Hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +62,19 @@ pub enum Violation {
         told: Epoch,
         /// The session's.
         opened: Epoch,
+    },
+    /// The hub's epoch is of a time that this agent cannot believe. Remembered, it would have every other hub refused.
+    #[error(
+        "the hub serves epoch {offered}, which began more than {} hours after this agent's clock ({} ms since 1970): if that \
+         clock is wrong, set it; if not, this is not the hub that it was, or its clock is wrong",
+        EPOCH_AHEAD_MAX_MILLIS / 3_600_000,
+        .clock.0
+    )]
+    EpochAhead {
+        /// The hub's.
+        offered: Epoch,
+        /// This agent's time.
+        clock: UnixMillis,
     },
     /// The versions do not overlap.
     #[error("the hub speaks protocol version {theirs}, this agent {PROTOCOL_VERSION} and its neighbours")]
@@ -133,6 +149,8 @@ pub struct Session {
     unasked: BTreeSet<DesiredKey>,
     renewal: Renewal,
     known_epoch: Option<Epoch>,
+    /// The wall clock when it began.
+    clock: UnixMillis,
     applied: ToldApplied,
 }
 
@@ -194,6 +212,8 @@ pub struct Beginning<'a> {
     pub desired: &'a mut Desired,
     /// The time, in milliseconds.
     pub now: u64,
+    /// The wall clock.
+    pub clock: UnixMillis,
 }
 
 impl Session {
@@ -207,6 +227,7 @@ impl Session {
             outbox,
             desired,
             now,
+            clock,
         } = beginning;
         outbox.begin_session();
         // The desired state must know the interest before its cursor says anything about it.
@@ -240,6 +261,7 @@ impl Session {
             unasked: BTreeSet::new(),
             renewal: Renewal::default(),
             known_epoch,
+            clock,
             applied: ToldApplied {
                 at: now,
                 ..ToldApplied::default()
@@ -387,6 +409,13 @@ impl Session {
             return Err(Violation::OlderEpoch {
                 offered: welcome.epoch,
                 known,
+            });
+        }
+        let latest = self.clock.0.saturating_add(EPOCH_AHEAD_MAX_MILLIS);
+        if self.known_epoch.is_none_or(|known| known < welcome.epoch) && welcome.epoch.created_at.0 > latest {
+            return Err(Violation::EpochAhead {
+                offered: welcome.epoch,
+                clock: self.clock,
             });
         }
         self.open = Some(Limits {

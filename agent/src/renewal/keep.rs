@@ -24,7 +24,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::due::{Life, Schedule, Verdict};
+use super::{
+    due::{Life, Schedule, Verdict},
+    trust,
+};
 use crate::{
     join::{Kept, Store},
     link::CertificateWish,
@@ -51,7 +54,7 @@ impl RenewalMetrics {
         registry.register(
             "certificate_renewals",
             "Tries to renew the agent's certificate over its session, by result: renewed, taken_up (another replica was \
-             given it), refused, failed",
+             given it), refused, failed, untrusted (what the hub gave leads to no authority that was trusted; it failed, too)",
             metrics.0.clone(),
         );
         metrics
@@ -135,7 +138,7 @@ impl Renewing {
                     tokio::time::sleep(LOOK_INTERVAL.min(ANSWER_WAIT)).await;
                 }
                 Verdict::Renew => {
-                    let result = match self.renew(&store, &wishes, refused).await {
+                    let result = match self.renew(&store, &wishes, refused, &metrics).await {
                         Ok(result) => {
                             schedule = Schedule::new(random());
                             result
@@ -185,6 +188,7 @@ impl Renewing {
         store: &Store<'_>,
         wishes: &mpsc::Sender<CertificateWish>,
         refused: Option<KeyFingerprint>,
+        metrics: &RenewalMetrics,
     ) -> Result<&'static str, Failed> {
         if self.take_up(store).await? {
             return Ok("taken_up");
@@ -204,6 +208,19 @@ impl Renewing {
         let answer = ask(wishes, request).await?;
         let key = fingerprint_of(&next).context("the key that was made")?;
         let renewed = answer.map_err(|why| Failed::Refused(key, why.into()))?;
+        let unknown = trust::check(&self.credentials.current(), &renewed);
+        let unknown = unknown.map_err(|why| {
+            metrics.count("untrusted");
+            error!(%why, "took no certificate from the hub");
+            anyhow!(why)
+        })?;
+        if unknown > 0 {
+            warn!(
+                unknown,
+                "the hub names authorities that this agent did not trust before: it trusts them from here on, beside \
+                 one that it did. If nobody replaces an authority now, the hub's keys may be stolen"
+            );
+        }
         let kept = given(*renewed, next, kept.authorities);
         let credentials = credentials(&kept).context("the hub gave a certificate that cannot be used")?;
         if credentials.facts().key_fingerprint != key

@@ -11,6 +11,7 @@ use shared::model::{
 use super::*;
 
 /// When the sessions of these tests begin.
+const CLOCK: UnixMillis = UnixMillis(1_800_000_000_000);
 const START: u64 = 70_000;
 
 fn epoch(created_at: u64) -> Epoch {
@@ -104,6 +105,7 @@ impl SessionByHand {
             outbox: &mut outbox,
             desired: &mut desired,
             now: START,
+            clock: CLOCK,
         });
         Self {
             session,
@@ -184,6 +186,29 @@ fn a_neighbouring_protocol_version_is_taken_and_a_farther_one_refused() {
 }
 
 /// An old copy of the hub's data would have everything deleted that is newer than it.
+#[test]
+fn an_epoch_of_a_time_to_come_is_refused_and_not_remembered_and_one_that_is_known_is_served() {
+    let day = 24 * 60 * 60 * 1_000;
+    for (known, began, refused) in [
+        (None, CLOCK.0 + day, false),
+        (None, CLOCK.0 + day + 1, true),
+        (Some(5), CLOCK.0 + day + 1, true),
+        (Some(5), u64::MAX, true),
+        // Somebody set this clock back since.
+        (Some(CLOCK.0 + 2 * day), CLOCK.0 + 2 * day, false),
+    ] {
+        let mut hand = SessionByHand::begin(known.map(epoch));
+        let offered = Welcome {
+            epoch: epoch(began),
+            ..welcome()
+        };
+        let heard = hand.hear(HubMessage::Welcome(Box::new(offered)));
+        let ahead = matches!(heard, Err(Violation::EpochAhead { .. }));
+        assert_eq!((ahead, heard.is_err()), (refused, refused), "{known:?} {began}");
+        assert_eq!(hand.session.is_open(), !refused);
+    }
+}
+
 #[test]
 fn a_hub_of_an_older_epoch_is_refused_before_anything_is_told_to_it() {
     let (offered, known) = (epoch(5), epoch(6));

@@ -111,6 +111,7 @@ fn a_difference_out_of_place_ends_the_session_and_the_next_hello_takes_none() {
         outbox: &mut hand.outbox,
         desired: &mut hand.desired,
         now: START,
+        clock: CLOCK,
     });
     assert_eq!(hello.features & FEATURE_DIFFERENCES, 0);
     assert_eq!(hello.cursor, None);

@@ -68,6 +68,8 @@ impl Agent {
                 outbox: &mut self.outbox,
                 desired,
                 now: 0,
+                // Agents of this world have no wall clock.
+                clock: shared::model::UnixMillis(u64::MAX),
             })
         });
         self.session = Some(Open {

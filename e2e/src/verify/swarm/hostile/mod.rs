@@ -184,6 +184,8 @@ impl Hostile {
             outbox: &mut self.outbox,
             desired: &mut self.desired,
             now: 0,
+            // Agents of this world have no wall clock.
+            clock: shared::model::UnixMillis(u64::MAX),
         });
         hello.highest_epoch = self.claims.take().or(hello.highest_epoch);
         self.session = Some(Open {
