@@ -19,7 +19,7 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
-pub use deadline::{ANSWER_WAIT, NoAnswer};
+pub use deadline::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENT_BYTES_MAX, NoAnswer, TooLarge};
 pub use request::ApiMetrics;
 pub use served_version::{KindVersion, ServedVersions};
 

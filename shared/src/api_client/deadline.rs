@@ -1,5 +1,6 @@
 //! Gives up what is not answered: the head of an answer and every further part of it must come in seconds. Watches
 //! are silent by nature; they end by their own timeout and by the connection's keepalive.
+//! And what has no end: an answer has so many bytes, and each event of a watch, for they are held until they are whole.
 
 use std::{
     future::Future,
@@ -21,6 +22,16 @@ use super::request::{ApiMetrics, Asked};
 pub const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for the first byte of a watch, which the API server may hold back until its cache is there.
 const WATCH_WAIT: Duration = Duration::from_secs(30);
+
+/// Most bytes of an answer. A page of a list has 500 objects, and an object 1.5 MiB at most.
+pub const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Most bytes of one event of a watch: an object with room for what the API server adds.
+pub const EVENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// The API server answers with more than is held.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the API server's answer has more than {0} bytes without an end: it is not read on")]
+pub struct TooLarge(u64);
 
 /// The API server did not answer.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -68,7 +79,16 @@ where
             };
             metrics.count(&asked, answered.as_ref().ok().map(Response::status));
             let silence = (!asked.is_watch()).then(|| Box::pin(tokio::time::sleep(wait)));
-            Ok(answered?.map(|body| Answer { body, silence }))
+            let left = if asked.is_watch() {
+                EVENT_BYTES_MAX
+            } else {
+                ANSWER_BYTES_MAX
+            };
+            let taken = Taken {
+                is_watch: asked.is_watch(),
+                left,
+            };
+            Ok(answered?.map(|body| Answer { body, silence, taken }))
         })
     }
 }
@@ -78,6 +98,35 @@ pub(super) struct Answer<B> {
     body: B,
     /// Absent for a watch.
     silence: Option<Pin<Box<Sleep>>>,
+    taken: Taken,
+}
+
+/// How much of an answer may still come.
+struct Taken {
+    /// Of a watch each line counts for itself.
+    is_watch: bool,
+    left: u64,
+}
+
+impl Taken {
+    /// More came. A watch is read line by line.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+        let most = if self.is_watch {
+            EVENT_BYTES_MAX
+        } else {
+            ANSWER_BYTES_MAX
+        };
+        let is_end = |byte: &u8| self.is_watch && *byte == b'\n';
+        let (first, last) = (bytes.iter().position(is_end), bytes.iter().rposition(is_end));
+        let mut left = self.left.checked_sub(first.unwrap_or(bytes.len()) as u64);
+        if let Some(last) = last {
+            // Lines that begin and end within one part are no longer than the part.
+            let begun = (bytes.len() - last - 1) as u64;
+            left = left.and_then(|_| most.checked_sub(begun));
+        }
+        self.left = left.ok_or(TooLarge(most))?;
+        Ok(())
+    }
 }
 
 impl<B> HttpBody for Answer<B>
@@ -95,6 +144,10 @@ where
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             if let Some(silence) = &mut self.silence {
                 silence.as_mut().reset(Instant::now() + ANSWER_WAIT);
+            }
+            let bytes = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+            if let Some(Err(error)) = bytes.map(|bytes| self.taken.take(bytes)) {
+                return Poll::Ready(Some(Err(error.into())));
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }

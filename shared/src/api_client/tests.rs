@@ -1,5 +1,10 @@
 //! The client over real sockets, and over API servers that do not answer.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use http::Response;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
@@ -104,6 +109,66 @@ async fn an_answer_that_stops_coming_is_given_up_and_a_watch_is_not() {
                 assert!(sends_head && quiet.is_err(), "a watch may be silent");
             }
         }
+    }
+}
+
+/// An API server whose answers are these bytes again and again, without an end, and how many were taken.
+fn endless(part: &'static [u8]) -> (Client, Arc<AtomicU64>) {
+    let taken = Arc::new(AtomicU64::new(0));
+    let counted = taken.clone();
+    let service = tower::service_fn(move |_: http::Request<Body>| {
+        let counted = counted.clone();
+        let parts = futures::stream::repeat_with(move || {
+            counted.fetch_add(part.len() as u64, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(Frame::data(bytes::Bytes::from_static(part)))
+        });
+        async move { Response::builder().body(StreamBody::new(parts)) }
+    });
+    (
+        over(Client::new(service, "default"), ApiMetrics::default()),
+        taken,
+    )
+}
+
+static WHITE_SPACE: [u8; 1024 * 1024] = [b' '; 1024 * 1024];
+
+#[tokio::test]
+async fn an_answer_without_an_end_is_not_read_on() {
+    let (client, taken) = endless(&WHITE_SPACE);
+    let error = namespaces(client)
+        .list(&ListParams::default())
+        .await
+        .expect_err("endless");
+    let chain = format!("{:#}", anyhow::Error::from(error));
+    assert!(chain.contains("without an end"), "{chain}");
+    assert!(taken.load(Ordering::Relaxed) <= ANSWER_BYTES_MAX + 2 * WHITE_SPACE.len() as u64);
+}
+
+#[tokio::test]
+async fn an_event_without_an_end_is_not_read_on_and_events_without_end_are() {
+    let (client, taken) = endless(&WHITE_SPACE);
+    let parameters = WatchParams::default();
+    let api = namespaces(client);
+    let mut events = Box::pin(api.watch(&parameters, "1").await.expect("a watch"));
+    while !futures::StreamExt::next(&mut events)
+        .await
+        .expect("not the end")
+        .is_err()
+    {}
+    assert!(taken.load(Ordering::Relaxed) <= EVENT_BYTES_MAX + 2 * WHITE_SPACE.len() as u64);
+
+    let long = "x".repeat(512 * 1024);
+    let object = format!("{{\"metadata\":{{\"name\":\"x\",\"annotations\":{{\"a\":\"{long}\"}}}}}}");
+    let event = format!("{{\"type\":\"DELETED\",\"object\":{object}}}\n");
+    let event: &'static str = Box::leak(event.into_boxed_str());
+    let (client, taken) = endless(event.as_bytes());
+    let api = namespaces(client);
+    let mut events = Box::pin(api.watch(&parameters, "1").await.expect("a watch"));
+    while taken.load(Ordering::Relaxed) <= 2 * EVENT_BYTES_MAX {
+        futures::StreamExt::next(&mut events)
+            .await
+            .expect("not the end")
+            .expect("an event");
     }
 }
 

@@ -148,7 +148,7 @@ where
             socket = sockets.next() => match socket {
                 Some(Ok((socket, remote))) => {
                     let pulse = Pulse::new();
-                    let turn = unfinished.enter(pulse.clone());
+                    let turn = unfinished.enter(pulse.clone(), remote);
                     let socket = Heard::new(socket, pulse.clone());
                     handshakes.spawn(greeter.clone().greet(socket, pulse, remote, turn));
                 }

@@ -1,4 +1,4 @@
-//! Owns: when something was last heard over a socket, and whether its peer is waited for.
+//! Owns: when something was last heard over a socket, and said over it, and whether its peer is waited for.
 //! Never: waits for it, or says what silence means.
 
 use std::{
@@ -25,6 +25,8 @@ struct Beats {
     opened: Instant,
     /// Milliseconds from the opening to the last word, plus one; zero before the first.
     last: AtomicU64,
+    /// Milliseconds from the opening to the last word of ours; zero before the first.
+    answered: AtomicU64,
     /// It was read from, and nothing was there.
     awaited: AtomicBool,
 }
@@ -35,14 +37,26 @@ impl Pulse {
         Self(Arc::new(Beats {
             opened: Instant::now(),
             last: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
             awaited: AtomicBool::new(false),
         }))
     }
 
-    fn beat(&self) {
+    pub(super) fn beat(&self) {
         self.0.awaited.store(false, Ordering::Relaxed);
-        let millis = u64::try_from(self.0.opened.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
-        self.0.last.store(millis + 1, Ordering::Relaxed);
+        self.0.last.store(self.millis() + 1, Ordering::Relaxed);
+    }
+
+    pub(super) fn answer(&self) {
+        self.0.answered.store(self.millis(), Ordering::Relaxed);
+    }
+
+    pub(super) fn wait(&self) {
+        self.0.awaited.store(true, Ordering::Relaxed);
+    }
+
+    fn millis(&self) -> u64 {
+        u64::try_from(self.0.opened.elapsed().as_millis()).unwrap_or(u64::MAX - 1)
     }
 
     /// True until the first word.
@@ -59,6 +73,12 @@ impl Pulse {
     pub(super) fn last(&self) -> Instant {
         let millis = self.0.last.load(Ordering::Relaxed).saturating_sub(1);
         self.0.opened + Duration::from_millis(millis)
+    }
+
+    /// When we last had something to say; before that, when the socket was opened. Whatever a peer says that we have no
+    /// answer to yet, such as a handshake byte by byte, is no progress.
+    pub(super) fn progressed(&self) -> Instant {
+        self.0.opened + Duration::from_millis(self.0.answered.load(Ordering::Relaxed))
     }
 }
 
@@ -86,7 +106,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Heard<IO> {
         if buffer.filled().len() > before {
             self.pulse.beat();
         } else if read.is_pending() {
-            self.pulse.0.awaited.store(true, Ordering::Relaxed);
+            self.pulse.wait();
         }
         read
     }
@@ -94,7 +114,11 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Heard<IO> {
 
 impl<IO: AsyncWrite + Unpin> AsyncWrite for Heard<IO> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        if matches!(written, Poll::Ready(Ok(_))) {
+            self.pulse.answer();
+        }
+        written
     }
 
     fn poll_write_vectored(
@@ -102,7 +126,11 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Heard<IO> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        if matches!(written, Poll::Ready(Ok(_))) {
+            self.pulse.answer();
+        }
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

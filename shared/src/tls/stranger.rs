@@ -14,11 +14,12 @@ use std::{
 use futures::{Stream, StreamExt};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::mpsc,
     task::JoinSet,
     time::{Instant, Sleep, sleep_until, timeout, timeout_at},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::transport::server::Connected;
 use tracing::debug;
 
@@ -31,7 +32,7 @@ use super::{
 
 /// Handshakes of such connections at the same time; the oldest silent one goes for a newer one.
 pub const JOIN_HANDSHAKES_MAX: usize = 64;
-/// Such connections at the same time; one more is closed.
+/// Such connections at the same time; for one more the oldest goes that asks for nothing.
 pub const JOIN_CONNECTIONS_MAX: usize = 128;
 /// How long such a connection lives: a join is one request.
 pub const JOIN_CONNECTION_AGE_MAX: Duration = Duration::from_secs(30);
@@ -80,7 +81,7 @@ async fn accept_all<S, IO>(
 {
     let mut sockets = std::pin::pin!(sockets);
     let unfinished = Unfinished::new(JOIN_HANDSHAKES_MAX);
-    let places = Arc::new(Semaphore::new(JOIN_CONNECTIONS_MAX));
+    let places = Unfinished::new(JOIN_CONNECTIONS_MAX);
     let mut handshakes = JoinSet::new();
     loop {
         while handshakes.len() >= JOIN_HANDSHAKES_MAX + JOIN_CONNECTIONS_MAX || !unfinished.make_room() {
@@ -97,9 +98,10 @@ async fn accept_all<S, IO>(
             socket = sockets.next() => match socket {
                 Some(Ok((socket, remote))) => {
                     let pulse = Pulse::new();
-                    let turn = unfinished.enter(pulse.clone());
+                    let turn = unfinished.enter(pulse.clone(), remote);
                     let acceptor = TlsAcceptor::from(credentials.current().joining().clone());
-                    let greeting = greet(acceptor, Heard::new(socket, pulse.clone()), (pulse, turn), places.clone());
+                    let socket = Heard::new(socket, pulse.clone());
+                    let greeting = greet(acceptor, (socket, remote), (pulse, turn), places.clone());
                     let ready = ready.clone();
                     handshakes.spawn(async move {
                         match greeting.await {
@@ -124,9 +126,9 @@ async fn accept_all<S, IO>(
 /// One handshake, and a place for what came of it.
 async fn greet<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     acceptor: TlsAcceptor,
-    socket: Heard<IO>,
+    (socket, remote): (Heard<IO>, Option<SocketAddr>),
     (pulse, turn): (Pulse, Turn),
-    places: Arc<Semaphore>,
+    places: Unfinished,
 ) -> io::Result<StrangerConnection<IO>> {
     let refused = |why: &str| io::Error::other(why.to_owned());
     let born = Instant::now();
@@ -137,11 +139,13 @@ async fn greet<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
         stream = in_time(&pulse, acceptor.accept(socket)) => stream.ok_or_else(|| refused("silent or too slow"))??,
     };
     drop(turn);
-    let place = places.try_acquire_owned();
+    let place = places.try_enter(pulse, remote);
+    let place = place.ok_or_else(|| refused("as many as may be are open, and each asks for something"))?;
     Ok(StrangerConnection {
         stream,
         end: Box::pin(sleep_until(born + JOIN_CONNECTION_AGE_MAX)),
-        _place: place.map_err(|_| refused("as many as may be are open"))?,
+        shown_out: Box::pin(place.shown_out().cancelled_owned()),
+        _place: place,
     })
 }
 
@@ -166,13 +170,15 @@ pub struct StrangerConnection<IO> {
     stream: TlsStream<Heard<IO>>,
     /// When it is cut.
     end: Pin<Box<Sleep>>,
+    /// Done when it is cut for another: it asks for nothing.
+    shown_out: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Gives the place back when it is dropped.
-    _place: OwnedSemaphorePermit,
+    _place: Turn,
 }
 
 impl<IO> StrangerConnection<IO> {
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
-        self.end.as_mut().poll(cx).is_ready()
+        self.end.as_mut().poll(cx).is_ready() || self.shown_out.as_mut().poll(cx).is_ready()
     }
 }
 

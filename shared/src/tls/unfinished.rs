@@ -1,8 +1,10 @@
-//! Owns: which sockets have not finished their handshake, how many there may be, and who of them goes for a new one.
+//! Owns: which sockets have shown nothing yet that earns them their place, how many there may be, and who of them goes
+//! for a new one: sockets whose handshake is not finished, and connections with nobody in particular.
 //! Never: performs a handshake.
 
 use std::{
     collections::BTreeMap,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -11,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::heard::Pulse;
 
-/// How long somebody who has spoken may take for the next word before it can go for another: a few round trips.
+/// How long somebody may take for what we have an answer to before it can go for another: a few round trips.
 const STALLED_AFTER: Duration = Duration::from_millis(200);
 
-/// The sockets whose handshake is not finished; clones are the same ones.
+/// Sockets that may have to go; clones are the same ones.
 #[derive(Clone)]
 pub(super) struct Unfinished(Arc<Mutex<Sockets>>);
 
@@ -23,10 +25,13 @@ struct Sockets {
     next: u64,
     /// In the order in which they came.
     open: BTreeMap<u64, Socket>,
+    /// How many of them came from each source.
+    of_source: BTreeMap<Option<IpAddr>, usize>,
 }
 
 struct Socket {
     pulse: Pulse,
+    source: Option<IpAddr>,
     shown_out: CancellationToken,
 }
 
@@ -37,6 +42,17 @@ pub(super) struct Turn {
     shown_out: CancellationToken,
 }
 
+/// The address for which a socket counts: of IPv6 the network of 64 bits, for one host has all of it.
+fn source_of(remote: Option<SocketAddr>) -> Option<IpAddr> {
+    Some(match remote?.ip().to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> 64 << 64;
+            Ipv6Addr::from(network).into()
+        }
+        v4 => v4,
+    })
+}
+
 impl Unfinished {
     /// None yet, and never more than `most`.
     pub(super) fn new(most: usize) -> Self {
@@ -44,45 +60,21 @@ impl Unfinished {
             most,
             next: 0,
             open: BTreeMap::new(),
+            of_source: BTreeMap::new(),
         })))
     }
 
     /// Sees to it that there is a place for the next one, and false if there is none now. Where there would be none, one
-    /// goes: the oldest that has said nothing, or else the one that is stalled for longest. Whoever waits for us stays:
-    /// when a thousand honest members come at once, they are served in their order.
+    /// goes: of those that have said nothing, or else of those that have said nothing for a while to which we had an
+    /// answer, the one that is oldest by that, of the source that has most sockets. Whoever waits for us stays: when a
+    /// thousand honest members come at once, they are served in their order.
     pub(super) fn make_room(&self) -> bool {
-        let mut sockets = self.lock();
-        if sockets.open.len() < sockets.most {
-            return true;
-        }
-        let awaited = || {
-            let sockets = sockets.open.iter();
-            sockets.filter(|(_, socket)| socket.pulse.is_awaited())
-        };
-        let silent = awaited().find(|(_, socket)| socket.pulse.is_silent());
-        let stalled = || {
-            awaited()
-                .filter(|(_, socket)| socket.pulse.last().elapsed() >= STALLED_AFTER)
-                .min_by_key(|(_, socket)| socket.pulse.last())
-        };
-        let number = silent.or_else(stalled).map(|(number, _)| *number);
-        let gone = number.and_then(|number| sockets.open.remove(&number));
-        if let Some(gone) = &gone {
-            gone.shown_out.cancel();
-        }
-        gone.is_some()
+        self.lock().make_room()
     }
 
     /// Lets one in for which there is room.
-    pub(super) fn enter(&self, pulse: Pulse) -> Turn {
-        let mut sockets = self.lock();
-        let (number, shown_out) = (sockets.next, CancellationToken::new());
-        sockets.next += 1;
-        let socket = Socket {
-            pulse,
-            shown_out: shown_out.clone(),
-        };
-        sockets.open.insert(number, socket);
+    pub(super) fn enter(&self, pulse: Pulse, remote: Option<SocketAddr>) -> Turn {
+        let (number, shown_out) = self.lock().enter(pulse, source_of(remote));
         Turn {
             number,
             sockets: self.clone(),
@@ -90,9 +82,73 @@ impl Unfinished {
         }
     }
 
+    /// Makes room for one and lets it in, if that can be.
+    pub(super) fn try_enter(&self, pulse: Pulse, remote: Option<SocketAddr>) -> Option<Turn> {
+        let mut sockets = self.lock();
+        if !sockets.make_room() {
+            return None;
+        }
+        let (number, shown_out) = sockets.enter(pulse, source_of(remote));
+        drop(sockets);
+        Some(Turn {
+            number,
+            sockets: self.clone(),
+            shown_out,
+        })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Sockets> {
         // Nothing in here can panic half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sockets {
+    fn make_room(&mut self) -> bool {
+        if self.open.len() < self.most {
+            return true;
+        }
+        let awaited = || self.open.iter().filter(|(_, socket)| socket.pulse.is_awaited());
+        let of_source = |socket: &Socket| self.of_source.get(&socket.source).copied().unwrap_or_default();
+        let silent = awaited()
+            .filter(|(_, socket)| socket.pulse.is_silent())
+            // Of several that are alike the first is the oldest.
+            .min_by_key(|(_, socket)| std::cmp::Reverse(of_source(socket)));
+        let stalled = || {
+            awaited()
+                .filter(|(_, socket)| socket.pulse.progressed().elapsed() >= STALLED_AFTER)
+                .min_by_key(|(_, socket)| (std::cmp::Reverse(of_source(socket)), socket.pulse.progressed()))
+        };
+        let number = silent.or_else(stalled).map(|(number, _)| *number);
+        let gone = number.and_then(|number| self.remove(number));
+        if let Some(gone) = &gone {
+            gone.shown_out.cancel();
+        }
+        gone.is_some()
+    }
+
+    fn enter(&mut self, pulse: Pulse, source: Option<IpAddr>) -> (u64, CancellationToken) {
+        let (number, shown_out) = (self.next, CancellationToken::new());
+        self.next += 1;
+        let socket = Socket {
+            pulse,
+            source,
+            shown_out: shown_out.clone(),
+        };
+        self.open.insert(number, socket);
+        *self.of_source.entry(source).or_default() += 1;
+        (number, shown_out)
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Socket> {
+        let gone = self.open.remove(&number)?;
+        if let Some(count) = self.of_source.get_mut(&gone.source) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_source.remove(&gone.source);
+            }
+        }
+        Some(gone)
     }
 }
 
@@ -105,6 +161,91 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.sockets.lock().open.remove(&self.number);
+        self.sockets.lock().remove(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(address: &str) -> Option<SocketAddr> {
+        Some(SocketAddr::new(address.parse().expect("an address"), 1))
+    }
+
+    /// One that is waited for, and has said something if it `spoke`.
+    fn pulse(spoke: bool) -> Pulse {
+        let pulse = Pulse::new();
+        if spoke {
+            pulse.beat();
+        }
+        pulse.wait();
+        pulse
+    }
+
+    fn is_out(turn: &Turn) -> bool {
+        turn.shown_out().is_cancelled()
+    }
+
+    async fn pass(millis: u64) {
+        tokio::time::advance(Duration::from_millis(millis)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_says_its_hello_byte_by_byte_goes_for_others() {
+        let sockets = Unfinished::new(2);
+        let trickling = [pulse(true), pulse(true)];
+        let turns = trickling
+            .clone()
+            .map(|pulse| sockets.try_enter(pulse, from("10.0.0.1")).expect("room"));
+        for _ in 0..3 {
+            assert!(!sockets.make_room(), "it has had no time");
+            pass(STALLED_AFTER.as_millis() as u64 / 3).await;
+            for pulse in &trickling {
+                pulse.beat();
+                pulse.wait();
+            }
+        }
+        pass(10).await;
+        assert!(sockets.make_room(), "there was nothing to answer");
+        assert!(is_out(&turns[0]) && !is_out(&turns[1]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_was_answered_just_now_stays() {
+        let sockets = Unfinished::new(1);
+        let honest = pulse(true);
+        let turn = sockets.try_enter(honest.clone(), from("10.0.0.1")).expect("room");
+        pass(500).await;
+        honest.answer();
+        assert!(sockets.try_enter(pulse(true), from("10.0.0.2")).is_none());
+        assert!(!is_out(&turn));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_source_that_has_most_loses_its_own_first_however_old_others_are() {
+        for spoke in [false, true] {
+            let sockets = Unfinished::new(4);
+            let enter = |address| sockets.try_enter(pulse(spoke), from(address)).expect("room");
+            let honest = enter("10.0.0.9");
+            pass(1).await;
+            let crowd = ["fd00::1", "fd00::2", "fd00::3"].map(enter);
+            pass(500).await;
+            assert!(sockets.make_room());
+            let out = crowd.each_ref().map(is_out);
+            assert_eq!((out, is_out(&honest)), ([true, false, false], false));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn places_are_given_back_and_sources_forgotten() {
+        let sockets = Unfinished::new(2);
+        for _ in 0..5 {
+            let turns = ["10.0.0.1", "10.0.0.2"]
+                .map(|address| sockets.try_enter(pulse(true), from(address)).expect("room"));
+            assert!(sockets.try_enter(pulse(true), from("10.0.0.3")).is_none());
+            drop(turns);
+            assert!(sockets.lock().of_source.is_empty());
+        }
     }
 }

@@ -100,3 +100,21 @@ async fn who_keeps_all_places_at_the_joining_port_loses_them_by_time() {
     drop(kept);
     door.joins().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_all_places_and_asks_nothing_gives_way_to_who_joins() {
+    let mut door = Door::new();
+    let mut kept = Vec::new();
+    for _ in 0..JOIN_CONNECTIONS_MAX {
+        let (client, mut server) = door.joins().await;
+        // As a server does: it waits for a request over each.
+        let serving = tokio::spawn(async move { server.read(&mut [0; 1]).await });
+        kept.push((client, serving));
+    }
+    advance(Duration::from_millis(300)).await;
+    for _ in 0..3 {
+        door.joins().await;
+    }
+    let ended = kept.iter().filter(|(_, serving)| serving.is_finished()).count();
+    assert!((1..=3).contains(&ended), "{ended} of the idle ones are cut");
+}
