@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
     api_client::{ApiMetrics, NoAnswer, ServedVersions, in_served_version},
-    identity_lease::{IdentityLease, IdentityLeaseMetrics, Replica},
+    identity_lease::{IdentityLease, IdentityLeaseMetrics, OwnLease, Replica},
     process::{Backoff, Readiness, ReadyHandle, Supervisor, host_name, random},
     tls::HubConnector,
 };
@@ -146,8 +146,8 @@ pub async fn run(
         follow.await;
         Ok(())
     });
-    look_after_sources(&options, &metrics, &permit, &warm.apply, &mut supervisor);
-    say_who_runs(&options, &metrics, &permit, &mut supervisor);
+    let own = say_who_runs(&options, &metrics, &permit, &mut supervisor);
+    look_after_sources(&options, &metrics, (&warm.apply, &permit, own), &mut supervisor);
     let wishes = renew(&mut options, &metrics, &mut supervisor);
     let elected = elect(&options, &metrics, &permit, &stands_by);
     let lease = supervisor.meanwhile(elected).await?;
@@ -180,15 +180,14 @@ pub async fn run(
 fn look_after_sources(
     options: &AgentOptions,
     metrics: &AgentMetrics,
-    permit: &WritePermit,
-    apply: &Handle,
+    (apply, permit, own): (&Handle, &WritePermit, OwnLease),
     supervisor: &mut Supervisor,
 ) {
     let leases = SourceLeases::new(
         options.client.clone(),
         (&options.namespace, &options.holder),
         options.source_leases,
-        (apply.clone(), permit.clone()),
+        (apply.clone(), permit.clone(), own),
         lease::monotonic(),
         metrics.expiry.clone(),
     );
@@ -196,13 +195,13 @@ fn look_after_sources(
     supervisor.spawn("the Leases of source clusters", leases.run(drain));
 }
 
-/// People and tools see by these Leases which agents run in a cluster, whoever of them leads.
+/// People and tools see by these Leases which agents run in a cluster, whoever of them leads. Returns this agent's own.
 fn say_who_runs(
     options: &AgentOptions,
     metrics: &AgentMetrics,
     permit: &WritePermit,
     supervisor: &mut Supervisor,
-) {
+) -> OwnLease {
     let replica = Replica {
         program: names::AGENT_MANAGER,
         namespace: options.namespace.clone(),
@@ -218,8 +217,9 @@ fn say_who_runs(
         move || permit.holds(),
         metrics.identity_lease.clone(),
     );
-    let drain = supervisor.shutdown().drain().clone();
+    let (own, drain) = (identity.own(), supervisor.shutdown().drain().clone());
     supervisor.spawn("the Lease of this process", identity.run(drain));
+    own
 }
 
 /// Renews the agent's certificate, whether it leads or stands by: only a leader has a session, and the others take up what

@@ -4,8 +4,9 @@
 
 mod collect;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use anyhow::bail;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -19,6 +20,7 @@ use prometheus_client::{
     metrics::{counter::Counter, gauge::Gauge},
     registry::Registry,
 };
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -41,7 +43,9 @@ const COLLECT_PERIOD: Duration = Duration::from_secs(5 * 60);
 const COLLECT_MAX: u32 = 500;
 /// After so many failures in a row people are told: then a renewal is missed that others can see.
 const FAILURES_TOLD: u32 = 3;
-/// How long the last request may take: a clean end is not held up by an API server that does not answer.
+/// Most times that a renewal is tried again after a conflict.
+const TRIES_MAX: usize = 3;
+/// How long the last requests may take: a clean end is not held up by an API server that does not answer.
 const GIVE_UP_WAIT: Duration = Duration::from_secs(1);
 
 /// What is counted of it. Clones count together.
@@ -80,132 +84,123 @@ pub struct Replica {
     pub duration_seconds: i32,
 }
 
-/// The Lease of this replica.
+/// The Lease of this replica, and the care for those of others.
 pub struct IdentityLease {
+    own: OwnLease,
     api: Api<Lease>,
-    replica: Replica,
+    namespace: String,
+    program: &'static str,
     name: String,
-    /// Another one at every start.
-    holder: String,
     /// Whether those of others may be deleted now.
     may_collect: Box<dyn Fn() -> bool + Send + Sync>,
     clock: Monotonic,
     metrics: IdentityLeaseMetrics,
     collector: Collector,
     looked: Option<Duration>,
-    /// As it was written last.
-    written: Option<Lease>,
     /// Turns in a row that failed.
     failures: u32,
 }
 
-impl IdentityLease {
-    /// Of a replica, which deletes those of others that are long gone whenever `may_collect`.
-    pub fn new(
-        client: Client,
-        replica: Replica,
-        clock: Monotonic,
-        may_collect: impl Fn() -> bool + Send + Sync + 'static,
-        metrics: IdentityLeaseMetrics,
-    ) -> Self {
+/// The Lease of this replica alone. Each renewal proves that this process can write. Clones are the same.
+#[derive(Clone)]
+pub struct OwnLease(Arc<Own>);
+
+struct Own {
+    api: Api<Lease>,
+    replica: Replica,
+    name: String,
+    /// Another one at every start.
+    holder: String,
+    clock: Monotonic,
+    /// One renewal at a time.
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// As it was written last. A request without an answer leaves it as it is; a conflict forgets it.
+    written: Option<Lease>,
+    /// When the last renewal began that succeeded.
+    renewed: Option<Duration>,
+}
+
+impl OwnLease {
+    fn new(client: Client, replica: Replica, clock: Monotonic) -> Self {
         let suffix = identity_lease_suffix(&replica.place, replica.program);
         let name = format!("{}-{suffix}", replica.program);
-        Self {
+        Self(Arc::new(Own {
             api: Api::namespaced(client, &replica.namespace),
             replica,
             holder: format!("{name}_{:032x}", random::<u128>()),
             name,
-            may_collect: Box::new(may_collect),
             clock,
-            metrics,
-            collector: Collector::default(),
-            looked: None,
-            written: None,
-            failures: 0,
-        }
+            kept: Mutex::default(),
+        }))
     }
 
-    /// Keeps it until `drain`, and deletes it then. It is for people: what fails is tried again and ends nobody.
-    pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
-        loop {
-            if let Some(turn) = drain.run_until_cancelled(self.turn()).await {
-                self.tell(turn);
-            }
-            let jitter = RENEW_PERIOD * (random::<u32>() % JITTER_PERMILLE) / 1_000;
-            tokio::select! {
-                biased;
-                () = drain.cancelled() => break,
-                () = tokio::time::sleep(RENEW_PERIOD + jitter) => {}
-            }
+    /// Proves that this process can write: a renewal that began at `since` or later succeeded. Renews the Lease unless one
+    /// did already.
+    pub async fn proven_since(&self, since: Duration) -> anyhow::Result<()> {
+        let mut kept = self.0.kept.lock().await;
+        if kept.renewed.is_some_and(|renewed| renewed >= since) {
+            return Ok(());
         }
-        let _ = tokio::time::timeout(GIVE_UP_WAIT, self.give_up()).await; // others collect one that stays
-        Ok(())
+        self.0.renew(&mut kept).await
     }
 
-    /// People hear of it when it fails for longer than an answer may be lost, and when it goes on.
-    fn tell(&mut self, turn: anyhow::Result<()>) {
-        let told = self.failures >= FAILURES_TOLD;
-        let Err(error) = turn else {
-            self.failures = 0;
-            self.metrics.failing.set(0);
-            if told {
-                info!(name = self.name, "the Lease of this process is kept again");
-            }
-            return;
+    async fn renew(&self) -> anyhow::Result<()> {
+        self.0.renew(&mut *self.0.kept.lock().await).await
+    }
+
+    /// Deletes it, if it is still this start's.
+    async fn give_up(&self) -> anyhow::Result<()> {
+        let own = &*self.0;
+        // Its last renewal may have landed without an answer.
+        let found = own.api.get_opt(&own.name).await?;
+        let is_ours = |lease: &Lease| {
+            let spec = lease.spec.as_ref();
+            spec.is_some_and(|spec| spec.holder_identity.as_ref() == Some(&own.holder))
         };
-        self.failures = self.failures.saturating_add(1);
-        self.metrics.failing.set(1);
-        let (error, name) = (format!("{error:#}"), &self.name);
-        let namespace = &self.replica.namespace;
-        if !told && self.failures >= FAILURES_TOLD {
-            warn!(
-                error,
-                %namespace,
-                %name,
-                "the Lease that says that this process runs is not kept; nothing else depends on it: see that the \
-                 namespace is there, and the rights on Leases in it (get, list, create, update, delete)"
-            );
-        } else {
-            debug!(error, %namespace, %name, "the Lease of this process is not kept");
-        }
-    }
-
-    /// Renews it once, and looks at those of others now and then.
-    async fn turn(&mut self) -> anyhow::Result<()> {
-        self.renew().await?;
-        self.collect_if_due().await
-    }
-
-    async fn collect_if_due(&mut self) -> anyhow::Result<()> {
-        let now = (self.clock)();
-        let due = self
-            .looked
-            .is_none_or(|at| now.saturating_sub(at) >= COLLECT_PERIOD);
-        if due && (self.may_collect)() {
-            self.looked = Some(now);
-            self.collect(now).await?;
+        if let Some(lease) = found.filter(is_ours) {
+            own.api.delete(&own.name, &only(&lease)).await?;
         }
         Ok(())
     }
+}
 
-    async fn renew(&mut self) -> anyhow::Result<()> {
-        let found = match self.written.take() {
-            Some(lease) => Some(lease),
-            None => self.api.get_opt(&self.name).await?,
-        };
+impl Own {
+    async fn renew(&self, kept: &mut Kept) -> anyhow::Result<()> {
+        for _ in 0..TRIES_MAX {
+            let found = match kept.written.clone() {
+                Some(lease) => Some(lease),
+                None => self.api.get_opt(&self.name).await?,
+            };
+            let began = (self.clock)();
+            match self.put(found).await {
+                Ok(lease) => {
+                    (kept.written, kept.renewed) = (Some(lease), Some(began));
+                    return Ok(());
+                }
+                // It was deleted, or an earlier renewal landed whose answer was lost.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => kept.written = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bail!("it was changed by somebody else {TRIES_MAX} times in a row")
+    }
+
+    async fn put(&self, found: Option<Lease>) -> kube::Result<Lease> {
         let is_new = found.is_none();
         let lease = self.renewed(found);
         let parameters = PostParams {
             field_manager: Some(self.replica.program.to_owned()),
             ..PostParams::default()
         };
-        let written = if is_new {
+        if is_new {
             self.api.create(&parameters, &lease).await
         } else {
             self.api.replace(&self.name, &parameters, &lease).await
-        };
-        self.written = Some(written?); // after a conflict it is read again at the next turn
-        Ok(())
+        }
     }
 
     /// One that another start left is taken over, and says so.
@@ -244,10 +239,107 @@ impl IdentityLease {
         }
         lease
     }
+}
+
+impl IdentityLease {
+    /// Of a replica, which deletes those of others that are long gone whenever `may_collect`.
+    pub fn new(
+        client: Client,
+        replica: Replica,
+        clock: Monotonic,
+        may_collect: impl Fn() -> bool + Send + Sync + 'static,
+        metrics: IdentityLeaseMetrics,
+    ) -> Self {
+        let (namespace, program) = (replica.namespace.clone(), replica.program);
+        let api = Api::namespaced(client.clone(), &namespace);
+        let own = OwnLease::new(client, replica, clock.clone());
+        Self {
+            name: own.0.name.clone(),
+            own,
+            api,
+            namespace,
+            program,
+            may_collect: Box::new(may_collect),
+            clock,
+            metrics,
+            collector: Collector::default(),
+            looked: None,
+            failures: 0,
+        }
+    }
+
+    /// The Lease of this replica alone.
+    pub fn own(&self) -> OwnLease {
+        self.own.clone()
+    }
+
+    /// Keeps it until `drain`, and deletes it then. It is for people: what fails is tried again and ends nobody.
+    pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
+        loop {
+            if let Some(turn) = drain.run_until_cancelled(self.turn()).await {
+                self.tell(turn);
+            }
+            let jitter = RENEW_PERIOD * (random::<u32>() % JITTER_PERMILLE) / 1_000;
+            tokio::select! {
+                biased;
+                () = drain.cancelled() => break,
+                () = tokio::time::sleep(RENEW_PERIOD + jitter) => {}
+            }
+        }
+        let _ = tokio::time::timeout(GIVE_UP_WAIT, self.own.give_up()).await; // others collect one that stays
+        Ok(())
+    }
+
+    /// People hear of it when it fails for longer than an answer may be lost, and when it goes on.
+    fn tell(&mut self, turn: anyhow::Result<()>) {
+        let told = self.failures >= FAILURES_TOLD;
+        let Err(error) = turn else {
+            self.failures = 0;
+            self.metrics.failing.set(0);
+            if told {
+                info!(name = self.name, "the Lease of this process is kept again");
+            }
+            return;
+        };
+        self.failures = self.failures.saturating_add(1);
+        self.metrics.failing.set(1);
+        let (error, name) = (format!("{error:#}"), &self.name);
+        let namespace = &self.namespace;
+        if !told && self.failures >= FAILURES_TOLD {
+            warn!(
+                error,
+                %namespace,
+                %name,
+                "cannot renew the Lease that says that this process runs: see that the API server takes writes, that the \
+                 namespace is there, and the rights on Leases in it (get, list, create, update, delete). An agent that \
+                 cannot renew it lets no source expire"
+            );
+        } else {
+            debug!(error, %namespace, %name, "the Lease of this process is not kept");
+        }
+    }
+
+    /// Renews it once, and looks at those of others now and then.
+    async fn turn(&mut self) -> anyhow::Result<()> {
+        self.own.renew().await?;
+        self.collect_if_due().await
+    }
+
+    async fn collect_if_due(&mut self) -> anyhow::Result<()> {
+        let now = (self.clock)();
+        let due = self
+            .looked
+            .is_none_or(|at| now.saturating_sub(at) >= COLLECT_PERIOD);
+        if due && (self.may_collect)() {
+            self.looked = Some(now);
+            self.collect(now).await?;
+        }
+        Ok(())
+    }
 
     /// Deletes those of processes that are long gone, each read again right before.
     async fn collect(&mut self, now: Duration) -> anyhow::Result<()> {
-        let selector = format!("{LABEL_IDENTITY}={}", self.replica.program);
+        let selector = format!("{LABEL_IDENTITY}={}", self.program);
         let those = ListParams::default().labels(&selector).limit(COLLECT_MAX);
         let listed = self.api.list(&those).await?;
         let found: BTreeMap<Box<str>, Identity> = listed
@@ -273,23 +365,6 @@ impl IdentityLease {
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => return Err(error.into()),
             }
-        }
-        Ok(())
-    }
-
-    /// Deletes it, if it is still this start's.
-    async fn give_up(mut self) -> anyhow::Result<()> {
-        let found = match self.written.take() {
-            Some(lease) => Some(lease),
-            // It ended in the midst of a renewal, whose answer it did not see.
-            None => self.api.get_opt(&self.name).await?,
-        };
-        let is_ours = |lease: &Lease| {
-            let spec = lease.spec.as_ref();
-            spec.is_some_and(|spec| spec.holder_identity.as_ref() == Some(&self.holder))
-        };
-        if let Some(lease) = found.filter(is_ours) {
-            self.api.delete(&self.name, &only(&lease)).await?;
         }
         Ok(())
     }

@@ -30,36 +30,31 @@ pub struct Expiring {
 }
 
 impl Handle {
-    /// What the leader knows of sources; absent while it is not known which slices stand here.
-    pub fn situation_of_sources(&self) -> Option<Situation> {
+    /// What the leader knows of sources.
+    pub fn situation_of_sources(&self) -> Situation {
         let Shared {
             watches,
             config,
             desired,
             ..
         } = &*self.0;
-        if !watches.slices.is_listed() {
-            return None;
-        }
-        let mut here: BTreeSet<ClusterId> = watches
-            .slices
-            .all()
-            .iter()
-            .filter_map(|slice| slice.source().cloned())
-            .collect();
-        here.remove(&config.cluster);
+        let here = watches.slices.is_listed().then(|| {
+            let slices = watches.slices.all();
+            let sources = slices.iter().filter_map(|slice| slice.source().cloned());
+            sources.filter(|source| *source != config.cluster).collect()
+        });
         let desired = lock(desired);
         let mut wanted: BTreeSet<ClusterId> = desired.clusters_of_slices().into_iter().cloned().collect();
         wanted.remove(&config.cluster);
         let told = desired.sources().iter();
-        Some(Situation {
+        Situation {
             here,
             desired: wanted,
             confirmed: desired.is_confirmed(),
             policies: told
                 .filter_map(|source| Some((source.cluster.clone(), source.on_loss?)))
                 .collect(),
-        })
+        }
     }
 
     /// Waits until a hub may confirm other sources than before. For one reader.

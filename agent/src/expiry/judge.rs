@@ -2,12 +2,15 @@
 //! for their whole time, by one monotonic clock. What a Lease says of times is only compared with itself.
 //! Never: asks an API server, renews anything, or lets go what came from a source.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use shared::model::{ClusterId, policy::LossAction};
 
-/// So many times the usual wait between two looks may pass, and what was not seen meanwhile still counts as unmoved. Who
-/// did not look for longer does not know whether anybody could have renewed it, and waits anew.
+/// Longest time between the answer to one look and the next look, in usual waits between two looks. After a longer one
+/// an agent does not know whether anybody could have renewed a Lease, and waits anew.
 const BLIND_LOOKS: u32 = 3;
 
 /// Which object it is, and in which version: whatever touches a Lease makes another one of it.
@@ -48,12 +51,24 @@ struct Seen {
     over: bool,
 }
 
+/// One look at the Leases. Times are by any clock that only goes forward.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// When the Leases were asked for.
+    pub asked: Duration,
+    /// When they were there.
+    pub answered: Duration,
+    /// Whether this agent itself wrote a Lease since the look before: where it could not, whoever renews the Leases of
+    /// sources could not either.
+    pub could_write: bool,
+}
+
 /// One who looks at the Leases.
 #[derive(Debug, Clone)]
 pub struct Judge {
     duration_least: Duration,
     blind_after: Duration,
-    looked: Option<Duration>,
+    answered: Option<Duration>,
     seen: BTreeMap<ClusterId, Seen>,
 }
 
@@ -63,25 +78,33 @@ impl Judge {
         Self {
             duration_least,
             blind_after: look_every * BLIND_LOOKS,
-            looked: None,
+            answered: None,
             seen: BTreeMap::new(),
         }
     }
 
-    /// Looks at all Leases as they are `now`, by any clock that only goes forward, and says which are over.
+    /// When the last look was answered.
+    pub fn answered(&self) -> Option<Duration> {
+        self.answered
+    }
+
+    /// Takes all Leases as a look found them, and says which are over. None of a source that is `kept` is: this agent
+    /// itself would renew it, though the API server may not let it.
     pub fn look(
         &mut self,
         found: &BTreeMap<ClusterId, SourceLease>,
-        now: Duration,
+        kept: &BTreeSet<ClusterId>,
+        look: Look,
     ) -> BTreeMap<ClusterId, Over> {
-        let blind = self
-            .looked
-            .replace(now)
-            .is_some_and(|before| now.saturating_sub(before) > self.blind_after);
+        let now = look.answered;
+        let before = self.answered.replace(now);
+        let unanswered = before.is_some_and(|before| look.asked.saturating_sub(before) > self.blind_after);
+        let blind = unanswered || !look.could_write;
         let mut before = std::mem::take(&mut self.seen);
         let mut over = BTreeMap::new();
         for (cluster, lease) in found {
-            let mut seen = match before.remove(cluster).filter(|seen| seen.stamp == lease.stamp) {
+            let unmoved = |seen: &Seen| seen.stamp == lease.stamp && !kept.contains(cluster);
+            let mut seen = match before.remove(cluster).filter(unmoved) {
                 Some(seen) if seen.over || !blind => seen,
                 _ => Seen {
                     stamp: lease.stamp.clone(),

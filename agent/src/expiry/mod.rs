@@ -1,6 +1,6 @@
 //! Owns: the Leases of source clusters in the agent's namespace (KEP-1645, Endpoint TTL; ADR 0047): the leader renews
 //! them, every agent looks at them, and whoever saw one stand still for its whole time takes away what came from that
-//! source. `upkeep` and `judge` decide, this does.
+//! source. An agent that could not write itself in that time judges nothing. `upkeep` and `judge` decide, this does.
 //! Never: makes anything that a Lease let go anew; that is the leader's plan, once the Lease moves.
 
 pub mod judge;
@@ -24,6 +24,7 @@ use prometheus_client::{
 };
 use shared::{
     api::names::AGENT_MANAGER,
+    identity_lease::OwnLease,
     model::{ClusterId, policy::LossAction},
 };
 use tokio_util::sync::CancellationToken;
@@ -32,9 +33,9 @@ use tracing::{info, warn};
 use crate::{
     apply::Handle,
     lease::{Monotonic, WritePermit},
-    plan::Expired,
+    plan::{Expired, Situation},
 };
-use judge::{Judge, Over, SourceLease};
+use judge::{Judge, Look, Over, SourceLease};
 use upkeep::{Settings, Task, Upkeep};
 
 /// Shortest wait between two looks because a hub may confirm others than before.
@@ -47,6 +48,7 @@ pub struct ExpiryMetrics {
     expired: Gauge,
     removed: Counter,
     taken: Gauge,
+    failing: Gauge,
 }
 
 impl ExpiryMetrics {
@@ -61,6 +63,9 @@ impl ExpiryMetrics {
         registry.register("source_lease_actions", removed, metrics.removed.clone());
         let taken = "Source clusters under whose Lease's name somebody else's object stands";
         registry.register("source_leases_taken", taken, metrics.taken.clone());
+        let failing =
+            "1 while this agent cannot list or renew the Leases of source clusters, or write at all";
+        registry.register("source_leases_failing", failing, metrics.failing.clone());
         metrics
     }
 }
@@ -74,6 +79,8 @@ pub struct SourceLeases {
     upkeep: Upkeep,
     apply: Handle,
     permit: WritePermit,
+    /// Its renewals prove that this agent can write.
+    own: OwnLease,
     clock: Monotonic,
     metrics: ExpiryMetrics,
     /// Sources whose Lease's name is somebody else's, as people were told.
@@ -82,12 +89,12 @@ pub struct SourceLeases {
 }
 
 impl SourceLeases {
-    /// Those in `namespace`, which `holder` renews as long as it has the permit to write.
+    /// Those in `namespace`, which `holder` renews as long as it leads; `own` is the Lease that says that it runs.
     pub fn new(
         client: Client,
         (namespace, holder): (&str, &str),
         settings: Settings,
-        (apply, permit): (Handle, WritePermit),
+        (apply, permit, own): (Handle, WritePermit, OwnLease),
         clock: Monotonic,
         metrics: ExpiryMetrics,
     ) -> Self {
@@ -99,6 +106,7 @@ impl SourceLeases {
             upkeep: Upkeep::new(settings),
             apply,
             permit,
+            own,
             clock,
             metrics,
             taken: BTreeSet::new(),
@@ -111,6 +119,9 @@ impl SourceLeases {
         let mut failing = false;
         loop {
             let turn = drain.run_until_cancelled(self.turn()).await;
+            if let Some(turn) = &turn {
+                self.metrics.failing.set(turn.is_err().into());
+            }
             match turn {
                 None => return Ok(()),
                 Some(Ok(())) => {
@@ -142,15 +153,30 @@ impl SourceLeases {
 
     /// One look: the leader renews, everybody judges, and what expired goes.
     pub async fn turn(&mut self) -> anyhow::Result<()> {
-        let mut leases = self.list().await?;
-        let mut trouble = None;
-        if self.permit.holds() {
-            trouble = self.keep(&mut leases).await.err();
+        let asked = (self.clock)();
+        let since = self.judge.answered().unwrap_or(asked);
+        let (listed, proven) = tokio::join!(self.list(), self.own.proven_since(since));
+        let mut leases = listed?;
+        let could_write = proven.is_ok();
+        let mut trouble = proven
+            .context("cannot renew the Lease of this agent itself: until it can, it lets no source expire")
+            .err();
+        let mut kept = BTreeSet::new();
+        if self.permit.is_leaders() {
+            let situation = self.apply.situation_of_sources();
+            trouble = self.keep(&mut leases, &situation).await.err().or(trouble);
+            let is_kept = |cluster: &&ClusterId| self.upkeep.is_kept(cluster, &situation);
+            kept = leases.keys().filter(is_kept).cloned().collect();
         }
         let found = leases
             .iter()
             .map(|(cluster, lease)| (cluster.clone(), object::read(lease)));
-        let over = self.judge.look(&found.collect(), (self.clock)());
+        let look = Look {
+            asked,
+            answered: (self.clock)(),
+            could_write,
+        };
+        let over = self.judge.look(&found.collect(), &kept, look);
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.metrics.leases.set(count(leases.len()));
         self.metrics.expired.set(count(over.len()));
@@ -176,24 +202,28 @@ impl SourceLeases {
         Ok(ours.collect())
     }
 
-    /// Makes, renews and deletes what the leader has to. One that fails does not keep the others from their turn.
-    async fn keep(&mut self, leases: &mut BTreeMap<ClusterId, Lease>) -> anyhow::Result<()> {
-        let Some(situation) = self.apply.situation_of_sources() else {
-            return Ok(()); // what stands here is not known yet
-        };
+    /// Makes, renews and deletes what the leader has to. One that fails does not keep the others from their turn. To renew
+    /// one takes no permit: it states uid and version, so that it does no harm when another agent leads by now, and an
+    /// API server that is slow or refuses a moment costs no source its time.
+    async fn keep(
+        &mut self,
+        leases: &mut BTreeMap<ClusterId, Lease>,
+        situation: &Situation,
+    ) -> anyhow::Result<()> {
         let found: BTreeMap<ClusterId, SourceLease> = leases
             .iter()
             .map(|(cluster, lease)| (cluster.clone(), object::read(lease)))
             .collect();
-        let tasks = self.upkeep.tasks(&found, &situation, (self.clock)());
-        self.taken.retain(|cluster| situation.here.contains(cluster));
+        let tasks = self.upkeep.tasks(&found, situation, (self.clock)());
+        if let Some(here) = &situation.here {
+            self.taken.retain(|cluster| here.contains(cluster));
+        }
         let mut failed = Ok(());
         for task in tasks {
-            if !self.permit.holds() {
-                break;
+            if self.permit.holds() || matches!(task, Task::Renew(..)) {
+                let done = self.perform(task, leases).await;
+                failed = failed.and(done);
             }
-            let done = self.perform(task, leases).await;
-            failed = failed.and(done);
         }
         let taken = i64::try_from(self.taken.len()).unwrap_or(i64::MAX);
         self.metrics.taken.set(taken);

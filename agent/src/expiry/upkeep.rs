@@ -127,7 +127,11 @@ impl Upkeep {
         now: Duration,
     ) -> Vec<Task> {
         let Situation { here, desired, .. } = situation;
-        let clusters: BTreeSet<&ClusterId> = here.iter().chain(found.keys()).collect();
+        let clusters: BTreeSet<&ClusterId> = here.iter().flatten().chain(found.keys()).collect();
+        let is_needed = |cluster: &ClusterId| {
+            let stands = here.as_ref().is_none_or(|here| here.contains(cluster));
+            stands || desired.contains(cluster)
+        };
         let task = |cluster: &ClusterId| {
             let lease = found.get(cluster);
             let told = situation.policies.get(cluster).copied();
@@ -136,9 +140,7 @@ impl Upkeep {
             match lease {
                 None => Some(Task::Create(cluster.clone(), action)),
                 // What a hub sent, and expired, stays away only as long as its Lease says so.
-                Some(_) if !here.contains(cluster) && !desired.contains(cluster) => {
-                    Some(Task::Delete(cluster.clone()))
-                }
+                Some(_) if !is_needed(cluster) => Some(Task::Delete(cluster.clone())),
                 Some(lease) => {
                     let differs = told.is_some_and(|told| lease.on_expiry != Some(told));
                     let due = self.is_kept(cluster, situation) && self.is_due(cluster, lease, now);
@@ -149,8 +151,8 @@ impl Upkeep {
         clusters.into_iter().filter_map(task).collect()
     }
 
-    /// Whether anything speaks for the source.
-    fn is_kept(&self, cluster: &ClusterId, situation: &Situation) -> bool {
+    /// Whether the leader renews the Lease of the source: the hub confirms it, or is away and what came from it stays.
+    pub fn is_kept(&self, cluster: &ClusterId, situation: &Situation) -> bool {
         if situation.confirmed {
             situation.desired.contains(cluster)
         } else {

@@ -61,6 +61,11 @@ impl Hold {
         self.renewed = self.renewed.max(began);
     }
 
+    /// Whether a request that began at `since` or later has renewed it.
+    pub fn is_renewed_since(&self, since: Duration) -> bool {
+        self.renewed >= since
+    }
+
     /// Another one has it, or it is given back: nothing makes this hold good again.
     pub fn end(&mut self) {
         self.over = true;

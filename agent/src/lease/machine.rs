@@ -19,10 +19,10 @@ pub const RETRY_PERIOD: Duration = Duration::from_secs(1);
 /// By how much the pace of a monotonic clock may be wrong, in a hundred: 4 s by a slow one are over before 6 s by a
 /// fast one, for 4 / 0.9 < 6 / 1.1. Clocks are a thousand times better; a paused virtual machine is not.
 pub const PACE_ERROR_PERCENT_MAX: u32 = 10;
-/// Who has not looked for longer than this does not know whether the holder could renew: the API server may have been
-/// away for both.
+/// Longest time without an answer after which a candidate still knows that the holder could renew. The time counts from
+/// one answer to the next request: a slow API server blinds nobody, one that was away was away for the holder too.
 pub const BLIND_MAX: Duration = Duration::from_secs(3);
-/// So long the holder has then, at least, to renew before it is replaced.
+/// Shortest time that the holder has to renew after such a time, before it is replaced.
 pub const RETURN_WAIT: Duration = Duration::from_secs(2);
 
 /// A Lease as it stands.
@@ -74,8 +74,10 @@ pub struct Candidate {
     holder: Box<str>,
     /// What was seen, and when it was first seen like that.
     seen: Option<(Record, Duration)>,
-    /// When it last looked.
-    looked: Option<Duration>,
+    /// When its last look was answered.
+    answered: Option<Duration>,
+    /// Whether that answer took longer than [`BLIND_MAX`].
+    was_late: bool,
     transitions: i32,
     epoch: Option<Epoch>,
 }
@@ -86,7 +88,8 @@ impl Candidate {
         Self {
             holder: holder.into(),
             seen: None,
-            looked: None,
+            answered: None,
+            was_late: false,
             transitions: 0,
             epoch: None,
         }
@@ -97,12 +100,9 @@ impl Candidate {
         &self.holder
     }
 
-    /// Looks at the Lease as it is `now`, by any clock that only goes forward.
-    pub fn look(&mut self, found: Option<Record>, now: Duration) -> Verdict {
-        let blind = self
-            .looked
-            .replace(now)
-            .is_some_and(|before| now.saturating_sub(before) > BLIND_MAX);
+    /// Takes the answer of `now` to a look that was asked for at `asked`, by any clock that only goes forward.
+    pub fn look(&mut self, found: Option<Record>, asked: Duration, now: Duration) -> Verdict {
+        let blind = self.was_blind(asked, now);
         if let Some(found) = &found {
             self.transitions = self.transitions.max(found.transitions);
             self.epoch = self.epoch.max(found.epoch);
@@ -128,6 +128,18 @@ impl Candidate {
             Some(longest) if !longest.is_zero() => Verdict::Wait { holder, longest },
             _ => self.take(),
         }
+    }
+
+    /// True when the holder may have had no way to renew until now. One late answer may come from an API server that
+    /// stood still for everybody; answers that are always late come from a slow one, which serves the holder too.
+    fn was_blind(&mut self, asked: Duration, now: Duration) -> bool {
+        let before = self.answered.replace(now);
+        let is_late = now.saturating_sub(asked) > BLIND_MAX;
+        let was_late = std::mem::replace(&mut self.was_late, is_late);
+        before.is_some_and(|before| {
+            let unanswered = asked.saturating_sub(before) > BLIND_MAX;
+            unanswered || (is_late && !was_late)
+        })
     }
 
     /// Who waited for an agent of the first release would wait after every clean end of one.

@@ -13,8 +13,9 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use futures::{StreamExt, stream::FuturesUnordered};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client, api::PostParams};
+use kube::{Api, Client, ResourceExt, api::PostParams};
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 use shared::{api::names, model::Epoch, process::host_name};
 use tokio::{sync::watch, time::Instant};
@@ -22,14 +23,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use hold::{Hold, May, Standing, standing};
-use machine::{Candidate, RETRY_PERIOD, Verdict};
+use machine::{Candidate, DURATION, RETRY_PERIOD, Verdict};
 pub use permit::WritePermit;
 pub use shared::process::{Monotonic, monotonic};
 
 /// Conflicts in a row before writing is given up for this time.
 const CONFLICTS_MAX: usize = 5;
-/// How long a renewal may take before it counts as one that failed: shorter than writing is allowed without one.
+/// Longest wait for an answer to a renewal before another one is asked for beside it: shorter than writing is allowed
+/// without one.
 const RENEW_WAIT: Duration = Duration::from_secs(3);
+/// Longest wait for the answer to one request. The Lease is over for others then, so that a later answer is of no use.
+const REQUEST_WAIT: Duration = DURATION;
+/// Most renewals that are under way at a time: one that a lost connection swallowed, and the next.
+const RENEWALS_MAX: usize = 2;
 /// How long the release may take: a clean end is not held up by an API server that does not answer.
 pub const RELEASE_WAIT: Duration = Duration::from_secs(3);
 
@@ -60,8 +66,9 @@ pub struct AgentLease {
     holder: Arc<str>,
     transitions: i32,
     epoch: Arc<watch::Sender<Option<Epoch>>>,
-    /// The Lease as it was written last: while nobody else writes it a renewal is one request. One write at a time.
-    written: Arc<tokio::sync::Mutex<Option<Lease>>>,
+    /// The Lease as it was written last: while nobody else writes it a renewal is one request. A request without an
+    /// answer leaves it as it is; a conflict forgets it.
+    written: Arc<Mutex<Option<Lease>>>,
     hold: Arc<Mutex<Hold>>,
     /// The clock of `hold`.
     clock: Monotonic,
@@ -124,10 +131,11 @@ impl Election {
 
     async fn look(&mut self) -> anyhow::Result<Attempt> {
         for _ in 0..CONFLICTS_MAX {
-            let began = (self.clock)();
+            let asked = (self.clock)();
             let found = self.api.get_opt(names::AGENT_LEASE).await?;
             let record = found.as_ref().map(object::record);
-            let (transitions, epoch) = match self.candidate.look(record, (self.clock)()) {
+            let began = (self.clock)();
+            let (transitions, epoch) = match self.candidate.look(record, asked, began) {
                 Verdict::Take { transitions, epoch } => (transitions, epoch),
                 Verdict::Wait { holder, longest } => return Ok(Attempt::Waiting { holder, longest }),
             };
@@ -150,7 +158,7 @@ impl Election {
             holder: self.candidate.holder().into(),
             transitions,
             epoch: Arc::new(watch::Sender::new(epoch)),
-            written: Arc::new(tokio::sync::Mutex::new(Some(lease))),
+            written: Arc::new(Mutex::new(Some(lease))),
             hold: Arc::new(Mutex::new(Hold::taken(began))),
             clock: self.clock.clone(),
             permit: self.permit.clone(),
@@ -222,16 +230,11 @@ impl AgentLease {
 
     /// Renews the Lease once, and with it what may be written.
     pub async fn renew(&self) -> anyhow::Result<()> {
-        let began = (self.clock)();
-        match self.write(&self.holder).await {
-            Ok(()) => self.permit(|hold| hold.renewed(began)),
-            Err(error) if error.is::<AnotherHolder>() => {
-                self.permit(Hold::end);
-                return Err(error);
-            }
-            Err(error) => return Err(error),
+        let renewed = self.write(&self.holder).await;
+        if renewed.as_ref().is_err_and(|error| error.is::<AnotherHolder>()) {
+            self.permit(Hold::end);
         }
-        Ok(())
+        renewed
     }
 
     /// What its holder may do now.
@@ -258,17 +261,20 @@ impl AgentLease {
         let mut interval = tokio::time::interval(RETRY_PERIOD);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut suspended = false;
+        let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return Ok(()),
                 _ = interval.tick() => {}
             }
-            let renewed = tokio::time::timeout(RENEW_WAIT, self.renew()).await;
-            let failed = match renewed {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) if error.is::<AnotherHolder>() => return Err(error),
-                Ok(Err(error)) => Some(format!("{error:#}")),
+            if under_way.len() < RENEWALS_MAX {
+                under_way.push(self.renew());
+            }
+            let failed = match tokio::time::timeout(RENEW_WAIT, under_way.next()).await {
+                Ok(None | Some(Ok(()))) => None,
+                Ok(Some(Err(error))) if error.is::<AnotherHolder>() => return Err(error),
+                Ok(Some(Err(error))) => Some(format!("{error:#}")),
                 Err(_) => Some(format!("no answer within {RENEW_WAIT:?}")),
             };
             suspended = self.tell(failed, suspended);
@@ -301,13 +307,15 @@ impl AgentLease {
         }
     }
 
-    /// Writes what we know into the Lease as it stands, under `holder`: our name or nobody's.
+    /// Writes what we know into the Lease, under `holder`: our name or nobody's. It is read only when its version is not
+    /// known: one that changed the version without an answer costs a conflict and no more.
     async fn write(&self, holder: &str) -> anyhow::Result<()> {
-        let mut written = self.written.lock().await;
+        let asked = (self.clock)();
         for _ in 0..CONFLICTS_MAX {
-            let found = match written.take() {
+            let known = self.written().clone();
+            let found = match known {
                 Some(lease) => Some(lease),
-                None => self.api.get_opt(names::AGENT_LEASE).await?,
+                None => in_time(self.api.get_opt(names::AGENT_LEASE)).await??,
             };
             let record = found.as_ref().map(object::record);
             match standing(&self.holder, self.transitions, record.as_ref()) {
@@ -316,13 +324,39 @@ impl AgentLease {
                 Standing::Lost(holder) => return Err(AnotherHolder { holder }.into()),
             }
             let known = record.and_then(|record| record.epoch).max(self.epoch());
-            if let Some(lease) = put(&self.api, found, holder, self.transitions, known).await? {
-                *written = Some(lease);
+            let began = (self.clock)();
+            let before = found.as_ref().and_then(|lease| lease.resource_version());
+            if let Some(lease) = in_time(put(&self.api, found, holder, self.transitions, known)).await?? {
+                *self.written() = Some(lease);
+                self.permit(|hold| hold.renewed(began));
                 return Ok(());
             }
+            if self.is_written_since(asked, holder) {
+                return Ok(()); // by a renewal that was under way beside this one
+            }
+            self.written().take_if(|lease| lease.resource_version() == before);
         }
         bail!("the Lease was changed by somebody else {CONFLICTS_MAX} times in a row")
     }
+
+    /// Whether a request that began since then has written all that we know, under our own name.
+    fn is_written_since(&self, asked: Duration, holder: &str) -> bool {
+        let epoch = self
+            .written()
+            .as_ref()
+            .and_then(|lease| object::record(lease).epoch);
+        *holder == *self.holder && epoch >= self.epoch() && self.held().is_renewed_since(asked)
+    }
+
+    fn written(&self) -> MutexGuard<'_, Option<Lease>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for the answer to one request.
+async fn in_time<T>(answer: impl Future<Output = T>) -> anyhow::Result<T> {
+    let answered = tokio::time::timeout(REQUEST_WAIT, answer).await;
+    answered.map_err(|_| anyhow::anyhow!("no answer within {REQUEST_WAIT:?}"))
 }
 
 /// Writes the Lease over what was found, and shows it as it is then. `None`: it is another one by now.

@@ -13,6 +13,8 @@ struct Server {
     stored: Arc<Mutex<(Option<Lease>, u64)>>,
     /// It answers nothing at all.
     silent: Arc<std::sync::atomic::AtomicBool>,
+    /// So long it takes for each answer, in milliseconds.
+    takes: Arc<std::sync::atomic::AtomicU64>,
     asked: Arc<std::sync::atomic::AtomicUsize>,
 }
 
@@ -29,6 +31,9 @@ impl Server {
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.expect("a body");
                 let (code, answer) = server.answer(&parts.method, &body);
+                // What was asked is done, whether anybody waits for the answer or not.
+                let takes = server.takes.load(std::sync::atomic::Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(takes)).await;
                 let body = Body::from(answer.to_string().into_bytes());
                 Response::builder().status(code).body(body)
             }
@@ -268,6 +273,74 @@ async fn an_epoch_in_the_lease_never_falls() {
         (server.record().epoch, &*server.record().holder),
         (Some(epoch(9)), "")
     );
+}
+
+/// Each request is answered in time. A moment in which none was does not make the next renewals longer.
+#[tokio::test(start_paused = true)]
+async fn a_slow_api_server_that_was_slower_for_a_moment_does_not_end_writing_for_ever() {
+    for usual in [1_700, 2_500, 3_500] {
+        let (server, drain, permit) = (
+            Server::default(),
+            CancellationToken::new(),
+            WritePermit::default(),
+        );
+        let lease = server.election("pod-a", &permit).won(|| {}).await.expect("taken");
+        let keeping = tokio::spawn(lease.keep(drain.clone()));
+        let takes = |millis| server.takes.store(millis, std::sync::atomic::Ordering::Relaxed);
+        for slower in [4_000, 9_000, 30_000] {
+            takes(usual);
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            takes(slower);
+            tokio::time::sleep(Duration::from_secs(6)).await;
+        }
+        takes(usual);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        for _ in 0..60 {
+            let given = tokio::time::timeout(Duration::from_secs(5), permit.given()).await;
+            assert!(given.is_ok(), "{usual} ms for an answer, and never renewed again");
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+        drain.cancel();
+        keeping.await.expect("no panic").expect("drained");
+    }
+}
+
+/// A connection that swallowed one request costs another request, and no leader.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_is_never_answered_suspends_nothing() {
+    let (server, drain, permit) = (
+        Server::default(),
+        CancellationToken::new(),
+        WritePermit::default(),
+    );
+    let lease = server.election("pod-a", &permit).won(|| {}).await.expect("taken");
+    let keeping = tokio::spawn(lease.keep(drain.clone()));
+    tokio::time::sleep(10 * RETRY_PERIOD + RETRY_PERIOD / 2).await;
+    server.silence(true);
+    tokio::time::sleep(RETRY_PERIOD).await;
+    server.silence(false);
+    for _ in 0..100 {
+        tokio::time::sleep(RETRY_PERIOD / 10).await;
+        assert!(permit.holds());
+    }
+    drain.cancel();
+    keeping.await.expect("no panic").expect("drained");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_stands_by_takes_over_from_a_dead_leader_though_each_look_takes_seconds() {
+    for takes in [2_100, 3_000, 4_000] {
+        let server = Server::default();
+        drop(server.take("pod-a").await); // and it is killed
+        server.takes.store(takes, std::sync::atomic::Ordering::Relaxed);
+        let clock = Instant::now();
+        server.take("pod-b").await;
+        assert!(
+            clock.elapsed() < Duration::from_secs(30),
+            "{takes} ms: {:?}",
+            clock.elapsed()
+        );
+    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ pub type Expired = BTreeMap<ClusterId, LossAction>;
 /// What the leader knows of sources when it decides about their Leases.
 #[derive(Debug, Clone, Default)]
 pub struct Situation {
-    /// Sources of which slices stand here; never this cluster itself.
-    pub here: BTreeSet<ClusterId>,
+    /// Sources of which slices stand here; never this cluster itself. Absent while the slices are not listed.
+    pub here: Option<BTreeSet<ClusterId>>,
     /// Sources of which the hub sent slices, as far as it is remembered.
     pub desired: BTreeSet<ClusterId>,
     /// A hub has told everything and speaks: what is desired is what it confirms.

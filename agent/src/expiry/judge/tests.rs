@@ -30,13 +30,21 @@ fn judge() -> Judge {
     Judge::new(DURATION, LOOK)
 }
 
+/// A look that is answered at once, of an agent that can write and keeps nothing.
+fn look(judge: &mut Judge, found: &SourceLease, now: u64) -> BTreeMap<ClusterId, Over> {
+    let look = Look {
+        asked: Duration::from_secs(now),
+        answered: Duration::from_secs(now),
+        could_write: true,
+    };
+    judge.look(&of_east(found.clone()), &BTreeSet::new(), look)
+}
+
 /// Looks every [`LOOK`] from then until then; whether the last look said that it is over.
 fn looks(judge: &mut Judge, found: &SourceLease, from: u64, until: u64) -> bool {
     let mut over = false;
     for second in (from..=until).step_by(60) {
-        over = !judge
-            .look(&of_east(found.clone()), Duration::from_secs(second))
-            .is_empty();
+        over = !look(judge, found, second).is_empty();
     }
     over
 }
@@ -46,7 +54,7 @@ fn a_lease_is_over_when_it_was_seen_unmoved_for_its_whole_time_and_not_before() 
     let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
     assert!(!looks(&mut judge, &found, 600, 1_440));
     assert!(looks(&mut judge, &found, 1_500, 1_500));
-    let over = judge.look(&of_east(found.clone()), Duration::from_secs(1_510));
+    let over = look(&mut judge, &found, 1_510);
     assert_eq!(over[&cluster("east")].stamp, found.stamp);
 }
 
@@ -78,6 +86,70 @@ fn who_could_not_look_waits_anew() {
     // Nobody could have renewed it, for all that this one knows.
     assert!(!looks(&mut judge, &found, 800, 1_640));
     assert!(looks(&mut judge, &found, 1_700, 1_700));
+}
+
+/// A slow API server answers late at every look, and no look is missed for that.
+#[test]
+fn who_is_answered_late_looks_all_the_same() {
+    let (mut judge, found) = (
+        Judge::new(DURATION, Duration::from_secs(1)),
+        lease(1, Some(LossAction::Withdraw)),
+    );
+    let over = (0..200).any(|number| {
+        let look = Look {
+            asked: Duration::from_secs(number * 5),
+            answered: Duration::from_secs(number * 5 + 4),
+            could_write: true,
+        };
+        !judge
+            .look(&of_east(found.clone()), &BTreeSet::new(), look)
+            .is_empty()
+    });
+    assert!(over);
+}
+
+/// An API server that takes no writes lets nobody renew a Lease, and answers every look.
+#[test]
+fn who_could_not_write_waits_anew() {
+    let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
+    assert!(!looks(&mut judge, &found, 0, 600));
+    for second in (660..=6_000).step_by(60) {
+        let look = Look {
+            asked: Duration::from_secs(second),
+            answered: Duration::from_secs(second),
+            could_write: false,
+        };
+        assert!(
+            judge
+                .look(&of_east(found.clone()), &BTreeSet::new(), look)
+                .is_empty()
+        );
+    }
+    assert!(!looks(&mut judge, &found, 6_060, 6_840));
+    assert!(looks(&mut judge, &found, 6_900, 6_900));
+}
+
+/// What this agent's own session confirms does not expire here, whatever stands in the way of its Lease; once the session
+/// is gone the Lease has its whole time.
+#[test]
+fn who_keeps_a_source_never_sees_it_expire() {
+    let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
+    let kept = |judge: &mut Judge, second| {
+        let look = Look {
+            asked: Duration::from_secs(second),
+            answered: Duration::from_secs(second),
+            could_write: true,
+        };
+        judge.look(&of_east(found.clone()), &[cluster("east")].into(), look)
+    };
+    assert!(
+        (0..=6_000)
+            .step_by(60)
+            .all(|second| kept(&mut judge, second).is_empty())
+    );
+    assert!(!looks(&mut judge, &found, 6_060, 6_840));
+    assert!(looks(&mut judge, &found, 6_900, 6_960));
+    assert!(kept(&mut judge, 7_020).is_empty(), "a hub confirms it again");
 }
 
 #[test]
@@ -136,7 +208,7 @@ proptest! {
                 unmoved_since = None;
             }
             let since = *unmoved_since.get_or_insert(now);
-            let over = judge.look(&of_east(lease(version, Some(LossAction::Withdraw))), Duration::from_secs(now));
+            let over = look(&mut judge, &lease(version, Some(LossAction::Withdraw)), now);
             prop_assert_eq!(!over.is_empty(), was_over || now - since >= 900);
             was_over = !over.is_empty();
         }

@@ -30,7 +30,7 @@ fn found(names: &[&str], on_expiry: LossAction) -> BTreeMap<ClusterId, SourceLea
 fn confirmed(here: &[&str], desired: &[&str]) -> Situation {
     let policies = desired.iter().map(|name| (cluster(name), LossAction::Withdraw));
     Situation {
-        here: clusters(here),
+        here: Some(clusters(here)),
         desired: clusters(desired),
         confirmed: true,
         policies: policies.collect(),
@@ -131,6 +131,18 @@ fn one_without_slices_goes_but_not_while_what_expired_is_still_wanted() {
     let tasks = upkeep.tasks(&leases, &away(&[], &[]), START);
     assert_eq!(tasks, [Task::Delete(cluster("east"))]);
     assert_eq!(upkeep.tasks(&leases, &away(&[], &["east"]), START), []);
+}
+
+/// A watch that cannot be listed says nothing of what stands: nothing is made or deleted for it, and all is renewed.
+#[test]
+fn while_the_slices_are_not_listed_what_is_confirmed_is_renewed_all_the_same() {
+    let leases = found(&["east", "west"], LossAction::Withdraw);
+    let situation = Situation {
+        here: None,
+        ..confirmed(&[], &["east"])
+    };
+    let tasks = upkeep(OnHubLoss::Expire).tasks(&leases, &situation, START);
+    assert_eq!(tasks, [Task::Renew(cluster("east"), LossAction::Withdraw)]);
 }
 
 #[test]

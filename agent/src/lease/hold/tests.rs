@@ -160,7 +160,7 @@ impl Agent {
                 }
                 *transitions
             }
-            Role::Waits(candidate) => match candidate.look(found.cloned(), now) {
+            Role::Waits(candidate) => match candidate.look(found.cloned(), now, now) {
                 Verdict::Wait { .. } => return None,
                 Verdict::Take { transitions, .. } => transitions,
             },

@@ -25,6 +25,11 @@ fn take(transitions: i32, epoch: Option<Epoch>) -> Verdict {
     Verdict::Take { transitions, epoch }
 }
 
+/// A look that is answered at once.
+fn look(candidate: &mut Candidate, found: Option<Record>, now: Duration) -> Verdict {
+    candidate.look(found, now, now)
+}
+
 fn wait(holder: &str, seconds: u32) -> Verdict {
     Verdict::Wait {
         holder: holder.into(),
@@ -35,9 +40,9 @@ fn wait(holder: &str, seconds: u32) -> Verdict {
 #[test]
 fn a_lease_that_nobody_has_is_taken_at_once() {
     let mut candidate = Candidate::new("pod-a");
-    assert_eq!(candidate.look(None, SECOND), take(1, None));
+    assert_eq!(look(&mut candidate, None, SECOND), take(1, None));
     assert_eq!(
-        candidate.look(Some(held("", 9)), SECOND),
+        look(&mut candidate, Some(held("", 9)), SECOND),
         take(4, Some(epoch(5))),
         "released"
     );
@@ -47,7 +52,7 @@ fn a_lease_that_nobody_has_is_taken_at_once() {
 fn the_same_pod_goes_on_at_once() {
     let mut candidate = Candidate::new("pod-a");
     assert_eq!(
-        candidate.look(Some(held("pod-a", 9)), SECOND),
+        look(&mut candidate, Some(held("pod-a", 9)), SECOND),
         take(4, Some(epoch(5)))
     );
 }
@@ -59,7 +64,7 @@ fn an_agent_of_the_first_release_is_not_waited_for() {
         given_back: false,
         ..held("instance", 9)
     };
-    assert_eq!(candidate.look(Some(first), SECOND), take(4, Some(epoch(5))));
+    assert_eq!(look(&mut candidate, Some(first), SECOND), take(4, Some(epoch(5))));
 }
 
 #[test]
@@ -68,12 +73,13 @@ fn another_pod_waits_until_it_saw_the_lease_unmoved_for_its_duration() {
     // What the holder's clock says is nothing to us: only that it moves.
     for renewed in [i64::MIN, 0, i64::MAX] {
         assert_eq!(
-            candidate.look(Some(held("pod-a", renewed)), 100 * SECOND),
+            look(&mut candidate, Some(held("pod-a", renewed)), 100 * SECOND),
             wait("pod-a", 40)
         );
     }
     let mut watch = |holder, renewed, from, to| {
-        let looks = (from..=to).map(|second| candidate.look(Some(held(holder, renewed)), second * SECOND));
+        let looks =
+            (from..=to).map(|second| look(&mut candidate, Some(held(holder, renewed)), second * SECOND));
         looks.last().expect("one at least")
     };
     assert_eq!(watch("pod-a", 1, 101, 140), wait("pod-a", 1));
@@ -94,7 +100,7 @@ fn each_release_waits_as_long_as_the_other_one_says() {
                 duration: duration * SECOND,
                 ..held("pod-a", i64::from(second / interval))
             };
-            let verdict = candidate.look(Some(record), second * SECOND);
+            let verdict = look(&mut candidate, Some(record), second * SECOND);
             assert!(matches!(verdict, Verdict::Wait { .. }), "{second} s: {verdict:?}");
         }
     }
@@ -108,24 +114,75 @@ fn one_who_could_not_look_lets_the_holder_come_back_first() {
         ..held("pod-a", renewed)
     };
     let mut candidate = Candidate::new("pod-b");
-    assert_eq!(candidate.look(Some(short(1)), SECOND), wait("pod-a", 6));
-    assert_eq!(candidate.look(Some(short(1)), 31 * SECOND), wait("pod-a", 2));
-    assert_eq!(candidate.look(Some(short(1)), 32 * SECOND), wait("pod-a", 1));
+    assert_eq!(look(&mut candidate, Some(short(1)), SECOND), wait("pod-a", 6));
+    assert_eq!(
+        look(&mut candidate, Some(short(1)), 31 * SECOND),
+        wait("pod-a", 2)
+    );
+    assert_eq!(
+        look(&mut candidate, Some(short(1)), 32 * SECOND),
+        wait("pod-a", 1)
+    );
     let mut other = candidate.clone();
     assert_eq!(
-        candidate.look(Some(short(2)), 33 * SECOND),
+        look(&mut candidate, Some(short(2)), 33 * SECOND),
         wait("pod-a", 6),
         "it came back"
     );
-    assert_eq!(other.look(Some(short(1)), 33 * SECOND), take(4, Some(epoch(5))));
+    assert_eq!(
+        look(&mut other, Some(short(1)), 33 * SECOND),
+        take(4, Some(epoch(5)))
+    );
+}
+
+/// Whoever is answered late sees as much as whoever is answered at once.
+#[test]
+fn a_slow_api_server_does_not_keep_a_dead_holder_in_office() {
+    for seconds in 2..=8 {
+        let mut candidate = Candidate::new("pod-b");
+        let short = Record {
+            duration: DURATION,
+            ..held("pod-a", 1)
+        };
+        let takes = Duration::from_millis(100) + seconds * SECOND;
+        let mut now = SECOND;
+        let took = (0..5).find_map(|_| {
+            let asked = now;
+            now += takes;
+            let verdict = candidate.look(Some(short.clone()), asked, now);
+            now += RETRY_PERIOD;
+            matches!(verdict, Verdict::Take { .. }).then_some(now)
+        });
+        assert!(took.is_some(), "{takes:?} for an answer");
+    }
+}
+
+/// The API server stood still and goes on: the holder's renewal was under way as the candidate's look was.
+#[test]
+fn one_whose_look_was_answered_late_once_lets_the_holder_come_back_first() {
+    let short = Record {
+        duration: DURATION,
+        ..held("pod-a", 1)
+    };
+    let mut candidate = Candidate::new("pod-b");
+    look(&mut candidate, Some(short.clone()), SECOND);
+    let thawed = candidate.look(Some(short.clone()), 2 * SECOND, 31 * SECOND);
+    assert_eq!(thawed, wait("pod-a", 2));
+    assert_eq!(
+        look(&mut candidate, Some(short), 33 * SECOND),
+        take(4, Some(epoch(5)))
+    );
 }
 
 #[test]
 fn a_lease_that_is_released_is_not_waited_for() {
     let mut candidate = Candidate::new("pod-b");
-    assert_eq!(candidate.look(Some(held("pod-a", 1)), SECOND), wait("pod-a", 40));
     assert_eq!(
-        candidate.look(Some(held("", 2)), 2 * SECOND),
+        look(&mut candidate, Some(held("pod-a", 1)), SECOND),
+        wait("pod-a", 40)
+    );
+    assert_eq!(
+        look(&mut candidate, Some(held("", 2)), 2 * SECOND),
         take(4, Some(epoch(5)))
     );
 }
@@ -133,9 +190,12 @@ fn a_lease_that_is_released_is_not_waited_for() {
 #[test]
 fn a_lease_that_is_deleted_under_its_holder_is_not_free_yet_and_its_epoch_is_known() {
     let mut candidate = Candidate::new("pod-b");
-    assert_eq!(candidate.look(Some(held("pod-a", 1)), SECOND), wait("pod-a", 40));
+    assert_eq!(
+        look(&mut candidate, Some(held("pod-a", 1)), SECOND),
+        wait("pod-a", 40)
+    );
     let gone: Vec<Verdict> = (2..=41)
-        .map(|second| candidate.look(None, second * SECOND))
+        .map(|second| look(&mut candidate, None, second * SECOND))
         .collect();
     assert_eq!(gone[9], wait("pod-a", 30));
     assert_eq!(gone[38], wait("pod-a", 1));
@@ -149,7 +209,7 @@ proptest! {
     fn a_lease_is_taken_when_it_stands_still_and_not_before(looks in proptest::collection::vec((1_u32..40, any::<bool>()), 1..50)) {
         let mut candidate = Candidate::new("pod-b");
         let (mut now, mut renewed, mut moved_at, mut over) = (SECOND, 0, SECOND, 41 * SECOND);
-        candidate.look(Some(held("pod-a", renewed)), now);
+        look(&mut candidate, Some(held("pod-a", renewed)), now);
         for (seconds, moves) in looks {
             now += seconds * SECOND;
             if moves || now - moved_at >= 40 * SECOND {
@@ -158,13 +218,13 @@ proptest! {
             } else if seconds * SECOND > BLIND_MAX {
                 over = over.max(now + RETURN_WAIT);
             }
-            let verdict = candidate.look(Some(held("pod-a", renewed)), now);
+            let verdict = look(&mut candidate, Some(held("pod-a", renewed)), now);
             prop_assert_eq!(verdict, Verdict::Wait { holder: "pod-a".into(), longest: over - now });
         }
         while now < over {
-            prop_assert!(candidate.look(Some(held("pod-a", renewed)), now) != take(4, Some(epoch(5))));
+            prop_assert!(look(&mut candidate, Some(held("pod-a", renewed)), now) != take(4, Some(epoch(5))));
             now += SECOND;
         }
-        prop_assert_eq!(candidate.look(Some(held("pod-a", renewed)), over), take(4, Some(epoch(5))));
+        prop_assert_eq!(look(&mut candidate, Some(held("pod-a", renewed)), over), take(4, Some(epoch(5))));
     }
 }

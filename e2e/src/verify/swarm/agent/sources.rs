@@ -4,10 +4,17 @@ use agent::{
     expiry::{ExpiryMetrics, SourceLeases},
     lease::Monotonic,
 };
+use shared::{
+    api::names::AGENT_MANAGER,
+    identity_lease::{IdentityLease, IdentityLeaseMetrics, Replica},
+};
 use tokio::runtime::Runtime;
 
 use super::{AGENT_NAMESPACE, Agent, Handle, WritePermit};
 use crate::verify::swarm::still::{look_every, settings};
+
+/// How long the Lease of an agent itself says that a renewal holds; nobody heeds it here.
+const IDENTITY_LEASE_SECONDS: i32 = 40;
 
 /// The Leases of sources as an agent in this pod looks at them.
 pub(super) fn leases(
@@ -17,11 +24,20 @@ pub(super) fn leases(
     (handle, permit): (&Handle, &WritePermit),
     clock: Monotonic,
 ) -> SourceLeases {
+    let replica = Replica {
+        program: AGENT_MANAGER,
+        namespace: AGENT_NAMESPACE.to_owned(),
+        place: pod.to_owned(),
+        host: pod.to_owned(),
+        duration_seconds: IDENTITY_LEASE_SECONDS,
+    };
+    let metrics = IdentityLeaseMetrics::default();
+    let identity = IdentityLease::new(client.clone(), replica, clock.clone(), || false, metrics);
     SourceLeases::new(
         client,
         (AGENT_NAMESPACE, pod),
         settings(expires),
-        (handle.clone(), permit.clone()),
+        (handle.clone(), permit.clone(), identity.own()),
         clock,
         ExpiryMetrics::default(),
     )
