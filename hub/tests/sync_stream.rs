@@ -5,6 +5,7 @@ mod support;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use hub::certs::Subject;
+use prost::Message as _;
 use proto::v1::{self, hub_message::Message, membership_client::MembershipClient, sync_client::SyncClient};
 use shared::{
     model::{
@@ -14,7 +15,7 @@ use shared::{
             PROTOCOL_VERSION,
         },
     },
-    tls::{HubConnector, TcpDial, TlsMetrics, install_crypto_provider},
+    tls::{HubConnector, LiveCredentials, TcpDial, TlsMetrics, install_crypto_provider},
     wire,
 };
 use tokio::sync::mpsc;
@@ -46,16 +47,12 @@ impl Member {
         let _ = install_crypto_provider();
         let authority = support::authority();
         let port = support::serve(&authority).await;
-        let east = Subject::Member(ClusterId::new("east").expect("valid"));
-        let address = format!("https://127.0.0.1:{port}").parse().expect("an address");
-        let credentials = support::credentials(&authority, &east);
-        let connector = HubConnector::new(
-            vec![address],
-            credentials,
-            Arc::new(TcpDial),
-            TlsMetrics::default(),
-        );
-        let channel = connector.connect().await.expect("connected");
+        let channel = connect(port, support::credentials(&authority, &east())).await;
+        (Self::begin(&channel, features).await, channel)
+    }
+
+    /// Opens a session over this channel and is welcomed.
+    async fn begin(channel: &Channel, features: u64) -> Self {
         let (outgoing, messages) = mpsc::channel(1);
         outgoing.send(hello(features)).await.expect("there is room");
         let stream = SyncClient::new(channel.clone())
@@ -70,7 +67,7 @@ impl Member {
         };
         let hubs: Vec<&str> = welcome.hubs.iter().map(|hub| hub.name.as_str()).collect();
         assert_eq!((welcome.term, hubs), (1, vec!["hub"]));
-        (member, channel)
+        member
     }
 
     async fn read(&mut self) -> Message {
@@ -78,6 +75,21 @@ impl Member {
         let message = next.expect("in time").expect("a session").expect("not its end");
         message.message.expect("a message")
     }
+}
+
+fn east() -> Subject {
+    Subject::Member(ClusterId::new("east").expect("valid"))
+}
+
+async fn connect(port: u16, credentials: Arc<LiveCredentials>) -> Channel {
+    let address = format!("https://127.0.0.1:{port}").parse().expect("an address");
+    let connector = HubConnector::new(
+        vec![address],
+        credentials,
+        Arc::new(TcpDial),
+        TlsMetrics::default(),
+    );
+    connector.connect().await.expect("connected")
 }
 
 fn hello(features: u64) -> v1::AgentMessage {
@@ -213,4 +225,87 @@ async fn an_agent_that_says_nothing_of_what_it_applied_is_served_as_ever() {
         .expect("the session goes on");
     let state = shown(&channel, |member| member.connected).await;
     assert_eq!((state.agent_version.as_str(), state.applied), ("test", None));
+}
+
+/// A policy that takes minutes to be read as YAML, as the fact that only the hub decides.
+fn endless_policy() -> v1::AgentMessage {
+    let applied = v1::PolicyApplied {
+        operator: "nobody".into(),
+        document: "{a: ".repeat(250_000),
+    };
+    let fact = v1::Fact {
+        fact: Some(v1::fact::Fact::PolicyApplied(applied)),
+    };
+    v1::AgentMessage {
+        message: Some(v1::agent_message::Message::Observations(v1::Observations {
+            observations: vec![v1::Observation {
+                sequence: 1,
+                observation: Some(v1::observation::Observation::Fact(fact.encode_to_vec().into())),
+                changed_by: None,
+            }],
+        })),
+    }
+}
+
+/// One message must not cost more than its bytes, whoever sends it: the key may be revoked, and the session not begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_of_a_revoked_key_or_of_a_member_is_refused_unread() {
+    let _ = install_crypto_provider();
+    let authority = support::authority();
+    let port = support::serve(&authority).await;
+    let mine = support::credentials(&authority, &east());
+    let key = mine.facts().key_fingerprint;
+    let alice = Subject::Operator("alice".into());
+    let operator = connect(port, support::credentials(&authority, &alice)).await;
+    let channel = connect(port, mine).await;
+
+    // As a member in session: refused as an item, and the session goes on.
+    let mut member = Member::begin(&channel, 0).await;
+    member
+        .outgoing
+        .send(endless_policy())
+        .await
+        .expect("the session goes on");
+    let refused = loop {
+        match member.read().await {
+            Message::Refused(refused) => break refused,
+            _ => continue,
+        }
+    };
+    assert!(
+        refused.message.contains("only the hub decides"),
+        "{}",
+        refused.message
+    );
+
+    let revoke = v1::RevokeMemberKeyRequest {
+        cluster: "east".into(),
+        key_fingerprint: key.to_string(),
+        confirm: true,
+        ..Default::default()
+    };
+    let mut membership = MembershipClient::new(operator);
+    membership.revoke_key(revoke).await.expect("revoked");
+    // As the first message of a stream of that key, again and again.
+    for _ in 0..4 {
+        let (outgoing, messages) = mpsc::channel(1);
+        outgoing.send(endless_policy()).await.expect("there is room");
+        let stream = SyncClient::new(channel.clone()).stream(ReceiverStream::new(messages));
+        let ended = tokio::time::timeout(PATIENCE, async {
+            let mut incoming = stream.await?.into_inner();
+            while incoming.message().await?.is_some() {}
+            Ok::<(), tonic::Status>(())
+        });
+        let refused = ended.await.expect("in time").expect_err("it is not served");
+        assert!(
+            refused.message().contains("Hello") || refused.message().contains("revoked"),
+            "{refused}"
+        );
+    }
+    let listed = membership.list(v1::ListMembersRequest::default());
+    let listed = tokio::time::timeout(PATIENCE, listed).await.expect("in time");
+    assert_eq!(
+        listed.expect("operators are served").into_inner().members.len(),
+        1
+    );
 }

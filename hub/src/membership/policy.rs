@@ -1,6 +1,6 @@
 //! `Policy`: shows the policy in force, and has the writer try or record another one. It decides nothing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use proto::v1::{
     self,
@@ -14,6 +14,9 @@ use tonic::{Request, Response, Status};
 
 use super::service::MembershipService;
 use crate::{fold::Command, inspect::Need};
+
+/// Longest that an operator waits until a document is read.
+const READ_WAIT: Duration = Duration::from_secs(5);
 
 /// The service, beside that of members. Clones are the same service.
 #[derive(Clone)]
@@ -43,12 +46,8 @@ impl Policy for PolicyService {
         let decided = async {
             let operator = self.0.operator(&request, &request.get_ref().clusterset).await?;
             let request = request.into_inner();
-            let policy = wire::read_policy(&request.document);
-            let policy = policy.map_err(|error| Status::invalid_argument(error.to_string()))?;
-            let command = Command::ApplyPolicy {
-                policy: Arc::new(policy),
-                operator,
-            };
+            let policy = read(request.document).await?;
+            let command = Command::ApplyPolicy { policy, operator };
             self.0.decide(command, request.confirm).await
         };
         self.0.inspection().counted("Policy/Apply", decided).await
@@ -70,6 +69,20 @@ impl Policy for PolicyService {
         };
         self.0.inspection().counted("Policy/Release", decided).await
     }
+}
+
+/// Reads a document beside the threads that serve everybody.
+async fn read(document: String) -> Result<Arc<shared::model::Policy>, Status> {
+    let reading = tokio::task::spawn_blocking(move || wire::read_policy(&document));
+    let read = tokio::time::timeout(READ_WAIT, reading).await.map_err(|_| {
+        Status::deadline_exceeded(format!(
+            "the policy was not read within {} s: make it shorter, or ask again when the hub has less to do",
+            READ_WAIT.as_secs()
+        ))
+    })?;
+    let read = read.map_err(|ended| Status::internal(format!("the policy was not read: {ended}")))?;
+    read.map(Arc::new)
+        .map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
 impl PolicyService {

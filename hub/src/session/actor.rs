@@ -595,5 +595,6 @@ impl SessionActor {
     }
 }
 
+mod order;
 #[cfg(test)]
 mod tests;

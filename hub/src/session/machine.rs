@@ -228,6 +228,7 @@ impl Session {
     /// Takes a message of the agent.
     pub fn on_message(&mut self, message: AgentMessage, now: u64) -> Result<Vec<Effect>, Violation> {
         self.heard_at = now;
+        self.check_order(message.kind())?;
         match (&mut self.phase, message) {
             (Phase::AwaitingHello, AgentMessage::Hello(hello)) => self.on_hello(hello),
             (Phase::AwaitingHello, _) | (_, AgentMessage::Hello(_)) => Err(Violation::HelloOutOfPlace),
@@ -585,5 +586,6 @@ impl ToldSources {
     }
 }
 
+mod order;
 #[cfg(test)]
 pub(super) mod tests;

@@ -351,6 +351,7 @@ impl SessionStream {
                 return Err(Status::cancelled("the stream broke"));
             }
         };
+        self.actor.check_order(wire::agent_message_kind(&message))?;
         let message: AgentMessage = wire::agent_message_from_proto(message)
             .map_err(|error| self.actor.violation(error.to_string()))?;
         self.actor.on_message(message, self.service.clock.now())

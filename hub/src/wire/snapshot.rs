@@ -340,7 +340,7 @@ fn policy_from_proto(applied: v1::SnapshotPolicy) -> Decoded<SnapshotRow> {
         revision: Revision(applied.revision),
         operator: applied.operator.into(),
         at: UnixMillis(applied.applied_at_unix_millis),
-        policy: Arc::new(wire::read_policy(&applied.document).map_err(wrong)?),
+        policy: Arc::new(wire::read_recorded_policy(&applied.document).map_err(wrong)?),
         imports_since: applied.imports_since.map(Revision),
     }))
 }

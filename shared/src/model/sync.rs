@@ -71,6 +71,37 @@ pub enum AgentMessage {
     RenewalRequested(Bytes),
 }
 
+/// The kind of a message of the agent, known before anything in the message is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AgentMessageKind {
+    /// [`AgentMessage::Hello`].
+    Hello,
+    /// [`AgentMessage::Heartbeat`].
+    Heartbeat,
+    /// [`AgentMessage::Goodbye`].
+    Goodbye,
+    /// [`AgentMessage::Pong`].
+    Pong,
+    /// Any other kind, and one that this version does not know.
+    Other,
+}
+
+impl AgentMessage {
+    /// The kind of this message.
+    pub fn kind(&self) -> AgentMessageKind {
+        match self {
+            Self::Hello(_) => AgentMessageKind::Hello,
+            Self::Heartbeat(_) => AgentMessageKind::Heartbeat,
+            Self::Goodbye => AgentMessageKind::Goodbye,
+            Self::Pong(_) => AgentMessageKind::Pong,
+            Self::Observations(_)
+            | Self::InterestChanged { .. }
+            | Self::ItemsWanted(_)
+            | Self::RenewalRequested(_) => AgentMessageKind::Other,
+        }
+    }
+}
+
 /// The answer to a ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pong {

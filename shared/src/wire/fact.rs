@@ -9,7 +9,7 @@ use proto::v1::{self, fact::Fact as ProtoFact};
 
 use super::{
     common::{Taken, group_from_proto, group_to_proto, service_key_from_proto, service_key_to_proto},
-    endpoint, export, health, member, policy, property, slice, token,
+    endpoint, export, fact_kind, health, member, policy, property, slice, token,
 };
 use crate::model::{
     EncodedFact, Fact, FactHash, fact::FACT_BYTES_MAX, sync::RefusalReason, validate, validate::InvalidValue,
@@ -51,23 +51,10 @@ pub fn decode_member_fact(bytes: Bytes) -> Result<EncodedFact, InvalidFact> {
             message,
         });
     }
+    // Before anything in it is decoded: documents and keys of the hub's kinds are nothing to be read from a member.
+    fact_kind::check_members(&bytes)?;
     let bytes = alone(bytes);
     let fact = decode(&bytes)?;
-    if fact.key().is_none() {
-        let message = match fact {
-            Fact::ListingCompleted(_) => {
-                "a completed listing travels as an observation of its own, not as a fact"
-            }
-            _ => {
-                "only the hub decides facts of this kind; a member reports what it observes in its own cluster"
-            }
-        };
-        let message = format!("{}: {message}", fact.kind());
-        return Err(InvalidFact {
-            reason: RefusalReason::NotAMembersFact,
-            message,
-        });
-    }
     validate::fact(&fact).map_err(|problem| invalid(&about(&fact), &problem))?;
     Ok(EncodedFact {
         hash: FactHash::of(&bytes),
@@ -102,12 +89,7 @@ fn decode(bytes: &Bytes) -> Result<Fact, InvalidFact> {
 
 /// The way of all facts but slices, and of slices that are not written as we write them.
 pub(super) fn decode_whole(bytes: &Bytes) -> Result<Fact, InvalidFact> {
-    let fact = v1::Fact::decode(bytes.clone()).map_err(|error| InvalidFact {
-        reason: RefusalReason::Invalid,
-        message: format!(
-            "the bytes are no fact of tributary.v1: {error}; update agent or hub to the same release"
-        ),
-    })?;
+    let fact = v1::Fact::decode(bytes.clone()).map_err(|error| undecodable(&error))?;
     let Some(fact) = fact.fact else {
         let message = "the fact is of a kind that this version does not know; update the hub";
         return Err(InvalidFact {
@@ -115,8 +97,17 @@ pub(super) fn decode_whole(bytes: &Bytes) -> Result<Fact, InvalidFact> {
             message: message.into(),
         });
     };
-    let kind = kind(&fact);
-    fact_from_proto(fact).map_err(|problem| invalid(kind, &problem))
+    fact_from_proto(fact).map_err(|problem| invalid(fact_kind::name(bytes), &problem))
+}
+
+/// Bytes that are no message of protobuf.
+pub(super) fn undecodable(error: &prost::DecodeError) -> InvalidFact {
+    InvalidFact {
+        reason: RefusalReason::Invalid,
+        message: format!(
+            "the bytes are no fact of tributary.v1: {error}; update agent or hub to the same release"
+        ),
+    }
 }
 
 fn invalid(what: &str, problem: &InvalidValue) -> InvalidFact {
@@ -233,45 +224,4 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
         ProtoFact::JoinTokenUsed(used) => token::used_from_proto(used)?,
         ProtoFact::JoinTokenRevoked(revoked) => token::revoked_from_proto(revoked)?,
     })
-}
-
-/// The kind in one word, before the fact has been converted.
-fn kind(fact: &ProtoFact) -> &'static str {
-    match fact {
-        ProtoFact::ExportUpserted(_) => "export_upserted",
-        ProtoFact::ExportRemoved(_) => "export_removed",
-        ProtoFact::EndpointSliceUpserted(_) => "endpoint_slice_upserted",
-        ProtoFact::EndpointSliceRemoved(_) => "endpoint_slice_removed",
-        ProtoFact::ClusterPropertyUpserted(_) => "cluster_property_upserted",
-        ProtoFact::ClusterPropertyRemoved(_) => "cluster_property_removed",
-        ProtoFact::HealthReported(_) => "health_reported",
-        ProtoFact::ListingCompleted(_) => "listing_completed",
-        ProtoFact::MemberJoined(_) => "member_joined",
-        ProtoFact::MemberLeft(_) => "member_left",
-        ProtoFact::MemberLeaving(_) => "member_leaving",
-        ProtoFact::MemberStays(_) => "member_stays",
-        ProtoFact::MemberEvicted(_) => "member_evicted",
-        ProtoFact::MemberRekeyed(_) => "member_rekeyed",
-        ProtoFact::MemberForgotten(_) => "member_forgotten",
-        ProtoFact::MemberKeyRevoked(_) => "member_key_revoked",
-        ProtoFact::OperatorKeyRevoked(_) => "operator_key_revoked",
-        ProtoFact::MemberKeyContested(_) => "member_key_contested",
-        ProtoFact::MemberKeyCertified(_) => "member_key_certified",
-        ProtoFact::MemberLive(_) => "member_live",
-        ProtoFact::MemberSuspect(_) => "member_suspect",
-        ProtoFact::MemberLost(_) => "member_lost",
-        ProtoFact::MemberWithdrawn(_) => "member_withdrawn",
-        ProtoFact::SelfPreservationEntered(_) => "self_preservation_entered",
-        ProtoFact::SelfPreservationLeft(_) => "self_preservation_left",
-        ProtoFact::BrakeEngaged(_) => "brake_engaged",
-        ProtoFact::BrakeReleased(_) => "brake_released",
-        ProtoFact::FoldVersionChanged(_) => "fold_version_changed",
-        ProtoFact::TombstonesBounded(_) => "tombstones_bounded",
-        ProtoFact::PolicyApplied(_) => "policy_applied",
-        ProtoFact::PrecedenceContested(_) => "precedence_contested",
-        ProtoFact::PrecedenceReleased(_) => "precedence_released",
-        ProtoFact::JoinTokenCreated(_) => "join_token_created",
-        ProtoFact::JoinTokenUsed(_) => "join_token_used",
-        ProtoFact::JoinTokenRevoked(_) => "join_token_revoked",
-    }
 }

@@ -19,6 +19,7 @@ mod changed_by;
 mod common;
 mod endpoint;
 mod export;
+mod fact_kind;
 mod health;
 mod item_difference;
 mod item_key;
@@ -39,15 +40,17 @@ pub use item_difference::{NotRestored, Restored, encode_difference, restore};
 pub use member::{acceptance_from_proto, acceptance_to_proto};
 pub use policy::{
     DEFAULT_POLICY, InvalidPolicy, POLICY_API_VERSION, POLICY_KIND, claim_from_proto, claim_to_proto,
-    read_policy,
+    read_policy, read_recorded_policy,
 };
 pub use sync::{
-    InvalidMessage, agent_message_from_proto, agent_message_to_proto, hub_message_from_proto,
-    hub_message_to_proto,
+    InvalidMessage, agent_message_from_proto, agent_message_kind, agent_message_to_proto,
+    hub_message_from_proto, hub_message_to_proto,
 };
 
 #[cfg(test)]
 mod frozen;
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod neighbours;
 #[cfg(test)]

@@ -19,7 +19,8 @@ use crate::model::{
     name::is_dns_label,
     policy::{
         AddressRange, BudgetRule, ENTRIES_MAX, LOSS_DETECTED_MILLIS, LOSS_MILLIS_MAX, Limit, Loss,
-        LossAction, MemberRule, POLICY_BYTES_MAX, Pattern, RULES_MAX, ServiceRule,
+        LossAction, MemberRule, POLICY_BRACKETS_MAX, POLICY_BYTES_MAX, Pattern, RECORDED_POLICY_BYTES_MAX,
+        RULES_MAX, ServiceRule,
     },
     validate::{self, InvalidValue},
 };
@@ -155,18 +156,48 @@ fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Re
     stated.ok_or_else(empty).map(Some)
 }
 
-/// Reads a document.
+/// Reads a document that is to be applied. Its bounds are checked before it is parsed, so that no document takes
+/// more than a moment.
 ///
 /// # Errors
 ///
 /// [`InvalidPolicy`], which says where it is wrong and what would do.
 pub fn read_policy(document: &str) -> Result<Policy, InvalidPolicy> {
-    if document.len() > POLICY_BYTES_MAX {
+    at_most_bytes(document, POLICY_BYTES_MAX)?;
+    let brackets = document
+        .bytes()
+        .filter(|byte| matches!(byte, b'[' | b'{'))
+        .count();
+    if brackets > POLICY_BRACKETS_MAX {
         return Err(InvalidPolicy(format!(
-            "it has {} bytes, and at most {POLICY_BYTES_MAX} are taken: use patterns, or fewer comments",
-            document.len()
+            "it has {brackets} opening brackets, and at most {POLICY_BRACKETS_MAX} are taken: write lists with one \
+             entry on a line (- ENTRY)"
         )));
     }
+    parse(document)
+}
+
+/// Reads a document that was recorded: what was taken when it was applied is taken for ever.
+///
+/// # Errors
+///
+/// [`InvalidPolicy`], which says where it is wrong.
+pub fn read_recorded_policy(document: &str) -> Result<Policy, InvalidPolicy> {
+    at_most_bytes(document, RECORDED_POLICY_BYTES_MAX)?;
+    parse(document)
+}
+
+fn at_most_bytes(document: &str, most: usize) -> Result<(), InvalidPolicy> {
+    if document.len() <= most {
+        return Ok(());
+    }
+    Err(InvalidPolicy(format!(
+        "it has {} bytes, and at most {most} are taken: use patterns, or fewer comments",
+        document.len()
+    )))
+}
+
+fn parse(document: &str) -> Result<Policy, InvalidPolicy> {
     let read: Document = serde_norway::from_str(document).map_err(|error| in_one_line(&error.to_string()))?;
     for (field, said, meant) in [
         ("apiVersion", &read.api_version, POLICY_API_VERSION),
@@ -384,7 +415,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
 }
 
 pub(super) fn applied_from_proto(applied: v1::PolicyApplied) -> Taken<Fact> {
-    let policy = read_policy(&applied.document);
+    let policy = read_recorded_policy(&applied.document);
     let policy = policy.map_err(|error| InvalidValue::new("document", error.to_string()))?;
     Ok(Fact::PolicyApplied {
         operator: applied.operator.into(),

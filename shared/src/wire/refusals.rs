@@ -250,6 +250,20 @@ fn misshapen(fact: ProtoFact, words: &str) {
     assert!(decode_recorded_fact(bytes).is_err(), "{words}");
 }
 
+/// A decision of the hub with a broken shape: the log is not read on with it, and of a member it is not read at all.
+#[track_caller]
+fn misshapen_decision(fact: ProtoFact, words: &str) {
+    let bytes = Bytes::from(v1::Fact { fact: Some(fact) }.encode_to_vec());
+    let error = decode_recorded_fact(bytes.clone()).expect_err(words);
+    assert!(
+        error.message.contains(words),
+        "{:?} does not say {words:?}",
+        error.message
+    );
+    let error = decode_member_fact(bytes).expect_err(words);
+    assert_eq!(error.reason, RefusalReason::NotAMembersFact);
+}
+
 #[test]
 fn a_broken_shape_is_refused_from_members_and_from_the_log() {
     let export = |change: fn(&mut v1::Export)| {
@@ -357,7 +371,7 @@ fn a_decision_with_a_broken_fingerprint_is_not_read_back() {
             cluster_fingerprint: "uid".into(),
             ..Default::default()
         };
-        misshapen(
+        misshapen_decision(
             ProtoFact::MemberJoined(joined),
             "member_joined: keyFingerprint: is no key fingerprint; write the sha256",
         );
@@ -374,7 +388,7 @@ fn a_decision_with_a_broken_fingerprint_is_not_read_back() {
             };
             assert!(decode_recorded_fact(bytes.encode_to_vec().into()).is_ok());
         } else {
-            misshapen(
+            misshapen_decision(
                 ProtoFact::MemberRekeyed(rekeyed),
                 "member_rekeyed: keyFingerprint",
             );

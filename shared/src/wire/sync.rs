@@ -5,7 +5,7 @@ use proto::v1;
 
 use super::{sync_agent, sync_hub};
 use crate::model::{
-    sync::{AgentMessage, HubMessage},
+    sync::{AgentMessage, AgentMessageKind, HubMessage},
     validate::InvalidValue,
 };
 
@@ -28,6 +28,12 @@ impl From<InvalidValue> for InvalidMessage {
 /// has no bytes to send: it goes out without content, and the hub refuses it as an unknown kind.
 pub fn agent_message_to_proto(message: AgentMessage) -> v1::AgentMessage {
     sync_agent::to_proto(message)
+}
+
+/// The kind of a message that the hub receives. It costs nothing, whatever is in the message: the hub asks for it
+/// before it decodes.
+pub fn agent_message_kind(message: &v1::AgentMessage) -> AgentMessageKind {
+    sync_agent::kind(message)
 }
 
 /// What the hub receives. Facts are decoded and judged here, one by one.

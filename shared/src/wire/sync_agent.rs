@@ -19,9 +19,9 @@ use crate::model::{
     ClusterId, FactsDigest,
     fact::IDENTITY_STRING_BYTES_MAX,
     sync::{
-        AgentMessage, Applied, DesiredKey, Hello, INTEREST_NAMESPACES_MAX, ITEMS_WANTED_MAX, Interest,
-        Namespaces, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS, Pong, RefusalReason, Refused,
-        SIGNING_REQUEST_BYTES_MAX, SOURCES_HELD_MAX,
+        AgentMessage, AgentMessageKind, Applied, DesiredKey, Hello, INTEREST_NAMESPACES_MAX,
+        ITEMS_WANTED_MAX, Interest, Namespaces, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS, Pong,
+        RefusalReason, Refused, SIGNING_REQUEST_BYTES_MAX, SOURCES_HELD_MAX,
     },
     validate::{self, InvalidValue},
 };
@@ -58,6 +58,16 @@ pub(super) fn to_proto(message: AgentMessage) -> v1::AgentMessage {
     };
     v1::AgentMessage {
         message: Some(message),
+    }
+}
+
+pub(super) fn kind(message: &v1::AgentMessage) -> AgentMessageKind {
+    match &message.message {
+        Some(Message::Hello(_)) => AgentMessageKind::Hello,
+        Some(Message::Heartbeat(_)) => AgentMessageKind::Heartbeat,
+        Some(Message::Goodbye(_)) => AgentMessageKind::Goodbye,
+        Some(Message::Pong(_)) => AgentMessageKind::Pong,
+        _ => AgentMessageKind::Other,
     }
 }
 

@@ -24,8 +24,13 @@ pub use loss::{LOSS_DETECTED_MILLIS, LOSS_MILLIS_MAX, Loss, LossAction, SELF_PRE
 pub use pattern::{InvalidPattern, PATTERN_BYTES_MAX, Pattern};
 pub use range::{AddressRange, InvalidRange};
 
-/// Largest document, in bytes: the fact that records it has room for who decided it.
-pub const POLICY_BYTES_MAX: usize = FACT_BYTES_MAX - 4 * 1024;
+/// Largest document that is taken, in bytes.
+pub const POLICY_BYTES_MAX: usize = 64 * 1024;
+/// Largest document that a log of an earlier release has, in bytes.
+pub const RECORDED_POLICY_BYTES_MAX: usize = FACT_BYTES_MAX - 4 * 1024;
+/// Most `[` and `{` of one document, wherever they stand: so deep can its lists be nested at most. A reader of YAML
+/// takes a time for each token that grows with the depth.
+pub const POLICY_BRACKETS_MAX: usize = 1_024;
 /// Most rules of one policy: all of them are looked at for each export.
 pub const RULES_MAX: usize = 256;
 /// Most entries of one list in a rule.

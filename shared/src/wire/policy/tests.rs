@@ -178,6 +178,38 @@ fn a_document_has_its_bounds() {
     );
 }
 
+/// Logs of earlier releases hold larger documents, and must be read for ever.
+#[test]
+fn a_recorded_document_has_the_bounds_of_its_time() {
+    let long = format!("{DEFAULT_POLICY}#{}", "x".repeat(POLICY_BYTES_MAX));
+    assert!(read_policy(&long).is_err() && read_recorded_policy(&long).is_ok());
+    let longest = format!("{DEFAULT_POLICY}#{}", "x".repeat(RECORDED_POLICY_BYTES_MAX));
+    assert!(read_recorded_policy(&longest).is_err());
+    let brackets = |count: usize| format!("{DEFAULT_POLICY}#{}", "[".repeat(count));
+    assert!(
+        read_policy(&brackets(POLICY_BRACKETS_MAX)).is_err(),
+        "one is the default's"
+    );
+    assert!(read_policy(&brackets(POLICY_BRACKETS_MAX - 1)).is_ok());
+    assert!(read_recorded_policy(&brackets(POLICY_BRACKETS_MAX)).is_ok());
+}
+
+/// Every document within the bounds is read or refused in a moment, in builds without optimization too.
+#[test]
+fn no_document_takes_long_to_be_read() {
+    for part in [
+        "{a: ", "[", "[{", "? ", "- ", "- [", "&a ", "*a ", "a: ", "'", "\"", "|\n", "%", "!a ", "a\n ", "{",
+        "[a,", "\u{feff}", "a: [\n", ", ", "{? ", "\t", "#\n", "---\n", "\\", "[ [a], ",
+    ] {
+        let document = part.repeat(POLICY_BYTES_MAX / part.len());
+        let brackets = "[".repeat(POLICY_BRACKETS_MAX);
+        let rest = &document[..document.floor_char_boundary(POLICY_BYTES_MAX - POLICY_BRACKETS_MAX)];
+        for document in [document.clone(), format!("{brackets}{rest}")] {
+            crate::wire::hostile::in_a_moment(part, || drop(read_policy(&document)));
+        }
+    }
+}
+
 /// Aliases must not make much out of little.
 #[test]
 fn a_document_that_grows_when_it_is_read_is_refused() {
