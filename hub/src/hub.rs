@@ -9,7 +9,7 @@ use shared::{
     model::{Clusterset, sync::MESSAGE_BYTES_MAX},
     process::Shutdown,
 };
-use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+use tokio::sync::{mpsc::UnboundedReceiver, oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::{Routes, RoutesBuilder};
 
@@ -84,6 +84,8 @@ pub struct Hub {
     pub renewals: Option<RenewalIssuer>,
     /// Explains topologies, if it reads them.
     pub topologies: Option<Arc<dyn ExplainsTopologies>>,
+    /// Says whether the clusterset is served, or members know a later epoch.
+    pub service: watch::Receiver<bool>,
     answerer: Answerer,
     beside: Beside,
     bounds: Bounds,
@@ -147,7 +149,7 @@ impl Hub {
             hub_version: options.hub_version.clone(),
         };
         let (writer, view, completed) = Writer::new(state, log, options, metrics.writer, clock.moment());
-        let present = writer.present();
+        let (present, service) = (writer.present(), writer.service());
         let (writer, writer_ended) = spawn(writer, completed)?;
         let sessions = TaskTracker::new();
         Ok(Self {
@@ -165,6 +167,7 @@ impl Hub {
             joinable: None,
             renewals: None,
             topologies: None,
+            service,
             answerer,
             bounds,
             sync_metrics: metrics.sync,

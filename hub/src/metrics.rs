@@ -72,6 +72,7 @@ pub struct WriterMetrics {
     members_leaving: Gauge,
     exports_held: Gauge,
     epochs_begun: Counter,
+    not_served: Gauge,
     log_bytes: Gauge<u64, AtomicU64>,
     log_segments: Gauge<u64, AtomicU64>,
     log_oldest_revision: Gauge<u64, AtomicU64>,
@@ -99,6 +100,7 @@ impl Default for WriterMetrics {
             members_leaving: Gauge::default(),
             exports_held: Gauge::default(),
             epochs_begun: Counter::default(),
+            not_served: Gauge::default(),
             log_bytes: Gauge::default(),
             log_segments: Gauge::default(),
             log_oldest_revision: Gauge::default(),
@@ -152,6 +154,11 @@ impl WriterMetrics {
             "epochs_begun",
             "Epochs begun because a member showed that the log was rewound, or knew a later one",
             metrics.epochs_begun.clone(),
+        );
+        registry.register(
+            "not_served",
+            "1 while nobody is served, because members know a later epoch",
+            metrics.not_served.clone(),
         );
         metrics.register_policy(registry);
         metrics.register_log(registry);
@@ -252,6 +259,11 @@ impl WriterMetrics {
     /// A new epoch began on a member's word.
     pub fn epoch_begun(&self) {
         self.epochs_begun.inc();
+    }
+
+    /// Whether the clusterset is served.
+    pub fn served(&self, serves: bool) {
+        self.not_served.set(i64::from(!serves));
     }
 
     /// All clusters that are known.

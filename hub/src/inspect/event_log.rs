@@ -30,6 +30,12 @@ const LIST_EVENTS_DEFAULT: usize = 100;
 const LIST_BYTES: usize = 2 * 1024 * 1024;
 /// Events that one call looks at, wanted or not.
 pub(super) const LIST_SCAN_MAX: usize = 20_000;
+/// What a request calls the oldest epoch that the log has.
+const OLDEST_EPOCH: &str = "oldest";
+/// Longest part of an unknown epoch that a refusal repeats, in characters.
+const EPOCH_CHARACTERS_MAX: usize = 80;
+/// The last revision of an earlier epoch whose end was not reached.
+const UNKNOWN_END: Revision = Revision(0);
 /// How much is read at a time.
 const READ: Budget = Budget {
     events: 1_024,
@@ -94,7 +100,8 @@ impl Inspection {
         let filter = Filter::from_proto(request.filter, sight)?;
         let limit = limit(request.limit)?;
         self.at_least(request.at_least_revision).await?;
-        let epoch = self.view.read().head().epoch;
+        let current = self.view.read().head().epoch;
+        let (epoch, epochs) = self.epoch_of(&request.epoch, current).await?;
         let mut from = match from {
             First::At(revision) => revision,
             First::Since(at) => self.first_since(epoch, at).await?,
@@ -103,11 +110,16 @@ impl Inspection {
         let (mut events, mut bytes, mut scanned) = (Vec::new(), 0, 0);
         let head = loop {
             let page = self.read_events(epoch, next, READ).await?;
-            if page.head.epoch != epoch {
+            if page.head.epoch != current {
                 return Err(new_epoch(page.head.epoch));
             }
             if page.events.is_empty() {
-                break page.head;
+                // Of an earlier epoch this is the end, whatever the head of the current one is.
+                break if epoch == current {
+                    page.head.revision
+                } else {
+                    Revision(next.0.saturating_sub(1))
+                };
             }
             // The oldest that is kept was asked for.
             if from == OLDEST {
@@ -125,17 +137,50 @@ impl Inspection {
                 }
             }
             if events.len() >= limit || bytes >= LIST_BYTES || scanned >= LIST_SCAN_MAX {
-                break page.head;
+                break if epoch == current {
+                    page.head.revision
+                } else {
+                    UNKNOWN_END
+                };
             }
         };
         Ok(v1::ListEventsResponse {
             epoch: epoch.to_string(),
             events,
-            next_revision: if next > head.revision { 0 } else { next.0 },
-            head_revision: head.revision.0,
+            next_revision: if next > head && head != UNKNOWN_END {
+                0
+            } else {
+                next.0
+            },
+            head_revision: head.0,
             from_revision: from.0,
-            answered_by: self.answered_by(head.revision),
+            answered_by: self.answered_by(self.view.read().head().revision),
+            epochs: epochs.iter().map(Epoch::to_string).collect(),
         })
+    }
+
+    /// The epoch that a request names, and all there are if it names one.
+    pub(super) async fn epoch_of(&self, named: &str, current: Epoch) -> Result<(Epoch, Vec<Epoch>), Status> {
+        if named.is_empty() {
+            return Ok((current, Vec::new()));
+        }
+        let read = self.reader.ask(|history| history.epochs());
+        let epochs = read.await.map_err(log_status)?;
+        let epoch = if named == OLDEST_EPOCH {
+            epochs.first().copied()
+        } else {
+            let named = named.parse().ok();
+            named.filter(|epoch| epochs.contains(epoch))
+        };
+        let epoch = epoch.ok_or_else(|| {
+            let known: Vec<String> = epochs.iter().map(Epoch::to_string).collect();
+            let named: String = named.chars().take(EPOCH_CHARACTERS_MAX).collect();
+            Status::not_found(format!(
+                "this log has no epoch {named:?}; it has {}",
+                known.join(", ")
+            ))
+        })?;
+        Ok((epoch, epochs))
     }
 
     /// Where a request wants to begin.

@@ -18,6 +18,8 @@ pub(super) const EVENTS_SHOWN_MAX: usize = 50;
 pub(super) const EVENTS_SHOWN_BYTES: usize = 512 * 1024;
 /// Asks for the oldest event that is kept.
 pub(super) const OLDEST: Revision = Revision(0);
+/// Behind every revision that there can be.
+const REVISIONS_END: Revision = Revision(1 << 62);
 /// One event, however large it is.
 const ONE: Budget = Budget { events: 1, bytes: 0 };
 
@@ -37,7 +39,13 @@ impl Inspection {
     /// it reads as many events as a revision has bits. Recorded time never goes back within a log; if it does all the
     /// same, the event that comes out was recorded at `at` or later, and the one before it was not.
     pub(super) async fn first_since(&self, epoch: Epoch, at: UnixMillis) -> Result<Revision, Status> {
-        let mut behind = self.view.read().head().revision.next();
+        let head = self.view.read().head();
+        // Where an earlier epoch ends is found by halving, as what is behind it is nothing.
+        let mut behind = if epoch == head.epoch {
+            head.revision.next()
+        } else {
+            REVISIONS_END
+        };
         let oldest = self.event_from(epoch, OLDEST).await?;
         let mut first = oldest.map_or(behind, |oldest| oldest.revision);
         while first < behind {

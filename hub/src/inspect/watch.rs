@@ -20,6 +20,7 @@ use super::{
     filter::Filter,
     metrics::OpenWatch,
     new_epoch,
+    seek::OLDEST,
 };
 use crate::log::Budget;
 
@@ -55,7 +56,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Begins a watch, if there is a place for it.
-    pub(super) fn begin(
+    pub(super) async fn begin(
         inspection: &Inspection,
         caller: Caller,
         peer: Arc<PeerIdentity>,
@@ -67,11 +68,15 @@ impl Watch {
         let changed = inspection.view.subscribe();
         let head = inspection.view.read().head();
         let after_head = head.revision.next();
-        let next = Revision(request.from_revision.unwrap_or(after_head.0));
-        if next > after_head {
+        let (epoch, _) = inspection.epoch_of(&request.epoch, head.epoch).await?;
+        let is_current = epoch == head.epoch;
+        // An earlier epoch has ended: what is read of it is what it has.
+        let begins = if is_current { after_head } else { OLDEST };
+        let next = Revision(request.from_revision.unwrap_or(begins.0));
+        if is_current && next > after_head {
             return Err(Status::out_of_range(format!(
                 "revision {next} does not exist yet: the head of epoch {} is {}. If the revision was seen, it was \
-                 in an epoch before this one; its history has ended, watch from 0",
+                 in an epoch before this one: name that one, or watch from 0",
                 head.epoch, head.revision
             )));
         }
@@ -80,7 +85,7 @@ impl Watch {
             filter,
             member: caller.cluster().cloned(),
             peer,
-            epoch: head.epoch,
+            epoch,
             next,
             began_at: head.revision,
             page: VecDeque::new(),

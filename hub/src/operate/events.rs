@@ -4,12 +4,15 @@ use std::str::FromStr;
 
 use clap::Args;
 use proto::v1::{self, event_log_client::EventLogClient};
-use shared::model::sync::MESSAGE_BYTES_MAX;
+use shared::model::{Epoch, sync::MESSAGE_BYTES_MAX};
 
 use super::{
     client::{HubArgs, connect, failed, request},
     print,
 };
+
+/// What a request calls the oldest epoch that the log has.
+const OLDEST_EPOCH: &str = "oldest";
 
 /// Show recorded events.
 #[derive(Debug, Args)]
@@ -43,6 +46,12 @@ pub struct EventsArgs {
         default_value = ""
     )]
     namespace: String,
+    /// Of this epoch, as answers name it. Without it of the current one, which began when a log was restored or rewound
+    #[arg(long, env = "TRIBUTARY_EPOCH", value_name = "EPOCH", conflicts_with = "all")]
+    epoch: Option<Epoch>,
+    /// Of all epochs that the log still has, oldest first
+    #[arg(long, env = "TRIBUTARY_ALL")]
+    all: bool,
     #[command(flatten)]
     hub: HubArgs,
 }
@@ -94,6 +103,8 @@ pub(super) async fn run(args: EventsArgs) -> anyhow::Result<String> {
         cluster,
         kind,
         namespace,
+        epoch,
+        all,
         hub,
     } = args;
     let (since, since_millis_ago) = match since {
@@ -104,7 +115,13 @@ pub(super) async fn run(args: EventsArgs) -> anyhow::Result<String> {
             (Some(prost_types::Timestamp { seconds, nanos }), 0)
         }
     };
-    let list = v1::ListEventsRequest {
+    let epoch = match epoch {
+        _ if all => OLDEST_EPOCH.to_owned(),
+        Some(epoch) => epoch.to_string(),
+        None => String::new(),
+    };
+    let mut list = v1::ListEventsRequest {
+        epoch,
         from_revision: from,
         limit,
         filter: Some(v1::EventFilter {
@@ -118,8 +135,26 @@ pub(super) async fn run(args: EventsArgs) -> anyhow::Result<String> {
     };
     let log = EventLogClient::new(connect(&hub, None).await?);
     let mut log = log.max_decoding_message_size(MESSAGE_BYTES_MAX);
-    let answer = log.list(request(list)).await.map_err(|status| failed(&status))?;
-    Ok(print::events(answer.get_ref(), hub.output))
+    let mut printed = String::new();
+    let mut others = Vec::new();
+    loop {
+        let asked = request(list.clone());
+        let answer = log
+            .list(asked)
+            .await
+            .map_err(|status| failed(&status))?
+            .into_inner();
+        printed.push_str(&print::events(&answer, hub.output));
+        if all && list.epoch == OLDEST_EPOCH {
+            others = answer.epochs;
+            others.retain(|epoch| *epoch != answer.epoch);
+            others.reverse();
+        }
+        let Some(next) = others.pop() else {
+            return Ok(printed);
+        };
+        list.epoch = next;
+    }
 }
 
 #[cfg(test)]

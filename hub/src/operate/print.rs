@@ -76,12 +76,12 @@ pub(super) fn policy(response: &v1::GetPolicyResponse, output: Output) -> String
         });
         return format!("{document:#}\n");
     }
-    let said = match revision {
-        0 => "# No policy was applied: this one says what holds without.\n".to_owned(),
-        revision => format!(
-            "# Applied by {operator} at {}, revision {revision}.\n",
-            time(applied_at.as_ref())
-        ),
+    let at = time(applied_at.as_ref());
+    let said = match (applied_at, revision) {
+        (None, _) => "# No policy was applied: this one says what holds without.\n".to_owned(),
+        // Revisions of an epoch mean nothing in the next one.
+        (Some(_), 0) => format!("# Applied by {operator} at {at}, before this epoch of the log began.\n"),
+        (Some(_), revision) => format!("# Applied by {operator} at {at}, revision {revision}.\n"),
     };
     format!(
         "{said}{document}{}",
@@ -128,4 +128,28 @@ fn columns(rows: &[Vec<String>]) -> String {
 fn version(text: &str) -> String {
     let shown: String = text.chars().take(VERSION_CHARACTERS_MAX).collect();
     or_dash(&shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_of_an_earlier_epoch_is_in_force_and_not_none() {
+        let shown = |revision, applied| {
+            let response = v1::GetPolicyResponse {
+                document: "spec: {}".into(),
+                revision,
+                operator: "alice".into(),
+                applied_at: applied,
+                ..Default::default()
+            };
+            policy(&response, Output::Text)
+        };
+        let at = Some(prost_types::Timestamp::default());
+        assert!(shown(0, None).starts_with("# No policy was applied"));
+        let earlier = shown(0, at);
+        assert!(earlier.starts_with("# Applied by alice at ") && earlier.contains("before this epoch"));
+        assert!(shown(7, at).contains(", revision 7.\n"));
+    }
 }

@@ -15,7 +15,7 @@ use shared::{
         tcp_connections,
     },
 };
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, sync::watch};
 use tracing::{Instrument, Span, info};
 
 use super::{
@@ -251,6 +251,8 @@ impl Opened {
             let serving = Box::pin(lead.clone().keep(serving));
             spawn("the port at which clusters join", serving);
         }
+        let told = tell_service(hub.service.clone(), lead.clone());
+        spawn("the word on whether the clusterset is served", Box::pin(told));
         let (routes, doors) = (hub.routes(&leading), hub.doors.clone());
         let serving = serve_grpc(routes, doors, set.incoming, leading);
         spawn("the gRPC port", Box::pin(lead.clone().keep(serving)));
@@ -258,6 +260,27 @@ impl Opened {
         info!(address = %set.address, identity = %set.credentials.identity(), "serving");
         drop(set.starting);
     }
+}
+
+/// The hub is not ready while members know a later epoch and nobody is served. Which members the log says: the admin port
+/// shows nothing of clusters.
+async fn tell_service(mut served: watch::Receiver<bool>, lead: Leading) -> anyhow::Result<()> {
+    let telling = async {
+        loop {
+            let serves = *served.borrow_and_update();
+            let _not_ready = (!serves).then(|| {
+                lead.readiness
+                    .handle("no other hub: members know a later epoch (see the log)")
+            });
+            if served.changed().await.is_err() {
+                // The writer has ended, and with it this process or its leading.
+                return;
+            }
+        }
+    };
+    lead.drain.run_until_cancelled(telling).await;
+    lead.drain.cancelled().await;
+    Ok(())
 }
 
 /// What the flags and the certificate say of this hub.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use shared::model::{Cursor, SessionId, sync::Source};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     core::{Batch, Core, Options},
@@ -16,6 +16,7 @@ use super::{
     published::Published,
     request::{Admission, NotAdmitted, Operated, Reply, Request, Token},
     segments,
+    service::ServiceTold,
 };
 use crate::{
     bounds::Bounds,
@@ -72,6 +73,7 @@ pub struct Writer {
     /// The log can write no more, whether anything is to be appended or not.
     failure: Option<Failure>,
     next_token: Token,
+    service: ServiceTold,
     sessions: BTreeMap<SessionId, SessionSink>,
     admissions: BTreeMap<Token, Admitting>,
     operations: BTreeMap<Token, oneshot::Sender<Result<Operated, Rejection>>>,
@@ -129,6 +131,7 @@ impl Writer {
             retained_at: at.now(),
             failure: None,
             next_token: 1,
+            service: ServiceTold::default(),
             sessions: BTreeMap::new(),
             admissions: BTreeMap::new(),
             operations: BTreeMap::new(),
@@ -229,6 +232,12 @@ impl Writer {
             self.sessions.remove(session);
         }
         self.core.handle(request, at.wall, at.now());
+        self.service.note(&self.core, &self.metrics);
+    }
+
+    /// Says whether the clusterset is served.
+    pub fn service(&self) -> watch::Receiver<bool> {
+        self.service.watch()
     }
 
     fn token(&mut self) -> Token {
@@ -242,6 +251,7 @@ impl Writer {
             .values()
             .map(|sink| (sink.cluster.clone(), sink.heard_at()));
         self.core.tick(at.wall, at.now(), heard);
+        self.service.note(&self.core, &self.metrics);
         self.metrics.held(self.core.held());
         self.metrics.leaving(self.core.state().leaving().count());
         let stats = self.log.stats();
@@ -475,34 +485,6 @@ impl Writer {
         }
     }
 
-    /// Begins the epoch that is due, and closes the sessions of the old one. They hear it before the view is another,
-    /// which is the next step.
-    fn begin_epoch(&mut self, at: Moment, random: u64) -> Result<(), WriterError> {
-        let known = self.core.must_mint().unwrap_or(self.durable.epoch);
-        let epoch = known.max(self.durable.epoch).next(at.wall, random);
-        let mut carried = self.core.state().clone();
-        carried.begin_epoch();
-        self.durable = self
-            .log
-            .begin_epoch(epoch, Box::new(wire::snapshot::rows(carried.clone())))?;
-        for (session, why) in self.core.epoch_begun(self.durable, carried) {
-            self.tell(session, SessionEvent::Close(why));
-            self.sessions.remove(&session);
-        }
-        self.metrics.epoch_begun();
-        self.metrics.sessions(self.sessions.len());
-        self.snapshot_at = 0;
-        self.view_outdated = true;
-        tracing::warn!(%epoch, "began a new epoch: the log was rewound, or members know a later one");
-        Ok(())
-    }
-
-    fn replace_view(&mut self) {
-        self.publisher.publish(self.core.published());
-        self.view.replace(view_of(self.core.state(), self.durable));
-        self.view_outdated = false;
-    }
-
     fn is_snapshot_due(&self) -> bool {
         self.segment_full || self.has_enough_events_for_a_snapshot()
     }
@@ -590,5 +572,6 @@ fn import_rules_of(state: &State) -> Option<ImportRules> {
     })
 }
 
+mod epoch;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Admission: who may open a session, under which epoch, from which cursor.
 //! The decisions of docs/design.md, sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use shared::model::{
     ClusterId, Cursor, Epoch, FactsDigest, KeyFingerprint, ListingGroup, SessionId, UnixMillis, advice,
@@ -20,7 +20,7 @@ use super::{
     },
     waiting::Waiting,
 };
-use crate::fold::{self, AdmissionRefusal, Command, Connectivity, Member, Presented, Rejection, State};
+use crate::fold::{self, AdmissionRefusal, Command, Connectivity, Presented, Rejection, State};
 
 impl Core {
     pub(super) fn admit(&mut self, token: Token, request: AdmitRequest, now: u64) {
@@ -77,10 +77,15 @@ impl Core {
             return Err(NotAdmitted::JudgedBefore);
         }
         if matches!(request.cursor.check, CursorCheck::Ahead | CursorCheck::Foreign) {
+            // Nothing but this process ever acknowledged anything in it, and this process forgot nothing.
+            if self.epoch_is_own {
+                return Err(NotAdmitted::Doubted(never_acknowledged(cluster, ours)));
+            }
             return Err(self.mint_above(cluster, &witness, ours, now));
         }
         let Some(higher) = request.hello.highest_epoch.filter(|known| *known > ours) else {
             self.claims.withdrawn(cluster);
+            self.review_service();
             return Ok(());
         };
         // What was recorded last is never before the clock.
@@ -91,14 +96,31 @@ impl Core {
         if self.options.adopt_epoch || self.state.holds_no_facts() {
             return Err(self.mint_above(cluster, &witness, higher, now));
         }
-        let is_other = |(other, member): (&ClusterId, &Arc<Member>)| other != cluster && member.is_current();
-        let alone = !self.state.members().iter().any(is_other);
-        let why = not_serving(&format!("cluster {cluster}"), ours, higher);
-        if self.claims.witnessed(&witness, alone) {
+        self.claims.witnessed(&witness, request.key);
+        self.later_epoch = self.later_epoch.max(Some(higher));
+        self.review_service();
+        Err(NotAdmitted::NotServing(not_serving(
+            &format!("cluster {cluster}"),
+            ours,
+            higher,
+        )))
+    }
+
+    /// Stops serving when enough of the current members know a later epoch, and serves again when they are fewer: once
+    /// those who said so are evicted, or their keys revoked.
+    pub(super) fn review_service(&mut self) {
+        let Self { state, claims, .. } = self;
+        claims.keep(|cluster, key| {
+            state.current_member(cluster).is_some() && !state.revoked_keys().contains_key(key)
+        });
+        let members = state.members().iter().filter(|(_, member)| member.is_current());
+        let stops = claims.are_enough(members.count());
+        match (self.not_serving.is_some(), stops, self.later_epoch) {
             // What all are told names none of them.
-            self.stop_serving(not_serving("a member", ours, higher));
+            (false, true, Some(later)) => self.stop_serving(not_serving("a member", self.head.epoch, later)),
+            (true, false, _) => self.not_serving = None,
+            _ => {}
         }
-        Err(NotAdmitted::NotServing(why))
     }
 
     /// Whose word about epochs it is. Who has a certificate and never joined has little at stake: a thief of one, or
@@ -120,6 +142,7 @@ impl Core {
             });
         }
         self.must_mint = Some(known);
+        self.minted_by = Some(cluster.clone());
         NotAdmitted::NewEpoch
     }
 
@@ -272,6 +295,8 @@ impl Core {
     /// be told before anything of the new one is shown.
     pub fn epoch_begun(&mut self, head: Cursor, state: State) -> Vec<(SessionId, String)> {
         self.must_mint = None;
+        self.epoch_is_own = true;
+        self.later_epoch = None;
         self.claims.settled();
         self.head = head;
         self.state = state;
@@ -316,6 +341,15 @@ fn not_serving(who: &str, ours: Epoch, higher: Epoch) -> String {
         "{who} knows epoch {higher}, this hub's log is of the older epoch {ours} and holds facts: \
          another hub may be serving this clusterset. Stop that hub, or start this one with --adopt-epoch if \
          it is to take over"
+    )
+}
+
+fn never_acknowledged(cluster: &ClusterId, epoch: Epoch) -> String {
+    format!(
+        "cluster {cluster} has a position of epoch {epoch} that this hub never told anybody: the epoch began in this \
+         process, which knows all of its history. Restart its agent: it then asks for a snapshot. If it goes on, \
+         somebody else has its certificate, or the agent is broken: `{}` shuts it out",
+        advice::member_evict(cluster)
     )
 }
 

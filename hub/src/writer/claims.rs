@@ -2,14 +2,15 @@
 //! word may cost the others a new epoch now and then, and never their service.
 //! Pure: time is an argument. It is volatile: a hub that starts anew may have been rewound, and believes again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use shared::model::{ClusterId, Epoch, UnixMillis};
+use shared::model::{ClusterId, Epoch, KeyFingerprint, UnixMillis};
 
 /// One member's word leads to one new epoch within this time: a log is rewound only while its hub is stopped, and
 /// so no honest member says it twice to one that runs.
 pub const MINT_INTERVAL_MILLIS: u64 = 10 * 60 * 1000;
-/// Members that must know a later epoch before a hub with facts stops serving the others.
+/// Fewest members that must know a later epoch before a hub with facts stops serving the others, where there is more
+/// than one member. More than half of the members must know it, too.
 pub const LATER_EPOCH_WITNESSES: usize = 2;
 /// How far the clock of the hub that minted an epoch may have been ahead of everything this hub knows of the time.
 pub(super) const EPOCH_AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1000;
@@ -28,7 +29,8 @@ pub(super) enum Witness {
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     minted: BTreeMap<Witness, u64>,
-    witnesses: BTreeSet<ClusterId>,
+    /// Members that know a later epoch, and the key that said so.
+    witnesses: BTreeMap<ClusterId, KeyFingerprint>,
 }
 
 impl Claims {
@@ -46,14 +48,31 @@ impl Claims {
         may
     }
 
-    /// Somebody knows a later epoch. True when that is enough to stop serving, which a newcomer's word never is;
-    /// `alone`: there is no other member.
-    pub(super) fn witnessed(&mut self, witness: &Witness, alone: bool) -> bool {
-        let Witness::Member(cluster) = witness else {
-            return false;
+    /// Somebody knows a later epoch. A newcomer's word counts for nothing.
+    pub(super) fn witnessed(&mut self, witness: &Witness, key: KeyFingerprint) {
+        if let Witness::Member(cluster) = witness {
+            self.witnesses.insert(cluster.clone(), key);
+        }
+    }
+
+    /// Forgets the words of those who are no members any more, or whose key is not admitted any more.
+    pub(super) fn keep(&mut self, stands: impl Fn(&ClusterId, &KeyFingerprint) -> bool) {
+        self.witnesses.retain(|cluster, key| stands(cluster, key));
+    }
+
+    /// Whether enough of so many members know a later epoch for the hub to stop serving: more than half of them, and at
+    /// least [`LATER_EPOCH_WITNESSES`] unless there is only one.
+    pub(super) fn are_enough(&self, members: usize) -> bool {
+        let needed = match members {
+            0 | 1 => 1,
+            more => (more / 2 + 1).max(LATER_EPOCH_WITNESSES),
         };
-        self.witnesses.insert(cluster.clone());
-        alone || self.witnesses.len() >= LATER_EPOCH_WITNESSES
+        self.witnesses.len() >= needed
+    }
+
+    /// The members that know a later epoch.
+    pub(super) fn witnesses(&self) -> impl Iterator<Item = &ClusterId> {
+        self.witnesses.keys()
     }
 
     /// This member does not say so any more.
@@ -123,28 +142,41 @@ mod tests {
         assert!(is_possible(at(1), known), "an old one is no harm");
     }
 
+    const KEY: KeyFingerprint = KeyFingerprint([1; 32]);
+
     #[test]
-    fn two_members_are_witnesses_and_one_is_only_when_it_is_alone() {
+    fn more_than_half_of_the_members_and_at_least_two_stop_a_hub_that_has_others() {
+        for (members, needed) in [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (10, 6)] {
+            let mut claims = Claims::default();
+            for said in 1..=needed {
+                assert!(!claims.are_enough(members), "{said} of {members}");
+                for _ in 0..2 {
+                    let name = format!("c{said}");
+                    claims.witnessed(&member(&name), KEY);
+                }
+            }
+            assert!(claims.are_enough(members), "{needed} of {members}");
+            claims.withdrawn(&id("c1"));
+            assert!(!claims.are_enough(members), "one of {members} says so no more");
+        }
+    }
+
+    #[test]
+    fn a_word_ends_with_its_key_and_when_another_epoch_begins() {
         let mut claims = Claims::default();
-        assert!(!claims.witnessed(&member("east"), false));
-        assert!(
-            !claims.witnessed(&member("east"), false),
-            "the same one counts once"
-        );
-        claims.withdrawn(&id("east"));
-        assert!(!claims.witnessed(&member("west"), false));
-        assert!(claims.witnessed(&member("east"), false));
+        for name in ["east", "west", "north"] {
+            claims.witnessed(&member(name), KEY);
+        }
+        claims.keep(|cluster, key| *cluster != id("west") && *key == KEY);
+        assert!(claims.witnesses().eq(&[id("east"), id("north")]));
         claims.settled();
-        assert!(!claims.witnessed(&member("west"), false));
-        assert!(claims.witnessed(&member("west"), true));
+        assert!(!claims.are_enough(1));
     }
 
     #[test]
     fn no_number_of_newcomers_is_a_witness() {
         let mut claims = Claims::default();
-        for alone in [false, true, false] {
-            assert!(!claims.witnessed(&Witness::Newcomer, alone));
-        }
-        assert!(!claims.witnessed(&member("east"), false), "the first that counts");
+        claims.witnessed(&Witness::Newcomer, KEY);
+        assert!(!claims.are_enough(0) && !claims.are_enough(1));
     }
 }

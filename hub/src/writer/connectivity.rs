@@ -62,6 +62,7 @@ impl Core {
             let _ = self.decide_and_apply(&Command::Depart { cluster, departure });
         }
         self.drop_former_members();
+        self.review_service();
     }
 }
 

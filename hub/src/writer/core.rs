@@ -106,6 +106,12 @@ pub struct Core {
     pub(super) last_admitted: BTreeMap<ClusterId, (KeyFingerprint, i64)>,
     conflicts: OpenConflicts,
     pub(super) must_mint: Option<Epoch>,
+    /// The cluster on whose word an epoch begins, or began last.
+    pub(super) minted_by: Option<ClusterId>,
+    /// The epoch began in this process: nobody can know more of it than this process.
+    pub(super) epoch_is_own: bool,
+    /// The latest epoch that members know while this one is served.
+    pub(super) later_epoch: Option<Epoch>,
     pub(super) not_serving: Option<String>,
     pub(super) room: DiskRoom,
     pub(super) budgets: Budgets,
@@ -157,6 +163,9 @@ impl Core {
             last_admitted: BTreeMap::new(),
             conflicts,
             must_mint: None,
+            minted_by: None,
+            epoch_is_own: false,
+            later_epoch: None,
             not_serving: None,
             room: DiskRoom::default(),
             budgets,
@@ -228,6 +237,16 @@ impl Core {
     /// Set when the clusterset is not served, and why.
     pub fn not_serving(&self) -> Option<&str> {
         self.not_serving.as_deref()
+    }
+
+    /// The cluster on whose word the last epoch began, if one began in this process.
+    pub fn minted_by(&self) -> Option<&str> {
+        self.minted_by.as_ref().map(ClusterId::as_str)
+    }
+
+    /// The members that know a later epoch than the one that is served.
+    pub fn know_later_epoch(&self) -> Vec<ClusterId> {
+        self.claims.witnesses().cloned().collect()
     }
 
     /// An epoch that must be begun before anything else is answered.

@@ -9,6 +9,7 @@
 //!   pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `published.rs`: what questions are answered from, pure. `present.rs`: where they find it; they never reach the writer.
+//! * `service.rs`: tells people when the clusterset is not served.
 //! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and operators reach it, bounded.
 
 mod actor;
@@ -33,6 +34,7 @@ mod published;
 pub mod request;
 mod segments;
 mod self_preservation;
+mod service;
 mod stored;
 mod thread;
 mod waiting;

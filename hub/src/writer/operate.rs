@@ -29,6 +29,7 @@ impl Core {
                 self.record(considered.drafts, None);
                 self.drop_former_members();
                 self.drop_revoked_keys(now);
+                self.review_service();
             }
             Operated {
                 revision: (self.head.revision > before).then_some(self.head.revision),

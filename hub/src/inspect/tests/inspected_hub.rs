@@ -24,7 +24,9 @@ use crate::{
     inspect::Inspection,
     log::{MemoryDisk, MemoryLog},
     membership::MembershipService,
-    writer::{self, AdmitRequest, CursorCheck, CursorVerdict, Options, SessionEvent, SessionSink},
+    writer::{
+        self, AdmitRequest, CursorCheck, CursorVerdict, NotAdmitted, Options, SessionEvent, SessionSink,
+    },
 };
 
 pub(crate) const EAST_KEY: KeyFingerprint = KeyFingerprint([0xea; 32]);
@@ -140,7 +142,35 @@ impl InspectedHub {
         (inspected, east, west)
     }
 
+    /// Somebody shows that the log was rewound: another epoch begins.
+    pub(crate) async fn begin_epoch(&self) {
+        let mut changed = self.hub.view.subscribe();
+        let head = self.hub.view.read().head();
+        let ahead = CursorVerdict {
+            under: head,
+            check: CursorCheck::Ahead,
+        };
+        let refused = self.admit("north", KeyFingerprint([0x40; 32]), ahead).await;
+        assert_eq!(refused.err(), Some(NotAdmitted::NewEpoch));
+        while self.hub.view.read().head().epoch == head.epoch {
+            changed.changed().await.expect("the writer runs");
+        }
+    }
+
     pub(crate) async fn join(&self, id: &str, key: KeyFingerprint) -> Member {
+        let absent = CursorVerdict {
+            under: Cursor::default(),
+            check: CursorCheck::Absent,
+        };
+        self.admit(id, key, absent).await.expect("admitted")
+    }
+
+    async fn admit(
+        &self,
+        id: &str,
+        key: KeyFingerprint,
+        cursor: CursorVerdict,
+    ) -> Result<Member, NotAdmitted> {
         let (sender, events) = mpsc::unbounded_channel();
         let sink = SessionSink {
             cluster: cluster(id),
@@ -165,23 +195,20 @@ impl InspectedHub {
             cluster: cluster(id),
             key,
             hello,
-            cursor: CursorVerdict {
-                under: Cursor::default(),
-                check: CursorCheck::Absent,
-            },
+            cursor,
             pinged: None,
             presented: Default::default(),
         };
         let permit = self.hub.writer.permit().await.expect("the writer runs");
         let admitted = permit.admit(request, sink).await.expect("the writer runs");
-        let session = admitted.expect("admitted").welcome.session;
-        Member {
+        let session = admitted?.welcome.session;
+        Ok(Member {
             cluster: cluster(id),
             session,
             writer: self.hub.writer.clone(),
             events,
             sequence: 0,
-        }
+        })
     }
 
     pub(crate) fn head(&self) -> u64 {

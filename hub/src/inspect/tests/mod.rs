@@ -2,6 +2,7 @@
 
 mod access;
 mod concern;
+mod epochs;
 mod held;
 mod history;
 pub(crate) mod inspected_hub;

@@ -13,6 +13,7 @@ pub(in crate::operate) fn events(response: &v1::ListEventsResponse, output: Outp
         next_revision,
         head_revision,
         from_revision,
+        epochs,
         ..
     } = response;
     if output == Output::Json {
@@ -44,11 +45,15 @@ pub(in crate::operate) fn events(response: &v1::ListEventsResponse, output: Outp
         more => format!("{more} events"),
     };
     let said_by = said_by(response.answered_by.as_ref());
-    let place =
-        format!("{count} from revision {from_revision} on; the head of epoch {epoch} is {head_revision}");
+    let place = match head_revision {
+        // Of an earlier epoch, whose end was not reached.
+        0 if *next_revision > 0 => format!("{count} from revision {from_revision} of epoch {epoch} on"),
+        head => format!("{count} from revision {from_revision} on; the head of epoch {epoch} is {head}"),
+    };
     let more = match next_revision {
         0 => String::new(),
-        next => format!("More: --from {next}\n"),
+        next if epochs.is_empty() => format!("More: --from {next}\n"),
+        next => format!("More: --epoch {epoch} --from {next}\n"),
     };
     format!("{table}{place}{said_by}\n{more}")
 }

@@ -14,6 +14,8 @@ use crate::{
     },
 };
 
+mod service;
+
 const OURS: u64 = 100;
 const KEY: KeyFingerprint = KeyFingerprint([1; 32]);
 
@@ -124,6 +126,11 @@ fn not_served(not: &NotAdmitted) -> bool {
     matches!(not, NotAdmitted::NotServing(why) if why.contains("--adopt-epoch"))
 }
 
+/// A position of an epoch that began in this process was never told to anybody.
+fn never_told(not: &NotAdmitted) -> bool {
+    matches!(not, NotAdmitted::Doubted(why) if why.contains("never told anybody") && why.contains("member evict"))
+}
+
 fn doubted(not: &NotAdmitted) -> bool {
     matches!(not, NotAdmitted::Doubted(why) if why.contains("member evict"))
 }
@@ -151,6 +158,7 @@ fn a_later_epoch_that_two_know_ends_the_sessions_of_those_who_did_not_know_it() 
     assert!(core.take_batch().events.is_empty());
     let batch = admit(&mut core, hello("east", None, CursorCheck::Absent));
     assert!(refused(&batch, not_served), "{:?}", batch.replies);
+    assert_eq!(core.know_later_epoch(), [id("north"), id("west")]);
 }
 
 #[test]
@@ -265,9 +273,9 @@ fn a_member_that_goes_on_saying_that_the_log_was_rewound_is_believed_once() {
     };
     let request = again(&core, CursorCheck::Foreign);
     let batch = admit(&mut core, request);
-    assert!(refused(&batch, doubted), "{:?}", batch.replies);
+    assert!(refused(&batch, never_told), "{:?}", batch.replies);
     assert!(core.must_mint().is_none() && core.sessions.contains_key(&id("east")));
-    // Others are believed, and so is it after a while; with a cursor of ours it is welcome at any time.
+    // With a cursor of another epoch it is welcome at any time.
     let request = again(&core, CursorCheck::OtherEpoch);
     let batch = admit(&mut core, request);
     assert!(
@@ -276,10 +284,18 @@ fn a_member_that_goes_on_saying_that_the_log_was_rewound_is_believed_once() {
             .iter()
             .any(|reply| matches!(reply, Reply::Admitted(..)))
     );
+    // Nobody is believed: the epoch began in this process, which told nobody of such a position.
     let later = 1 + crate::writer::MINT_INTERVAL_MILLIS;
-    let request = again(&core, CursorCheck::Ahead);
-    core.handle(Request::Admit(1, Box::new(request)), UnixMillis(2), later);
-    assert!(core.must_mint().is_some());
+    for cluster in ["west", "east", "south"] {
+        let request = AdmitRequest {
+            cursor: judged_now(&core, CursorCheck::Ahead),
+            ..hello(cluster, None, CursorCheck::Ahead)
+        };
+        core.handle(Request::Admit(1, Box::new(request)), UnixMillis(2), later);
+        let batch = core.take_batch();
+        assert!(refused(&batch, never_told), "{:?}", batch.replies);
+        assert!(core.must_mint().is_none());
+    }
 }
 
 #[test]
@@ -357,14 +373,7 @@ fn who_never_joined_stops_nobody_and_all_of_them_rewind_once() {
             ..hello(&format!("c{number}"), None, CursorCheck::Foreign)
         };
         let batch = admit(&mut core, stranger);
-        assert!(
-            refused(
-                &batch,
-                |not| matches!(not, NotAdmitted::Doubted(why) if why.contains("no member here"))
-            ),
-            "{:?}",
-            batch.replies
-        );
+        assert!(refused(&batch, never_told), "{:?}", batch.replies);
         assert!(core.must_mint().is_none() && core.sessions.contains_key(&id("east")));
     }
 }
