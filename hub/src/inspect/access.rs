@@ -27,7 +27,7 @@ pub(crate) enum Need {
 }
 
 /// Who asks, and may.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Caller {
     /// A person or a tool that decides, by the name in the certificate.
     Operator(Box<str>),

@@ -59,6 +59,7 @@ impl EventLog for Inspection {
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let listed = async {
             let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
+            let _turn = self.turns.of(&caller).await;
             self.list_events(request.into_inner(), caller.sight()).await
         };
         self.counted("EventLog/List", listed).await
@@ -71,7 +72,7 @@ impl EventLog for Inspection {
         let begun = async {
             let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
             let peer = tls::peer(&request)?;
-            let watch = Watch::begin(self, caller, peer, request.into_inner())?;
+            let watch = Watch::begin(self, caller, peer, request.into_inner()).await?;
             Ok(Box::pin(watch.into_stream()) as Self::WatchStream)
         };
         self.counted("EventLog/Watch", begun).await

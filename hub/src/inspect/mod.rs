@@ -1,5 +1,6 @@
 //! Inspection: the gRPC services that people and tools read with.
 //!
+//! * `audit.rs`: the log lines that say who asked. `turns.rs`: how many requests of each caller are answered at once.
 //! * `access.rs`: who may read, who may decide. `concern.rs`: what of it all concerns a member.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
 //! * `backup.rs`: a copy of the log, row by row.
@@ -12,6 +13,7 @@
 
 mod access;
 mod answer;
+mod audit;
 mod backup;
 mod beside;
 mod concern;
@@ -27,6 +29,7 @@ mod query;
 mod seek;
 mod state;
 mod topologies;
+mod turns;
 mod watch;
 
 #[cfg(test)]
@@ -37,7 +40,7 @@ use std::{future::Future, sync::Arc};
 use proto::v1::{self, event_log_server::EventLogServer, state_server::StateServer};
 use shared::{
     model::{ClusterId, Clusterset, Epoch, KeyFingerprint, Revision, UnixMillis, sync::MESSAGE_BYTES_MAX},
-    tls,
+    tls::{self, PeerIdentity},
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -54,8 +57,10 @@ use crate::{
     writer::{Gone, Present, Published},
 };
 
+use audit::Audit;
 use paging::Asked;
 use query::Selection;
+use turns::Turns;
 
 pub(crate) use access::{Caller, Need};
 pub use answer::Answerer;
@@ -67,6 +72,7 @@ pub use page::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PAGE_OBJECTS_MAX, PAGE_TOKE
 pub use paging::Pinned;
 pub use pins::{PINNED_FOR_MEMBERS_MAX, PINNED_FOR_PEOPLE_MAX, PINNED_MILLIS};
 pub use topologies::TOPOLOGIES_EXPLAINED_MAX;
+pub use turns::{ANSWERED_OF_MEMBERS_MAX, ANSWERED_OF_ONE_MAX, ANSWERED_OF_READERS_MAX};
 
 /// Watches by operators at the same time.
 pub const OPERATOR_WATCHES_MAX: usize = 32;
@@ -95,6 +101,8 @@ pub struct Inspection {
     reports: Reports,
     clock: Clock,
     metrics: InspectionMetrics,
+    audit: Audit,
+    turns: Turns,
     drain: CancellationToken,
     operator_watches: Arc<Semaphore>,
     reader_watches: Arc<Semaphore>,
@@ -158,6 +166,8 @@ impl Inspection {
             reports,
             clock,
             metrics,
+            audit: Audit::default(),
+            turns: Turns::default(),
             drain,
             operator_watches: Arc::new(Semaphore::new(OPERATOR_WATCHES_MAX)),
             reader_watches: Arc::new(Semaphore::new(READER_WATCHES_MAX)),
@@ -182,11 +192,16 @@ impl Inspection {
     /// Who asks, if they may. `named` is the clusterset in the request.
     pub(crate) fn admit<T>(&self, request: &Request<T>, named: &str, need: Need) -> Result<Caller, Status> {
         let peer = tls::peer(request)?;
+        let admitted = self.check(&peer, named, need);
+        self.audit.asked::<T, _>(&peer, need, &admitted, self.clock.now());
+        admitted
+    }
+
+    fn check(&self, peer: &PeerIdentity, named: &str, need: Need) -> Result<Caller, Status> {
         if let Some(end) = peer.lifetime.why() {
             return Err(end.status());
         }
-        let caller =
-            access::check(&self.clusterset, &peer, named, need).map_err(Status::permission_denied)?;
+        let caller = access::check(&self.clusterset, peer, named, need).map_err(Status::permission_denied)?;
         self.refuse_ended(caller.cluster(), peer.key_fingerprint)?;
         Ok(caller)
     }
@@ -243,8 +258,10 @@ impl Inspection {
     pub(crate) async fn list_members(
         &self,
         request: &v1::ListMembersRequest,
-        sight: Sight,
+        caller: &Caller,
     ) -> Result<v1::ListMembersResponse, Status> {
+        let _turn = self.turns.of(caller).await;
+        let sight = caller.sight();
         let asked = Asked {
             method: "Membership/List",
             selection: Selection {

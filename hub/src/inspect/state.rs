@@ -29,6 +29,7 @@ impl State for Inspection {
     ) -> Result<Response<v1::GetStateResponse>, Status> {
         let got = async {
             let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
+            let _turn = self.turns.of(&caller).await;
             let selection = selection(request.get_ref(), caller.sight())?;
             if selection.members || selection.exports || selection.profiles {
                 its_own(&selection.sight, selection.cluster.as_ref())?;
@@ -53,6 +54,7 @@ impl State for Inspection {
                 return self.explain_topology(&request).await;
             }
             let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
+            let _turn = self.turns.of(&caller).await;
             self.explain_import(request.into_inner(), caller.sight()).await
         };
         self.counted("State/Explain", explained).await

@@ -38,6 +38,7 @@ pub(super) struct Watch {
     filter: Filter,
     /// The member whose certificate it is: it ends with the membership.
     member: Option<ClusterId>,
+    caller: Caller,
     /// Who asked: it ends with the key and with the connection.
     peer: Arc<PeerIdentity>,
     epoch: Epoch,
@@ -84,6 +85,7 @@ impl Watch {
             inspection: inspection.clone(),
             filter,
             member: caller.cluster().cloned(),
+            caller,
             peer,
             epoch,
             next,
@@ -162,7 +164,10 @@ impl Watch {
     async fn read(&self) -> Result<Vec<(Event, ChainHash)>, Status> {
         let mut busy = BUSY;
         loop {
-            match self.inspection.read_events(self.epoch, self.next, READ).await {
+            let turn = self.inspection.turns.of(&self.caller).await;
+            let read = self.inspection.read_events(self.epoch, self.next, READ).await;
+            drop(turn);
+            match read {
                 Ok(page) => return Ok(page.events),
                 Err(status) if status.code() == Code::ResourceExhausted => {
                     tokio::time::sleep(busy.failed(rand::random())).await;

@@ -39,9 +39,7 @@ impl Membership for MembershipService {
             let caller = self
                 .inspection
                 .admit(&request, &request.get_ref().clusterset, Need::Read)?;
-            self.inspection
-                .list_members(request.get_ref(), caller.sight())
-                .await
+            self.inspection.list_members(request.get_ref(), &caller).await
         };
         self.inspection.counted("Membership/List", listed).await
     }
@@ -293,12 +291,23 @@ impl MembershipService {
             let tried = move || present.tried(&command, effects::of);
             self.inspection.beside().done(tried).await?
         };
-        let operated = operated.map_err(|rejection| rejected(&rejection))?;
+        let operator = command.operator();
+        let operated = operated.map_err(|rejection| {
+            info!(operator, confirm, why = %rejection, "refused a decision");
+            rejected(&rejection)
+        })?;
+        if !confirm {
+            info!(
+                operator,
+                kinds = operated.kinds.join(","),
+                "an operator tried a decision"
+            );
+        }
         if let Some(revision) = operated.revision {
             let effects = operated.effects.join("; ");
             info!(
                 revision = revision.0,
-                operator = command.operator(),
+                operator,
                 kinds = operated.kinds.join(","),
                 effects,
                 "an operator decided"

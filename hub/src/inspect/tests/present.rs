@@ -5,7 +5,11 @@ use shared::model::Fact;
 use tonic::Code;
 
 use super::inspected_hub::{InspectedHub, by_alice, cluster, export, service, slice};
-use crate::inspect::{AT_LEAST_WAITING_MAX, Sight, seek::EVENTS_SHOWN_MAX};
+use crate::inspect::{AT_LEAST_WAITING_MAX, Caller, seek::EVENTS_SHOWN_MAX};
+
+fn alice() -> Caller {
+    Caller::Operator("alice".into())
+}
 
 async fn get(inspected: &InspectedHub, request: v1::GetStateRequest) -> v1::GetStateResponse {
     inspected
@@ -284,7 +288,7 @@ async fn every_answer_says_who_gave_it_and_as_of_when() {
     let listed = inspected.inspection.list(by_alice(listed)).await.expect("listed");
     let members = inspected
         .inspection
-        .list_members(&v1::ListMembersRequest::default(), Sight::Everything)
+        .list_members(&v1::ListMembersRequest::default(), &alice())
         .await
         .expect("listed");
     let explained = explain(&inspected, "cart").await;
@@ -335,7 +339,7 @@ async fn a_revision_that_does_not_come_is_refused_by_what_the_hub_has() {
                 at_least_revision: never,
                 ..Default::default()
             };
-            inspection.list_members(&request, Sight::Everything).await
+            inspection.list_members(&request, &alice()).await
         })
     };
     let waiting: Vec<_> = (0..AT_LEAST_WAITING_MAX).map(|_| ask()).collect();
