@@ -25,15 +25,20 @@ pub(crate) fn judged_export(
 ) -> (FoundExport, Option<Vec<ServicePort>>) {
     let object = export.exported();
     let judged = export_from(object, service.map(KeptService::exported), deny);
-    let (validity, ports) = match judged {
-        Ok(export) => (Validity::Valid, Some(export.ports)),
-        Err(problem) => (invalid(&problem), None),
+    let (validity, metadata_left_out, ports) = match judged {
+        Ok(exported) => (
+            Validity::Valid,
+            exported.metadata_left_out,
+            Some(exported.export.ports),
+        ),
+        Err(problem) => (invalid(&problem), String::new(), None),
     };
     let found = FoundExport {
         uid: export.head().uid.clone(),
         generation: object.metadata.generation.unwrap_or_default(),
         deleting: export.head().deleting,
         validity,
+        metadata_left_out: metadata_left_out.into(),
         conditions: export.conditions().to_vec(),
     };
     (found, ports)

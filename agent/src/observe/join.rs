@@ -59,7 +59,7 @@ pub fn join(key: &ServiceKey, objects: &Objects<'_>, deny: &NamespaceDenyList) -
     ) else {
         return joined;
     };
-    let fact = encode_fact(&Fact::ExportUpserted(Arc::new(exported)));
+    let fact = encode_fact(&Fact::ExportUpserted(Arc::new(exported.export)));
     let service_changed_by = objects.service.and_then(KeptService::changed_by);
     let changed_by = later(export.changed_by(), service_changed_by);
     joined.state(FactKey::Export(key.clone()), fact, changed_by);

@@ -8,9 +8,6 @@ use shared::model::{
     SessionAffinity,
 };
 
-/// Begins the annotation and label keys that are Tributary's own: an export cannot set them elsewhere.
-pub const OWN_KEY_PREFIX: &str = "tributary.dev/";
-
 /// Affinity and traffic policies; absent where none is stated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Policies {

@@ -21,6 +21,10 @@ const REASON_SEPARATOR: &str = ",";
 const SLICES_NAMED_MAX: usize = 5;
 /// Reason of the Event about a slice that stays behind. Ours.
 const REASON_SLICE_NOT_EXPORTED: &str = "SliceNotExported";
+/// Reason of the Event about labels and annotations that stay behind. Ours.
+const REASON_METADATA_NOT_EXPORTED: &str = "MetadataNotExported";
+/// What joins the sentences of the condition Valid.
+const SENTENCE_SEPARATOR: &str = ". ";
 
 /// Plans the status of the export, if there is one.
 pub(super) fn plan_export(
@@ -49,7 +53,8 @@ pub(super) fn plan_export(
     if plan.awaits_hub && view.hub_may_answer {
         return;
     }
-    let events = events(export, &conditions);
+    let left_behind = left_behind(desired, view, export, service);
+    let events = events(export, &conditions, &left_behind);
     plan.actions.push(Action::ApplyExportStatus {
         uid: export.uid.clone(),
         conditions,
@@ -90,14 +95,13 @@ fn valid(
     {
         return invalid(status.generation, denial.reason.as_str(), &denial.message);
     }
-    let left_out = judged.map(|status| &*status.left_out).unwrap_or_default();
-    let said = [unexported(&view.unexported_slices), left_out.to_owned()];
-    let said: Vec<String> = said.into_iter().filter(|words| !words.is_empty()).collect();
+    let said = left_behind(desired, view, export, service);
+    let said: Vec<String> = said.into_iter().map(|(_, words)| words).collect();
     let mut conditions = vec![condition(
         ConditionType::Valid,
         ConditionStatus::True,
         "Valid",
-        &said.join(". "),
+        &said.join(SENTENCE_SEPARATOR),
         Some(export.generation),
     )];
     match judged {
@@ -105,6 +109,22 @@ fn valid(
         None => conditions.extend(unjudged_conditions(desired, view, export, config, service)),
     }
     conditions
+}
+
+/// What of a valid export reaches no import: the reason of an Event, and the words.
+fn left_behind(
+    desired: &Desired,
+    view: &ServiceView,
+    export: &FoundExport,
+    service: &ServiceKey,
+) -> Vec<(&'static str, String)> {
+    let judged = judgement(desired, export, service);
+    let by_hub = judged.map(|status| &*status.left_out).unwrap_or_default();
+    let slices = [unexported(&view.unexported_slices), by_hub.to_owned()];
+    let slices = slices.into_iter().map(|words| (REASON_SLICE_NOT_EXPORTED, words));
+    let metadata = export.metadata_left_out.as_ref().to_owned();
+    let all = slices.chain([(REASON_METADATA_NOT_EXPORTED, metadata)]);
+    all.filter(|(_, words)| !words.is_empty()).collect()
 }
 
 /// The hub's word on this very export.
@@ -226,8 +246,8 @@ fn same(wanted: &[Condition], found: &[Condition]) -> bool {
     wanted.len() == found.len() && wanted.iter().all(|one| found.contains(one))
 }
 
-/// What was not wrong before, or was for another reason, is worth an Event.
-fn events(export: &FoundExport, conditions: &[Condition]) -> Vec<Action> {
+/// What was not wrong before, or was for another reason, is worth an Event. `left_behind` are the parts of Valid's message.
+fn events(export: &FoundExport, conditions: &[Condition], left_behind: &[(&str, String)]) -> Vec<Action> {
     let stated = |conditions: &[Condition], kind| conditions.iter().find(|one| one.kind == kind).cloned();
     let event = |reason: &str, message: &str| Action::ExportEvent {
         export_uid: export.uid.clone(),
@@ -244,19 +264,29 @@ fn events(export: &FoundExport, conditions: &[Condition]) -> Vec<Action> {
         };
         let before = stated(&export.conditions, kind).filter(|before| before.status == wrong);
         if before.is_none_or(|before| before.reason != now.reason) {
-            events.push(event(&now.reason, &now.message));
+            events.push(in_one_word(&now).map_or_else(
+                || event(&now.reason, &now.message),
+                |(reason, message)| event(reason, &message),
+            ));
         }
     }
-    let left_behind = |conditions: &[Condition]| {
-        let valid = stated(conditions, ConditionType::Valid);
-        valid.filter(|valid| valid.status == ConditionStatus::True && !valid.message.is_empty())
-    };
-    if let Some(now) = left_behind(conditions)
-        && left_behind(&export.conditions).is_none_or(|before| before.message != now.message)
+    if let Some(now) = stated(conditions, ConditionType::Valid)
+        && now.status == ConditionStatus::True
     {
-        events.push(event(REASON_SLICE_NOT_EXPORTED, &now.message));
+        let before = stated(&export.conditions, ConditionType::Valid);
+        let said = before.filter(|before| before.status == ConditionStatus::True);
+        let said = said.map(|before| before.message).unwrap_or_default();
+        let news = left_behind.iter().filter(|(_, words)| !said.contains(&**words));
+        events.extend(news.map(|(reason, words)| event(reason, words)));
     }
     events
+}
+
+/// An Event's reason is one word, the first of several; its message has them all. Absent when there is only one.
+fn in_one_word(condition: &Condition) -> Option<(&str, String)> {
+    let (first, _) = condition.reason.split_once(REASON_SEPARATOR)?;
+    let all = condition.reason.replace(REASON_SEPARATOR, ", ");
+    Some((first, format!("{all}: {}", condition.message)))
 }
 
 fn condition(

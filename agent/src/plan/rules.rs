@@ -6,23 +6,12 @@ use std::{collections::BTreeSet, net::IpAddr};
 use shared::model::{
     Endpoint, ImportedSlice,
     policy::{Pattern, special},
+    validate,
 };
 
 /// Most imports that are held, unless it is said otherwise. Each with a clusterset IP takes an address of the cluster's
 /// Service range, of which a `/18` has 16,384; a smaller range wants a smaller bound.
 pub const IMPORTS_MAX: usize = 12_000;
-/// Domains of labels and annotations by which other controllers act on the object that carries them: they delete it,
-/// adopt it, or route by it. Without a list of one's own, imports carry none of them, nor of their subdomains.
-const OTHER_CONTROLLERS: [&str; 8] = [
-    "argoproj.io",
-    "cilium.io",
-    "fluxcd.io",
-    "helm.sh",
-    "istio.io",
-    "knative.dev",
-    "linkerd.io",
-    "openshift.io",
-];
 /// Most namespaces and clusters of which it is remembered that something was turned away. With more, all are forgotten,
 /// and may be told of once more.
 const TOLD_MAX: usize = 1_000;
@@ -56,22 +45,20 @@ impl ImportRules {
         !special::is_reserved_namespace(namespace) && self.namespaces.as_ref().is_none_or(listed)
     }
 
-    /// Whether imports carry an exported label or annotation.
+    /// Whether imports carry an exported label or annotation. Reserved keys they never do, whatever the hub says.
     pub(super) fn carry(&self, key: &str) -> bool {
+        if validate::is_reserved_key(key) {
+            return false;
+        }
         let Some((domain, _)) = key.split_once('/') else {
             return true;
         };
         let domain = domain.to_ascii_lowercase();
         match &self.metadata {
             Some(patterns) => patterns.iter().any(|pattern| pattern.matches(&domain)),
-            None => !OTHER_CONTROLLERS.iter().any(|other| is_within(&domain, other)),
+            None => !validate::is_another_controllers_key(key),
         }
     }
-}
-
-fn is_within(domain: &str, other: &str) -> bool {
-    let rest = domain.strip_suffix(other);
-    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 /// Whether an endpoint of another cluster may stand here: none of its addresses leads elsewhere in every network.

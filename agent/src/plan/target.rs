@@ -9,7 +9,7 @@ use shared::model::{
 };
 
 use super::{
-    content::{ImportContent, OWN_KEY_PREFIX, Policies},
+    content::{ImportContent, Policies},
     desired::{Desired, Revised},
     port_names::imported_port,
     rules::ImportRules,
@@ -321,11 +321,11 @@ pub(super) fn union(first: &[ServicePort], second: &[ServicePort]) -> Vec<Servic
     all
 }
 
-/// Exported labels or annotations, but for keys that are Tributary's own, and those that this cluster does not carry.
+/// Exported labels or annotations, but for those that this cluster does not carry.
 fn exported(metadata: &Metadata, rules: &ImportRules) -> Metadata {
     metadata
         .iter()
-        .filter(|(key, _)| !key.starts_with(OWN_KEY_PREFIX) && rules.carry(key))
+        .filter(|(key, _)| rules.carry(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }

@@ -144,6 +144,8 @@ pub struct FoundExport {
     pub deleting: bool,
     /// The verdict on this generation.
     pub validity: Validity,
+    /// Names exported labels and annotations that do not reach imports, though the export is valid.
+    pub metadata_left_out: Box<str>,
     /// Its conditions of the types that the agent writes.
     pub conditions: Vec<Condition>,
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use shared::model::ServiceKey;
 
 use super::{
+    carried::carried,
     part::Port,
     picture::{Picture, is_ours, text},
 };
@@ -134,10 +135,7 @@ pub(super) fn conflicts(exporters: &[Exporter<'_>]) -> BTreeSet<&'static str> {
         let values = exporter.service["spec"][field].as_array().into_iter().flatten();
         values.map(Value::to_string).collect()
     };
-    let stated = |exporter: &Exporter<'_>, field: &str| match &exporter.export["spec"][field] {
-        Value::Object(map) if !map.is_empty() => Value::Object(map.clone()),
-        _ => Value::Null,
-    };
+    let carried = |exporter: &Exporter<'_>| carried(&exporter.export["spec"]);
     let policy = |exporter: &Exporter<'_>| match spec(exporter, "internalTrafficPolicy") {
         Value::Null => Value::from("Cluster"),
         stated => stated,
@@ -153,14 +151,8 @@ pub(super) fn conflicts(exporters: &[Exporter<'_>]) -> BTreeSet<&'static str> {
             ("TypeConflict", oldest.is_headless() != other.is_headless()),
             ("SessionAffinityConflict", oldest.affinity() != other.affinity()),
             ("SessionAffinityConfigConflict", timeout(oldest) != timeout(other)),
-            (
-                "LabelsConflict",
-                stated(oldest, "exportedLabels") != stated(other, "exportedLabels"),
-            ),
-            (
-                "AnnotationsConflict",
-                stated(oldest, "exportedAnnotations") != stated(other, "exportedAnnotations"),
-            ),
+            ("LabelsConflict", carried(oldest).0 != carried(other).0),
+            ("AnnotationsConflict", carried(oldest).1 != carried(other).1),
             ("InternalTrafficPolicyConflict", policy(oldest) != policy(other)),
             (
                 "TrafficDistributionConflict",

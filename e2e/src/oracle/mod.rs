@@ -9,6 +9,7 @@
 //!
 //! It knows neither facts, revisions nor the hub, and shares no rule with the fold.
 
+mod carried;
 mod declared;
 #[cfg(test)]
 pub(crate) mod example;

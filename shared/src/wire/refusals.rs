@@ -112,8 +112,8 @@ fn bad_exports_are_refused() {
     export("trafficDistribution: has 257 bytes", |e| {
         e.policies.traffic_distribution = Some("x".repeat(257).into());
     });
-    export("exportedLabels[\"app.kubernetes.io/name\"]: is reserved", |e| {
-        e.labels.insert("app.kubernetes.io/name".into(), "x".into());
+    export("exportedLabels[\"kubernetes.io/hostname\"]: is reserved", |e| {
+        e.labels.insert("kubernetes.io/hostname".into(), "x".into());
     });
     export("exportedLabels[\"a b\"]: is no key", |e| {
         e.labels.insert("a b".into(), "x".into());

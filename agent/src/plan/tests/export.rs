@@ -186,6 +186,65 @@ fn conflicts_are_joined_in_one_order_and_told_once() {
     assert_eq!(words(&model.done), ["export status"]);
 }
 
+fn event_words(model: &Model) -> Vec<(String, String)> {
+    let events = model.done.iter().filter_map(|action| match action {
+        Action::ExportEvent { reason, message, .. } => Some((reason.to_string(), message.to_string())),
+        _ => None,
+    });
+    events.collect()
+}
+
+#[test]
+fn an_event_has_one_reason_and_names_the_others_in_its_message() {
+    let conflict = |reason, message: &str| Conflict {
+        reason,
+        message: message.into(),
+    };
+    let mut judgement = status("export-1", 1);
+    judgement.conflicts = vec![
+        conflict(ConflictReason::Type, "types differ."),
+        conflict(ConflictReason::Port, "ports differ."),
+    ];
+    let mut model = exporting();
+    model.settle(&judged(judgement));
+    let message = "PortConflict, TypeConflict: ports differ. types differ.";
+    assert_eq!(
+        event_words(&model),
+        [("PortConflict".to_owned(), message.to_owned())]
+    );
+}
+
+/// A valid export says which of its labels stay behind, once, and nothing else changes.
+#[test]
+fn metadata_that_is_left_out_is_named_and_the_export_stays_valid() {
+    let mut model = exporting();
+    let desired = judged(status("export-1", 1));
+    model.settle(&desired);
+    model.done.clear();
+    let words = "Left out of the export: exportedLabels[\"kubernetes.io/x\"]: is reserved";
+    model.view.export.as_mut().unwrap().metadata_left_out = words.into();
+    model.settle(&desired);
+    let valid = found(&model, ConditionType::Valid).unwrap();
+    assert_eq!(
+        (valid.status, &*valid.reason, &*valid.message),
+        (ConditionStatus::True, "Valid", words)
+    );
+    let told = [("MetadataNotExported".to_owned(), words.to_owned())];
+    assert_eq!(event_words(&model), told);
+    // A slice that stays behind as well is told by itself.
+    model.done.clear();
+    model.view.unexported_slices = BTreeMap::from([("cart-2".into(), "has no ports".into())]);
+    model.settle(&desired);
+    let events = event_words(&model);
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].0, "SliceNotExported");
+    let valid = found(&model, ConditionType::Valid).unwrap();
+    assert!(
+        valid.message.contains(words) && valid.message.contains("cart-2"),
+        "{valid:?}"
+    );
+}
+
 #[test]
 fn an_unjudged_export_keeps_ready_until_the_hub_certainly_does_not_know_it() {
     let mut model = exporting();

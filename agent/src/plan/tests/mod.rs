@@ -442,6 +442,7 @@ impl Model {
             generation: 1,
             deleting: false,
             validity: Validity::Valid,
+            metadata_left_out: "".into(),
             conditions: Vec::new(),
         });
         self.view.service_ports = Some(ports.to_vec());

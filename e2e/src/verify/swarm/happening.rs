@@ -11,6 +11,8 @@ pub const NAMESPACES: [&str; 2] = ["shop", "pay"];
 pub const SERVICES: [&str; 2] = ["cart", "user"];
 /// Shapes that a Service can have; see `site`.
 pub const SHAPES: u8 = 10;
+/// What an export can carry along; see `site`.
+pub const METADATA: u8 = 5;
 /// Watches of an agent; see `agent`.
 pub const WATCHES: u8 = 6;
 
@@ -123,6 +125,8 @@ pub enum What {
     Export(usize, Named),
     /// An export is deleted.
     Unexport(usize, Named),
+    /// Somebody edits the labels and annotations that an export carries; see `site`.
+    Metadata(usize, Named, u8),
     /// An EndpointSlice has so many endpoints.
     Slice(usize, Named, u8, u8),
     /// An EndpointSlice is deleted.

@@ -33,6 +33,7 @@ pub const EXPECTED: &[&str] = &[
     "epoch claimed",
     "evicted member came again",
     "export removed",
+    "exported metadata edited",
     "fact of another stated",
     "flood",
     "goodbye said",

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     draw::Draw,
     goodbye,
-    happening::{AgentPart, Named, SHAPES, WATCHES, What, going, named, taken},
+    happening::{AgentPart, METADATA, Named, SHAPES, WATCHES, What, going, named, taken},
     hostilities, many_lost, story,
 };
 
@@ -299,7 +299,8 @@ fn edit(draw: &mut Draw, clusters: usize, exported: &[(usize, Named)]) -> What {
     };
     match draw.below(100) {
         0..=14 => What::Service(site, name, draw.small(SHAPES)),
-        15..=33 => What::Export(site, name),
+        15..=32 => What::Export(site, name),
+        33 => What::Metadata(site, name, draw.small(METADATA)),
         35..=53 => What::Slice(site, name, draw.small(2), 1 + draw.small(3)),
         54..=66 => What::Unexport(site, name),
         67..=75 => What::RemoveSlice(site, name, draw.small(2)),

@@ -14,7 +14,7 @@ use shared::{
 use super::{
     agent::{AGENT_NAMESPACE, Agent},
     follower::Followed,
-    happening::{AgentPart, NAMESPACES, Named, SERVICES, Taken},
+    happening::{AgentPart, METADATA, NAMESPACES, Named, SERVICES, Taken},
     histogram::Histogram,
 };
 use crate::{
@@ -77,6 +77,17 @@ pub(super) fn is_among(service: &ServiceKey, taken: Taken) -> bool {
         Taken::Namespace(index) => *service.namespace == *NAMESPACES[usize::from(index) % NAMESPACES.len()],
         Taken::Service(named) => *service == key(named),
         Taken::Everything => true,
+    }
+}
+
+/// What an export carries along: nothing, what is anybody's, what is reserved, what no label is, and too much.
+fn metadata(which: u8) -> Value {
+    match which % METADATA {
+        0 => json!({}),
+        1 => json!({"exportedLabels": {"app.kubernetes.io/part-of": "shop"}}),
+        2 => json!({"exportedLabels": {"kubernetes.io/hostname": "forged", "tier": "web"}}),
+        3 => json!({"exportedLabels": {"tier": "not a value!"}, "exportedAnnotations": {"note": "kept"}}),
+        _ => json!({"exportedAnnotations": {"big": "x".repeat(33 * 1024), "note": "kept"}}),
     }
 }
 
@@ -245,6 +256,19 @@ impl Site {
         let object = json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
             "metadata": {"namespace": &*service.namespace, "name": &*service.name}});
         self.apply(&service, object);
+    }
+
+    /// Somebody edits what a standing export carries along. It touches nothing: no import may go or be narrowed for that.
+    pub(super) fn edit_metadata(&mut self, named: Named, which: u8, seen: &mut Histogram) {
+        if !self.has_export(named) {
+            return;
+        }
+        let service = key(named);
+        let object = json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+            "metadata": {"namespace": &*service.namespace, "name": &*service.name}, "spec": metadata(which)});
+        if self.cluster.apply(object).is_ok() {
+            seen.count("exported metadata edited");
+        }
     }
 
     pub(super) fn has_export(&self, named: Named) -> bool {

@@ -64,6 +64,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, headless::a_type_can_change);
     story!(trials, refused::a_missing_service_may_come_later);
     story!(trials, refused::each_bad_export_is_refused_and_repaired);
+    story!(trials, refused::an_edit_of_metadata_withdraws_nothing);
     story!(trials, refused::an_export_that_turns_bad_withdraws);
     story!(trials, refused::derived_services_are_not_exported);
     story!(trials, refused::namespaces_of_kubernetes_export_nothing);

@@ -23,6 +23,9 @@ use crate::{
 /// How the names of namespaces begin from which nothing is ever exported: Kubernetes keeps them for itself.
 const DENIED_NAMESPACE_PREFIX: &str = "kube-";
 
+/// Labels and annotations that a message names as left out, at most; it counts the others.
+const LEFT_OUT_NAMED_MAX: usize = 5;
+
 /// Why a ServiceExport is not exported. Its text is the condition's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExportProblem {
@@ -77,13 +80,22 @@ impl NamespaceDenyList {
     }
 }
 
+/// An export, and what its owner is to know about it though it is valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// The export.
+    pub export: Export,
+    /// Names the exported labels and annotations that do not reach imports, and says why. Empty when all do.
+    pub metadata_left_out: String,
+}
+
 /// Joins a ServiceExport with its Service, values verbatim. `service` is `None` only when it is known that
-/// there is none.
+/// there is none. A label or annotation that cannot be exported is left out: metadata never makes an export invalid.
 pub fn export_from(
     service_export: &ServiceExport,
     service: Option<&Service>,
     deny: &NamespaceDenyList,
-) -> Result<Export, ExportProblem> {
+) -> Result<Exported, ExportProblem> {
     let meta = &service_export.metadata;
     let namespace = meta.namespace.as_deref().unwrap_or_default();
     if deny.denies(namespace) {
@@ -96,6 +108,10 @@ pub fn export_from(
     };
     let service_type = service_type(service)?;
     let spec = service.spec.as_ref().unwrap_or(&EMPTY_SPEC);
+    let mut labels = metadata(service_export.spec.exported_labels.as_ref());
+    let mut annotations = metadata(service_export.spec.exported_annotations.as_ref());
+    let left_out = validate::leave_out_metadata(&mut labels, &mut annotations);
+    let metadata_left_out = metadata_left_out(&left_out, &labels, &annotations);
     let export = Export {
         service: key,
         created_at: created_at(service_export)?,
@@ -105,11 +121,47 @@ pub fn export_from(
         ports: ports(spec.ports.as_deref().unwrap_or_default())?,
         policies: policies(spec)?,
         ip_families: ip_families(spec)?,
-        labels: metadata(service_export.spec.exported_labels.as_ref()),
-        annotations: metadata(service_export.spec.exported_annotations.as_ref()),
+        labels,
+        annotations,
     };
     validate::export(&export)?;
-    Ok(export)
+    Ok(Exported {
+        export,
+        metadata_left_out,
+    })
+}
+
+/// Names the keys that are left out here, and those that importing clusters leave out by default.
+fn metadata_left_out(left_out: &[InvalidValue], labels: &Metadata, annotations: &Metadata) -> String {
+    let here = left_out.iter().map(ToString::to_string).collect();
+    let there = [("exportedLabels", labels), ("exportedAnnotations", annotations)]
+        .into_iter()
+        .flat_map(|(field, map)| map.keys().map(move |key| (field, key)))
+        .filter(|(_, key)| validate::is_another_controllers_key(key))
+        .map(|(field, key)| format!("{field}[{}]", validate::shown(key)))
+        .collect();
+    let sentences = [
+        named("Left out of the export", here),
+        named(
+            "Importing clusters leave out what another controller acts on, unless their --import-metadata names its domain",
+            there,
+        ),
+    ];
+    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+    sentences.join(". ")
+}
+
+/// `what: one; another; and N more`.
+fn named(what: &str, keys: Vec<String>) -> Option<String> {
+    let more = keys.len().saturating_sub(LEFT_OUT_NAMED_MAX);
+    let mut words: Vec<String> = keys.into_iter().take(LEFT_OUT_NAMED_MAX).collect();
+    if words.is_empty() {
+        return None;
+    }
+    if more > 0 {
+        words.push(format!("and {more} more"));
+    }
+    Some(format!("{what}: {}", words.join("; ")))
 }
 
 fn created_at(service_export: &ServiceExport) -> Result<UnixMillis, InvalidValue> {

@@ -8,7 +8,7 @@ mod slice;
 
 use crate::model::{Protocol, validate::InvalidValue};
 
-pub use export::{ExportProblem, NamespaceDenyList, export_from};
+pub use export::{ExportProblem, Exported, NamespaceDenyList, export_from};
 pub use health::{ProbeAnswer, probe_answer, shown_name};
 pub use property::property_from;
 pub use slice::{SliceProblem, service_of_slice, slice_from};

@@ -14,7 +14,10 @@ use super::Fact;
 
 pub use endpoint::{endpoint_slice, slice_key};
 pub use export::{export, ip_families};
-pub use metadata::{annotation_key, is_reserved_key, label_key, label_value, metadata};
+pub use metadata::{
+    annotation_key, is_another_controllers_key, is_reserved_key, label_key, label_value, leave_out_metadata,
+    metadata,
+};
 pub use property::{cluster_property, health, property_name};
 pub use text::{bounded_text, identity};
 

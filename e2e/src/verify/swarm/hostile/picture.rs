@@ -8,7 +8,10 @@ use hub::fold::Member;
 use serde_json::{Value, json};
 use shared::{
     api::names::LABEL_KUBERNETES_SERVICE_NAME,
-    model::{ClusterId, EndpointSlice, Export, IpFamily, Protocol, ServiceType, SessionAffinity, UnixMillis},
+    model::{
+        ClusterId, EndpointSlice, Export, IpFamily, Metadata, Protocol, ServiceType, SessionAffinity,
+        UnixMillis,
+    },
 };
 
 use crate::oracle::Picture;
@@ -41,7 +44,15 @@ fn metadata(export: &Export) -> Value {
 }
 
 fn service_export(export: &Export) -> Value {
-    json!({"metadata": metadata(export), "spec": {}})
+    json!({"metadata": metadata(export), "spec": {
+        "exportedLabels": map(&export.labels), "exportedAnnotations": map(&export.annotations)}})
+}
+
+fn map(exported: &Metadata) -> Value {
+    let pairs = exported
+        .iter()
+        .map(|(key, value)| (key.to_string(), json!(&**value)));
+    Value::Object(pairs.collect())
 }
 
 fn service(export: &Export) -> Value {

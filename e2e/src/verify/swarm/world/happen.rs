@@ -35,6 +35,9 @@ impl World {
             What::Service(site, name, shape) => self.sites[index(site)].make_service(*name, *shape),
             What::RemoveService(site, name) => self.sites[index(site)].remove_service(*name, seen),
             What::Export(site, name) => self.sites[index(site)].export(*name),
+            What::Metadata(site, name, which) => {
+                self.sites[index(site)].edit_metadata(*name, *which, seen);
+            }
             What::Unexport(site, name) => self.sites[index(site)].unexport(*name, seen),
             What::Slice(site, name, slice, endpoints) => {
                 self.sites[index(site)].make_slice(index(site), *name, *slice, *endpoints);

@@ -151,6 +151,14 @@ pub(crate) fn exported(seen: &Seen, name: &str, reason: &str) -> anyhow::Result<
     judged().with_context(|| format!("the export {name} in {}", seen.cluster))
 }
 
+/// The message of the export's condition Valid holds these words.
+pub(crate) fn valid_says(seen: &Seen, name: &str, words: &str) -> anyhow::Result<()> {
+    let valid = condition(seen.export(name)?, "Valid")?;
+    let message = valid["message"].as_str().unwrap_or_default();
+    ensure!(message.contains(words), "Valid says {message:?}, not {words:?}");
+    Ok(())
+}
+
 /// The export was refused for this reason.
 pub(crate) fn refused(seen: &Seen, name: &str, reason: &str) -> anyhow::Result<()> {
     let export = seen.export(name)?;

@@ -40,6 +40,10 @@ fn merge(into: &mut Value, from: Value) {
 }
 
 fn convert(service_export_extra: Value, service_extra: Value) -> Result<Export, ExportProblem> {
+    exported(service_export_extra, service_extra).map(|exported| exported.export)
+}
+
+fn exported(service_export_extra: Value, service_extra: Value) -> Result<Exported, ExportProblem> {
     let deny = NamespaceDenyList::new(["secret"]);
     export_from(
         &service_export(service_export_extra),
@@ -147,14 +151,11 @@ fn denied_namespaces_are_named() {
 #[test]
 fn a_bad_service_export_is_invalid() {
     let metadata = |field: &str, value: Value| json!({"metadata": {field: value}});
-    let label = |key: &str, value: &str| json!({"spec": {"exportedLabels": {key: value}}});
     for (service_export, words) in [
         (metadata("name", json!("x".repeat(64))), "service name"),
         (metadata("name", json!("a.b")), "DNS label"),
         (metadata("uid", Value::Null), "uid"),
         (metadata("creationTimestamp", Value::Null), "creationTimestamp"),
-        (label("app.kubernetes.io/name", "x"), "reserved"),
-        (label("a", "x y"), "exportedLabels[\"a\"]"),
     ] {
         refused(service_export, json!({}), "InvalidExport", words);
     }
@@ -193,4 +194,77 @@ fn without_a_service_there_is_no_service_unless_the_namespace_is_denied() {
 fn a_users_service_whose_name_only_looks_derived_is_exported() {
     let own = json!({"metadata": {"name": "derived-dashboards"}});
     assert!(convert(own.clone(), own).is_ok());
+}
+
+/// Edits of a live export that took its service out of every cluster.
+#[test]
+fn no_label_and_no_annotation_makes_an_export_invalid() {
+    let labels = |labels: Value| json!({"spec": {"exportedLabels": labels}});
+    let annotations = |annotations: Value| json!({"spec": {"exportedAnnotations": annotations}});
+    let keys = |exported: &Exported| -> Vec<String> {
+        let export = &exported.export;
+        let keys = export.labels.keys().chain(export.annotations.keys());
+        keys.map(ToString::to_string).collect()
+    };
+    let recommended =
+        json!({"app.kubernetes.io/name": "api", "app.kubernetes.io/part-of": "shop", "team": "payments"});
+    let topology = json!({"service.kubernetes.io/topology-mode": "Auto", "example.org/owner": "payments"});
+    for (spec, carried) in [
+        (
+            labels(recommended),
+            vec!["app.kubernetes.io/name", "app.kubernetes.io/part-of", "team"],
+        ),
+        (
+            annotations(topology),
+            vec!["example.org/owner", "service.kubernetes.io/topology-mode"],
+        ),
+    ] {
+        let exported = exported(spec, json!({})).unwrap();
+        assert_eq!(keys(&exported), carried);
+        assert_eq!(exported.metadata_left_out, "");
+    }
+    let forged = json!({"kubernetes.io/hostname": "x", "app.kubernetes.io/managed-by": "x", "a": "x y", "tier": "web"});
+    let exported_without = exported(labels(forged), json!({})).unwrap();
+    assert_eq!(keys(&exported_without), ["tier"]);
+    let words = exported_without.metadata_left_out;
+    for key in [
+        "kubernetes.io/hostname",
+        "app.kubernetes.io/managed-by",
+        "exportedLabels[\"a\"]",
+    ] {
+        assert!(words.contains(key), "{words}");
+    }
+    let big = json!({"big": "x".repeat(200_000), "small": "x"});
+    let exported_without = exported(annotations(big), json!({})).unwrap();
+    assert_eq!(keys(&exported_without), ["small"]);
+    let words = exported_without.metadata_left_out;
+    assert!(
+        words.contains("exportedAnnotations[\"big\"]: does not fit"),
+        "{words}"
+    );
+}
+
+#[test]
+fn keys_that_importers_leave_out_are_named_to_the_exporter() {
+    let spec = json!({"spec": {"exportedAnnotations": {"service.cilium.io/affinity": "local", "prometheus.io/scrape": "true"}}});
+    let exported = exported(spec, json!({})).unwrap();
+    assert_eq!(exported.export.annotations.len(), 2, "a cluster may take it");
+    let words = exported.metadata_left_out;
+    assert!(
+        words.contains("service.cilium.io/affinity") && words.contains("--import-metadata"),
+        "{words}"
+    );
+    assert!(!words.contains("prometheus"), "{words}");
+}
+
+#[test]
+fn what_is_said_of_left_out_keys_is_bounded() {
+    let long = "k".repeat(60);
+    let many: serde_json::Map<String, Value> = (0..500)
+        .map(|number| (format!("{long} {number}"), json!("v".repeat(1_000))))
+        .collect();
+    let exported = exported(json!({"spec": {"exportedLabels": many}}), json!({})).unwrap();
+    let words = exported.metadata_left_out;
+    assert!(words.ends_with("and 495 more"), "{words}");
+    assert!(words.len() < 4_096, "{} bytes", words.len());
 }
