@@ -35,7 +35,7 @@ use crate::{
     outbox::Outbox,
     plan::ImportRules,
     renewal::{RenewalMetrics, Renewing},
-    watch::{Dirty, Watched, Watches, Whole, follow},
+    watch::{Dirty, UnreadableMetric, Watched, Watches, Whole, follow},
 };
 
 /// First wait before a busy API server is asked again, at the start.
@@ -81,6 +81,7 @@ pub struct AgentMetrics {
     /// Requests to the cluster.
     pub api: ApiMetrics,
     versions: ServedVersions,
+    unreadable: UnreadableMetric,
     apply: ApplyMetrics,
     lease: LeaseMetrics,
     identity_lease: IdentityLeaseMetrics,
@@ -100,6 +101,7 @@ impl AgentMetrics {
         Self {
             api: ApiMetrics::register(registry),
             versions,
+            unreadable: UnreadableMetric::register(registry),
             apply,
             lease: LeaseMetrics::register(registry),
             identity_lease: IdentityLeaseMetrics::register(registry),
@@ -303,6 +305,7 @@ fn warm_up(
 ) -> Warm {
     let client = &options.client;
     let watches = Watches::default();
+    metrics.unreadable.of(&watches);
     let properties = Watched::<Whole<ClusterProperty>>::new(|_| None);
     let config = DriverConfig {
         cluster: options.membership.cluster.clone(),

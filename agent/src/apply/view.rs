@@ -17,7 +17,7 @@ use crate::{
     observe::join::{Joined, Objects, join},
     outbox::Refusal,
     plan::{
-        Desired, InvalidReason, NamespaceState, ServiceView, Settling, Validity, slice_names,
+        Desired, Found, InvalidReason, NamespaceState, ServiceView, Settling, Validity, slice_names,
         view::{Known, Refusals},
     },
     watch::{Head, Kept, Watches},
@@ -51,7 +51,12 @@ pub(super) fn view(
     let (namespace, name) = (&*service.namespace, &*service.name);
     let import = watches.imports.get(namespace, name);
     seen.import = version(&import);
-    view.import = import.map(|import| import.found().clone()).unwrap_or_default();
+    // What cannot be read is nobody's to change.
+    let unread = || match watches.imports.is_unreadable(namespace, name) {
+        true => Found::Stranger,
+        false => Found::Absent,
+    };
+    view.import = import.map_or_else(unread, |import| import.found().clone());
     let derived = watches
         .services
         .get(namespace, &derived_service_name(namespace, name));
@@ -63,7 +68,10 @@ pub(super) fn view(
     {
         seen.export = object.head().version;
         let local = watches.services.get(namespace, name);
-        let (export, ports) = judged_export(&object, local.as_deref(), deny);
+        let (mut export, ports) = judged_export(&object, local.as_deref(), deny);
+        if local.is_none() && watches.services.is_unreadable(namespace, name) {
+            export.validity = Validity::Unknown;
+        }
         view.export = Some(export);
         view.service_ports = ports;
         for object in &of_service {

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use shared::api::{
     Condition as KubernetesCondition,
-    conditions::{STATUS_FALSE, STATUS_TRUE, STATUS_UNKNOWN},
+    conditions::{STATUS_FALSE, STATUS_TRUE, STATUS_UNKNOWN, UNKNOWN_TRANSITION},
 };
 
 use super::owned::{OwnedFields, member_of};
@@ -32,6 +32,9 @@ impl Transitions {
     pub(crate) fn of(conditions: &[KubernetesCondition]) -> Self {
         let one = |condition: &KubernetesCondition| {
             let since = condition.last_transition_time.clone();
+            if since == UNKNOWN_TRANSITION {
+                return None; // nobody knows since when: since now
+            }
             Some((
                 type_from(&condition.type_)?,
                 status_from(&condition.status),

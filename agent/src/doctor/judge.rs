@@ -18,6 +18,9 @@ use crate::corefile::edit::{Wanted, Zone, decide};
 /// How much longer than it holds a Lease may stand still before it counts as left: the clocks of two machines differ.
 const LEASE_GRACE: Duration = Duration::from_secs(30);
 
+/// Exports and imports that are named as unusable, at most.
+const UNUSABLE_NAMED_MAX: usize = 5;
+
 /// A kind that an agent needs, and the versions that it speaks.
 struct Needed {
     group: &'static str,
@@ -160,6 +163,37 @@ pub fn property(stated: &Result<Option<String>, String>, cluster: &str) -> Check
             name,
             why.clone(),
             "see that this account may get clusterproperties",
+        ),
+    }
+}
+
+/// Exports and imports that the agent cannot take as they are.
+pub fn unusable(seen: &Result<Vec<String>, String>) -> Check {
+    let name = "exports-and-imports";
+    match seen {
+        Ok(unusable) if unusable.is_empty() => Check::fine(name, "every one of them can be read"),
+        Ok(unusable) => {
+            let named: Vec<&str> = unusable
+                .iter()
+                .take(UNUSABLE_NAMED_MAX)
+                .map(String::as_str)
+                .collect();
+            let more = unusable.len().saturating_sub(UNUSABLE_NAMED_MAX);
+            let more = if more > 0 {
+                format!("; and {more} more")
+            } else {
+                String::new()
+            };
+            Check::fault(
+                name,
+                format!("{}{more}", named.join("; ")),
+                "correct or delete these objects; the agent goes on with all others",
+            )
+        }
+        Err(why) => Check::unseen(
+            name,
+            why.clone(),
+            "see that this account may list serviceexports and serviceimports",
         ),
     }
 }

@@ -127,6 +127,7 @@ async fn cluster(args: &LookArgs, client: &Client, id: &str) -> Vec<Check> {
     checks.extend(judge::definitions(&seen.served));
     checks.push(judged_rights(&seen.rights, RIGHTS_FIX));
     checks.push(judge::property(&seen.property, id));
+    checks.push(judge::unusable(&seen.unusable));
     checks.push(judge::lease(&seen.lease, &seen.agents, &namespace, look::now()));
     match Zone::new(ZONE) {
         Ok(zone) => checks.push(judge::corefile(&seen.corefile, &zone)),

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
@@ -13,9 +14,10 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Node, Service},
     discovery::v1::EndpointSlice,
 };
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
+use serde::de::DeserializeOwned;
 use shared::{
-    api::{ClusterProperty, ServiceImport, names},
+    api::{ClusterProperty, ServiceExport, ServiceImport, names},
     doctor::{
         ask::{Served, served, told, within},
         look::STEP_WAIT,
@@ -33,7 +35,10 @@ use super::{
     network::{Dialled, Imported, OwnNetwork},
     rights::NEEDED,
 };
-use crate::corefile::args::{CONFIGMAP, KEY, ZONE};
+use crate::{
+    corefile::args::{CONFIGMAP, KEY, ZONE},
+    watch::{Guarded, Head},
+};
 
 /// Most objects of a kind that are read: a doctor looks, and does not count.
 pub(super) const OBJECTS_MAX: u32 = 500;
@@ -55,6 +60,8 @@ pub(super) struct ClusterSeen {
     pub(super) corefile: CorefileSeen,
     pub(super) imported: Result<Vec<Imported>, String>,
     pub(super) network: Result<OwnNetwork, String>,
+    /// Exports and imports that the agent cannot take as they are, and why.
+    pub(super) unusable: Result<Vec<String>, String>,
 }
 
 /// Looks at a cluster; the agent's Leases are in `namespace`. Of one that does not answer nothing more is asked.
@@ -65,7 +72,7 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         .flat_map(|rights| rights.each((names::TRIBUTARY_NAMESPACE, namespace)))
         .collect();
     let groups = [names::MULTICLUSTER_GROUP, names::ABOUT_GROUP];
-    let (served, rights, property, (lease, agents), corefile, imported, network) = tokio::join!(
+    let (served, rights, property, (lease, agents), corefile, imported, network, unusable) = tokio::join!(
         served(client, &groups),
         shared::doctor::ask::rights(client, needed),
         property(client),
@@ -73,6 +80,7 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         corefile(client),
         imported(client),
         network(client),
+        unusable(client),
     );
     Ok(ClusterSeen {
         version: Ok(version.git_version),
@@ -84,7 +92,35 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         corefile,
         imported,
         network,
+        unusable,
     })
+}
+
+/// Exports and imports that cannot be decoded, and exports that no Service can have the name of.
+async fn unusable(client: &Client) -> Result<Vec<String>, String> {
+    let mut unusable = unread::<ServiceExport>(client, "ServiceExport").await?;
+    unusable.extend(unread::<ServiceImport>(client, "ServiceImport").await?);
+    Ok(unusable)
+}
+
+async fn unread<K>(client: &Client, kind: &str) -> Result<Vec<String>, String>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let objects = Api::<Guarded<K>>::all_with(client.clone(), &());
+    let found = within(objects.list(&ListParams::default().limit(OBJECTS_MAX))).await?;
+    let told = found.items.iter().filter_map(|object| {
+        let head = Head::of(object.meta());
+        let (namespace, name) = (&head.namespace, &head.name);
+        match &object.0 {
+            Err(unreadable) => Some(format!("{kind} {namespace}/{name}: {}", unreadable.problem())),
+            Ok(_) if head.service().is_none() => Some(format!(
+                "{kind} {namespace}/{name}: no Service can have this name"
+            )),
+            Ok(_) => None,
+        }
+    });
+    Ok(told.collect())
 }
 
 async fn property(client: &Client) -> Result<Option<String>, String> {

@@ -32,6 +32,8 @@ pub struct Observer {
     stated_properties: BTreeSet<FactKey>,
     /// Services that changed and were not looked at yet: not everything they are joined from is known.
     waiting: BTreeSet<ServiceKey>,
+    /// Every export was looked at once.
+    looked_at_all: bool,
     bad: BTreeSet<(ServiceKey, String)>,
     /// ClusterProperties that cannot be reported, with what is wrong, as it was said.
     bad_properties: BTreeMap<String, String>,
@@ -45,6 +47,7 @@ impl Observer {
             stated: BTreeMap::new(),
             stated_properties: BTreeSet::new(),
             waiting: BTreeSet::new(),
+            looked_at_all: false,
             bad: BTreeSet::new(),
             bad_properties: BTreeMap::new(),
         }
@@ -53,7 +56,7 @@ impl Observer {
     /// Looks at services that changed, and at those that wait, once every kind of the group is listed: before,
     /// "there is no Service" would be a guess, and false comes back; only that an export has gone is stated then, for that
     /// was seen, be it the last that was seen of a definition. The first time it looks at every export, and the listing is
-    /// complete.
+    /// complete unless an object that belongs to it cannot be decoded.
     pub fn services_changed(
         &mut self,
         services: impl IntoIterator<Item = ServiceKey>,
@@ -65,14 +68,13 @@ impl Observer {
             self.state_who_has_gone(watches, outbox);
             return false;
         }
-        let complete = outbox.is_complete(ListingGroup::Exports);
-        if !complete {
+        if !std::mem::replace(&mut self.looked_at_all, true) {
             self.waiting = watches.exports.services().into_iter().collect();
         }
         for service in std::mem::take(&mut self.waiting) {
             self.look(&service, watches, outbox);
         }
-        if !complete {
+        if !outbox.is_complete(ListingGroup::Exports) && watches.exports_whole() {
             outbox.complete(ListingGroup::Exports);
         }
         true
@@ -96,6 +98,11 @@ impl Observer {
         let (namespace, name) = (&*service.namespace, &*service.name);
         let export = watches.exports.get(namespace, name);
         let local = watches.services.get(namespace, name);
+        if local.is_none() && watches.services.is_unreadable(namespace, name)
+            || export.is_none() && watches.exports.is_unreadable(namespace, name)
+        {
+            return; // unknown: what was stated of it stays
+        }
         let slices = watches.slices.of_service(service);
         let objects = Objects {
             export: export.as_deref(),
@@ -202,6 +209,7 @@ mod tests {
     use shared::api::ServiceExport;
 
     use super::*;
+    use crate::watch::{Guarded, Read};
 
     fn list<K: Kept>(store: &Watched<K>, objects: &[K::Object]) {
         store.handle(Event::Init);
@@ -242,6 +250,56 @@ mod tests {
             let known = (stated, outbox.is_complete(ListingGroup::Exports));
             assert_eq!(known, (false, false), "kind {number}");
         }
+    }
+
+    /// An object as a watch tells of it that reads objects one by one.
+    fn read<K: kube::Resource + serde::de::DeserializeOwned>(object: serde_json::Value) -> Read<K> {
+        serde_json::from_value::<Guarded<K>>(object).unwrap().0
+    }
+
+    /// One object that cannot be decoded stops no other export, and is unknown, not gone.
+    #[test]
+    fn an_export_whose_service_cannot_be_decoded_is_unknown_and_others_are_stated() {
+        let (watches, service, export) = cluster();
+        let other = ServiceKey::new("shop", "till").unwrap();
+        let mut till = export.clone();
+        till.metadata.name = Some("till".into());
+        list(&watches.exports, &[export, till]);
+        let broken = json!({"metadata": {"namespace": "shop", "name": "till", "uid": "t", "resourceVersion": "2"},
+            "spec": {"ports": [{"port": "eighty"}]}});
+        assert!(watches.services.handle_read(Event::Apply(read(broken))), "news");
+        let (mut outbox, mut observer) = (Outbox::new(removal), Observer::new(NamespaceDenyList::default()));
+        assert!(observer.services_changed([], &watches, &mut outbox));
+        assert_eq!(
+            outbox.keys(ListingGroup::Exports).len(),
+            1,
+            "{service} is exported"
+        );
+        assert!(
+            !outbox.is_complete(ListingGroup::Exports),
+            "{other} may have been exported before"
+        );
+        let spec = json!({"type": "ClusterIP", "clusterIP": "10.0.0.2", "clusterIPs": ["10.0.0.2"],
+            "ipFamilies": ["IPv4"], "ports": [{"port": 80}]});
+        let mended = |version: u64| {
+            json!({"metadata": {"namespace": "shop", "name": "till", "uid": "t",
+            "resourceVersion": version.to_string()}, "spec": spec})
+        };
+        watches.services.handle_read(Event::Apply(read(mended(3))));
+        observer.services_changed([other.clone()], &watches, &mut outbox);
+        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 2);
+        assert!(outbox.is_complete(ListingGroup::Exports));
+        // It stops being readable: what was stated of it stays.
+        let broken = json!({"metadata": {"namespace": "shop", "name": "till", "uid": "t", "resourceVersion": "4"},
+            "spec": []});
+        watches.services.handle_read(Event::Apply(read(broken)));
+        observer.services_changed([other.clone()], &watches, &mut outbox);
+        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 2);
+        assert_eq!(watches.services.unreadable_count(), 1);
+        // It goes.
+        watches.services.handle_read(Event::Delete(read(mended(5))));
+        observer.services_changed([other], &watches, &mut outbox);
+        assert_eq!(outbox.keys(ListingGroup::Exports).len(), 1);
     }
 
     fn written(mut object: serde_json::Value, version: u64, manager: &str, second: u64) -> serde_json::Value {

@@ -1,9 +1,10 @@
 //! Follows one kind for ever: what its watch tells goes into the store, and what goes wrong makes the next try wait.
 //! When to wait, and what to tell people, is decided from events and times alone; the loop only does it.
+//! A kind with an object that cannot be decoded is read object by object from then on.
 
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use kube::{
     Api, Resource,
     runtime::watcher::{self, watcher},
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::{Kept, Watched};
+use super::{Kept, Read, Watched, guarded::Guarded};
 
 /// First wait after a watch failed.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -26,6 +27,10 @@ const LIST_PAGE: u32 = 250;
 const GOOD_WATCH: Duration = Duration::from_secs(2);
 /// Failures in a row before people are told: a few are an API server that starts again.
 const FAILURES_TOLD: u32 = 6;
+/// Objects of a kind that cannot be decoded, of which each is told: with more a metric counts them.
+const UNREADABLE_TOLD_MAX: usize = 20;
+
+type Events<K> = BoxStream<'static, watcher::Result<watcher::Event<Read<<K as Kept>::Object>>>>;
 
 /// Follows one kind until `drain`.
 pub async fn follow<K: Kept>(api: Api<K::Object>, store: &Watched<K>, drain: &CancellationToken) {
@@ -51,8 +56,8 @@ async fn follow_with<K: Kept>(
     let kind = K::Object::kind(&());
     let mut course = Course::default();
     let config = config.page_size(LIST_PAGE);
-    let begin = || watcher(api.clone(), config.clone()).boxed();
-    let mut events = begin();
+    let mut one_by_one = false;
+    let mut events = begin::<K>(&api, &config, one_by_one);
     loop {
         let good_at = course.good_at();
         let event = tokio::select! {
@@ -67,13 +72,18 @@ async fn follow_with<K: Kept>(
         match event {
             Some(Ok(event)) => {
                 tell(&kind, course.told(&event, Instant::now()), &"");
-                show(store, event);
+                show_read(&kind, store, event);
+            }
+            Some(Err(error)) if !one_by_one && is_undecodable(&error) => {
+                debug!(%kind, %error, "an object cannot be decoded; reading the kind object by object");
+                one_by_one = true;
+                events = begin::<K>(&api, &config, one_by_one); // a listing: what a watch could not tell is lost to it
             }
             Some(Err(error)) => {
                 let failure = Failure::of(&error);
                 if failure == Failure::NotServed {
                     store.unlisted();
-                    events = begin(); // a watch would go on where it was: only a listing makes the kind known again
+                    events = begin::<K>(&api, &config, one_by_one); // a watch would go on where it was: only a listing makes the kind known again
                 }
                 debug!(%kind, %error, "watch interrupted");
                 let (wait, notice) = course.failed(failure, random());
@@ -86,6 +96,63 @@ async fn follow_with<K: Kept>(
             }
             None => return,
         }
+    }
+}
+
+/// A watch of a kind, which begins with a listing.
+fn begin<K: Kept>(api: &Api<K::Object>, config: &watcher::Config, one_by_one: bool) -> Events<K> {
+    if !one_by_one {
+        let events = watcher(api.clone(), config.clone());
+        return events.map_ok(|event| read(event, Ok)).boxed();
+    }
+    let client = api.clone().into_client();
+    let guarded: Api<Guarded<K::Object>> = match api.namespace() {
+        Some(namespace) => Api::namespaced_with(client, namespace, &()),
+        None => Api::all_with(client, &()),
+    };
+    let events = watcher(guarded, config.clone());
+    events.map_ok(|event| read(event, |guarded| guarded.0)).boxed()
+}
+
+fn read<A, B>(event: watcher::Event<A>, object: impl FnOnce(A) -> B) -> watcher::Event<B> {
+    match event {
+        watcher::Event::Init => watcher::Event::Init,
+        watcher::Event::InitApply(one) => watcher::Event::InitApply(object(one)),
+        watcher::Event::InitDone => watcher::Event::InitDone,
+        watcher::Event::Apply(one) => watcher::Event::Apply(object(one)),
+        watcher::Event::Delete(one) => watcher::Event::Delete(object(one)),
+    }
+}
+
+/// Whether what came is no object of the kind.
+fn is_undecodable(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::SerdeError(_))
+            | watcher::Error::WatchFailed(kube::Error::SerdeError(_))
+    )
+}
+
+/// Takes an event of a watch into the store that follows it, and tells of an object that cannot be decoded.
+fn show_read<K: Kept>(kind: &str, store: &Watched<K>, event: watcher::Event<Read<K::Object>>) {
+    let unreadable = match &event {
+        watcher::Event::Apply(Err(unreadable)) | watcher::Event::InitApply(Err(unreadable)) => {
+            Some((unreadable.head(), unreadable.problem().to_owned()))
+        }
+        _ => None,
+    };
+    let is_news = store.handle_read(event);
+    if let Some((head, problem)) =
+        unreadable.filter(|_| is_news && store.unreadable_count() <= UNREADABLE_TOLD_MAX)
+    {
+        let (namespace, name) = (&*head.namespace, &*head.name);
+        warn!(
+            kind,
+            namespace,
+            name,
+            problem,
+            "this object cannot be read: what is known of it stays, and others are not concerned; correct or delete it"
+        );
     }
 }
 

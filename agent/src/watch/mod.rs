@@ -3,8 +3,13 @@
 
 mod dirty;
 mod follow;
+mod guarded;
 mod kept;
+mod metrics;
 mod store;
+mod unreadable;
+
+use std::collections::BTreeSet;
 
 use kube::{Api, Client};
 use tokio::task::JoinSet;
@@ -12,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use dirty::{Dirty, Queue};
 pub use follow::{follow, follow_labelled, means_not_served, show};
+pub use guarded::{Guarded, Read, Unreadable};
 pub use kept::{Head, Kept, KeptExport, KeptImport, KeptNamespace, KeptService, KeptSlice, ObjectKey, Whole};
+pub use metrics::UnreadableMetric;
 pub use store::{Index, Watched, WriteTicket};
 
 /// The kinds that observe and apply share.
@@ -28,6 +35,12 @@ pub struct Watches {
     pub exports: Watched<KeptExport>,
     /// ServiceImports.
     pub imports: Watched<KeptImport>,
+}
+
+impl std::fmt::Debug for Watches {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watches")
+    }
 }
 
 impl Default for Watches {
@@ -65,6 +78,25 @@ impl Watches {
             && self.services.is_listed()
             && self.slices.is_listed()
             && self.exports.is_listed()
+    }
+
+    /// Whether nothing that an export is joined from is unknown because it cannot be decoded. While something is, what is
+    /// not stated is not known to be gone.
+    pub fn exports_whole(&self) -> bool {
+        let (services, slices) = (self.services.unknown(), self.slices.unknown());
+        let exported = |(namespace, name): &ObjectKey| self.exports.get(namespace, name).is_some();
+        let mut exporting = BTreeSet::new();
+        if !slices.is_empty() {
+            exporting.extend(
+                self.exports
+                    .all()
+                    .iter()
+                    .map(|export| export.head().namespace.clone()),
+            );
+        }
+        self.exports.unknown().is_empty()
+            && !services.iter().any(exported)
+            && !slices.iter().any(|(namespace, _)| exporting.contains(namespace))
     }
 }
 

@@ -12,8 +12,9 @@ use shared::model::ServiceKey;
 use tokio::sync::watch;
 
 use super::{
-    Dirty,
+    Dirty, Read, Unreadable,
     kept::{Head, Kept, ObjectKey},
+    unreadable::UnreadableObjects,
 };
 
 /// The service that an object belongs to, for [`Watched::of_service`].
@@ -45,6 +46,7 @@ struct State<K> {
     listings: u64,
     /// The greatest resource version that the watch has shown: it tells all changes of a kind in their order.
     seen: u64,
+    unreadable: UnreadableObjects,
 }
 
 struct Stored<K> {
@@ -75,6 +77,7 @@ impl<K: Kept> Watched<K> {
             begun: 0,
             listings: 0,
             seen: 0,
+            unreadable: UnreadableObjects::default(),
         };
         Self {
             shared: Arc::new(Shared {
@@ -164,27 +167,77 @@ impl<K: Kept> Watched<K> {
         self.mark_changes(dirty, self.shared.index);
     }
 
+    /// Whether an object stands there that cannot be decoded as it is now: what is known of it is of before, or nothing.
+    pub fn is_unreadable(&self, namespace: &str, name: &str) -> bool {
+        self.read().unreadable.has(&(namespace.into(), name.into()))
+    }
+
+    /// The objects that cannot be decoded, with what is wrong with them.
+    pub fn unreadable(&self) -> Vec<(ObjectKey, Box<str>)> {
+        self.read().unreadable.all()
+    }
+
+    /// Those of them of which nothing is known from before.
+    pub fn unknown(&self) -> Vec<ObjectKey> {
+        let state = self.read();
+        let mut unknown = state.unreadable.keys();
+        unknown.retain(|key| !state.objects.contains_key(key));
+        unknown
+    }
+
+    /// How many objects cannot be decoded.
+    pub fn unreadable_count(&self) -> usize {
+        self.read().unreadable.len()
+    }
+
     /// Takes an event of the watch.
     pub fn handle(&self, event: Event<K::Object>) {
+        self.handle_read(match event {
+            Event::Init => Event::Init,
+            Event::InitApply(object) => Event::InitApply(Ok(object)),
+            Event::InitDone => Event::InitDone,
+            Event::Apply(object) => Event::Apply(Ok(object)),
+            Event::Delete(object) => Event::Delete(Ok(object)),
+        });
+    }
+
+    /// Takes an event of a watch that reads objects one by one. One that cannot be decoded leaves what is known of it as it
+    /// is; true comes back when that is news.
+    pub fn handle_read(&self, event: Event<Read<K::Object>>) -> bool {
         match event {
             Event::Init => {
                 let mut state = self.write();
                 state.listing = true;
                 state.begun += 1;
             }
-            Event::InitApply(object) => self.list(K::keep(object)),
+            Event::InitApply(Ok(object)) => self.list(K::keep(object)),
             Event::InitDone => self.listed_all(),
-            Event::Apply(object) => {
+            Event::Apply(Ok(object)) => {
                 let object = K::keep(object);
                 self.write().saw(object.head());
                 self.put(object, |_| true);
             }
+            Event::InitApply(Err(unreadable)) | Event::Apply(Err(unreadable)) => {
+                return self.note(&unreadable);
+            }
             Event::Delete(object) => {
-                let head = Head::of(object.meta());
+                let head =
+                    object.map_or_else(|unreadable| unreadable.head(), |object| Head::of(object.meta()));
                 self.write().saw(&head);
                 self.remove(&head.key(), &head.uid);
             }
         }
+        false
+    }
+
+    fn note(&self, unreadable: &Unreadable) -> bool {
+        let (head, mut state) = (unreadable.head(), self.write());
+        state.saw(&head);
+        let begun = state.begun;
+        if let Some(found) = state.objects.get_mut(&head.key()) {
+            found.listing = begun; // it is there, whatever it says
+        }
+        state.unreadable.note(head.key(), unreadable.problem(), begun)
     }
 
     /// Says that a write begins, before it is sent.
@@ -220,6 +273,7 @@ impl<K: Kept> Watched<K> {
             if outdated || !when(&state) {
                 return;
             }
+            state.unreadable.forget(&object.head().key());
             state.insert(self.shared.index, object.clone())
         };
         self.tell(old.into_iter().chain([object]));
@@ -235,6 +289,7 @@ impl<K: Kept> Watched<K> {
                 return;
             }
             state.saw(object.head());
+            state.unreadable.forget(&object.head().key());
             let begun = state.begun;
             if let Some(found) = state.objects.get_mut(&object.head().key()) {
                 let same = found.object.head().is_same_state(object.head());
@@ -252,6 +307,7 @@ impl<K: Kept> Watched<K> {
     fn remove(&self, key: &ObjectKey, uid: &str) {
         let old = {
             let mut state = self.write();
+            state.unreadable.forget(key);
             if state
                 .objects
                 .get(key)
@@ -273,6 +329,7 @@ impl<K: Kept> Watched<K> {
             }
             state.listings += 1;
             let begun = state.begun;
+            state.unreadable.listed_all(begun);
             let gone = state.objects.iter().filter(|(_, stored)| stored.listing != begun);
             let gone: Vec<ObjectKey> = gone.map(|(key, _)| key.clone()).collect();
             let index = self.shared.index;

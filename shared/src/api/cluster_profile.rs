@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    conditions::{Condition, conditions_schema},
+    conditions::{Condition, conditions_schema, lenient_conditions},
     names::PROFILE_PROPERTY_VALUE_CHARS_MAX,
 };
 
@@ -49,7 +49,10 @@ pub struct ClusterManager {
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterProfileStatus {
     /// ControlPlaneHealthy and Joined.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "lenient_conditions"
+    )]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
     /// Versions of what the cluster runs.

@@ -1,7 +1,11 @@
 //! The conditions of our kinds: types, every reason, and the schema of a `conditions` list.
 //! Says which words exist; which of them holds is decided by hub and agent.
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// One condition; upstream's type, so that every Kubernetes library agrees on its form.
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -19,6 +23,33 @@ pub const MESSAGE_CHARS_MAX: usize = 32_768;
 pub const REASON_CHARS_MAX: usize = 1024;
 /// What joins several conflict reasons into one: the reason's pattern allows no space.
 pub const REASON_SEPARATOR: &str = ",";
+
+/// The `lastTransitionTime` of a condition that states none, or none that can be read. Old definitions (mcs-api v0.1.0)
+/// let it be left out, and upgrades of definitions keep what is stored.
+pub const UNKNOWN_TRANSITION: Time = Time(Timestamp::UNIX_EPOCH);
+
+/// Reads a `conditions` list as far as it can be read: one condition that is not as today's definitions have it must not
+/// make its object unreadable, for then no object of its kind could be listed.
+pub(super) fn lenient_conditions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Condition>, D::Error> {
+    let stored = Value::deserialize(from)?;
+    let stored = stored.as_array().into_iter().flatten();
+    Ok(stored.filter_map(lenient_condition).collect())
+}
+
+/// Absent for one without a type, which nobody can look for.
+fn lenient_condition(stored: &Value) -> Option<Condition> {
+    let text = |field: &str| stored[field].as_str().unwrap_or_default().to_owned();
+    let since = stored["lastTransitionTime"].as_str();
+    let since = since.and_then(|since| since.parse().ok());
+    Some(Condition {
+        type_: Some(text("type")).filter(|kind| !kind.is_empty())?,
+        status: text("status"),
+        reason: text("reason"),
+        message: text("message"),
+        observed_generation: stored["observedGeneration"].as_i64(),
+        last_transition_time: since.map_or(UNKNOWN_TRANSITION, Time),
+    })
+}
 
 /// ServiceExport.
 pub mod service_export {
@@ -151,7 +182,10 @@ pub(super) fn conditions_schema(_generator: &mut SchemaGenerator) -> Schema {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::api::{ServiceExport, ServiceImport};
 
     #[test]
     fn all_conflicts_at_once_fit_into_one_reason() {
@@ -161,5 +195,38 @@ mod tests {
             joined.chars().all(|c| c.is_ascii_alphanumeric() || c == ','),
             "{joined}"
         );
+    }
+
+    /// What a controller of the time of mcs-api v0.1.0 may have left, and what nobody would write.
+    #[test]
+    fn a_condition_of_an_old_definition_does_not_make_its_object_unreadable() {
+        let conditions = json!([
+            {"type": "Valid", "status": "True"},
+            {"type": "Ready", "status": "True", "reason": "Exported", "message": "", "observedGeneration": 3,
+                "lastTransitionTime": "2026-01-02T03:04:05Z"},
+            {"type": "Conflict", "status": 7, "lastTransitionTime": "yesterday"},
+            {"status": "True"},
+            "nothing",
+        ]);
+        let export: ServiceExport = serde_json::from_value(
+            json!({"metadata": {"name": "web"}, "status": {"conditions": conditions}}),
+        )
+        .unwrap();
+        let read = export.status.unwrap().conditions;
+        let kinds: Vec<&str> = read.iter().map(|one| &*one.type_).collect();
+        assert_eq!(kinds, ["Valid", "Ready", "Conflict"]);
+        assert_eq!(read[0].last_transition_time, UNKNOWN_TRANSITION);
+        assert_eq!(
+            (&*read[1].reason, read[1].observed_generation),
+            ("Exported", Some(3))
+        );
+        assert_eq!(read[1].last_transition_time.0.as_second(), 1_767_323_045);
+        assert_eq!(read[2].last_transition_time, UNKNOWN_TRANSITION);
+        for odd in [json!(null), json!("x"), json!({})] {
+            let import = json!({"metadata": {"name": "web"}, "spec": {"ports": [], "type": "Headless"},
+                "status": {"conditions": odd}});
+            let import: ServiceImport = serde_json::from_value(import).unwrap();
+            assert!(import.status.unwrap().conditions.is_empty());
+        }
     }
 }

@@ -7,7 +7,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conditions::{Condition, conditions_schema};
+use super::conditions::{Condition, conditions_schema, lenient_conditions};
 
 /// What is exported along with the Service.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,10 @@ pub struct ServiceExportSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceExportStatus {
     /// Valid, Ready and Conflict.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "lenient_conditions"
+    )]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
 }

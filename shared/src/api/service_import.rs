@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conditions::{Condition, conditions_schema};
+use super::conditions::{Condition, conditions_schema, lenient_conditions};
 
 /// Most clusterset IPs, and most IP families, of one import: one of each family.
 pub const IPS_MAX: usize = 2;
@@ -100,7 +100,10 @@ pub struct ServiceImportStatus {
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cluster"]))]
     pub clusters: Vec<ClusterStatus>,
     /// Ready.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "lenient_conditions"
+    )]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
     /// Whether the imported EndpointSlices are in this cluster.

@@ -164,3 +164,18 @@ fn names_that_are_not_answered_or_wrongly_are_a_fault() {
     let (what, _) = words(&answered(Some(&seen(Ok(vec!["10.0.0.9".into()])))));
     assert!(what.contains("is 10.0.0.9 in DNS"), "{what}");
 }
+
+#[test]
+fn an_export_that_cannot_be_taken_is_a_fault_with_its_name() {
+    let seen = |words: &[&str]| -> Result<Vec<String>, String> {
+        Ok(words.iter().map(|&words| words.to_owned()).collect())
+    };
+    let fine = unusable(&seen(&[]));
+    assert!(!format!("{fine:?}").contains("Fault"), "{fine:?}");
+    let many: Vec<&str> = vec!["ServiceExport shop/web: spec: invalid type"; 7];
+    let fault = format!("{:?}", unusable(&seen(&many)));
+    assert!(
+        fault.contains("shop/web") && fault.contains("and 2 more"),
+        "{fault}"
+    );
+}

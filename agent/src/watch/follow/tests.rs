@@ -106,3 +106,51 @@ fn an_api_server_that_starts_again_is_not_worth_a_warning() {
     let few = (1..FAILURES_TOLD).all(|_| course.failed(Failure::Interrupted, 0).1.is_none());
     assert!(few && course.good().is_none());
 }
+
+fn export_json(name: &str, labels: serde_json::Value) -> serde_json::Value {
+    json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+        "metadata": {"namespace": "shop", "name": name, "uid": name, "resourceVersion": "5"},
+        "spec": {"exportedLabels": labels}})
+}
+
+/// An API server whose first list is good, whose watch then tells of an export that cannot be decoded, and which lists it
+/// from then on.
+fn with_one_that_cannot_be_decoded() -> Api<ServiceExport> {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+        let broken = export_json("broken", json!({"team": 7}));
+        let answer = if is_watch {
+            json!({"type": "MODIFIED", "object": broken}).to_string() + "\n"
+        } else {
+            let known = lists.fetch_add(1, Ordering::Relaxed) == 0;
+            let first = export_json(
+                "broken",
+                json!({"team": if known { json!("a") } else { json!(7) }}),
+            );
+            json!({"kind": "ServiceExportList", "apiVersion": "multicluster.x-k8s.io/v1beta1",
+                "metadata": {"resourceVersion": "7"}, "items": [first, export_json("good", json!({}))]})
+            .to_string()
+        };
+        let answer = Response::builder().body(Body::from(answer.into_bytes()));
+        async move { answer }
+    });
+    Api::all(Client::new(service, "default"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_decoded_is_unknown_and_the_others_are_read() {
+    let (store, drain) = (Watched::<KeptExport>::new(|_| None), CancellationToken::new());
+    let api = with_one_that_cannot_be_decoded();
+    let a_minute = tokio::time::timeout(Duration::from_secs(60), follow(api, &store, &drain));
+    assert!(a_minute.await.is_err(), "it goes on");
+    assert!(store.is_listed());
+    assert!(store.get("shop", "good").is_some());
+    assert!(store.get("shop", "broken").is_some(), "it is as it was known");
+    let unreadable = store.unreadable();
+    assert_eq!(unreadable.len(), 1, "{unreadable:?}");
+    let ((namespace, name), problem) = &unreadable[0];
+    assert_eq!((&**namespace, &**name), ("shop", "broken"));
+    assert!(problem.starts_with("spec.exportedLabels.team"), "{problem}");
+    assert!(store.unknown().is_empty(), "something is known of it");
+}
