@@ -303,6 +303,8 @@ mod tests {
                 family_policy: None,
                 ip_families: vec![IpFamily::V6],
                 sources: [].into(),
+                labels: [].into(),
+                annotations: [].into(),
             },
             cluster_ips: Vec::new(),
         };

@@ -185,6 +185,8 @@ mod tests {
                 family_policy: None,
                 ip_families: vec![IpFamily::V6],
                 sources: BTreeSet::new(),
+                labels: [].into(),
+                annotations: [].into(),
             },
             cluster_ips: Vec::new(),
         }

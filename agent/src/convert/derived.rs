@@ -42,10 +42,10 @@ pub(crate) fn derived_of(object: &Service) -> Option<Derived> {
     let mut labels = owned.metadata("labels", object.metadata.labels.as_ref());
     let managed_by = labels.remove(LABEL_MANAGED_BY);
     let of = labels.remove(LABEL_SERVICE_NAME);
-    let labelled = managed_by.is_some() && of.is_some() && labels.is_empty();
+    let labelled = managed_by.is_some() && of.is_some();
     let ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     let intact = labelled && ports.clone().all(|port| is_ours(port, &owned));
-    let found = found(object, |object| (content_from(object, &owned), intact));
+    let found = found(object, |object| (content_from(object, &owned, labels), intact));
     let Found::Ours(found) = found else { return None };
     let number = |port: &KubernetesPort| {
         Some((
@@ -72,10 +72,12 @@ pub(crate) fn derived_from(object: Option<&KeptService>, service: &ServiceKey) -
     ours.map_or(Found::Stranger, |derived| Found::Ours(derived.found.clone()))
 }
 
-fn content_from(object: &Service, owned: &OwnedFields<'_>) -> FoundDerived {
+/// `labels` are those of the agent's that every derived Service does not have.
+fn content_from(object: &Service, owned: &OwnedFields<'_>, labels: Metadata) -> FoundDerived {
     let spec = object.spec.clone().unwrap_or_default();
     let has = |field: &str| owned.has(&["spec", field]);
-    let annotations = owned.metadata("annotations", object.metadata.annotations.as_ref());
+    let mut annotations = owned.metadata("annotations", object.metadata.annotations.as_ref());
+    let sources = annotations.remove(ANNOTATION_SOURCE_CLUSTERS);
     let client_ip = spec.session_affinity_config.and_then(|config| config.client_ip);
     let policies = Policies {
         session_affinity: affinity_from(spec.session_affinity.as_deref()).filter(|_| has("sessionAffinity")),
@@ -99,7 +101,9 @@ fn content_from(object: &Service, owned: &OwnedFields<'_>) -> FoundDerived {
             policies,
             family_policy: family_policy.filter(|_| has("ipFamilyPolicy")),
             ip_families: families_from(spec.ip_families.as_deref()),
-            sources: sources_from(annotations.get(ANNOTATION_SOURCE_CLUSTERS).map(|text| &**text)),
+            sources: sources_from(sources.as_deref()),
+            labels,
+            annotations,
         },
         cluster_ips,
     }
@@ -162,9 +166,10 @@ pub(crate) fn derived_json(
         spec["clusterIPs"] = json!(ips);
     }
     add_policies(&mut spec, &content.policies);
-    let labels = Metadata::from([(LABEL_SERVICE_NAME.into(), service.name.clone())]);
-    let sources = sources_text(&content.sources);
-    let annotations = Metadata::from([(ANNOTATION_SOURCE_CLUSTERS.into(), sources)]);
+    let mut labels = content.labels.clone();
+    labels.insert(LABEL_SERVICE_NAME.into(), service.name.clone());
+    let mut annotations = content.annotations.clone();
+    annotations.insert(ANNOTATION_SOURCE_CLUSTERS.into(), sources_text(&content.sources));
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": metadata_json(&service.namespace, name, uid, &labels, &annotations),
@@ -296,6 +301,32 @@ mod tests {
         let asked = ["10.0.0.1".parse().unwrap()];
         let json = derived_json(&cart, "derived-x", None, content, &asked, None);
         assert_eq!(json["spec"]["clusterIPs"], json!(["10.0.0.1"]));
+    }
+
+    #[test]
+    fn exported_metadata_is_written_and_read_back_and_that_of_others_is_not_ours() {
+        let cart = ServiceKey::new("shop", "cart").unwrap();
+        let found = derived_from(Some(&kept(&service("cart"))), &cart);
+        let mut content = found.ours().unwrap().content.content.clone();
+        content.labels = Metadata::from([("team".into(), "shop".into())]);
+        content.annotations = Metadata::from([("example.org/note".into(), "x".into())]);
+        let mut json = derived_json(&cart, "derived-x", Some("u"), &content, &[], None);
+        assert_eq!(json["metadata"]["labels"][LABEL_SERVICE_NAME], "cart");
+        json["metadata"]["labels"]["theirs"] = json!("x");
+        let fields = |keys: &[&str]| -> Value {
+            let keys = keys.iter().map(|key| (format!("f:{key}"), json!({})));
+            Value::Object(keys.collect())
+        };
+        json["metadata"]["managedFields"] = json!([{"manager": "tributary-agent", "operation": "Apply", "fieldsV1":
+            {"f:metadata": {"f:labels": fields(&[LABEL_MANAGED_BY, LABEL_SERVICE_NAME, "team"]),
+                "f:annotations": fields(&[ANNOTATION_SOURCE_CLUSTERS, "example.org/note"])}}}]);
+        let written: Service = serde_json::from_value(json).unwrap();
+        let read = derived_from(Some(&kept(&written)), &cart);
+        let read = &read.ours().unwrap().content.content;
+        assert_eq!(
+            (&read.labels, &read.annotations),
+            (&content.labels, &content.annotations)
+        );
     }
 
     #[test]

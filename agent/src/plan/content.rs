@@ -102,6 +102,10 @@ pub struct DerivedContent {
     pub ip_families: Vec<IpFamily>,
     /// The exporting clusters, for the time when there is no import to tell them.
     pub sources: BTreeSet<ClusterId>,
+    /// The exported labels that the import carries: tools that select Services by them read nothing else.
+    pub labels: Metadata,
+    /// The exported annotations that the import carries.
+    pub annotations: Metadata,
 }
 
 /// What an endpoint's pod is; only a cluster's own slices say it.

@@ -114,6 +114,8 @@ fn missing(standing: &Standing, view: &ServiceView, name: &str) -> DerivedStep {
             family_policy,
             ip_families,
             sources: standing.clusters.clone(),
+            labels: standing.labels.clone(),
+            annotations: standing.annotations.clone(),
         },
         cluster_ips: if asked_families { cluster_ips } else { Vec::new() },
     });
@@ -153,6 +155,8 @@ fn standing_derived(
         family_policy,
         ip_families,
         sources: standing.clusters.clone(),
+        labels: standing.labels.clone(),
+        annotations: standing.annotations.clone(),
     };
     let apply = |content: DerivedContent| Action::ApplyDerived {
         name: name.into(),

@@ -97,6 +97,11 @@ fn imports_carry_no_keys_by_which_other_controllers_act_and_those_that_are_liste
         let model = Model::settled(&desired);
         let content = &model.view.import.ours().unwrap().content.content;
         assert_eq!(content.labels, content.annotations);
+        let derived = &model.view.derived.ours().unwrap().content.content;
+        assert_eq!(
+            (&derived.labels, &derived.annotations),
+            (&content.labels, &content.annotations)
+        );
         let carried: Vec<String> = content.labels.keys().map(ToString::to_string).collect();
         carried
     };
