@@ -12,7 +12,7 @@ use hub::{
     hub::{Hub, HubMetrics},
     log::{MemoryDisk, MemoryLog},
     membership::MembershipService,
-    profile::{AccessProviders, ProfileMetrics, ProfileWriter, default_namespace},
+    profile::{AccessProviders, ProfileMetrics, ProfileWriter, default_manager, default_namespace},
     writer::{AdmitRequest, CursorCheck, CursorVerdict, Options, Request, SessionEvent, SessionSink},
 };
 use k8s_openapi::api::core::v1::Namespace;
@@ -28,7 +28,7 @@ use serde_json::json;
 use shared::{
     api::{
         cluster_profile::ClusterProfile,
-        names::{CLUSTER_MANAGER, HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_CLUSTERSET},
+        names::{HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_CLUSTERSET},
     },
     identity::Identity,
     model::{
@@ -85,7 +85,7 @@ async fn follow_their_members(client: Client, account: Client, clusterset: Clust
     let mut east = profiled.join("east").await?;
     let made = profiled.wait("east", |_| true).await?;
     ensure!(
-        made.labels().get(LABEL_CLUSTER_MANAGER).map(String::as_str) == Some(CLUSTER_MANAGER),
+        made.labels().get(LABEL_CLUSTER_MANAGER).map(String::as_str) == Some(&*profiled.manager()),
         "{made:?}"
     );
     let namespaces: Api<Namespace> = Api::all(profiled.client.clone());
@@ -146,7 +146,7 @@ async fn follow_their_members(client: Client, account: Client, clusterset: Clust
         profile
             .labels()
             .get(LABEL_CLUSTER_MANAGER)
-            .is_some_and(|manager| manager == CLUSTER_MANAGER)
+            .is_some_and(|manager| *manager == profiled.manager())
     };
     profiled.wait("east", ours).await?;
 
@@ -190,6 +190,11 @@ impl Writing {
 }
 
 impl ProfiledHub {
+    /// The cluster manager of this hub's profiles.
+    fn manager(&self) -> String {
+        default_manager(&self.hub.clusterset)
+    }
+
     pub(crate) fn start(client: Client, account: Client, clusterset: Clusterset) -> anyhow::Result<Self> {
         let epoch = Epoch::default().next(UnixMillis(1_000), 7);
         let log = MemoryLog::open(&MemoryDisk::default(), &clusterset, epoch)?;
@@ -249,7 +254,7 @@ impl ProfiledHub {
             "apiVersion": "multicluster.x-k8s.io/v1alpha1",
             "kind": "ClusterProfile",
             "metadata": { "name": name, "labels": labels },
-            "spec": { "clusterManager": { "name": CLUSTER_MANAGER } },
+            "spec": { "clusterManager": { "name": self.manager() } },
         });
         ensure!(manager != HUB_MANAGER, "a stranger has a name of its own");
         let as_manager = PatchParams::apply(manager).force();

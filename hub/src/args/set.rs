@@ -5,7 +5,10 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use shared::tls::{ClientFiles, TlsFiles};
+use shared::{
+    model::validate,
+    tls::{ClientFiles, TlsFiles},
+};
 
 use super::EnrolmentArgs;
 use crate::operate::duration;
@@ -41,6 +44,10 @@ pub struct SetArgs {
     /// if it is missing and the hub may
     #[arg(long, env = "TRIBUTARY_INVENTORY_NAMESPACE", value_name = "NAME")]
     pub inventory_namespace: Option<String>,
+    /// Name of the cluster manager in ClusterProfiles that are made; tributary-<clusterset> unless given. Hubs whose
+    /// clustersets have one name need different ones where somebody reads the profiles of both
+    #[arg(long, env = "TRIBUTARY_CLUSTER_MANAGER", value_name = "NAME", value_parser = manager_name)]
+    pub cluster_manager: Option<String>,
     /// File with the ways to reach the members' API servers (YAML or JSON), which their ClusterProfiles show as
     /// accessProviders: servers and their authorities, without credentials. It is read at the start
     #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
@@ -122,4 +129,12 @@ pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
         return Ok(time);
     }
     Err("certificates of members are good for 30s to 3650d".to_owned())
+}
+
+/// The name is the value of a label, too.
+fn manager_name(text: &str) -> Result<String, String> {
+    match validate::label_value("x-k8s.io/cluster-manager", text) {
+        Ok(()) if !text.is_empty() => Ok(text.to_owned()),
+        _ => Err("use 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', alphanumeric at both ends".to_owned()),
+    }
 }

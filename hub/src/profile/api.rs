@@ -20,7 +20,7 @@ use shared::{
 use super::{
     inventory::{Action, Outcome},
     namespace::{self, NoNamespace},
-    object::{empty_body, has_other_managers, metadata_body, status_body},
+    object::{Heading, empty_body, has_other_managers, metadata_body, status_body},
 };
 use crate::fold::Profile;
 
@@ -88,11 +88,12 @@ impl Performer {
                     profile,
                     access,
                     uid,
-                    metadata,
+                    heading,
                     status,
                 } => {
                     let status = status.then_some(&**access);
-                    self.apply(profile, uid.as_deref(), *metadata, status).await
+                    self.apply(profile, uid.as_deref(), heading.as_ref(), status)
+                        .await
                 }
             }
         };
@@ -130,14 +131,14 @@ impl Performer {
         &self,
         profile: &Profile,
         uid: Option<&str>,
-        metadata: bool,
+        heading: Option<&Heading>,
         status: Option<&[AccessProvider]>,
     ) -> Result<Outcome, Reason> {
         let name = profile.cluster.as_str();
         let mut uid = uid.map(str::to_owned);
         let mut written = None;
-        if metadata {
-            let body = metadata_body(profile, uid.as_deref());
+        if let Some(heading) = heading {
+            let body = metadata_body(profile, heading, uid.as_deref());
             let object = match self.patch(name, &body).await {
                 Err(kube::Error::Api(status)) if uid.is_none() && status.is_not_found() => {
                     self.make_namespace().await?;

@@ -17,7 +17,7 @@ use shared::{
 use super::{
     access::AccessProviders,
     budget::{Budget, Urgency},
-    object::{Difference, difference, is_ours, told_of_topology},
+    object::{Difference, Heading, difference, is_ours, told_of_topology},
     wanted::{Wanted, with_properties},
 };
 use crate::fold::Profile;
@@ -40,7 +40,8 @@ pub(super) enum Action {
         access: Arc<[AccessProvider]>,
         /// Of the object that is there; absent: it is made.
         uid: Option<String>,
-        metadata: bool,
+        /// What is written besides the status, if anything is.
+        heading: Option<Heading>,
         status: bool,
     },
     /// Delete an object of ours.
@@ -64,6 +65,8 @@ pub(super) enum Outcome {
 pub(super) struct Inventory {
     wanted: Wanted,
     access: AccessProviders,
+    /// The cluster manager of objects that are made.
+    manager: String,
     /// Nothing is known of topologies yet: what profiles say of them stays.
     topologies_unknown: bool,
     there: BTreeMap<String, ClusterProfile>,
@@ -106,10 +109,11 @@ pub(super) struct Due {
 }
 
 impl Inventory {
-    pub(super) fn new(access: AccessProviders) -> Self {
+    pub(super) fn new(access: AccessProviders, manager: String) -> Self {
         Self {
             wanted: Wanted::new(),
             access,
+            manager,
             topologies_unknown: false,
             there: BTreeMap::new(),
             listing: None,
@@ -118,6 +122,11 @@ impl Inventory {
             not_ours: BTreeSet::new(),
             tracks: BTreeMap::new(),
         }
+    }
+
+    /// Objects that are made from now on have this cluster manager.
+    pub(super) fn manage_as(&mut self, manager: String) {
+        self.manager = manager;
     }
 
     /// States what is wanted from now on.
@@ -209,7 +218,8 @@ impl Inventory {
             if let (true, Some(profile), Some(object)) = (self.topologies_unknown, &mut wanted, there) {
                 with_properties(profile, told_of_topology(object));
             }
-            let need = need(&cluster, wanted.as_ref(), || self.access.of(&cluster), there);
+            let named = (&cluster, &*self.manager);
+            let need = need(named, wanted.as_ref(), || self.access.of(&cluster), there);
             match need {
                 Need::NotOurs => self.not_ours.insert(cluster.clone()),
                 Need::Nothing | Need::Act(..) => self.not_ours.remove(&cluster),
@@ -286,7 +296,7 @@ enum Need {
 }
 
 fn need(
-    cluster: &ClusterId,
+    (cluster, manager): (&ClusterId, &str),
     wanted: Option<&Arc<Profile>>,
     access: impl FnOnce() -> Arc<[AccessProvider]>,
     there: Option<&ClusterProfile>,
@@ -308,7 +318,7 @@ fn need(
                 profile: profile.clone(),
                 access: access(),
                 uid: None,
-                metadata: true,
+                heading: Some(Heading::new(profile, manager)),
                 status: true,
             };
             Need::Act(action, Urgency::Flip)
@@ -323,7 +333,7 @@ fn need(
                         profile: profile.clone(),
                         access,
                         uid: object.uid(),
-                        metadata,
+                        heading: metadata.then(|| Heading::of(object)),
                         status: status.is_some(),
                     };
                     Need::Act(action, status.unwrap_or(Urgency::Ordinary))

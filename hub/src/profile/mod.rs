@@ -25,7 +25,11 @@ use std::path::Path;
 
 use anyhow::Context;
 use kube::{Client, Config, config::KubeConfigOptions};
-use shared::{api::names::INVENTORY_NAMESPACE_PREFIX, api_client::api_client, model::Clusterset};
+use shared::{
+    api::names::{CLUSTER_MANAGER, INVENTORY_NAMESPACE_PREFIX},
+    api_client::api_client,
+    model::Clusterset,
+};
 
 pub use access::AccessProviders;
 pub use budget::{BURST_MAX, Budget, FLIP_DEBT_MAX, MILLIS_PER_WRITE, Urgency};
@@ -55,6 +59,17 @@ pub async fn client(kubeconfig: Option<&Path>, metrics: &ProfileMetrics) -> anyh
 /// The inventory namespace unless another is asked for.
 pub fn default_namespace(clusterset: &Clusterset) -> String {
     format!("{INVENTORY_NAMESPACE_PREFIX}{}", clusterset.name())
+}
+
+/// Longest name of a cluster manager: it is the value of a label, too.
+const MANAGER_CHARACTERS_MAX: usize = 63;
+
+/// The cluster manager that profiles name unless another is asked for: `tributary-` and the clusterset's name.
+/// KEP-4322 wants each manager in one inventory to have a name of its own.
+pub fn default_manager(clusterset: &Clusterset) -> String {
+    let name = format!("{CLUSTER_MANAGER}-{}", clusterset.name());
+    let name: String = name.chars().take(MANAGER_CHARACTERS_MAX).collect();
+    name.trim_end_matches(['-', '.']).to_owned()
 }
 
 /// An API server's refusal in its own words: printed as it is, kube's error is a Rust value.

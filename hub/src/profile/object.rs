@@ -14,7 +14,7 @@ use shared::{
         cluster_profile::{AccessProvider, ClusterProfile, ClusterProfileStatus, ClusterVersion, Property},
         conditions::{Condition, MESSAGE_CHARS_MAX},
         names::{
-            CLUSTER_MANAGER, HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_INVENTORY_MEMBER_ID, LABEL_MANAGED_BY,
+            HUB_MANAGER, LABEL_CLUSTER_MANAGER, LABEL_INVENTORY_MEMBER_ID, LABEL_MANAGED_BY,
             MULTICLUSTER_GROUP, PROPERTY_API_SERVERS, PROPERTY_TOPOLOGY_PREFIX, PROPERTY_TOPOLOGY_RECONCILED,
         },
     },
@@ -31,7 +31,7 @@ pub(super) enum Difference {
     None,
     /// It has to be written.
     Write {
-        /// Labels or spec differ.
+        /// Labels differ.
         metadata: bool,
         /// The status differs; how urgent that is.
         status: Option<Urgency>,
@@ -40,21 +40,60 @@ pub(super) enum Difference {
     NotOurs,
 }
 
+/// What is written of an object besides its status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Heading {
+    /// The cluster manager: the definition lets an object keep the first one only.
+    pub(super) manager: String,
+    /// The name for people, while it is ours to state: the first one that a profile has. Whoever sets another one owns it.
+    pub(super) display_name: Option<String>,
+}
+
+impl Heading {
+    /// Of an object that is made.
+    pub(super) fn new(profile: &Profile, manager: &str) -> Self {
+        Self {
+            manager: manager.to_owned(),
+            display_name: Some(profile.cluster.to_string()),
+        }
+    }
+
+    /// Of one that is there: its manager and its name stay what they are.
+    pub(super) fn of(object: &ClusterProfile) -> Self {
+        let spec = &object.spec;
+        Self {
+            manager: spec.cluster_manager.name.clone(),
+            display_name: spec.display_name.clone().filter(|_| owns_display_name(object)),
+        }
+    }
+}
+
+/// Whether nobody took the name for people over.
+fn owns_display_name(object: &ClusterProfile) -> bool {
+    let mut ours = object.managed_fields().iter().filter(|entry| is_our_entry(entry));
+    ours.any(|entry| {
+        let spec = entry.fields_v1.as_ref().and_then(|fields| fields.0.get("f:spec"));
+        spec.is_some_and(|spec| spec.get("f:displayName").is_some())
+    })
+}
+
 /// The labels that our objects have.
-pub(super) fn labels(profile: &Profile) -> BTreeMap<&'static str, String> {
+pub(super) fn labels(profile: &Profile, manager: &str) -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         (LABEL_MANAGED_BY, HUB_MANAGER.to_owned()),
-        (LABEL_CLUSTER_MANAGER, CLUSTER_MANAGER.to_owned()),
+        (LABEL_CLUSTER_MANAGER, manager.to_owned()),
         (LABEL_INVENTORY_MEMBER_ID, profile.cluster.to_string()),
     ])
 }
 
 /// The body that applies labels and spec.
-pub(super) fn metadata_body(profile: &Profile, uid: Option<&str>) -> Value {
+pub(super) fn metadata_body(profile: &Profile, heading: &Heading, uid: Option<&str>) -> Value {
     let mut body = empty_body(profile.cluster.as_str(), uid);
-    body["metadata"]["labels"] = json!(labels(profile));
-    body["spec"] =
-        json!({ "displayName": profile.cluster.as_str(), "clusterManager": { "name": CLUSTER_MANAGER } });
+    body["metadata"]["labels"] = json!(labels(profile, &heading.manager));
+    body["spec"] = json!({ "clusterManager": { "name": heading.manager } });
+    if let Some(name) = &heading.display_name {
+        body["spec"]["displayName"] = json!(name);
+    }
     body
 }
 
@@ -160,10 +199,9 @@ pub(super) fn difference(object: &ClusterProfile, wanted: &Profile, access: &[Ac
     if !is_ours(object) {
         return Difference::NotOurs;
     }
-    let labels_differ = labels(wanted)
+    let metadata = labels(wanted, &object.spec.cluster_manager.name)
         .iter()
         .any(|(label, value)| object.labels().get(*label) != Some(value));
-    let metadata = labels_differ || object.spec.display_name.as_deref() != Some(wanted.cluster.as_str());
     let status = status_difference(object, &status(wanted, access));
     if metadata || status.is_some() {
         Difference::Write { metadata, status }

@@ -15,6 +15,7 @@ use tracing::{debug, info, warn};
 use super::{
     AccessProviders, ProfileMetrics,
     api::{Performer, Reason},
+    default_manager,
     inventory::{Action, Due, Inventory, Outcome},
     wanted,
 };
@@ -63,12 +64,18 @@ impl ProfileWriter {
             clock: hub.clock,
             metrics,
             drain,
-            inventory: Inventory::new(access),
+            inventory: Inventory::new(access, default_manager(&hub.clusterset)),
             observed: None,
             failing: None,
             namespace_ensured: false,
             told_of: BTreeSet::new(),
         }
+    }
+
+    /// Profiles that are made name this cluster manager.
+    pub fn managed_as(mut self, manager: String) -> Self {
+        self.inventory.manage_as(manager);
+        self
     }
 
     /// Profiles say what is observed of their members' topologies, too.

@@ -223,6 +223,9 @@ impl Opened {
             let kept = (namespace, set.profiles.access);
             let mut profiles =
                 ProfileWriter::new(client.clone(), kept, &hub, set.profiles.metrics, leading.clone());
+            if let Some(manager) = set.args.cluster_manager {
+                profiles = profiles.managed_as(manager);
+            }
             hub.topologies = set.profiles.topologies.explains(&client);
             let rollouts = set.args.topology_rollouts;
             let wired = Wired {

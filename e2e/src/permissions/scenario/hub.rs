@@ -44,7 +44,7 @@ pub(super) async fn profiles_are_kept(stage: &mut Stage) -> anyhow::Result<()> {
             let labels = profiles.get(MEMBER).await?.metadata.labels.unwrap_or_default();
             let manager = labels.get(LABEL_CLUSTER_MANAGER);
             Ok(manager
-                .is_some_and(|manager| manager == CLUSTER_MANAGER)
+                .is_some_and(|manager| manager.starts_with(CLUSTER_MANAGER))
                 .then_some(()))
         })
         .await?;

@@ -9,13 +9,13 @@ use shared::{
     model::{ClusterProperty, PropertyValue},
 };
 
-use super::{cluster, lost, profile, property, written};
+use super::{MANAGER, cluster, heading, lost, profile, property, written};
 use crate::{
     fold::{Profile, Properties},
     profile::{
         AccessProviders, MILLIS_PER_WRITE, Urgency,
         inventory::{ACTIONS_MAX, Action, Due, Inventory, Outcome},
-        object::{Difference, difference, status},
+        object::{Difference, Heading, difference, metadata_body, status},
         wanted::{Wanted, with_properties},
     },
 };
@@ -29,7 +29,7 @@ fn wanted(profiles: impl IntoIterator<Item = Profile>) -> Wanted {
 
 /// An inventory in which these objects are there.
 fn listed(objects: impl IntoIterator<Item = ClusterProfile>) -> Inventory {
-    let mut inventory = Inventory::new(Default::default());
+    let mut inventory = Inventory::new(Default::default(), MANAGER.to_owned());
     inventory.observe(Event::Init);
     objects
         .into_iter()
@@ -64,7 +64,7 @@ fn nothing_is_written_when_nothing_changed() {
 
 #[test]
 fn nothing_is_written_before_it_is_known_what_is_there() {
-    let mut inventory = Inventory::new(Default::default());
+    let mut inventory = Inventory::new(Default::default(), MANAGER.to_owned());
     inventory.want(wanted([profile("east")]));
     inventory.observe(Event::Init);
     inventory.observe(Event::InitApply(edited(json!({}))));
@@ -93,7 +93,7 @@ fn a_new_member_gets_its_profile_with_every_label_once() {
         profile: Arc::new(profile("east")),
         access: Arc::default(),
         uid: None,
-        metadata: true,
+        heading: Some(heading("east")),
         status: true,
     };
     assert_eq!(due.actions, [create]);
@@ -110,7 +110,7 @@ fn a_new_member_gets_its_profile_with_every_label_once() {
         [
             ("app.kubernetes.io/managed-by", "tributary-hub"),
             ("multicluster.x-k8s.io/inventory-member-id", "east"),
-            ("x-k8s.io/cluster-manager", "tributary"),
+            ("x-k8s.io/cluster-manager", "tributary-default"),
         ]
     );
 }
@@ -426,4 +426,38 @@ fn api_servers_are_a_property_unless_the_member_has_one_of_that_name() {
         .into_iter()
         .collect();
     assert_eq!(shown(&counted), ["mine"]);
+}
+
+/// The name for people is theirs: it is stated once, and whoever sets another one keeps it.
+#[test]
+fn a_name_that_somebody_sets_stays() {
+    let renamed = edited(
+        json!({ "spec": { "displayName": "The shop in Lyon" }, "metadata": { "managedFields": [
+        { "manager": "tributary-hub", "operation": "Apply", "fieldsV1": { "f:spec": { "f:clusterManager": {} } } },
+        { "manager": "kubectl-edit", "operation": "Update", "fieldsV1": { "f:spec": { "f:displayName": {} } } },
+    ] } }),
+    );
+    assert_eq!(
+        differs(&renamed, &profile("east")).map(|(metadata, _)| metadata),
+        None
+    );
+    let body = metadata_body(&profile("east"), &Heading::of(&renamed), None);
+    assert_eq!(body["spec"].get("displayName"), None, "it is not ours to state");
+    let ours = edited(json!({ "metadata": { "managedFields": [
+        { "manager": "tributary-hub", "operation": "Apply", "fieldsV1": { "f:spec": { "f:displayName": {} } } },
+    ] } }));
+    let body = metadata_body(&profile("east"), &Heading::of(&ours), None);
+    assert_eq!(
+        body["spec"]["displayName"], "east",
+        "leaving it out would take it away"
+    );
+}
+
+/// The definition lets nobody change it, so that an object of an earlier release keeps the one that it has.
+#[test]
+fn a_profile_keeps_its_cluster_manager() {
+    let earlier = edited(json!({ "spec": { "clusterManager": { "name": "tributary" } },
+        "metadata": { "labels": { "x-k8s.io/cluster-manager": "tributary" } } }));
+    assert_eq!(differs(&earlier, &profile("east")), None);
+    assert_eq!(Heading::of(&earlier).manager, "tributary");
 }

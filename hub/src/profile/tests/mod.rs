@@ -68,9 +68,18 @@ fn property(name: &str, value: &str) -> Arc<ClusterProperty> {
     })
 }
 
+const MANAGER: &str = "tributary-default";
+
+fn heading(cluster: &str) -> object::Heading {
+    object::Heading {
+        manager: MANAGER.to_owned(),
+        display_name: Some(cluster.to_owned()),
+    }
+}
+
 /// The object as an API server shows it after we applied a profile, with `more` merged into it.
 fn written(profile: &Profile, more: Value) -> ClusterProfile {
-    let mut object = object::metadata_body(profile, None);
+    let mut object = object::metadata_body(profile, &heading(profile.cluster.as_str()), None);
     object["status"] = object::status_body(profile, &[], None)["status"].clone();
     let properties: serde_json::Map<String, Value> = profile
         .properties

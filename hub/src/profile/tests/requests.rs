@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use shared::model::Clusterset;
 
-use super::{cluster, profile, written};
+use super::{cluster, heading, profile, written};
 use crate::profile::{
     api::Performer,
     inventory::{Action, Outcome},
@@ -79,7 +79,7 @@ fn create() -> Action {
         profile: Arc::new(profile("east")),
         access: Arc::default(),
         uid: None,
-        metadata: true,
+        heading: Some(heading("east")),
         status: true,
     }
 }

@@ -33,6 +33,7 @@ pub(super) struct Entry {
     #[serde(default)]
     adopt_epoch: bool,
     inventory_namespace: Option<String>,
+    cluster_manager: Option<String>,
     access_providers: Option<PathBuf>,
     topology: Option<TopologyMode>,
     topology_rollouts: Option<u16>,
@@ -104,6 +105,7 @@ impl Entry {
             clients: self.clients.map_or_else(|| Ok(ClientFiles::default()), clients)?,
             adopt_epoch: self.adopt_epoch,
             inventory_namespace: self.inventory_namespace,
+            cluster_manager: self.cluster_manager,
             access_providers: self.access_providers,
             topology: self.topology,
             topology_rollouts: rollouts(self.topology_rollouts)?,
