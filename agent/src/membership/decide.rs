@@ -129,9 +129,17 @@ impl fmt::Display for Contradiction {
         };
         write!(
             out,
-            "the certificate in --tls-cert is for {what} {certified}, the ClusterProperty {name} says {stated}: issue a \
-             certificate for {stated}, or "
+            "the certificate in --tls-cert is for {what} {certified}, the ClusterProperty {name} says {stated}: "
         )?;
+        if *name == PROPERTY_CLUSTER_ID && ClusterId::new(stated).is_err() {
+            // No certificate can be issued for it.
+            return write!(
+                out,
+                "Tributary takes ids of one DNS label only (1 to 63 of a-z, 0-9 and '-'), for the id is a label value and \
+                 one part of the DNS names of headless pods. Give the property the value {certified}"
+            );
+        }
+        write!(out, "issue a certificate for {stated}, or ")?;
         if *by_agent {
             out.write_str(
                 "delete the property if the cluster has left as what it says: an agent made it then",
@@ -194,6 +202,20 @@ mod tests {
             };
             assert_eq!(wanted.decide(Some(&going)), Leave, "the next one is made");
         }
+    }
+
+    /// KEP-2149 lets an id be a DNS subdomain; nobody is sent to issue a certificate that cannot be issued.
+    #[test]
+    fn an_id_that_is_no_label_is_not_answered_with_an_impossible_certificate() {
+        let membership = membership();
+        let wanted = membership.properties().into_iter().next().expect("the id");
+        let dotted = standing("prod.eu-west", Maker::Other);
+        let words = wanted
+            .contradiction(Some(&dotted))
+            .expect("a contradiction")
+            .to_string();
+        assert!(words.contains("one DNS label only"), "{words}");
+        assert!(!words.contains("issue a certificate"), "{words}");
     }
 
     #[test]
