@@ -191,7 +191,7 @@ pub struct RunArgs {
         default_value_t = Interest::Namespaces
     )]
     pub interest: Interest,
-    /// Namespaces whose exports are refused (condition Valid=False, NamespaceDenied), besides kube-*; several with
+    /// Namespaces whose exports are refused (condition Valid=False, NamespaceDenied), besides Kubernetes' own; several with
     /// commas
     #[arg(
         long,
@@ -202,7 +202,7 @@ pub struct RunArgs {
     )]
     pub deny_namespaces: Vec<String>,
     /// Namespaces into which this cluster imports, by name or pattern (`*` stands for any characters), besides those
-    /// that Kubernetes keeps for itself (kube-*), into which it never does; several with commas. All unless given. What
+    /// that Kubernetes keeps for itself, into which it never does; several with commas. All unless given. What
     /// stands in others is removed
     #[arg(
         long,

@@ -49,7 +49,9 @@ fn invalid(problem: &ExportProblem) -> Validity {
         ExportProblem::NoService(_) => InvalidReason::NoService,
         ExportProblem::InvalidServiceType(_) => InvalidReason::InvalidServiceType,
         ExportProblem::InvalidExport(_) => InvalidReason::InvalidExport,
-        ExportProblem::NamespaceDenied(_) => InvalidReason::NamespaceDenied,
+        ExportProblem::NamespaceReserved(_) | ExportProblem::NamespaceDenied(_) => {
+            InvalidReason::NamespaceDenied
+        }
     };
     Validity::Invalid {
         reason,

@@ -83,7 +83,7 @@ impl TurnedAway {
     pub(super) fn namespace(&mut self, namespace: &str) {
         self.note(namespace, || {
             format!(
-                "the hub sends imports for namespace {namespace}, into which this cluster imports nothing (kube-*, or not \
+                "the hub sends imports for namespace {namespace}, into which this cluster imports nothing (Kubernetes' own, or not \
                  among --import-namespaces): they are not taken"
             )
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use shared::model::{
     ClusterId, Endpoint, EndpointPort, ImportedSlice, ServiceImport, ServiceKey, ServicePort, ServiceType,
-    derived_name::imported_slice_name,
+    derived_name::imported_slice_name, served_as,
 };
 
 use super::{
@@ -259,12 +259,18 @@ pub(super) fn plan_own(
         Some(Validity::Unknown) => return,
         Some(Validity::Valid) if denied => {}
         Some(Validity::Valid) => {
-            let filtered = front.and_then(|front| Some((front, front.standing.own_ports.as_ref()?)));
-            let Some((front, ports)) = filtered else {
+            let filtered = front.and_then(|front| {
+                Some((
+                    front,
+                    front.standing.own_ports.as_ref()?,
+                    view.service_ports.as_ref()?,
+                ))
+            });
+            let Some((front, eligible, exported)) = filtered else {
                 return;
             };
             for slice in &view.own_slices {
-                let Some(content) = own_content(front, own, slice, ports) else {
+                let Some(content) = own_content(front, own, slice, exported, eligible) else {
                     continue;
                 };
                 let name = slice_name(service, own, &slice.name);
@@ -394,18 +400,39 @@ fn own_content(
     front: &Front<'_>,
     own: &ClusterId,
     slice: &OwnSlice,
+    exported: &[ServicePort],
     eligible: &[ServicePort],
 ) -> Option<SliceContent> {
-    let passes = |port: &&EndpointPort| {
-        eligible
-            .iter()
-            .any(|merged| merged.name == port.name && merged.protocol == port.protocol)
-    };
-    let ports: Vec<EndpointPort> = slice.ports.iter().filter(passes).cloned().collect();
+    let ports = own_ports(&slice.ports, exported, eligible);
     if ports.is_empty() && !slice.ports.is_empty() {
         return None;
     }
     Some(front.content(own, slice.address_type, ports, slice.endpoints.clone()))
+}
+
+/// The ports of an own slice under the names of the import, by the numbers that the local Service gives them. One whose
+/// number changed since the hub judged it is served as before, by its name: a hub that is away must not cost a cluster
+/// its own endpoints.
+fn own_ports(
+    ports: &[EndpointPort],
+    exported: &[ServicePort],
+    eligible: &[ServicePort],
+) -> Vec<EndpointPort> {
+    let by_number = |port: &EndpointPort| served_as(port, exported, eligible);
+    let taken: Vec<&ServicePort> = ports.iter().filter_map(by_number).collect();
+    let by_name = |port: &EndpointPort| {
+        let same = |merged: &&ServicePort| merged.name == port.name && merged.protocol == port.protocol;
+        let merged = eligible.iter().find(same)?;
+        (!taken.contains(&merged)).then_some(merged)
+    };
+    let as_imported = |port: &EndpointPort| {
+        let merged = by_number(port).or_else(|| by_name(port))?;
+        Some(EndpointPort {
+            name: merged.name.clone(),
+            ..port.clone()
+        })
+    };
+    ports.iter().filter_map(as_imported).collect()
 }
 
 fn foreign_name(slice: &ImportedSlice) -> Box<str> {

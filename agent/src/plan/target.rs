@@ -296,12 +296,11 @@ fn own_ports(
         .flatten()
 }
 
-/// Those of `ports` that the local Service has; absent while the Service is unknown.
+/// Those of `ports` that the local Service has, by protocol and number; absent while the Service is unknown.
 fn common_ports(ports: &[ServicePort], view: &ServiceView) -> Option<Vec<ServicePort>> {
     let service_ports = view.service_ports.as_ref()?;
-    let same = |one: &ServicePort, other: &ServicePort| {
-        one.name == other.name && one.protocol == other.protocol && one.port == other.port
-    };
+    let same =
+        |one: &ServicePort, other: &ServicePort| one.protocol == other.protocol && one.port == other.port;
     let eligible = ports
         .iter()
         .filter(|port| service_ports.iter().any(|service_port| same(port, service_port)));

@@ -12,8 +12,8 @@ use super::{
     picture::{Picture, is_ours, text},
 };
 
-/// Namespaces that begin so are the cluster's own, and export nothing.
-const NAMESPACES_OF_KUBERNETES: &str = "kube-";
+/// These namespaces are the cluster's own, and export nothing.
+const NAMESPACES_OF_KUBERNETES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
 /// One valid export.
 pub(super) struct Exporter<'a> {
@@ -34,7 +34,7 @@ pub(super) fn exporter<'a>(
         return None;
     }
     let invalid = |reason| Some(Err(reason));
-    if service.namespace.starts_with(NAMESPACES_OF_KUBERNETES) {
+    if NAMESPACES_OF_KUBERNETES.contains(&&*service.namespace) {
         return invalid("NamespaceDenied");
     }
     let Some(found) = picture.service(service) else {
@@ -107,18 +107,12 @@ impl Exporter<'_> {
     }
 }
 
-/// First one port of each name, then of these one of each protocol and number; the older export's stays.
+/// The older export's ports, and of the others those whose name and whose protocol and number nobody has yet.
 pub(super) fn merged(exporters: &[Exporter<'_>]) -> Vec<Port> {
-    let mut named: Vec<Port> = Vec::new();
-    for port in exporters.iter().flat_map(Exporter::ports) {
-        if !named.iter().any(|taken| taken.name == port.name) {
-            named.push(port);
-        }
-    }
     let mut merged: Vec<Port> = Vec::new();
-    for port in named {
-        let number = |port: &Port| (port.protocol.clone(), port.number);
-        if !merged.iter().any(|taken| number(taken) == number(&port)) {
+    for port in exporters.iter().flat_map(Exporter::ports) {
+        let collides = |taken: &Port| taken.name == port.name || taken.number() == port.number();
+        if !merged.iter().any(collides) {
             merged.push(port);
         }
     }
@@ -140,6 +134,11 @@ pub(super) fn conflicts(exporters: &[Exporter<'_>]) -> BTreeSet<&'static str> {
         Value::Null => Value::from("Cluster"),
         stated => stated,
     };
+    // One is the deprecated name of the other.
+    let distribution = |exporter: &Exporter<'_>| match spec(exporter, "trafficDistribution") {
+        Value::String(name) if name == "PreferClose" => Value::from("PreferSameZone"),
+        stated => stated,
+    };
     let timeout = |exporter: &Exporter<'_>| {
         spec(exporter, "sessionAffinityConfig")["clientIP"]["timeoutSeconds"].clone()
     };
@@ -156,7 +155,7 @@ pub(super) fn conflicts(exporters: &[Exporter<'_>]) -> BTreeSet<&'static str> {
             ("InternalTrafficPolicyConflict", policy(oldest) != policy(other)),
             (
                 "TrafficDistributionConflict",
-                spec(oldest, "trafficDistribution") != spec(other, "trafficDistribution"),
+                distribution(oldest) != distribution(other),
             ),
             (
                 "IPFamilyConflict",

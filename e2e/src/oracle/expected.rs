@@ -169,13 +169,8 @@ fn slices(
     derived: Option<&str>,
     parts: &mut Parts,
 ) {
-    let own = exporter.ports();
-    // Another appProtocol is a conflict, but the traffic is the same.
-    let same = |port: &Port, own: &Port| {
-        (&port.name, &port.protocol, port.number) == (&own.name, &own.protocol, own.number)
-    };
-    let eligible = |port: &&Port| own.iter().any(|own| same(port, own));
-    let eligible: Vec<&Port> = merged.iter().filter(eligible).collect();
+    // Another name and another appProtocol are conflicts, but the traffic is the same.
+    let own_ports = exporter.ports();
     for slice in exporter.picture.local_slices(service) {
         if slice["addressType"] == "FQDN" {
             continue;
@@ -184,11 +179,12 @@ fn slices(
         let served: Vec<Port> = stated
             .iter()
             .filter_map(|port| {
-                let front = |merged: &&&Port| merged.name == port.name && merged.protocol == port.protocol;
-                let front = eligible.iter().find(front)?;
+                let own = |own: &&Port| own.name == port.name && own.protocol == port.protocol;
+                let number = own_ports.iter().find(own)?.number();
+                let front = merged.iter().find(|front| front.number() == number)?;
                 let named = match derived {
                     Some(_) => named_port(front).name,
-                    None => port.name.clone(),
+                    None => front.name.clone(),
                 };
                 Some(Port {
                     name: named,

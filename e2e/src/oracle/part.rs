@@ -100,6 +100,11 @@ impl Port {
         };
         ports.as_array().into_iter().flatten().map(port).collect()
     }
+
+    /// What clients connect to.
+    pub(super) fn number(&self) -> (&str, i64) {
+        (&self.protocol, self.number)
+    }
 }
 
 impl fmt::Display for Port {

@@ -8,7 +8,7 @@ use shared::model::{
     ServiceType, SessionAffinity,
 };
 
-use super::precedence::Candidate;
+use super::{ports, precedence::Candidate, rules::InForce};
 
 /// Most losers that a message names; the others are counted.
 pub(super) const NAMED_LOSERS_MAX: usize = 5;
@@ -17,25 +17,29 @@ pub(super) const NAMED_LOSERS_MAX: usize = 5;
 const VALUE_CHARACTERS_MAX: usize = 300;
 
 /// Every disagreement with the oldest export, in the fixed order of reasons.
-pub(super) fn conflicts(candidates: &[Candidate<'_>], import: Option<&ServiceImport>) -> Vec<Conflict> {
+pub(super) fn conflicts(
+    candidates: &[Candidate<'_>],
+    import: Option<&ServiceImport>,
+    rules: InForce,
+) -> Vec<Conflict> {
     let (Some((oldest, others)), Some(import)) = (candidates.split_first(), import) else {
         return Vec::new();
     };
     let of_reason = |reason: ConflictReason| {
         let losers: Vec<&Candidate<'_>> = others
             .iter()
-            .filter(|other| !agree(reason, oldest.export, other.export))
+            .filter(|other| !agree(reason, oldest.export, other.export, rules))
             .collect();
         (!losers.is_empty()).then(|| Conflict {
             reason,
-            message: message(reason, oldest, &losers, candidates.len(), import).into(),
+            message: message(reason, oldest, &losers, candidates.len(), import, rules).into(),
         })
     };
     ConflictReason::ALL.into_iter().filter_map(of_reason).collect()
 }
 
 /// Whether two exports say the same of one property.
-pub(super) fn agree(reason: ConflictReason, one: &Export, other: &Export) -> bool {
+pub(super) fn agree(reason: ConflictReason, one: &Export, other: &Export, rules: InForce) -> bool {
     let (a, b) = (&one.policies, &other.policies);
     match reason {
         ConflictReason::Port => same_set(&one.ports, &other.ports),
@@ -49,7 +53,9 @@ pub(super) fn agree(reason: ConflictReason, one: &Export, other: &Export) -> boo
         ConflictReason::InternalTrafficPolicy => {
             internal_traffic_policy(one) == internal_traffic_policy(other)
         }
-        ConflictReason::TrafficDistribution => a.traffic_distribution == b.traffic_distribution,
+        ConflictReason::TrafficDistribution => {
+            traffic_distribution(one, rules) == traffic_distribution(other, rules)
+        }
         ConflictReason::IpFamily => same_set(&one.ip_families, &other.ip_families),
     }
 }
@@ -62,6 +68,14 @@ fn same_set<T: Ord>(one: &[T], other: &[T]) -> bool {
 fn internal_traffic_policy(export: &Export) -> &str {
     let stated = export.policies.internal_traffic_policy.as_deref();
     stated.unwrap_or("Cluster")
+}
+
+/// Kubernetes calls PreferClose the deprecated name of PreferSameZone, since 1.34.
+fn traffic_distribution(export: &Export, rules: InForce) -> Option<&str> {
+    match export.policies.traffic_distribution.as_deref() {
+        Some("PreferClose") if rules.knows_aliases() => Some("PreferSameZone"),
+        stated => stated,
+    }
 }
 
 /// The property in words, as messages name it.
@@ -157,6 +171,7 @@ fn message(
     losers: &[&Candidate<'_>],
     exporters: usize,
     import: &ServiceImport,
+    rules: InForce,
 ) -> String {
     let mut text = format!(
         "Conflicting {}. Using \"{}\" from {} service export in \"{}\"",
@@ -176,7 +191,29 @@ fn message(
         let _ = write!(text, ", and {more} more");
     }
     text.push('.');
+    if reason == ConflictReason::Port && rules.ports_by_number() {
+        text.push_str(&without_traffic(losers, import));
+    }
     text
+}
+
+/// Which clusters get no traffic for which of their ports: the number of such a port is in no import.
+fn without_traffic(losers: &[&Candidate<'_>], import: &ServiceImport) -> String {
+    let unserved = losers.iter().filter_map(|loser| {
+        let ports = ports::unserved(&import.ports, &loser.export.ports);
+        (!ports.is_empty()).then(|| {
+            let ports = ports_in_words(&ports);
+            format!("\"{}\" for \"{}\"", loser.cluster, shortened(&ports))
+        })
+    });
+    let mut unserved: Vec<String> = unserved.collect();
+    let more = unserved.len().saturating_sub(NAMED_LOSERS_MAX);
+    unserved.truncate(NAMED_LOSERS_MAX);
+    match (unserved.is_empty(), more) {
+        (true, _) => String::new(),
+        (false, 0) => format!(" No traffic reaches {}.", unserved.join(", ")),
+        (false, more) => format!(" No traffic reaches {}, and {more} more.", unserved.join(", ")),
+    }
 }
 
 fn said(cluster: &ClusterId, value: &str) -> String {

@@ -31,8 +31,19 @@ pub(super) fn upserted(
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
     let before = member.facts.replace(key.clone(), recorded);
     remembered::reported(state, cluster, &[key]);
-    let passes = (&gate, fate::fate(state, &endpoint_slice.key.service, cluster));
-    slice::rederive_one(&mut state.derived, cluster, endpoint_slice, passes, step);
+    let service = &endpoint_slice.key.service;
+    let passes = (&gate, fate::fate(state, service, cluster));
+    let member = state.current_member(cluster);
+    let export = member.and_then(|member| member.counted_export(service));
+    let export = export.map(|(_, export)| export.clone());
+    let exported = export.as_ref().map(|export| &*export.ports).unwrap_or_default();
+    slice::rederive_one(
+        &mut state.derived,
+        (cluster, exported),
+        endpoint_slice,
+        passes,
+        step,
+    );
     lost::settle(state, &endpoint_slice.key.service, step);
     let before = before.as_ref().and_then(RecordedFact::endpoint_slice);
     if leaves_out(&gate, endpoint_slice) || before.is_some_and(|before| leaves_out(&gate, before)) {

@@ -8,7 +8,10 @@ use shared::model::{
     ServiceImport, ServiceKey, UnixMillis, sync::SourceState,
 };
 
-use super::{Contest, DerivedContent, DerivedKey, MemberStatus, State, conflict, gate::Gate, precedence};
+use super::{
+    Contest, DerivedContent, DerivedKey, MemberStatus, State, conflict, gate::Gate, precedence,
+    rules::InForce,
+};
 use precedence::{Candidate, Refused};
 
 /// Most clusters whose refused or held exports a summary names.
@@ -138,7 +141,8 @@ impl Explanation {
 impl State {
     /// Why the import of `service` looks as it does, or why there is none.
     pub fn explain(&self, service: &ServiceKey) -> Explanation {
-        let (candidates, refused) = precedence::judged(self, service, &Gate::of(self));
+        let gate = Gate::of(self);
+        let (candidates, refused) = precedence::judged(self, service, &gate);
         let refused: Vec<RefusedExport> = refused.into_iter().map(refused_export).collect();
         let import = match self.derived(&DerivedKey::Import(service.clone())) {
             Some(derived) => match &derived.content {
@@ -147,7 +151,8 @@ impl State {
             },
             None => None,
         };
-        let conflicts = conflict::conflicts(&candidates, import.as_ref().map(|(_, import)| &**import));
+        let imported = import.as_ref().map(|(_, import)| &**import);
+        let conflicts = conflict::conflicts(&candidates, imported, gate.rules());
         Explanation {
             service: service.clone(),
             revision: self.revision(),
@@ -161,7 +166,7 @@ impl State {
                 _ => nothing_summary(self, service),
             },
             decisions: match &import {
-                Some((_, import)) => decisions(&candidates, import),
+                Some((_, import)) => decisions(&candidates, import, gate.rules()),
                 None => Vec::new(),
             },
             ended: self.tombstone(&DerivedKey::Import(service.clone())),
@@ -326,14 +331,14 @@ fn held_summary(state: &State, candidates: &[Candidate<'_>]) -> String {
     }
 }
 
-fn decisions(candidates: &[Candidate<'_>], import: &ServiceImport) -> Vec<PropertyDecision> {
+fn decisions(candidates: &[Candidate<'_>], import: &ServiceImport, rules: InForce) -> Vec<PropertyDecision> {
     let Some((oldest, others)) = candidates.split_first() else {
         return Vec::new();
     };
     let decision = |reason: ConflictReason| {
         let losers = others
             .iter()
-            .filter(|other| !conflict::agree(reason, oldest.export, other.export));
+            .filter(|other| !conflict::agree(reason, oldest.export, other.export, rules));
         PropertyDecision {
             property: property(reason),
             value: match reason {

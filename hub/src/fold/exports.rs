@@ -26,7 +26,9 @@ pub(super) fn upserted(
         return;
     };
     let key = FactKey::Export(export.service.clone());
-    member.facts.insert(key, recorded);
+    let before = member.facts.replace(key, recorded);
+    let before = before.as_ref().and_then(RecordedFact::export);
+    let same_ports = before.is_some_and(|before| before.ports == export.ports);
     // What was held of it counts no more: it has slices of its own again, or none.
     for key in remembered::came_back(state, cluster, &export.service) {
         if let FactKey::EndpointSlice(slice) = key {
@@ -37,6 +39,11 @@ pub(super) fn upserted(
     count(state, cluster, &export.service);
     settle_contest(state, &export.service);
     rederive(state, &export.service, step);
+    if !same_ports {
+        // What its slices call a port may be another one now.
+        slice::rederive_all(state, &export.service, cluster, step);
+        lost::settle(state, &export.service, step);
+    }
 }
 
 /// Counts a cluster among the exporters of a service.
@@ -123,8 +130,8 @@ fn rederive_by(state: &mut State, service: &ServiceKey, gate: &Gate, judge_addre
         _ => None,
     };
     let (candidates, refused) = precedence::judged(state, service, gate);
-    let after = import::derive(service, &candidates).map(Arc::new);
-    let conflicts: Arc<[_]> = conflict::conflicts(&candidates, after.as_deref()).into();
+    let after = import::derive(service, &candidates, gate.rules()).map(Arc::new);
+    let conflicts: Arc<[_]> = conflict::conflicts(&candidates, after.as_deref(), gate.rules()).into();
     let left_out = |candidate: &Candidate<'_>| {
         let known = state.export_status(candidate.cluster, service);
         match known.filter(|known| !judge_addresses && known.denial.is_none()) {

@@ -13,7 +13,7 @@ use shared::model::{
     policy::{AddressRange, lies_in, special},
 };
 
-use super::{State, rules::HYGIENE_SINCE};
+use super::{State, rules::InForce};
 
 /// Most addresses that are named among those left out.
 const NAMED_ADDRESSES_MAX: usize = 5;
@@ -21,8 +21,7 @@ const NAMED_ADDRESSES_MAX: usize = 5;
 /// What may pass, as the rules and the policy say.
 #[derive(Debug, Clone)]
 pub(super) struct Gate {
-    /// The version of the rules leaves out what no cluster serves.
-    hygiene: bool,
+    rules: InForce,
     policy: Option<Arc<Policy>>,
 }
 
@@ -30,7 +29,7 @@ impl Gate {
     /// The one of a state.
     pub(super) fn of(state: &State) -> Self {
         Self {
-            hygiene: state.fold_version >= HYGIENE_SINCE,
+            rules: InForce(state.fold_version),
             policy: state.policy.as_ref().map(|applied| applied.policy.clone()),
         }
     }
@@ -43,6 +42,11 @@ impl Gate {
         }
     }
 
+    /// The rules by which the state is folded.
+    pub(super) fn rules(&self) -> InForce {
+        self.rules
+    }
+
     /// Which export of a service stands first.
     pub(super) fn precedence(&self) -> Precedence {
         self.policy
@@ -53,14 +57,12 @@ impl Gate {
 
     /// Why an export is not taken; `None`: it is.
     pub(super) fn denial(&self, cluster: &ClusterId, service: &ServiceKey) -> Option<Denial> {
-        if self.hygiene && special::is_reserved_namespace(&service.namespace) {
+        if let Some(why) = self.rules.reserves(&service.namespace) {
             return Some(Denial {
                 reason: DenialReason::Namespace,
                 message: format!(
-                    "Nothing is exported from namespace {}: it begins with \"{}\". Move the Service to another \
-                     namespace.",
-                    service.namespace,
-                    special::RESERVED_NAMESPACE_PREFIX
+                    "Nothing is exported from namespace {}: {why}. Move the Service to another namespace.",
+                    service.namespace
                 )
                 .into(),
             });
@@ -75,7 +77,7 @@ impl Gate {
     /// What becomes of a member's endpoints.
     pub(super) fn addresses<'a>(&'a self, cluster: &'a ClusterId) -> AddressGate<'a> {
         AddressGate {
-            hygiene: self.hygiene,
+            hygiene: self.rules.hygiene(),
             ranges: self.policy.as_ref().and_then(|policy| policy.ranges_of(cluster)),
             policy: self.policy.as_deref(),
             cluster,

@@ -2,14 +2,19 @@
 
 use shared::model::{ServiceImport, ServiceKey};
 
-use super::{ports, precedence::Candidate};
+use super::{ports, precedence::Candidate, rules::InForce};
 
 /// The import that candidates in order of precedence give; none without an export.
-pub(super) fn derive(service: &ServiceKey, candidates: &[Candidate<'_>]) -> Option<ServiceImport> {
+pub(super) fn derive(
+    service: &ServiceKey,
+    candidates: &[Candidate<'_>],
+    rules: InForce,
+) -> Option<ServiceImport> {
     let oldest = candidates.first()?.export;
-    let merged = ports::merge(candidates.iter().map(|candidate| &*candidate.export.ports));
+    let exports = candidates.iter().map(|candidate| &*candidate.export.ports);
+    let merged = ports::merge(exports, rules);
     let clusters = candidates.iter().map(|candidate| {
-        let eligible = ports::eligible(&merged, &candidate.export.ports);
+        let eligible = ports::eligible(&merged, &candidate.export.ports, rules);
         (candidate.cluster.clone(), eligible)
     });
     Some(ServiceImport {

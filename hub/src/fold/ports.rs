@@ -4,36 +4,58 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::model::{Protocol, ServicePort, protocol::SERVICE_PORTS_MAX};
 
+use super::rules::InForce;
+
 /// Most ports of an import. What is beyond is left out (and is a conflict anyway): younger exports lose.
 const MERGED_PORTS_MAX: usize = SERVICE_PORTS_MAX;
 
-/// The union, older exports first: of ports of one name the oldest is taken, then of those with one protocol
-/// and port the oldest. So no name and no (protocol, port) is there twice, as in every Service.
-pub(super) fn merge<'a>(by_precedence: impl Iterator<Item = &'a [ServicePort]>) -> Vec<ServicePort> {
+/// The union, older exports first: a port is taken unless one that is taken already has its name, or its protocol and
+/// number. So no name and no (protocol, port) is there twice, as in every Service.
+pub(super) fn merge<'a>(
+    by_precedence: impl Iterator<Item = &'a [ServicePort]>,
+    rules: InForce,
+) -> Vec<ServicePort> {
     let mut names = BTreeSet::new();
     let mut numbers = BTreeSet::new();
-    let mut merged: Vec<ServicePort> = by_precedence
-        .flatten()
-        .filter(|port| names.insert(&port.name))
-        .filter(|port| numbers.insert((port.protocol, port.port)))
-        .take(MERGED_PORTS_MAX)
-        .cloned()
-        .collect();
+    let mut merged = Vec::new();
+    for port in by_precedence.flatten() {
+        let number = (port.protocol, port.port);
+        let is_free = !names.contains(&port.name) && !numbers.contains(&number);
+        if !rules.ports_by_number() && !names.insert(&port.name) {
+            continue; // until version 3 a port that lost kept its name from others
+        }
+        if is_free && merged.len() < MERGED_PORTS_MAX {
+            names.insert(&port.name);
+            numbers.insert(number);
+            merged.push(port.clone());
+        }
+    }
     merged.shrink_to_fit();
     merged
 }
 
-/// Indexes of the merged ports that an export defines in the same way: name, protocol and port.
-/// Another appProtocol is a conflict, but the traffic is the same.
-pub(super) fn eligible(merged: &[ServicePort], export: &[ServicePort]) -> Vec<u16> {
-    let defined: BTreeMap<&str, (Protocol, u16)> = export
-        .iter()
-        .map(|port| (&*port.name, (port.protocol, port.port)))
-        .collect();
-    let same = |port: &ServicePort| defined.get(&*port.name) == Some(&(port.protocol, port.port));
+/// Indexes of the merged ports that an export serves: those of its protocols and numbers, for these are what clients
+/// connect to. It serves them under the name of the merged port, and whatever appProtocol it states.
+pub(super) fn eligible(merged: &[ServicePort], export: &[ServicePort], rules: InForce) -> Vec<u16> {
+    let number = |port: &ServicePort| (port.protocol, port.port);
+    let defined: BTreeMap<(Protocol, u16), &str> =
+        export.iter().map(|port| (number(port), &*port.name)).collect();
+    let serves = |port: &ServicePort| match defined.get(&number(port)) {
+        Some(name) => rules.ports_by_number() || **name == *port.name,
+        None => false,
+    };
     let indexed = (0u16..).zip(merged);
     indexed
-        .filter(|(_, port)| same(port))
+        .filter(|(_, port)| serves(port))
         .map(|(index, _)| index)
         .collect()
+}
+
+/// The ports of an export that no import has: nobody can reach them.
+pub(super) fn unserved(merged: &[ServicePort], export: &[ServicePort]) -> Vec<ServicePort> {
+    let numbers: BTreeSet<(Protocol, u16)> = merged.iter().map(|port| (port.protocol, port.port)).collect();
+    let lost = export
+        .iter()
+        .filter(|port| !numbers.contains(&(port.protocol, port.port)));
+    lost.cloned().collect()
 }

@@ -3,12 +3,24 @@
 
 use std::fmt;
 
+use shared::model::policy::special;
+
 /// The version of these rules. It grows when the same events would give other derived content.
-pub const FOLD_VERSION: u32 = 2;
+pub const FOLD_VERSION: u32 = 3;
 
 /// The version from which on derivation leaves out what no cluster serves to others: exports from namespaces of
 /// Kubernetes itself, and endpoints whose addresses lead elsewhere in every network.
-pub(super) const HYGIENE_SINCE: u32 = 2;
+const HYGIENE_SINCE: u32 = 2;
+
+/// The version from which on a port is served by its protocol and number, whatever its name is, and a port that lost keeps
+/// its name from nobody.
+pub(super) const PORTS_BY_NUMBER_SINCE: u32 = 3;
+
+/// The version from which on the namespaces of Kubernetes itself are three names, and no prefix.
+const EXACT_NAMESPACES_SINCE: u32 = 3;
+
+/// The version from which on two names of one traffic distribution are no conflict.
+const ALIASES_SINCE: u32 = 3;
 
 /// The version that folds a log which never recorded another.
 pub const FIRST_FOLD_VERSION: u32 = 1;
@@ -45,6 +57,40 @@ impl Rules {
             return Err(ForeignRules::Older(version, self));
         }
         Ok(())
+    }
+}
+
+/// The version of the rules by which a state is folded: of derivation, what changed from one to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InForce(pub(super) u32);
+
+impl InForce {
+    /// Derivation leaves out what no cluster serves to others.
+    pub(super) fn hygiene(self) -> bool {
+        self.0 >= HYGIENE_SINCE
+    }
+
+    /// Two names of one traffic distribution are no conflict.
+    pub(super) fn knows_aliases(self) -> bool {
+        self.0 >= ALIASES_SINCE
+    }
+
+    /// Why nothing is exported from a namespace; absent when something may be.
+    pub(super) fn reserves(self, namespace: &str) -> Option<&'static str> {
+        if !self.hygiene() {
+            return None;
+        }
+        if self.0 < EXACT_NAMESPACES_SINCE {
+            return namespace
+                .starts_with("kube-")
+                .then_some("it begins with \"kube-\"");
+        }
+        special::is_reserved_namespace(namespace).then_some("Kubernetes keeps it for itself")
+    }
+
+    /// Ports are served by protocol and number.
+    pub(super) fn ports_by_number(self) -> bool {
+        self.0 >= PORTS_BY_NUMBER_SINCE
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use shared::model::{
     ClusterId, EndpointSlice, ImportedSlice, ImportedSliceKey, Revision, ServiceImport, ServiceKey,
+    ServicePort,
 };
 
 use super::{
@@ -16,15 +17,15 @@ use super::{
 
 /// The slice as importing clusters hold it. Nothing when its cluster does not export the service, or when
 /// none of its ports may be served, none of its endpoints, or its cluster is lost: an address without the port that was asked for helps nobody.
-pub(super) fn derive(
+fn derive(
     import: &ServiceImport,
     import_revision: Revision,
-    cluster: &ClusterId,
+    (cluster, exported): (&ClusterId, &[ServicePort]),
     slice: &EndpointSlice,
     (gate, fate): (&AddressGate<'_>, Fate),
 ) -> Option<ImportedSlice> {
     Some(ImportedSlice {
-        ports: import.narrow_ports(cluster, &slice.ports)?,
+        ports: import.narrow_ports(cluster, exported, &slice.ports)?,
         key: ImportedSliceKey {
             service: slice.key.service.clone(),
             source_cluster: cluster.clone(),
@@ -36,7 +37,7 @@ pub(super) fn derive(
     })
 }
 
-/// True if both imports narrow the slices of `cluster` in the same way: by the same names and protocols.
+/// True if both imports narrow the slices of `cluster` in the same way while it exports the same ports.
 pub(super) fn same_filter(
     before: Option<&ServiceImport>,
     after: Option<&ServiceImport>,
@@ -48,30 +49,30 @@ pub(super) fn same_filter(
     before.clusters.contains_key(cluster)
         && before
             .eligible_ports(cluster)
-            .map(|port| (&port.name, port.protocol))
+            .map(|port| (&port.name, port.protocol, port.port))
             .eq(after
                 .eligible_ports(cluster)
-                .map(|port| (&port.name, port.protocol)))
+                .map(|port| (&port.name, port.protocol, port.port)))
 }
 
-/// Derives one slice against the import as it stands.
+/// Derives one slice against the import as it stands. `exporter` is its cluster, with the ports that it exports.
 pub(super) fn rederive_one(
     derived: &mut DerivedStore,
-    cluster: &ClusterId,
+    exporter: (&ClusterId, &[ServicePort]),
     slice: &EndpointSlice,
     passes: (&AddressGate<'_>, Fate),
     step: &mut Step,
 ) {
     let imported = derived
         .import(&slice.key.service)
-        .and_then(|(revision, import)| derive(import, revision, cluster, slice, passes));
+        .and_then(|(revision, import)| derive(import, revision, exporter, slice, passes));
     match imported {
         Some(imported) => {
             let key = DerivedKey::Slice(imported.key.clone());
             derived.set(key, DerivedContent::Slice(Arc::new(imported)), step);
         }
         None => {
-            let key = DerivedKey::slice(&slice.key.service, cluster, &slice.key.name);
+            let key = DerivedKey::slice(&slice.key.service, exporter.0, &slice.key.name);
             derived.remove(&key, step);
         }
     }
@@ -84,7 +85,9 @@ pub(super) fn rederive_all(state: &mut State, service: &ServiceKey, cluster: &Cl
     let Some(member) = state.members.get(cluster) else {
         return;
     };
+    let export = member.counted_export(service);
+    let exported = export.map(|(_, export)| &*export.ports).unwrap_or_default();
     for (_, slice) in member.counted_slices_of(service) {
-        rederive_one(&mut state.derived, cluster, slice, passes, step);
+        rederive_one(&mut state.derived, (cluster, exported), slice, passes, step);
     }
 }

@@ -40,6 +40,6 @@ pub use position::{ChainHash, Cursor, Epoch, Revision, UnixMillis};
 pub use protocol::{IpFamily, Protocol};
 pub use service::{
     Conflict, ConflictReason, Denial, DenialReason, Export, ExportStatus, Metadata, ServiceImport,
-    ServicePolicies, ServicePort, ServiceType, SessionAffinity,
+    ServicePolicies, ServicePort, ServiceType, SessionAffinity, served_as,
 };
 pub use token::{JoinToken, TokenHash, TokenScope, TokenSecret};

@@ -100,7 +100,7 @@ pub struct ServiceImport {
     /// The oldest export's.
     pub annotations: Metadata,
     /// The exporting clusters, and for each the indexes into `ports` of those it defines in the same way
-    /// (name, protocol and port; another appProtocol stays eligible).
+    /// (protocol and port; the name may be another one, and so may the appProtocol).
     pub clusters: FewMap<super::ClusterId, Vec<u16>>,
 }
 
@@ -113,25 +113,44 @@ impl ServiceImport {
             .filter_map(|&index| self.ports.get(usize::from(index)))
     }
 
-    /// The ports of one of `cluster`'s slices narrowed to the eligible ones, by name and protocol. None: the
-    /// slice is not imported, because the cluster does not export the service or none of its ports is left.
+    /// The ports of one of `cluster`'s slices that it serves in the import, under the names that they have there.
+    /// `exported` are the ports of its Service, by which a slice's port has a number. None: the slice is not imported,
+    /// because the cluster does not export the service or serves none of its ports.
     /// A slice that never had ports (a headless Service without any) stays.
     pub fn narrow_ports(
         &self,
         cluster: &super::ClusterId,
+        exported: &[ServicePort],
         ports: &[EndpointPort],
     ) -> Option<Vec<EndpointPort>> {
         if !self.clusters.contains_key(cluster) {
             return None;
         }
-        let is_eligible = |port: &&EndpointPort| {
-            self.eligible_ports(cluster)
-                .any(|eligible| eligible.name == port.name && eligible.protocol == port.protocol)
+        let as_imported = |port: &EndpointPort| {
+            let merged = served_as(port, exported, self.eligible_ports(cluster))?;
+            Some(EndpointPort {
+                name: merged.name.clone(),
+                ..port.clone()
+            })
         };
-        let mut kept: Vec<_> = ports.iter().filter(is_eligible).cloned().collect();
+        let mut kept: Vec<_> = ports.iter().filter_map(as_imported).collect();
         kept.shrink_to_fit();
         (ports.is_empty() || !kept.is_empty()).then_some(kept)
     }
+}
+
+/// The port of an import by which clients reach a slice's port: it has the protocol and number that the Service of
+/// `exported` ports gives to the slice's port. Absent when it is none of `eligible`.
+pub fn served_as<'a>(
+    port: &EndpointPort,
+    exported: &[ServicePort],
+    eligible: impl IntoIterator<Item = &'a ServicePort>,
+) -> Option<&'a ServicePort> {
+    let own = exported
+        .iter()
+        .find(|own| own.name == port.name && own.protocol == port.protocol)?;
+    let mut eligible = eligible.into_iter();
+    eligible.find(|merged| (merged.protocol, merged.port) == (own.protocol, own.port))
 }
 
 /// One property on which exports of a service disagree (KEP-1645, condition Conflict). In the fixed order in
@@ -289,7 +308,8 @@ mod tests {
     #[test]
     fn a_slice_keeps_the_ports_that_its_cluster_may_serve() {
         let east = ClusterId::new("east").expect("valid");
-        let narrow = |ports: &[EndpointPort]| import().narrow_ports(&east, ports);
+        let exported = import().ports;
+        let narrow = |ports: &[EndpointPort]| import().narrow_ports(&east, &exported, ports);
         let http = port("http", Protocol::Tcp);
         let other = [
             port("dns", Protocol::Udp),
@@ -302,6 +322,25 @@ mod tests {
         assert_eq!(narrow(&other), None, "none of its ports is left");
         assert_eq!(narrow(&[]), Some(vec![]), "it never had any");
         let west = ClusterId::new("west").expect("valid");
-        assert_eq!(import().narrow_ports(&west, &[]), None, "it exports nothing");
+        assert_eq!(
+            import().narrow_ports(&west, &exported, &[]),
+            None,
+            "it exports nothing"
+        );
+    }
+
+    #[test]
+    fn a_port_of_another_name_is_served_under_the_name_of_the_import() {
+        let east = ClusterId::new("east").expect("valid");
+        let mut exported = import().ports;
+        exported[0].name = "http-web".into();
+        let narrow = |ports: &[EndpointPort]| import().narrow_ports(&east, &exported, ports);
+        let of_the_chart = [port("http-web", Protocol::Tcp)];
+        assert_eq!(narrow(&of_the_chart), Some(vec![port("http", Protocol::Tcp)]));
+        assert_eq!(
+            narrow(&[port("http", Protocol::Tcp)]),
+            None,
+            "its Service has no such port"
+        );
     }
 }

@@ -10,7 +10,7 @@ pub const NAMESPACES: [&str; 2] = ["shop", "pay"];
 /// Services of each namespace.
 pub const SERVICES: [&str; 2] = ["cart", "user"];
 /// Shapes that a Service can have; see `site`.
-pub const SHAPES: u8 = 10;
+pub const SHAPES: u8 = 11;
 /// What an export can carry along; see `site`.
 pub const METADATA: u8 = 5;
 /// Watches of an agent; see `agent`.

@@ -2,7 +2,7 @@
 //! Never: knows time, or how the hub comes to it.
 
 use hub::fold::{Connectivity, DerivedContent, DerivedKey, Member};
-use shared::model::{ClusterId, EndpointSlice, EndpointView, ServiceKey, policy::LossAction};
+use shared::model::{ClusterId, EndpointSlice, EndpointView, ServiceKey, policy::LossAction, served_as};
 
 use super::hub::Hub;
 use crate::laws::{Guarded, Law};
@@ -56,9 +56,13 @@ pub(super) fn may_stand(hub: &Hub, cluster: &ClusterId, slice: &EndpointSlice) -
     let Some(DerivedContent::Import(import)) = import else {
         return false;
     };
-    let has_port = import
-        .eligible_ports(cluster)
-        .any(|eligible| slice.ports.iter().any(|port| port.name == eligible.name));
+    let member = hub.state().current_member(cluster).into_iter();
+    let mut exports = member.flat_map(|member| member.exports().map(|(_, export)| export));
+    let Some(export) = exports.find(|export| export.service == slice.key.service) else {
+        return false;
+    };
+    let mut ports = slice.ports.iter();
+    let has_port = ports.any(|port| served_as(port, &export.ports, import.eligible_ports(cluster)).is_some());
     has_port && slice.endpoints.iter().any(EndpointView::is_ready)
 }
 

@@ -124,7 +124,7 @@ pub(super) fn nothing_leads_elsewhere(
             let mut addresses =
                 endpoints.flat_map(|endpoint| endpoint["addresses"].as_array().into_iter().flatten());
             let namespace = slice["metadata"]["namespace"].as_str().unwrap_or_default();
-            if namespace.starts_with("kube-") || addresses.any(|one| one.as_str().is_some_and(special)) {
+            if namespace == "kube-system" || addresses.any(|one| one.as_str().is_some_and(special)) {
                 let name = &slice["metadata"]["name"];
                 return Err(Law::Elsewhere.broken(format!("{namespace}/{name} in {} does", site.name)));
             }

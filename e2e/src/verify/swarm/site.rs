@@ -104,6 +104,7 @@ fn spec(shape: u8) -> Value {
         7 => json!({"type": "LoadBalancer", "ports": [port("http", 80), port("admin", 8443)]}),
         8 => json!({"ports": unnamed}),
         9 => json!({"clusterIP": "None", "ports": unnamed}),
+        10 => json!({"ports": [port("web", 8080)]}),
         _ => json!({"ports": [port("http", 80)]}),
     }
 }

@@ -67,7 +67,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, refused::an_edit_of_metadata_withdraws_nothing);
     story!(trials, refused::an_export_that_turns_bad_withdraws);
     story!(trials, refused::derived_services_are_not_exported);
-    story!(trials, refused::namespaces_of_kubernetes_export_nothing);
+    story!(
+        trials,
+        refused::a_namespace_that_begins_like_kubernetes_own_is_exported
+    );
     story!(trials, lost::endpoints_of_who_stays_lost_go_and_come);
     story!(
         trials,
@@ -83,7 +86,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     story!(trials, held::others_go_on_without_a_definition_until_it_is_let_go);
     story!(trials, held::what_comes_back_with_its_definition_is_not_held);
     story!(trials, policy::what_a_member_takes_goes_and_comes_with_the_rule);
-    story!(trials, ports::merge_by_name_then_by_number);
+    story!(trials, ports::merge_by_name_and_by_number);
+    story!(trials, ports::a_name_that_the_oldest_changes_keeps_traffic);
     story!(trials, ports::an_application_protocol_keeps_traffic);
     story!(trials, ports::an_unnamed_port_has_a_name_behind_its_import);
     story!(trials, ports::another_name_given_to_a_port_is_taken_back);

@@ -38,9 +38,9 @@ fn serves(seen: &Seen, service: &str, source: &str, wanted: &[(&str, u64)]) -> a
     Ok(())
 }
 
-/// The oldest definition of a name wins, then that of a protocol and port; a cluster serves the ports that it
-/// defines as the import does, and no others.
-pub(super) async fn merge_by_name_then_by_number(story: &mut Story) -> anyhow::Result<()> {
+/// The oldest definition of a name or of a protocol and number wins; a cluster serves the ports whose protocol and number
+/// it defines, under the names of the import, and no others.
+pub(super) async fn merge_by_name_and_by_number(story: &mut Story) -> anyhow::Result<()> {
     story.start().await?;
     let of_east = ports(json!([{"name": "http", "port": 80}, {"name": "admin", "port": 9000}]));
     // The same name with another number, another name with the same number, the same number of another protocol,
@@ -69,9 +69,19 @@ pub(super) async fn merge_by_name_then_by_number(story: &mut Story) -> anyhow::R
             let import = complete(seen, "cart")?;
             same(&import["spec"]["ports"], &merged, "ports")?;
             serves(seen, "cart", "east", &[("http", 8080), ("admin", 17000)])?;
-            serves(seen, "cart", "west", &[("quic", 8080), ("metrics", 17100)])?;
+            serves(
+                seen,
+                "cart",
+                "west",
+                &[("admin", 17000), ("quic", 8080), ("metrics", 17100)],
+            )?;
             backends_are(seen, "cart", &winners)?;
-            exported(seen, "cart", "PortConflict")
+            exported(seen, "cart", "PortConflict")?;
+            let conflict = condition(seen.export("cart")?, "Conflict")?;
+            let message = conflict["message"].as_str().unwrap_or_default();
+            let lost = r#"No traffic reaches "west" for "http 81/TCP", "north" for "http 8080/TCP"."#;
+            ensure!(message.ends_with(lost), "the conflict says {message:?}");
+            Ok(())
         })
         .await?;
     // North takes the winning definition and may serve.
@@ -104,6 +114,36 @@ pub(super) async fn merge_by_name_then_by_number(story: &mut Story) -> anyhow::R
                 "west",
                 &[("control", 17000), ("quic", 8080), ("metrics", 17100)],
             )
+        })
+        .await?;
+    story.all_is_right().await
+}
+
+/// The oldest exporter's chart is upgraded before the others' and renames its port: number and protocol stay, and so does
+/// the traffic of all.
+pub(super) async fn a_name_that_the_oldest_changes_keeps_traffic(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    let before = ports(json!([{"name": "http", "port": 80}]));
+    story.export_in_order(&["east", "west"], "web", &before).await?;
+    let both = [("east", &*address("east", 1)), ("west", &*address("west", 1))];
+    let all_serve = |seen: &Seen, name: &str| {
+        complete(seen, "web")?;
+        serves(seen, "web", "east", &[(name, 8080)])?;
+        serves(seen, "web", "west", &[(name, 8080)])?;
+        backends_are(seen, "web", &both)
+    };
+    story.everywhere(|seen| all_serve(seen, "http")).await?;
+    let after = ports(json!([{"name": "http-web", "port": 80}]));
+    story.back("east", "web", &after).await?;
+    story.everywhere(|seen| all_serve(seen, "http-web")).await?;
+    story.back("west", "web", &after).await?;
+    story
+        .everywhere(|seen| {
+            all_serve(seen, "http-web")?;
+            match &*seen.cluster {
+                "north" => Ok(()),
+                _ => exported(seen, "web", ""),
+            }
         })
         .await?;
     story.all_is_right().await

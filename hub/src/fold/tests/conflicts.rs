@@ -2,6 +2,8 @@
 
 use shared::model::{ConflictReason, Export, IpFamily, ServicePolicies, ServiceType, SessionAffinity};
 
+use crate::fold::{Command, FIRST_FOLD_VERSION};
+
 use super::given::{Folded, cluster, export, exported, given_members, metadata, port, service};
 
 fn two(oldest: Export, younger: Export) -> Folded {
@@ -297,4 +299,23 @@ fn a_conflict_ends_with_its_cause_and_the_next_oldest_wins() {
             .export_status(&cluster("east"), &service("shop/cart"))
             .is_none()
     );
+}
+
+/// Clusters are upgraded one after the other, and the newer Kubernetes writes the newer name.
+#[test]
+fn two_names_of_one_traffic_distribution_are_no_conflict() {
+    let named = |seconds, name: &str| {
+        let mut export = export(seconds);
+        export.policies.traffic_distribution = Some(name.into());
+        exported(export)
+    };
+    let by_present_rules = given_members(&["east", "west"]).after(Command::AdoptFoldVersion {
+        from: FIRST_FOLD_VERSION,
+    });
+    let folded = by_present_rules
+        .and("east", named(1, "PreferClose"))
+        .and("west", named(2, "PreferSameZone"));
+    assert_eq!(folded.conflicts("west"), [] as [String; 0]);
+    let folded = folded.and("west", named(2, "PreferSameNode"));
+    assert_eq!(folded.conflicts("west").len(), 1);
 }

@@ -57,21 +57,14 @@ fn of_service(books: &Books, service: &ServiceKey) -> Expected {
     }
 }
 
-/// A port is taken unless one before it has its name, or one taken by name before it has its number.
+/// A port is taken unless one that is taken before it has its name or its number.
 fn union(exports: &[(&ClusterId, &Export)]) -> Vec<ServicePort> {
-    let all: Vec<&ServicePort> = exports.iter().flat_map(|(_, export)| &export.ports).collect();
-    let mut by_name: Vec<&ServicePort> = Vec::new();
-    for port in all {
-        if by_name.iter().all(|taken| taken.name != port.name) {
-            by_name.push(port);
-        }
-    }
     let mut union: Vec<ServicePort> = Vec::new();
-    for port in by_name {
-        if union
-            .iter()
-            .all(|taken| (taken.protocol, taken.port) != (port.protocol, port.port))
-        {
+    for port in exports.iter().flat_map(|(_, export)| &export.ports) {
+        let collides = |taken: &ServicePort| {
+            taken.name == port.name || (taken.protocol, taken.port) == (port.protocol, port.port)
+        };
+        if !union.iter().any(collides) {
             union.push(port.clone());
         }
     }
@@ -79,8 +72,7 @@ fn union(exports: &[(&ClusterId, &Export)]) -> Vec<ServicePort> {
 }
 
 fn served(union: &[ServicePort], export: &Export) -> Vec<ServicePort> {
-    let same =
-        |a: &ServicePort, b: &ServicePort| a.name == b.name && a.protocol == b.protocol && a.port == b.port;
+    let same = |a: &ServicePort, b: &ServicePort| a.protocol == b.protocol && a.port == b.port;
     let defined = |port: &&ServicePort| export.ports.iter().any(|own| same(own, port));
     union.iter().filter(defined).cloned().collect()
 }
@@ -111,7 +103,10 @@ fn canonical(reason: ConflictReason, export: &Export) -> String {
             None => "Cluster".to_owned(),
             Some(policy) => policy.to_string(),
         },
-        ConflictReason::TrafficDistribution => format!("{:?}", policies.traffic_distribution),
+        ConflictReason::TrafficDistribution => match policies.traffic_distribution.as_deref() {
+            Some("PreferClose") => "PreferSameZone".to_owned(),
+            other => other.unwrap_or("unset").to_owned(),
+        },
         ConflictReason::IpFamily => {
             let mut families: Vec<String> = export.ip_families.iter().map(|f| format!("{f:?}")).collect();
             families.sort();
@@ -130,12 +125,22 @@ fn slices(
         let (true, Some(ports)) = (key.service == *service, eligible.get(cluster)) else {
             continue;
         };
-        let mut kept = slice.ports.clone();
-        kept.retain(|port| {
-            ports
+        let exported = &books.exports[&(service.clone(), cluster.clone())].ports;
+        let mut kept = Vec::new();
+        for port in &slice.ports {
+            let own = exported
                 .iter()
-                .any(|own| own.name == port.name && own.protocol == port.protocol)
-        });
+                .find(|own| own.name == port.name && own.protocol == port.protocol);
+            let number = own.map(|own| (own.protocol, own.port));
+            if let Some(front) = ports
+                .iter()
+                .find(|front| Some((front.protocol, front.port)) == number)
+            {
+                let mut called = port.clone();
+                called.name.clone_from(&front.name);
+                kept.push(called);
+            }
+        }
         if slice.ports.is_empty() || !kept.is_empty() {
             let ready = slice
                 .endpoints

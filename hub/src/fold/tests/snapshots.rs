@@ -177,7 +177,7 @@ fn digests_of_derived_content_are_frozen_within_a_version_of_the_rules() {
             _ => None,
         })
         .collect();
-    assert_eq!(FOLD_VERSION, 2);
+    assert_eq!(FOLD_VERSION, 3);
     assert_eq!(digests, FROZEN_DIGESTS);
 }
 

@@ -16,12 +16,10 @@ use crate::{
         Export, IpFamily, Metadata, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
         UnixMillis,
         derived_name::{DERIVED_SERVICE_HASH_CHARS, DERIVED_SERVICE_PREFIX},
+        policy::special,
         validate::{self, InvalidValue},
     },
 };
-
-/// How the names of namespaces begin from which nothing is ever exported: Kubernetes keeps them for itself.
-const DENIED_NAMESPACE_PREFIX: &str = "kube-";
 
 /// Labels and annotations that a message names as left out, at most; it counts the others.
 const LEFT_OUT_NAMED_MAX: usize = 5;
@@ -38,10 +36,15 @@ pub enum ExportProblem {
     /// ServiceExport or Service break a rule.
     #[error("{0}")]
     InvalidExport(InvalidValue),
-    /// Nothing is exported from the namespace.
+    /// Kubernetes keeps the namespace for itself.
     #[error(
-        "Nothing is exported from namespace {0}: it begins with \"kube-\" or is on the agent's deny list. \
-         Move the Service to another namespace, or take this one off the list."
+        "Nothing is exported from namespace {0}, which Kubernetes keeps for itself. Move the Service to another namespace."
+    )]
+    NamespaceReserved(Box<str>),
+    /// The agent's deny list names the namespace.
+    #[error(
+        "Nothing is exported from namespace {0}: the agent's --deny-namespaces names it. Move the Service to another \
+         namespace, or take this one off the list."
     )]
     NamespaceDenied(Box<str>),
 }
@@ -53,7 +56,7 @@ impl ExportProblem {
             Self::NoService(_) => REASON_NO_SERVICE,
             Self::InvalidServiceType(_) => REASON_INVALID_SERVICE_TYPE,
             Self::InvalidExport(_) => REASON_INVALID_EXPORT,
-            Self::NamespaceDenied(_) => REASON_NAMESPACE_DENIED,
+            Self::NamespaceReserved(_) | Self::NamespaceDenied(_) => REASON_NAMESPACE_DENIED,
         }
     }
 }
@@ -64,7 +67,7 @@ impl From<InvalidValue> for ExportProblem {
     }
 }
 
-/// Namespaces from which nothing is exported, besides those that begin with `kube-`.
+/// Namespaces from which nothing is exported, besides those that Kubernetes keeps for itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NamespaceDenyList(BTreeSet<Box<str>>);
 
@@ -74,9 +77,13 @@ impl NamespaceDenyList {
         Self(namespaces.into_iter().map(Into::into).collect())
     }
 
-    /// Whether exports of `namespace` are denied.
-    pub fn denies(&self, namespace: &str) -> bool {
-        namespace.starts_with(DENIED_NAMESPACE_PREFIX) || self.0.contains(namespace)
+    /// The problem of an export of `namespace`, if it is denied.
+    fn problem(&self, namespace: &str) -> Option<ExportProblem> {
+        if special::is_reserved_namespace(namespace) {
+            return Some(ExportProblem::NamespaceReserved(namespace.into()));
+        }
+        let is_listed = self.0.contains(namespace);
+        is_listed.then(|| ExportProblem::NamespaceDenied(namespace.into()))
     }
 }
 
@@ -98,8 +105,8 @@ pub fn export_from(
 ) -> Result<Exported, ExportProblem> {
     let meta = &service_export.metadata;
     let namespace = meta.namespace.as_deref().unwrap_or_default();
-    if deny.denies(namespace) {
-        return Err(ExportProblem::NamespaceDenied(namespace.into()));
+    if let Some(problem) = deny.problem(namespace) {
+        return Err(problem);
     }
     let key = ServiceKey::new(namespace, meta.name.as_deref().unwrap_or_default())
         .map_err(|error| InvalidValue::new("metadata", format!("{error}; rename the Service")))?;

@@ -4,8 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How the names of the namespaces begin that Kubernetes keeps for itself.
-pub const RESERVED_NAMESPACE_PREFIX: &str = "kube-";
+/// The namespaces that Kubernetes keeps for itself. Others that begin with `kube-` are users'.
+pub const RESERVED_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
 /// Cloud providers' metadata services outside the link-local ranges: whoever reaches them reads credentials.
 const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
@@ -15,7 +15,7 @@ const V4_COMPATIBLE_BITS: u32 = 32;
 
 /// Whether Kubernetes keeps the namespace for itself: nothing is exported from it, and nothing imported into it.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
-    namespace.starts_with(RESERVED_NAMESPACE_PREFIX)
+    RESERVED_NAMESPACES.contains(&namespace)
 }
 
 /// What an address is that no endpoint of a cluster can have; `None`: it may be one.
@@ -126,7 +126,11 @@ mod tests {
 
     #[test]
     fn namespaces_of_kubernetes_itself_are_reserved() {
-        assert!(is_reserved_namespace("kube-system") && is_reserved_namespace("kube-"));
-        assert!(!is_reserved_namespace("kube") && !is_reserved_namespace("shop-kube-1"));
+        for reserved in ["kube-system", "kube-public", "kube-node-lease"] {
+            assert!(is_reserved_namespace(reserved), "{reserved}");
+        }
+        for free in ["kube", "kube-", "kube-prometheus-stack", "shop-kube-system"] {
+            assert!(!is_reserved_namespace(free), "{free}");
+        }
     }
 }

@@ -15,7 +15,7 @@ const OWN_DOMAIN: &str = "tributary.dev";
 /// The label by which the agent finds the objects that it made.
 const OWNER_KEY: &str = "app.kubernetes.io/managed-by";
 /// What is reserved, for messages.
-pub const RESERVED_IN_WORDS: &str =
+const RESERVED_IN_WORDS: &str =
     "kubernetes.io/, multicluster.kubernetes.io/, tributary.dev/ and app.kubernetes.io/managed-by";
 /// Domains of labels and annotations by which other controllers act on the object that carries them: they delete it,
 /// adopt it, or route by it. An importing cluster carries none of them, nor of their subdomains, unless it is told to.

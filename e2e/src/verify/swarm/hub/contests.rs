@@ -16,8 +16,8 @@ use crate::laws::{Guarded, Law};
 /// The uid and age of every export that is durable.
 pub(super) type Ages = BTreeMap<(ClusterId, ServiceKey), (Box<str>, UnixMillis)>;
 
-/// Namespaces that begin so export nothing.
-const RESERVED: &str = "kube-";
+/// These namespaces export nothing.
+const RESERVED: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
 /// What is durable of disputes.
 #[derive(Debug, Clone, Default)]
@@ -211,7 +211,7 @@ impl Contests {
 
     fn is_denied(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
         let denies = |policy: &Arc<Policy>| policy.denies_export(cluster, service).is_some();
-        service.namespace.starts_with(RESERVED) || self.policy.as_ref().is_some_and(denies)
+        RESERVED.contains(&&*service.namespace) || self.policy.as_ref().is_some_and(denies)
     }
 
     /// Which export of a service stands first.

@@ -142,10 +142,12 @@ fn services_that_are_no_workload_of_this_cluster_are_of_an_invalid_type() {
 
 #[test]
 fn denied_namespaces_are_named() {
-    for namespace in ["kube-system", "kube-x", "secret"] {
+    for namespace in ["kube-system", "kube-public", "secret"] {
         let service_export = json!({"metadata": {"namespace": namespace}});
         refused(service_export, json!({}), "NamespaceDenied", namespace);
     }
+    let of_users = json!({"metadata": {"namespace": "kube-prometheus-stack"}});
+    assert!(convert(of_users, json!({})).is_ok());
 }
 
 #[test]
