@@ -34,8 +34,8 @@ pub const SCENARIO_WAIT: Duration = Duration::from_secs(180);
 const SIMULATED_AT_A_TIME: usize = 5;
 /// Scenarios at a time that start clusters of their own.
 const OWN_CLUSTERS_AT_A_TIME: usize = 2;
-/// Tests at a time that need no cluster: they compute all the time.
-const PLAIN_AT_A_TIME: usize = 1;
+/// Tests at a time that need no cluster. They compute all the time: one for each of two cores.
+const PLAIN_AT_A_TIME: usize = 2;
 /// Threads for tests, which wait there until they may run: more than there are tests.
 const THREADS_MAX: usize = 1_024;
 
