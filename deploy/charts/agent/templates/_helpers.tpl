@@ -13,23 +13,25 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- end -}}
 
-{{/* What every pod of this chart holds to: the security standard `restricted`. */}}
-{{- define "tributary-agent.pod-security" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
+{{/* Whether the cluster has admission policies and FlowSchemas, as `.enabled` decides: true, false, or auto. Auto asks the
+cluster. Where nobody can ask it (`helm template`, GitOps), the Kubernetes version that Helm renders for decides, so that
+the policies are never left out in silence. */}}
+{{- define "tributary-agent.serves" -}}
+{{- if kindIs "bool" .enabled -}}
+{{- if .enabled }}true{{ end -}}
+{{- else if .root.Capabilities.APIVersions.Has .kind -}}
+true
+{{- else if not (lookup "v1" "Namespace" "" "kube-system") -}}
+{{- if semverCompare .since .root.Capabilities.KubeVersion.Version }}true{{ end -}}
+{{- end -}}
 {{- end -}}
 
-{{/* The same for every container. */}}
-{{- define "tributary-agent.container-security" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
+{{- define "tributary-agent.policies" -}}
+{{- include "tributary-agent.serves" (dict "root" . "enabled" .Values.policies.enabled "kind" "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" "since" ">=1.30.0-0") -}}
+{{- end -}}
+
+{{- define "tributary-agent.flow-schema" -}}
+{{- include "tributary-agent.serves" (dict "root" . "enabled" .Values.flowSchema.enabled "kind" "flowcontrol.apiserver.k8s.io/v1/FlowSchema" "since" ">=1.29.0-0") -}}
 {{- end -}}
 
 {{/* The agent as the API server knows it. */}}

@@ -13,25 +13,6 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- end -}}
 
-{{/* What every pod of this chart holds to: the security standard `restricted`. */}}
-{{- define "tributary-hub.pod-security" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
-{{- end -}}
-
-{{/* The same for every container. */}}
-{{- define "tributary-hub.container-security" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
-{{- end -}}
-
 {{/* What a schema cannot say: values that contradict each other, and what the cluster must have before. */}}
 {{- define "tributary-hub.check" -}}
 {{- with .Values -}}

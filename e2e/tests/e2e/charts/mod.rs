@@ -5,7 +5,10 @@
 mod installed;
 mod membership;
 mod policies;
+mod settings;
 mod values;
+
+use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
@@ -43,20 +46,15 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test("charts::network_policies_let_through_what_is_needed", || async {
             network_policies()
         }),
-        sim_test("charts::older_clusters_get_nothing_they_do_not_have", || async {
-            older_clusters()
-        }),
         sim_test("charts::two_agents_go_one_after_the_other", || async {
             two_agents()
-        }),
-        sim_test("charts::notes_name_a_command_that_can_be_typed", || async {
-            notes()
         }),
         sim_test(
             "charts::pods_are_scraped_and_rules_are_those_of_the_file",
             || async { monitoring() },
         ),
     ];
+    trials.extend(settings::trials());
     trials.extend(values::trials());
     trials.extend(installed::trials());
     trials.extend(policies::trials());
@@ -140,6 +138,9 @@ fn definitions_are_generated() -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+/// The value without which the agent's chart says nothing.
+const HUB: &str = "hubs={https://hub.example.org:8443}";
 
 /// Values that bring out every argument and nearly every field of hub and agent: not those that exclude these, nor the
 /// class of a volume, which nobody may change.
@@ -329,8 +330,8 @@ fn network_policies() -> anyhow::Result<()> {
             ports("ingress")
         );
         let needed: &[u16] = match chart {
-            "hub" => &[53, 443, 6443],
-            _ => &[53, 443, 6443, 8443, 7443],
+            "hub" => &[53, 5353, 443, 6443],
+            _ => &[53, 5353, 443, 6443, 8443, 7443],
         };
         for port in needed {
             ensure!(
@@ -338,25 +339,16 @@ fn network_policies() -> anyhow::Result<()> {
                 "{chart}: no way out to {port}"
             );
         }
+        let rules = policy["egress"].as_array().into_iter().flatten();
+        for rule in rules {
+            let ports = rule["ports"].as_array().context("ports")?;
+            let distinct: BTreeSet<String> = ports.iter().map(Value::to_string).collect();
+            ensure!(
+                distinct.len() == ports.len(),
+                "{chart}: a port stands twice: {rule}"
+            );
+        }
     }
-    Ok(())
-}
-
-/// `helm template` knows of no cluster, and so of nothing new.
-fn older_clusters() -> anyhow::Result<()> {
-    let charts = Charts::new()?;
-    let hubs = "--set=hubs={https://hub:8443}";
-    let newer = |object: &DynamicObject| {
-        let kind = deploy::kind(object);
-        kind.starts_with("ValidatingAdmissionPolicy") || kind == "FlowSchema"
-    };
-    let old = objects(&charts.template("agent", &[hubs])?)?;
-    ensure!(!old.iter().any(newer), "an older cluster refuses this");
-    let new = objects(&charts.render("agent", &[hubs])?)?;
-    ensure!(
-        new.iter().filter(|object| newer(object)).count() == 7 && new.len() == old.len() + 7,
-        "three policies with their bindings and a FlowSchema are what a newer cluster has more"
-    );
     Ok(())
 }
 
@@ -386,44 +378,6 @@ fn two_agents() -> anyhow::Result<()> {
         ensure!(budget["maxUnavailable"] == 1);
         let chosen = &deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"];
         ensure!(budget["selector"]["matchLabels"]["app.kubernetes.io/name"] == *chosen);
-    }
-    Ok(())
-}
-
-/// The hub's notes say how an agent is installed, and that line works as it stands.
-fn notes() -> anyhow::Result<()> {
-    let charts = Charts::new()?;
-    let install = [
-        "install",
-        "tributary-hub",
-        "deploy/charts/hub",
-        "--namespace",
-        "tributary-system",
-    ];
-    for (values, address) in [
-        (
-            "address=hub.example.org:8443",
-            "hubs={https://hub.example.org:8443}",
-        ),
-        ("service.port=443", "hubs={https://HOST:443}"),
-    ] {
-        let mut arguments = install.to_vec();
-        arguments.extend(["--dry-run=client", "--set", values]);
-        let said = charts.helm(&arguments)?;
-        let (_, notes) = said.split_once("NOTES:").context("notes")?;
-        let line = notes.lines().find(|line| line.trim().starts_with("helm install"));
-        let line = line.with_context(|| format!("no command in {notes}"))?;
-        let words: Vec<String> = line
-            .split_whitespace()
-            .map(|word| word.replace('\'', ""))
-            .collect();
-        ensure!(
-            words.contains(&address.to_owned()),
-            "{line} does not name {address}"
-        );
-        let mut words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-        words[0] = "template";
-        charts.helm(&words).with_context(|| line.to_owned())?;
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ use tributary_e2e::{
     suite::{plain_test, sim_test},
 };
 
+use super::HUB;
+
 pub(super) fn trials() -> Vec<Trial> {
     vec![
         sim_test(
@@ -26,8 +28,6 @@ pub(super) fn trials() -> Vec<Trial> {
         plain_test("charts::every_flag_can_be_set_or_is_for_no_pod", flags),
     ]
 }
-
-const HUB: &str = "hubs={https://hub.example.org:8443}";
 
 /// Flags that no pod is given, and why.
 const FOR_NO_POD: [(&str, &str); 4] = [
@@ -341,6 +341,26 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         "agent",
         &[HUB, "policies.action=Refuse"],
         &["/policies/action", "'Deny', 'Warn', 'Audit'"],
+    ),
+    (
+        "agent",
+        &[HUB, "policies.enabled=yes"],
+        &["/policies/enabled", "'auto'"],
+    ),
+    (
+        "agent",
+        &[HUB, "podSecurityContext.runAsUsr=1"],
+        &["/podSecurityContext", "'runAsUsr' not allowed"],
+    ),
+    (
+        "hub",
+        &["securityContext.privileged=true"],
+        &["/securityContext/privileged"],
+    ),
+    (
+        "hub",
+        &["networkPolicy.dnsPorts={}"],
+        &["/networkPolicy/dnsPorts", "minItems"],
     ),
     (
         "agent",

@@ -1,0 +1,241 @@
+//! Owns: the charts in the settings in which people render them: by hand for an old or a new cluster, for a cluster that
+//! chooses the users of pods, as part of another chart; and the notes that Helm prints.
+//! Never: asks a cluster.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use kube::api::DynamicObject;
+use libtest_mimic::Trial;
+use serde_json::Value;
+use tributary_e2e::{
+    charts::{self, CHARTS, Charts},
+    deploy,
+    suite::sim_test,
+};
+
+use super::{EVERYTHING, HUB, objects, pod};
+
+pub(super) fn trials() -> Vec<Trial> {
+    vec![
+        sim_test("charts::older_clusters_get_nothing_they_do_not_have", || async {
+            older_clusters()
+        }),
+        sim_test("charts::notes_name_a_command_that_can_be_typed", || async {
+            notes()
+        }),
+        sim_test(
+            "charts::what_the_enrolment_page_renders_has_the_policies",
+            || async { enrolment_page() },
+        ),
+        sim_test("charts::ids_of_pods_can_be_left_to_the_cluster", || async {
+            ids_of_the_cluster()
+        }),
+        sim_test("charts::a_chart_of_charts_may_switch_them_off", || async {
+            chart_of_charts()
+        }),
+    ]
+}
+
+/// Three policies with their bindings, and a FlowSchema.
+const NEWER: usize = 7;
+
+/// Whether an object is of a kind that clusters before 1.30 may lack.
+fn is_newer(object: &DynamicObject) -> bool {
+    let kind = deploy::kind(object);
+    kind.starts_with("ValidatingAdmissionPolicy") || kind == "FlowSchema"
+}
+
+/// `helm template` knows of no cluster: the version that it renders for decides, unless a value does.
+fn older_clusters() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let template = |version: &str, value: &str| {
+        let (version, set) = (format!("--kube-version={version}"), format!("--set={HUB}{value}"));
+        let rendered = objects(&charts.template("agent", &[&version, &set])?)?;
+        let newer = rendered.iter().filter(|object| is_newer(object)).count();
+        anyhow::Ok((newer, rendered.len() - newer))
+    };
+    let (all, none) = (
+        ",policies.enabled=true,flowSchema.enabled=true",
+        ",policies.enabled=false,flowSchema.enabled=false",
+    );
+    let (old, rest) = template("1.28.0", "")?;
+    ensure!(old == 0, "an older cluster refuses this");
+    for (version, value, expected) in [
+        ("1.29.0", "", 1),
+        ("1.30.0", "", NEWER),
+        ("1.36.0", "", NEWER),
+        ("1.36.0", none, 0),
+        ("1.28.0", all, NEWER),
+    ] {
+        let counted = template(version, value)?;
+        ensure!(counted == (expected, rest), "{version}{value}: {counted:?}");
+    }
+    let asked = objects(&charts.render("agent", &["--kube-version=1.28.0", &format!("--set={HUB}")])?)?;
+    ensure!(
+        asked.iter().filter(|object| is_newer(object)).count() == NEWER,
+        "a cluster that has these kinds gets them, whatever its version"
+    );
+    Ok(())
+}
+
+/// The line of the page about topologies by which the hub is given the agent renders the policies, also where Helm
+/// renders for an old version.
+fn enrolment_page() -> anyhow::Result<()> {
+    let page = std::fs::read_to_string(charts::root().join("docs/topology.md"))?;
+    let (_, line) = page
+        .split_once("helm template tributary-agent")
+        .context("a line")?;
+    let (line, _) = line.split_once("\n}").context("its end")?;
+    let line = line.replace('\\', " ");
+    let mut words = vec!["template", "tributary-agent", "--kube-version=1.25.0"];
+    words.extend(line.split_whitespace());
+    let rendered = objects(&Charts::new()?.helm(&words)?)?;
+    let newer = rendered.iter().filter(|object| is_newer(object)).count();
+    ensure!(newer == NEWER, "{newer} of {NEWER} objects are rendered by{line}");
+    Ok(())
+}
+
+/// A cluster such as OpenShift chooses users and groups: pods state none then, and stay within the standard `restricted`.
+fn ids_of_the_cluster() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let none = "--set=podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null,podSecurityContext.fsGroup=null";
+    for (chart, arguments) in EVERYTHING {
+        let mut pods = 0;
+        for object in objects(&charts.render(chart, &[arguments, &[none]].concat())?)? {
+            let Some(pod) = pod(&object) else { continue };
+            let context = pod["securityContext"].as_object().context("a context")?;
+            for id in ["runAsUser", "runAsGroup", "fsGroup"] {
+                ensure!(context.get(id).is_none_or(Value::is_null), "{chart}: {context:?}");
+            }
+            ensure!(context["runAsNonRoot"] == true, "{chart}: {context:?}");
+            pods += 1;
+        }
+        ensure!(pods == 2, "{chart}: a workload and a test, not {pods}");
+    }
+    Ok(())
+}
+
+/// Charts that are part of another are switched by `condition: NAME.enabled`, which Helm puts among their values.
+fn chart_of_charts() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let directory = tempfile::tempdir()?;
+    let mut about = "apiVersion: v2\nname: fleet\nversion: 0.1.0\ndependencies:\n".to_owned();
+    for chart in CHARTS {
+        let name = format!("tributary-{chart}");
+        about.push_str(&format!(
+            "- {{name: {name}, version: 0.1.0, condition: {name}.enabled}}\n"
+        ));
+        copied(
+            &charts::root().join(format!("deploy/charts/{chart}")),
+            &directory.path().join("charts").join(name),
+        )?;
+    }
+    std::fs::write(directory.path().join("Chart.yaml"), about)?;
+    let path = directory.path().display().to_string();
+    let render = |values: &str| {
+        let set = format!("--set=global.team=a,tributary-agent.{HUB},{values}");
+        objects(&charts.helm(&["template", "fleet", &path, &set])?)
+    };
+    let has = |objects: &[DynamicObject], name: &str| {
+        let workloads = ["StatefulSet", "Deployment"];
+        let is = |one: &DynamicObject| workloads.contains(&deploy::kind(one)) && deploy::name(one) == name;
+        objects.iter().any(is)
+    };
+    let both = render("tributary-agent.enabled=true,tributary-hub.enabled=true,tributary-crds.enabled=true")?;
+    ensure!(has(&both, "tributary-hub") && has(&both, "tributary-agent"));
+    let one =
+        render("tributary-agent.enabled=true,tributary-hub.enabled=false,tributary-crds.enabled=false")?;
+    ensure!(!has(&one, "tributary-hub") && has(&one, "tributary-agent"));
+    Ok(())
+}
+
+/// Copies a directory with everything in it.
+fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copied(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the notes of a chart say when it is installed with these values; no cluster is asked.
+fn notes_of(charts: &Charts, chart: &str, values: &str) -> anyhow::Result<String> {
+    let (release, path) = (format!("tributary-{chart}"), format!("deploy/charts/{chart}"));
+    let arguments = [
+        "install",
+        &release,
+        &path,
+        "--namespace",
+        "tributary-system",
+        "--dry-run=client",
+        "--set",
+        values,
+    ];
+    let said = charts.helm(&arguments)?;
+    let (_, notes) = said.split_once("NOTES:").context("notes")?;
+    Ok(notes.to_owned())
+}
+
+/// The hub's notes say how an agent is installed, and that line works as it stands. Every line that installs names the
+/// registry, without which nodes look for the image elsewhere; and the agent's notes export with JSON, which kubectl
+/// before 1.33 needs where YAML begins with a brace.
+fn notes() -> anyhow::Result<()> {
+    let charts = Charts::new()?;
+    let all = [
+        notes_of(&charts, "crds", "keep=true")?,
+        notes_of(&charts, "hub", "image.registry=registry.example.org/team")?,
+    ];
+    let lines = all.iter().flat_map(|notes| notes.lines());
+    let installs: Vec<&str> = lines
+        .filter(|line| line.trim().starts_with("helm install"))
+        .collect();
+    ensure!(installs.len() == 3, "{installs:?}");
+    for line in &installs {
+        ensure!(line.contains("--set image.registry="), "{line}");
+    }
+    ensure!(
+        installs[2].contains("image.registry=registry.example.org/team"),
+        "{}",
+        installs[2]
+    );
+    let agent = notes_of(&charts, "agent", HUB)?;
+    let export = agent.lines().find_map(|line| line.trim().strip_prefix("echo '"));
+    let (export, rest) = export
+        .and_then(|line| line.split_once('\''))
+        .context("an export")?;
+    let export: Value = serde_json::from_str(export).context("JSON")?;
+    ensure!(
+        export["kind"] == "ServiceExport" && rest.trim().starts_with("| kubectl"),
+        "{agent}"
+    );
+    for (values, address) in [
+        (
+            "address=hub.example.org:8443",
+            "hubs={https://hub.example.org:8443}",
+        ),
+        ("service.port=443", "hubs={https://HOST:443}"),
+    ] {
+        let notes = notes_of(&charts, "hub", values)?;
+        let line = notes.lines().find(|line| line.trim().starts_with("helm install"));
+        let line = line.with_context(|| format!("no command in {notes}"))?;
+        let words: Vec<String> = line
+            .split_whitespace()
+            .map(|word| word.replace('\'', ""))
+            .collect();
+        ensure!(
+            words.contains(&address.to_owned()),
+            "{line} does not name {address}"
+        );
+        let mut words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        words[0] = "template";
+        charts.helm(&words).with_context(|| line.to_owned())?;
+    }
+    Ok(())
+}
