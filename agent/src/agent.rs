@@ -167,7 +167,7 @@ pub async fn run(
             metrics,
             warm,
             (fingerprint, lease, wishes),
-            &mut supervisor,
+            (readiness, &mut supervisor),
         );
     }
     supervisor.run().await?;
@@ -348,7 +348,7 @@ fn lead(
     metrics: AgentMetrics,
     warm: Warm,
     (fingerprint, lease, certificates): (String, AgentLease, mpsc::Receiver<CertificateWish>),
-    supervisor: &mut Supervisor,
+    (readiness, supervisor): (&Readiness, &mut Supervisor),
 ) {
     let Warm {
         watches,
@@ -374,7 +374,10 @@ fn lead(
         },
         known_epoch: lease.epoch(),
         hubs: Vec::new(),
+        cluster: options.membership.cluster,
         lease,
+        readiness: readiness.clone(),
+        unready: None,
         outbox,
         outbox_changed: outbox_changed.subscribe(),
         apply,

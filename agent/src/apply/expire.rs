@@ -51,6 +51,7 @@ impl Handle {
             here,
             desired: wanted,
             confirmed: desired.is_confirmed(),
+            ended: desired.is_membership_ended(),
             policies: told
                 .filter_map(|source| Some((source.cluster.clone(), source.on_loss?)))
                 .collect(),

@@ -46,6 +46,7 @@ pub const NEEDED: [Rights; 33] = [
     Rights::of("events.k8s.io", "events", &["create"]),
     Rights::of("about.k8s.io", "clusterproperties", &["create", "patch"]).named("cluster.clusterset.k8s.io"),
     Rights::of("about.k8s.io", "clusterproperties", &["create", "patch"]).named("clusterset.k8s.io"),
+    Rights::of("about.k8s.io", "clusterproperties", &["delete"]).named("clusterset.k8s.io"),
     Rights::of("coordination.k8s.io", "leases", &["get", "create", "update"]).within("tributary-system"),
     Rights::of("coordination.k8s.io", "leases", &["list", "delete"]).within("tributary-system"),
 ];

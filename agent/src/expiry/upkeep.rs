@@ -151,9 +151,12 @@ impl Upkeep {
         clusters.into_iter().filter_map(task).collect()
     }
 
-    /// Whether the leader renews the Lease of the source: the hub confirms it, or is away and what came from it stays.
+    /// The leader renews the Lease of the source: the hub confirms it, or is away and what came from it stays. Nothing
+    /// speaks for a source once this cluster's own membership has ended.
     pub fn is_kept(&self, cluster: &ClusterId, situation: &Situation) -> bool {
-        if situation.confirmed {
+        if situation.ended {
+            false
+        } else if situation.confirmed {
             situation.desired.contains(cluster)
         } else {
             self.settings.on_hub_loss == OnHubLoss::Retain

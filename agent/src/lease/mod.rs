@@ -17,7 +17,11 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
-use shared::{api::names, model::Epoch, process::host_name};
+use shared::{
+    api::names,
+    model::{Epoch, KeyFingerprint},
+    process::host_name,
+};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -66,6 +70,8 @@ pub struct AgentLease {
     holder: Arc<str>,
     transitions: i32,
     epoch: Arc<watch::Sender<Option<Epoch>>>,
+    /// The key under which the membership has ended, if it has.
+    ended: Arc<watch::Sender<Option<KeyFingerprint>>>,
     /// The Lease as it was written last: while nobody else writes it a renewal is one request. A request without an
     /// answer leaves it as it is; a conflict forgets it.
     written: Arc<Mutex<Option<Lease>>>,
@@ -134,30 +140,38 @@ impl Election {
             let asked = (self.clock)();
             let found = self.api.get_opt(names::AGENT_LEASE).await?;
             let record = found.as_ref().map(object::record);
+            let ended = found.as_ref().and_then(object::ended);
             let began = (self.clock)();
             let (transitions, epoch) = match self.candidate.look(record, asked, began) {
                 Verdict::Take { transitions, epoch } => (transitions, epoch),
                 Verdict::Wait { holder, longest } => return Ok(Attempt::Waiting { holder, longest }),
             };
             let holder = self.candidate.holder();
-            if let Some(lease) = put(&self.api, found, holder, transitions, epoch).await? {
+            if let Some(lease) = put(&self.api, found, holder, transitions, (epoch, ended)).await? {
                 return Ok(Attempt::Taken(Box::new(self.taken(
                     lease,
                     began,
                     transitions,
-                    epoch,
+                    (epoch, ended),
                 ))));
             }
         }
         bail!("it was changed by somebody else {CONFLICTS_MAX} times in a row")
     }
 
-    fn taken(&self, lease: Lease, began: Duration, transitions: i32, epoch: Option<Epoch>) -> AgentLease {
+    fn taken(
+        &self,
+        lease: Lease,
+        began: Duration,
+        transitions: i32,
+        (epoch, ended): (Option<Epoch>, Option<KeyFingerprint>),
+    ) -> AgentLease {
         let lease = AgentLease {
             api: self.api.clone(),
             holder: self.candidate.holder().into(),
             transitions,
             epoch: Arc::new(watch::Sender::new(epoch)),
+            ended: Arc::new(watch::Sender::new(ended)),
             written: Arc::new(Mutex::new(Some(lease))),
             hold: Arc::new(Mutex::new(Hold::taken(began))),
             clock: self.clock.clone(),
@@ -177,13 +191,18 @@ impl Election {
                 Ok(Attempt::Taken(lease)) => {
                     self.metrics.held.set(1);
                     let holder = self.candidate.holder();
-                    info!(holder, transitions = lease.transitions, epoch = ?lease.epoch(), "took the Lease");
+                    info!(
+                        holder,
+                        transitions = lease.transitions,
+                        epoch = lease.epoch().map(tracing::field::display),
+                        "took the Lease"
+                    );
                     return Ok(*lease);
                 }
                 Ok(Attempt::Waiting { holder, longest }) => {
                     failing = false;
                     if waits_for.as_ref() != Some(&holder) {
-                        info!(%holder, ?longest, "another agent holds the Lease of this cluster: standing by until it ends");
+                        info!(%holder, longest_seconds = longest.as_secs_f64(), "another agent holds the Lease of this cluster: standing by until it ends");
                         waits();
                         waits_for = Some(holder);
                     }
@@ -225,6 +244,25 @@ impl AgentLease {
     /// Remembers an epoch, durably, before anything of it is applied. A lower one changes nothing.
     pub async fn remember(&self, epoch: Epoch) -> anyhow::Result<()> {
         self.epoch.send_modify(|known| *known = (*known).max(Some(epoch)));
+        self.renew().await
+    }
+
+    /// The key under which this cluster's membership has ended, if it has.
+    pub fn ended(&self) -> Option<KeyFingerprint> {
+        *self.ended.borrow()
+    }
+
+    /// Follows what [`AgentLease::ended`] says.
+    pub fn end_changes(&self) -> watch::Receiver<Option<KeyFingerprint>> {
+        self.ended.subscribe()
+    }
+
+    /// Remembers that the membership under this key has ended; `None`: that the cluster is a member. It counts from now on,
+    /// and is written with the next renewal at the latest.
+    pub async fn remember_end(&self, key: Option<KeyFingerprint>) -> anyhow::Result<()> {
+        if self.ended.send_replace(key) == key {
+            return Ok(());
+        }
         self.renew().await
     }
 
@@ -326,7 +364,8 @@ impl AgentLease {
             let known = record.and_then(|record| record.epoch).max(self.epoch());
             let began = (self.clock)();
             let before = found.as_ref().and_then(|lease| lease.resource_version());
-            if let Some(lease) = in_time(put(&self.api, found, holder, self.transitions, known)).await?? {
+            let memory = (known, self.ended());
+            if let Some(lease) = in_time(put(&self.api, found, holder, self.transitions, memory)).await?? {
                 *self.written() = Some(lease);
                 self.permit(|hold| hold.renewed(began));
                 return Ok(());
@@ -341,11 +380,14 @@ impl AgentLease {
 
     /// Whether a request that began since then has written all that we know, under our own name.
     fn is_written_since(&self, asked: Duration, holder: &str) -> bool {
-        let epoch = self
-            .written()
-            .as_ref()
-            .and_then(|lease| object::record(lease).epoch);
-        *holder == *self.holder && epoch >= self.epoch() && self.held().is_renewed_since(asked)
+        let (epoch, ended) = match self.written().as_ref() {
+            Some(lease) => (object::record(lease).epoch, object::ended(lease)),
+            None => (None, None),
+        };
+        *holder == *self.holder
+            && epoch >= self.epoch()
+            && ended == self.ended()
+            && self.held().is_renewed_since(asked)
     }
 
     fn written(&self) -> MutexGuard<'_, Option<Lease>> {
@@ -365,11 +407,11 @@ async fn put(
     found: Option<Lease>,
     holder: &str,
     transitions: i32,
-    epoch: Option<Epoch>,
+    memory: (Option<Epoch>, Option<KeyFingerprint>),
 ) -> anyhow::Result<Option<Lease>> {
     let is_new = found.is_none();
     let mut lease = found.unwrap_or_else(object::blank);
-    object::hold(&mut lease, holder, transitions, epoch);
+    object::hold(&mut lease, holder, transitions, memory);
     let parameters = PostParams::default();
     let written = if is_new {
         api.create(&parameters, &lease).await

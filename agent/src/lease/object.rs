@@ -8,7 +8,10 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{ResourceExt, api::ObjectMeta};
-use shared::{api::names, model::Epoch};
+use shared::{
+    api::names,
+    model::{Epoch, KeyFingerprint},
+};
 
 use super::machine::{DURATION, DURATION_DEFAULT, Record};
 
@@ -35,6 +38,12 @@ pub(super) fn record(lease: &Lease) -> Record {
     }
 }
 
+/// The key under which the cluster's membership has ended.
+pub(super) fn ended(lease: &Lease) -> Option<KeyFingerprint> {
+    let ended = lease.annotations().get(names::ANNOTATION_ENDED_KEY);
+    ended.and_then(|key| key.parse().ok())
+}
+
 /// One that nobody has held.
 pub(super) fn blank() -> Lease {
     Lease {
@@ -46,8 +55,14 @@ pub(super) fn blank() -> Lease {
     }
 }
 
-/// Lets `holder` hold the Lease from now on; an empty one lets it go. The epoch in it never falls.
-pub(super) fn hold(lease: &mut Lease, holder: &str, transitions: i32, epoch: Option<Epoch>) {
+/// Lets `holder` hold the Lease from now on; an empty one lets it go. The epoch in it never falls. `ended`: the key under
+/// which the membership has ended, if it has.
+pub(super) fn hold(
+    lease: &mut Lease,
+    holder: &str,
+    transitions: i32,
+    (epoch, ended): (Option<Epoch>, Option<KeyFingerprint>),
+) {
     let now = MicroTime(Timestamp::now());
     let before = lease.spec.take().unwrap_or_default();
     let goes_on = before.lease_transitions == Some(transitions);
@@ -66,5 +81,9 @@ pub(super) fn hold(lease: &mut Lease, holder: &str, transitions: i32, epoch: Opt
     annotations.insert(names::ANNOTATION_GIVEN_BACK.into(), GIVEN_BACK.into());
     if let Some(epoch) = epoch {
         annotations.insert(names::ANNOTATION_EPOCH.into(), epoch.to_string());
+    }
+    match ended {
+        Some(key) => drop(annotations.insert(names::ANNOTATION_ENDED_KEY.into(), key.to_string())),
+        None => drop(annotations.remove(names::ANNOTATION_ENDED_KEY)),
     }
 }

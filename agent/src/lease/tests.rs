@@ -131,6 +131,21 @@ async fn the_same_pod_takes_over_at_once_and_counts_its_starts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_end_of_the_membership_outlives_the_agent_until_a_hub_admits_the_cluster() {
+    let server = Server::default();
+    let (first, key) = (server.take("pod-a").await, KeyFingerprint([7; 32]));
+    assert_eq!(first.ended(), None);
+    first.remember_end(Some(key)).await.expect("remembered");
+    let second = server.take("pod-a").await;
+    assert_eq!(second.ended(), Some(key));
+    let before = server.asked();
+    second.remember_end(Some(key)).await.expect("known");
+    assert_eq!(server.asked(), before, "nothing is written that is known");
+    second.remember_end(None).await.expect("remembered");
+    assert_eq!(server.take("pod-a").await.ended(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_pod_waits_for_one_that_renews_and_takes_over_from_one_that_does_not() {
     let (server, drain) = (Server::default(), CancellationToken::new());
     let keeping = tokio::spawn(server.take("pod-a").await.keep(drain.clone()));

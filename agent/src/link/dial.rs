@@ -14,13 +14,13 @@ use prometheus_client::{
 use proto::v1::{self, sync_client::SyncClient};
 use shared::{
     model::{
-        Epoch, FactKey, UnixMillis,
+        ClusterId, Epoch, FactKey, KeyFingerprint, UnixMillis, advice,
         sync::{
             AgentMessage, HubAddress, HubMessage, INTEREST_NAMESPACES_MAX, Interest, MESSAGE_BYTES_MAX,
-            Namespaces, Told,
+            MembershipEnded, Namespaces, Told,
         },
     },
-    process::random,
+    process::{Readiness, ReadyHandle, random, reason},
     tls::{self, HubConnector},
     wire,
 };
@@ -42,6 +42,7 @@ use super::{
 use crate::{
     apply::Handle,
     lease::{AgentLease, hold::May},
+    membership::ended,
     outbox::Outbox,
     plan::Desired,
     watch::{Dirty, Kept, KeptNamespace, Watched},
@@ -49,6 +50,9 @@ use crate::{
 
 /// Messages to the hub that may wait in the stream.
 const OUTGOING_MAX: usize = 4;
+/// What an agent waits for whose cluster is no member any more, as people read it on /readyz.
+const AWAITED_MEMBERSHIP: &str =
+    "a membership: this cluster's has ended. The agent's log names the command that cleans up";
 /// How long saying goodbye may take, until the hub has heard it.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 
@@ -62,6 +66,7 @@ pub struct LinkMetrics {
     differences_restored: Counter,
     items_wanted: Counter,
     items_turned_away: Counter,
+    membership_ended: Gauge,
 }
 
 impl LinkMetrics {
@@ -103,6 +108,11 @@ impl LinkMetrics {
             "Derived objects that this cluster did not take, or not whole, by rules of its own",
             metrics.items_turned_away.clone(),
         );
+        registry.register(
+            "membership_ended",
+            "1 while this cluster is no member any more, as a hub said",
+            metrics.membership_ended.clone(),
+        );
         metrics
     }
 }
@@ -113,8 +123,14 @@ pub struct Link {
     pub connector: HubConnector,
     /// What the hub is told.
     pub introduction: Introduction,
-    /// Where the epoch is remembered.
+    /// This cluster.
+    pub cluster: ClusterId,
+    /// Where the epoch is remembered, and whether the membership has ended.
     pub lease: AgentLease,
+    /// Held back while the membership has ended.
+    pub readiness: Readiness,
+    /// Present while the membership has ended.
+    pub unready: Option<ReadyHandle>,
     /// The highest epoch that is known.
     pub known_epoch: Option<Epoch>,
     /// The hubs that the last Welcome named, in memory only. Nothing follows from them while there is one.
@@ -147,6 +163,8 @@ enum End {
     Broken(String),
     /// Trying again soon is no use.
     Refused(String),
+    /// The same, with a hub's word that a membership has ended.
+    Ended(String, MembershipEnded),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -159,6 +177,10 @@ impl Link {
         let mut waits = Waits::default();
         let mut generation = 0;
         let mut told = None;
+        let key = self.connector.key();
+        if self.lease.ended() == Some(key) {
+            self.end_membership(key).await;
+        }
         if !self.namespaces_listed(&drain).await {
             return Ok(());
         }
@@ -172,7 +194,7 @@ impl Link {
             if waits.ended(started.elapsed()) {
                 told = None;
             }
-            let wait = match end {
+            let wait = match self.heed(end).await {
                 End::Drain => return Ok(()),
                 End::Broken(why) => {
                     if told.as_ref() == Some(&why) {
@@ -183,7 +205,7 @@ impl Link {
                     told = Some(why);
                     waits.unreached(random())
                 }
-                End::Refused(why) => {
+                End::Refused(why) | End::Ended(why, _) => {
                     if told.as_ref() == Some(&why) {
                         debug!(why, "the hub still refuses this cluster");
                     } else {
@@ -202,6 +224,60 @@ impl Link {
                 () = drain.cancelled() => return Ok(()),
                 () = tokio::time::sleep(wait) => {}
             }
+        }
+    }
+
+    /// Acts on the word that this cluster's membership has ended, and on no other refusal.
+    async fn heed(&mut self, end: End) -> End {
+        if let End::Ended(_, word) = &end {
+            let key = self.connector.key();
+            if ended::is_about(word, &self.cluster, key, self.known_epoch) {
+                self.end_membership(key).await;
+            } else {
+                debug!(
+                    cluster = %word.cluster,
+                    key = %word.key,
+                    epoch = %word.epoch,
+                    "passed over a hub's word that a membership has ended: it is not about this one"
+                );
+            }
+        }
+        end
+    }
+
+    /// What follows is brought about elsewhere: exports say it, Leases of sources are renewed no more, and the property that
+    /// says which clusterset the cluster is in goes. Nothing else is deleted.
+    async fn end_membership(&mut self, key: KeyFingerprint) {
+        if self.unready.is_none() {
+            warn!(
+                "the membership of this cluster has ended: what it imports stays until the Leases of its sources expire, and \
+                 no other cluster imports from it. Once no agent runs here, `{}` removes what is left; with a certificate with \
+                 a new key it joins again",
+                advice::agent_leave_without_hub()
+            );
+            self.unready = Some(self.readiness.handle(AWAITED_MEMBERSHIP));
+            self.metrics.membership_ended.set(1);
+            self.apply.feed(|desired| (desired.end_membership(), ()));
+        }
+        if let Err(error) = self.lease.remember_end(Some(key)).await {
+            debug!(
+                error = reason(&error),
+                "the end of the membership is written with the next renewal of the Lease"
+            );
+        }
+    }
+
+    /// A hub admitted this cluster.
+    async fn is_member(&mut self) {
+        if self.unready.take().is_some() {
+            info!("this cluster is a member again");
+        }
+        self.metrics.membership_ended.set(0);
+        if let Err(error) = self.lease.remember_end(None).await {
+            debug!(
+                error = reason(&error),
+                "the new membership is written with the next renewal of the Lease"
+            );
         }
     }
 
@@ -393,6 +469,7 @@ impl Stream<'_> {
     async fn react(&mut self, reaction: Reaction) -> Result<(), End> {
         if let Some(welcome) = &reaction.welcomed {
             self.remember(welcome.epoch).await?;
+            self.link.is_member().await;
             info!(
                 // Whoever reads a log in a terminal must not be written to by a hub.
                 hub = %welcome.hub.escape_debug(),
@@ -505,6 +582,11 @@ fn decode(item: bytes::Bytes) -> Option<Told> {
 
 fn end_of(status: &Status) -> End {
     let why = tls::explain(status).unwrap_or_else(|| status.message().to_owned());
+    let trailer = status.metadata().get_bin(wire::MEMBERSHIP_ENDED_TRAILER);
+    let bytes = trailer.and_then(|trailer| trailer.to_bytes().ok());
+    if let Some(word) = bytes.and_then(|bytes| wire::decode_membership_ended(&bytes)) {
+        return End::Ended(why, word);
+    }
     match status.code() {
         Code::PermissionDenied | Code::FailedPrecondition | Code::AlreadyExists | Code::InvalidArgument => {
             End::Refused(why)

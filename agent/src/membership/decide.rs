@@ -59,6 +59,8 @@ pub enum Decision {
     Restore,
     /// It says another thing and is not ours to change.
     Contradicts,
+    /// It is the agent's and is not true any more: it is deleted.
+    Remove,
 }
 
 /// One property that says another thing than the certificate.
@@ -99,6 +101,21 @@ impl Wanted<'_> {
             Maker::AgentAndOther if standing.deleting => Decision::Leave,
             Maker::AgentAndOther => Decision::Restore,
             Maker::Agent | Maker::Other => Decision::Contradicts,
+        }
+    }
+
+    /// What is done about it once the membership has ended: a cluster that is no member must not say that it is in a
+    /// clusterset (KEP-2149). Its id stays its own.
+    pub fn decide_after_the_end(&self, standing: Option<&Standing>) -> Decision {
+        match standing {
+            Some(standing)
+                if self.name == PROPERTY_CLUSTERSET
+                    && standing.maker != Maker::Other
+                    && !standing.deleting =>
+            {
+                Decision::Remove
+            }
+            _ => Decision::Leave,
         }
     }
 
@@ -216,6 +233,39 @@ mod tests {
             .to_string();
         assert!(words.contains("one DNS label only"), "{words}");
         assert!(!words.contains("issue a certificate"), "{words}");
+    }
+
+    /// Once the membership has ended nothing is made or restored, and the agent's own word about the clusterset goes.
+    #[test]
+    fn after_the_end_only_the_agents_clusterset_goes() {
+        use Decision::{Leave, Remove};
+        for wanted in membership().properties() {
+            let own = if wanted.name == PROPERTY_CLUSTERSET {
+                Remove
+            } else {
+                Leave
+            };
+            assert_eq!(wanted.decide_after_the_end(None), Leave);
+            for (maker, decision) in [
+                (Maker::Agent, own),
+                (Maker::AgentAndOther, own),
+                (Maker::Other, Leave),
+            ] {
+                for value in [wanted.value, "other"] {
+                    let standing = standing(value, maker);
+                    assert_eq!(
+                        wanted.decide_after_the_end(Some(&standing)),
+                        decision,
+                        "{standing:?}"
+                    );
+                }
+            }
+            let going = Standing {
+                deleting: true,
+                ..standing(wanted.value, Maker::Agent)
+            };
+            assert_eq!(wanted.decide_after_the_end(Some(&going)), Leave);
+        }
     }
 
     #[test]

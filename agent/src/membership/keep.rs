@@ -1,6 +1,6 @@
 //! Owns: making and restoring the two ClusterProperties of a member: by the agent that leads, from when a hub admitted
-//! the cluster, hub or no hub.
-//! Never: touches one that somebody else made, writes where nothing differs, or deletes one.
+//! the cluster, hub or no hub; and deleting `clusterset.k8s.io` once a hub said that the membership has ended.
+//! Never: touches one that somebody else made, or writes where nothing differs.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,7 @@ use std::{
 
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams, ValidationDirective},
+    api::{DeleteParams, Patch, PatchParams, Preconditions, ValidationDirective},
 };
 use shared::{
     api::{ClusterProperty, names::AGENT_MANAGER},
@@ -67,17 +67,19 @@ impl Keeper {
         }
     }
 
-    /// Keeps them until `drain`, from when a hub admitted this cluster.
+    /// Keeps them until `drain`, from when a hub admitted this cluster, for as long as it is a member.
     pub async fn run(mut self, lease: AgentLease, drain: CancellationToken) -> anyhow::Result<()> {
         let changed = agree::changes(&self.properties);
         let mut listed = self.properties.listed();
+        let mut ended = lease.end_changes();
         if drain.run_until_cancelled(lease.epoch_known()).await.is_none() {
             return Ok(());
         }
         loop {
+            let is_member = ended.borrow_and_update().is_none();
             let turn = async {
                 self.permit.given().await;
-                self.turn().await
+                self.turn(is_member).await
             };
             let Some(again) = drain.run_until_cancelled(turn).await else {
                 return Ok(());
@@ -87,13 +89,14 @@ impl Keeper {
                 () = drain.cancelled() => return Ok(()),
                 _ = changed.taken() => {}
                 Ok(()) = listed.changed() => {}
+                Ok(()) = ended.changed() => {}
                 () = tokio::time::sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {}
             }
         }
     }
 
     /// Looks at both and does what follows. When to look again though nothing changes.
-    async fn turn(&mut self) -> Option<Instant> {
+    async fn turn(&mut self, is_member: bool) -> Option<Instant> {
         if !self.properties.is_listed() {
             return None; // unknown is not absent: the watch says why, and when it is known
         }
@@ -101,22 +104,76 @@ impl Keeper {
         for wanted in membership.properties() {
             let found = self.properties.get("", wanted.name);
             let standing = found.as_ref().map(|found| object::standing(&found.object));
-            let found = match wanted.decide(standing.as_ref()) {
-                Decision::Leave | Decision::Contradicts => continue,
-                Decision::Make => None,
-                Decision::Restore => found,
+            let decision = if is_member {
+                wanted.decide(standing.as_ref())
+            } else {
+                wanted.decide_after_the_end(standing.as_ref())
             };
-            let (now, hash) = (Instant::now(), hash_of(wanted.value));
-            let mut due = self.contention.part_held_until(&wanted.name, hash, now);
-            if due.is_none() {
-                due = self.write(&wanted, found.as_deref(), hash).await;
-            }
+            let due = match (decision, found) {
+                (Decision::Leave | Decision::Contradicts, _) | (Decision::Remove, None) => continue,
+                (Decision::Make, _) => self.make(&wanted, None).await,
+                (Decision::Restore, found) => self.make(&wanted, found.as_deref()).await,
+                (Decision::Remove, Some(found)) => self.remove(wanted.name, &found).await,
+            };
             again = match (again, due) {
                 (Some(one), Some(other)) => Some(std::cmp::min::<Instant>(one, other)),
                 (one, other) => one.or(other),
             };
         }
         again
+    }
+
+    /// Writes one over what was found, unless it is to wait because somebody else changes it again and again. When to look
+    /// again.
+    async fn make(&mut self, wanted: &Wanted<'_>, found: Option<&Whole<ClusterProperty>>) -> Option<Instant> {
+        let hash = hash_of(wanted.value);
+        let held = self
+            .contention
+            .part_held_until(&wanted.name, hash, Instant::now());
+        match held {
+            Some(until) => Some(until),
+            None => self.write(wanted, found, hash).await,
+        }
+    }
+
+    /// Deletes one that was found. When to try again, if that did not do.
+    async fn remove(&mut self, name: &'static str, found: &Whole<ClusterProperty>) -> Option<Instant> {
+        if !self.permit.holds() {
+            return Some(Instant::now()); // the next turn begins with waiting for it
+        }
+        let only_this = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(found.head().uid.to_string()),
+                resource_version: Some(found.head().version.to_string()),
+            }),
+            ..DeleteParams::default()
+        };
+        match self.api.delete(name, &only_this).await {
+            Ok(_) => {
+                self.backoff.succeeded();
+                self.told.remove(name);
+                info!(
+                    property = name,
+                    "deleted this ClusterProperty: the cluster is no member any more"
+                );
+                None
+            }
+            // It is gone, or another one by now: the watch says which.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                Some(Instant::now() + self.backoff.failed(random()))
+            }
+            Err(error) => {
+                if self.told.insert(name) {
+                    warn!(
+                        property = name,
+                        %error,
+                        "cannot delete this ClusterProperty, which says that the cluster is a member: it is none any more; \
+                         trying again"
+                    );
+                }
+                Some(Instant::now() + self.backoff.failed(random()))
+            }
+        }
     }
 
     /// Writes one over what was found. When to try again, if that did not do.

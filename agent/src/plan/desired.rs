@@ -26,29 +26,11 @@ use super::{
     sources::{Settling, Sources},
 };
 
+pub use super::touched::Touched;
+
 /// Most recorded removals that are kept for the plan. Beyond it they are dropped: what they named then waits
 /// for the completeness of its source, which is slower and never wrong.
 pub const REMOVALS_MAX: usize = 100_000;
-
-/// Which services have to be planned again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Touched {
-    /// These.
-    Services(BTreeSet<ServiceKey>),
-    /// All in these namespaces.
-    Namespaces(BTreeSet<Box<str>>),
-    /// Those of which something comes from these clusters.
-    Sources(Settling),
-    /// Every one that is desired or observed.
-    All,
-}
-
-impl Touched {
-    /// Nothing.
-    pub fn none() -> Self {
-        Self::Services(BTreeSet::new())
-    }
-}
 
 /// A value and the revision of the event that last changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +78,8 @@ pub struct Desired {
     overflowed: bool,
     /// A session is open.
     in_session: bool,
+    /// A hub said that the membership of this cluster has ended, and none has admitted it since.
+    membership_ended: bool,
     expired: Expired,
 }
 
@@ -140,6 +124,7 @@ impl Desired {
     pub fn welcome(&mut self, welcome: &Welcome) {
         self.staged = None;
         self.in_session = true;
+        self.membership_ended = false;
         self.differences.begin();
         let same_epoch = self.cursor.is_some_and(|cursor| cursor.epoch == welcome.epoch);
         let resumes = welcome.resume && same_epoch;
@@ -382,6 +367,14 @@ impl Desired {
         self.in_session = false;
     }
 
+    /// The membership of this cluster has ended. What is held stays until the Leases of its sources expire; whoever admits the
+    /// cluster again tells everything anew.
+    pub fn end_membership(&mut self) -> Touched {
+        self.membership_ended = true;
+        self.cursor = None;
+        Touched::All
+    }
+
     /// The Leases of these sources, and of no others, were seen to have expired.
     pub fn expire(&mut self, expired: Expired) -> Touched {
         let before = std::mem::replace(&mut self.expired, expired);
@@ -406,6 +399,11 @@ impl Desired {
     pub fn cursor(&self) -> Option<Cursor> {
         let is_whole = self.interest.is_covered(&self.covered) && !self.overflowed;
         self.cursor.filter(|_| is_whole)
+    }
+
+    /// Whether a hub said that the membership of this cluster has ended.
+    pub fn is_membership_ended(&self) -> bool {
+        self.membership_ended
     }
 
     /// Whether the next session may send differences.

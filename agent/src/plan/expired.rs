@@ -18,6 +18,8 @@ pub struct Situation {
     pub desired: BTreeSet<ClusterId>,
     /// A hub has told everything and speaks: what is desired is what it confirms.
     pub confirmed: bool,
+    /// The membership of this cluster has ended: nobody speaks for any source any more, whatever is said for a hub's loss.
+    pub ended: bool,
     /// The clusterset's policy for each source that a hub spoke of in this session.
     pub policies: BTreeMap<ClusterId, LossAction>,
 }

@@ -19,6 +19,10 @@ const MESSAGE_CHARACTERS_MAX: usize = 32_768;
 const REASON_SEPARATOR: &str = ",";
 /// Slices that are named in the condition Valid, at most.
 const SLICES_NAMED_MAX: usize = 5;
+/// Reason of Ready while this cluster is no member any more. Ours.
+const REASON_MEMBERSHIP_ENDED: &str = "MembershipEnded";
+const MEMBERSHIP_ENDED: &str =
+    "the membership of this cluster in its clusterset has ended: no other cluster imports this Service";
 /// Reason of the Event about a slice that stays behind. Ours.
 const REASON_SLICE_NOT_EXPORTED: &str = "SliceNotExported";
 /// Reason of the Event about labels and annotations that stay behind. Ours.
@@ -89,6 +93,9 @@ fn valid(
     config: &LocalConfig,
     service: &ServiceKey,
 ) -> Vec<Condition> {
+    if desired.is_membership_ended() {
+        return ended(view, export);
+    }
     let judged = judgement(desired, export, service);
     if let Some(status) = judged
         && let Some(denial) = &status.denial
@@ -125,6 +132,28 @@ fn left_behind(
     let metadata = export.metadata_left_out.as_ref().to_owned();
     let all = slices.chain([(REASON_METADATA_NOT_EXPORTED, metadata)]);
     all.filter(|(_, words)| !words.is_empty()).collect()
+}
+
+/// Nothing that a hub ever said of the export holds any more; whether it is valid is the agent's word.
+fn ended(view: &ServiceView, export: &FoundExport) -> Vec<Condition> {
+    let generation = Some(export.generation);
+    let unexported = unexported(&view.unexported_slices);
+    vec![
+        condition(
+            ConditionType::Valid,
+            ConditionStatus::True,
+            "Valid",
+            &unexported,
+            generation,
+        ),
+        condition(
+            ConditionType::Ready,
+            ConditionStatus::False,
+            REASON_MEMBERSHIP_ENDED,
+            MEMBERSHIP_ENDED,
+            generation,
+        ),
+    ]
 }
 
 /// The hub's word on this very export.

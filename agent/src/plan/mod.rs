@@ -23,6 +23,7 @@ mod rules;
 mod slices;
 mod sources;
 mod target;
+mod touched;
 pub mod view;
 
 #[cfg(test)]

@@ -393,7 +393,9 @@ pub enum AdmissionRefusal {
     UnknownKey,
     /// The id belongs to a member with another kube-system UID.
     ClusterFingerprintChanged,
-    /// The key belongs to a membership that ended.
+    /// The key belongs to a membership that ended, and the cluster has no other: it is no member.
+    MembershipEnded,
+    /// The key belongs to an earlier membership of a cluster that is a member again, or of an id that is used up.
     KeyOfFormerMember,
     /// An operator ended the last membership, and has not admitted this key since.
     Evicted,
@@ -413,6 +415,7 @@ impl AdmissionRefusal {
         match self {
             Self::UnknownKey => "unknown_key",
             Self::ClusterFingerprintChanged => "cluster_fingerprint_changed",
+            Self::MembershipEnded => "membership_ended",
             Self::KeyOfFormerMember => "key_of_former_member",
             Self::Evicted => "evicted",
             Self::RevokedKey => "revoked_key",

@@ -48,7 +48,11 @@ pub(super) fn admit(
         };
     };
     if member.refused_keys.contains(&key) {
-        return Err(former_key(cluster, key));
+        return Err(if member.is_current() {
+            former_key(cluster, key)
+        } else {
+            ended_membership(cluster, key)
+        });
     }
     if keys::is_evicted(state, cluster) && !member.keys.contains_key(&key) {
         return Err(evicted(cluster, key));
@@ -125,13 +129,19 @@ fn evicted(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
 }
 
 pub(super) fn former_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
-    Rejection::admission(
-        AdmissionRefusal::KeyOfFormerMember,
-        format!(
-            "key {key} belongs to a membership of cluster id {cluster} that ended, and stays refused: \
-             issue a certificate with a new key (`{} --force`)",
-            advice::certs_member("DIR", Some(cluster))
-        ),
+    Rejection::admission(AdmissionRefusal::KeyOfFormerMember, of_ended(cluster, key))
+}
+
+/// The agent that hears this cleans up behind the membership, so it is said of nobody who is a member under another key.
+fn ended_membership(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
+    Rejection::admission(AdmissionRefusal::MembershipEnded, of_ended(cluster, key))
+}
+
+fn of_ended(cluster: &ClusterId, key: KeyFingerprint) -> String {
+    format!(
+        "key {key} belongs to a membership of cluster id {cluster} that ended, and stays refused: \
+         issue a certificate with a new key (`{} --force`)",
+        advice::certs_member("DIR", Some(cluster))
     )
 }
 

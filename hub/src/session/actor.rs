@@ -11,9 +11,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use shared::model::{
-    ChainHash, ClusterId, Cursor, KeyFingerprint, SessionId, advice,
-    sync::{AgentMessage, FEATURE_RENEWAL, Hello, HubMessage, Namespaces, Pong, Renewed},
+use shared::{
+    model::{
+        ChainHash, ClusterId, Cursor, KeyFingerprint, SessionId, advice,
+        sync::{AgentMessage, FEATURE_RENEWAL, Hello, HubMessage, Namespaces, Pong, Renewed},
+    },
+    process::Foreign,
 };
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
@@ -24,6 +27,7 @@ use super::{
     machine::{Effect, Session},
     metrics::SyncMetrics,
     pace::Pace,
+    refusal,
     reports::{Reporting, Reports},
     unacknowledged::{SHARE_ITEMS, Unacknowledged},
 };
@@ -33,8 +37,8 @@ use crate::{
     fold::{Presented, Rejection},
     view::View,
     writer::{
-        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, Dealt, Holder, HolderAnswer, NotAdmitted,
-        Operated, Permit, Pinged, Request, SessionEvent, SessionSink,
+        Admission, AdmissionAnswer, AdmitRequest, CursorVerdict, Dealt, HolderAnswer, NotAdmitted, Operated,
+        Permit, Pinged, Request, SessionEvent, SessionSink,
     },
 };
 
@@ -519,38 +523,10 @@ impl SessionActor {
                 self.admitting = Admitting::Judge(claim);
                 Ok(())
             }
-            _ => Err(self.refused(not)),
-        }
-    }
-
-    fn refused(&self, not: NotAdmitted) -> Status {
-        self.metrics.rejected(match not {
-            NotAdmitted::Held(Holder { is_copied: false, .. }) => "held",
-            NotAdmitted::NewEpoch | NotAdmitted::JudgedBefore => "new_epoch",
-            NotAdmitted::Refused(_) => "membership",
-            NotAdmitted::Held(Holder { is_copied: true, .. }) | NotAdmitted::Duplicate(_) => {
-                "duplicate_identity"
+            _ => {
+                self.metrics.rejected(refusal::word(&not));
+                Err(refusal::status(not, &self.cluster, self.key))
             }
-            NotAdmitted::NotServing(_) => "not_serving",
-            NotAdmitted::Doubted(_) => "doubted",
-        });
-        match not {
-            NotAdmitted::Held(holder) if holder.is_copied => Status::already_exists(format!(
-                "cluster {} is held by session {} of agent instance {}, which leads in its cluster as this one does in its \
-                 own: one of the two clusters is a copy of the other, restored from a backup for instance. The one that \
-                 was there keeps the member. Stop the agent of the copy, and have it join under an id of its own",
-                self.cluster, holder.session.0, holder.instance
-            )),
-            NotAdmitted::Held(holder) => Status::already_exists(format!(
-                "cluster {} is held by session {} of agent instance {}, which is alive: stop that agent, or see that \
-                 two clusters do not share one certificate",
-                self.cluster, holder.session.0, holder.instance
-            )),
-            NotAdmitted::NewEpoch | NotAdmitted::JudgedBefore => {
-                Status::unavailable("a new epoch begins: connect again")
-            }
-            NotAdmitted::Refused(why) | NotAdmitted::Duplicate(why) => Status::permission_denied(why),
-            NotAdmitted::NotServing(why) | NotAdmitted::Doubted(why) => Status::failed_precondition(why),
         }
     }
 
@@ -561,7 +537,7 @@ impl SessionActor {
         let welcome = &admission.welcome;
         info!(
             session = welcome.session.0,
-            agent_version = ?agent_version,
+            agent_version = %Foreign(&agent_version),
             resume = welcome.resume,
             list_exports = welcome.list_exports,
             list_properties = welcome.list_properties,

@@ -1,6 +1,7 @@
 //! Sessions of members: the protocol as a pure machine, the steps between it, the writer and the view, and the task
 //! around them. `pace`: how fast a member is heard. `renewals`, `certifying`: what a member
 //! is given that asks for a certificate. `applied`, `reports`: how far members' clusters have come, for people to see.
+//! `refusal`: how a Hello that is not admitted is answered.
 
 mod actor;
 pub mod applied;
@@ -8,6 +9,7 @@ mod certifying;
 pub mod machine;
 mod metrics;
 mod pace;
+mod refusal;
 mod renewals;
 mod reports;
 mod serve;

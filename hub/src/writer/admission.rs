@@ -52,7 +52,8 @@ impl Core {
         };
         // Before its epoch and cursor are believed: a cluster that is not admitted must not stop or rewind the hub, nor
         // have a holder pinged, be it under a key that is nobody's or from another cluster.
-        let drafts = fold::decide(&self.state, &command).map_err(|rejection| refused(&rejection))?;
+        let epoch = self.head.epoch;
+        let drafts = fold::decide(&self.state, &command).map_err(|rejection| refused(&rejection, epoch))?;
         self.check_holder(request, key_is_new)?;
         if self.room.refuses_to_admit(&drafts) {
             return Err(NotAdmitted::NotServing(no_room(cluster)));
@@ -62,7 +63,7 @@ impl Core {
             return Err(NotAdmitted::NotServing(why.clone()));
         }
         self.decide_and_apply(&command)
-            .map_err(|rejection| refused(&rejection))?;
+            .map_err(|rejection| refused(&rejection, epoch))?;
         let session = self.open(cluster, *key, hello, now);
         Ok(self.welcome(request, session))
     }
@@ -311,9 +312,13 @@ impl Core {
     }
 }
 
-/// A Hello that the fold rejects.
-fn refused(rejection: &Rejection) -> NotAdmitted {
+/// A Hello that the fold rejects, by the log of this epoch.
+fn refused(rejection: &Rejection, epoch: Epoch) -> NotAdmitted {
     match rejection {
+        Rejection::AdmissionRefused {
+            reason: AdmissionRefusal::MembershipEnded,
+            ..
+        } => NotAdmitted::Ended(rejection.to_string(), epoch),
         Rejection::AdmissionRefused {
             reason: AdmissionRefusal::ContestedKey,
             ..

@@ -244,6 +244,8 @@ pub enum NotAdmitted {
     NewEpoch,
     /// No.
     Refused(String),
+    /// No: the membership of its key has ended, as the log of this epoch says.
+    Ended(String, shared::model::Epoch),
     /// No: another holder has the member, under another key. It is recorded.
     Duplicate(String),
     /// The clusterset is not served.

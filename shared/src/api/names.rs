@@ -95,6 +95,9 @@ pub const ENDPOINT_SLICE_MANAGER: &str = "tributary-agent.tributary.dev";
 pub const ANNOTATION_REVISION: &str = "tributary.dev/revision";
 /// On the agent's Lease: the highest epoch it has known; it refuses a hub with a lower one.
 pub const ANNOTATION_EPOCH: &str = "tributary.dev/epoch";
+/// On the agent's Lease: the fingerprint of the key under which the cluster's membership has ended; absent while it is a
+/// member, or never was.
+pub const ANNOTATION_ENDED_KEY: &str = "tributary.dev/membership-ended";
 /// On the agent's Lease: `true` says that its holder gives it back at a clean end. Holders of the first release never did,
 /// and took it from anybody: theirs bars nobody.
 pub const ANNOTATION_GIVEN_BACK: &str = "tributary.dev/given-back";

@@ -223,6 +223,11 @@ pub fn agent_run(tls_flags: &str) -> String {
     format!("tributary-agent run --hub https://HUB:8443 {tls_flags}")
 }
 
+/// Removes what agents wrote in a cluster whose membership has ended, or whose hub is gone.
+pub fn agent_leave_without_hub() -> String {
+    "tributary-agent leave --without-hub --kubeconfig FILE --confirm".to_owned()
+}
+
 /// Takes over what a restored backup left without an owner.
 pub fn agent_adopt(kubeconfig: Option<&str>) -> String {
     let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", quoted(path)));

@@ -7,7 +7,8 @@ use bytes::Bytes;
 
 use super::{
     ChangedBy, ClusterId, Cursor, EncodedFact, Epoch, ExportStatus, FactsDigest, ImportedSlice,
-    ImportedSliceKey, ListingGroup, Revision, ServiceImport, ServiceKey, SessionId, policy::LossAction,
+    ImportedSliceKey, KeyFingerprint, ListingGroup, Revision, ServiceImport, ServiceKey, SessionId,
+    policy::LossAction,
 };
 
 /// The protocol version that this build speaks.
@@ -378,6 +379,18 @@ pub enum SourceState {
     Lost,
     /// No member any more, by its own will.
     Left,
+/// The hub's word that a membership has ended, for the holder of a key of it. No other refusal says this: an agent acts on
+/// it, and only on one about its own cluster and key, of an epoch that is not lower than the highest it has known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MembershipEnded {
+    /// Whose membership it was.
+    pub cluster: ClusterId,
+    /// The key, which stays refused for ever.
+    pub key: KeyFingerprint,
+    /// The epoch of the log that recorded the end.
+    pub epoch: Epoch,
+}
+
     /// No member any more, by an operator's.
     Evicted,
     /// Declared as not to be waited for.

@@ -49,6 +49,7 @@ pub fn advised() -> Vec<String> {
         advice::certs_reader("DIR"),
         advice::hub_serve(&files),
         advice::agent_run(&files),
+        advice::agent_leave_without_hub(),
         advice::agent_adopt(None),
         advice::agent_adopt(Some("a directory/east.yaml")),
         advice::agent_corefile_add(&[]),

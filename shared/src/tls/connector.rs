@@ -27,6 +27,7 @@ use super::{
     live::LiveCredentials,
     metrics::{Handshake, TlsMetrics},
 };
+use crate::model::KeyFingerprint;
 
 /// How often an idle connection is probed.
 pub const HTTP2_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
@@ -91,6 +92,11 @@ impl HubConnector {
             dial,
             metrics,
         }
+    }
+
+    /// The fingerprint of the key with which the next connection is made.
+    pub fn key(&self) -> KeyFingerprint {
+        self.credentials.facts().key_fingerprint
     }
 
     /// The addresses, in the order they were given.

@@ -17,6 +17,7 @@ pub mod view;
 
 mod changed_by;
 mod common;
+mod ended;
 mod endpoint;
 mod export;
 mod fact_kind;
@@ -31,6 +32,7 @@ mod sync_hub;
 mod token;
 
 pub use desired::{InvalidDesired, decode_desired, decode_told, encode_desired};
+pub use ended::{MEMBERSHIP_ENDED_TRAILER, decode_membership_ended, encode_membership_ended};
 pub use event::{
     EVENT_ENVELOPE_BYTES_MAX, InvalidEvent, RecordedEvent, StoredFact, decode_event, encode_event,
     encode_event_over, event_to_view, parse_event,

@@ -33,6 +33,7 @@ fn confirmed(here: &[&str], desired: &[&str]) -> Situation {
         here: Some(clusters(here)),
         desired: clusters(desired),
         confirmed: true,
+        ended: false,
         policies: policies.collect(),
     }
 }
@@ -50,6 +51,27 @@ fn upkeep(on_hub_loss: OnHubLoss) -> Upkeep {
         on_hub_loss,
         ..Settings::default()
     })
+}
+
+/// A cluster whose membership has ended renews no Lease, whatever it was told for a hub's loss: what came from others ends
+/// with the time of their Leases.
+#[test]
+fn after_the_end_of_the_membership_no_lease_is_renewed() {
+    for on_hub_loss in [OnHubLoss::Retain, OnHubLoss::Expire] {
+        let upkeep = upkeep(on_hub_loss);
+        let found = found(&["east"], LossAction::Withdraw);
+        let member = away(&["east"], &["east"]);
+        let renews = upkeep.tasks(&found, &member, START).len();
+        assert_eq!(renews == 1, on_hub_loss == OnHubLoss::Retain);
+        for situation in [member, confirmed(&["east"], &["east"])] {
+            let ended = Situation {
+                ended: true,
+                ..situation
+            };
+            let tasks = upkeep.tasks(&found, &ended, START);
+            assert!(tasks.is_empty(), "{on_hub_loss:?}: {tasks:?}");
+        }
+    }
 }
 
 const START: Duration = Duration::from_secs(1_000);

@@ -4,7 +4,7 @@ use shared::model::{Conflict, ConflictReason, Denial, DenialReason};
 
 use super::*;
 use crate::plan::{
-    InvalidReason,
+    InvalidReason, Touched,
     content::{Condition, ConditionStatus, ConditionType},
 };
 
@@ -62,6 +62,42 @@ fn an_export_is_valid_at_once_and_ready_when_the_hub_has_committed_it() {
         found(&model, ConditionType::Ready).unwrap().status,
         ConditionStatus::Unknown
     );
+}
+
+/// Drained, evicted or left: no cluster imports it, whatever the hub said before. Who is admitted again is told anew.
+#[test]
+fn after_the_end_of_the_membership_an_export_is_not_ready() {
+    let mut model = exporting();
+    let mut desired = judged(status("export-1", 1));
+    model.settle(&desired);
+    assert_eq!(&*found(&model, ConditionType::Ready).unwrap().reason, "Exported");
+    desired.session_ended();
+    assert_eq!(desired.end_membership(), Touched::All);
+    model.settle(&desired);
+    let ready = found(&model, ConditionType::Ready).unwrap();
+    assert_eq!(
+        (ready.status, &*ready.reason),
+        (ConditionStatus::False, "MembershipEnded")
+    );
+    assert_eq!(
+        found(&model, ConditionType::Valid).unwrap().status,
+        ConditionStatus::True
+    );
+    assert_eq!(
+        found(&model, ConditionType::Conflict),
+        None,
+        "nobody disagrees any more"
+    );
+    assert_eq!(desired.cursor(), None, "what is told next begins anew");
+    // an agent that starts anew knows it from its Lease, and nothing from a hub
+    model.done.clear();
+    let mut fresh = Desired::default();
+    fresh.interest(&interest(1, &["shop"]));
+    fresh.end_membership();
+    model.settle(&fresh);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    model.settle(&judged(status("export-1", 1)));
+    assert_eq!(&*found(&model, ConditionType::Ready).unwrap().reason, "Exported");
 }
 
 #[test]

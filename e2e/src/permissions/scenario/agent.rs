@@ -146,7 +146,8 @@ pub(super) async fn a_property_is_told(stage: &mut Stage) -> anyhow::Result<()> 
     told
 }
 
-/// A member's cluster says its id and its clusterset, and says them again when somebody changed them.
+/// A member's cluster says its id and its clusterset, and says them again when somebody changed them. Once its membership has
+/// ended it says no clusterset.
 pub(super) async fn a_membership_is_said(stage: &mut Stage) -> anyhow::Result<()> {
     let clusterset = stage.clusterset.authority.clusterset().name().to_owned();
     let said = [(PROPERTY_CLUSTER_ID, MEMBER), (PROPERTY_CLUSTERSET, &clusterset)];
@@ -170,7 +171,21 @@ pub(super) async fn a_membership_is_said(stage: &mut Stage) -> anyhow::Result<()
             "spec": {"value": "another"}});
         stage.apply("", another).await?;
     }
-    is_said(stage).await
+    is_said(stage).await?;
+    stage
+        .clusterset
+        .member_command(&["evict", MEMBER, "--now"])
+        .await?;
+    let gone = async || {
+        let found = properties.get_opt(PROPERTY_CLUSTERSET).await?;
+        Ok(found.is_none().then_some(()))
+    };
+    stage
+        .until("a cluster that is no member says no clusterset", gone)
+        .await?;
+    let id = properties.get_opt(PROPERTY_CLUSTER_ID).await?;
+    ensure!(id.is_some(), "its id is its own");
+    Ok(())
 }
 
 /// Version and health of the control plane reach the hub.

@@ -9,6 +9,7 @@ use shared::api::names::{
     AGENT_MANAGER, LABEL_MANAGED_BY, PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET, TRIBUTARY_NAMESPACE,
 };
 use tributary_e2e::clusterset::{
+    admin,
     eventually::eventually,
     questions::{events, kinds, said, state},
 };
@@ -104,6 +105,44 @@ pub(super) async fn endpoints_go_first_exports_later_and_a_word_takes_it_back(
     said(
         &story.clusterset.log("west"),
         "belongs to a membership of cluster id west that ended",
+    )
+    .await?;
+    says_that_it_is_no_member(story, "west").await
+}
+
+/// A cluster whose membership has ended says so, to people and to tools: no clusterset, exports that are not ready, an agent
+/// that is not ready and names the command that cleans up. Its id stays its own.
+async fn says_that_it_is_no_member(story: &mut Story, cluster: &str) -> anyhow::Result<()> {
+    let properties = story.api(cluster, Kind::ClusterProperty)?;
+    eventually("a cluster that is no member says no clusterset", async || {
+        let found = properties.get_opt(PROPERTY_CLUSTERSET).await?;
+        Ok(found.is_none().then_some(()))
+    })
+    .await?;
+    ensure!(
+        properties.get_opt(PROPERTY_CLUSTER_ID).await?.is_some(),
+        "{cluster} lost its id"
+    );
+    for export in ["cart", "till"] {
+        eventually("an export that nobody imports is not ready", async || {
+            let found = story.get(cluster, Kind::ServiceExport, export).await?;
+            let conditions = found["status"]["conditions"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let ready = conditions.iter().find(|one| one["type"] == "Ready");
+            let told =
+                ready.is_some_and(|ready| ready["status"] == "False" && ready["reason"] == "MembershipEnded");
+            Ok((told && conditions.iter().all(|one| one["type"] != "Conflict")).then_some(()))
+        })
+        .await?;
+    }
+    let admin = story.clusterset.agent(cluster)?.admin().await?;
+    let (status, told) = admin::get(admin, "/readyz").await?;
+    ensure!(status == 503 && told.contains("membership"), "{status}: {told}");
+    said(
+        &story.clusterset.log(cluster),
+        "tributary-agent leave --without-hub",
     )
     .await
     .map(drop)

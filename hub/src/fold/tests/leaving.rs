@@ -188,7 +188,7 @@ fn an_id_that_left_is_free_and_one_that_was_evicted_needs_a_word() {
     let Rejection::AdmissionRefused { reason, .. } = refused else {
         panic!("{refused}")
     };
-    assert_eq!(reason, AdmissionRefusal::KeyOfFormerMember);
+    assert_eq!(reason, AdmissionRefusal::MembershipEnded);
     let evicted = both().after(drain("east", true)).after(end("east"));
     let refused = evicted.when(admit("east", 9, "another")).then_rejected();
     let Rejection::AdmissionRefused { reason, .. } = refused else {

@@ -142,7 +142,7 @@ fn a_key_of_an_ended_membership_stays_refused_and_a_new_one_re_uses_the_id() {
         let mut folded = given_members(&[]).after(admit("east", 1, "a"));
         end(&mut folded, "east");
         let rejection = folded.when(admit("east", 1, "a")).then_rejected();
-        refused_admission(rejection, AdmissionRefusal::KeyOfFormerMember, "new key");
+        refused_admission(rejection, AdmissionRefusal::MembershipEnded, "new key");
         if folded.state.member(&cluster("east")).unwrap().status() == MemberStatus::Evicted {
             folded.carry_out(&rekey("east", Some(2), None)).unwrap();
         }
@@ -150,6 +150,9 @@ fn a_key_of_an_ended_membership_stays_refused_and_a_new_one_re_uses_the_id() {
         let member = folded.state.member(&cluster("east")).unwrap();
         assert_eq!(member.status(), MemberStatus::Joined);
         assert_eq!(member.incarnation(), folded.state.revision());
+        // It is a member again: nobody is told that it is none.
+        let rejection = folded.when(admit("east", 1, "a")).then_rejected();
+        refused_admission(rejection, AdmissionRefusal::KeyOfFormerMember, "new key");
         let rejection = folded.when(rekey("east", Some(1), None)).then_rejected();
         refused_admission(rejection, AdmissionRefusal::KeyOfFormerMember, "new key");
     }
@@ -253,7 +256,7 @@ fn only_an_id_that_is_no_current_member_is_forgotten_and_each_time_it_is_said() 
         assert_eq!(member.source_state(), SourceState::Forgotten, "{name}");
     }
     let rejection = folded.when(admit("east", 1, "kube-system-east")).then_rejected();
-    refused_admission(rejection, AdmissionRefusal::KeyOfFormerMember, "new key");
+    refused_admission(rejection, AdmissionRefusal::MembershipEnded, "new key");
 }
 
 #[test]

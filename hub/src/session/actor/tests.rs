@@ -1,7 +1,10 @@
 //! What a session asks of the writer, how often, and what it does while the writer has no room for it.
 
 use prometheus_client::registry::Registry;
-use shared::model::{Epoch, Revision, UnixMillis};
+use shared::{
+    model::{Epoch, Revision, UnixMillis},
+    wire,
+};
 use tonic::Code;
 
 use super::*;
@@ -148,6 +151,30 @@ fn a_new_key_beside_a_holder_that_answers_goes_back_to_the_writer() {
     assert_eq!(asked.pinged, Some(Pinged { session, answer }));
     let refused = not_admitted(&mut actor, NotAdmitted::Duplicate("two".into())).expect_err("no");
     assert_eq!(refused.code(), Code::PermissionDenied);
+    assert!(refused.metadata().is_empty(), "this ends no membership");
+}
+
+/// The agent acts on the trailer, never on words: only the end of its membership carries it.
+#[test]
+fn the_end_of_a_membership_is_said_in_a_trailer_with_the_key_and_the_epoch() {
+    let mut actor = greeting();
+    let key = ask(&mut actor, &View::default()).key;
+    let epoch = View::default().head().epoch;
+    let refused = not_admitted(&mut actor, NotAdmitted::Ended("it left".into(), epoch)).expect_err("no");
+    assert_eq!(
+        (refused.code(), refused.message()),
+        (Code::PermissionDenied, "it left")
+    );
+    let trailer = refused.metadata().get_bin(wire::MEMBERSHIP_ENDED_TRAILER);
+    let bytes = trailer
+        .and_then(|trailer| trailer.to_bytes().ok())
+        .expect("a trailer");
+    let ended = wire::decode_membership_ended(&bytes).expect("its word");
+    assert_eq!((ended.key, ended.epoch), (key, epoch));
+    let mut actor = greeting();
+    ask(&mut actor, &View::default());
+    let refused = not_admitted(&mut actor, NotAdmitted::Refused("no".into())).expect_err("no");
+    assert!(refused.metadata().is_empty(), "this ends no membership");
 }
 
 #[test]

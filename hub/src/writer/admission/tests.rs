@@ -343,8 +343,9 @@ fn who_is_not_admitted_neither_stops_nor_rewinds_the_hub() {
         hello("west", None, CursorCheck::Foreign),
     ] {
         let batch = admit(&mut core, request);
-        let membership = |not: &NotAdmitted| matches!(not, NotAdmitted::Refused(_));
-        assert!(refused(&batch, membership), "{:?}", batch.replies);
+        let epoch = core.head.epoch;
+        let ended = |not: &NotAdmitted| matches!(not, NotAdmitted::Ended(_, under) if *under == epoch);
+        assert!(refused(&batch, ended), "{:?}", batch.replies);
         assert!(core.not_serving().is_none() && core.must_mint().is_none());
     }
     assert!(core.sessions.contains_key(&id("east")));
