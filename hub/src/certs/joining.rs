@@ -1,7 +1,10 @@
 //! The intermediate authority with which a hub lets clusters join: it signs for a member's key, and for nothing else.
 //! It knows no token and decides nothing.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use rcgen::{
     CertificateSigningRequestParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose,
@@ -21,13 +24,18 @@ use super::{
 
 pub use shared::model::sync::SIGNING_REQUEST_BYTES_MAX;
 
-/// An authority that signs members' certificates.
+/// An authority that signs members' certificates. Its successor takes its place while the hub runs.
 pub struct MemberIssuer {
+    current: RwLock<Arc<Signing>>,
+    lasts: Duration,
+    clusterset: Clusterset,
+}
+
+/// The authority in force.
+struct Signing {
     issuer: Issuer<'static, KeyPair>,
     certificate_pem: String,
     validity: Validity,
-    lasts: Duration,
-    clusterset: Clusterset,
 }
 
 /// Why `--join-cert` and `--join-key` cannot be used.
@@ -71,6 +79,79 @@ impl SigningRequest {
 impl MemberIssuer {
     /// Reads the authority; it must be for members of this clusterset only.
     pub fn from_pem(certificate_pem: &str, key_pem: &str, served: &Clusterset) -> Result<Self, IssuerError> {
+        Ok(Self {
+            current: RwLock::new(Arc::new(Signing::from_pem(certificate_pem, key_pem, served)?)),
+            lasts: Validity::LEAF,
+            clusterset: served.clone(),
+        })
+    }
+
+    /// Takes what the files hold by now; true: it is another authority, which signs from now on.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be used; the old one stays in force.
+    pub fn replace(&self, certificate_pem: &str, key_pem: &str) -> Result<bool, IssuerError> {
+        if *certificate_pem == self.current().certificate_pem {
+            return Ok(false);
+        }
+        let signing = Signing::from_pem(certificate_pem, key_pem, &self.clusterset)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(signing);
+        Ok(true)
+    }
+
+    fn current(&self) -> Arc<Signing> {
+        // The lock guards one pointer: a panic elsewhere cannot leave it half written.
+        self.current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The same, for certificates that last so long unless the authority ends before.
+    pub fn lasting(self, lasts: Duration) -> Self {
+        Self { lasts, ..self }
+    }
+
+    /// From when until when a member's certificate is valid that is made at this time.
+    pub fn member_validity(&self, at: UnixMillis) -> Validity {
+        Validity::of_a_member(at, self.lasts)
+    }
+
+    /// Until when it can sign.
+    pub fn validity(&self) -> Validity {
+        self.current().validity
+    }
+
+    /// A member's certificate for that key, with the authority's own behind it, PEM.
+    pub fn sign(
+        &self,
+        request: &SigningRequest,
+        cluster: &ClusterId,
+        validity: Validity,
+    ) -> Result<String, AuthorityError> {
+        let current = self.current();
+        let identity = Identity {
+            clusterset: self.clusterset.clone(),
+            role: Role::Cluster(cluster.clone()),
+        };
+        let mut params = parameters(
+            cluster.as_str(),
+            &self.clusterset,
+            validity.ending_with(current.validity),
+        );
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.subject_alt_names = vec![SanType::URI(identity.to_string().try_into()?)];
+        let certificate = params.signed_by(&request.request.public_key, &current.issuer)?;
+        Ok(format!("{}{}", certificate.pem(), current.certificate_pem))
+    }
+}
+
+impl Signing {
+    /// Reads the authority; it must be for members of this clusterset only.
+    fn from_pem(certificate_pem: &str, key_pem: &str, served: &Clusterset) -> Result<Self, IssuerError> {
         let unreadable = |error: &dyn std::fmt::Display| AuthorityError::Unreadable(error.to_string());
         let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|e| unreadable(&e))?;
         let (_, certificate) = X509Certificate::from_der(&der).map_err(|e| unreadable(&e))?;
@@ -86,54 +167,13 @@ impl MemberIssuer {
             return Err(AuthorityError::OtherKey.into());
         }
         let millis = |seconds: i64| UnixMillis(u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000));
-        Ok(Self {
+        Ok(Signing {
             validity: Validity {
                 not_before: millis(certificate.validity().not_before.timestamp()),
                 not_after: millis(certificate.validity().not_after.timestamp()),
             },
             issuer: Issuer::from_ca_cert_der(&der, key).map_err(AuthorityError::from)?,
             certificate_pem: certificate_pem.to_owned(),
-            lasts: Validity::LEAF,
-            clusterset,
         })
-    }
-
-    /// The same, for certificates that last so long unless the authority ends before.
-    pub fn lasting(self, lasts: Duration) -> Self {
-        Self { lasts, ..self }
-    }
-
-    /// From when until when a member's certificate is valid that is made at this time.
-    pub fn member_validity(&self, at: UnixMillis) -> Validity {
-        Validity::of_a_member(at, self.lasts)
-    }
-
-    /// Until when it can sign.
-    pub fn validity(&self) -> Validity {
-        self.validity
-    }
-
-    /// A member's certificate for that key, with the authority's own behind it, PEM.
-    pub fn sign(
-        &self,
-        request: &SigningRequest,
-        cluster: &ClusterId,
-        validity: Validity,
-    ) -> Result<String, AuthorityError> {
-        let identity = Identity {
-            clusterset: self.clusterset.clone(),
-            role: Role::Cluster(cluster.clone()),
-        };
-        let mut params = parameters(
-            cluster.as_str(),
-            &self.clusterset,
-            validity.ending_with(self.validity),
-        );
-        params.use_authority_key_identifier_extension = true;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        params.subject_alt_names = vec![SanType::URI(identity.to_string().try_into()?)];
-        let certificate = params.signed_by(&request.request.public_key, &self.issuer)?;
-        Ok(format!("{}{}", certificate.pem(), self.certificate_pem))
     }
 }

@@ -152,6 +152,49 @@ mod tests {
         assert_eq!((signed.certificates.len(), signed.authorities.len()), (2, 2));
     }
 
+    /// A joining authority that is replaced on disk signs from then on; one that cannot be used changes nothing.
+    #[test]
+    fn a_successor_signs_from_then_on() {
+        let authority = authority();
+        let made = |days| {
+            authority
+                .members_only(Validity::days_from_now(days))
+                .expect("made")
+        };
+        let (first, next) = (made(3), made(9));
+        let issuer = MemberIssuer::from_pem(&first.certificate_pem, &first.key_pem, &clusterset());
+        let issuer = issuer
+            .expect("usable")
+            .lasting(std::time::Duration::from_secs(7 * 86_400));
+        let again = issuer.replace(&first.certificate_pem, &first.key_pem);
+        assert!(!again.expect("the same"), "nothing is new");
+        issuer
+            .replace(&next.certificate_pem, &first.key_pem)
+            .expect_err("another's key");
+        let ends = issuer.validity().not_after;
+        assert!(
+            issuer
+                .replace(&next.certificate_pem, &next.key_pem)
+                .expect("usable")
+        );
+        assert!(issuer.validity().not_after > ends, "it is the successor's");
+        let request = signing_request(&new_key().expect("a key")).expect("a request");
+        let wanted = SigningRequest::read(&request).expect("a request");
+        let east = ClusterId::new("east").expect("valid");
+        let pem = issuer
+            .sign(&wanted, &east, issuer.member_validity(now()))
+            .expect("signed");
+        let leaf = CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
+        let facts = CertificateFacts::read(&leaf).expect("a certificate");
+        assert!(facts.not_after > ends, "it outlives the old authority");
+        let other = Clusterset::new("example.org", "other").expect("valid");
+        let foreign = CertificateAuthority::generate(&other, Validity::days_from_now(9)).expect("made");
+        let foreign = foreign.members_only(Validity::days_from_now(9)).expect("made");
+        issuer
+            .replace(&foreign.certificate_pem, &foreign.key_pem)
+            .expect_err("another clusterset's");
+    }
+
     #[test]
     fn what_the_members_port_would_refuse_is_not_signed() {
         let (old, new) = (authority(), authority());

@@ -92,6 +92,7 @@ struct Serving {
     reloader: Reloader,
     address: SocketAddr,
     incoming: Incoming<TcpStream>,
+    issuer: Option<Arc<MemberIssuer>>,
     door: Option<JoiningDoor>,
     profiles: Profiles,
     readiness: Readiness,
@@ -135,7 +136,7 @@ impl Prepared {
         let sockets = tcp_connections(listener);
         let incoming = accept_within(common.doors, sockets, credentials.clone(), tls_metrics);
         let options = options(&args, common, &credentials.identity())?;
-        let issuer = joining::member_issuer(&args.join, &credentials)?;
+        let issuer = joining::member_issuer(&args.join, &credentials, registry)?;
         let door = joining::joining_door(args.join.join_listen, issuer.clone(), &credentials)?;
         let joinable = door.as_ref().map(|door| door.joinable);
         topologies.enrol(&args, joinable, registry)?;
@@ -182,9 +183,9 @@ impl Prepared {
         let mut hub = open(data, clusterset, options, clock, metrics).await?;
         drop(self.opening);
         hub.reports = self.reports;
-        if let Some(issuer) = self.issuer {
+        if let Some(issuer) = &self.issuer {
             let credentials = self.credentials.clone();
-            hub.renewals = Some(joining::renewals(issuer, credentials, hub.clock.wall())?);
+            hub.renewals = Some(joining::renewals(issuer.clone(), credentials, hub.clock.wall())?);
         }
         let set = Serving {
             args: self.args,
@@ -192,6 +193,7 @@ impl Prepared {
             reloader: self.reloader,
             address: self.address,
             incoming: self.incoming,
+            issuer: self.issuer,
             door: self.door,
             profiles: self.profiles,
             readiness: self.readiness,
@@ -215,6 +217,10 @@ impl Opened {
         let leading = lead.leading.clone();
         let span = Span::current();
         let mut spawn = |name, task: Task| supervisor.spawn(name, task.instrument(span.clone()));
+        if let Some(issuer) = set.issuer {
+            let follow = joining::follow(set.args.join.clone(), issuer, drain.clone());
+            spawn("the watch of --join-cert", Box::pin(follow));
+        }
         spawn("the TLS file watch", Box::pin(set.reloader.run(drain)));
         if let Some(client) = set.profiles.client {
             let default = || profile::default_namespace(&hub.clusterset);
