@@ -1,6 +1,6 @@
 //! Every metric of the hub, with its meaning. Label sets are closed; no cluster or service name is a label.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
@@ -54,6 +54,11 @@ struct ContestLabel {
     outcome: &'static str,
 }
 
+/// The older export got the first place.
+const CONTEST_TAKEN: &str = "taken";
+/// The export that stood first kept the place.
+const CONTEST_HELD: &str = "held";
+
 /// What the writer counts.
 #[derive(Debug, Clone)]
 pub struct WriterMetrics {
@@ -76,7 +81,7 @@ pub struct WriterMetrics {
     log_bytes: Gauge<u64, AtomicU64>,
     log_segments: Gauge<u64, AtomicU64>,
     log_oldest_revision: Gauge<u64, AtomicU64>,
-    log_syncs: Gauge<u64, AtomicU64>,
+    log_syncs: Counter,
     disk_free: Gauge<u64, AtomicU64>,
     disk_size: Gauge<u64, AtomicU64>,
     growth_refused: Gauge<u64, AtomicU64>,
@@ -104,7 +109,7 @@ impl Default for WriterMetrics {
             log_bytes: Gauge::default(),
             log_segments: Gauge::default(),
             log_oldest_revision: Gauge::default(),
-            log_syncs: Gauge::default(),
+            log_syncs: Counter::default(),
             disk_free: Gauge::default(),
             disk_size: Gauge::default(),
             growth_refused: Gauge::default(),
@@ -162,7 +167,20 @@ impl WriterMetrics {
         );
         metrics.register_policy(registry);
         metrics.register_log(registry);
+        metrics.count_from_zero();
         metrics
+    }
+
+    /// Every reason is there from the start, at zero, so that the first time shows as an increase.
+    fn count_from_zero(&self) {
+        for reason in RefusalReason::ALL {
+            drop(self.refused.get_or_create(&RefusalLabels {
+                reason: ReasonLabel(reason),
+            }));
+        }
+        for outcome in [CONTEST_TAKEN, CONTEST_HELD] {
+            drop(self.precedence_contests.get_or_create(&ContestLabel { outcome }));
+        }
     }
 
     /// What policy and precedence come to.
@@ -317,7 +335,7 @@ impl WriterMetrics {
 
     /// An export stated to be older than the one that stood first, which is held there or is not.
     pub fn precedence_contested(&self, held: bool) {
-        let outcome = if held { "held" } else { "taken" };
+        let outcome = if held { CONTEST_HELD } else { CONTEST_TAKEN };
         self.precedence_contests
             .get_or_create(&ContestLabel { outcome })
             .inc();
@@ -333,7 +351,7 @@ impl WriterMetrics {
         self.log_bytes.set(stats.bytes_on_disk);
         self.log_segments.set(stats.segments);
         self.log_oldest_revision.set(stats.oldest_revision.0);
-        self.log_syncs.set(stats.sync_count);
+        self.log_syncs.inner().store(stats.sync_count, Ordering::Relaxed);
     }
 
     /// The disk under the log, where its size can be told.

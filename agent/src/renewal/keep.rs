@@ -43,6 +43,11 @@ struct Outcome {
     result: &'static str,
 }
 
+const RENEWED: &str = "renewed";
+const TAKEN_UP: &str = "taken_up";
+const REFUSED: &str = "refused";
+const FAILED: &str = "failed";
+
 /// What is counted of renewals.
 #[derive(Debug, Clone, Default)]
 pub struct RenewalMetrics(Family<Outcome, Counter>);
@@ -51,6 +56,10 @@ impl RenewalMetrics {
     /// Makes the metrics and registers them.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
+        // Every result is there from the start, at zero, so that a first failure shows as an increase.
+        for result in [RENEWED, TAKEN_UP, REFUSED, FAILED] {
+            drop(metrics.0.get_or_create(&Outcome { result }));
+        }
         registry.register(
             "certificate_renewals",
             "Tries to renew the agent's certificate over its session, by result: renewed, taken_up (another replica was \
@@ -133,7 +142,7 @@ impl Renewing {
                     // Another replica, or a person, may put another one there.
                     if let Ok(true) = self.take_up(&store).await {
                         (schedule, told) = (Schedule::new(random()), false);
-                        metrics.count("taken_up");
+                        metrics.count(TAKEN_UP);
                     }
                     tokio::time::sleep(LOOK_INTERVAL.min(ANSWER_WAIT)).await;
                 }
@@ -152,12 +161,12 @@ impl Renewing {
                                         "the hub does not renew the certificate; asking again later, with a new key"
                                     );
                                     refused = Some(key);
-                                    "refused"
+                                    REFUSED
                                 }
                                 Failed::Other(error) => {
                                     let reason = format!("{error:#}");
                                     warn!(reason, "the certificate is not renewed yet; trying again");
-                                    "failed"
+                                    FAILED
                                 }
                             }
                         }
@@ -191,7 +200,7 @@ impl Renewing {
         metrics: &RenewalMetrics,
     ) -> Result<&'static str, Failed> {
         if self.take_up(store).await? {
-            return Ok("taken_up");
+            return Ok(TAKEN_UP);
         }
         let kept = store.read().await?;
         let current = self.credentials.facts().key_fingerprint;
@@ -235,7 +244,7 @@ impl Renewing {
             .context("the certificate that the hub gave")?;
         let until = self.credentials.facts().not_after;
         info!(%key, until_unix_millis = until.0, "the hub renewed the certificate");
-        Ok("renewed")
+        Ok(RENEWED)
     }
 }
 

@@ -119,7 +119,7 @@ impl Counters {
         };
         Ok(Self {
             events: value("events_recorded_total")?,
-            syncs: value("log_syncs")?,
+            syncs: value("log_syncs_total")?,
             payload_bytes: value("log_appended_bytes_total")?,
             disk_bytes: value("log_on_disk_bytes")?,
             append_seconds: value("log_append_seconds_sum")?,

@@ -28,6 +28,25 @@ struct Renewal {
     result: &'static str,
 }
 
+/// Why sessions are refused or ended, which are there from the start, at zero.
+const REJECTED: [&str; 11] = [
+    "other_clusterset",
+    "not_a_member",
+    "held",
+    "membership",
+    "membership_ended",
+    "duplicate_identity",
+    "not_serving",
+    "doubted",
+    "new_epoch",
+    "too_often",
+    "protocol",
+];
+const FROM_CURSOR: &str = "cursor";
+const FROM_SNAPSHOT: &str = "snapshot";
+const CERTIFIED: &str = "certified";
+const REFUSED: &str = "refused";
+
 /// Counters of the sync service.
 #[derive(Debug, Clone)]
 pub struct SyncMetrics {
@@ -70,6 +89,7 @@ impl SyncMetrics {
     /// Makes the metrics and registers them.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
+        metrics.count_from_zero();
         registry.register(
             "sessions_admitted",
             "Sessions admitted; from `cursor` (resumed) or from `snapshot`",
@@ -77,8 +97,7 @@ impl SyncMetrics {
         );
         registry.register(
             "sessions_rejected",
-            "Sessions refused or ended for a reason: other_clusterset, not_a_member, held, membership, \
-             duplicate_identity, not_serving, doubted, new_epoch, too_often, protocol",
+            format!("Sessions refused or ended for a reason: {}", REJECTED.join(", ")),
             metrics.rejected.clone(),
         );
         registry.register_with_unit(
@@ -128,6 +147,19 @@ impl SyncMetrics {
         metrics
     }
 
+    /// Every label is there from the start, at zero, so that the first time shows as an increase.
+    fn count_from_zero(&self) {
+        for reason in REJECTED {
+            drop(self.rejected.get_or_create(&Rejected { reason }));
+        }
+        for from in [FROM_CURSOR, FROM_SNAPSHOT] {
+            drop(self.admitted.get_or_create(&Admitted { from }));
+        }
+        for result in [CERTIFIED, REFUSED] {
+            drop(self.renewals.get_or_create(&Renewal { result }));
+        }
+    }
+
     /// A member said that changes stand, each of which took so many milliseconds.
     pub fn applied(&self, took: &[u64]) {
         for millis in took {
@@ -137,18 +169,19 @@ impl SyncMetrics {
 
     /// A session was admitted.
     pub fn admitted(&self, resume: bool) {
-        let from = if resume { "cursor" } else { "snapshot" };
+        let from = if resume { FROM_CURSOR } else { FROM_SNAPSHOT };
         self.admitted.get_or_create(&Admitted { from }).inc();
     }
 
     /// A session was refused, or ended by the hub.
     pub fn rejected(&self, reason: &'static str) {
+        debug_assert!(REJECTED.contains(&reason), "{reason} is not there from the start");
         self.rejected.get_or_create(&Rejected { reason }).inc();
     }
 
     /// A member asked for a certificate, and was given one or not.
     pub fn renewed(&self, certified: bool) {
-        let result = if certified { "certified" } else { "refused" };
+        let result = if certified { CERTIFIED } else { REFUSED };
         self.renewals.get_or_create(&Renewal { result }).inc();
     }
 

@@ -349,6 +349,17 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
+    /// All seven, in order.
+    pub const ALL: [Self; 7] = [
+        Self::Invalid,
+        Self::UnknownKind,
+        Self::TimestampChanged,
+        Self::NotAMembersFact,
+        Self::TooMany,
+        Self::NoRoom,
+        Self::OverBudget,
+    ];
+
     /// Nothing is wrong with the item: what the hub holds of the key stands, and the hub asks for it again.
     pub fn is_for_now(self) -> bool {
         matches!(self, Self::NoRoom | Self::OverBudget)
@@ -368,17 +379,6 @@ impl RefusalReason {
     }
 }
 
-/// How the hub sees a source of facts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SourceState {
-    /// Heard from.
-    Live,
-    /// Silent for a while.
-    Suspect,
-    /// Silent for long.
-    Lost,
-    /// No member any more, by its own will.
-    Left,
 /// The hub's word that a membership has ended, for the holder of a key of it. No other refusal says this: an agent acts on
 /// it, and only on one about its own cluster and key, of an epoch that is not lower than the highest it has known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -391,6 +391,17 @@ pub struct MembershipEnded {
     pub epoch: Epoch,
 }
 
+/// How the hub sees a source of facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceState {
+    /// Heard from.
+    Live,
+    /// Silent for a while.
+    Suspect,
+    /// Silent for long.
+    Lost,
+    /// No member any more, by its own will.
+    Left,
     /// No member any more, by an operator's.
     Evicted,
     /// Declared as not to be waited for.

@@ -8,7 +8,7 @@ use anyhow::Context;
 use axum::{
     Router,
     extract::State,
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -19,7 +19,7 @@ use tracing::info;
 
 use super::{
     http::serve_http,
-    metrics::{self, CONTENT_TYPE},
+    metrics::{self, Form},
     ready::Readiness,
 };
 
@@ -87,9 +87,12 @@ async fn readyz(State(shown): State<Shown>) -> Response {
     }
 }
 
-async fn show_metrics(State(shown): State<Shown>) -> Response {
-    match metrics::encode(&shown.registry) {
-        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+async fn show_metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    let accept = headers.get_all(header::ACCEPT).iter();
+    let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
+    let form = Form::accepted(&accept.join(","));
+    match metrics::encode_as(&shown.registry, form) {
+        Ok(text) => ([(header::CONTENT_TYPE, form.media_type())], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
@@ -123,8 +126,12 @@ mod tests {
     }
 
     async fn request(address: SocketAddr, line: &str) -> String {
+        request_of(address, &format!("{line} HTTP/1.1")).await
+    }
+
+    async fn request_of(address: SocketAddr, head: &str) -> String {
         let mut socket = TcpStream::connect(address).await.expect("connected");
-        let request = format!("{line} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+        let request = format!("{head}\r\nhost: admin\r\nconnection: close\r\n\r\n");
         socket.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = String::new();
         socket.read_to_string(&mut answer).await.expect("answered");
@@ -155,7 +162,14 @@ mod tests {
             "{answer}"
         );
         assert!(
-            answer.contains(CONTENT_TYPE) && answer.ends_with("# EOF\n"),
+            answer.contains(Form::OpenMetrics.media_type()) && answer.ends_with("# EOF\n"),
+            "{answer}"
+        );
+        let asked = "GET /metrics HTTP/1.1\r\naccept: text/plain;version=0.0.4";
+        let answer = request_of(address, asked).await;
+        assert!(
+            answer.contains(Form::Plain.media_type())
+                && answer.contains("# TYPE tributary_test_build_info gauge\n"),
             "{answer}"
         );
         for line in ["POST /livez", "DELETE /metrics", "PUT /readyz"] {

@@ -9,8 +9,45 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// The media type of [`encode`]'s text.
-pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// A text form of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus' own text form, version 0.0.4, which knows no `info`, no units and no end mark.
+    Plain,
+}
+
+impl Form {
+    /// Returns the form that an Accept header prefers: OpenMetrics unless plain text is preferred over it.
+    pub(super) fn accepted(accept: &str) -> Self {
+        let (mut open, mut plain) = (0.0, 0.0);
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let weight = parts.find_map(|part| part.strip_prefix("q="));
+            let weight: f32 = weight.and_then(|weight| weight.parse().ok()).unwrap_or(1.0);
+            match media.as_str() {
+                "application/openmetrics-text" => open = weight.max(open),
+                "text/plain" | "text/*" => plain = weight.max(plain),
+                _ => {}
+            }
+        }
+        if plain > open {
+            Self::Plain
+        } else {
+            Self::OpenMetrics
+        }
+    }
+
+    /// The media type of its text.
+    pub(super) fn media_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Plain => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
 
 /// Collects metrics at start, all under one prefix.
 pub struct Metrics(Registry);
@@ -44,9 +81,49 @@ impl Metrics {
 
 /// All metrics in the OpenMetrics text form.
 pub fn encode(registry: &Registry) -> Result<String, std::fmt::Error> {
+    encode_as(registry, Form::OpenMetrics)
+}
+
+/// All metrics in a text form.
+pub(super) fn encode_as(registry: &Registry, form: Form) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     text::encode(&mut text, registry)?;
-    Ok(with_each_family_once(&text))
+    let text = with_each_family_once(&text);
+    Ok(match form {
+        Form::OpenMetrics => text,
+        Form::Plain => plain(&text),
+    })
+}
+
+/// The same in version 0.0.4: the type is that of the samples' name, `_total` and `_info` included, and an info is a gauge.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut help = None;
+    for line in text.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("EOF" | "UNIT"), ..) => {}
+            // It comes before the type, which says under which name it goes.
+            (Some("#"), Some("HELP"), Some(_), words) => help = Some(words.unwrap_or_default()),
+            (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
+                let (suffix, kind) = match kind {
+                    "counter" => ("_total", "counter"),
+                    "info" => ("_info", "gauge"),
+                    "unknown" => ("", "untyped"),
+                    kind => ("", kind),
+                };
+                if let Some(help) = help.take() {
+                    plain.push_str(&format!("# HELP {name}{suffix} {help}\n"));
+                }
+                plain.push_str(&format!("# TYPE {name}{suffix} {kind}\n"));
+            }
+            _ => {
+                plain.push_str(line);
+                plain.push('\n');
+            }
+        }
+    }
+    plain
 }
 
 /// One metric with what is said of it, and its samples.
@@ -93,7 +170,10 @@ fn with_each_family_once(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::{
+        metrics::{counter::Counter, gauge::Gauge, histogram::Histogram},
+        registry::Unit,
+    };
 
     use super::*;
 
@@ -135,5 +215,53 @@ mod tests {
         let mut plain = String::new();
         text::encode(&mut plain, &registry).expect("text");
         assert_eq!(encode(&registry).expect("text"), plain);
+    }
+
+    #[test]
+    fn plain_text_names_the_type_of_each_sample() {
+        let mut metrics = Metrics::new("tributary_test", "1.2.3");
+        let registry = metrics.registry();
+        registry.register(EVENTS, "Some", Counter::<u64>::default());
+        let size = Gauge::<i64>::default();
+        registry.register_with_unit("size", "How much", Unit::Bytes, size);
+        let time = Histogram::new([1.0]);
+        registry.register("time", "How long", time);
+        let text = encode_as(&metrics.finish(), Form::Plain).expect("text");
+        let expected = "# HELP tributary_test_build_info The program's version.\n\
+             # TYPE tributary_test_build_info gauge\n\
+             tributary_test_build_info{version=\"1.2.3\"} 1\n\
+             # HELP tributary_test_events_total Some.\n\
+             # TYPE tributary_test_events_total counter\n\
+             tributary_test_events_total 0\n\
+             # HELP tributary_test_size_bytes How much.\n\
+             # TYPE tributary_test_size_bytes gauge\n\
+             tributary_test_size_bytes 0\n\
+             # HELP tributary_test_time How long.\n\
+             # TYPE tributary_test_time histogram\n\
+             tributary_test_time_sum 0.0\n\
+             tributary_test_time_count 0\n\
+             tributary_test_time_bucket{le=\"1.0\"} 0\n\
+             tributary_test_time_bucket{le=\"+Inf\"} 0\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_form_is_the_one_that_is_asked_for() {
+        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,\
+             application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
+        for (accept, form) in [
+            ("", Form::OpenMetrics),
+            ("*/*", Form::OpenMetrics),
+            (prometheus, Form::OpenMetrics),
+            ("text/plain;version=0.0.4", Form::Plain),
+            (
+                "text/plain; version=0.0.4; q=0.9, application/openmetrics-text; q=0.2",
+                Form::Plain,
+            ),
+            ("application/openmetrics-text, text/plain", Form::OpenMetrics),
+            ("TEXT/PLAIN", Form::Plain),
+        ] {
+            assert_eq!(Form::accepted(accept), form, "{accept}");
+        }
     }
 }

@@ -22,11 +22,10 @@ const DASHBOARDS: [&str; 2] = [
     "deploy/charts/agent/files/dashboard.json",
 ];
 /// What programs serve from the first time that it happens on, or if they are told to do what it is about.
-const FROM_THE_FIRST_TIME_ON: [&str; 9] = [
+const FROM_THE_FIRST_TIME_ON: [&str; 8] = [
     "tributary_hub_clusterset_serving",
-    "tributary_hub_facts_refused_total",
+    "tributary_hub_join_certificate_expires_in_seconds",
     "tributary_hub_profiles_failing",
-    "tributary_hub_sessions_rejected_total",
     "tributary_hub_topology_enrolment_failing",
     "tributary_hub_topology_own_clusters",
     "tributary_hub_topology_own_failing",
