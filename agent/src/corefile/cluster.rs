@@ -12,7 +12,7 @@ use kube::{
 use serde_json::json;
 use shared::api_client::{ApiMetrics, api_client};
 
-use super::args::CorefileArgs;
+use super::{args::CorefileArgs, custom};
 use crate::run;
 
 /// Who is named as the one that wrote the Corefile: a person, by this command, and no running agent.
@@ -32,6 +32,8 @@ pub(super) struct Read {
     pub(super) text: String,
     /// Which state of the ConfigMap it is from.
     version: String,
+    /// The label that says that something puts edits of it back.
+    pub(super) kept_by: Option<String>,
 }
 
 /// The client of a person's cluster, and the address that its kubeconfig names.
@@ -80,10 +82,39 @@ impl ClusterCorefile {
                 "the ConfigMap {map} has no key {key}: --key names the one that holds the Corefile (it has: {keys})"
             );
         };
+        let kept_by = custom::kept_by(&found.metadata.labels.unwrap_or_default());
         let version = found.metadata.resource_version;
         let version =
             version.with_context(|| format!("the ConfigMap {map} came without a resourceVersion"))?;
-        Ok(Read { text, version })
+        Ok(Read {
+            text,
+            version,
+            kept_by,
+        })
+    }
+
+    /// Our key in the ConfigMap beside the provider's; nothing where there is none.
+    pub(super) async fn custom(&self) -> anyhow::Result<Option<String>> {
+        let map = custom::CONFIGMAP;
+        let found = self.maps.get_opt(map).await;
+        let found = found.map_err(|error| refused(error, &format!("cannot read the ConfigMap {map}")))?;
+        let data = found.and_then(|found| found.data).unwrap_or_default();
+        Ok(data.get(custom::KEY).cloned())
+    }
+
+    /// Writes our key there, or removes it; other keys stay, and a ConfigMap that is missing is made.
+    pub(super) async fn write_custom(&self, text: Option<&str>) -> anyhow::Result<()> {
+        let map = custom::CONFIGMAP;
+        let mut content = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": map}});
+        if let Some(text) = text {
+            content["data"] = json!({custom::KEY: text});
+        }
+        // Applied by this command's manager: without the key it goes, and nothing else does.
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let written = self.maps.patch(map, &params, &Patch::Apply(&content)).await;
+        written
+            .map(drop)
+            .map_err(|error| refused(error, &format!("cannot change the ConfigMap {map}")))
     }
 
     /// Writes another text in the place of what was read, if that still stands there.

@@ -1,12 +1,14 @@
 //! The command `corefile`: puts the clusterset's zone into the Corefile of CoreDNS, and takes it out.
 //!
 //! * [`args`]: the flags; [`edit`]: pure: what is to be done with a text;
+//! * [`custom`]: pure: Corefiles that a cloud provider keeps, and the server block that goes beside them;
 //! * [`cluster`], [`file`]: where the text comes from and goes to; [`report`]: what people read of it.
 //!
 //! It runs with a person's kubeconfig: the agent has no right to CoreDNS' configuration, and wants none.
 
 pub mod args;
 mod cluster;
+mod custom;
 pub mod edit;
 mod file;
 mod report;
@@ -59,6 +61,15 @@ async fn in_cluster(
         .read()
         .await
         .with_context(|| format!("no Corefile at {address}"))?;
+    if let Some(kept_by) = &read.kept_by
+        && custom::imports_servers(&read.text)
+    {
+        let standing = corefile.custom().await?;
+        // One that was added to the provider's Corefile before is removed there.
+        if wanted == Wanted::Zone || standing.is_some() {
+            return beside(wanted, args, corefile, (kept_by.as_str(), standing.as_deref())).await;
+        }
+    }
     let decision =
         decide(&read.text, wanted, &args.zone).with_context(|| format!("{place} stays as it is"))?;
     if let Some(text) = decision.text.as_ref().filter(|_| args.apply) {
@@ -70,6 +81,34 @@ async fn in_cluster(
         place: &place,
         before: &read.text,
         decision: &decision,
+    };
+    let warning = read.kept_by.as_ref().filter(|_| wanted == Wanted::Zone);
+    let warning = warning.map(|kept_by| report::edits_are_put_back(&map, kept_by));
+    Ok(warning.unwrap_or_default() + &report.text())
+}
+
+/// Does it in the ConfigMap beside one that a provider keeps, and says what was done.
+async fn beside(
+    wanted: Wanted,
+    args: &CorefileArgs,
+    corefile: &ClusterCorefile,
+    (kept_by, standing): (&str, Option<&str>),
+) -> anyhow::Result<String> {
+    let place = format!("{}/{}", args.namespace, custom::CONFIGMAP);
+    let change = custom::decide(standing, wanted, &args.zone)
+        .with_context(|| format!("the ConfigMap {place} stays as it is"))?;
+    match &change {
+        custom::Change::Write(text) if args.apply => corefile.write_custom(Some(text)).await?,
+        custom::Change::Remove if args.apply => corefile.write_custom(None).await?,
+        _ => {}
+    }
+    let report = report::Beside {
+        wanted,
+        args,
+        place: &place,
+        kept_by,
+        standing,
+        change: &change,
     };
     Ok(report.text())
 }

@@ -7,6 +7,7 @@ use shared::{api::names::KUBE_SYSTEM_NAMESPACE, model::advice};
 
 use super::{
     args::{CONFIGMAP, CorefileArgs, KEY, ZONE},
+    custom::{self, Change},
     edit::{Decision, Wanted, difference},
 };
 
@@ -110,29 +111,119 @@ impl Report<'_> {
 
     /// The command that does what was shown: with the flags that were typed.
     fn command(&self) -> String {
-        let args = self.args;
-        let path = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
-        let differs = |value: &str, default: &str| (value != default).then(|| value.to_owned());
-        let in_cluster = args.file.is_none();
-        let flags = [
-            ("--zone", differs(args.zone.as_str(), ZONE)),
-            ("--file", args.file.as_ref().map(path)),
-            (
-                "--kubeconfig",
-                args.kubeconfig.as_ref().filter(|_| in_cluster).map(path),
+        command(self.wanted, self.args)
+    }
+}
+
+/// What was decided about the ConfigMap beside one that a provider keeps.
+pub(super) struct Beside<'a> {
+    /// What was wanted.
+    pub(super) wanted: Wanted,
+    /// The flags.
+    pub(super) args: &'a CorefileArgs,
+    /// The ConfigMap.
+    pub(super) place: &'a str,
+    /// The label of the provider's own.
+    pub(super) kept_by: &'a str,
+    /// What our key holds.
+    pub(super) standing: Option<&'a str>,
+    /// What is done with it.
+    pub(super) change: &'a Change,
+}
+
+impl Beside<'_> {
+    /// All of it.
+    pub(super) fn text(&self) -> String {
+        let Self {
+            wanted,
+            args,
+            place,
+            kept_by,
+            standing,
+            change,
+        } = self;
+        let key = custom::KEY;
+        let after = match change {
+            Change::Nothing => {
+                let state = match wanted {
+                    Wanted::Zone => "answers",
+                    Wanted::NoZone => "does not mention",
+                };
+                return format!(
+                    "Nothing to do: the ConfigMap {place} (key {key}) {state} {}.\n",
+                    args.zone
+                );
+            }
+            Change::Write(text) => text.as_str(),
+            Change::Remove => "",
+        };
+        let mut text = String::new();
+        let (namespace, configmap) = (&args.namespace, &args.configmap);
+        push(
+            &mut text,
+            &format!(
+                "The ConfigMap {namespace}/{configmap} is put back when it is edited ({kept_by}). It imports \
+                 custom/*.server, so the zone has a server block of its own."
             ),
-            ("--namespace", differs(&args.namespace, KUBE_SYSTEM_NAMESPACE)),
-            ("--configmap", differs(&args.configmap, CONFIGMAP)),
-            ("--key", differs(&args.key, KEY)),
-        ];
-        let flags = flags
-            .iter()
-            .filter_map(|(flag, value)| Some((*flag, value.as_deref()?)));
-        let flags: Vec<(&str, &str)> = flags.collect();
-        match self.wanted {
-            Wanted::Zone => advice::agent_corefile_add(&flags),
-            Wanted::NoZone => advice::agent_corefile_remove(&flags),
+        );
+        let does = if args.apply { "changed" } else { "would change" };
+        push(
+            &mut text,
+            &format!("In the ConfigMap {place} (key {key}) these lines {does}:"),
+        );
+        for line in difference(standing.unwrap_or_default(), after) {
+            push(&mut text, &format!("  {line}"));
         }
+        if *wanted == Wanted::Zone {
+            push(
+                &mut text,
+                "CoreDNS must be 1.12.2 or later. It must be able to read ServiceImports first; without that it becomes not \
+                 ready, and answers nothing:",
+            );
+            push(&mut text, &format!("  {}", advice::kubectl_coredns_rights()));
+        }
+        if args.apply {
+            push(&mut text, "CoreDNS reads it by itself, within two minutes or so.");
+        } else {
+            push(&mut text, "To do it:");
+            push(&mut text, &format!("  {}", command(*wanted, args)));
+        }
+        text
+    }
+}
+
+/// The warning before an edit that does not last.
+pub(super) fn edits_are_put_back(map: &str, kept_by: &str) -> String {
+    format!(
+        "Warning: the ConfigMap {map} is put back when it is edited ({kept_by}), and its Corefile imports no custom/*.server: \
+         what is added lasts until then. Give the zone to whoever keeps it, on EKS as `corefile` in the configuration \
+         values of the add-on.\n"
+    )
+}
+
+/// The command that does what was shown: with the flags that were typed.
+fn command(wanted: Wanted, args: &CorefileArgs) -> String {
+    let path = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    let differs = |value: &str, default: &str| (value != default).then(|| value.to_owned());
+    let in_cluster = args.file.is_none();
+    let flags = [
+        ("--zone", differs(args.zone.as_str(), ZONE)),
+        ("--file", args.file.as_ref().map(path)),
+        (
+            "--kubeconfig",
+            args.kubeconfig.as_ref().filter(|_| in_cluster).map(path),
+        ),
+        ("--namespace", differs(&args.namespace, KUBE_SYSTEM_NAMESPACE)),
+        ("--configmap", differs(&args.configmap, CONFIGMAP)),
+        ("--key", differs(&args.key, KEY)),
+    ];
+    let flags = flags
+        .iter()
+        .filter_map(|(flag, value)| Some((*flag, value.as_deref()?)));
+    let flags: Vec<(&str, &str)> = flags.collect();
+    match wanted {
+        Wanted::Zone => advice::agent_corefile_add(&flags),
+        Wanted::NoZone => advice::agent_corefile_remove(&flags),
     }
 }
 

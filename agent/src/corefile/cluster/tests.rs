@@ -18,6 +18,8 @@ const COREFILE: &str =
 struct Server {
     map: Arc<Mutex<Option<Value>>>,
     patches: Arc<Mutex<Vec<Value>>>,
+    /// The data of the ConfigMap beside it.
+    beside: Arc<Mutex<Option<Value>>>,
     /// Somebody else changes the ConfigMap whenever it was read.
     contended: bool,
     /// Nobody may do anything.
@@ -29,6 +31,7 @@ impl Server {
         Self {
             map: Arc::new(Mutex::new(map)),
             patches: Arc::default(),
+            beside: Arc::default(),
             contended: false,
             forbidden: false,
         }
@@ -49,11 +52,15 @@ impl Server {
             async move {
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.expect("a body");
-                assert_eq!(
-                    parts.uri.path(),
-                    "/api/v1/namespaces/kube-system/configmaps/coredns"
-                );
-                let (code, answer) = server.answer(&parts.method, &body);
+                let name = parts
+                    .uri
+                    .path()
+                    .strip_prefix("/api/v1/namespaces/kube-system/configmaps/");
+                let (code, answer) = match name {
+                    Some("coredns") => server.answer(&parts.method, &body),
+                    Some("coredns-custom") => server.answer_beside(&parts.method, &body),
+                    _ => panic!("{} was asked", parts.uri),
+                };
                 Response::builder()
                     .status(code)
                     .body(Body::from(answer.to_string().into_bytes()))
@@ -92,6 +99,33 @@ impl Server {
         map["data"]["Corefile"] = patch["data"]["Corefile"].clone();
         map["metadata"]["resourceVersion"] = json!("9");
         (StatusCode::OK, map.clone())
+    }
+
+    /// One manager applies the ConfigMap beside it: what it leaves out goes.
+    fn answer_beside(&self, method: &Method, body: &[u8]) -> (StatusCode, Value) {
+        let mut stored = self.beside.lock().expect("not poisoned");
+        if *method != Method::GET {
+            let applied: Value = serde_json::from_slice(body).expect("an object");
+            *stored = Some(applied["data"].clone());
+        }
+        let shown = |data: &Value| json!({"metadata": {"name": "coredns-custom", "resourceVersion": "1"}, "data": data});
+        match &*stored {
+            Some(data) => (StatusCode::OK, shown(data)),
+            None => {
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
+                    "message": "not found", "reason": "NotFound"});
+                (StatusCode::NOT_FOUND, status)
+            }
+        }
+    }
+
+    /// One that a provider keeps, by this label.
+    fn kept(corefile: &str, label: (&str, &str)) -> Self {
+        let server = Self::holding(corefile);
+        if let Some(map) = &mut *server.map.lock().expect("not poisoned") {
+            map["metadata"]["labels"] = json!({label.0: label.1});
+        }
+        server
     }
 
     fn corefile(&self) -> String {
@@ -201,6 +235,7 @@ async fn whose_right_is_missing_is_told() {
     let read = Read {
         text: String::new(),
         version: "7".to_owned(),
+        kept_by: None,
     };
     let corefile = ClusterCorefile::new(server.client(), &args);
     let error = corefile
@@ -212,6 +247,51 @@ async fn whose_right_is_missing_is_told() {
         error.starts_with("cannot change the ConfigMap coredns: Forbidden"),
         "{error}"
     );
+}
+
+/// AKS puts its ConfigMap back within minutes: the zone goes into the one beside it, and the provider's stays as it is.
+#[tokio::test]
+async fn beside_a_corefile_that_is_put_back_a_server_block_is_written() {
+    let corefile = format!("{COREFILE}import custom/*.server\n");
+    let server = Server::kept(&corefile, ("addonmanager.kubernetes.io/mode", "Reconcile"));
+    let told = server.run("add").await.expect("decided");
+    assert!(
+        told.contains("addonmanager.kubernetes.io/mode: Reconcile") && told.contains("coredns-custom"),
+        "{told}"
+    );
+    assert!(told.contains("+ clusterset.local:53 {"), "{told}");
+    assert!(
+        told.ends_with(&format!("To do it:\n  {}\n", advice::agent_corefile_add(&[]))),
+        "{told}"
+    );
+    assert!(server.beside.lock().expect("not poisoned").is_none(), "a dry run");
+
+    server.run("add --apply").await.expect("done");
+    let block = server.beside.lock().expect("not poisoned").clone().expect("made");
+    let block = block["clusterset.server"].as_str().expect("our key").to_owned();
+    assert!(block.contains("multicluster clusterset.local"), "{block}");
+    let told = server.run("add --apply").await.expect("decided");
+    assert!(told.starts_with("Nothing to do"), "{told}");
+    server.run("remove --apply").await.expect("done");
+    let left = server.beside.lock().expect("not poisoned").clone();
+    assert_eq!(left, Some(Value::Null), "our key goes");
+    assert!(server.patches().is_empty(), "the provider's stays as it is");
+    assert_eq!(server.corefile(), corefile);
+}
+
+/// Without an import there is no other place: who edits it is warned, and what was added before can be removed.
+#[tokio::test]
+async fn an_edit_that_is_put_back_is_warned_of() {
+    let server = Server::kept(COREFILE, ("eks.amazonaws.com/component", "coredns"));
+    let told = server.run("add --apply").await.expect("done");
+    assert!(
+        told.starts_with("Warning: the ConfigMap kube-system/coredns is put back"),
+        "{told}"
+    );
+    assert!(server.corefile().contains("multicluster clusterset.local"));
+    let told = server.run("remove --apply").await.expect("done");
+    assert!(!told.contains("Warning"), "{told}");
+    assert_eq!(server.corefile(), COREFILE);
 }
 
 #[tokio::test]
