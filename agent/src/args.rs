@@ -139,7 +139,7 @@ pub struct AdoptArgs {
     #[arg(long, env = "TRIBUTARY_DRY_RUN", conflicts_with = "confirm")]
     pub dry_run: bool,
     /// Take them
-    #[arg(long, env = "TRIBUTARY_CONFIRM")]
+    #[arg(long)]
     pub confirm: bool,
 }
 

@@ -47,7 +47,7 @@ pub enum CorefileCommand {
 #[derive(Debug, Clone, Args)]
 pub struct CorefileArgs {
     /// Change it; without this only the lines that would change are shown
-    #[arg(long, env = "TRIBUTARY_APPLY")]
+    #[arg(long)]
     pub apply: bool,
     /// The zone of the clusterset
     #[arg(

@@ -78,7 +78,7 @@ pub struct LeaveArgs {
     )]
     pub wait: u64,
     /// Leave. Without this flag it only says what would happen
-    #[arg(long, env = "TRIBUTARY_CONFIRM")]
+    #[arg(long)]
     pub confirm: bool,
 }
 

@@ -118,7 +118,7 @@ struct EvictArgs {
     #[arg(long, env = "TRIBUTARY_OPERATOR", value_name = "NAME", value_parser = operator)]
     operator: String,
     /// Do it. Without this flag it only says what would happen
-    #[arg(long, env = "TRIBUTARY_CONFIRM")]
+    #[arg(long)]
     confirm: bool,
 }
 

@@ -10,7 +10,7 @@ pub(super) const DECIDES: &str = "decides about members";
 #[derive(Debug, Clone, Args)]
 pub(super) struct DecisionArgs {
     /// Do it. Without this flag it only says what would happen
-    #[arg(long, env = "TRIBUTARY_CONFIRM")]
+    #[arg(long)]
     pub(super) confirm: bool,
     #[command(flatten)]
     pub(super) hub: HubArgs,

@@ -25,6 +25,8 @@ use std::{
 };
 use tributary_e2e::suite::{plain_test, sim_test};
 
+/// Flags that make a command do what it else only shows.
+const CONFIRMING: [&str; 2] = ["confirm", "apply"];
 /// Where metrics are registered, and what stands before their names in whose output.
 const REGISTERED: &[(&str, &[&str])] = &[
     ("hub/src", &["tributary_hub_"]),
@@ -38,6 +40,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         plain_test("documents::every_metric_is_documented_and_no_other", metrics),
         plain_test("documents::every_flag_of_the_programs_is_documented", flags),
+        plain_test("documents::no_variable_confirms_anything", confirmations),
         plain_test(
             "documents::links_lead_to_files_and_headings",
             links::lead_somewhere,
@@ -174,6 +177,30 @@ fn sources(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// A variable that stays in somebody's shell must not turn every dry run into the deed.
+fn confirmations() -> anyhow::Result<()> {
+    fn confirming(command: &clap::Command, found: &mut Vec<(String, bool)>) {
+        for argument in command.get_arguments() {
+            let flag = argument.get_long().unwrap_or_default();
+            if CONFIRMING.contains(&flag) {
+                let name = format!("{} --{flag}", command.get_name());
+                found.push((name, argument.get_env().is_some()));
+            }
+        }
+        for sub in command.get_subcommands() {
+            confirming(sub, found);
+        }
+    }
+    let mut found = Vec::new();
+    for program in [hub::args::Cli::command(), agent::args::Cli::command()] {
+        confirming(&program, &mut found);
+    }
+    ensure!(found.len() > 10, "{found:?}");
+    let by_variable: Vec<_> = found.iter().filter(|(_, variable)| *variable).collect();
+    ensure!(by_variable.is_empty(), "confirmed by a variable: {by_variable:?}");
+    Ok(())
 }
 
 fn flags() -> anyhow::Result<()> {

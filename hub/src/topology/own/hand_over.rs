@@ -57,7 +57,7 @@ pub struct HandOverArgs {
     #[arg(long, env = "TRIBUTARY_CONTEXT", value_name = "NAME")]
     context: Option<String>,
     /// Do it; without this, say what would be done
-    #[arg(long, env = "TRIBUTARY_CONFIRM")]
+    #[arg(long)]
     confirm: bool,
 }
 
